@@ -11,22 +11,27 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-gpu parity-torch test-cpython check bench bench-torch bench-gpu asan tsan storm fuzz viewers arrow
-.PHONY: examples-python
+.PHONY: help demo test test-readme test-torch test-gpu parity-torch test-cpython check bench bench-torch bench-gpu asan tsan storm fuzz viewers arrow
+.PHONY: docs examples-python pictures wheel
 .PHONY: install-deps clean format
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo:  ## Build, profile the bundled example, print its report and what to try next
-	@tools/install_deps.sh build
-	@tools/build.sh release marey_cli example_pipeline
+demo:  ## Build, record a C++ and a Python example, print reports and what to type next
+	@tools/install_deps.sh build python
+	@if [ "$(PYTHON)" = off ]; then tools/build.sh release marey_cli example_pipeline; else \
+		tools/build.sh release --python marey_package marey_cli example_pipeline && \
+		tools/install_package.sh build/release; fi
 	@tools/demo.sh build/release
 
 test:  ## Build and run every test
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python all
 	@tools/run_tests.sh release
+
+test-readme:  ## Run every command of README.md in a fresh clone
+	@tools/readme_commands.py
 
 test-torch:  ## Tests of marey.torch (installs PyTorch into build/torch)
 	@tools/install_deps.sh build python
@@ -49,7 +54,7 @@ check:  ## Format, layers, sizes, documents, lint
 
 bench:  ## Run every benchmark; the figures go to build/bench.json
 	@tools/install_deps.sh build python
-	@tools/build.sh release --python all
+	@tools/build.sh release --python all benchmarks
 	@python3 tools/bench.py build/release -o build/bench.json
 
 bench-torch:  ## Marey and PyTorch's own profiler, side by side (installs PyTorch into build/torch)
@@ -69,7 +74,7 @@ bench-gpu:  ## The figures of recording a GPU; needs one, and CUDA's compiler
 
 bench-%:  ## Run one benchmark (bench-range) or one figure (bench-range_enabled)
 	@tools/install_deps.sh build python
-	@tools/build.sh release --python all
+	@tools/build.sh release --python marey_package benchmarks
 	@python3 tools/bench.py build/release --only $*
 
 asan:  ## Every test under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -86,6 +91,10 @@ storm:  ## 16 threads against observers, contexts and sessions under ThreadSanit
 	@tools/install_deps.sh build
 	@tools/build.sh tsan storm
 	@MAREY_STORM_SECONDS=$${STORM_SECONDS:-30} tools/run_tests.sh tsan -R '^storm/'
+
+docs:  ## Build the documentation site in build/site; fails on a broken link
+	@tools/install_deps.sh docs
+	@tools/docs.sh
 
 examples-python:  ## Run real Python programs under marey run and write their reports to examples/python/reports
 	@tools/build.sh release --python marey_cli
@@ -107,6 +116,17 @@ viewers:  ## Open exported traces in real viewers, in a headless browser (needs 
 	@tools/install_deps.sh build viewers
 	@tools/build.sh release marey_cli example_pipeline
 	@tests/viewers/run.sh build/release
+
+wheel:  ## Build a wheel with its libraries inside into dist/, install it elsewhere and test it
+	@tools/install_deps.sh build python
+	@tools/build.sh release --python marey_package
+	@tools/wheel.sh
+	@tools/wheel_test.sh
+
+pictures:  ## Record the PyTorch example and take the README's picture in the Perfetto UI
+	@tools/install_deps.sh build python viewers pictures
+	@tools/build.sh release --python marey_python
+	@tools/pictures.sh build/release
 
 format:  ## Rewrite the C++ and Python sources in the house format
 	@tools/install_deps.sh check python

@@ -1,4 +1,4 @@
-"""call_workloads.py: what the benchmarks of the call tracer run."""
+"""call_workloads.py: workloads for the call tracer benchmarks."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ def fibonacci(n):
 
 
 def recursive():
-    """57,313 calls."""
+    """Make 57,313 calls."""
     fibonacci(22)
 
 
@@ -39,7 +39,7 @@ class Record:
 
 
 def mix():
-    """json, re, sorting, generators, methods: about 15,000 calls of Python functions."""
+    """json, re, sorting, generators, methods: about 15,000 Python calls."""
     text = "the quick brown fox jumps over the lazy dog " * 20
     records = [Record(word, i % 17) for i, word in enumerate(words_of(text))]
     for _ in range(10):
@@ -51,7 +51,7 @@ def mix():
 
 
 def on_threads(work, count=4):
-    """The same on several threads at once."""
+    """Run the same work on several threads at once."""
     threads = [threading.Thread(target=work) for _ in range(count)]
     for thread in threads:
         thread.start()
@@ -75,7 +75,7 @@ async def body():
 
 
 def tasks_at_once():
-    """The bodies as tasks that live at the same time."""
+    """Run the bodies as concurrent tasks."""
 
     async def main():
         await asyncio.gather(*(body() for _ in range(TASKS)))
@@ -84,7 +84,7 @@ def tasks_at_once():
 
 
 def tasks_in_turn():
-    """The same bodies, each awaited before the next."""
+    """Run the same bodies one after another."""
 
     async def main():
         for _ in range(TASKS):

@@ -1,5 +1,5 @@
-// context.cpp: what contexts cost: a guard of a slot, adopting another thread's context, on two threads at
-// once.
+// context.cpp: cost of contexts: setting a slot with a guard, and adopting another thread's context, also on
+// two threads at once.
 #include <barrier>
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ inline constexpr marey::ContextSlot<int> kRequest{"request"};
 
 constexpr std::int64_t kCount = 1'000'000;
 
-// What anybody would write who needs one slot and no snapshot: a thread-local shared pointer, swapped.
+// The obvious implementation of one slot without snapshots: swap a thread-local shared pointer.
 thread_local std::shared_ptr<const int> plain_slot;
 
 __attribute__((noinline)) void swap_plain(std::int64_t count, const std::shared_ptr<const int>& value) {
@@ -47,10 +47,10 @@ __attribute__((noinline)) void adoptions(std::int64_t count, const marey::Contex
     }
 }
 
-// With a value of its own, and with one that its maker shares, whose reference count is most of the cost.
+// With a value that the guard owns, and with a shared value, whose reference count is most of the cost.
 void guard() {
     const auto value = std::make_shared<const int>(1);
-    std::thread([] {}).join();  // from here on reference counts are atomic, as in any program with threads
+    std::thread([] {}).join();  // makes reference counts atomic, as in any program with threads
     std::vector<double> values;
     std::vector<double> own_values;
     std::vector<double> plain;
@@ -67,8 +67,8 @@ void guard() {
     bench::print("context_guard_shared", "ns", values, "swapping a thread-local shared_ptr", plain, "");
 }
 
-// With a session that follows tasks: the adopting thread is switched on and off, with a mark for each. Beside
-// it what adopting costs when the context holds slots alone.
+// With a session that follows tasks, recording is switched on and off on the adopting thread, and each switch
+// is recorded. The baseline is a context with slots only.
 void adopt() {
     const marey::ContextGuard guard(kRequest, 1);
     const marey::Context slots = marey::Context::current();
@@ -90,7 +90,7 @@ void adopt() {
     bench::print("context_adopt", "ns", values, "slots alone", alone, "<= 100 ns");
 }
 
-// Millions of adoptions of one and the same context per second. Threads are born before the time is taken.
+// Returns millions of adoptions of the same context per second. Threads are started before the measurement.
 double throughput(int threads, const marey::Context& context) {
     constexpr std::int64_t kEach = 2'000'000;
     std::barrier<> start(threads + 1), done(threads + 1);

@@ -1,4 +1,4 @@
-// figure.h: what every benchmark shares: clocks, medians, and one JSON line per figure.
+// figure.h: shared by all benchmarks: clocks, medians, and one JSON line per figure.
 #pragma once
 
 #include <time.h>
@@ -19,7 +19,7 @@ inline double seconds(clockid_t clock) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// CPU time of the calling thread that `work` takes, in nanoseconds per unit.
+/// CPU time that `work` takes on the calling thread, in nanoseconds per unit.
 template <class Work>
 double thread_ns(std::int64_t units, Work work) {
     const double begin = seconds(CLOCK_THREAD_CPUTIME_ID);
@@ -33,7 +33,7 @@ inline double median(std::vector<double> values) {
     return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-/// One figure beside what it is compared with. The ratio is the median of the repetitions' own ratios.
+/// Prints a figure and its baseline. The ratio is the median of the ratios of the repetitions.
 inline void print(const std::string& name, const std::string& unit, const std::vector<double>& values,
                   const std::string& against, const std::vector<double>& against_values,
                   const std::string& target) {
@@ -47,14 +47,15 @@ inline void print(const std::string& name, const std::string& unit, const std::v
     std::fflush(stdout);
 }
 
-/// A figure that stands for itself, e.g. bytes.
+/// Prints a figure without a baseline, for example a size in bytes.
 inline void print(const std::string& name, const std::string& unit, double value, const std::string& target) {
     std::printf("{\"name\": \"%s\", \"value\": %.4g, \"unit\": \"%s\", \"target\": \"%s\"}\n", name.c_str(),
                 value, unit.c_str(), target.c_str());
     std::fflush(stdout);
 }
 
-/// The physical floor: two counter reads and 32 bytes stored into a ring of warm memory (64 K events, 2 MiB).
+/// The physical minimum: two counter reads and 32 bytes stored into a ring of warm memory (64 K events, 2
+/// MiB).
 class Floor {
   public:
     Floor() : ring_(kEvents * 4) {}

@@ -16,7 +16,7 @@ constexpr double kMegabytes = 512;
 
 struct Result {
     double thread_ns;   ///< per range, CPU time of the recording thread
-    double process_ns;  ///< and of all threads of the process
+    double process_ns;  ///< per range, CPU time of all threads of the process
     double floor_ns;
     double gaps;  ///< pauses of over 100 us between two ranges
 };
@@ -28,7 +28,7 @@ __attribute__((noinline)) void ranges(std::int64_t count) {
     }
 }
 
-// The same, looking at the clock every so often: half a microsecond apart, too rarely to matter.
+// Counts pauses. The clock is read about every half microsecond, rarely enough not to affect the result.
 __attribute__((noinline)) double count_gaps(std::int64_t count) {
     double last = bench::seconds(CLOCK_MONOTONIC);
     double gaps = 0;
@@ -44,7 +44,7 @@ __attribute__((noinline)) double count_gaps(std::int64_t count) {
     return gaps;
 }
 
-// Each run in a process of its own: in a second run the pages would be warm.
+// Runs in a child process, because in a second run the pages would be warm.
 template <class Run>
 Result in_child(Run run) {
     int ends[2];

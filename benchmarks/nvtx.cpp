@@ -1,5 +1,5 @@
-// nvtx.cpp: what a range costs that a library pushes through NVTX and Marey hears: recording, and when
-// nothing records. NVTX itself adds one indirect call; the plug-in is such a library.
+// nvtx.cpp: cost of an NVTX range that Marey receives, while recording and while nothing records. NVTX itself
+// adds one indirect call. The plug-in represents a library that uses NVTX.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -66,7 +66,7 @@ void off(const char* name, Loop loop, Loop empty) {
 int main() {
     const std::string path = std::string(MAREY_BENCH_DIR) + "/nvtx_plugin.so";
     if (!marey::nvtx::is_available()) {
-        std::fprintf(stderr, "nvtx: left out: built without NVTX's header\n");
+        std::fprintf(stderr, "nvtx: skipped: built without the NVTX header\n");
         return 0;
     }
     setenv("NVTX_INJECTION64_PATH", marey::nvtx::library_path().c_str(),

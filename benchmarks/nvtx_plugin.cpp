@@ -1,4 +1,4 @@
-// nvtx_plugin.cpp: loops of a library that uses NVTX.
+// nvtx_plugin.cpp: loops in a library that uses NVTX.
 #include <cstdint>
 
 #if MAREY_HAVE_NVTX

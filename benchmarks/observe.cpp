@@ -1,4 +1,4 @@
-// observe.cpp: what observers, values, shapes and allocation reports cost.
+// observe.cpp: cost of observers, values, shapes and allocation reports.
 #include <cstdio>
 
 #include <marey/marey.h>
@@ -21,7 +21,7 @@ __attribute__((noinline)) void ranges(std::int64_t count) {
     }
 }
 
-// What `with` takes beyond `without`, in turns.
+// Prints the time that `with` takes beyond `without`, measured alternately.
 template <class With, class Without>
 void print_above(const char* name, const char* against, const char* target, With with, Without without) {
     std::vector<double> above;

@@ -1,5 +1,5 @@
-/* python_call_floor.c: the least that recording Python calls can cost: the same hooks as the tracer's, with
- * bodies that read the counter and store 16 bytes. python_calls.py builds it. */
+/* python_call_floor.c: the minimum cost of recording Python calls: the same hooks as the tracer, with bodies
+ * that read the counter and store 16 bytes. python_calls.py builds it. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -21,8 +21,8 @@ static inline uint64_t read_counter(void) {
 }
 #endif
 
-/* As large as the ring that the tracer has in python_calls.py: a record goes to memory that is in no near
- * cache. */
+/* As large as the tracer's ring in python_calls.py, so that records go to memory outside the nearest caches.
+ */
 enum { kWords = 1 << 19 };
 static uint64_t ring[kWords];
 static uint32_t at;
@@ -80,7 +80,7 @@ static PyObject* on_call(PyObject* module, PyObject* const* args, Py_ssize_t cou
     Py_RETURN_NONE;
 }
 
-/* take_disable(sys.monitoring.DISABLE): what on_call gives where Python functions are called. */
+/* take_disable(sys.monitoring.DISABLE): sets the value that on_call returns for calls of Python functions. */
 static PyObject* take_disable(PyObject* module, PyObject* value) {
     (void)module;
     disable = Py_NewRef(value);

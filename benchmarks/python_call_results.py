@@ -1,4 +1,4 @@
-"""python_call_results.py: what recorded Python calls take up, and how long it is from their stop to a table."""
+"""python_call_results.py: size of recorded Python calls, and the time from the stop to a table."""
 
 import gc
 import json
@@ -51,7 +51,7 @@ def resident():
 
 
 def log_bytes():
-    """What the process grows by while a million calls are recorded."""
+    """Growth of the process while a million calls are recorded."""
     session = start()
     call_workloads.recursive()
     before = resident()

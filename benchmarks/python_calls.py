@@ -1,4 +1,4 @@
-"""python_calls.py: what recording every Python call adds, beside hooks that only read the counter and store."""
+"""python_calls.py: overhead of recording every Python call, compared with minimal hooks that store the counter."""
 
 import cProfile
 import gc
@@ -22,7 +22,7 @@ ROUNDS = 15
 
 
 def build_floor():
-    """Compiles python_call_floor.c with the system's compiler and imports it."""
+    """Compile python_call_floor.c with the system's compiler and import it."""
     source = Path(__file__).with_name("python_call_floor.c")
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / ("python_call_floor" + sysconfig.get_config_var("EXT_SUFFIX"))
@@ -69,7 +69,7 @@ def no_calls():
 
 
 def ns(work):
-    """CPU time of one turn of the loop, on all threads."""
+    """CPU time of one iteration of the loop, on all threads."""
     begin = time.process_time_ns()
     work()
     return (time.process_time_ns() - begin) / COUNT
@@ -107,7 +107,7 @@ class Floor:
 
 
 class VizTracer:
-    """A peer: every Python call, no C calls, an ordinary buffer."""
+    """VizTracer, for comparison: every Python call, no C calls, an ordinary buffer."""
 
     def __init__(self, module):
         self.make = lambda: module.VizTracer(tracer_entries=4 * COUNT, ignore_c_function=True, verbose=0)
@@ -122,7 +122,7 @@ class VizTracer:
 
 
 class Monitoring:
-    """The tracer's events of sys.monitoring, switched off at the same places, with bodies that only store."""
+    """The same sys.monitoring events as the tracer, disabled at the same places, with bodies that only store."""
 
     PYTHON = ("PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND")
 
@@ -149,7 +149,7 @@ class Monitoring:
 
 
 def traced_ns(work, tracer):
-    """The first turns let the interpreter adapt its instructions to the hooks that are there now."""
+    """The time of `work` under the tracer; the first runs let the interpreter specialise for the current hooks."""
     with tracer:
         work()
         work()
@@ -162,9 +162,9 @@ def print_figure(name, value, against, against_value, ratio, target):
 
 
 def compare(name, work, tracer, floor, against, target):
-    """What the tracer adds to one turn, beside what the floor adds; rounds in alternation.
+    """Compare the overhead of the tracer and of the floor per iteration, measured alternately.
 
-    The ratio is the median of the rounds' own: a machine that changes its speed does so for both sides of a round.
+    The ratio is the median over rounds, because changes in machine speed affect both sides of a round.
     """
     added, floors = [], []
     work()
@@ -173,12 +173,12 @@ def compare(name, work, tracer, floor, against, target):
         plain = traced_ns(work, Nothing())
         floors.append(traced_ns(work, floor) - plain)
         added.append(traced_ns(work, tracer) - plain)
-    ratio = statistics.median(ours / least for ours, least in zip(added, floors))
+    ratio = statistics.median(a / b for a, b in zip(added, floors))
     print_figure(name, statistics.median(added), against, statistics.median(floors), ratio, target)
 
 
 def compare_time(name, work, tracer, target):
-    """The time of the whole loop, beside that without a tracer."""
+    """Compare the time of the whole loop with and without a tracer."""
     plain, traced = [], []
     work()
     for _ in range(ROUNDS):
@@ -189,14 +189,14 @@ def compare_time(name, work, tracer, target):
 
 
 def workloads(tracer):
-    """Whole programs, beside the same without a tracer."""
+    """Compare whole programs with and without a tracer."""
     compare_time("calls_recursive", recursive, tracer, None)
     compare_time("calls_mix", call_workloads.mix, tracer, None)
     compare_time("calls_threads", threads, tracer, None)
 
 
 def floor_with_c_calls(floor):
-    """The least that a hook can do which sees Python's calls and those of C."""
+    """The minimal hook that receives both Python calls and C calls."""
     return Floor(floor.profile) if sys.version_info < (3, 12) else Monitoring(floor, True)
 
 
@@ -212,7 +212,7 @@ def main():
             viztracer = VizTracer(importlib.import_module("viztracer"))
             compare("call_311_vs_viztracer", calls, Tracer(False), viztracer, "VizTracer", "<= 0.2")
         else:
-            print("call_311_vs_viztracer left out: no viztracer in this environment")
+            print("call_311_vs_viztracer skipped: viztracer is not installed")
         compare("call_311_c", calls, Tracer(True), with_c_calls, "profile hook that stores 2 x 16 bytes", "<= 1.15")
         compare("ccall_311", c_calls, Tracer(True), with_c_calls, "profile hook that stores 2 x 16 bytes", "<= 1.25")
         compare_time("no_calls_311", no_calls, Tracer(False), "<= 1.05")

@@ -1,6 +1,6 @@
-/* python_floor.c: the least that marking ranges from Python can cost: objects and functions in bare C that
- * read the counter and store 16 bytes, twice, by the quickest ways in that CPython has. python_ranges.py
- * builds it. */
+/* python_floor.c: the minimum cost of marking ranges from Python: objects and functions in plain C that read
+ * the counter and store 16 bytes, twice, through the fastest call paths of CPython. python_ranges.py builds
+ * it. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
@@ -124,7 +124,7 @@ static PyObject* end(PyObject* module, PyObject* const* args, Py_ssize_t count) 
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject* function;
-    vectorcallfunc call; /* the function's own */
+    vectorcallfunc call; /* the vectorcall of the wrapped function */
 } Marked;
 
 static PyTypeObject* marked_type;

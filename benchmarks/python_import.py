@@ -1,4 +1,4 @@
-"""python_import.py: what `import marey` adds to the start of an interpreter."""
+"""python_import.py: time that `import marey` adds to the start of an interpreter."""
 
 import json
 import os
@@ -11,7 +11,7 @@ ROUNDS = 21
 
 
 def start(text):
-    """Milliseconds from starting an interpreter to its end."""
+    """Milliseconds from the start of an interpreter to its end."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     begin = time.perf_counter()
     subprocess.run([sys.executable, "-c", text], check=True, env=environment)
@@ -19,7 +19,7 @@ def start(text):
 
 
 def main():
-    start("import marey")  # so that the files are in memory, and compiled
+    start("import marey")  # loads the files into memory and compiles them
     bare, with_marey = [], []
     for _ in range(ROUNDS):
         bare.append(start("pass"))

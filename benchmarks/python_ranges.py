@@ -1,4 +1,4 @@
-"""python_ranges.py: what marking a range from Python costs, beside bare C that reads the counter and stores."""
+"""python_ranges.py: cost of marking a range from Python, compared with plain C that reads the counter and stores."""
 
 import gc
 import importlib.util
@@ -16,11 +16,11 @@ import marey
 
 COUNT = 100_000
 ROUNDS = 31
-COLUMN_BYTES = 38  # of one range in a trace: three times, site, parent, depth, flags
+COLUMN_BYTES = 38  # bytes per range in a trace: three times, site, parent, depth, flags
 
 
 def build_floor():
-    """Compiles python_floor.c with the system's compiler and imports it."""
+    """Compile python_floor.c with the system's compiler and import it."""
     source = Path(__file__).with_name("python_floor.c")
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / ("python_floor" + sysconfig.get_config_var("EXT_SUFFIX"))
@@ -63,17 +63,17 @@ def plain():
 
 
 def ns(work, subject):
-    """CPU time of one turn of the loop."""
+    """CPU time of one iteration of the loop."""
     begin = time.thread_time_ns()
     work(subject)
     return (time.thread_time_ns() - begin) / COUNT
 
 
 def compare(name, work, subject, floor, against, target, is_on):
-    """One figure: turns of both in alternation; the ratio is the median of the rounds' own."""
+    """Print one figure, measured alternately with its baseline; the ratio is the median over rounds."""
     session = marey.Session()
     if is_on:
-        session.start(max_bytes=4 << 20, policy="ring")  # small, so that its memory is warm
+        session.start(max_bytes=4 << 20, policy="ring")  # small, so that its memory stays warm
     ns(work, subject), ns(work, floor)
     values, floors = [], []
     for _ in range(ROUNDS):
@@ -102,7 +102,7 @@ def resident_bytes():
 
 
 def memory():
-    """Growth of the process while a million ranges are recorded, and what is left of it beside the trace."""
+    """Growth of the process while a million ranges are recorded, and after the stop compared with the trace."""
     count = 1_000_000
     session = marey.Session()
     session.start()

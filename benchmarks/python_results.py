@@ -16,7 +16,7 @@ NAMES = [f"name {i}" for i in range(100)]
 
 
 class Bare:
-    """What an object with two fields costs in Python."""
+    """A plain Python object with two fields, as the baseline."""
 
     __slots__ = ("name", "length")
 
@@ -26,7 +26,7 @@ class Bare:
 
 
 def record():
-    """A session with the ranges in it, not yet stopped."""
+    """A running session that has recorded the ranges."""
     session = marey.Session()
     session.start()
     record_function = marey.record_function
@@ -39,7 +39,7 @@ def record():
 
 
 def stop_to_table(session):
-    """Seconds, and the trace."""
+    """(seconds, trace)"""
     start = time.perf_counter()
     trace = session.stop()
     table = averages_of(trace).table(sort_by="self_cpu_time_total")
@@ -49,7 +49,7 @@ def stop_to_table(session):
 
 
 def make_events(trace):
-    """Microseconds to make one event of all and read its name and its time."""
+    """Microseconds per event to create all events and read their names and times."""
     events = events_of(trace)
     assert len(events) == RANGES
     start = time.perf_counter()
@@ -60,7 +60,7 @@ def make_events(trace):
 
 
 def make_bare(trace):
-    """The same of bare objects that are handed both."""
+    """The same for plain objects created with both values."""
     start = time.perf_counter()
     for _ in range(RANGES):
         bare = Bare("name", 1.0)
@@ -70,7 +70,7 @@ def make_bare(trace):
 
 
 def export(trace):
-    """Nanoseconds for one range."""
+    """Nanoseconds per range."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         trace.export_chrome_trace(os.path.join(folder, "trace.json"))

@@ -1,4 +1,4 @@
-"""python_traceback.py: what captured tracebacks cost: capturing, and naming native addresses."""
+"""python_traceback.py: cost of capturing tracebacks and of symbolizing native addresses."""
 
 import json
 import statistics
@@ -35,7 +35,7 @@ def at_depth(depth, function):
 
 
 def seconds_each(extract, **options):
-    """Seconds for a capture, its end included. The loop is the innermost frame."""
+    """Seconds per capture, including its destruction. The loop is the innermost frame."""
     begin = time.perf_counter()
     for _ in range(CAPTURES):
         extract(**options)
@@ -56,16 +56,16 @@ def captures():
         standard.append((time.perf_counter() - begin) / 200)
 
     for _ in range(ROUNDS):
-        at_depth(10 - here - 2, measure)  # measure and seconds_each are frames, too
+        at_depth(10 - here - 2, measure)  # measure and seconds_each are frames too
     each = statistics.median(python)
-    theirs = statistics.median(standard)
-    show("traceback_captures", 1 / each, "/s", "traceback.extract_stack", 1 / theirs, ">= 500000 /s")
-    show("traceback_capture", each * 1e9, "ns", "traceback.extract_stack", theirs * 1e9)
+    standard_each = statistics.median(standard)
+    show("traceback_captures", 1 / each, "/s", "traceback.extract_stack", 1 / standard_each, ">= 500000 /s")
+    show("traceback_capture", each * 1e9, "ns", "traceback.extract_stack", standard_each * 1e9)
     show("traceback_capture_native", statistics.median(native) * 1e9, "ns", "Python frames alone", each * 1e9)
 
 
 def ranges():
-    """A range that carries a stack of ten Python frames, against one that does not."""
+    """Compare a range with a stack of ten Python frames and a range without a stack."""
     here = len(marey.CapturedTraceback.extract())
 
     def seconds(**options):
@@ -94,7 +94,7 @@ def ranges():
 
 
 def large_binary():
-    """(path, first address, size) of the largest piece of code in this process: the interpreter's, as a rule."""
+    """(path, first address, size) of the largest code mapping in this process, usually the interpreter's."""
     largest = ("", 0, 0)
     with open("/proc/self/maps", encoding="utf-8") as maps:
         for line in maps:
@@ -120,7 +120,7 @@ print(took, time.perf_counter() - begin, sum(f[0]["line"] > 0 for f in frames), 
 
 
 def names():
-    """Each time in a process of its own, which has read nothing yet."""
+    """Each run uses a new process, which has not read any symbols yet."""
     path, first, size = large_binary()
     program = CHILD.format(first="first", size=size, count=ADDRESSES)
     finder = f"import sys; sys.path.insert(0, {__file__.rsplit('/', 1)[0]!r})\nimport python_traceback\n"

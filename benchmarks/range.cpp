@@ -1,5 +1,5 @@
-// range.cpp: what one range costs: recording, switched off, around real work, on two threads, with a name
-// made at run time.
+// range.cpp: cost of one range: recording, disabled, around real work, on two threads, with a name made at
+// run time.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -71,7 +71,7 @@ void in_work(bench::Floor& floor) {
         above, bench::median(floor_added));
 }
 
-// In a library that is loaded at run time, as most instrumented code is.
+// In a library loaded at run time, like most instrumented code.
 void disabled(const char* folder) {
     const std::string path = std::string(folder) + "/range_plugin.so";
     void* const library = dlopen(path.c_str(), RTLD_NOW);
@@ -97,7 +97,7 @@ void disabled(const char* folder) {
         bench::median(above), bench::median(floors));
 }
 
-// Millions per second of `threads` threads that each call run(count).
+// Returns millions of iterations per second with `threads` threads that each call run(count).
 template <class Run>
 double throughput(int threads, Run run) {
     constexpr std::int64_t kEach = 8'000'000;
@@ -108,7 +108,7 @@ double throughput(int threads, Run run) {
     return static_cast<double>(threads) * kEach / (bench::seconds(CLOCK_MONOTONIC) - begin) * 1e-6;
 }
 
-// Beside it what the floor gains from a second thread: more is not to be had on the machine.
+// The floor with two threads is measured too: it is the highest gain that this machine allows.
 void two_threads() {
     marey::Session session(marey::SessionOptions{.max_bytes = 16 << 20, .policy = marey::Policy::Ring});
     const auto run_floor = [](std::int64_t count) { bench::Floor().run(count); };
@@ -125,7 +125,8 @@ void two_threads() {
     bench::print("floor_two_threads", "M/s", floor_two, "one thread", floor_one, "");
 }
 
-// 256 names of 20 to 30 characters, written in turn into one buffer: nothing can be known from its address.
+// 256 names of 20 to 30 characters, written in turn into one buffer, so that the address does not identify
+// the name.
 class Names {
   public:
     Names() {

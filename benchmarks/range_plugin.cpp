@@ -1,4 +1,4 @@
-// range_plugin.cpp: a shared library with a loop that is marked and one that is not.
+// range_plugin.cpp: a shared library with a loop that has a range and one that does not.
 #include <cstdint>
 
 #include <marey/range.h>

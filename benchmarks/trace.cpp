@@ -1,5 +1,4 @@
-// trace.cpp: what comes after recording: starting and stopping, building, bytes. (Exporting:
-// presentation.cpp.)
+// trace.cpp: costs outside recording: starting and stopping sessions, building a trace, and sizes.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +10,7 @@
 
 namespace {
 
-// Sixteen threads that have recorded and now wait.
+// Sixteen threads that have recorded a range and now wait.
 class IdleThreads {
   public:
     IdleThreads() {
@@ -50,7 +49,7 @@ void start_stop() {
     bench::print("session_start_stop", "us", bench::median(values), "<= 100 us");
 }
 
-// Ten million ranges, four deep, on one thread: one core builds.
+// Ten million ranges, nested four deep, on one thread, so that one core builds the trace.
 __attribute__((noinline)) void nested(std::int64_t count) {
     for (std::int64_t i = 0; i < count; i += 10) {
         MAREY_RANGE("step");
@@ -79,7 +78,7 @@ void build() {
     bench::print("range_bytes", "bytes", bytes, "<= 24 bytes");
 }
 
-// The demo, recorded and compacted: every byte of the file counts.
+// The example program, recorded and compacted; the whole file counts.
 void capture_bytes(const std::string& folder) {
     const std::string capture = folder + "/bench_demo.marey";
     const std::string packed = folder + "/bench_demo.compact.marey";

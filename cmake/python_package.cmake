@@ -13,11 +13,17 @@ find_package(nanobind CONFIG REQUIRED)
 
 marey_room_files(bindings "" binding_sources)
 marey_room_files(sources/python "" python_sources)
-marey_room_files(sources/torch "" torch_sources)  # but for the observer, which is compiled against the user's PyTorch
+marey_room_files(sources/torch "" torch_sources)  # except the observer, which is compiled against the user's PyTorch
 file(GLOB python_c_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sources/python/*.c")  # for the interpreter's headers
 nanobind_add_module(marey_python NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS
                     ${binding_sources} ${python_sources} ${python_c_sources} ${torch_sources})
 marey_target_options(marey_python)
+marey_unity(marey_python)
+# Each of these defines one CPython type, or one hook, in the names that CPython's manual gives the parts.
+foreach(name IN ITEMS bindings/events_object bindings/open_ranges bindings/ranged_function bindings/record_function
+                      bindings/record_function_fast bindings/traceback_object sources/python/profile_hook)
+    set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/${name}.cpp" PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+endforeach()
 set(python_dir "${PROJECT_BINARY_DIR}/python/marey")
 set_target_properties(marey_python PROPERTIES OUTPUT_NAME _marey LIBRARY_OUTPUT_DIRECTORY "${python_dir}"
                                              INSTALL_RPATH "$ORIGIN/lib")
@@ -26,7 +32,7 @@ target_link_libraries(marey_python PRIVATE marey::marey)
 set_source_files_properties("${PROJECT_SOURCE_DIR}/src/bindings/module.cpp"
                             PROPERTIES COMPILE_DEFINITIONS MAREY_VERSION="${PROJECT_VERSION}")
 
-# What pip builds, whatever else the folder builds.
+# The target that pip builds, whatever else the folder builds.
 add_custom_target(marey_package DEPENDS marey marey_python ${marey_devices})
 add_dependencies(marey_python ${marey_devices})
 if(TARGET marey_cli)

@@ -1,5 +1,5 @@
 #!python
-"""Installed as bin/marey: runs the command from the package's folder.
+"""Installed as bin/marey: runs the command in the package's folder.
 
 It does not import the package, because libmarey would then record this script whenever MAREY is set.
 """
@@ -11,9 +11,9 @@ import sys
 
 spec = importlib.util.find_spec("marey")
 if spec is None:
-    sys.exit(f"marey: {sys.executable} has no package marey")
+    sys.exit(f"marey: the marey package is not installed for {sys.executable}")
 for folder in spec.submodule_search_locations:
     path = os.path.join(folder, "_command.py")
     if os.path.exists(path):
         sys.exit(runpy.run_path(path)["main"](spec.submodule_search_locations, sys.argv))
-sys.exit(f"marey: the package in {', '.join(spec.submodule_search_locations)} is not whole")
+sys.exit(f"marey: the package in {', '.join(spec.submodule_search_locations)} is incomplete")

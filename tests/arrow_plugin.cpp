@@ -1,4 +1,4 @@
-// arrow_plugin.cpp: the Arrow tables of a file through plain C, for tests/arrow_check.py.
+// arrow_plugin.cpp: exports the Arrow tables of a file through plain C, for tests/arrow_check.py.
 #include <cstdio>
 
 #include <marey/arrow.h>
@@ -18,7 +18,7 @@ extern "C" __attribute__((visibility("default"))) int export_table(const char* p
     }
 }
 
-/// The names of the tables, one after another with spaces between.
+/// The names of the tables, separated by spaces.
 extern "C" __attribute__((visibility("default"))) void list_tables(char* names, std::size_t bytes) {
     std::size_t used = 0;
     for (const std::string_view name : marey::arrow_tables()) {

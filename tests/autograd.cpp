@@ -1,4 +1,4 @@
-// autograd.cpp: a small autograd by hand, forward on two threads and backward on a third: every backward
+// autograd.cpp: a small handwritten autograd, forward on two threads and backward on a third: every backward
 // range is linked to its forward range, in the trace and as an arrow in Chrome's JSON.
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ marey::ArrayView view_of(const Array& array, const std::int64_t& size) {
     return {.dtype = marey::DType::Float64, .sizes = {&size, 1}, .storage = array.data()};
 }
 
-/// Forward operations in the order in which one thread ran them. Values are known by their index.
+/// Forward operations in the order in which one thread ran them. Values are identified by their index.
 class Tape {
   public:
     using Index = std::size_t;
@@ -67,15 +67,15 @@ class Tape {
                     tape.nodes_[a].gradient[i] += gradient[i] * std::cos(tape.at(a, i));
             });
     }
-    /// Made of another operation: it has no backward half of its own.
+    /// Composed of other operations: it has no backward half.
     Index square(Index a) {
         marey::Operation operation(Scope::Function);
         operation.begin("square", {.sequence = marey::peek_sequence()});
         return mul(a, a);
     }
 
-    /// Gradients of the sum of the last value, by every leaf. One backward range for each operation, newest
-    /// first.
+    /// Gradients of the sum of the last value with respect to every leaf. One backward range for each
+    /// operation, newest first.
     void backward() {
         for (Node& node : nodes_) node.gradient.assign(node.value.size(), 0);
         nodes_.back().gradient.assign(nodes_.back().value.size(), 1);
@@ -177,7 +177,7 @@ void check_gradient(Graph graph, const Tape& tape, const Array& x, const Array& 
     }
 }
 
-// ---- what a trace must show of it ----
+// ---- the expected trace ----
 
 struct Training {
     marey::Trace trace;
@@ -192,7 +192,7 @@ Training run_under(const marey::SessionOptions& options) {
     static constexpr Graph kGraphs[] = {first_graph, second_graph};
     Training training;
     marey::Session session(options);
-    std::latch forwards(2), all(3);  // all live to the end: no thread id of the system comes twice
+    std::latch forwards(2), all(3);  // all live to the end, so that no system thread id occurs twice
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {
         threads.emplace_back([&, i] {
@@ -215,7 +215,7 @@ Training run_under(const marey::SessionOptions& options) {
     return training;
 }
 
-/// Ranges of a thread, in order, but for the composite one.
+/// Ranges of a thread, in order, except the composite one.
 std::vector<Row> rows_of(const marey::Trace& trace, std::uint32_t thread) {
     std::vector<Row> rows;
     for (Row row = 0; row < trace.ranges().size(); ++row) {
@@ -226,7 +226,7 @@ std::vector<Row> rows_of(const marey::Trace& trace, std::uint32_t thread) {
     return rows;
 }
 
-/// From forward rows to backward rows, as the tapes say.
+/// From forward rows to backward rows, according to the tapes.
 std::map<Row, Row> expected_links(const Training& training, const marey::Trace& trace) {
     std::map<Row, Row> links;
     const std::vector<Row> backward = rows_of(trace, training.engine);
@@ -264,7 +264,7 @@ void check_links(const Training& training, const marey::Trace& trace) {
     EXPECT_EQ(found, expected);
 }
 
-/// The text of a field of an event that stands on a line of its own.
+/// The text of a field of an event on a separate line.
 std::string field(const std::string& event, const std::string& name) {
     const std::size_t at = event.find("\"" + name + "\":");
     if (at == std::string::npos) return "";
@@ -380,7 +380,7 @@ TEST_F(Autograd, EveryBackwardRangeIsLinkedToItsForwardRangeAndAnArrowShowsIt) {
     check_shapes(training, training.trace, false);
 }
 
-TEST_F(Autograd, ShowsTheShapesOfItsInputsWhenAskedTo) {
+TEST_F(Autograd, ShowsTheShapesOfItsInputsWhenRequested) {
     const Training training = run_under({.record_shapes = true});
     check_links(training, training.trace);
     check_arrows(training, training.trace);
@@ -399,7 +399,7 @@ TEST_F(Autograd, IsTheSameInATraceThatWasLoadedOrSaved) {
     }
 }
 
-TEST_F(Autograd, IsRightWhenNobodyRecords) {
+TEST_F(Autograd, IsCorrectWhenNothingRecords) {
     Tape tape;
     const Array x{1, 2, 3}, y{4, 5, 6};
     first_graph(tape, x, y);

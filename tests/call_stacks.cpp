@@ -1,4 +1,4 @@
-// call_stacks.cpp: ranges that carry where they began, from C++, through captures, and named on another day.
+// call_stacks.cpp: ranges with call stacks, from C++, through captures, and symbolized later.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,7 +79,7 @@ TEST(CallStacks, MovableRangesInstantsAndOperationsCarryThemToo) {
     EXPECT_EQ(trace.string(trace.instant_arguments(0)[0].key), "Call stack");
 }
 
-TEST(CallStacks, NothingIsCapturedWhileNobodyRecords) {
+TEST(CallStacks, NothingIsCapturedWhileNothingRecords) {
     int captured = 0;
     const auto counted = [&] {
         ++captured;

@@ -1,4 +1,4 @@
-// child_run.h: starts a program in a folder of its own and looks at what it leaves. For lifecycle.cpp,
+// child_run.h: starts a program in a separate folder and examines the files it leaves. For lifecycle.cpp,
 // io_failures.cpp.
 #pragma once
 
@@ -77,7 +77,7 @@ class ChildRun : public ::testing::Test {
     std::string capture() const { return folder_ + "/app.marey"; }
     std::string environment() const { return "out=" + capture(); }
 
-    /// Runs it with MAREY set (empty: not set) and gives its exit code, or 100 + the signal that ended it;
+    /// Runs it with MAREY set (empty: not set) and returns its exit code, or 100 + the signal that ended it;
     /// its output is in out() and error().
     int run(const std::vector<std::string>& arguments, const std::string& marey,
             const std::string& program = MAREY_TEST_BIN_DIR "/lifecycle_program") {
@@ -98,13 +98,13 @@ class ChildRun : public ::testing::Test {
         waitpid(child, &status, 0);
         return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
     }
-    /// In the child, before the program takes over.
+    /// In the child, before it executes the program.
     virtual void before_exec() {}
 
     std::string out() const { return text_of(folder_ + "/stdout"); }
     std::string error() const { return text_of(folder_ + "/stderr"); }
 
-    /// Every capture but app.marey itself.
+    /// Every capture except app.marey itself.
     std::vector<std::string> other_captures() const {
         std::vector<std::string> found;
         for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -114,7 +114,7 @@ class ChildRun : public ::testing::Test {
         std::sort(found.begin(), found.end());
         return found;
     }
-    /// What no program may leave behind.
+    /// Files that no program may leave behind.
     std::vector<std::string> leftover_files() const {
         std::vector<std::string> found;
         for (const auto& entry : std::filesystem::directory_iterator(folder_)) {

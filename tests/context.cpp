@@ -18,7 +18,7 @@
 #include "thread_pool.h"
 
 #if defined(__SANITIZE_THREAD__)
-// The child of a fork starts a thread of its own here (the recorder's), which works.
+// The child of a fork starts a thread here (the recorder's), which works.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
     return "die_after_fork=0";
 }
@@ -54,7 +54,7 @@ TEST(ContextSlots, GiveTheInnermostValueOfTheirKindOrNone) {
 }
 
 // T2
-TEST(ContextSlots, AreKnownByTheirAddressSoThatAnyLibraryAddsItsOwn) {
+TEST(ContextSlots, AreIdentifiedByTheirAddressSoThatAnyLibraryAddsItsOwn) {
     const marey::ContextGuard guard(kRequest, 1);
     EXPECT_EQ(marey::context_value(kOther), nullptr);
     static constexpr marey::ContextSlot<int> kLocal{"local"};
@@ -64,7 +64,7 @@ TEST(ContextSlots, AreKnownByTheirAddressSoThatAnyLibraryAddsItsOwn) {
 }
 
 // T5
-TEST(ContextGuards, RestoreWhatWasBeforeAndDoNothingForNull) {
+TEST(ContextGuards, RestoreTheEarlierValueAndDoNothingForNull) {
     const auto shared = std::make_shared<const int>(7);
     {
         const marey::ContextGuard<int> guard(kRequest, shared);
@@ -77,7 +77,7 @@ TEST(ContextGuards, RestoreWhatWasBeforeAndDoNothingForNull) {
 }
 
 // T4
-TEST(ContextGuards, ThatEndOutOfOrderTakeOutTheirOwnValueOnly) {
+TEST(ContextGuards, ThatEndOutOfOrderRemoveTheirOwnValueOnly) {
     auto first = std::make_unique<marey::ContextGuard<int>>(kRequest, 1);
     auto second = std::make_unique<marey::ContextGuard<std::string>>(kProducer, std::string("second"));
     auto third = std::make_unique<marey::ContextGuard<int>>(kRequest, 3);
@@ -92,7 +92,7 @@ TEST(ContextGuards, ThatEndOutOfOrderTakeOutTheirOwnValueOnly) {
     EXPECT_EQ(*later.value(kRequest), 3);
     third.reset();
     EXPECT_EQ(marey::context_value(kRequest), nullptr);
-    EXPECT_EQ(*captured.value(kProducer), "second");  // what was captured stays as it was
+    EXPECT_EQ(*captured.value(kProducer), "second");  // the captured context is unchanged
 }
 
 // T4
@@ -121,7 +121,7 @@ TEST(ContextGuards, AreCapturedByTheHundredThousand) {
     marey::Context context = marey::Context::current();
     while (!guards.empty()) guards.pop_back();
     EXPECT_EQ(*context.value(kRequest), 99'999);
-    context = marey::Context();  // the list goes without recursion
+    context = marey::Context();  // the list is freed without recursion
 }
 
 // ---- adopting ----

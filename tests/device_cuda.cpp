@@ -1,5 +1,5 @@
-// device_cuda.cpp: the list of what holds for every device, on NVIDIA's GPUs. Needs nothing of CUDA to build;
-// without a GPU every test is skipped, with the reason.
+// device_cuda.cpp: the tests for every device, on NVIDIA GPUs. Needs nothing of CUDA to build; without a GPU
+// every test is skipped, with the reason.
 #include <dlfcn.h>
 
 #include <set>
@@ -7,7 +7,7 @@
 #include "device_list.h"
 
 #if defined(__SANITIZE_THREAD__)
-// The child of a fork starts a thread of its own here (the recorder's), which works.
+// The child of a fork starts a thread here (the recorder's), which works.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
     return "die_after_fork=0";
 }
@@ -40,7 +40,7 @@ struct Driver {
                      unsigned shared, void* stream, void** parameters, void** extra);
 };
 
-// Waits on the GPU's clock, so that it lasts as long as it is told to.
+// Waits on the GPU's clock, so that it lasts for the given time.
 constexpr const char* kProgram = R"(
 .version 7.0
 .target sm_50
@@ -185,7 +185,8 @@ struct CudaDriver {
         EXPECT_EQ(Cuda::get().driver.set_current(on.context), 0);
         return on;
     }
-    /// `count` kernels, one after the other; captured once by each thread, in a queue that nobody else uses.
+    /// `count` kernels, one after the other; captured once by each thread, in a queue that is not used
+    /// otherwise.
     static void* graph_of(const OnDevice& on, int count) {
         thread_local std::map<std::pair<const OnDevice*, int>, void*> made;
         void*& executable = made[{&on, count}];
@@ -207,7 +208,7 @@ class CudaDevice : public ::testing::Test {
     void SetUp() override {
         if (!Cuda::get().trouble.empty()) GTEST_SKIP() << Cuda::get().trouble;
     }
-    /// A context of our own beside the device's, current on this thread.
+    /// An additional context beside the device's, current on this thread.
     static OnDevice make_context() {
         OnDevice made;
         EXPECT_EQ(Cuda::get().driver.context_create(&made.context, 0, 0), 0);
@@ -250,7 +251,7 @@ TEST_F(CudaDevice, ContextsMayComeAndGoWhileASessionRuns) {
     EXPECT_EQ(reading.problem("device_work_missing"), 0u);
 }
 
-// L19: a pool for each context, and not for whatever has its address later.
+// L19: a pool for each context, and not for a later one with the same address.
 TEST_F(CudaDevice, EventsMayBeRecordedInContextsThatComeAndGo) {
     const auto device = marey::find_device("cuda");
     for (int round = 0; round < 3; ++round) {

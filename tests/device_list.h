@@ -1,5 +1,4 @@
-// device_list.h: what holds for every device that Marey records: one list of tests, and a driver for each
-// device.
+// device_list.h: the tests that every device must pass: one list of tests, and a driver for each device.
 //
 // A driver is a class of static functions:
 //   name()                     what find_device() calls it
@@ -37,7 +36,7 @@ using marey::Session;
 using marey::SessionOptions;
 using marey::Trace;
 
-/// What the tests ask a trace for.
+/// The options of the tests' sessions.
 class Reading {
   public:
     template <class Driver>
@@ -64,7 +63,7 @@ class Reading {
         const auto found = launchers_.find(kernel);
         return found != launchers_.end() && found->second.size() == 1 ? found->second[0] : kNoRow;
     }
-    /// The name of the innermost range around a call that is no call of a device.
+    /// The name of the innermost range around a call that is not itself a device call.
     std::string range_around(Row call) const {
         for (Row row = trace_.ranges().parent[call]; row != kNoRow; row = trace_.ranges().parent[row]) {
             const marey::SiteInfo& site = trace_.sites()[trace_.ranges().site[row]];
@@ -87,7 +86,7 @@ class Reading {
         }
         return 0;
     }
-    /// A number out of a fact of the trace; -1: it is not there.
+    /// A number from a fact of the trace; -1: it is missing.
     long long fact(std::string_view key, std::string_view member) const {
         for (const marey::MetadataInfo& each : trace_.metadata()) {
             if (each.key != key) continue;
@@ -125,7 +124,7 @@ class DeviceList : public ::testing::Test {
     void SetUp() override {
         if (const std::string why = Driver::why_not(); !why.empty()) GTEST_SKIP() << why;
     }
-    /// What it says of itself must hold.
+    /// The facts that it states must hold.
     static Reading read(const Trace& trace) {
         for (const marey::Finding& finding : marey::validate(trace))
             ADD_FAILURE() << finding.rule << ": " << finding.example;
@@ -213,18 +212,18 @@ TYPED_TEST_P(DeviceList, ASessionInTheMiddleOfABusyProgramHasWhatWasLaunchedMean
         busy.wait_for_more(100);
         const int before_start = busy.launched();
         Session session(options_of<TypeParam>());
-        const int after_start = busy.launched() + 1;  // one may be on its way
+        const int after_start = busy.launched() + 1;  // one may be in progress
         busy.wait_for_more(300);
         const int before_stop = busy.launched();
         const Trace trace = session.stop();
         const int after_stop = busy.launched() + 1;
         const Reading reading = this->read(trace);
         Counts found = reading.by_range();
-        // Of those that were launched before the start some may still run.
+        // Some of those launched before the start may still run.
         EXPECT_GE(found["busy"], before_stop - after_start)
             << ::testing::PrintToString(found) << ", " << reading.launches.size() << " launches";
         EXPECT_LE(static_cast<int>(reading.kernels.size()), after_stop - before_start + 64);
-        EXPECT_LE(found["?"], after_start - before_start + 64);  // the calls of these were not yet told
+        EXPECT_LE(found["?"], after_start - before_start + 64);  // the calls of these were not delivered yet
         EXPECT_EQ(reading.problem("device_work_missing"), 0u);
     }
 }
@@ -241,7 +240,7 @@ TYPED_TEST_P(DeviceList, ASessionGoesOnWhileOthersEndInABusyProgram) {
     const int before_stop = busy.launched();
     const Reading reading = this->read(lasting.stop());
     const int found = reading.by_range()["busy"];
-    // The device may have given away unfinished work at the end of another session, and says so.
+    // The device may have abandoned unfinished work at the end of another session, and reports that.
     EXPECT_GE(found + static_cast<int>(reading.problem("dropped")), before_stop - after_start);
     EXPECT_GE(found, (before_stop - after_start) / 2);
     EXPECT_EQ(reading.problem("device_work_missing"), 0u);
@@ -256,7 +255,7 @@ TYPED_TEST_P(DeviceList, SessionsOneAfterTheOtherHaveTheirOwn) {
         }
         const Reading reading = this->read(session.stop());
         EXPECT_EQ(reading.by_range(), (Counts{{"round", round}}));
-        TypeParam::launch(0, 0, 1000);  // nobody's
+        TypeParam::launch(0, 0, 1000);  // not in a session
         TypeParam::synchronize(0);
     }
 }
@@ -280,12 +279,13 @@ TYPED_TEST_P(DeviceList, ASnapshotDoesNotWait) {
     TypeParam::synchronize(0);
     std::size_t launched = 1;
     bool has_waited = true;
-    // On a slow machine the work may end by itself before the snapshot is taken; not however long it is. (A
+    // On a slow machine the work may end by itself before the snapshot is taken; not if it is long enough. (A
     // stop waits for 2 s at most.)
     for (std::uint64_t ns = 200'000'000; has_waited && ns < 2'000'000'000; ns *= 2) {
         TypeParam::launch(0, 0, ns);
         const Reading early = this->read(session.snapshot());
-        has_waited = early.kernels.size() > launched;  // fewer: what lies in one buffer with unfinished work
+        has_waited =
+            early.kernels.size() > launched;  // fewer: the records in one buffer with unfinished work
         EXPECT_EQ(early.problem("device_work_missing"), 0u);
         ++launched;
     }
@@ -388,7 +388,7 @@ void end_while_recording(const std::string& output) {
 }
 
 TYPED_TEST_P(DeviceList, AProgramThatEndsLeavesAWholeCapture) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, which comes here too
+    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a separate process, which runs this too
     if (std::getenv("MAREY_DEVICE_LIST") == nullptr)
         setenv("MAREY_DEVICE_LIST", ("/tmp/marey-device-list-" + std::to_string(getpid())).c_str(), 1);
     const std::string folder = std::getenv("MAREY_DEVICE_LIST");
@@ -403,8 +403,8 @@ TYPED_TEST_P(DeviceList, AProgramThatEndsLeavesAWholeCapture) {
     unsetenv("MAREY_DEVICE_LIST");
 }
 
-/// No kernel starts before its launch, or ends after the return of what waited for it, by more than the
-/// error that the trace states. Gives that error.
+/// No kernel starts before its launch, or ends after the return of the call that waited for it, by more than
+/// the error that the trace states. Returns that error.
 template <class Driver>
 long long check_clock(int rounds) {
     Session session(options_of<Driver>());

@@ -1,5 +1,5 @@
-// device_simulated.cpp: the list of what holds for every device, on the simulated one; and what only that can
-// do: lose records, refuse, hang, show a wrong clock.
+// device_simulated.cpp: the tests for every device, on the simulated one; and features only it has: losing
+// records, refusing, hanging, a wrong clock.
 #include <cmath>
 
 #include <marey/gpu_use.h>
@@ -8,7 +8,7 @@
 #include "simulated_device.h"
 
 #if defined(__SANITIZE_THREAD__)
-// The child of a fork starts a thread of its own here (the recorder's), which works.
+// The child of a fork starts a thread here (the recorder's), which works.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
     return "die_after_fork=0";
 }
@@ -90,7 +90,7 @@ TEST_F(SimulatedDevice, UnknownSettingsAndValuesAreRefused) {
     EXPECT_EQ(simulated::configure(nullptr, 1), 1);
 }
 
-TEST_F(SimulatedDevice, WhatFindsNoBufferIsLostAndCounted) {
+TEST_F(SimulatedDevice, RecordsWithoutABufferAreLostAndCounted) {
     configure("buffer_records", 10);
     configure("buffers", 4);
     configure("hold_buffers", 1);
@@ -120,7 +120,7 @@ TEST_F(SimulatedDevice, RecordsMayComeInAnyOrder) {
     EXPECT_EQ(Reading::of<Simulated>(trace).by_range(), (Counts{{"inner", 50}}));
 }
 
-TEST_F(SimulatedDevice, ARefusalIsAProblemOfTheTraceAndTheNextSessionIsWell) {
+TEST_F(SimulatedDevice, ARefusalIsReportedInTheTraceAndTheNextSessionWorks) {
     configure("refuse", 1);
     const auto body = [] {
         MAREY_RANGE("range");
@@ -129,13 +129,13 @@ TEST_F(SimulatedDevice, ARefusalIsAProblemOfTheTraceAndTheNextSessionIsWell) {
     const Trace trace = run(options_of<Simulated>(), body);
     EXPECT_EQ(names(trace), (Counts{{"range", 1}}));
     EXPECT_EQ(problem(trace, "device_not_recorded"),
-              "Another profiler holds the simulated device: end that one first.");
+              "Another profiler is using the simulated device: stop it first.");
     configure("refuse", 0);
     EXPECT_EQ(Reading::of<Simulated>(run(options_of<Simulated>(), body)).by_range(), (Counts{{"range", 1}}));
 }
 
 // L18 K10
-TEST_F(SimulatedDevice, WithoutADeviceASessionGoesOnAndSaysWhy) {
+TEST_F(SimulatedDevice, WithoutADeviceASessionContinuesAndReportsWhy) {
     configure("absent", 1);
     EXPECT_NE(marey::device_error("simulated"), "");
     const Trace trace = run(options_of<Simulated>(), [] {
@@ -143,7 +143,7 @@ TEST_F(SimulatedDevice, WithoutADeviceASessionGoesOnAndSaysWhy) {
         EXPECT_EQ(simulated::launch(0, 0, "kernel", 1), 0u);
     });
     EXPECT_EQ(names(trace), (Counts{{"range", 1}}));
-    EXPECT_EQ(problem(trace, "device_unavailable"), "No simulated device is plugged in: set 'absent' to 0.");
+    EXPECT_EQ(problem(trace, "device_unavailable"), "No simulated device is present: set 'absent' to 0.");
 }
 
 // K15
@@ -158,7 +158,7 @@ TEST_F(SimulatedDevice, WorkThatNeverEndsDoesNotHoldUpTheStopForEver) {
     EXPECT_NE(problem(trace, "device_work_missing"), "");
 }
 
-TEST_F(SimulatedDevice, AClockThatIsWrongIsSetRightWithinTheStatedError) {
+TEST_F(SimulatedDevice, AWrongClockIsCorrectedWithinTheStatedError) {
     struct Wrong {
         double skew_ns, drift_ppm, noise_ns;
     };
@@ -171,7 +171,7 @@ TEST_F(SimulatedDevice, AClockThatIsWrongIsSetRightWithinTheStatedError) {
     }
 }
 
-TEST_F(SimulatedDevice, CopiesSetsWaitsOverheadAndDriverCallsAreTold) {
+TEST_F(SimulatedDevice, CopiesSetsWaitsOverheadAndDriverCallsAreRecorded) {
     SessionOptions options = options_of<Simulated>();
     options.device_activities = marey::kDeviceAll;
     const Trace trace = run(options, [] {
@@ -276,7 +276,7 @@ TEST_F(SimulatedDevice, EventsMeasureWhatLiesBetweenThem) {
     simulated::use(0, 0);
 }
 
-TEST_F(SimulatedDevice, MarksAndRangesAreTheHosts) {
+TEST_F(SimulatedDevice, MarksAndRangesAreRecordedOnTheHost) {
     const auto device = marey::find_device("simulated");
     const Trace trace = run(options_of<Simulated>(), [&] {
         device->range_push("pushed");

@@ -16,13 +16,13 @@
 namespace marey {
 namespace {
 
-/// By how much a time may be off: a tick of the coarsest clock, and what the rate of a session of a few
-/// milliseconds is not known better than.
+/// The tolerance of times: a tick of the coarsest clock, and the uncertainty of the rate in a session of a
+/// few milliseconds.
 constexpr double off_by(double ns) {
     return 100 + 0.005 * ns;
 }
 
-/// A device whose time goes on when it is told to.
+/// A device whose time only moves when the test moves it.
 class Clockwork final : public DeviceRuntime {
   public:
     struct Event final : DeviceEvent {
@@ -63,13 +63,13 @@ class Clockwork final : public DeviceRuntime {
 
     std::atomic<double> us{0};
     std::atomic<int> alive{0};
-    std::atomic<int> in_own_queue{0};  ///< events of the queue that has the device's address
+    std::atomic<int> in_own_queue{0};  ///< events of the queue with the device's address
     std::int32_t current = 0;
     int waits = 0;
     std::string failure;
-    bool is_absent = false;                  ///< on the calling thread
-    std::optional<bool> reached;             ///< what it says of events; nothing: it cannot be asked
-    std::atomic<bool> next_is_stuck{false};  ///< the device will not come to the next one
+    bool is_absent = false;       ///< on the calling thread
+    std::optional<bool> reached;  ///< the state of events that it reports; nothing: it cannot be queried
+    std::atomic<bool> next_is_stuck{false};  ///< the device will not reach the next one
     std::atomic<const Event*> stuck{nullptr};
 };
 
@@ -185,7 +185,7 @@ TEST_F(DeviceTiming, EventsOfTwoDevicesHaveNoTimeBetweenThem) {
 }
 
 // L3 L18
-TEST_F(DeviceTiming, ADeviceThatCannotRecordIsAProblemOfTheTrace) {
+TEST_F(DeviceTiming, ADeviceThatCannotRecordIsReportedInTheTrace) {
     device();
     Session session = timing_session();
     device().failure = "no queue";
@@ -208,7 +208,7 @@ TEST_F(DeviceTiming, AThreadWithoutADeviceHasNothingToMeasure) {
     const Trace trace = session.stop();
     EXPECT_TRUE(times(trace).empty());
     EXPECT_EQ(problems(trace),
-              std::vector<std::string>{"No device of clockwork was current where a range ended."});
+              std::vector<std::string>{"No device of clockwork was current when a range ended."});
 }
 
 // K15
@@ -219,14 +219,14 @@ TEST_F(DeviceTiming, AStopDoesNotWaitForEverForEvents) {
     { MAREY_RANGE("stuck"); }
     const int waits = device().waits;
     const Trace trace = session.stop();
-    EXPECT_EQ(device().waits, waits) << "a device that can be asked is not waited for";
+    EXPECT_EQ(device().waits, waits) << "a device that can be queried is not waited for";
     EXPECT_TRUE(times(trace).empty());
     EXPECT_EQ(problems(trace),
-              std::vector<std::string>{"The events of clockwork were not all there in time."});
+              std::vector<std::string>{"The events of clockwork did not all complete in time."});
     EXPECT_EQ(device().alive, 0);
 }
 
-TEST_F(DeviceTiming, OnePointThatIsNotReachedLosesNoOtherRange) {
+TEST_F(DeviceTiming, OneEventThatIsNotReachedLosesNoOtherRange) {
     device();
     Session session = timing_session();
     device().reached = true;
@@ -243,7 +243,7 @@ TEST_F(DeviceTiming, OnePointThatIsNotReachedLosesNoOtherRange) {
     EXPECT_EQ(problems(trace).size(), 1u);
 }
 
-TEST_F(DeviceTiming, ASnapshotLeavesWhatTheDeviceHasNotComeTo) {
+TEST_F(DeviceTiming, ASnapshotLeavesEventsThatTheDeviceHasNotReached) {
     device();
     Session session = timing_session();
     device().reached = false;
@@ -292,7 +292,7 @@ TEST_F(DeviceTiming, FewEventsAreAliveHoweverManyRangesThereAre) {
     EXPECT_EQ(found.at("there").size(), std::size_t{kRanges});
 }
 
-TEST_F(DeviceTiming, IsForTheSessionsThatAskForIt) {
+TEST_F(DeviceTiming, IsForTheSessionsThatRequestIt) {
     device();
     Session plain{SessionOptions{}};
     Session session = timing_session();

@@ -1,4 +1,4 @@
-// draining.cpp: removing an observer and knowing that none of its callbacks runs any more.
+// draining.cpp: removing an observer with the guarantee that none of its callbacks still runs.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -110,7 +110,7 @@ TEST_F(Draining, FromACallbackIsAnError) {
     EXPECT_TRUE(marey::remove_observer(handle));
 }
 
-TEST_F(Draining, ACallbackIsKnownAsOneOnAThreadThatHasDoneNothingElse) {
+TEST_F(Draining, ACallbackIsRecognisedOnAThreadThatHasDoneNothingElse) {
     static int ends = 0;
     static marey::ObserverHandle handle = 0;
     ends = 0;
@@ -142,7 +142,7 @@ TEST_F(Draining, ReachesAnObserverThatOnlyACapturedContextStillHas) {
     EXPECT_EQ(calls, 1);
     marey::clear_observers();
     task();
-    EXPECT_EQ(calls, 1) << "one that was removed is called by nobody";
+    EXPECT_EQ(calls, 1) << "a removed observer is not called";
     EXPECT_TRUE(marey::remove_and_drain(handle));
 }
 

@@ -1,4 +1,4 @@
-// emitters.cpp: what NVTX and ITT get, seen by collectors that they load. Numbers are those of
+// emitters.cpp: the output to NVTX and ITT, as received by test collectors. Numbers are those of
 // docs/reference/parity.md.
 #include <marey/emit.h>
 
@@ -51,7 +51,7 @@ TEST_F(Emitters, AConsumerNamesTheProducersOfItsArrays) {
 }
 
 // L15
-TEST_F(Emitters, ARangeThatMayEndElsewhereIsOneOfItsOwn) {
+TEST_F(Emitters, ARangeThatMayEndElsewhereIsAStartEndRange) {
     if (!marey::nvtx::is_available()) GTEST_SKIP() << "built without NVTX's header";
     EXPECT_EQ(emit("nvtx", "elsewhere"), (Lines{"1 start 1 moved, op_id = 1", "1 push scope, op_id = 2",
                                                 "2 end 1", "1 start 2 last, op_id = 3", "1 pop", "1 end 2"}));

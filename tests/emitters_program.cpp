@@ -1,5 +1,5 @@
-// emitters_program.cpp: emits ranges in one of several ways; emitters.cpp looks at what the collectors got.
-// Usage: emitters_program nvtx|itt MODE.
+// emitters_program.cpp: emits ranges in one of several ways; emitters.cpp examines what the collectors
+// received. Usage: emitters_program nvtx|itt MODE.
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -53,7 +53,7 @@ void forward_and_backward(bool to_nvtx) {
     });
 }
 
-// Two arrays, made one of the other; the memory of the second is given back and used again.
+// Two arrays, one made from the other; the memory of the second is freed and used again.
 void producers(bool to_nvtx) {
     const Emitter emitter(to_nvtx, {.record_shapes = true});
     const std::int64_t sizes[] = {2, 3};
@@ -98,7 +98,7 @@ void elsewhere(bool to_nvtx) {
     last.end();
 }
 
-// Ranges of NVTX by hand, among those of an emitter.
+// Manual NVTX ranges among those of an emitter.
 void by_hand(bool to_nvtx) {
     const Emitter emitter(to_nvtx, {});
     MAREY_RANGE("ours");

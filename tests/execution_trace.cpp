@@ -28,7 +28,7 @@ class ExecutionTraces : public child_run::ChildRun {
         const std::size_t from = text.rfind('{', at);
         return text.substr(from, text.find("\n      }", at) - from);
     }
-    /// The number behind `key` in a text.
+    /// The number after `key` in a text.
     static long long number(const std::string& text, const std::string& key) {
         const std::size_t at = text.find(key);
         return at == std::string::npos ? -1000 : std::atoll(text.c_str() + at + key.size());
@@ -40,7 +40,7 @@ class ExecutionTraces : public child_run::ChildRun {
 };
 
 // E1
-TEST_F(ExecutionTraces, ThereIsOneAtATime) {
+TEST_F(ExecutionTraces, OnlyOneRunsAtATime) {
     {
         const ExecutionTrace first(path());
         EXPECT_THROW(ExecutionTrace(path("second.json")), marey::Error);
@@ -62,7 +62,7 @@ TEST_F(ExecutionTraces, StartingAFinishedOneIsAnErrorAndFinishingTwiceIsHarmless
 }
 
 // E2 E3
-TEST_F(ExecutionTraces, NobodyGathersInputsWhileItIsStopped) {
+TEST_F(ExecutionTraces, NoInputsAreGatheredWhileItIsStopped) {
     ExecutionTrace trace(path());
     EXPECT_FALSE(Operation().needs_inputs());
     trace.start();
@@ -126,7 +126,7 @@ TEST_F(ExecutionTraces, ABackwardHalfNamesTheTopOfItsForwardThread) {
 }
 
 // E9
-TEST_F(ExecutionTraces, ArraysAreKnownByTheirMemoryUntilItIsGivenBack) {
+TEST_F(ExecutionTraces, ArraysAreIdentifiedByTheirMemoryUntilItIsFreed) {
     const std::int64_t row[] = {6}, grid[] = {2, 3};
     float memory[6] = {};
     const ArrayView flat{.dtype = marey::DType::Float32, .sizes = row, .storage = memory};

@@ -1,4 +1,4 @@
-// flops.cpp: floating-point operations and memory of what was recorded, as a user of the library gets them.
+// flops.cpp: floating-point operations and memory of recorded programs, through the public interface.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -32,7 +32,7 @@ marey::Trace record(const marey::SessionOptions& options) {
 }
 
 // F1
-TEST(Flops, AskingForThemRecordsWhatTheyNeed) {
+TEST(Flops, RequestingThemRecordsTheNeededValues) {
     const marey::Trace trace = record({.with_flops = true});
     ASSERT_EQ(trace.ranges().size(), 2u);
     EXPECT_EQ(marey::flops_of(trace, 0), 2 * 3 * 4 * 5);
@@ -46,11 +46,11 @@ TEST(Flops, ShapesAloneAreEnoughWhereAFormulaTakesNothingElse) {
     EXPECT_EQ(marey::flops_of(trace, 1), std::nullopt);
 }
 
-TEST(Flops, AreUnknownWhenNothingWasAskedFor) {
+TEST(Flops, AreUnknownWhenNothingWasRequested) {
     EXPECT_TRUE(marey::all_flops(record({})).empty());
 }
 
-TEST(MemoryUse, OfARecordedProgramNamesWhoHeldThePeak) {
+TEST(MemoryUse, OfARecordedProgramNamesTheRangesThatHeldThePeak) {
     marey::Session session(marey::SessionOptions{.profile_memory = true});
     int a = 0, b = 0;
     {

@@ -1,5 +1,5 @@
-// io_failures.cpp: no room, no permission, no name, no file any more: the program goes on, and a line says
-// what happened.
+// io_failures.cpp: no space, no permission, an existing name, a removed file: the program continues, and one
+// line reports the problem.
 #include <dirent.h>
 #include <signal.h>
 #include <string.h>
@@ -31,8 +31,8 @@ marey::SessionOptions into(const std::string& path) {
     return options;
 }
 
-/// What Marey says on standard error while `body` runs.
-std::string said(const std::function<void()>& body) {
+/// Marey's output on standard error while `body` runs.
+std::string stderr_of(const std::function<void()>& body) {
     testing::internal::CaptureStderr();
     body();
     return testing::internal::GetCapturedStderr();
@@ -49,7 +49,7 @@ std::string error_of(const std::function<void()>& body) {
 
 class Trouble : public ChildRun {
   protected:
-    /// The program runs and ends as if nothing were wrong, and there is one line that says what is.
+    /// The program runs and ends as if nothing were wrong, and one line reports the problem.
     void expect_undisturbed(const std::string& marey, const std::string& line) {
         SCOPED_TRACE(marey);
         EXPECT_EQ(run({"work", "10", "5"}, marey), 5);
@@ -63,7 +63,7 @@ class Trouble : public ChildRun {
 // ---- starting
 // ------------------------------------------------------------------------------------------------
 
-TEST_F(Trouble, NonsenseInTheEnvironmentIsSaidAndTheProgramRuns) {
+TEST_F(Trouble, InvalidOptionsInTheEnvironmentAreReportedAndTheProgramRuns) {
     for (const std::string text :
          {"max=64MB", "garbage", "out=", "=", "out=x.marey,max=lots", "out=x.marey,max=-1",
           "out=x.marey,max=0", "out=x.marey,policy=often", "out=x.marey,scopes=users",
@@ -73,13 +73,13 @@ TEST_F(Trouble, NonsenseInTheEnvironmentIsSaidAndTheProgramRuns) {
     EXPECT_TRUE(other_captures().empty());
 }
 
-TEST_F(Trouble, AnEmptyVariableIsNoVariable) {
+TEST_F(Trouble, AnEmptyVariableIsIgnored) {
     setenv("MAREY", "", 1);
     EXPECT_EQ(run({"work", "10", "5"}, ""), 5);
     EXPECT_EQ(error(), "");
 }
 
-TEST_F(Trouble, AFolderThatCannotBeWrittenIsSaidAndTheProgramRuns) {
+TEST_F(Trouble, AFolderThatCannotBeWrittenIsReportedAndTheProgramRuns) {
     std::ofstream(folder_ + "/file") << "no folder";
     for (const std::string& path : {folder_ + "/file/app.marey", folder_ + "/missing/app.marey", folder_,
                                     folder_ + "/", std::string("/proc/app.marey")}) {
@@ -96,7 +96,7 @@ TEST_F(Trouble, ASessionThatCannotHaveItsFileThrows) {
               missing + ": cannot create the capture: No such file or directory");
     EXPECT_FALSE(session.is_running());
     EXPECT_FALSE(marey::is_recording());
-    session.start(into(capture()));  // nothing is left of the failure
+    session.start(into(capture()));  // nothing remains of the failure
     { MAREY_RANGE("recorded"); }
     EXPECT_EQ(session.stop().ranges().size(), 1u);
 }
@@ -112,7 +112,7 @@ TEST_F(Trouble, ASecondSessionThatCannotHaveItsFileThrowsAndLeavesTheFirstAlone)
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"before", 1}, {"after", 1}}));
 }
 
-TEST_F(Trouble, ATakenNameGivesTheNextOne) {
+TEST_F(Trouble, AnExistingNameGivesTheNextOne) {
     std::ofstream(capture()) << "precious";
     const std::string stem = folder_ + "/app." + std::to_string(getpid());
     for (const std::string& expected : {stem + ".marey", stem + ".2.marey", stem + ".3.marey"}) {
@@ -129,7 +129,7 @@ TEST_F(Trouble, ATakenNameGivesTheNextOne) {
 // ---- a full disk
 // ---------------------------------------------------------------------------------------------
 
-/// A folder on a disk of its own, of `bytes`.
+/// A folder on a separate disk, of `bytes`.
 class SmallDisk : public Trouble {
   protected:
     bool mount_disk(const char* size) {
@@ -143,7 +143,7 @@ class SmallDisk : public Trouble {
         if (mounted_) umount2(disk_.c_str(), MNT_DETACH);
         Trouble::TearDown();
     }
-    // The program writes more than the disk holds; gives what is left of it.
+    // The program writes more than the disk can hold; returns the resulting trace.
     marey::Trace fill_disk(const std::string& policy) {
         const std::string path = disk_ + "/app.marey";
         EXPECT_EQ(run({"work", std::to_string(kManyRanges), "5"}, "out=" + path + ",policy=" + policy), 5);
@@ -168,12 +168,12 @@ class SmallDisk : public Trouble {
 TEST_F(SmallDisk, FullWithStopKeepsTheBeginning) {
     NEED_DISK("3m");
     const marey::Trace trace = fill_disk("stop");
-    EXPECT_TRUE(contains(error(), "recording stops here"));
+    EXPECT_TRUE(contains(error(), "recording stops"));
     EXPECT_EQ(counts(trace)["static destructor"], 0);
     EXPECT_EQ(dropped(trace), 0u);
 }
 
-TEST_F(SmallDisk, FullWithDropCountsWhatItLoses) {
+TEST_F(SmallDisk, FullWithDropCountsTheLostRecords) {
     NEED_DISK("3m");
     const marey::Trace trace = fill_disk("drop");
     EXPECT_TRUE(contains(error(), "new records are dropped"));
@@ -183,13 +183,13 @@ TEST_F(SmallDisk, FullWithDropCountsWhatItLoses) {
 TEST_F(SmallDisk, FullWithRingKeepsTheEnd) {
     NEED_DISK("3m");
     const marey::Trace trace = fill_disk("ring");
-    EXPECT_TRUE(contains(error(), "the oldest records make room"));
+    EXPECT_TRUE(contains(error(), "the oldest records are overwritten"));
     EXPECT_EQ(counts(trace)["static destructor"], 1);
     EXPECT_EQ(dropped(trace), 0u);
     EXPECT_GT(trace.threads()[0].overwritten_chunks, 0u);
 }
 
-TEST_F(SmallDisk, FullFromTheStartIsSaidAndNothingIsLeft) {
+TEST_F(SmallDisk, FullFromTheStartIsReportedAndLeavesNothing) {
     NEED_DISK("512k");
     expect_undisturbed("out=" + disk_ + "/app.marey", "marey: not recording: MAREY=out=" + disk_ +
                                                           "/app.marey: " + disk_ +
@@ -205,7 +205,7 @@ TEST_F(SmallDisk, FullWhileACaptureIsCutOutKeepsTheWhole) {
         MAREY_RANGE("first's");
     }
     marey::Session second(marey::SessionOptions{});
-    const std::string line = said([&] { EXPECT_EQ(first.stop().ranges().size(), 300'000u); });
+    const std::string line = stderr_of([&] { EXPECT_EQ(first.stop().ranges().size(), 300'000u); });
     EXPECT_TRUE(contains(line, path + ": cannot write the capture: No space left on device")) << line;
     { MAREY_RANGE("second's"); }
     EXPECT_EQ(counts(second.stop()), (Counts{{"second's", 1}}));
@@ -256,9 +256,8 @@ TEST_F(Trouble, ACaptureThatIsDeletedWhileRecordingIsWrittenAgain) {
     }
     std::filesystem::remove(capture());
     { MAREY_RANGE("after"); }
-    const std::string line = said([&] { session.stop(); });
-    EXPECT_EQ(line,
-              "marey: " + capture() + ": was removed while it was being recorded; it is written again\n");
+    const std::string line = stderr_of([&] { session.stop(); });
+    EXPECT_EQ(line, "marey: " + capture() + ": removed while it was being recorded; writing it again\n");
     const marey::Trace trace = marey::Trace::load(capture());
     EXPECT_EQ(counts(trace), (Counts{{"recorded", 50'000}, {"after", 1}}));
     EXPECT_TRUE(trace.window().finished);
@@ -269,21 +268,21 @@ TEST_F(Trouble, ACaptureThatWasReplacedWhileRecordingIsNotOverwritten) {
     { MAREY_RANGE("recorded"); }
     std::filesystem::remove(capture());
     std::ofstream(capture()) << "precious";
-    const std::string line = said([&] { session.stop(); });
+    const std::string line = stderr_of([&] { session.stop(); });
     ASSERT_EQ(other_captures().size(), 1u);
     EXPECT_TRUE(contains(line, "the capture is " + other_captures()[0])) << line;
     EXPECT_EQ(marey::Trace::load(other_captures()[0]).ranges().size(), 1u);
     EXPECT_EQ(text_of(capture()), "precious");
 }
 
-TEST_F(Trouble, AFolderThatIsRemovedWhileRecordingIsSaidAndTheTraceIsThere) {
+TEST_F(Trouble, AFolderThatIsRemovedWhileRecordingIsReportedAndTheTraceIsKept) {
     std::filesystem::create_directory(folder_ + "/inner");
     const std::string path = folder_ + "/inner/app.marey";
     marey::Session session(into(path));
     { MAREY_RANGE("recorded"); }
     std::filesystem::remove_all(folder_ + "/inner");
     marey::Trace trace;
-    const std::string line = said([&] { trace = session.stop(); });
+    const std::string line = stderr_of([&] { trace = session.stop(); });
     EXPECT_TRUE(contains(line, "marey: " + path + ": cannot create the capture: No such file or directory\n"))
         << line;
     EXPECT_EQ(trace.ranges().size(), 1u);
@@ -479,7 +478,7 @@ TEST_F(Ceiling, WithStopTheFileHoldsTheBeginning) {
     EXPECT_GT(found["more"], 50'000);
 }
 
-TEST_F(Ceiling, WithDropTheFileCountsWhatIsLost) {
+TEST_F(Ceiling, WithDropTheFileCountsTheLostRecords) {
     const marey::Trace trace = reach(marey::Policy::Drop);
     EXPECT_EQ(counts(trace)["first"], 1);
     EXPECT_EQ(trace.ranges().size() + dropped(trace), 200'002u);
@@ -492,7 +491,7 @@ TEST_F(Ceiling, WithRingTheFileHoldsTheEnd) {
     EXPECT_GT(found["more"], 50'000);
 }
 
-// The session of `ring` in a file, looked at as after a kill: without stopping it.
+// The session with `ring` in a file, examined as after a kill: without stopping it.
 class RingFile : public Ceiling {
   protected:
     void SetUp() override {
@@ -510,7 +509,7 @@ class RingFile : public Ceiling {
     std::unique_ptr<marey::Session> session_;
 };
 
-// Records numbers from `first` on, so that a hole shows.
+// Records consecutive numbers from `first` on, so that a hole is visible.
 void count_up(int first, int count) {
     for (int i = first; i < first + count; ++i) {
         MAREY_RANGE_DYNAMIC("number " + std::to_string(i % 1000));
@@ -518,7 +517,7 @@ void count_up(int first, int count) {
 }
 
 TEST_F(RingFile, HasNoHolesWhereAnotherSessionStillHoldsChunks) {
-    // The second session reaches its ceiling: it claims nothing more, and keeps what it has.
+    // The second session reaches its size limit: it claims nothing more, and keeps its chunks.
     marey::Session other(marey::SessionOptions{.max_bytes = 1 << 18, .policy = marey::Policy::Stop});
     count_up(0, 300'000);
     const marey::Trace trace = marey::Trace::load(capture());
@@ -530,14 +529,14 @@ TEST_F(RingFile, HasNoHolesWhereAnotherSessionStillHoldsChunks) {
         last = number;
     }
     EXPECT_EQ(last, 299'999 % 1000);
-    // And the other one has what it claimed.
+    // The other one has everything it claimed.
     EXPECT_EQ(other.stop().range_name(0), "number 0");
 }
 
 TEST_F(RingFile, KeepsTheLastRecordsOfAThreadThatRests) {
     std::barrier step(2);
     std::thread resting([&] {
-        // It has just begun its second chunk (32 KiB, 16 bytes a record) when it goes to rest.
+        // It has just begun its second chunk (32 KiB, 16 bytes a record) when it goes to sleep.
         for (int i = 0; i < 2100; ++i) {
             MAREY_RANGE("before the rest");
         }

@@ -1,4 +1,4 @@
-// kill.cpp: a program is killed at a random moment; what it recorded is all there.
+// kill.cpp: a program is killed at a random moment; all of its records must be there.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -36,7 +36,7 @@ class Kill : public ::testing::Test {
         std::filesystem::remove_all(folder_);
     }
 
-    // Starts the program, kills it after `microseconds` of recording (0: as early as can be).
+    // Starts the program, kills it after `microseconds` of recording (0: as early as possible).
     void run_and_kill(const char* max_bytes, const char* policy, unsigned microseconds) {
         std::filesystem::remove(capture());
         std::memset(static_cast<void*>(account_), 0, sizeof(kill_test::Account));
@@ -49,7 +49,7 @@ class Kill : public ::testing::Test {
                   policy, nullptr);
             _exit(127);
         }
-        // Killed before its session has started it has promised nothing.
+        // If it is killed before its session has started, nothing is guaranteed.
         while (account_->started.load() == 0) usleep(100);
         usleep(microseconds);
         kill(child, SIGKILL);
@@ -96,7 +96,7 @@ class Kill : public ::testing::Test {
                 EXPECT_GE(missing, -1);
                 EXPECT_LE(missing, 2) << "own count " << ended;
             }
-            // The program's list to within one operation.
+            // The program's list of open ranges to within one operation.
             const std::uint32_t depth = account.depth.load();
             const std::size_t shown = open.size();
             EXPECT_LE(shown, depth + 1u);
@@ -117,7 +117,7 @@ class Kill : public ::testing::Test {
     kill_test::Account* account_ = nullptr;
 };
 
-// MAREY_KILLS is how often; the default is what the suite has time for everywhere.
+// MAREY_KILLS is the number of kills; the default is short enough for every run of the suite.
 int kills() {
     const char* const text = getenv("MAREY_KILLS");
     return text != nullptr ? std::atoi(text) : 200;
@@ -127,8 +127,8 @@ TEST_F(Kill, LosesNothingAtARandomMoment) {
     std::mt19937 random(20261);
     for (int i = 0; i < kills(); ++i) {
         SCOPED_TRACE("kill " + std::to_string(i));
-        // As it starts, in the first round of its ring, and after many; small rings change chunks every 2,000
-        // ranges, large ones every 16,000.
+        // As it starts, in the first round of its ring, and after many rounds; small rings change chunks
+        // every 2,000 ranges, large ones every 16,000.
         const unsigned longest[] = {1'000, 30'000, 100'000};
         const unsigned pause = random() % longest[i % 3];
         const char* const size = i % 2 == 0 ? "6000000" : "33554432";

@@ -1,4 +1,4 @@
-// kill_account.h: what kill_program and the test that kills it share.
+// kill_account.h: shared by kill_program and the test that kills it.
 #pragma once
 
 #include <atomic>

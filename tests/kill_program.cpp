@@ -1,5 +1,5 @@
-// kill_program.cpp: records at full speed on four threads, and keeps its own account of it in shared memory,
-// until it is killed. Usage: kill_program CAPTURE ACCOUNT MAX POLICY
+// kill_program.cpp: records at full speed on four threads, and keeps its own count in shared memory, until it
+// is killed. Usage: kill_program CAPTURE ACCOUNT MAX POLICY
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Opens and closes ranges as fast as it can. What it does is written down before and after it does it.
+// Opens and closes ranges as fast as it can. Each operation is counted before and after it.
 void record_for_ever(kill_test::ThreadAccount& account, int number) {
     marey::thread_name("worker " + std::to_string(number));
     std::string names[kill_test::kNames];
@@ -54,7 +54,7 @@ int main(int, char** argv) {
     for (int i = 0; i < kill_test::kThreads; ++i) {
         std::thread(record_for_ever, std::ref(account.threads[i]), i).detach();
     }
-    // Threads are born and die, and other sessions come and go, all the time.
+    // Threads start and end, and other sessions come and go, all the time.
     for (;;) {
         std::thread([] { MAREY_RANGE("born to die"); }).join();
         marey::Session other(marey::SessionOptions{.max_bytes = 1 << 20, .policy = marey::Policy::Ring});

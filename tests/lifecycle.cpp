@@ -1,4 +1,4 @@
-// lifecycle.cpp: programs that end, fork, execute and load libraries in every way; each capture is all there.
+// lifecycle.cpp: programs that end, fork, execute and load libraries in every way; each capture is complete.
 #include <dlfcn.h>
 #include <signal.h>
 
@@ -102,14 +102,14 @@ TEST_F(Lifecycle, AMovableRangeOpenAtForkEndsInBoth) {
     EXPECT_TRUE(has_flag(child, "movable at fork", marey::kBeganBefore));
 }
 
-TEST_F(Lifecycle, AForkLeavesOnlyTheThreadsOfTheProgramAndRecordingGoesOn) {
+TEST_F(Lifecycle, AForkLeavesOnlyTheThreadsOfTheProgramAndRecordingContinues) {
     ASSERT_EQ(run({"fork_alone"}, environment()), 0) << error();
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 100010}}));
 }
 
 // The thread's state lies in the parent's file, which the child has too.
-TEST_F(Lifecycle, AChildGoesOnFromTheForkHoweverFarItsParentIsByThen) {
-    // The second: deeper than one block has room for, with more values than it has.
+TEST_F(Lifecycle, AChildContinuesFromTheForkHoweverFarItsParentIsByThen) {
+    // The second: deeper than one block can hold, with more values than it can hold.
     for (const auto& [levels, last] : {std::pair(5, 2), std::pair(1500, 900)}) {
         SCOPED_TRACE(levels);
         ASSERT_EQ(run({"fork_while_recording", std::to_string(levels), std::to_string(last)}, environment()),
@@ -134,7 +134,7 @@ TEST_F(Lifecycle, AChildGoesOnFromTheForkHoweverFarItsParentIsByThen) {
     }
 }
 
-TEST_F(Lifecycle, AChildGoesOnFromTheForkAlsoWhenItsParentsThreadIsGoneByThen) {
+TEST_F(Lifecycle, AChildContinuesFromTheForkAlsoWhenItsParentsThreadIsGoneByThen) {
     ASSERT_EQ(run({"fork_and_leave"}, environment()), 0) << error();
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"open at fork", 1}}));
     ASSERT_EQ(other_captures().size(), 1u);
@@ -189,7 +189,7 @@ TEST_F(Lifecycle, AChildMayBeginOnManyThreadsAtOnce) {
 
 TEST_F(Lifecycle, GrandchildrenRecordToo) {
     ASSERT_EQ(run({"fork_grandchildren"}, environment()), 0) << error();
-    std::map<int, int> sizes;  // captures by how many ranges of their own they have
+    std::map<int, int> sizes;  // captures by their number of ranges
     for (const std::string& path : other_captures()) ++sizes[counts(marey::Trace::load(path))["child work"]];
     EXPECT_EQ(sizes, (std::map<int, int>{{1, 1}, {7, 1}, {9, 1}}));
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 1}}));
@@ -220,14 +220,14 @@ TEST_F(Lifecycle, AChildMayRecordForLong) {
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 300'000}}));
 }
 
-TEST_F(Lifecycle, LogsThatAreNotThreadsGoOnInTheChild) {
+TEST_F(Lifecycle, LogsThatAreNotThreadsContinueInTheChild) {
     ASSERT_EQ(run({"fork_log"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
     EXPECT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 1}, {"streamed", 3}}));
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"streamed", 20}}));
 }
 
-TEST_F(Lifecycle, ASessionOfTheProgramItselfIsOverInTheChildAndGoesOnInTheParent) {
+TEST_F(Lifecycle, ASessionOfTheProgramItselfIsOverInTheChildAndContinuesInTheParent) {
     EXPECT_EQ(run({"session_across_fork"}, ""), 0) << error();
     EXPECT_EQ(run({"session_across_fork", capture()}, ""), 0) << error();
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 20}, {"open at fork", 1}}));
@@ -275,11 +275,11 @@ TEST_F(Lifecycle, SitesOfAnUnloadedLibraryStayReadable) {
     EXPECT_EQ(trace.range_arguments(find(trace, "plug-in range")).size(), 1u);
 }
 
-TEST_F(Lifecycle, APlugInMayBeTheOneThatBringsMarey) {
+TEST_F(Lifecycle, APlugInMayLoadMarey) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "the host would have to be built with the same sanitizer";
 #endif
-    // Every program here is linked with Marey, so the host is made now.
+    // Every program here is linked with Marey, so the host is built now.
     std::ofstream(folder_ + "/host.c") << R"(
         #include <dlfcn.h>
         int main(int count, char** values) {
@@ -303,34 +303,35 @@ TEST_F(Lifecycle, APlugInMayBeTheOneThatBringsMarey) {
     EXPECT_EQ(counts(trace), (Counts{{"plug-in range", 20}, {"plug-in inner", 20}}));
 }
 
-// Where the libmarey.so of this test lies.
+// The folder of this test's libmarey.so.
 std::string library_path() {
     Dl_info info{};
     dladdr(reinterpret_cast<void*>(&marey::scope_name), &info);
     return std::filesystem::canonical(info.dli_fname).string();
 }
 
-TEST_F(Lifecycle, ASecondCopyOfTheLibrarySaysSoAndDoesNotRecord) {
-    setenv("ASAN_OPTIONS", "detect_odr_violation=0", 1);  // it is what this test does
+TEST_F(Lifecycle, ASecondCopyOfTheLibraryIsReportedAndDoesNotRecord) {
+    setenv("ASAN_OPTIONS", "detect_odr_violation=0", 1);  // this test does that deliberately
     const std::string copy = folder_ + "/libmarey-copy.so";
     std::filesystem::copy_file(library_path(), copy);
     ASSERT_EQ(run({"second_copy", copy}, environment()), 0) << error();
-    EXPECT_EQ(error(), "marey: a second copy of Marey was loaded into this process; it does not record\n");
+    EXPECT_EQ(error(),
+              "marey: a second copy of Marey was loaded into this process; only the first one records\n");
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 20}}));
     EXPECT_TRUE(other_captures().empty());
 }
 
-TEST_F(Lifecycle, ASiteOfAnotherLayoutStaysOffAndTheTraceSaysWhy) {
+TEST_F(Lifecycle, ASiteOfAnotherLayoutStaysOffAndTheTraceStatesWhy) {
     ASSERT_EQ(run({"wrong_layout"}, environment()), 0) << error();
     const marey::Trace trace = marey::Trace::load(capture());
     EXPECT_EQ(counts(trace), (Counts{{"work", 1}}));
     ASSERT_TRUE(has_problem(trace, "layout_mismatch")) << problem_codes(trace);
-    EXPECT_TRUE(contains(error(), "marey: a library was built with another version")) << error();
+    EXPECT_TRUE(contains(error(), "marey: a library was built with a different version")) << error();
     EXPECT_TRUE(contains(error(), "layout 999999"));
     EXPECT_EQ(lines(error()), 1);
 }
 
-TEST(Layout, EverySessionSaysWhichSitesStayOff) {
+TEST(Layout, EverySessionReportsTheSitesThatStayOff) {
     static constinit marey::detail::Site foreign{"foreign",          __FILE__, __LINE__,
                                                  marey::Scope::User, 999'999,  0};
     for (int i = 0; i < 2; ++i) {

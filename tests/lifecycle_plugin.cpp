@@ -1,4 +1,4 @@
-// lifecycle_plugin.cpp: a library with ranges of its own, loaded and unloaded by tests.
+// lifecycle_plugin.cpp: a library with ranges, loaded and unloaded by tests.
 #include <marey/marey.h>
 
 extern "C" __attribute__((visibility("default"))) void plugin_work(int rounds) {

@@ -1,6 +1,6 @@
 // lifecycle_program.cpp: ends, forks, executes and loads in one of many ways; lifecycle.cpp and
-// io_failures.cpp look at the captures that it leaves. Usage: lifecycle_program MODE [ARGUMENT...]; a mode's
-// exit code is 0 (or said below) when everything went as the mode expects.
+// io_failures.cpp examine the captures that it leaves. Usage: lifecycle_program MODE [ARGUMENT...]; a mode's
+// exit code is 0 (or stated below) when everything went as the mode expects.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@
 #include <marey/marey.h>
 
 #if defined(__SANITIZE_THREAD__)
-// A child of a process with threads starts one of its own here (the recorder's), which works.
+// A child of a process with threads starts one here (the recorder's), which works.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
     return "die_after_fork=0";
 }
@@ -63,8 +63,8 @@ void child_work(int rounds) {
     }
 }
 
-/// Threads that record as fast as they can until this goes. Detached: ThreadSanitizer knows only of those
-/// that they are not in a forked child.
+/// Threads that record as fast as they can until this object is destroyed. Detached, because ThreadSanitizer
+/// then accepts that they do not exist in a forked child.
 class BusyThreads {
   public:
     explicit BusyThreads(int count) : running_(count), started_(count + 1) {
@@ -98,7 +98,7 @@ int wait_for(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
 }
 
-// Forks; the child does `body` and ends with exit(0) or what the body makes of it.
+// Forks; the child runs `body` and ends with exit(0) or as the body decides.
 int in_child(const std::function<void()>& body) {
     const pid_t child = fork();
     if (child == 0) {
@@ -163,7 +163,7 @@ int two_sessions_mode(const Arguments& arguments) {
     crash();
 }
 
-// The first of two captures is larger than files may be by now, and has to be cut out.
+// The first of two captures exceeds the file size limit by now, and has to be cut out.
 int file_limit_mode(const Arguments& arguments) {
     marey::Session first(marey::SessionOptions{.output = arguments.at(1)});
     work(100'000);
@@ -176,7 +176,7 @@ int file_limit_mode(const Arguments& arguments) {
 }
 
 int exit_from_thread(const Arguments&) {
-    new BusyThreads(3);  // still at it while the process ends
+    new BusyThreads(3);  // still running while the process ends
     std::thread([] {
         marks_its_end = true;
         work(1000);
@@ -234,7 +234,8 @@ struct Descent {
     pid_t child = -1;
     int result = 0;
 
-    // Forks at the bottom. The parent has gone up and down again before the child's handlers run.
+    // Forks at the innermost level. The parent has closed and opened levels again before the child's handlers
+    // run.
     void down(int level) {
         if (level == levels) {
             child_waits_for = pipe[0];
@@ -277,7 +278,7 @@ int fork_and_leave(const Arguments&) {
     return write(ends[1], "x", 1) == 1 ? wait_for(child) : 89;
 }
 
-// Threads of ours, by their name: a sanitizer may have one of its own.
+// The recorder's threads, by their name: a sanitizer may have threads too.
 int recorder_threads() {
     int count = 0;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -288,7 +289,7 @@ int recorder_threads() {
     return count;
 }
 
-// One that has just begun has no name yet, one that has just ended may still be there.
+// A thread that has just started has no name yet, one that has just ended may still be listed.
 bool recorder_threads_become(int expected) {
     for (int tries = 0; tries < 100000; ++tries) {
         if (recorder_threads() == expected) return true;
@@ -297,8 +298,8 @@ bool recorder_threads_become(int expected) {
     return false;
 }
 
-// A fork leaves only the threads of the program; recording goes on without a gap, and brings its own one
-// back.
+// A fork leaves only the program's threads; recording continues without a gap and starts its own thread
+// again.
 int fork_alone(const Arguments&) {
     work(10);
     if (!recorder_threads_become(1)) return 2;
@@ -379,7 +380,7 @@ int fork_storm(const Arguments& arguments) {
     return 0;
 }
 
-// Much of it: the recorder's own thread runs, waits and is woken in the child, as it did in the parent.
+// For long: the recorder's own thread runs, waits and is woken in the child, as it did in the parent.
 int fork_repeatedly(const Arguments&) {
     work(300'000);
     return in_child([] {
@@ -423,7 +424,7 @@ std::size_t count(const marey::Trace& trace, std::string_view name) {
     return found;
 }
 
-// A session of the program's own, into a file when there is an argument, runs across a fork.
+// The program's own session, into a file when there is an argument, runs across a fork.
 int session_across_fork(const Arguments& arguments) {
     marey::SessionOptions options;
     if (arguments.size() > 1) options.output = arguments[1];
@@ -492,7 +493,7 @@ int plugin_mode(const Arguments& arguments) {
         CHECK(plugin_work != nullptr);
         plugin_work(10);
         dlclose(handle);
-        // Really gone: otherwise nothing is shown by this. (The sanitizers keep libraries.)
+        // It must really be unloaded: otherwise this shows nothing. (The sanitizers keep libraries.)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
         CHECK(dlopen(arguments[1].c_str(), RTLD_NOW | RTLD_NOLOAD) == nullptr);
 #endif
@@ -508,10 +509,10 @@ int second_copy_mode(const Arguments& arguments) {
     using Start = std::uint64_t (*)(const char*, char*, std::size_t);
     const auto start = reinterpret_cast<Start>(dlsym(copy, "marey_session_start"));
     CHECK(start != nullptr);
-    CHECK(start != &marey_session_start);  // the copy's own
+    CHECK(start != &marey_session_start);  // the copy's own function
     char error[200] = {};
     CHECK(start("", error, sizeof error) == 0);
-    CHECK(std::strstr(error, "another one") != nullptr);
+    CHECK(std::strstr(error, "another copy") != nullptr);
     work(10);
     return 0;
 }
@@ -527,8 +528,8 @@ int wrong_layout_mode(const Arguments&) {
 }  // namespace
 
 int main(int count_of, char** values) {
-    // Static: a child that was forked by a thread has lost sight of main's stack, and would be told to leak
-    // all this.
+    // Static: a child that was forked by a thread has no access to main's stack, and leak detection would
+    // report all this.
     static const Arguments all(values, values + count_of);
     static const std::map<std::string, int (*)(const Arguments&)> modes = {
         {"work", work_mode},

@@ -1,4 +1,4 @@
-// nvtx_listener.cpp: programs that use NVTX, recorded through libmarey as its listener.
+// nvtx_listener.cpp: programs that use NVTX, recorded by libmarey as their NVTX listener.
 #include <marey/nvtx.h>
 
 #include <set>
@@ -13,7 +13,7 @@ namespace {
 using child_run::counts;
 using Counts = std::map<std::string, int>;
 
-/// Of a range or an instant, "category:name key=value ...".
+/// A range or an instant as "category:name key=value ...".
 std::string described(const marey::Trace& trace, const marey::SiteInfo& site,
                       std::span<const marey::Argument> values) {
     std::string text = std::string(trace.string(site.category)) + ":" + std::string(trace.string(site.name));
@@ -41,7 +41,7 @@ class NvtxPrograms : public child_run::ChildRun {
     std::string listener_ = marey::nvtx::library_path();
 };
 
-TEST_F(NvtxPrograms, AreRecordedThoughTheyDoNotKnowMarey) {
+TEST_F(NvtxPrograms, AreRecordedWithoutUsingMarey) {
     const marey::Trace trace = record("every_function");
     EXPECT_EQ(out(), "0 1 2 2 1 0 -1\n0 0 0 0\n");
     std::multiset<std::string> ranges;
@@ -84,7 +84,7 @@ TEST_F(NvtxPrograms, HaveEveryRangeOfEveryThread) {
     }
 }
 
-TEST_F(NvtxPrograms, GoOnInForkedChildren) {
+TEST_F(NvtxPrograms, ContinueInForkedChildren) {
     const marey::Trace trace = record("forks");
     EXPECT_EQ(counts(trace), (Counts{{"of both", 1}, {"of the parent", 1}}));
     ASSERT_EQ(other_captures().size(), 1u);
@@ -93,15 +93,15 @@ TEST_F(NvtxPrograms, GoOnInForkedChildren) {
     EXPECT_TRUE(child_run::has_flag(child, "of both", marey::kBeganBefore));
 }
 
-TEST_F(NvtxPrograms, WorkAsEverWhereNothingRecords) {
+TEST_F(NvtxPrograms, WorkUnchangedWhereNothingRecords) {
     EXPECT_EQ(run({"every_function"}, "", MAREY_TEST_BIN_DIR "/nvtx_program"), 0);
     EXPECT_EQ(out(), "0 1 2 2 1 0 -1\n0 0 0 0\n");
     EXPECT_EQ(error(), "");
     EXPECT_FALSE(std::filesystem::exists(capture()));
 }
 
-// The emitter speaks to the listener of the same library.
-TEST_F(NvtxPrograms, ThatEmitWhatTheyRecordHaveItOnce) {
+// The emitter reaches the listener of the same library.
+TEST_F(NvtxPrograms, ThatEmitTheirRecordedRangesHaveThemOnce) {
     EXPECT_EQ(run({"nvtx", "by_hand"}, environment(), MAREY_TEST_BIN_DIR "/emitters_program"), 0) << error();
     const marey::Trace by_hand = marey::Trace::load(capture());
     EXPECT_EQ(counts(by_hand), (Counts{{"ours", 1}, {"by hand", 1}, {"inner", 1}, {"started", 1}}));
@@ -113,12 +113,12 @@ TEST_F(NvtxPrograms, ThatEmitWhatTheyRecordHaveItOnce) {
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"mul", 1}, {"MulBackward", 1}, {"inner", 1}}));
 }
 
-// The command and the program may come with copies of their own.
-TEST_F(NvtxPrograms, ThatBringTheirOwnMareyAreHeardThroughAnyCopy) {
+// The command and the program may each have their own copy.
+TEST_F(NvtxPrograms, ThatHaveTheirOwnMareyAreRecordedThroughAnyCopy) {
     const std::string copy = folder_ + "/libmarey.so.0";
     std::filesystem::copy_file(marey::nvtx::library_path(), copy);
     listener_ = copy;
-    setenv("ASAN_OPTIONS", "detect_odr_violation=0", 1);  // it is what this test does
+    setenv("ASAN_OPTIONS", "detect_odr_violation=0", 1);  // this test does that deliberately
     EXPECT_EQ(run({"nvtx", "by_hand"}, environment() + ",nvtx=on", MAREY_TEST_BIN_DIR "/emitters_program"),
               0);
     const marey::Trace trace = marey::Trace::load(capture());
@@ -126,11 +126,11 @@ TEST_F(NvtxPrograms, ThatBringTheirOwnMareyAreHeardThroughAnyCopy) {
     EXPECT_FALSE(child_run::has_problem(trace, "nvtx_not_listening"));
 }
 
-TEST_F(NvtxPrograms, SayWhenAnotherToolListens) {
+TEST_F(NvtxPrograms, ReportWhenAnotherToolListens) {
     listener_ = MAREY_TEST_BIN_DIR "/nvtx_collector.so";
     EXPECT_EQ(run({"nvtx", "by_hand"}, environment() + ",nvtx=on", MAREY_TEST_BIN_DIR "/emitters_program"),
               0);
-    EXPECT_TRUE(child_run::contains(error(), "names the library of another tool"));
+    EXPECT_TRUE(child_run::contains(error(), "is set to another tool's library"));
     EXPECT_TRUE(child_run::has_problem(marey::Trace::load(capture()), "nvtx_not_listening"));
 }
 

@@ -1,4 +1,4 @@
-// observers.cpp: other code watches ranges. Numbers are those of docs/reference/parity.md.
+// observers.cpp: callbacks for ranges. Numbers are those of docs/reference/parity.md.
 #include <atomic>
 #include <barrier>
 #include <cmath>
@@ -22,7 +22,7 @@ using marey::Scope;
 
 using Calls = std::vector<std::string>;
 
-// Writes down what it is called for.
+// Logs its callbacks.
 struct Notes {
     std::string name;
     Calls* calls;
@@ -70,7 +70,7 @@ TEST_F(Observing, ARangeHasOneScopeAndTheNumbersOfTheFirstTenAreKept) {
     EXPECT_EQ(seen, (std::vector{Scope::User, Scope::Function, Scope::BackwardFunction}));
 }
 
-TEST_F(Observing, InstantsAreSeenByThoseThatAskForThemAndForTheirScope) {
+TEST_F(Observing, InstantsAreSeenByObserversThatRequestThemAndTheirScope) {
     Observer observer{.data = &a_};
     observer.instant = [](const ObservedRange& instant, void* data) {
         auto& notes = *static_cast<Notes*>(data);
@@ -104,7 +104,7 @@ TEST_F(Observing, ScopesChooseAndAnEmptySetMeansAll) {
 }
 
 // R5 R9
-TEST_F(Observing, AContextGoesFromStartToEndAndDiesWithTheRange) {
+TEST_F(Observing, AContextGoesFromStartToEndAndIsDestroyedWithTheRange) {
     static int destroyed;
     destroyed = 0;
     struct Held : ObserverContext {
@@ -151,7 +151,7 @@ TEST_F(Observing, ASamplingProbabilityOutsideItsRangeIsRefused) {
 }
 
 // R11 R69
-TEST_F(Observing, WhatACallbackThrowsIsSaidOnceAndDisturbsNobody) {
+TEST_F(Observing, ACallbacksExceptionIsReportedOnceAndDisturbsNothing) {
     static bool ended_with_null = false;
     ended_with_null = false;
     marey::add_observer({.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
@@ -166,9 +166,9 @@ TEST_F(Observing, WhatACallbackThrowsIsSaidOnceAndDisturbsNobody) {
     testing::internal::CaptureStderr();
     { MAREY_RANGE("one"); }
     { MAREY_RANGE("two"); }
-    const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_NE(said.find("no start today"), std::string::npos);
-    EXPECT_EQ(said.find("no start today"), said.rfind("no start today"));
+    const std::string printed = testing::internal::GetCapturedStderr();
+    EXPECT_NE(printed.find("no start today"), std::string::npos);
+    EXPECT_EQ(printed.find("no start today"), printed.rfind("no start today"));
     EXPECT_TRUE(ended_with_null);
     EXPECT_EQ(calls_, (Calls{"b+one", "b-one", "b+two", "b-two"}));
 }
@@ -187,7 +187,7 @@ TEST_F(Observing, HandlesAreNeverZeroAndNeverReused) {
 }
 
 // R14 R15 R16
-TEST_F(Observing, OneCanBeSwitchedOffAndOnAndOnlyEnabledOnesCount) {
+TEST_F(Observing, AnObserverCanBeSwitchedOffAndOnAndOnlyEnabledOnesCount) {
     EXPECT_FALSE(marey::has_observers());
     const auto global = marey::add_observer(noting(a_));
     const auto own = marey::add_thread_observer(noting(b_));
@@ -212,7 +212,7 @@ TEST_F(Observing, OneCanBeSwitchedOffAndOnAndOnlyEnabledOnesCount) {
 }
 
 // R69
-TEST_F(Observing, ThoseOfAThreadSeeOnlyThatThread) {
+TEST_F(Observing, ObserversOfAThreadSeeOnlyThatThread) {
     marey::add_thread_observer(noting(a_));
     std::thread([] { MAREY_RANGE("elsewhere"); }).join();
     { MAREY_RANGE("here"); }
@@ -220,7 +220,7 @@ TEST_F(Observing, ThoseOfAThreadSeeOnlyThatThread) {
 }
 
 // R18
-TEST_F(Observing, ARemovedOneStillEndsWhatItHasSeenStart) {
+TEST_F(Observing, ARemovedObserverStillSeesTheEndsOfRangesItSawStart) {
     const auto handle = marey::add_observer(noting(a_));
     {
         MAREY_RANGE("open");
@@ -231,7 +231,7 @@ TEST_F(Observing, ARemovedOneStillEndsWhatItHasSeenStart) {
 }
 
 // R19 R20 R69
-TEST_F(Observing, GlobalOnesComeFirstAndEndsComeInTheSameOrderAsStarts) {
+TEST_F(Observing, GlobalObserversComeFirstAndEndsComeInTheSameOrderAsStarts) {
     marey::add_thread_observer(noting(c_));
     marey::add_observer(noting(a_));
     marey::add_observer(noting(b_));
@@ -240,7 +240,7 @@ TEST_F(Observing, GlobalOnesComeFirstAndEndsComeInTheSameOrderAsStarts) {
 }
 
 // R21 R22 R42
-TEST_F(Observing, AnOperationThatNeverBeganIsNothingAndEndingTwiceIsHarmless) {
+TEST_F(Observing, EndingAnOperationThatNeverBeganOrEndingTwiceIsHarmless) {
     marey::add_observer(noting(a_));
     {
         const marey::Operation silent;
@@ -257,7 +257,7 @@ TEST_F(Observing, AnOperationThatNeverBeganIsNothingAndEndingTwiceIsHarmless) {
 }
 
 // R23
-TEST_F(Observing, OneThatIsAddedInsideARangeDoesNotEndIt) {
+TEST_F(Observing, AnObserverAddedInsideARangeDoesNotSeeItsEnd) {
     {
         MAREY_RANGE("open before");
         marey::add_observer(noting(a_));
@@ -356,7 +356,7 @@ void open_ranges(int count) {
 }
 
 // R28 R29 R30 R69
-TEST_F(Observing, SamplingKeepsItsShareInPairs) {
+TEST_F(Observing, SamplingSeesItsShareOfRangesInPairs) {
     marey::seed_sampling_for_testing(7);
     for (const double share : {0.5, 0.1, 0.01}) {
         Count count;
@@ -380,7 +380,7 @@ TEST_F(Observing, SamplingKeepsItsShareInPairs) {
 }
 
 // R28
-TEST_F(Observing, SampledAndUnsampledOnesDoNotDisturbEachOther) {
+TEST_F(Observing, SampledAndUnsampledObserversDoNotDisturbEachOther) {
     marey::seed_sampling_for_testing(8);
     Count all;
     Count some;
@@ -398,7 +398,7 @@ TEST_F(Observing, SampledAndUnsampledOnesDoNotDisturbEachOther) {
     EXPECT_NEAR(few.starts, 400, 100);
     EXPECT_EQ(some.starts, some.ends);
     marey::clear_observers();
-    // Two sampled ones alone take the way that counts down for both at once.
+    // Two sampled observers without others use the path that counts down for both at once.
     some.starts = few.starts = 0;
     marey::add_observer(sampled);
     marey::add_observer(rare);
@@ -410,7 +410,7 @@ TEST_F(Observing, SampledAndUnsampledOnesDoNotDisturbEachOther) {
 }
 
 // R31
-TEST_F(Observing, SamplingIsReproducibleUnderASeedAndThreadsDrawApart) {
+TEST_F(Observing, SamplingIsReproducibleUnderASeedAndThreadsDrawSeparately) {
     static thread_local std::vector<int>* hits = nullptr;
     static thread_local int at = 0;
     Observer observer{.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
@@ -440,7 +440,7 @@ TEST_F(Observing, SamplingIsReproducibleUnderASeedAndThreadsDrawApart) {
 }
 
 // R32 R39
-TEST_F(Observing, InputsAreGatheredOnlyForAnObserverThatWillSeeThisVeryRange) {
+TEST_F(Observing, InputsAreGatheredOnlyForAnObserverThatWillSeeThisRange) {
     marey::seed_sampling_for_testing(5);
     static int seen = 0;
     seen = 0;
@@ -464,7 +464,7 @@ TEST_F(Observing, InputsAreGatheredOnlyForAnObserverThatWillSeeThisVeryRange) {
     }
     EXPECT_EQ(gathered, seen);
     EXPECT_NEAR(seen, 200, 70);
-    // The same for values in a macro: they are evaluated when somebody will look.
+    // The same for values in a macro: they are evaluated only when an observer needs them.
     seen = 0;
     marey::clear_observers();
     Observer keyed{.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
@@ -486,7 +486,7 @@ TEST_F(Observing, InputsAreGatheredOnlyForAnObserverThatWillSeeThisVeryRange) {
 }
 
 // R17 R35
-TEST_F(Observing, AddingAndRemovingIsSeenByThreadsThatRunAlready) {
+TEST_F(Observing, AddingAndRemovingIsSeenByRunningThreads) {
     Count count;
     std::barrier step(2);
     std::thread runs([&] {
@@ -541,7 +541,7 @@ TEST_F(Observing, ManyObserversOfOneRangeKeepTheirOrderAndContexts) {
     EXPECT_EQ(starts, ends);
 }
 
-// ---- in each other's way ----
+// ---- interference ----
 
 // R69
 TEST_F(Observing, RangesThatACallbackOpensAreRecordedAndNotObserved) {
@@ -584,7 +584,7 @@ TEST_F(Observing, ACallbackMaySwitchItsOwnObserverOff) {
     { MAREY_RANGE("one"); }
     { MAREY_RANGE("two"); }
     EXPECT_EQ(once.starts, 1);
-    EXPECT_EQ(once.ends, 1);  // of what it has seen start
+    EXPECT_EQ(once.ends, 1);  // of the range that it has seen start
     EXPECT_TRUE(marey::enable_observer(handle));
     { MAREY_RANGE("three"); }
     EXPECT_EQ(once.starts, 2);

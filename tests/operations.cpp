@@ -1,5 +1,5 @@
-// operations.cpp: what ranges and allocations show to observers, and what a session keeps of it. Numbers are
-// those of docs/reference/parity.md.
+// operations.cpp: the ranges and allocations that observers see, and the values that a session keeps. Numbers
+// are those of docs/reference/parity.md.
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -20,7 +20,7 @@ thread_local std::uint64_t allocations = 0;
 
 }  // namespace
 
-// The whole program's, the library's too.
+// For the entire program, including the library.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
     ++allocations;
     if (void* const place = std::malloc(bytes)) return place;
@@ -142,7 +142,7 @@ TEST_F(Operations, ShowTheirInputsOutputsAndNumbers) {
 }
 
 // R34
-TEST_F(Operations, AreActiveOnlyWhenSomebodyWillSeeThem) {
+TEST_F(Operations, AreActiveOnlyWhenTheyWillBeSeen) {
     const auto is_active = [](Scope scope) { return marey::Operation(scope).is_active(); };
     EXPECT_FALSE(is_active(Scope::Function));
     Observer observer = showing();
@@ -161,7 +161,7 @@ TEST_F(Operations, AreActiveOnlyWhenSomebodyWillSeeThem) {
 }
 
 // R61 R63 R69
-TEST_F(Operations, OfUsersTakeATextOrValuesOfEveryKindOrKeywordsOnly) {
+TEST_F(Operations, OfUsersAcceptATextOrValuesOfEveryKindOrKeywordsOnly) {
     static std::vector<marey::ValueKind> kinds;
     static std::string text;
     Observer observer;
@@ -235,7 +235,7 @@ TEST_F(Operations, AllocateNothingOnceTheyAreWarm) {
     observer.needs_inputs = true;
     const std::uint64_t before = allocations;
     marey::add_observer(observer);
-    EXPECT_GT(allocations, before);  // the library's are counted
+    EXPECT_GT(allocations, before);  // the library's allocations are counted
     EXPECT_EQ(allocations_of_work(), 0u);
     for (int i = 1; i < 40; ++i) marey::add_observer(observer);
     starts = 0;
@@ -254,7 +254,7 @@ TEST_F(Operations, ThreadIdsStartAtOneAndAreNeverReused) {
 }
 
 // R51 R69
-TEST_F(Operations, IdsAreGivenOnlyWhenSomebodyAsks) {
+TEST_F(Operations, IdsAreAssignedOnlyWhenRequested) {
     static std::vector<std::uint64_t> ids;
     ids.clear();
     Observer observer{.start = [](const ObservedRange& range, void*) -> std::unique_ptr<ObserverContext> {
@@ -264,10 +264,10 @@ TEST_F(Operations, IdsAreGivenOnlyWhenSomebodyAsks) {
     marey::add_observer(observer);
     { MAREY_RANGE("r"); }
     EXPECT_EQ(ids, (std::vector<std::uint64_t>{0}));
-    Observer asks;
-    asks.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> { return nullptr; };
-    asks.needs_ids = true;
-    marey::add_observer(asks);
+    Observer with_ids;
+    with_ids.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> { return nullptr; };
+    with_ids.needs_ids = true;
+    marey::add_observer(with_ids);
     std::set<std::uint64_t> unique;
     for (int i = 0; i < 100; ++i) {
         MAREY_RANGE("r");
@@ -329,7 +329,7 @@ TEST_F(Operations, SequenceNumbersCountPerThread) {
     std::thread([] { EXPECT_EQ(marey::peek_sequence(), 0); }).join();
 }
 
-// ---- what a session keeps of them ----
+// ---- values that a session keeps ----
 
 std::string chrome_text(const marey::Trace& trace) {
     std::ostringstream stream;
@@ -338,7 +338,7 @@ std::string chrome_text(const marey::Trace& trace) {
 }
 
 // C14 C17 C18 C19 C21 R65
-TEST_F(Operations, OfAnyThreadHaveShapesAndConcreteInputsInASessionThatAsks) {
+TEST_F(Operations, OfAnyThreadHaveShapesAndConcreteInputsInASessionThatRequestsThem) {
     marey::Session shapes(marey::SessionOptions{.record_shapes = true});
     marey::Session all(marey::SessionOptions{.record_shapes = true, .concrete_inputs = true});
     marey::Session neither(marey::SessionOptions{});
@@ -394,13 +394,13 @@ TEST_F(Operations, OfAnyThreadHaveShapesAndConcreteInputsInASessionThatAsks) {
 }
 
 // C20
-TEST_F(Operations, KeepNothingAliveThatTheyWereShown) {
+TEST_F(Operations, KeepNoneOfTheirInputsAlive) {
     marey::Session session(marey::SessionOptions{.record_shapes = true, .concrete_inputs = true});
     auto elements = std::make_shared<std::vector<float>>(12);
     auto sizes = std::make_unique<std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 4});
     const std::weak_ptr<std::vector<float>> watched = elements;
     const auto address = reinterpret_cast<std::uintptr_t>(elements->data());
-    for (const std::uint64_t storage_id : {1u, 2u}) {  // two lives of one address
+    for (const std::uint64_t storage_id : {1u, 2u}) {  // two lifetimes of one address
         const marey::ArrayView array{.dtype = marey::DType::Float32,
                                      .sizes = *sizes,
                                      .storage = elements->data(),
@@ -425,7 +425,7 @@ TEST_F(Operations, KeepNothingAliveThatTheyWereShown) {
 }
 
 // C16 C20
-TEST_F(Operations, SayOfArraysWhichTheyAreAndWhatIsDoneWithThem) {
+TEST_F(Operations, RecordTheIdentityAndUseOfArrays) {
     marey::Session session(marey::SessionOptions{.record_shapes = true});
     const marey::ArrayView read{.object = 0x0003'aaaa'bbbb'cccc, .access = marey::ArrayAccess::Read};
     const marey::ArrayView written{.storage_id = 7, .object = 5, .access = marey::ArrayAccess::Write};
@@ -436,7 +436,7 @@ TEST_F(Operations, SayOfArraysWhichTheyAreAndWhatIsDoneWithThem) {
     ASSERT_EQ(trace.arrays().size(), 2u);
     EXPECT_EQ(trace.arrays()[0].object, read.object);
     EXPECT_EQ(trace.arrays()[0].access, marey::ArrayAccess::Read);
-    EXPECT_EQ(trace.arrays()[1].object, 0u);  // the number of its memory says more
+    EXPECT_EQ(trace.arrays()[1].object, 0u);  // the number of its memory is more precise
     EXPECT_EQ(trace.arrays()[1].storage_id, 7u);
     EXPECT_EQ(trace.arrays()[1].access, marey::ArrayAccess::Write);
 }
@@ -475,7 +475,7 @@ int ranges_with(const marey::Trace& trace, std::string_view name, std::size_t co
     return found;
 }
 
-TEST_F(Operations, ThatEndOutOfOrderKeepTheirValuesForAsLongAsOneLikes) {
+TEST_F(Operations, ThatEndOutOfOrderKeepTheirValuesIndefinitely) {
     constexpr int kTimes = 5000;
     marey::Session session{marey::SessionOptions{}};
     const marey::KeyedValue values[] = {{"a", 11}, {"b", "twenty-two"}};
@@ -519,7 +519,7 @@ TEST_F(Operations, ThatACallbackLeavesOpenKeepTheirValues) {
     EXPECT_TRUE(trace.problems().empty());
 }
 
-TEST_F(Operations, SayThatMoreWasGivenThanIsKept) {
+TEST_F(Operations, ReportThatMoreWasGivenThanIsKept) {
     marey::SessionOptions options;
     options.concrete_inputs = true;
     marey::Session session(options);
@@ -543,7 +543,7 @@ TEST_F(Operations, SayThatMoreWasGivenThanIsKept) {
     }
 }
 
-TEST_F(Operations, HaveTheScopeTheyWereMadeWithWhateverTheSiteSays) {
+TEST_F(Operations, HaveTheScopeTheyWereMadeWithWhateverTheSitesScope) {
     marey::Session session(marey::SessionOptions{.scopes = {Scope::BackwardFunction}});
     {
         marey::Operation op(Scope::BackwardFunction);
@@ -572,7 +572,7 @@ TEST_F(Allocations, ReachObserversOfEveryThread) {
 }
 
 // C55 C56 C58
-TEST_F(Allocations, ReachSessionsOfEitherKindThatAsk) {
+TEST_F(Allocations, ReachSessionsOfEitherKindThatRequestThem) {
     marey::Session all(marey::SessionOptions{.profile_memory = true});
     marey::Session mine(marey::SessionOptions{.threads = marey::Threads::Tasks, .profile_memory = true});
     marey::Session unasked(marey::SessionOptions{});
@@ -606,7 +606,7 @@ TEST_F(Allocations, ReachSessionsOfEitherKindThatAsk) {
 // C57
 TEST_F(Allocations, AreRecordedAsReportedWhateverCameBefore) {
     int block = 0;
-    marey::report_allocation(&block, 64, 64, 128);  // nobody asks
+    marey::report_allocation(&block, 64, 64, 128);  // not requested
     marey::Session session(marey::SessionOptions{.profile_memory = true});
     testing::internal::CaptureStderr();
     marey::report_allocation(&block, -64, 0, 128);
@@ -616,7 +616,7 @@ TEST_F(Allocations, AreRecordedAsReportedWhateverCameBefore) {
     EXPECT_EQ(trace.memory().bytes[0], -64);
 }
 
-TEST_F(Operations, OfOneNameAreToldApartByTheirOverloads) {
+TEST_F(Operations, OfOneNameAreDistinguishedByTheirOverloads) {
     marey::Session session;
     session.start();
     for (const char* const overload : {"Tensor", "Scalar", "Tensor"}) {

@@ -1,4 +1,4 @@
-// range_lookup.h: finding ranges of a trace by their names, for tests.
+// range_lookup.h: for tests: finds ranges of a trace by name.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// record_profile.cpp: a scope profiled into a Chrome trace, written when it ends.
+// record_profile.cpp: profiles a scope into a Chrome trace, written when it ends.
 #include <unistd.h>
 
 #include <filesystem>
@@ -69,7 +69,8 @@ TEST_F(RecordProfile, AFailureIsOneLineAndNoException) {
     ::testing::internal::CaptureStderr();
     { const marey::RecordProfile guard(path("no/such/folder.json")); }
     const std::string of_file = ::testing::internal::GetCapturedStderr();
-    EXPECT_EQ(of_file.rfind("marey: the profile is lost: " + path("no/such/folder.json"), 0), 0u) << of_file;
+    EXPECT_EQ(of_file.rfind("marey: cannot write the profile: " + path("no/such/folder.json"), 0), 0u)
+        << of_file;
     EXPECT_EQ(of_file.find('\n'), of_file.size() - 1);
 
     std::ostringstream broken;
@@ -77,18 +78,18 @@ TEST_F(RecordProfile, AFailureIsOneLineAndNoException) {
     broken.exceptions(std::ios::goodbit);
     ::testing::internal::CaptureStderr();
     { const marey::RecordProfile guard(broken); }
-    EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "marey: the profile is lost: "));
+    EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "marey: cannot write the profile: "));
 
     ::testing::internal::CaptureStderr();
     { const marey::RecordProfile guard(path("x.json"), {.output = path("no/such/capture.marey")}); }
     const std::string of_start = ::testing::internal::GetCapturedStderr();
-    EXPECT_EQ(of_start.rfind("marey: the profile cannot start: ", 0), 0u) << of_start;
+    EXPECT_EQ(of_start.rfind("marey: cannot start the profile: ", 0), 0u) << of_start;
     EXPECT_EQ(of_start.find('\n'), of_start.size() - 1);
     EXPECT_FALSE(std::filesystem::exists(path("x.json")));
 }
 
 // L11
-TEST_F(RecordProfile, ItsUserMayStopItAndThenNothingIsWritten) {
+TEST_F(RecordProfile, StoppedByItsUserItWritesNothing) {
     {
         marey::RecordProfile guard(path("trace.json"));
         { MAREY_RANGE("work"); }

@@ -1,4 +1,4 @@
-// recording.cpp: what a user of the library sees: sessions, ranges, values, threads.
+// recording.cpp: the public interface: sessions, ranges, values, threads.
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ std::multiset<std::string> names(const marey::Trace& trace) {
     return found;
 }
 
-// Under a sanitizer freed memory is kept back, and growth says nothing.
+// Sanitizers keep freed memory, so growth means nothing there.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kMemoryIsOurs = false;
 #else
@@ -81,7 +81,7 @@ TEST(Recording, NamesFunctionsAndScopes) {
 }
 
 // R4
-TEST(Recording, KeepsOnlyTheScopesThatTheSessionAskedFor) {
+TEST(Recording, KeepsOnlyTheScopesThatTheSessionRequested) {
     marey::Session all(marey::SessionOptions{});
     marey::Session some(marey::SessionOptions{.scopes = {marey::Scope::Function}});
     marey::Session unasked(marey::SessionOptions{.scopes = {}});
@@ -125,7 +125,7 @@ TEST(Recording, AttachesTypedValues) {
     EXPECT_EQ(trace.instant_arguments(0)[0].integer, -1);
 }
 
-TEST(Recording, DoesNotEvaluateValuesThatNobodyKeeps) {
+TEST(Recording, DoesNotEvaluateValuesThatAreNotKept) {
     int evaluated = 0;
     const auto count = [&] { return ++evaluated; };
     { MAREY_RANGE("off", "n", count()); }
@@ -139,7 +139,7 @@ TEST(Recording, DoesNotEvaluateValuesThatNobodyKeeps) {
     EXPECT_EQ(evaluated, 1);
 }
 
-TEST(Recording, TakesNamesMadeAtRunTime) {
+TEST(Recording, AcceptsNamesMadeAtRunTime) {
     marey::Session session(marey::SessionOptions{});
     std::string buffer;
     for (int i = 0; i < 3000; ++i) {
@@ -157,7 +157,7 @@ TEST(Recording, TakesNamesMadeAtRunTime) {
     EXPECT_EQ(found.size(), 3003u);
 }
 
-TEST(Recording, ALaterTraceCarriesOnlyTheNamesThatItHas) {
+TEST(Recording, ALaterTraceCarriesOnlyTheNamesThatItUses) {
     {
         marey::Session session(marey::SessionOptions{});
         for (int i = 0; i < 5000; ++i) {
@@ -168,7 +168,7 @@ TEST(Recording, ALaterTraceCarriesOnlyTheNamesThatItHas) {
     marey::Session session(marey::SessionOptions{});
     {
         MAREY_RANGE_DYNAMIC(std::string("name 4711"));
-        MAREY_RANGE("after many", "text", "a value of its own");
+        MAREY_RANGE("after many", "text", "a unique value");
         marey::instant("a mark after many");
         marey::counter("a counter after many", 3);
     }
@@ -178,7 +178,7 @@ TEST(Recording, ALaterTraceCarriesOnlyTheNamesThatItHas) {
     const auto values = trace.range_arguments(find(trace, "after many"));
     ASSERT_EQ(values.size(), 1U);
     EXPECT_EQ(trace.string(values[0].key), "text");
-    EXPECT_EQ(trace.string(values[0].string), "a value of its own");
+    EXPECT_EQ(trace.string(values[0].string), "a unique value");
     EXPECT_EQ(trace.string(trace.sites()[trace.instants().site[0]].name), "a mark after many");
     EXPECT_EQ(trace.string(trace.sites()[trace.counters().site[0]].name), "a counter after many");
     EXPECT_NE(trace.string(trace.processes()[0].name), "");
@@ -186,7 +186,7 @@ TEST(Recording, ALaterTraceCarriesOnlyTheNamesThatItHas) {
     EXPECT_EQ(trace.sites().size(), 4U);
 }
 
-TEST(Recording, TheMemoryOfLogsGoesBackWhenTheLastSessionHasEnded) {
+TEST(Recording, TheMemoryOfLogsIsReturnedWhenTheLastSessionHasEnded) {
     if (!kMemoryIsOurs) GTEST_SKIP() << "the sanitizer keeps freed memory";
     const auto record = [](int ranges) {
         marey::Session session(marey::SessionOptions{});
@@ -246,7 +246,7 @@ TEST(Recording, LetsARangeEndEarlyLaterAndElsewhere) {
     EXPECT_EQ(names(trace).size(), 6u);
 }
 
-TEST(Recording, ShowsARangeThatIsApartOnAnAsyncTrackWhereverItEnds) {
+TEST(Recording, ShowsADetachedRangeOnAnAsyncTrackWhereverItEnds) {
     marey::Session session(marey::SessionOptions{});
     marey::Range life = marey::Range::apart("life");
     { MAREY_RANGE("work"); }
@@ -288,7 +288,7 @@ TEST(Recording, TakesAScopeThatAnotherThreadEndsOutOfTheNesting) {
     operation = std::make_unique<marey::Operation>(marey::Scope::User);
     operation->begin("last", {}, {}, values);
     std::thread([&] { operation.reset(); }).join();
-    const marey::Trace trace = session.stop();  // this thread has not come by since
+    const marey::Trace trace = session.stop();  // this thread has not handled it yet
     for (const char* name : {"passed on", "last"}) {
         EXPECT_TRUE(has_flag(trace, name, marey::kAsync)) << name;
         EXPECT_FALSE(has_flag(trace, name, marey::kUnfinished)) << name;
@@ -327,7 +327,7 @@ TEST(Recording, AScopeThatAnotherThreadEndsIsAsyncToItsObserversToo) {
     EXPECT_FALSE(has_flag(trace, "watched", marey::kUnfinished));
 }
 
-// Threads that end ranges of one another all the time, against sessions that come and go.
+// Threads that end each other's ranges all the time, against sessions that come and go.
 TEST(Recording, LosesNothingWhileThreadsEndEachOthersScopes) {
     constexpr int kRounds = 2000;
     marey::Session session(marey::SessionOptions{});
@@ -378,7 +378,7 @@ TEST(Recording, TakesAScopeThatEndsOutOfOrderOutOfTheNesting) {
 }
 
 // L8
-TEST(Sessions, EachSeeTheirOwnWindowWhenTheyOverlapOnTwoThreads) {
+TEST(Sessions, EachShowTheirOwnWindowWhenTheyOverlapOnTwoThreads) {
     std::barrier step(2);
     marey::Trace first;
     marey::Trace second;
@@ -436,7 +436,7 @@ TEST(Sessions, AgreeOnARangeThatIsOpenAcrossStopAndStart) {
     EXPECT_LT(after.ranges().start_ns[find(after, "across")], after.window().start_ns);
 }
 
-TEST(Sessions, GiveSnapshotsWhileRecordingGoesOn) {
+TEST(Sessions, GiveSnapshotsWhileRecordingContinues) {
     marey::Session session(marey::SessionOptions{});
     { MAREY_RANGE("one"); }
     const marey::Trace early = session.snapshot();
@@ -462,7 +462,7 @@ TEST(Sessions, MayBeStoppedTwiceDiscardedAndReused) {
     EXPECT_EQ(session.stop().ranges().size(), 0u);
 }
 
-TEST(Sessions, OfThisThreadSeeNoOther) {
+TEST(Sessions, OfThisThreadSeeNoOtherThread) {
     marey::Session mine(marey::SessionOptions{.threads = marey::Threads::Tasks});
     marey::Session all(marey::SessionOptions{});
     { MAREY_RANGE("mine"); }
@@ -478,7 +478,7 @@ TEST(Sessions, OfThisThreadDoNotSwitchOthersOn) {
     std::thread([] { EXPECT_FALSE(marey::is_recording()); }).join();
 }
 
-TEST(Sessions, TenThousandInARowDoNotGrow) {
+TEST(Sessions, TenThousandInARowDoNotGrowMemory) {
     const auto rounds = [](int count) {
         for (int i = 0; i < count; ++i) {
             marey::Session session(marey::SessionOptions{});
@@ -590,7 +590,7 @@ TEST(Limits, StopKeepsTheBeginning) {
     EXPECT_GT(trace.ranges().size(), 50'000u);
 }
 
-TEST(Limits, DropCountsWhatItLoses) {
+TEST(Limits, DropCountsTheLostRecords) {
     marey::Session session(marey::SessionOptions{.max_bytes = 1 << 20, .policy = marey::Policy::Drop});
     for (int i = 0; i < 200'000; ++i) {
         MAREY_RANGE("more");
@@ -625,7 +625,7 @@ TEST(Limits, OfOneSessionDoNotTouchAnother) {
     EXPECT_EQ(large.stop().ranges().size(), 200'000u);
 }
 
-TEST(Limits, ACeilingTooSmallIsRaisedAndThatIsSaid) {
+TEST(Limits, ATooSmallLimitIsRaisedAndThatIsReported) {
     marey::Session session(marey::SessionOptions{.max_bytes = 1000, .policy = marey::Policy::Ring});
     { MAREY_RANGE("one"); }
     const marey::Trace trace = session.stop();
@@ -663,8 +663,8 @@ TEST(Signals, HandlersMayRecordAnywhereWithoutHarm) {
     victim.join();
     const marey::Trace trace = session.stop();
     for (marey::Row row = 0; row < trace.ranges().size(); ++row) {
-        // A handler that lands while a range opens is inside by depth and before it by time: it goes to a
-        // side track.
+        // A handler that runs while a range opens is inside by depth and before it by time: it goes to an
+        // async track.
         if (trace.range_name(row) == "in a signal handler") continue;
         ASSERT_EQ(trace.ranges().flags[row] & marey::kAsync, 0) << trace.range_name(row);
         if (trace.range_name(row) == "inner") {

@@ -1,4 +1,4 @@
-// remote.cpp: two processes over a socket: what the callee did is in the caller's trace, under the call.
+// remote.cpp: two processes over a socket: the callee's events are in the caller's trace, under the call.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -55,7 +55,7 @@ std::string refusal(marey::Session& session, const std::string& message,
     return "";
 }
 
-/// A server process of its own.
+/// A separate server process.
 class Server {
   public:
     explicit Server(int node) {
@@ -99,7 +99,7 @@ class Remote : public ::testing::Test {
     std::string folder_;
 };
 
-// The times of two processes agree to what their clocks were read with.
+// The times of two processes agree to within the precision of their clock readings.
 constexpr std::int64_t kSlackNs = 1'000'000;
 
 void expect_within(const marey::Trace& trace, Row inner, Row outer) {
@@ -168,7 +168,7 @@ TEST_F(Remote, ACalleesEventsAppearUnderTheCall) {
 }
 
 // L24
-TEST_F(Remote, ANestedCallsEventsArePushedOutward) {
+TEST_F(Remote, ANestedCallsEventsArePassedOutward) {
     const Server far(8);
     const Server middle(7);
     marey::Session session(marey::SessionOptions{});
@@ -194,7 +194,7 @@ TEST_F(Remote, ANestedCallsEventsArePushedOutward) {
 }
 
 // L23
-TEST_F(Remote, EventsTakenInSurviveTheDeathOfTheCaller) {
+TEST_F(Remote, AddedEventsSurviveTheDeathOfTheCaller) {
     const Server server(3);
     int out[2];
     ASSERT_EQ(pipe(out), 0);
@@ -220,7 +220,7 @@ TEST_F(Remote, EventsTakenInSurviveTheDeathOfTheCaller) {
     expect_within(trace, find(trace, "server: handle"), find(trace, "still open"));
 }
 
-TEST_F(Remote, AMessageLargerThanABlockOfTheFileIsKeptWhole) {
+TEST_F(Remote, AMessageLargerThanABlockOfTheFileIsKept) {
     const Server server(3);
     marey::Session whole({.output = path("whole.marey")});
     marey::Session part({.output = path("part.marey")});
@@ -239,7 +239,7 @@ TEST_F(Remote, AMessageLargerThanABlockOfTheFileIsKeptWhole) {
     }
 }
 
-TEST_F(Remote, OnlyTheSessionThatTookThemInHasThem) {
+TEST_F(Remote, OnlyTheSessionThatAddedThemHasThem) {
     const Server server(3);
     marey::Session other({.output = path("other.marey")});
     marey::Session one({.output = path("one.marey")});
@@ -251,7 +251,7 @@ TEST_F(Remote, OnlyTheSessionThatTookThemInHasThem) {
     EXPECT_EQ(find(marey::Trace::load(path("other.marey")), "handle"), marey::kNoRow);
 }
 
-TEST_F(Remote, AnotherHostsClockIsLaidOnTheCall) {
+TEST_F(Remote, AnotherHostsClockIsAlignedWithTheCall) {
     const Server server(3);
     marey::Session session(marey::SessionOptions{});
     marey::EventMessage message;
@@ -301,7 +301,7 @@ TEST_F(Remote, SomeOfASessionsEventsCanBeSent) {
 }
 
 // L7
-TEST_F(Remote, ASessionThatIsNotRunningTakesNothingIn) {
+TEST_F(Remote, ASessionThatIsNotRunningAcceptsNothing) {
     const std::string message = marey::pack_events({});
     const std::string no = "events cannot be added to a session that is not running";
     marey::Session session;
@@ -312,18 +312,19 @@ TEST_F(Remote, ASessionThatIsNotRunningTakesNothingIn) {
     EXPECT_EQ(refusal(session, message), no);
 }
 
-TEST_F(Remote, WhatIsRefusedLeavesTheSessionAsItWas) {
+TEST_F(Remote, ARejectedMessageLeavesTheSessionUnchanged) {
     const Server server(3);
     marey::Session session({.max_bytes = 4000});
     const std::string answer = remote_wire::call(server.port(), "work");
     std::string newer = answer;
     newer[8] = 9;
-    EXPECT_EQ(refusal(session, newer), "event message: of version 9; this Marey reads up to version 1");
+    EXPECT_EQ(refusal(session, newer), "event message: version 9; this Marey supports versions up to 1");
     std::string damaged = answer;
     damaged[answer.size() / 2] ^= 4;
-    EXPECT_EQ(refusal(session, damaged), "event message: damaged: its checksum is wrong");
-    EXPECT_NE(refusal(session, answer.substr(0, answer.size() - 1)).find("cut short"), std::string::npos);
-    EXPECT_NE(refusal(session, std::string((256u << 20) + 1, 'x')).find("up to 256 MiB"), std::string::npos);
+    EXPECT_EQ(refusal(session, damaged), "event message: damaged: wrong checksum");
+    EXPECT_NE(refusal(session, answer.substr(0, answer.size() - 1)).find("truncated"), std::string::npos);
+    EXPECT_NE(refusal(session, std::string((256u << 20) + 1, 'x')).find("limit of 256 MiB"),
+              std::string::npos);
     EXPECT_NE(refusal(session, answer, {.prefix = std::string(1025, 'x')}).find("prefix"), std::string::npos);
     EXPECT_EQ(session.snapshot().ranges().size(), 0u);
     int taken = 0;

@@ -2,7 +2,7 @@
 // of it that can be killed.
 //
 //   remote_program serve LISTENING_FD NODE    answers "work", "burst N" and "forward PORT", until "stop"
-//   remote_program client PORT CAPTURE        calls, takes in the events, says "ready" and waits to be killed
+//   remote_program client PORT CAPTURE        calls, adds the events, prints "ready" and waits to be killed
 #include <signal.h>
 #include <sys/prctl.h>
 #include <cstdio>
@@ -21,7 +21,7 @@ void work() {
     { MAREY_RANGE("format"); }
 }
 
-// What a server does with a request that is to be profiled: a session of this request's thread, around it.
+// How a server handles a request that is profiled: with a session of this request's thread around it.
 std::string handle(const std::string& request, int node) {
     marey::Session session({.name = "request", .threads = marey::Threads::Tasks});
     {

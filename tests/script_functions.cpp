@@ -1,5 +1,4 @@
-// script_functions.cpp: functions of TorchScript that begin on one thread and are resumed, and end, on
-// another.
+// script_functions.cpp: TorchScript functions that begin on one thread and are resumed, and end, on another.
 #include <cstdint>
 #include <optional>
 #include <thread>
@@ -11,7 +10,7 @@
 
 namespace {
 
-// Opens a function of TorchScript, which another thread may end.
+// Opens a TorchScript function, which another thread may end.
 struct Script {
     explicit Script(const char* name)
         : opened(marey::detail::open_range(marey::detail::dynamic_site(name, marey::Scope::ScriptFunction),
@@ -32,14 +31,14 @@ TEST(ScriptFunctions, AFunctionThatIsResumedElsewhereNestsOnTheThreadThatWaited)
         const Script script("script");
         { MAREY_RANGE("child"); }
         script.end_elsewhere();
-        { MAREY_RANGE("behind"); }
+        { MAREY_RANGE("after"); }
     }
     const marey::Trace trace = session.stop();
     EXPECT_FALSE(has_flag(trace, "script", marey::kAsync));
     EXPECT_FALSE(has_flag(trace, "around", marey::kAsync));
     EXPECT_EQ(parent_name(trace, "child"), "script");
     EXPECT_EQ(parent_name(trace, "script"), "around");
-    EXPECT_EQ(parent_name(trace, "behind"), "around");
+    EXPECT_EQ(parent_name(trace, "after"), "around");
 }
 
 TEST(ScriptFunctions, AFunctionThatIsResumedElsewhereAndIsTheLastThingNestsToo) {
@@ -52,14 +51,14 @@ TEST(ScriptFunctions, AFunctionThatIsResumedElsewhereAndIsTheLastThingNestsToo) 
     EXPECT_FALSE(has_flag(trace, "script", marey::kAsync));
     EXPECT_FALSE(has_flag(trace, "script", marey::kUnfinished));
     EXPECT_EQ(parent_name(trace, "child"), "script");
-    { MAREY_RANGE("behind"); }
+    { MAREY_RANGE("after"); }
     const marey::Trace longer = other.stop();
     EXPECT_EQ(longer.ranges().size(), 3u);
     EXPECT_EQ(parent_name(longer, "child"), "script");
-    EXPECT_EQ(parent_name(longer, "behind"), "");
+    EXPECT_EQ(parent_name(longer, "after"), "");
 }
 
-TEST(ScriptFunctions, WhatEndsAroundAFunctionHasWaitedForIt) {
+TEST(ScriptFunctions, ARangeThatEndsAroundAFunctionHasWaitedForIt) {
     marey::Session session(marey::SessionOptions{});
     std::optional<Script> script;
     {
@@ -68,13 +67,13 @@ TEST(ScriptFunctions, WhatEndsAroundAFunctionHasWaitedForIt) {
         { MAREY_RANGE("child"); }
     }
     script->end_elsewhere();  // late
-    { MAREY_RANGE("behind"); }
+    { MAREY_RANGE("after"); }
     const marey::Trace trace = session.stop();
     EXPECT_FALSE(has_flag(trace, "around", marey::kAsync));
     EXPECT_TRUE(has_flag(trace, "script", marey::kEndInferred));
     EXPECT_EQ(parent_name(trace, "child"), "script");
     EXPECT_EQ(parent_name(trace, "script"), "around");
-    EXPECT_EQ(parent_name(trace, "behind"), "");
+    EXPECT_EQ(parent_name(trace, "after"), "");
     EXPECT_EQ(trace.ranges().size(), 4u);
 }
 
@@ -83,7 +82,7 @@ TEST(ScriptFunctions, AForkedFunctionThatIsResumedElsewhereIsAsync) {
     const Script script("<forked function>");
     { MAREY_RANGE("another task"); }
     script.end_elsewhere();
-    { MAREY_RANGE("behind"); }
+    { MAREY_RANGE("after"); }
     const marey::Trace trace = session.stop();
     EXPECT_TRUE(has_flag(trace, "<forked function>", marey::kAsync));
     EXPECT_EQ(parent_name(trace, "another task"), "");

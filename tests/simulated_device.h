@@ -1,4 +1,4 @@
-// simulated_device.h: for tests: the functions of libmarey_simulated.so, found as a user of it would.
+// simulated_device.h: for tests: the functions of libmarey_simulated.so, loaded as a user would.
 #pragma once
 
 #include <dlfcn.h>

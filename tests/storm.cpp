@@ -1,5 +1,5 @@
 // storm.cpp: many threads do everything at once to observers, contexts, sessions and each other's ranges.
-// MAREY_STORM_SECONDS says how long (2); meant for ThreadSanitizer.
+// MAREY_STORM_SECONDS is the duration (2); meant for ThreadSanitizer.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -30,13 +30,13 @@ using marey::ObserverHandle;
 using marey::Scope;
 
 constexpr int kThreads = 16;
-constexpr int kMaxDepth = 4;  // of actions within actions
+constexpr int kMaxDepth = 4;  // of nested actions
 
-// Things that one thread puts in and another one takes out.
+// Objects that one thread puts in and another one takes out.
 template <class Thing, std::size_t kMax>
 class Pool {
   public:
-    /// Gives back what no longer has room.
+    /// Returns the object that no longer fits.
     std::optional<Thing> put(Thing thing, std::size_t place) {
         std::lock_guard lock(mutex_);
         if (things_.size() < kMax) {
@@ -69,14 +69,14 @@ struct Pools {
 };
 Pools* pools = nullptr;  // of the storm that runs; callbacks use it too
 
-// What happened to one observer. Lives until the storm's end: a context may still hold the observer.
+// The history of one observer. Lives until the storm's end: a context may still hold the observer.
 struct Account {
     bool keeps_contexts = false;
     bool is_meddling = false;  ///< its callbacks end ranges, open some, and remove it
     std::atomic<ObserverHandle> handle{0};
     std::atomic<std::uint64_t> starts{0}, ends{0}, reports{0};
     std::atomic<std::uint64_t> made{0}, destroyed{0}, dropped{0};
-    std::atomic<std::uint64_t> wrong{0};      ///< a context of another, twice ended, or dead
+    std::atomic<std::uint64_t> wrong{0};      ///< wrong context, ended twice, or destroyed
     std::atomic<std::uint64_t> late{0};       ///< calls after remove_and_drain has returned
     std::atomic<bool> is_drained{false};      ///< it has returned
     std::atomic<std::uint64_t> cut_short{0};  ///< it has returned while one of its callbacks ran
@@ -116,7 +116,7 @@ template <class Body>
 void called(Account& account, Body body) {
     if (account.is_drained) ++account.late;
     body();
-    if (account.is_meddling) std::this_thread::yield();  // time for a drainer to go wrong
+    if (account.is_meddling) std::this_thread::yield();  // time for a drainer to fail
     if (account.is_drained) ++account.cut_short;
 }
 
@@ -164,7 +164,7 @@ class Stormer {
         clean_up();
         EXPECT_FALSE(marey::has_thread_observers());
     }
-    /// What a thread does that ends soon, and now and then leaves its observers behind.
+    /// The actions of a thread that ends soon, and sometimes leaves its observers behind.
     void run_briefly() {
         if (one_in(2)) add(true);
         if (std::optional<marey::Context> context = pools->contexts.take(draw()))
@@ -190,7 +190,7 @@ class Stormer {
     unsigned draw() { return static_cast<unsigned>(random_()); }
     bool one_in(unsigned n) { return draw() % n == 0; }
 
-    // One thing out of many; those that open a scope do more inside it.
+    // One of many actions; those that open a scope do more inside it.
     void act(int depth) {
         switch (draw() % 18) {
             case 0:
@@ -279,7 +279,7 @@ class Stormer {
         const Mine last = mine_.back();
         mine_.pop_back();
         remove(last);
-        // In an adoption it may be out of reach, and what was removed there is back after it.
+        // In an adoption it may be out of reach, and an observer that was removed there is back after it.
         if (last.of_thread && depth != 0) again_.push_back(last);
         if (depth == 0) remove_again();
     }
@@ -292,7 +292,7 @@ class Stormer {
         } else {
             found = marey::remove_observer(account.handle);
         }
-        // A global one is always there, unless it has removed itself.
+        // A global observer is always there, unless it has removed itself.
         if (!found && !one.of_thread && !account.is_meddling) ++account.wrong;
     }
     void remove_again() {
@@ -322,7 +322,7 @@ class Stormer {
 
     void pool_range() {
         marey::Range range = one_in(2) ? marey::Range("pooled", "n", 1) : marey::Range("pooled plainly");
-        // What has no more room ends here, outside the pool's lock.
+        // An object that does not fit ends here, outside the pool's lock.
         (void)pools->ranges.put(std::move(range), draw());
     }
 
@@ -369,10 +369,10 @@ class Stormer {
         if (session == nullptr) return;
         switch (draw() % 4) {
             case 0:
-                look_at(session->stop());
+                check(session->stop());
                 return;
             case 1:
-                look_at(session->snapshot());
+                check(session->snapshot());
                 (void)pools->sessions.put(std::move(session), draw());
                 return;
             case 2:
@@ -384,7 +384,7 @@ class Stormer {
         }
     }
 
-    static void look_at(const marey::Trace& trace) {
+    static void check(const marey::Trace& trace) {
         const marey::RangeColumns ranges = trace.ranges();
         for (marey::Row row = 0; row < ranges.size(); ++row) {
             if (trace.range_name(row).empty() || ranges.duration_ns[row] < 0)
@@ -478,7 +478,7 @@ TEST(Storm, EveryStartHasExactlyOneEndOrWasDrained) {
     EXPECT_GT(drained, 0u);
     pools = nullptr;
 
-    // Nobody is left who watches.
+    // No observer is left.
     { MAREY_RANGE("after the storm"); }
     std::uint64_t later = 0;
     for (const auto& stormer : stormers)
@@ -486,7 +486,7 @@ TEST(Storm, EveryStartHasExactlyOneEndOrWasDrained) {
     EXPECT_EQ(later, starts);
 }
 
-TEST(Storm, LeavesARecorderThatRecordsExactlyWhatIsDone) {
+TEST(Storm, LeavesARecorderThatRecordsExactly) {
     Account account;
     account.keeps_contexts = true;
     marey::Session all(marey::SessionOptions{});

@@ -1,4 +1,4 @@
-// tasks.cpp: sessions of one thread and the tasks that it starts; asking which sessions see a thread.
+// tasks.cpp: sessions of one thread and the tasks that it starts; querying which sessions see a thread.
 #include <future>
 #include <latch>
 #include <memory>
@@ -47,7 +47,7 @@ TEST(TasksSessions, FollowThreadsAsyncAndPoolsAndNothingElse) {
     EXPECT_EQ(names(all.stop()), everything);
 }
 
-TEST(TasksSessions, NoScopesMeanAll) {
+TEST(TasksSessions, AnEmptyScopeSetMeansAll) {
     marey::SessionOptions options = task_options();
     options.scopes = {};
     marey::Session mine(options);
@@ -79,7 +79,7 @@ TEST(TasksSessions, ArmAThreadOnlyWhileItIsInTheirContext) {
     EXPECT_EQ(names(mine.stop()), (Names{"back"}));
 }
 
-TEST(TasksSessions, LetGoOfAdoptingThreadsWhenTheyStop) {
+TEST(TasksSessions, ReleaseAdoptingThreadsWhenTheyStop) {
     marey::Session mine(task_options());
     const marey::Context context = marey::Context::current();
     std::latch adopted(1), stopped(1);
@@ -101,7 +101,7 @@ TEST(TasksSessions, LetGoOfAdoptingThreadsWhenTheyStop) {
     EXPECT_TRUE(marey::Context::current().is_empty());
 }
 
-TEST(TasksSessions, ShowWhatTheirTasksHaveOpenAtTheStop) {
+TEST(TasksSessions, ShowTheOpenRangesOfTheirTasksAtTheStop) {
     marey::Session all(marey::SessionOptions{});
     marey::Session mine(task_options());
     std::latch open(2), done(1);
@@ -145,7 +145,7 @@ TEST(TasksSessions, KeepARangeThatEndsAfterItsContextWasLeft) {
 }
 
 // T6
-TEST(TasksSessions, OfTwoThreadsAtOnceSeeEachItsOwn) {
+TEST(TasksSessions, OfTwoThreadsAtOnceEachSeeTheirOwn) {
     std::latch both(2), recorded(2);
     const auto run = [&](const std::string& name) {
         marey::Session mine(task_options());
@@ -168,7 +168,7 @@ TEST(TasksSessions, OfTwoThreadsAtOnceSeeEachItsOwn) {
 }
 
 // T6
-TEST(TasksSessions, SeeAlsoWhatAnInnerOneRecords) {
+TEST(TasksSessions, AlsoSeeTheRangesOfAnInnerSession) {
     marey::Session outer(task_options());
     { MAREY_RANGE("before"); }
     marey::Session inner(task_options());
@@ -184,7 +184,7 @@ TEST(TasksSessions, SeeAlsoWhatAnInnerOneRecords) {
 // T13
 TEST(TasksSessions, AreStoppedThroughTheirOwnHandles) {
     marey::Session all(marey::SessionOptions{});
-    marey::Session second(marey::SessionOptions{});  // T12: no slot that only one can have
+    marey::Session second(marey::SessionOptions{});  // T12: there is no exclusive slot
     marey::Session mine(task_options());
     { MAREY_RANGE("one"); }
     EXPECT_EQ(names(mine.stop()), (Names{"one"}));
@@ -254,7 +254,7 @@ TEST(TasksSessions, AreAdoptedByManyThreadsWhileOthersStartAndStop) {
     two.join();
 }
 
-// ---- asking ----
+// ---- queries ----
 
 // T11
 TEST(Asking, SeesSessionsOfBothKinds) {

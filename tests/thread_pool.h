@@ -1,4 +1,4 @@
-// thread_pool.h: tasks for the tests of contexts: a pool of threads, and what a session saw of them.
+// thread_pool.h: tasks for the tests of contexts: a pool of threads, and what a session recorded of them.
 #pragma once
 
 #include <condition_variable>
@@ -34,7 +34,7 @@ inline marey::SessionOptions task_options() {
     return {.threads = marey::Threads::Tasks};
 }
 
-/// Runs tasks in order on threads of its own, started before anything is posted.
+/// Runs tasks in order on its own threads, started before anything is posted.
 class ThreadPool {
   public:
     explicit ThreadPool(int threads) {

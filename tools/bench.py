@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""bench.py: runs the benchmark programs of a build folder and gathers their figures in one table and one file.
+"""bench.py: runs the benchmark programs of a build folder and collects their figures in a table and a file.
 
-A benchmark program prints one JSON object per line on stdout (anything else it prints is passed on to stderr):
+A benchmark program prints one JSON object per line on stdout (all other output goes to stderr):
 
     {"name": "range_enabled", "value": 13.6, "unit": "ns", "against": "floor", "against_value": 13.4,
      "ratio": 1.015, "target": "<= 1.1"}
 
-Python programs (benchmarks/*.py) are run by the interpreter that the build folder's package is built for, with that
-package, and MAREY_BUILD_DIR says where the folder is. There are none where the package was left out.
+Python programs (benchmarks/*.py) run in the interpreter for which the build folder's package was built, with that
+package; MAREY_BUILD_DIR is the path of the folder. They are skipped if the build has no Python package.
 
-`target` is "<= NUMBER" or ">= NUMBER". With a unit behind the number ("<= 0.8 ns") it speaks of `value`; without one
-it speaks of `ratio`, or of `value` where there is no ratio. A missed target is shown, not an error: machines are noisy.
+`target` is "<= NUMBER" or ">= NUMBER". With a unit ("<= 0.8 ns") it applies to `value`; without one it applies to
+`ratio`, or to `value` if there is no ratio. A missed target is shown but is not an error, because machines are noisy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TARGET = re.compile(r"\s*(<=|>=|<|>)?\s*([0-9.]+(?:e[+-]?\d+)?)\s*(\S.*)?", re.I
 
 
 def met(figure: dict) -> bool | None:
-    """Whether the figure meets its target; None when it has none."""
+    """Whether the figure meets its target; None if it has no target."""
     target = figure.get("target")
     if target is None or target == "":
         return None
@@ -53,7 +53,7 @@ def number(value: object) -> str:
 
 
 def table(figures: list[dict]) -> str:
-    head = ("figure", "value", "unit", "against", "its value", "ratio", "target", "")
+    head = ("figure", "value", "unit", "baseline", "baseline value", "ratio", "target", "")
     rows = [head]
     for figure in figures:
         verdict = {None: "", True: "ok", False: "MISSED"}[met(figure)]
@@ -71,7 +71,7 @@ def table(figures: list[dict]) -> str:
 
 
 def python_of(folder: Path) -> str | None:
-    """The interpreter that the folder's Python package is built for, or None when it has none."""
+    """The interpreter for which the folder's Python package was built, or None if it has no package."""
     cache = folder / "CMakeCache.txt"
     text = cache.read_text(encoding="utf-8") if cache.exists() else ""
     if not re.search(r"^MAREY_BUILD_PYTHON:BOOL=ON$", text, re.MULTILINE):
@@ -81,7 +81,7 @@ def python_of(folder: Path) -> str | None:
 
 
 def programs(folder: Path, only: str | None) -> list[Path]:
-    """Every bench_* and benchmarks/python_*.py; or the one called ONLY, or those in which the figure ONLY occurs."""
+    """Every bench_* and benchmarks/python_*.py; or only the program called ONLY, or those with a figure called ONLY."""
     if only == "torch":
         return sorted((SCRIPTS / "torch").glob("*.py"))
     found = sorted(path for path in folder.glob("bench_*") if path.is_file() and os.access(path, os.X_OK))
@@ -117,9 +117,9 @@ def run(program: Path, folder: Path) -> tuple[list[dict], int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the benchmarks of a build folder.")
-    parser.add_argument("folder", type=Path, help="the build folder with the programs bench_*")
+    parser.add_argument("folder", type=Path, help="build folder that contains the programs bench_*")
     parser.add_argument("-o", "--output", type=Path, help="write the figures to this JSON file")
-    parser.add_argument("--only", metavar="NAME", help="one program (bench_NAME) or one figure")
+    parser.add_argument("--only", metavar="NAME", help="run one program (bench_NAME) or one figure")
     parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
     options = parser.parse_args()
 
@@ -133,7 +133,7 @@ def main() -> int:
         some, status = run(program, options.folder)
         figures += some
         if status != 0:
-            broken.append(f"{program.name} ended with status {status}")
+            broken.append(f"{program.name} exited with status {status}")
     if options.only and any(figure["name"] == options.only for figure in figures):
         figures = [figure for figure in figures if figure["name"] == options.only]
 

@@ -20,7 +20,7 @@ if [ "${1:-}" = --python ]; then
     else
         python="$(tools/python_env.sh)"
         args+=(-DMAREY_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python")
-        # What users get is tested as users get it: installed by pip (tools/run_tests.sh does).
+        # The package is tested as users get it: installed by pip (see tools/run_tests.sh).
         [ "$preset" = release ] && args+=(-DMAREY_TEST_INSTALLED_PYTHON=ON)
     fi
 elif [ "$(cached MAREY_BUILD_PYTHON)" = ON ] && ! "$(cached Python_EXECUTABLE)" -c '' 2>/dev/null; then

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# check.sh [--fix-format]: everything that can be said about the sources without running them. Runs all, then fails.
+# check.sh [--fix-format]: every check of the sources that does not run them. Runs all checks, then fails if one failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 jobs="${JOBS:-$(nproc)}"
 
-pick() {  # pick NAME: the version that the house format is written for, else whatever there is
+pick() {  # pick NAME: version 14, for which the format is written, or else the installed version
     command -v "$1-14" || command -v "$1"
 }
 sources() {  # sources FOLDER...: C++ files, tracked or new, but not ignored
@@ -46,23 +46,23 @@ check_python() {
     [ -n "$python" ] || { echo "PYTHON=off: not checked"; return 0; }
     "$python" -m ruff check -q "${python_folders[@]}" && "$python" -m ruff format -q --check "${python_folders[@]}"
 }
-# Lints what is shipped. A file that passed is not linted again until it, a header or the rules change: the stamps are
-# in build/tidy.
+# Lints the shipped sources. A file that passed is not linted again until it, a header or the rules change; the stamps
+# are in build/tidy.
 check_tidy() {
     local tidy
     tidy="$(pick clang-tidy)" || { echo "clang-tidy not found: not checked"; return 0; }
-    tools/build.sh release --python || return 1
+    tools/build.sh lint --python || return 1
     mkdir -p build/tidy
     local headers file stamp
     headers="$({ "$tidy" --version; cat .clang-tidy; sources include src | grep '\.h$' | xargs cat; } | sha256sum)"
     local left_out='_(test|fixture|fuzzer|benchmark)\.cpp$'
-    left_out+='|^src/sources/torch/observer/'  # compiled against PyTorch, which is not here
+    left_out+='|^src/sources/torch/observer/'  # compiled against PyTorch, which may not be installed
     [ -n "$python" ] || left_out+='|^src/bindings/'
     sources src | grep '\.cpp$' | grep -vE "$left_out" | while read -r file; do
         stamp="build/tidy/$({ echo "$file $headers"; cat "$file"; } | sha256sum | cut -c1-40)"
         [ -e "$stamp" ] || echo "$file $stamp"
     done | xargs -P "$jobs" -L 1 bash -c '
-        out="$("$0" --quiet -p build/release --extra-arg=-Wno-unknown-warning-option "$1" 2>&1)"
+        out="$("$0" --quiet -p build/lint --extra-arg=-Wno-unknown-warning-option "$1" 2>&1)"
         status=$?
         echo "$out" | grep -vE "^$|^[0-9]+ warnings? generated|^Suppressed |^Use -header-filter"
         [ $status -eq 0 ] && touch "$2"
@@ -74,6 +74,7 @@ step layers python3 tools/check_layers.py
 step sizes python3 tools/check_sizes.py
 step python check_python
 step documents python3 tools/check_docs.py
+step words python3 tools/check_words.py
 step parity python3 tools/check_parity.py
 step "tools' own tests" python3 -m unittest discover -q -s tools -p '*_test.py'
 step lint check_tidy

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_docs.py: every path of this repository that a document names exists; so does the target of every link."""
+"""check_docs.py: checks that the paths and link targets in documents exist."""
 
 from __future__ import annotations
 

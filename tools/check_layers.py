@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_layers.py: enforces who may include or import whom, purpose lines, and the words file names may hold.
+"""check_layers.py: enforces include and import rules, purpose lines, and the words allowed in file names.
 
-The rules are the tables below; they repeat the table in CONTRIBUTING.md. To give a room a new right, change the
-table in the same commit as the include, and say why in the commit message.
+The rules are the tables below; the table in CONTRIBUTING.md repeats them. To allow a room a new include, change both
+tables in the same commit as the include, and explain why in the commit message.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from source_files import ROOT, repository_files
 
 # ------------------------------------------------------------------------------------------------ the rules
 
-# room -> the rooms whose headers it may include. A room may always include itself; std and the OS are free to all.
-# A name ending in .h is that one header, not its room. `detail` is what inlining forces out of the public headers:
-# visible to the user's compiler, but to no room that has no business with raw records.
+# room -> the rooms whose headers it may include. Every room may include itself, the standard library and OS headers.
+# A name ending in .h is that one header, not its room. `detail` holds code that must be inlined: the user's compiler
+# sees it, but only rooms that handle raw records may include it. src/query and src/sources/memory do not exist yet.
 PUBLIC, DETAIL = "include/marey", "include/marey/detail"
 MODEL = ["include/marey/trace.h", "include/marey/scope.h", "include/marey/value.h", "include/marey/error.h"]
 # fmt: off
@@ -35,7 +35,7 @@ ROOMS = {
     "src/sources/memory": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/torch":  [PUBLIC, DETAIL, "src/record", "src/base", "src/sources/torch/observer"],
-    # Compiled on the user's machine, where there are no other headers of ours.
+    # Compiled on the user's machine, where no other Marey headers are installed.
     "src/sources/torch/observer": [PUBLIC, DETAIL],
     "src/sources/simulated": [PUBLIC],
     "src/emitters":       [PUBLIC, DETAIL, "src/record", "src/base"],
@@ -55,7 +55,7 @@ ROOMS = {
     "examples":           [PUBLIC],
 }
 
-# External headers that a file may include beyond what its room may, by what its name ends in.
+# External headers that a file may include in addition to those of its room, by the end of its name.
 KINDS = {
     "_test.cpp":      ["gtest/", "gmock/"],
     "_fixture.cpp":   ["gtest/", "gmock/"],
@@ -64,7 +64,7 @@ KINDS = {
     "_benchmark.cpp": [],
 }
 
-# External headers that only some rooms may see, by how the include begins.
+# External headers that only some rooms may include, by the beginning of the include.
 EXTERNAL = {
     "Python.h":   ["src/sources/python", "src/bindings", "tests/python", "benchmarks"],
     "nanobind/":  ["src/bindings", "tests/python", "include/marey/python"],
@@ -91,17 +91,17 @@ EXTERNAL = {
 }
 # fmt: on
 
-# What Python files may import beyond Python's own library and modules beside them. The package is for everybody: what
-# may be missing is imported only inside the functions that use it. (That importing it is cheap, a test watches.)
+# Modules that Python files may import in addition to the standard library and modules in the same folder. Optional
+# dependencies are imported only inside the functions that use them. (A test checks that importing marey is cheap.)
 PYTHON_ROOMS = {
     "python":       {"always": {"marey"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
     "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow",
-                                "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11"}},
+                                "readme_commands", "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11"}},
 }  # fmt: skip
 
-# Words that say nothing about what is in a file.
+# Words that do not describe the contents of a file.
 VAGUE_WORDS = {"util", "utils", "common", "misc", "helper", "helpers", "manager", "legacy", "v2"}
 
 # ------------------------------------------------------------------------------------------------ the check
@@ -121,13 +121,13 @@ class Finding:
 
 
 def room_of(path: str) -> str | None:
-    """The room with the longest name that path lies in, e.g. include/marey/detail before include/marey."""
+    """The innermost room that contains path, e.g. include/marey/detail rather than include/marey."""
     rooms = [room for room in ROOMS if path.startswith(room + "/")]
     return max(rooms, key=len, default=None)
 
 
 def resolve(path: str, include: str, files: set[str]) -> str | None:
-    """The file of the repository that the include means, or None when it is an external header."""
+    """The file of the repository that the include refers to, or None for an external header."""
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), include))
     for candidate in (beside, "include/" + include, "src/" + include, include):
         if candidate in files:
@@ -136,7 +136,7 @@ def resolve(path: str, include: str, files: set[str]) -> str | None:
 
 
 def is_project_include(include: str) -> bool:
-    """Whether an include that was not found can only have meant a file of ours."""
+    """Whether an include that was not found can only refer to a file of this repository."""
     first = include.split("/")[0]
     return first == "marey" or ("/" in include and any(room.startswith("src/" + first) for room in ROOMS))
 
@@ -196,14 +196,14 @@ def imports_of(tree: ast.AST) -> list[tuple[int, str, bool]]:
 
 
 def check_python(path: str, text: str, files: set[str]) -> list[Finding]:
-    """The module's docstring, and what it imports."""
+    """Findings about the module's docstring and imports."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        return [Finding(path, error.lineno or 1, f"is not Python: {error.msg}")]
+        return [Finding(path, error.lineno or 1, f"syntax error: {error.msg}")]
     findings = []
     if not (ast.get_docstring(tree) or "").split("\n")[0].strip():
-        findings.append(Finding(path, 1, "begins with a docstring of one line that gives its purpose"))
+        findings.append(Finding(path, 1, "must begin with a docstring whose first line gives its purpose"))
     if path.endswith(".pyi"):
         return findings
     room = max((room for room in PYTHON_ROOMS if path.startswith(room + "/")), key=len)
@@ -217,7 +217,7 @@ def check_python(path: str, text: str, files: set[str]) -> list[Finding]:
         if name not in lazily:
             findings.append(Finding(path, line, f"{room} may not import {name}"))
         elif at_import and room == "python":
-            findings.append(Finding(path, line, f"{name} may be missing: import it where it is used"))
+            findings.append(Finding(path, line, f"{name} is optional: import it inside the function that uses it"))
     return findings
 
 
@@ -226,17 +226,19 @@ def check_name(path: str) -> list[Finding]:
     for part in path.split("/"):
         vague = VAGUE_WORDS.intersection(re.split(r"[_.\-]", part.lower()))
         if vague:
-            findings.append(Finding(path, 1, f"'{sorted(vague)[0]}' in a name says nothing; name the thing"))
+            findings.append(
+                Finding(path, 1, f"'{sorted(vague)[0]}' does not describe the contents; use a specific name")
+            )
     if path.startswith(("src/", "include/")) and path.endswith(CODE):
         if room_of(path) is None:
-            findings.append(Finding(path, 1, "lies in no room; the table in tools/check_layers.py lists them"))
+            findings.append(Finding(path, 1, "not in any room; the rooms are listed in tools/check_layers.py"))
         if not re.fullmatch(r"[a-z0-9_]+\.(h|cpp|c)", posixpath.basename(path)):
-            findings.append(Finding(path, 1, "file names are snake_case"))
+            findings.append(Finding(path, 1, "file names must be snake_case"))
     return findings
 
 
 def check(root: Path) -> tuple[int, list[Finding]]:
-    """The number of source files looked at, and what is wrong with them."""
+    """The number of source files checked, and the findings."""
     files = repository_files(root)
     known = set(files)
     findings: list[Finding] = []

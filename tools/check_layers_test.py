@@ -1,4 +1,4 @@
-"""check_layers_test.py: what the layer check must catch, and what it must let pass."""
+"""check_layers_test.py: tests of the layer check: includes that it must reject and includes that it must allow."""
 
 import sys
 import tempfile
@@ -52,15 +52,15 @@ class CheckLayers(unittest.TestCase):
         )
         self.assertEqual(self.findings(), [])
 
-    def test_record_may_not_see_the_trace(self) -> None:
+    def test_record_may_not_include_the_trace(self) -> None:
         self.write("src/record/recorder.cpp", "<atomic>", '"trace/trace_data.h"')
         self.assert_one("src/record/recorder.cpp:3:", "may not include src/trace/trace_data.h")
 
-    def test_a_path_through_the_parent_folder_is_no_way_around(self) -> None:
+    def test_a_path_through_the_parent_folder_is_checked_too(self) -> None:
         self.write("src/analyze/averages.cpp", '"../record/clock.h"')
         self.assert_one("src/analyze may not include src/record/clock.h")
 
-    def test_base_knows_no_other_room(self) -> None:
+    def test_base_may_not_include_other_rooms(self) -> None:
         self.write("src/base/file.cpp", "<marey/trace.h>")
         self.assert_one("src/base may not include include/marey/trace.h")
 
@@ -68,7 +68,7 @@ class CheckLayers(unittest.TestCase):
         self.write("src/cli/report.cpp", "<marey/marey.h>", "<fmt/core.h>", "<CLI/CLI.hpp>", '"trace/trace_data.h"')
         self.assert_one("src/cli may not include src/trace/trace_data.h")
 
-    def test_the_command_may_not_see_detail(self) -> None:
+    def test_the_command_may_not_include_detail(self) -> None:
         self.write("src/cli/info.cpp", "<marey/detail/log_format.h>")
         self.assert_one("src/cli may not include include/marey/detail/log_format.h")
 
@@ -78,7 +78,7 @@ class CheckLayers(unittest.TestCase):
                 self.write("src/record/clock.cpp", header)
                 self.assert_one("src/record may not include " + header.strip("<>"))
 
-    def test_a_test_may_include_gtest_and_what_its_room_may(self) -> None:
+    def test_a_test_may_include_gtest_and_the_headers_of_its_room(self) -> None:
         self.write("src/record/clock_test.cpp", "<gtest/gtest.h>", '"record/clock.h"')
         self.assertEqual(self.findings(), [])
         self.write("src/record/clock_test.cpp", "<gtest/gtest.h>", '"trace/trace_data.h"')
@@ -88,11 +88,11 @@ class CheckLayers(unittest.TestCase):
         self.write("src/record/clock.cpp", "<gtest/gtest.h>")
         self.assert_one("src/record may not include gtest/gtest.h")
 
-    def test_an_include_of_ours_that_does_not_exist_is_found(self) -> None:
+    def test_a_project_include_that_does_not_exist_is_found(self) -> None:
         self.write("src/record/clock.cpp", '"record/colck.h"')
         self.assert_one("record/colck.h, which does not exist")
 
-    def test_an_example_uses_what_a_user_can(self) -> None:
+    def test_an_example_uses_the_public_headers_only(self) -> None:
         self.write("examples/pipeline/main.cpp", "<marey/marey.h>", "<thread>")
         self.assertEqual(self.findings(), [])
         self.write("examples/pipeline/main.cpp", "<marey/detail/log_format.h>")
@@ -108,36 +108,36 @@ class CheckLayers(unittest.TestCase):
         self.write("src/record/clock.cpp", first="// clok.cpp: reads the clock.")
         self.assert_one("src/record/clock.cpp:1:", "// clock.cpp: ...")
 
-    def test_vague_words_in_names_are_refused_but_not_parts_of_words(self) -> None:
+    def test_vague_words_in_names_are_rejected_but_not_parts_of_words(self) -> None:
         self.write("src/base/utility_belt.h")
         self.write("src/base/file_v25.h")
         self.assertEqual(self.findings(), [])
         self.write("src/base/string_utils.h")
-        self.assert_one("'utils' in a name says nothing")
+        self.assert_one("'utils' does not describe the contents")
 
     def test_a_source_outside_every_room_is_found(self) -> None:
         self.write("src/stuff.cpp")
-        self.assert_one("lies in no room")
+        self.assert_one("not in any room")
 
     def write_python(self, path: str, *lines: str) -> None:
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("\n".join(['"""For a test."""', *lines]) + "\n")
 
-    def test_the_package_imports_python_itself_and_optional_things_in_functions(self) -> None:
+    def test_the_package_imports_optional_dependencies_inside_functions(self) -> None:
         self.write_python("python/marey/_events.py", "import os", "from marey import _x", "from . import _x")
         self.write_python("python/marey/_table.py", "def table():", "    import pandas", "    return pandas")
         self.assertEqual(self.findings(), [])
 
-    def test_the_package_does_not_need_what_may_be_missing(self) -> None:
+    def test_an_optional_dependency_may_not_be_imported_at_import_time(self) -> None:
         self.write_python("python/marey/_table.py", "class Table:", "    import pandas")
-        self.assert_one("python/marey/_table.py:3:", "pandas may be missing")
+        self.assert_one("python/marey/_table.py:3:", "pandas is optional")
 
-    def test_torch_is_never_imported(self) -> None:
+    def test_tests_of_the_package_may_not_import_torch(self) -> None:
         self.write_python("tests/python/test_x.py", "def test_x():", "    from torch import profiler")
         self.assert_one("tests/python/test_x.py:3:", "tests/python may not import torch")
 
-    def test_a_python_module_says_what_it_is_for(self) -> None:
+    def test_a_python_module_begins_with_its_purpose(self) -> None:
         self.write_python("python/marey/_table.py")
         (self.root / "python/marey/_table.py").write_text("import os\n")
         self.assert_one("python/marey/_table.py:1:", "docstring")

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""check_parity.py: docs/reference/parity.md has a row for each number and for each test of PyTorch that one of ours stands for;
-the tests that it cites exist, and carry the number."""
+"""check_parity.py: check the tables in docs/reference/parity.md.
+
+Every number has a row, every PyTorch test that a Marey test corresponds to has a row, and every cited test exists and
+has the number of its row in its comment or docstring.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ NUMBERS = [f"{letter}{n}" for letter, first, last in SPANS for n in range(first,
 
 ROW = re.compile(r"^\|\s*([A-Z]\d+)\s*\|([^|]*)\|(.*)\|\s*$")
 ANY_ROW = re.compile(r"^\|(.*)\|\s*$")
-TESTS_OF_PYTORCH = "## Tests of PyTorch, one by one"
+PYTORCH_TESTS = "## PyTorch's own tests"
 CITATION = re.compile(r"`([A-Z]\w*\.(?:[A-Z]\w*|\*)|test_\w+)`")
 TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 PYTHON_TEST = re.compile(r'^( *)def (test_\w+)\(.*?\).*?:\n(?:\1    """(.*?)""")?', re.MULTILINE | re.DOTALL)
@@ -36,7 +39,7 @@ NUMBER_COMMENT = re.compile(r"//\s*((?:[A-Z]\d+[,\s]*)+)(?::.*)?")
 
 
 def numbers_above(lines: list[str]) -> set[str]:
-    """What the comment that ends these lines begins its lines with."""
+    """The numbers at the start of the comment lines that end this list."""
     numbers: set[str] = set()
     for line in reversed(lines):
         if not line.startswith("//"):
@@ -47,7 +50,7 @@ def numbers_above(lines: list[str]) -> set[str]:
 
 
 def tests_of(root: Path) -> dict[str, set[str]]:
-    """Suite.Name of every test in C++ -> the numbers above it; test_name of every Python test -> those in its text."""
+    """Suite.Name of each C++ test -> the numbers above it; test_name of each Python test -> those in its docstring."""
     tests: dict[str, set[str]] = {}
     for path in repository_files(root):
         if re.fullmatch(r"tests/[^/]+\.cpp|src/.*_test\.cpp", path):
@@ -63,7 +66,7 @@ def tests_of(root: Path) -> dict[str, set[str]]:
 
 
 def upstream_names(root: Path) -> dict[str, str]:
-    """Each test of PyTorch that a docstring names after "upstream:" -> the test that stands for it."""
+    """Each PyTorch test that a docstring names after "upstream:" -> the Marey test with that docstring."""
     names: dict[str, str] = {}
     for path in repository_files(root):
         if re.fullmatch(r"tests/(?:python|torch)/test_\w+\.py", path):
@@ -73,13 +76,13 @@ def upstream_names(root: Path) -> dict[str, str]:
     return names
 
 
-def check_tests_of_pytorch(root: Path, tests: dict[str, set[str]]) -> list[str]:
-    """What is wrong with the rows that have no number."""
+def check_pytorch_tests(root: Path, tests: dict[str, set[str]]) -> list[str]:
+    """Problems in the rows without a number."""
     findings: list[str] = []
     listed: set[str] = set()
     is_listing = False
     for line, text in enumerate((root / DOCUMENT).read_text(encoding="utf-8").splitlines(), 1):
-        is_listing |= text == TESTS_OF_PYTORCH
+        is_listing |= text == PYTORCH_TESTS
         match = ANY_ROW.match(text)
         if not match or ROW.match(text) or text.startswith("|--"):
             continue
@@ -91,9 +94,9 @@ def check_tests_of_pytorch(root: Path, tests: dict[str, set[str]]) -> list[str]:
         if is_listing:
             listed.update(re.findall(r"\btest_\w+", cells[0]))
             if len(cells) != 2 or not all(cell.strip() for cell in cells):
-                findings.append(f"{DOCUMENT}:{line}: a test of PyTorch and what stands for it here")
+                findings.append(f"{DOCUMENT}:{line}: expected two cells: a PyTorch test and its Marey counterpart")
     findings += [
-        f"{DOCUMENT}: no row for PyTorch's {name}, which {test} stands for"
+        f"{DOCUMENT}: no row for PyTorch's {name}, which {test} corresponds to"
         for name, test in sorted(upstream_names(root).items())
         if name not in listed and name not in ("test_autograd", "test_profiler", "test_record_function")
     ]
@@ -108,12 +111,12 @@ def check(root: Path) -> list[str]:
         match = ROW.match(text)
         if not match:
             continue
-        number, here = match.group(1), match.group(3)
+        number, cell = match.group(1), match.group(3)
         where = f"{DOCUMENT}:{line}: {number}"
         if number in rows:
             findings.append(f"{where} has a second row")
-        rows[number] = CITATION.findall(here)
-        if not match.group(2).strip() or not here.strip():
+        rows[number] = CITATION.findall(cell)
+        if not match.group(2).strip() or not cell.strip():
             findings.append(f"{where} has an empty cell")
         for name in rows[number]:
             suite = name.removesuffix("*")
@@ -121,12 +124,12 @@ def check(root: Path) -> list[str]:
             if not cited:
                 findings.append(f"{where} cites {name}, which does not exist")
             elif not any(number in tests[test] for test in cited):
-                findings.append(f"{where} cites {name}, which does not carry that number")
-    findings += check_tests_of_pytorch(root, tests)
+                findings.append(f"{where} cites {name}, whose comment or docstring lacks that number")
+    findings += check_pytorch_tests(root, tests)
     findings += [f"{DOCUMENT}: no row for {number}" for number in NUMBERS if number not in rows]
     for test, numbers in tests.items():
         findings += [
-            f"{test} carries {number}, whose row cites no test: it may cite this one"
+            f"{test} has number {number}, but that row cites no test: cite this one"
             for number in sorted(numbers)
             if number in rows and not rows[number]
         ]

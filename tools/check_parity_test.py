@@ -1,4 +1,4 @@
-"""check_parity_test.py: what the check of the parity table must catch, and what it must let pass."""
+"""check_parity_test.py: errors that check_parity.py must find, and tables that it must accept."""
 
 import sys
 import tempfile
@@ -27,12 +27,12 @@ class CheckParity(unittest.TestCase):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def cite(self, number: str, here: str) -> None:
-        self.rows[number] = f"| {number} | something | {here} |"
+    def cite(self, number: str, cell: str) -> None:
+        self.rows[number] = f"| {number} | something | {cell} |"
 
     def findings(self) -> list[str]:
         self.write(
-            check_parity.DOCUMENT, "\n".join(["| number | there | here |", "|---|---|---|", *self.rows.values()])
+            check_parity.DOCUMENT, "\n".join(["| number | PyTorch | Marey |", "|---|---|---|", *self.rows.values()])
         )
         return check_parity.check(self.root)
 
@@ -42,7 +42,7 @@ class CheckParity(unittest.TestCase):
         for part in parts:
             self.assertIn(part, findings[0])
 
-    def test_a_true_table_has_no_findings(self) -> None:
+    def test_a_correct_table_has_no_findings(self) -> None:
         self.assertEqual(self.findings(), [])
 
     def test_a_missing_row_is_found(self) -> None:
@@ -64,34 +64,34 @@ class CheckParity(unittest.TestCase):
         self.assert_one("R5 cites Gone.*, which does not exist")
 
     def test_a_test_without_the_number_is_found(self) -> None:
-        for here in ("`Suite.Name`", "`Suite.Bare`", "`Suite.*`"):
-            with self.subTest(here):
-                self.cite("R3", here)
-                self.assert_one("R3 cites", "does not carry that number")
+        for cell in ("`Suite.Name`", "`Suite.Bare`", "`Suite.*`"):
+            with self.subTest(cell):
+                self.cite("R3", cell)
+                self.assert_one("R3 cites", "lacks that number")
 
-    def test_tests_of_pytorch_have_rows_and_what_stands_for_them_exists(self) -> None:
-        self.write("tests/torch/test_x.py", 'def test_ours():\n    """upstream: test_theirs, test_more (R1)"""\n')
-        self.assertEqual(len(self.findings()), 2)  # one for each that has no row
-        self.rows["title"] = check_parity.TESTS_OF_PYTORCH
-        self.rows["listed"] = "| test_theirs, test_more | `test_ours`, `Suite.*` |"
+    def test_pytorch_tests_have_rows_that_cite_existing_tests(self) -> None:
+        self.write("tests/torch/test_x.py", 'def test_marey():\n    """upstream: test_upstream, test_more (R1)"""\n')
+        self.assertEqual(len(self.findings()), 2)  # one for each missing row
+        self.rows["title"] = check_parity.PYTORCH_TESTS
+        self.rows["listed"] = "| test_upstream, test_more | `test_marey`, `Suite.*` |"
         self.assertEqual(self.findings(), [])
-        self.rows["listed"] = "| test_theirs, test_more | `test_gone` |"
+        self.rows["listed"] = "| test_upstream, test_more | `test_gone` |"
         self.assert_one("cites test_gone, which does not exist")
-        self.rows["listed"] = "| test_theirs, test_more |  |"
-        self.assert_one("a test of PyTorch and what stands for it here")
+        self.rows["listed"] = "| test_upstream, test_more |  |"
+        self.assert_one("expected two cells: a PyTorch test and its Marey counterpart")
 
     def test_a_test_whose_row_gives_only_a_reason_is_found(self) -> None:
         self.cite("R2", "part D")
-        self.assert_one("Suite.Name carries R2, whose row cites no test")
+        self.assert_one("Suite.Name has number R2, but that row cites no test")
 
-    def test_unit_tests_count_and_programs_in_subfolders_do_not(self) -> None:
+    def test_unit_tests_count_but_test_programs_in_subfolders_do_not(self) -> None:
         self.cite("R7", "`Unit.Test`")
         self.write("tests/consumer/x.cpp", "// R7\nTEST(Unit, Test) {\n")
         self.assert_one("Unit.Test, which does not exist")
         self.write("src/room/x_test.cpp", "// R7\nTEST(Unit, Test) {\n")
         self.assertEqual(self.findings(), [])
 
-    def test_a_python_test_carries_its_numbers_in_its_docstring(self) -> None:
+    def test_numbers_of_a_python_test_are_in_its_docstring(self) -> None:
         self.write(
             "tests/python/test_x.py",
             'def test_plain(a):\n    pass\n\n\ndef test_marked(\n    a,\n):\n    """L20. Also this."""\n    pass\n',
@@ -99,7 +99,7 @@ class CheckParity(unittest.TestCase):
         self.cite("L20", "`test_marked`")
         self.assertEqual(self.findings(), [])
         self.cite("L21", "`test_plain`")
-        self.assert_one("L21 cites test_plain, which does not carry that number")
+        self.assert_one("L21 cites test_plain, whose comment or docstring lacks that number")
 
     def test_a_python_test_that_does_not_exist_is_found(self) -> None:
         self.cite("L20", "`test_marked`")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_sizes.py: watches the tail of file sizes: none over 800 lines, nine in ten at most 400, a word over 600."""
+"""check_sizes.py: limits file sizes: no file over 800 lines, nine in ten at most 400; warns over 600."""
 
 from __future__ import annotations
 

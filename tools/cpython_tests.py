@@ -1,11 +1,11 @@
-"""Runs test modules of CPython with and without call tracing, and tells what comes out differently.
+"""cpython_tests.py: runs CPython's test modules with and without call tracing and reports different outcomes.
 
-    python tools/cpython_tests.py                                all modules, every way of tracing
-    python tools/cpython_tests.py --way run -j 2 test_json       one of each, two at a time
+    python tools/cpython_tests.py                                all modules, all default ways of tracing
+    python tools/cpython_tests.py --way run -j 2 test_json       one module, one way, two jobs
 
-The interpreter that runs this must have its `test` package and find `marey`. Under `marey run` the processes that tests
-start are recorded too. A test that differs is run again, together with the others that do, in both ways: only what
-differs twice counts.
+The interpreter must have its `test` package and be able to import `marey`. Under `marey run`, processes started by
+tests are recorded too. Tests with different outcomes are run again together, with and without tracing; only tests that
+differ both times are reported.
 """
 
 import argparse
@@ -29,7 +29,7 @@ MODULES = [
     "test_re",
     "test_functools",
 ]
-# Options of `marey run`, or what c_calls is for `marey.profile`.
+# Options of `marey run`, or the value of `c_calls` for `marey.profile`.
 MODES = {
     "off": None,
     "run": ["--no-c-calls"],
@@ -45,13 +45,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", default=MODULES, metavar="module")
     parser.add_argument("--way", action="append", choices=[way for way in MODES if way != "off"])
-    parser.add_argument("--timeout", type=float, default=3600, help="seconds for one run of one module")
-    parser.add_argument("-j", "--jobs", type=int, default=1, help="modules at a time")
+    parser.add_argument("--timeout", type=float, default=3600, help="seconds for one run of one module (default 3600)")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="number of modules to run at a time (default 1)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         return run_here(given.child, given.modules)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that send it hang where it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that send SIGINT hang if it is ignored
     modules = [part for module in given.modules for part in parts_of(module)]
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         done = [pool.submit(try_module, module, given.way or DEFAULT_MODES, given.timeout) for module in modules]
@@ -59,7 +59,7 @@ def main():
 
 
 def parts_of(module):
-    """test_asyncio takes many minutes: its modules, one by one."""
+    """The modules to run for `module`: those of test_asyncio one by one, because it takes many minutes."""
     if module != "test_asyncio":
         return [module]
     package = importlib.util.find_spec("test.test_asyncio")
@@ -68,10 +68,10 @@ def parts_of(module):
 
 
 def try_module(module, ways, timeout):
-    """Runs one module in every way; how many tests differ."""
+    """Runs one module in every way and returns the number of tests that differ."""
     name = f"test.{module}"
     plain = run_isolated("off", [name], timeout)
-    if "(run)" in plain:  # then nothing is known
+    if "(run)" in plain:  # there is nothing to compare with
         print(f"{module}: {plain['(run)']} without tracing", flush=True)
         return 1
     differences = 0
@@ -96,12 +96,12 @@ def try_module(module, ways, timeout):
 
 
 def compare(plain, traced):
-    """Tests that do not come out as without tracing, with how they do."""
+    """Tests whose outcome differs with tracing, with that outcome."""
     return {test: traced.get(test) for test in plain | traced if plain.get(test) != traced.get(test)}
 
 
 def run_isolated(way, names, timeout):
-    """Runs tests in a process of their own: how each came out, and "(run)" if that did not end well."""
+    """Runs tests in a separate process and returns their outcomes, or only "(run)" if the process failed."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as captures:
         output = os.path.join(captures, "outcomes.json")
         options = MODES[way] if isinstance(MODES[way], list) else None
@@ -114,7 +114,7 @@ def run_isolated(way, names, timeout):
             log.seek(0)
             text = log.read()[-2000:].decode(errors="replace")
         if code == 0 and options and not os.path.exists(capture):
-            code, text = "0", f"{text}\nthere is no capture"
+            code, text = "0", f"{text}\nno capture was written"
         if code != 0 or not os.path.exists(output):
             print(text, flush=True)
             return {"(run)": f"exit {code}"}
@@ -123,7 +123,7 @@ def run_isolated(way, names, timeout):
 
 
 def run_session(command, folder, log, timeout):
-    """Its exit code. What takes too long is ended with all that it has started."""
+    """Runs a command and returns its exit code. After the timeout, kills it and the processes it started."""
     process = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
     )
@@ -136,7 +136,7 @@ def run_session(command, folder, log, timeout):
 
 
 def run_here(child, names):
-    """Runs tests in this process, traced as `child` says ("way=output")."""
+    """Runs tests in this process, traced as `child` ("way=output") specifies."""
     way, _, output = child.partition("=")
     import unittest
 
@@ -147,7 +147,7 @@ def run_here(child, names):
 
     class Result(unittest.TextTestResult):
         def _note(self, test, outcome):
-            # Of a test with several outcomes (subtests, clean-up) the worst counts.
+            # If a test has several outcomes (subtests, clean-up), the worst one counts.
             before = outcomes.get(test.id(), "ok")
             outcomes[test.id()] = outcome if before in ("ok", "skipped") else before
 

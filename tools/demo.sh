@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# demo.sh BUILD_DIR: profiles the bundled example with the command marey and shows what came out.
+# demo.sh BUILD_DIR: records a C++ and a Python example, prints reports and what to type next.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir="$1"
@@ -11,20 +11,31 @@ show() {
     echo "\$ $*"
     "$@"
 }
+echo "== A C++ program with marked ranges: examples/pipeline"
 show "$marey" run -o build/demo.marey --force -- "$dir/examples/pipeline" build/demo.html
-show "$marey" report build/demo.marey --limit 20
-show "$marey" export build/demo.marey --to chrome -o build/demo.json
+show "$marey" report build/demo.marey --limit 12
+show "$marey" export build/demo.marey -o build/demo.json
+
+if [ "${PYTHON:-}" != off ]; then
+    marey=.venv/bin/marey
+    echo
+    echo "== A Python program, unchanged: examples/python/spell.py"
+    show "$marey" run -o build/spell.marey --force examples/python/spell.py
+    show "$marey" tree build/spell.marey --limit 8
+fi
 cat <<TEXT
 
-The capture:  build/demo.marey
-The trace:    build/demo.json   (open it in https://ui.perfetto.dev or chrome://tracing)
-The program:  examples/pipeline/ (what it made: build/demo.html)
+Timeline: open build/demo.json in https://ui.perfetto.dev or chrome://tracing
 
-Try next:
-  $marey tree build/demo.marey                        where the time went, as a call tree
-  $marey report build/demo.marey --by thread          the same table, a part per thread
-  $marey report build/demo.marey --sort p99 --limit 5 what is slow now and then
-  $marey info build/demo.marey                        threads, events, drops, clock, overhead
-  $marey compact build/demo.marey -o build/small.marey the same capture, compressed
-  $marey run -o mine.marey -- ./your_program          your own program
+Next:
+  $marey report build/demo.marey --sort p99 --limit 5   ranges that are slow now and then
+  $marey tree build/demo.marey                          where the time went, as a call tree
+  $marey info build/demo.marey                          threads, events, drops, clock, overhead
+  $marey run -- ./your_program                          your C++ program
 TEXT
+if [ "${PYTHON:-}" != off ]; then
+    cat <<TEXT
+  $marey run your_script.py                             your Python program
+  . .venv/bin/activate                                      then the command is just 'marey'
+TEXT
+fi

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# install_deps.sh GROUP...: installs what is missing for the groups build, check, fuzz, python, viewers. Debian and its kin.
+# install_deps.sh GROUP...: installs missing packages for the groups build, check, docs, fuzz, python, viewers, pictures.
 #
-# Says nothing and takes no time when nothing is missing. Asks the compiler and the shell rather than dpkg, so that
-# what was installed another way counts. Without root, sudo or network it says what is missing and fails only when
-# the build cannot do without it; what is optional is then left out by CMake with a line that says so.
+# For Debian. Silent and fast if nothing is missing. It looks for commands and headers instead of querying dpkg, so that software
+# installed another way counts. Without root, sudo or a network it lists the missing packages and fails only if the
+# build needs them; CMake leaves out optional parts and prints a line for each.
 set -uo pipefail
 
 missing=()   # packages
-required=()  # those without which nothing can be built
+required=()  # packages that the build cannot do without
 
-need() {  # need PACKAGE: nothing found for it
+need() {  # need PACKAGE: marks it as missing
     missing+=("$1")
 }
 have_command() {
@@ -23,7 +23,7 @@ can_link_fuzzers() {
     echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
         "$(command -v clang++-14 || echo clang++)" -x c++ - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null
 }
-# versioned NAME VERSION: the package of that version where the distribution has it, else the plain one.
+# versioned NAME VERSION: the package of that version if the distribution has it, else the plain one.
 versioned() {
     if apt-cache show "$1-$2" >/dev/null 2>&1; then echo "$1-$2"; else echo "$1"; fi
 }
@@ -54,12 +54,17 @@ for group in "$@"; do
             have_command clang-tidy-14 || have_command clang-tidy || need "$(versioned clang-tidy 14)"
             have_command python3 || need python3
             ;;
+        docs)  # an interpreter with the venv module, and the C++ standard headers, which libclang reads
+            have_command python3 || { need python3; required+=(python3); }
+            python3 -c 'import venv, ensurepip' 2>/dev/null || { need python3-venv; required+=(python3-venv); }
+            have_command "$cxx" || { need g++; required+=(g++); }
+            ;;
         fuzz)
             have_command clang++-14 || have_command clang++ || { need "$(versioned clang 14)"; required+=(clang); }
-            # What it links into a fuzzer is a package of its own in Debian.
+            # On Debian the libraries that fuzzers link are in a separate package.
             can_link_fuzzers || { need libclang-rt-14-dev; required+=(libclang-rt-14-dev); }
             ;;
-        python)  # an interpreter that can make virtual environments and for which extensions can be built
+        python)  # an interpreter with the venv module and the headers for building extensions
             python="${PYTHON:-python3}"
             if [ "$python" = off ] || [ "$python" = python3 ]; then
                 have_command python3 || { need python3; required+=(python3); }
@@ -76,8 +81,11 @@ for group in "$@"; do
             have_command chromium || have_command chromium-browser || have_command google-chrome ||
                 { need chromium; required+=(chromium); }
             ;;
+        pictures)
+            have_command pngquant || need pngquant
+            ;;
         *)
-            echo "install_deps.sh: no group '$group' (build, check, fuzz, python, viewers)" >&2
+            echo "install_deps.sh: unknown group '$group' (expected build, check, docs, fuzz, python, viewers or pictures)" >&2
             exit 2
             ;;
     esac
@@ -88,19 +96,19 @@ done
 give_up() {
     echo "marey: $1; missing packages: ${missing[*]}" >&2
     if [ ${#required[@]} -gt 0 ]; then
-        echo "marey: cannot go on without: ${required[*]}" >&2
+        echo "marey: cannot continue without: ${required[*]}" >&2
         exit 1
     fi
-    echo "marey: going on without them" >&2
+    echo "marey: continuing without them" >&2
     exit 0
 }
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
-    have_command sudo || give_up "not root, and no sudo to install with"
+    have_command sudo || give_up "cannot install packages: not root, and sudo not found"
     as_root=(sudo)
 fi
-have_command apt-get || give_up "no apt-get here"
+have_command apt-get || give_up "cannot install packages: apt-get not found"
 
 echo "marey: installing ${missing[*]}"
 log="$(mktemp)"
@@ -110,6 +118,6 @@ install() {
 if ! { "${as_root[@]}" apt-get update && install; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     rm -f "$log"
-    give_up "apt-get failed"
+    give_up "cannot install packages: apt-get failed"
 fi
 rm -f "$log"

@@ -1,4 +1,4 @@
-"""source_files.py: which files belong to the repository, for the checks in this folder."""
+"""source_files.py: lists the files of the repository, for the checks in this folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def repository_files(root: Path) -> list[str]:
-    """Paths under root, '/'-separated: what git tracks or would add, or everything but build/ where there is no git."""
+    """Paths under root, '/'-separated: the files that git tracks or would add; without git, all files but build/."""
     if (root / ".git").exists():
         out = subprocess.run(
             ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# torch_env.sh: makes build/torch, an environment with PyTorch and what its tests need, and prints its interpreter.
+# torch_env.sh: creates build/torch, an environment with PyTorch and the test packages; prints its interpreter's path.
 #
-# It is made for the interpreter that the Python package is built for. MAREY_TORCH_PYTHON names another one, which has
-# torch and pytest already; TORCH chooses another release.
+# It uses the interpreter for which the Python package is built. MAREY_TORCH_PYTHON gives another interpreter that
+# already has torch and pytest; TORCH selects another PyTorch release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -n "${MAREY_TORCH_PYTHON:-}" ]; then
@@ -13,13 +13,13 @@ torch="${TORCH:-torch==2.13.0}"
 base="$(tools/python_env.sh)"
 stamp="$("$base" -V) $torch"
 if [ "$(cat build/torch/marey_stamp 2>/dev/null)" != "$stamp" ]; then
-    echo "marey: making build/torch with $torch" >&2
+    echo "marey: creating build/torch with $torch" >&2
     mkdir -p build
     log="$(mktemp)"
     trap 'rm -f "$log"' EXIT
     if ! { "$base" -m venv --clear build/torch && build/torch/bin/pip install "$torch" numpy pytest hypothesis; } >"$log" 2>&1; then
         tail -n 20 "$log" >&2
-        echo "marey: PyTorch could not be installed into build/torch" >&2
+        echo "marey: cannot install PyTorch into build/torch" >&2
         exit 1
     fi
     echo "$stamp" >build/torch/marey_stamp

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# torch_tests.sh BUILD [pytest arguments]: runs tests/torch, and the tests of tests/python that need PyTorch.
+# torch_tests.sh BUILD [pytest arguments]: runs tests/torch, and the tests in tests/python that need PyTorch.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build="$PWD/$1"
 shift
 python="$(tools/torch_env.sh)"
 export PYTHONPATH="$build/python" MAREY_BUILD_DIR="$build" PYTHONDONTWRITEBYTECODE=1
-"$python" -m marey.torch >/dev/null  # compiled once, for all that follow
+"$python" -m marey.torch >/dev/null  # compiles the observer once, for all tests
 status=0
 "$python" -m pytest -q --no-header --tb=short -c pyproject.toml tests/torch "$@" || status=$?
 "$python" -m pytest -q --no-header --tb=short -c pyproject.toml tests/python/test_modules_torch.py "$@" || status=$?

@@ -1,6 +1,6 @@
-"""The figures of recording a GPU: bench.py BUILD_DIR [PAIRS]. One JSON object a line, as tools/bench.py reads them.
+"""bench.py BUILD_DIR [PAIRS]: print the figures for recording a GPU, one JSON object per line for tools/bench.py.
 
-Programs run one after another, in turn, so that what the machine does meanwhile befalls all of them.
+Programs run alternately, so that other load on the machine affects all of them equally.
 """
 
 import json
@@ -34,18 +34,18 @@ def figure(name, value, unit, target, **more):
 
 def compare_launches(build, folder, pairs):
     program = str(build / "gpu_launches")
-    least, bare, ours = [], [], []
+    least, bare, own = [], [], []
     for _ in range(pairs):
         least.append(run([program, "least"], folder, build))
         bare.append(run([program, "bare"], folder, build))
-        ours.append(run([program, "marey"], folder, build))
-    for each in ours:
+        own.append(run([program, "marey"], folder, build))
+    for each in own:
         if not each["kernels"] == each["links"] == each["launched"]:
             raise SystemExit(f"gpu: a session lost kernels or links: {each}")
-    ratio = added(ours) / added(bare)
-    figure("gpu_launch", added(ours), "ns", "<= 1.25", against="bare CUPTI", against_value=added(bare), ratio=ratio)
+    ratio = added(own) / added(bare)
+    figure("gpu_launch", added(own), "ns", "<= 1.25", against="bare CUPTI", against_value=added(bare), ratio=ratio)
     figure("gpu_launch_kernels_alone", added(least), "ns", "", against="bare CUPTI", against_value=added(bare))
-    middle = {key: statistics.median(each[key] for each in ours) for key in ours[0] if key != "mode"}
+    middle = {key: statistics.median(each[key] for each in own) for key in own[0] if key != "mode"}
     figure("gpu_stop_to_table", middle["stop_us"] + middle["table_us"], "us", "<= 1 us")
     figure("gpu_export_chrome", middle["export_us"], "us", "<= 0.5 us")
     figure("gpu_bytes", middle["bytes"], "bytes", "<= 128 bytes")
@@ -53,22 +53,22 @@ def compare_launches(build, folder, pairs):
 
 def compare_with_torch(build, folder, pairs):
     script = str(HERE / "torch_launches.py")
-    theirs, ours = [], []
+    upstream, own = [], []
     for _ in range(pairs):
-        theirs.append(run([sys.executable, script, "torch"], folder, build))
-        ours.append(run([sys.executable, script, "marey"], folder, build))
-    ratio = added(ours) / added(theirs)
+        upstream.append(run([sys.executable, script, "torch"], folder, build))
+        own.append(run([sys.executable, script, "marey"], folder, build))
+    ratio = added(own) / added(upstream)
     figure(
         "gpu_launch_vs_torch",
-        added(ours),
+        added(own),
         "ns",
         "<= 0.25",
         against="torch.profiler",
-        against_value=added(theirs),
+        against_value=added(upstream),
         ratio=ratio,
     )
     for name in ("stop_us", "table_us", "export_us", "kernels", "kernel_us"):
-        medians = [statistics.median(each[name] for each in runs) for runs in (ours, theirs)]
+        medians = [statistics.median(each[name] for each in runs) for runs in (own, upstream)]
         figure(
             f"gpu_torch_{name}", medians[0], name.split("_")[-1], "", against="torch.profiler", against_value=medians[1]
         )
@@ -82,7 +82,7 @@ def main():
         try:
             import torch  # noqa: F401
         except ImportError:
-            print("gpu: no PyTorch here to compare with", file=sys.stderr)
+            print("gpu: comparison with PyTorch skipped: it is not installed", file=sys.stderr)
             return
         compare_with_torch(build, folder, max(pairs // 3, 1))
 

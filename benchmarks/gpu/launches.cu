@@ -1,9 +1,9 @@
-// launches.cu: what recording costs a program that launches kernels as fast as it can. launches MODE [COUNT]
+// launches.cu: overhead of recording a program that launches kernels as fast as it can. Usage: launches MODE [COUNT]
 //   off     nothing records
-//   bare    a CUPTI client that asks for kernels and runtime calls, and throws what it gets away
-//   least   the same, asking for kernels alone: no profiler that gets its kernels from CUPTI can cost less
-//   marey    a Marey session with the device "cuda"; with stop, table, export and log bytes
-// One line of JSON: nanoseconds for one launch before and while recording, and what else was measured.
+//   bare    a CUPTI client that requests kernels and runtime calls and discards the records
+//   least   the same with kernels only: the minimum for a profiler that gets its kernels from CUPTI
+//   marey   a Marey session with the device "cuda"; also measures stop, table, export and log bytes
+// Prints one line of JSON: nanoseconds per launch before and while recording, and the other measurements.
 #include <cuda_runtime.h>
 #include <cupti.h>
 
@@ -35,7 +35,8 @@ double launch(int count) {
     return (end - start) / count;
 }
 
-// Rounds, each shorter than the GPU's queue; their lower quartile: in a virtual machine the rest is others' work.
+// The lower quartile of rounds, each shorter than the GPU's queue: in a virtual machine slower rounds include other
+// load.
 double usual_launch(int count) {
     std::vector<double> rounds;
     for (int done = 0; done < count; done += kRound) rounds.push_back(launch(kRound));
@@ -43,8 +44,8 @@ double usual_launch(int count) {
     return rounds[rounds.size() / 4];
 }
 
-// By how much the times of the GPU contradict those of the host, at worst: a kernel that starts before its
-// launch, or ends after the return of the call that waited for it. 0: never.
+// The largest contradiction between GPU and host times: a kernel that starts before its launch, or ends after the
+// return of the call that waited for it. 0 if there is none.
 double worst_contradiction_ns(const marey::Trace& trace) {
     const marey::RangeColumns ranges = trace.ranges();
     std::int64_t worst = 0;
@@ -56,10 +57,10 @@ double worst_contradiction_ns(const marey::Trace& trace) {
     std::sort(launched.begin(), launched.end());
     for (marey::Row row = 0; row < ranges.size(); ++row) {
         if (trace.range_name(row) != "cudaDeviceSynchronize") continue;
-        const auto behind = std::lower_bound(launched.begin(), launched.end(),
+        const auto after = std::lower_bound(launched.begin(), launched.end(),
                                              std::pair(ranges.start_ns[row], std::int64_t{0}));
-        if (behind == launched.begin()) continue;
-        worst = std::max(worst, (behind - 1)->second - (ranges.start_ns[row] + ranges.duration_ns[row]));
+        if (after == launched.begin()) continue;
+        worst = std::max(worst, (after - 1)->second - (ranges.start_ns[row] + ranges.duration_ns[row]));
     }
     return double(worst);
 }
@@ -102,7 +103,7 @@ int main(int argc, char** argv) {
         const double stopped = now_ns();
         const std::string table = marey::averages_table(marey::key_averages(trace));
         const double tabled = now_ns();
-        // A file that is replaced is another matter: ext4 then puts the new one on the disk before the old one goes.
+        // Replacing a file would be slower: ext4 writes the new file to disk before it removes the old one.
         std::remove("launches.json");
         const double export_start = now_ns();
         marey::write_chrome_json(trace, "launches.json");

@@ -1,7 +1,7 @@
-"""What a profiler adds to a PyTorch program that launches kernels: torch_launches.py torch|marey [COUNT].
+"""torch_launches.py torch|marey [COUNT]: overhead of a profiler for a PyTorch program that launches kernels.
 
-One line of JSON: nanoseconds of one operator (a kernel each) before and while recording, microseconds of stopping and
-of exporting for one kernel.
+Prints one line of JSON: nanoseconds per operator (one kernel each) before and while recording, and microseconds per
+kernel for stopping and exporting.
 """
 
 import json
@@ -23,7 +23,7 @@ def launch(x, count):
 
 
 def usual_launch(x, count):
-    """The lower quartile of rounds: in a virtual machine the rest is others' work."""
+    """The lower quartile of rounds: in a virtual machine slower rounds include other load."""
     return statistics.quantiles((launch(x, 1000) for _ in range(count // 1000)), n=4)[0]
 
 
@@ -56,7 +56,7 @@ def main():
         figures["stop_us"] = timed(profiler.stop) / kernels
         figures["table_us"] = timed(lambda: profiler.key_averages().table()) / kernels
         path = Path(f"{mode}_launches.json")
-        path.unlink(missing_ok=True)  # to replace a file is another matter
+        path.unlink(missing_ok=True)  # replacing a file would be slower
         figures["export_us"] = timed(profiler.export_chrome_trace, str(path)) / kernels
         rows = [row for row in profiler.key_averages() if "elementwise" in row.key]
     figures["kernels"] = sum(row.count for row in rows)

@@ -1,6 +1,6 @@
-"""calls.py: what PyTorch's profiler adds to a Python call with stacks, and what ours adds, in one run.
+"""calls.py: overhead per Python call with stacks, for PyTorch's profiler and for Marey, in one run.
 
-Beside both the least that any hook which Python has would add: no profiler can have a smaller share.
+The minimum overhead of any Python hook is measured too: no profiler can have less.
 """
 
 import json
@@ -27,8 +27,8 @@ def empty():
 
 
 def calls():
-    """Nanoseconds for one call."""
-    for _ in range(2000):  # the interpreter adapts itself to the hooks
+    """Nanoseconds per call."""
+    for _ in range(2000):  # lets the interpreter specialise for the hooks
         empty()
     start = time.perf_counter_ns()
     for _ in range(COUNT):
@@ -46,15 +46,15 @@ def with_marey():
         return calls()
 
 
-def print_figure(name, ours, theirs, target):
-    """The ratio is the median of the rounds' own: a machine that changes its speed does so for both sides."""
+def print_figure(name, own, upstream, target):
+    """The ratio is the median over rounds, because changes in machine speed affect both sides."""
     figure = {
         "name": f"call_3{sys.version_info.minor}{name}",
-        "value": statistics.median(ours),
+        "value": statistics.median(own),
         "unit": "ns",
         "against": f"PyTorch {torch.__version__.split('+')[0]}",
-        "against_value": statistics.median(theirs),
-        "ratio": statistics.median(one / other for one, other in zip(ours, theirs)),
+        "against_value": statistics.median(upstream),
+        "ratio": statistics.median(one / other for one, other in zip(own, upstream)),
         "target": target,
     }
     print(json.dumps(figure))
@@ -71,9 +71,9 @@ def main():
     for kind in kinds:
         kind()
     runs = [[kind() for kind in kinds] for _ in range(ROUNDS)]
-    theirs, ours, least = ([run[i] - run[0] for run in runs] for i in (1, 2, 3))
-    print_figure("_vs_torch", ours, theirs, "<= 0.2")
-    print_figure("_floor_vs_torch", least, theirs, "")
+    upstream, own, least = ([run[i] - run[0] for run in runs] for i in (1, 2, 3))
+    print_figure("_vs_torch", own, upstream, "<= 0.2")
+    print_figure("_floor_vs_torch", least, upstream, "")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// operator_floor.cpp: the least that an observer of operators can do: it reads the counter and stores 16
-// bytes at the start and at the end.
+// operator_floor.cpp: a minimal operator observer: it reads the counter and stores 16 bytes at the start and
+// at the end.
 #include <ATen/record_function.h>
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-"""operator_results.py: one million operators: the time from the stop to the exported trace, and the peak of memory."""
+"""operator_results.py: time from the stop to the exported trace, and peak memory, for one million operators."""
 
 import json
 import resource
@@ -10,11 +10,11 @@ import time
 import torch
 
 COUNT = 1_000_000
-ROUNDS = 3  # of ours; PyTorch's takes a minute and is run once
+ROUNDS = 3  # for Marey; PyTorch's profiler takes a minute and runs once
 
 
 def measure(which):
-    """Seconds from the stop to the exported trace, and bytes at the peak beyond what there was before."""
+    """(seconds from the stop to the exported trace, bytes that the peak adds to the memory used before)"""
     torch.set_num_threads(1)
     if which == "marey":
         from marey.torch import load, profile
@@ -24,7 +24,7 @@ def measure(which):
         from torch.profiler import profile
     with profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
         torch.zeros(1)
-    prof.key_averages().table()  # all is loaded
+    prof.key_averages().table()  # load everything first
     value, one = torch.zeros(1), torch.ones(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     prof = profile(activities=[torch.profiler.ProfilerActivity.CPU])
@@ -46,17 +46,17 @@ def measured(which):
 
 
 def main():
-    ours = sorted(measured("marey") for _ in range(ROUNDS))[ROUNDS // 2]
-    theirs = measured("torch")
+    own = sorted(measured("marey") for _ in range(ROUNDS))[ROUNDS // 2]
+    upstream = measured("torch")
     against = f"PyTorch {torch.__version__.split('+')[0]}"
     for name, unit, index, target in (("op_stop_to_export", "s", 0, "1 s"), ("op_peak_memory", "bytes", 1, "0.1")):
         figure = {
             "name": name,
-            "value": ours[index],
+            "value": own[index],
             "unit": unit,
             "against": against,
-            "against_value": theirs[index],
-            "ratio": ours[index] / theirs[index],
+            "against_value": upstream[index],
+            "ratio": own[index] / upstream[index],
             "target": f"<= {target}",
         }
         print(json.dumps(figure))

@@ -1,4 +1,4 @@
-"""operators.py: what recording adds to an operator: ours, PyTorch's profiler, and the least that an observer can do."""
+"""operators.py: overhead per operator: Marey, PyTorch's profiler, and a minimal observer."""
 
 import ctypes
 import json
@@ -16,14 +16,14 @@ from torch.profiler import profile as torch_profile
 from marey.torch import load, profile
 from marey.torch._observer import compile_library
 
-COUNT = 10_000  # short rounds, so that what the machine does meanwhile befalls all of a round
+COUNT = 10_000  # short rounds, so that other load on the machine affects all measurements of a round
 ROUNDS = 45
 FOLDER = Path(__file__).resolve().parent
 VERSION = f"PyTorch {torch.__version__.split('+')[0]}"
 
 
 def operators():
-    """Nanoseconds of this thread for one operator: one element, in place, so that the heap stays out of it."""
+    """CPU nanoseconds per operator on this thread: one element, in place, so that nothing is allocated."""
     value, one = torch.zeros(1), torch.ones(1)
     add = value.add_
     for _ in range(1000):
@@ -35,7 +35,7 @@ def operators():
 
 
 def with_floor(floor, inputs=False):
-    """With `inputs`, PyTorch boxes them for the callback, which does not look."""
+    """With `inputs`, PyTorch boxes the inputs for the callback, which ignores them."""
     floor.floor_start(inputs)
     try:
         return operators()
@@ -53,13 +53,13 @@ def with_torch(**options):
         return operators()
 
 
-def share(ours, theirs):
-    return statistics.median(ours) / statistics.median(theirs)
+def share(own, upstream):
+    return statistics.median(own) / statistics.median(upstream)
 
 
-def figure(name, ours, against, theirs, target):
-    made = {"name": name, "value": statistics.median(ours), "unit": "ns"}
-    made |= {"against": against, "against_value": statistics.median(theirs), "ratio": share(ours, theirs)}
+def figure(name, own, against, upstream, target):
+    made = {"name": name, "value": statistics.median(own), "unit": "ns"}
+    made |= {"against": against, "against_value": statistics.median(upstream), "ratio": share(own, upstream)}
     print(json.dumps({**made, "target": target}), flush=True)
 
 
@@ -83,18 +83,18 @@ def main():
         lambda: with_floor(floor, True),
     )
     for kind in kinds:
-        kind()  # all is loaded and warm
+        kind()  # load and warm up everything first
     runs = [[kind() for kind in kinds] for _ in range(ROUNDS)]
     added = [[run[i] - run[0] for run in runs] for i in range(len(kinds))]
     least, least_with_inputs = added[1], added[8]
     figure("op_floor", added[2], "a callback that stores 16 bytes twice", least, "<= 1.4")
     figure("op_shapes_floor", added[4], "the same, PyTorch boxing the inputs", least_with_inputs, "")
-    for name, ours, theirs, most, floor_of_it in (
+    for name, own, upstream, most, floor_of_it in (
         ("op_vs_torch", added[2], added[3], 0.35, least),
         ("op_shapes_vs_torch", added[4], added[5], 0.35, least_with_inputs),
         ("op_memory_vs_torch", added[6], added[7], 0.25, least),
     ):
-        figure(name, ours, VERSION, theirs, f"<= {max(most, 1.4 * share(floor_of_it, theirs)):.2f}")
+        figure(name, own, VERSION, upstream, f"<= {max(most, 1.4 * share(floor_of_it, upstream)):.2f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""record_function.py: marking ranges with PyTorch's record_function and with ours, in one run (make bench-torch)."""
+"""record_function.py: marking ranges with PyTorch's record_function and with Marey's, in one run (make bench-torch)."""
 
 import json
 import statistics
@@ -16,7 +16,7 @@ ROUNDS = 9
 
 
 def blocks(record_function):
-    """Nanoseconds for one block."""
+    """Nanoseconds per block."""
     start = time.perf_counter_ns()
     for _ in range(COUNT):
         with record_function("benchmark"):
@@ -34,20 +34,20 @@ def with_marey():
         return blocks(marey.record_function)
 
 
-def figure(name, ours, theirs):
+def figure(name, own, upstream):
     return {
         "name": name,
-        "value": statistics.median(ours),
+        "value": statistics.median(own),
         "unit": "ns",
         "against": f"PyTorch {torch.__version__.split('+')[0]}",
-        "against_value": statistics.median(theirs),
-        "ratio": statistics.median(a / b for a, b in zip(ours, theirs)),
+        "against_value": statistics.median(upstream),
+        "ratio": statistics.median(a / b for a, b in zip(own, upstream)),
         "target": "<= 0.02",
     }
 
 
 def main():
-    blocks(marey.record_function), blocks(torch_record_function), with_marey(), with_torch()  # all is loaded and warm
+    blocks(marey.record_function), blocks(torch_record_function), with_marey(), with_torch()  # load and warm up
     runs = [
         (with_marey(), with_torch(), blocks(marey.record_function), blocks(torch_record_function))
         for _ in range(ROUNDS)

@@ -1,5 +1,5 @@
-// main.cpp: teaches a small network, in C++ alone: operations with shapes, forward and backward halves,
-// memory.
+// main.cpp: trains a small network in plain C++, to show operations with shapes, forward and backward
+// halves, and memory.
 //
 //   marey run --memory --flops -o network.marey -- build/release/examples/network
 //   marey memory network.marey
@@ -17,7 +17,7 @@ constexpr std::size_t kPoolBytes = std::size_t{8} << 20;
 constexpr std::int64_t kInputs = 64, kHidden = 128, kOutputs = 16;
 constexpr std::int64_t kBatch = 256;
 
-/// Always the same numbers, between -scale and scale.
+/// Fills it with numbers between -scale and scale, the same on every run.
 void fill(Matrix& matrix, float scale) {
     static std::uint32_t state = 1;
     for (float& x : matrix) {
@@ -34,7 +34,7 @@ struct Network {
     Matrix first, second;
 };
 
-/// What the backward half needs of the forward one.
+/// The results of the forward half that the backward half needs.
 struct Forward {
     Matrix hidden, active, out;
     std::int64_t sequence;
@@ -68,7 +68,7 @@ float step(Network& network, const Matrix& in, const Matrix& wanted) {
     return loss;
 }
 
-/// A batch of `rows` or, when there is no memory for it, of `fewer`.
+/// Loads a batch of `rows` rows or, if there is no memory for it, of `fewer`.
 Matrix load_batch(Pool& pool, std::int64_t rows, std::int64_t fewer) {
     MAREY_RANGE("load batch");
     auto load = [&](std::int64_t count) {
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
     Pool pool(kPoolBytes);
     Network network(pool);
     const Network teacher(pool);
-    const Matrix in = load_batch(pool, kBatch * 256, kBatch);  // the first is more than fits
+    const Matrix in = load_batch(pool, kBatch * 256, kBatch);  // the first size does not fit
     const Matrix wanted = forward(teacher, in).out;
     float loss = 0;
     for (int i = 0; i < steps; ++i) {

@@ -1,11 +1,11 @@
-// matrix.cpp: operations on matrices that tell Marey their inputs.
+// matrix.cpp: operations on matrices that report their inputs to Marey.
 #include "matrix.h"
 
 #include <algorithm>
 
 namespace {
 
-/// Begins an operation on two matrices. The shapes are put together only when somebody records them.
+/// Begins an operation on two matrices. The shapes are collected only while the operation is recorded.
 void begin(marey::Operation& op, marey::detail::Site& site, const Matrix& a, const Matrix& b) {
     if (!op.is_active()) return;
     const marey::ArrayView first = a.view(), second = b.view();

@@ -1,4 +1,4 @@
-// matrix.h: matrices, and operations on them that tell Marey their inputs.
+// matrix.h: matrices, and operations on them that report their inputs to Marey.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "pool.h"
 
-/// Rows x columns of floats. Owns its memory, which is of the pool.
+/// Rows x columns of floats. Owns its memory, which it takes from the pool.
 class Matrix {
   public:
     /// Throws std::bad_alloc.
@@ -41,7 +41,7 @@ class Matrix {
     const float* row(std::int64_t i) const { return values_ + i * sizes_[1]; }
     float* row(std::int64_t i) { return values_ + i * sizes_[1]; }
 
-    /// What Marey is told of it.
+    /// The metadata that Marey records.
     marey::ArrayView view() const {
         return {.dtype = marey::DType::Float32, .sizes = sizes_, .storage = values_};
     }
@@ -52,11 +52,11 @@ class Matrix {
     float* values_;
 };
 
-// The names are PyTorch's, so that Marey knows how many floating-point operations they take.
+// The names are PyTorch's, so that Marey can count their floating-point operations.
 Matrix mm(const Matrix& a, const Matrix& b);
 Matrix transposed(const Matrix& a);
 Matrix relu(const Matrix& a);
-/// `gradient` where `a` is positive.
+/// `gradient` where `a` is positive, otherwise 0.
 Matrix relu_backward(const Matrix& gradient, const Matrix& a);
 Matrix sub(const Matrix& a, const Matrix& b);
 float mean_square(const Matrix& a);

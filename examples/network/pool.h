@@ -1,5 +1,5 @@
-// pool.h: memory for matrices, from one block of fixed size. It tells Marey what it gives, takes back and
-// refuses.
+// pool.h: memory for matrices, from one block of fixed size. It reports allocations, releases and failures
+// to Marey.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ class Pool {
   public:
     explicit Pool(std::size_t bytes) : block_(bytes) { free_[0] = bytes; }
 
-    /// nullptr when there is no piece large enough.
+    /// Returns nullptr if no free piece is large enough.
     float* take(std::size_t floats) {
         const std::size_t bytes = (floats * sizeof(float) + 63) / 64 * 64;
         for (auto piece = free_.begin(); piece != free_.end(); ++piece) {

@@ -1,4 +1,4 @@
-// bounded_queue.h: hands items from thread to thread, holding back the producer when consumers fall behind.
+// bounded_queue.h: passes items between threads and blocks the producer while the queue is full.
 #pragma once
 
 #include <condition_variable>
@@ -30,7 +30,7 @@ class BoundedQueue {
         filled_.notify_one();
     }
 
-    /// Waits for an item; nothing once the queue is closed and empty.
+    /// Waits for an item. Returns nothing once the queue is closed and empty.
     std::optional<Item> pop() {
         std::unique_lock lock(mutex_);
         if (items_.empty() && !closed_) {
@@ -46,7 +46,7 @@ class BoundedQueue {
         return item;
     }
 
-    /// No more pushes: consumers finish what is left.
+    /// Call after the last push. Consumers still receive the remaining items.
     void close() {
         const std::lock_guard lock(mutex_);
         closed_ = true;
@@ -56,7 +56,7 @@ class BoundedQueue {
   private:
     const char* name_;
     const std::size_t capacity_;
-    std::mutex mutex_;  // protects what follows
+    std::mutex mutex_;  // protects the members below
     std::condition_variable room_, filled_;
     std::deque<Item> items_;
     bool closed_ = false;

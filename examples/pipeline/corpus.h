@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-/// A small generator of random numbers whose sequence is ours, unlike that of <random>'s distributions.
+/// A small random number generator. Unlike <random>'s distributions, it gives the same sequence everywhere.
 class Random {
   public:
     explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ull + 1) {}

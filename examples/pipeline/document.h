@@ -13,9 +13,8 @@ struct Document {
     std::uint32_t topic = 0;
     std::string title;
     std::vector<std::string> paragraphs;
-    marey::Range in_flight;  ///< of some: from the parser to the index, so from one thread to another
+    marey::Range in_flight;  ///< for some documents: from the parser to the index, across threads
 };
 
-/// The documents of a block, in order. What does not look like a document is skipped and counted in
-/// `malformed`.
+/// The documents of a block, in order. Malformed documents are skipped and counted in `malformed`.
 std::vector<Document> parse_block(std::string_view block, std::uint32_t& malformed);

@@ -20,9 +20,8 @@
 namespace {
 
 constexpr std::uint32_t kWorkers = 3;
-constexpr std::uint32_t kBlock = 32;  // documents
-constexpr std::uint32_t kFollowed =
-    100;  // one document in so many is followed on its way through the threads
+constexpr std::uint32_t kBlock = 32;      // documents
+constexpr std::uint32_t kFollowed = 100;  // one in this many documents is followed through the threads
 constexpr std::uint32_t kQueries = 2500;
 constexpr std::uint32_t kPictureSide = 512;
 

@@ -1,5 +1,4 @@
-// renderer.h: the report: a page with the results of the queries and a picture of how alike the documents
-// are.
+// renderer.h: the report: a page with the query results and a picture of the similarity of documents.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,8 @@
 
 #include "search_index.h"
 
-/// Grey picture, a byte per pixel: pixel (x, y) shows how alike the x-th and the y-th of the shown documents
-/// are.
+/// Grey picture, one byte per pixel: pixel (x, y) shows the similarity of the x-th and the y-th shown
+/// document.
 class Picture {
   public:
     static constexpr std::uint32_t kTile = 16;
@@ -20,7 +19,7 @@ class Picture {
     std::uint32_t tiles() const { return (side_ / kTile) * (side_ / kTile); }
     /// Tiles may be drawn by different threads at once. `shown` has `side` signatures.
     void draw_tile(std::uint32_t tile, std::span<const Signature* const> shown);
-    /// As a BMP file.
+    /// The picture as a BMP file.
     std::string encode() const;
     std::uint64_t checksum() const;
 

@@ -24,7 +24,7 @@ Signature make_signature(const TermCounts& counts) {
     return signature;
 }
 
-/// Adds one term's share to the score of each document that holds it.
+/// Adds one term's share to the score of each document that contains it.
 void add_scores(std::span<const Posting> postings, std::span<const std::uint32_t> lengths,
                 std::vector<float>& scores) {
     MAREY_RANGE("score term", "postings", postings.size());
@@ -53,9 +53,9 @@ std::vector<Hit> best_of(std::span<const float> scores, std::size_t limit) {
     return hits;
 }
 
-/// Levenshtein's distance, or anything above `limit` when it is more than that.
+/// The Levenshtein distance, or any number above `limit` if it is larger than that.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
-    std::array<std::size_t, 40> row;  // of the words made here the longest has 17 letters
+    std::array<std::size_t, 40> row;  // the longest word in the corpus has 17 letters
     if (b.size() >= row.size()) return limit + 1;
     for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
     for (std::size_t i = 1; i <= a.size(); ++i) {

@@ -1,4 +1,4 @@
-// search_index.h: the inverted index: which documents hold a term, and which answer a query best.
+// search_index.h: the inverted index: which documents contain a term, and which match a query best.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct Hit {
     float score;
 };
 
-/// A document as a direction: its terms hashed into kDimensions numbers of length 1. Alike documents, like
+/// A document as a unit vector: its terms hashed into kDimensions numbers. Similar documents have similar
 /// directions.
 inline constexpr std::size_t kDimensions = 512;
 using Signature = std::array<float, kDimensions>;
@@ -36,7 +36,7 @@ class SearchIndex {
     /// every time.
     std::vector<Hit> search(std::span<const std::string> terms, std::size_t limit) const;
 
-    /// The term of the index nearest to `term` in spelling: itself when it is there.
+    /// The term in the index with the spelling nearest to `term`; `term` itself if the index contains it.
     std::string nearest_term(const std::string& term) const;
 
     std::span<const Signature> signatures() const { return signatures_; }

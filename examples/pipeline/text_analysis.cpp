@@ -5,7 +5,7 @@
 
 namespace {
 
-/// Lower case, and a space for whatever is not a letter.
+/// Converts to lower case and replaces everything except letters with spaces.
 std::string fold_case(std::string_view text) {
     MAREY_FUNCTION();
     std::string folded(text);

@@ -13,7 +13,7 @@ using TermCounts = std::unordered_map<std::string, std::uint32_t>;
 
 /// Lower-case words of a paragraph, without punctuation.
 std::vector<std::string> tokenise(std::string_view paragraph);
-/// Strips endings, so that "running" and "runs" meet.
+/// Strips endings, so that "running" and "runs" become the same term.
 void stem(std::string& word);
 /// How often each term occurs in the document.
 TermCounts analyse(const Document& document);

@@ -1,4 +1,4 @@
-"""Linear algebra with numpy: least squares by three ways, and an iteration for the largest eigenvalue."""
+"""Linear algebra with NumPy: three ways to solve least squares, and a power iteration."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A pool of processes that count primes: the time is in the workers, each with a capture of its own."""
+"""Counts primes in a multiprocessing pool: the time is spent in the workers, each with its own capture."""
 
 import multiprocessing
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run_real_programs.sh: runs unmodified programs under `marey run` and writes their reports to examples/python/reports.
-# Usage: run_real_programs.sh [PYTHON]: a Python that has the package marey (pip install .). The rest goes into an
-# environment of its own under build/examples-python.
+# Usage: run_real_programs.sh [PYTHON]. PYTHON is an interpreter with the package marey (pip install .). The other
+# packages are installed into a separate environment in build/examples-python.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -10,25 +10,25 @@ work=$root/build/examples-python
 reports=${REPORTS:-$here/reports}
 mkdir -p "$work" "$reports"
 
-# The package marey comes from where PYTHON has it.
+# The folder in which PYTHON has the package marey.
 package=$("$python" -c 'import marey, os; print(os.path.dirname(os.path.dirname(marey.__file__)))')
 if [ ! -x "$work/venv/bin/pytest" ]; then
     "$python" -m venv "$work/venv"
     "$work/venv/bin/pip" -q install flask pytest pytest-xdist numpy 2>/dev/null
 fi
 "$work/venv/bin/pip" -q download --no-deps --dest "$work/wheels" itsdangerous 2>/dev/null
-linked=$work/linked # only marey, not what else lies beside it
+linked=$work/linked # only marey, without the other packages next to it
 mkdir -p "$linked" && ln -sfn "$package/marey" "$linked/marey"
 export PYTHONPATH=$linked PYTHONDONTWRITEBYTECODE=1 COLUMNS=110 PIP_CONFIG_FILE=/dev/null
 run() { "$work/venv/bin/python" -m marey "$@"; }
 
-# A report as a user sees it, without the names of this machine.
+# Removes paths and addresses of this machine from a report.
 scrubbed() {
     grep -v '^Looking in ' | sed -E -e "s#$work#WORK#g" -e "s#$root#MAREY#g" -e 's#/[^ ]*/(lib/python3)#\1#g' -e 's#file://[^ ]*##g' \
         -e 's#https?://[^ ]*##g' -e 's#/tmp/[^ ]*#TMP#g' -e 's/[ \t]+$//'
 }
 
-# one NAME TITLE WORDS...: runs, then shows the summary and the reports by function, package and as a tree.
+# one NAME TITLE WORDS...: records a program, then prints the summary, the tables by function and package, and the tree.
 one() {
     local name=$1 title=$2
     shift 2
@@ -60,5 +60,5 @@ cd "$work"
 one pip "pip installs a wheel into a folder" -m pip install --no-index --no-deps --disable-pip-version-check --target folder "$wheel"
 one pytest "pytest with xdist, two workers" -m pytest -q -p no:cacheprovider -n 2 "$work/project"
 one shop "a Flask server under load" "$work/shop.py" 50
-one pool "a pool of multiprocessing" "$work/pool.py" 20
-one algebra "linear algebra with numpy" "$work/algebra.py"
+one pool "a multiprocessing pool" "$work/pool.py" 20
+one algebra "linear algebra with NumPy" "$work/algebra.py"

@@ -1,4 +1,4 @@
-"""A small Flask shop that serves itself a load from four threads, over real sockets, and then ends."""
+"""A small Flask server with four client threads that send requests over real sockets, then exits."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Finds for each misspelt word the nearest one that is known."""
+"""Finds the nearest known word for each misspelt word."""
 
 KNOWN = "range record report trace thread track tree table time tick task chunk clock capture call".split()
 MISSPELT = "rnage recrod reprot trcae thraed tracck tere tabel tiem tikc taks chukn clokc captrue cal".split()

@@ -1,4 +1,4 @@
-// analyze.h: questions to a trace. Plain functions from a Trace to a table; the results own what they hold.
+// analyze.h: analysis of a trace. Plain functions from a Trace to a table; the results own their data.
 #pragma once
 
 #include <cstdint>
@@ -17,32 +17,34 @@
 
 namespace marey {
 
-// ---- what is in it, and what it cost
-// -----------------------------------------------------------------------------
+// ---- event counts and overhead
 
+/// The number of events of one thread, by kind.
 struct ThreadTotals {
-    std::uint64_t ranges = 0;  ///< async ones included
+    std::uint64_t ranges = 0;  ///< including async ranges
     std::uint64_t async_ranges = 0;
     std::uint64_t ranges_with_values = 0;
     std::uint64_t instants = 0;
     std::uint64_t counters = 0;
-    std::uint64_t reports = 0;  ///< of allocations
+    std::uint64_t reports = 0;  ///< allocation reports
 
     std::uint64_t events() const noexcept { return ranges + instants + counters + reports; }
 };
 
-/// One entry per row of Trace::threads().
+/// Counts the events of each thread. Returns one entry per row of Trace::threads().
 MAREY_API std::vector<ThreadTotals> thread_totals(const Trace& trace);
 
-/// What recording itself took: the measured cost of each kind of event times how many there are.
+/// The estimated time that recording took: the measured cost of each kind of event times the number of
+/// events.
 struct Overhead {
-    bool known = false;  ///< false: the trace holds no measured costs
+    bool known = false;  ///< false: the trace has no measured costs
     double total_ns = 0;
-    double busiest_share =
-        0;  ///< of the window, on the thread where it is largest; 0 to 1, more when costs were overestimated
+    /// The share of the window on the thread where it is largest: 0 to 1, more if costs were overestimated.
+    double busiest_share = 0;
     Row busiest_thread = kNoRow;
 };
 
+/// Estimates the recording overhead of a trace.
 MAREY_API Overhead estimate_overhead(const Trace& trace);
 
 }  // namespace marey

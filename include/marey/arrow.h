@@ -1,5 +1,5 @@
-// arrow.h: the tables of a trace through the Arrow C data interface: for pyarrow, pandas, Polars, DuckDB and
-// the like, in the same process and mostly without copying.
+// arrow.h: the tables of a trace through the Arrow C data interface, for pyarrow, pandas, Polars, DuckDB and
+// similar libraries in the same process, mostly without copying.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <marey/export.h>
 #include <marey/trace.h>
 
-// The ABI, as https://arrow.apache.org/docs/format/CDataInterface.html fixes it.
+// The ABI defined at https://arrow.apache.org/docs/format/CDataInterface.html.
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 
@@ -51,15 +51,16 @@ struct ArrowArray {
 
 namespace marey {
 
-/// The names that export_arrow takes: those of table_names().
+/// The table names that export_arrow() accepts, the same as table_names().
 inline std::span<const std::string_view> arrow_tables() noexcept {
     return table_names();
 }
 
-/// Fills both with a struct array that has one child for each column; docs/reference/tables.md describes them. Columns
-/// that the trace has in one piece are not copied: the array keeps the trace alive until it is released.
-/// Names are dictionaries of int32 and large utf8; bytes that are no UTF-8 become U+FFFD. The caller releases
-/// both, or hands them on. Throws marey::Error, and then both are released.
+/// Exports one table as a struct array with one child per column; docs/reference/tables.md describes the
+/// columns. Columns that are contiguous in the trace are not copied: the array keeps the trace alive until it
+/// is released. Names are dictionaries with int32 indexes and large utf8 values; invalid UTF-8 becomes
+/// U+FFFD. The caller releases both structures or passes them on. Throws marey::Error and leaves both
+/// released if it fails.
 MAREY_API void export_arrow(const Trace& trace, std::string_view table, ArrowSchema* schema,
                             ArrowArray* array);
 

@@ -1,4 +1,4 @@
-// call_pattern.h: whether a text is a pattern that calls of Python can be included or excluded by.
+// call_pattern.h: checks patterns that include or exclude Python calls.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,13 @@
 
 namespace marey {
 
-/// Why a text is no pattern (SessionOptions::calls); null: it is one.
+/// Checks a pattern (see SessionOptions::calls). Returns null if it is valid, otherwise what is wrong with
+/// it.
 MAREY_API const char* call_pattern_error(std::string_view text) noexcept;
 
 namespace detail {
 
-/// Where the set of characters that begins at `at` with a '[' ends; npos: it does not.
+/// The end of the character set that begins with the '[' at `at`; npos if it is not closed.
 MAREY_API std::size_t end_of_pattern_set(std::string_view text, std::size_t at) noexcept;
 
 }  // namespace detail

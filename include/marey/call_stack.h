@@ -1,4 +1,4 @@
-// call_stack.h: where a range began, kept with it.
+// call_stack.h: records the call stack at which a range began.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,23 @@ namespace marey {
 ///     MAREY_RANGE("load", "stack", marey::CallStack());
 ///     marey::Range range("request", "stack", marey::CallStack({.native = true}));
 ///
-/// Values are evaluated only while somebody records them, and so nothing is captured otherwise. The log gets
-/// numbers; a trace has the frames as the value "Call stack", whatever the key, innermost first:
-/// "file.py(12): f" for Python's, "library.so+0x12ab" for native ones until marey::symbolize_trace() has
-/// named them. The innermost kMaxEntries frames are kept.
+/// Values are evaluated only while they are being recorded, so nothing is captured otherwise. The log
+/// contains numbers; a trace has the frames as the value "Call stack", whatever the key, innermost first:
+/// "file.py(12): f" for Python frames, "library.so+0x12ab" for native frames until marey::symbolize_trace()
+/// has named them. The innermost kMaxEntries frames are kept.
 class CallStack {
   public:
     static constexpr std::size_t kMaxEntries = 256;
 
-    /// Of the calling function: unless told otherwise frames of Python, where there are any, and native ones.
+    /// Captures the stack of the calling function: by default Python frames, if there are any, and native
+    /// frames.
     MAREY_API explicit CallStack(const TracebackOptions& options = {.python = true, .native = true}) noexcept;
-    /// One that was captured before.
+    /// Uses a traceback that was captured before.
     MAREY_API explicit CallStack(const CapturedTraceback& traceback) noexcept;
 
-    /// As they go into the log (detail/log_format.h).
+    /// The frames in the form of the log (detail/log_format.h).
     std::span<const std::uint64_t> frame_words() const noexcept { return {words_, count_}; }
-    bool is_cut() const noexcept { return is_cut_; }
+    bool is_cut() const noexcept { return is_cut_; }  ///< there were more than kMaxEntries frames
 
   private:
     void add(const CapturedTraceback& traceback) noexcept;

@@ -1,4 +1,4 @@
-// context.h: what follows a task from thread to thread: values in slots, sessions, observers.
+// context.h: state that follows a task from thread to thread: values in slots, sessions, observers.
 #pragma once
 
 #include <concepts>
@@ -14,8 +14,8 @@
 
 namespace marey {
 
-/// A place for one value in every context. Any library makes its own, as a static object: its address is the
-/// key.
+/// A slot for one value in every context. A library defines its own slots as static objects; the address of
+/// the object is the key.
 ///
 ///     inline constexpr marey::ContextSlot<Request> kRequest{"request"};
 ///
@@ -32,26 +32,26 @@ class ContextSlot {
     const char* name_;
 };
 
-/// The calling thread's value: the innermost guard's, or the adopted context's. Null when there is none.
-/// Valid while that guard or adoption is.
+/// Returns the calling thread's value: that of the innermost guard, or of the adopted context. Null if there
+/// is none. Valid while that guard or adoption is alive.
 template <class T>
 const T* context_value(const ContextSlot<T>& slot) noexcept {
     return static_cast<const T*>(detail::find_slot(detail::context_head, &slot));
 }
 
-/// Gives a slot a value as long as it lives, on the thread that makes it and that must also destroy it.
-/// Guards normally end in reverse order; one that does not takes out its own value and no other.
+/// Sets the value of a slot for its lifetime, on the thread that constructs it; the same thread must destroy
+/// it. Guards normally end in reverse order; a guard that ends out of order removes only its own value.
 template <class T>
 class ContextGuard {
   public:
-    /// Null: does nothing.
+    /// Sets a shared value. Does nothing if it is null.
     ContextGuard(const ContextSlot<T>& slot, std::shared_ptr<const T> value) noexcept {
         if (value == nullptr) return;
         node_.value = value.get();
         node_.owner = std::move(value);
         push(slot);
     }
-    /// A value of its own. Contexts get a copy, made when the first one is captured.
+    /// Sets a value that the guard owns. Contexts get a copy, made when the first context is captured.
     ContextGuard(const ContextSlot<T>& slot, T value) requires std::copy_constructible<T>
         : own_(std::move(value)) {
         node_.value = &*own_;
@@ -81,13 +81,14 @@ class ContextGuard {
     detail::GuardNode node_;
 };
 
-/// What a thread stands in: its slots, the sessions that follow its tasks, its own observers, its switch. An
-/// immutable value, cheap to copy, for any thread. A session that has stopped is out of every context.
+/// The state of a thread that can be passed to other threads: its slots, the sessions that follow its tasks,
+/// its observers, and whether it is enabled. An immutable value, cheap to copy and safe to use on any thread.
+/// Contexts do not contain sessions that have stopped.
 class Context {
   public:
-    /// Empty: to adopt it is to leave everything behind.
+    /// Creates an empty context. A thread that adopts it leaves its sessions, observers and values.
     Context() noexcept = default;
-    /// The calling thread's. Allocates; throws std::bad_alloc.
+    /// Captures the context of the calling thread. Allocates; throws std::bad_alloc.
     MAREY_API static Context current();
     bool is_empty() const noexcept { return data_ == nullptr; }
     template <class T>
@@ -103,10 +104,10 @@ class Context {
     std::shared_ptr<const detail::ContextData> data_;
 };
 
-/// Puts the calling thread into a context as long as it lives, then back into the one before. The context
-/// must live that long: no reference is counted, so threads that adopt the same one do not disturb each
-/// other. Destroyed by the thread that made it, normally in reverse order; one that is not takes itself out
-/// from under those inside it.
+/// Puts the calling thread into a context for its lifetime, then back into the previous one. The context must
+/// outlive it: there is no reference count, so threads that adopt the same context do not slow each other
+/// down. The thread that constructs it must destroy it, normally in reverse order; an adoption destroyed out
+/// of order removes only itself.
 class ContextAdoption {
   public:
     MAREY_API explicit ContextAdoption(const Context& context) noexcept;
@@ -119,11 +120,11 @@ class ContextAdoption {
     detail::AdoptionNode node_;
 };
 
-/// Puts the calling thread into a context for good: until its end, or until the end of the adoption around
-/// the call. Throws std::bad_alloc.
+/// Puts the calling thread into a context until the thread ends, or until the end of the adoption around the
+/// call. Throws std::bad_alloc.
 MAREY_API void adopt(const Context& context);
 
-/// A callable that runs under the context in which it was made. Made by propagate().
+/// A callable that runs in the context in which it was created. Returned by propagate().
 template <class Function>
 class Propagated {
   public:
@@ -154,8 +155,8 @@ class Propagated {
     Function function_;
 };
 
-/// Wraps a task for another thread: each call runs in the context of this moment, and arguments, result and
-/// exceptions pass through. Movable or copyable as the callable is.
+/// Wraps a task for another thread. Each call runs in the current context of the calling thread; arguments,
+/// result and exceptions pass through. Movable or copyable if the callable is.
 ///
 ///     std::thread worker(marey::propagate([&] { parse(chunk); }));
 ///     auto size = std::async(std::launch::async, marey::propagate(measure), path);
@@ -165,8 +166,8 @@ Propagated<std::decay_t<Function>> propagate(Function&& function) {
     return {Context::current(), std::forward<Function>(function)};
 }
 
-/// A continuation that ends a range. Made by end_after(). Movable; to be called once (calling it again only
-/// calls the continuation).
+/// A continuation that ends a range. Returned by end_after(). Movable. Call it once; another call only calls
+/// the continuation.
 template <class Function>
 class RangeEnding {
   public:
@@ -177,7 +178,7 @@ class RangeEnding {
     requires std::is_invocable_v<Function&, Arguments...>
     decltype(auto) operator()(Arguments&&... arguments) {
         const ContextAdoption adoption(context_);
-        // Destroyed when the result is there, and before anybody else sees it.
+        // Destroyed after the result is computed and before the caller receives it.
         const struct End {
             Range& range;
             ~End() { range.end(); }
@@ -191,9 +192,9 @@ class RangeEnding {
     Function function_;
 };
 
-/// Wraps the continuation of something that `range` measures: the range ends when the continuation has run,
-/// before its value or exception passes through unchanged. It runs in the context of this moment. Never
-/// called, the range ends with the wrapper.
+/// Wraps the continuation of an operation that `range` measures. The range ends after the continuation has
+/// run, before its value or exception passes through unchanged. The continuation runs in the current context
+/// of the calling thread. If it is never called, the range ends with the wrapper.
 template <class Function>
 RangeEnding<std::decay_t<Function>> end_after(Range range, Function&& function) {
     return {Context::current(), std::move(range), std::forward<Function>(function)};

@@ -1,4 +1,4 @@
-// emit.h: ranges passed on to other tools as they happen: NVTX (Nsight) and ITT (VTune).
+// emit.h: forwards ranges to other tools as they happen: NVTX (Nsight) and ITT (VTune).
 #pragma once
 
 #include <atomic>
@@ -10,30 +10,32 @@
 
 namespace marey {
 
+/// Options of NvtxEmitter and IttEmitter.
 struct EmitOptions {
-    /// Sizes of arrays among the inputs, and which ranges produced them, go into the text.
+    /// Include the sizes of array inputs, and the ranges that produced them, in the text.
     bool record_shapes = false;
 };
 
-/// Passes the ranges and instants of every thread on to NVTX, from its construction to stop(). One of a kind
-/// may run at a time; sessions and other observers beside it do not matter. A range is pushed when it begins
-/// and popped when it ends; one that was open before is not seen, and those that this thread has open at the
-/// stop are popped then. Throws marey::Error when NVTX is not available or an emitter runs already.
+/// Forwards the ranges and instants of every thread to NVTX, from construction to stop(). Only one
+/// NvtxEmitter may run at a time; sessions and other observers do not interfere. A range is pushed when it
+/// begins and popped when it ends. Ranges that were already open are not forwarded; ranges that the calling
+/// thread has open at stop() are popped then. Throws marey::Error if NVTX is not available or an emitter
+/// already runs.
 class MAREY_API NvtxEmitter {
   public:
     explicit NvtxEmitter(const EmitOptions& options = {});
     ~NvtxEmitter();
     NvtxEmitter(const NvtxEmitter&) = delete;
     NvtxEmitter& operator=(const NvtxEmitter&) = delete;
-    /// Any thread, any number of times.
+    /// Stops forwarding. May be called from any thread, any number of times.
     void stop() noexcept;
 
   private:
     std::atomic<std::uint64_t> run_{0};  ///< 0: stopped
 };
 
-/// The same for ITT. Ranges become tasks under their plain names, so that tools can group them; the rest of
-/// the text follows as the task's metadata.
+/// The same for ITT. Ranges become tasks with their plain names, so that tools can group them; the rest of
+/// the text becomes metadata of the task.
 class MAREY_API IttEmitter {
   public:
     explicit IttEmitter(const EmitOptions& options = {});
@@ -46,16 +48,17 @@ class MAREY_API IttEmitter {
     std::atomic<std::uint64_t> run_{0};
 };
 
-/// Marks and ranges by hand, on any thread. All but is_available() throw marey::Error where NVTX is not
-/// available.
+/// NVTX marks and ranges, on any thread. All functions except is_available() throw marey::Error if NVTX is
+/// not available.
 namespace nvtx {
-/// Whether Marey was built with NVTX's header. The tool that listens, if any, is found by NVTX at run time.
+/// Whether Marey was built with NVTX's header. NVTX finds the tool that receives the ranges, if any, at run
+/// time.
 MAREY_API bool is_available() noexcept;
 MAREY_API void mark(std::string_view text);
-/// Begins a range on this thread; gives its depth, from 0.
+/// Begins a range on this thread and returns its depth, from 0.
 MAREY_API int range_push(std::string_view text);
-/// Ends the innermost one that range_push() began on this thread; gives its depth. -1: there is none, and
-/// what an emitter has pushed is left alone.
+/// Ends the innermost range that range_push() began on this thread and returns its depth. Returns -1 if there
+/// is none; ranges pushed by an emitter stay open.
 MAREY_API int range_pop();
 /// Begins a range that any thread may end.
 MAREY_API std::uint64_t range_start(std::string_view text);
@@ -64,8 +67,8 @@ MAREY_API void range_end(std::uint64_t range);
 
 /// The same for ITT.
 namespace itt {
-/// False when INTEL_LIBITTNOTIFY64 names a library that cannot be used as a collector. True without one: then
-/// nobody listens, which is no error.
+/// Returns false if INTEL_LIBITTNOTIFY64 names a library that cannot be used as a collector. Returns true if
+/// there is no collector; then the calls have no effect.
 MAREY_API bool is_available() noexcept;
 MAREY_API void mark(std::string_view text);
 MAREY_API int range_push(std::string_view text);

@@ -1,4 +1,4 @@
-// error.h: the one family of exceptions that the cold side throws.
+// error.h: the exception type of Marey.
 #pragma once
 
 #include <stdexcept>
@@ -7,7 +7,8 @@
 
 namespace marey {
 
-/// What every failing call outside of recording throws. The text names the file or object and the cause.
+/// Thrown by functions that fail. Recording itself never throws. The text names the file or object and the
+/// cause.
 class MAREY_API Error : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;

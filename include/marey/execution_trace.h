@@ -1,4 +1,4 @@
-// execution_trace.h: the graph of ranges with their inputs and outputs, in the JSON schema of Chakra.
+// execution_trace.h: writes the graph of ranges with their inputs and outputs, in Chakra's JSON schema.
 #pragma once
 
 #include <memory>
@@ -8,46 +8,46 @@
 
 namespace marey {
 
-/// Writes a node for each range that begins, on any thread, while it runs: name, parent, inputs, outputs,
+/// Writes a node for each range that begins on any thread while it is running: name, parent, inputs, outputs,
 /// attributes. A node's `rf_id` is the range's `Record function id` in the Chrome trace of a session that
-/// records beside it. One of these may exist at a time in a process. The file is JSON at any moment, however
-/// the program ends; of the nodes, those of the last second may be missing then. A path that ends in ".gz" is
-/// compressed by finish(); until then the text stands beside it.
+/// records at the same time. Only one may exist in a process at a time. The file is valid JSON at any moment,
+/// even if the program crashes; then the nodes of the last second may be missing. If the path ends in ".gz",
+/// finish() compresses the file; until then the text is in a separate file next to it.
 ///
 /// Members may be called from any thread, but not from an observer's callback. A forked child writes nothing.
 class MAREY_API ExecutionTrace {
   public:
-    /// Throws marey::Error when the file cannot be made, or another one exists.
+    /// Creates the file. Throws marey::Error if that fails, or if another ExecutionTrace exists.
     explicit ExecutionTrace(const std::string& path);
-    /// finish(), but a failure is a line on standard error.
+    /// Calls finish(); a failure is printed on standard error.
     ~ExecutionTrace();
     ExecutionTrace(const ExecutionTrace&) = delete;
     ExecutionTrace& operator=(const ExecutionTrace&) = delete;
 
-    /// Any number of times, with stop() between.
+    /// Starts writing. May be called any number of times, with stop() in between.
     void start();
-    /// Ranges that are open then get their node when they end, or in finish().
+    /// Stops writing. Ranges that are still open get their node when they end, or in finish().
     void stop();
     bool is_running() const noexcept;
-    /// Stops and completes the file. Throws marey::Error when something could not be written. Twice is
-    /// harmless.
+    /// Stops and completes the file. Throws marey::Error if writing failed. Calling it twice is harmless.
     void finish();
 
   private:
     class Graph;
     static void finish_at_exit() noexcept;
-    void finish_locked();  ///< finish() for whoever holds the lock
+    void finish_locked();  ///< finish() for callers that hold the lock
     void finish_or_warn() noexcept;
 
     std::unique_ptr<Graph> graph_;  ///< null: finished
 };
 
-/// What the environment asks for; docs/reference/environment.md has the variables.
+/// The execution trace that the environment requests; docs/reference/environment.md describes the variables.
 struct ExecutionTraceRequest {
     bool is_wanted = false;
-    std::string path;             ///< "": the caller chooses
-    bool with_resources = false;  ///< a folder for what belongs to the trace
+    std::string path;             ///< empty: the caller chooses
+    bool with_resources = false;  ///< create a folder for files that belong to the trace
 };
+/// Reads the request from the environment.
 MAREY_API ExecutionTraceRequest execution_trace_request();
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// marey.h: the one header. Files that only mark ranges may include marey/range.h instead.
+// marey.h: includes the whole API. Files that only mark ranges can include marey/range.h instead.
 #pragma once
 
 #include <marey/analyze.h>

@@ -1,5 +1,5 @@
-// modules.h: calls of modules and optimizers: which ranges they are, what is known of each object, and inside
-// which modules a range ran.
+// modules.h: calls of modules and optimizers: their ranges, facts about each object, and the modules around a
+// range.
 #pragma once
 
 #include <cstdint>
@@ -13,44 +13,43 @@
 
 namespace marey {
 
-/// A parameter of a module or an optimizer, as it was at the first call. Arguments are of the trace's own.
+/// A parameter of a module or an optimizer, as it was at the first call. Its arguments refer to the trace.
 struct ModuleParameter {
-    std::string_view name;  ///< empty: it has none
+    std::string_view name;  ///< empty: none
     Argument array;
-    Argument gradient;  ///< kind None: there was none
+    Argument gradient;  ///< kind None: no gradient
     struct State {
         std::string_view name;
         Argument array;
     };
-    std::vector<State> state;  ///< of an optimizer
+    std::vector<State> state;  ///< for optimizers
 };
 
-/// An object whose calls are recorded under a name of its own: "nn.Module: Linear_0".
+/// An object whose calls are recorded under a separate name, such as "nn.Module: Linear_0".
 struct ModuleInfo {
     bool is_optimizer = false;
     std::string_view class_name;
-    std::uint32_t number = 0;  ///< among the objects of that class name, in order of their first calls
-    std::uint64_t self = 0;    ///< addresses: of the object and of its class
-    std::uint64_t cls = 0;
-    std::string_view function;  ///< whose calls are its calls
+    std::uint32_t number = 0;   ///< among the objects of that class name, in order of their first calls
+    std::uint64_t self = 0;     ///< address of the object
+    std::uint64_t cls = 0;      ///< address of its class
+    std::string_view function;  ///< the function whose calls count as calls of the object
     std::vector<ModuleParameter> parameters;
 };
 
-/// The modules of a trace. Cheap to copy; may be read from several threads.
+/// The modules of a trace. Cheap to copy; safe to read from several threads.
 class MAREY_API ModuleTable {
   public:
     explicit ModuleTable(Trace trace);
 
     bool empty() const noexcept;
-    /// True when a session asked for modules: exports then say the hierarchy of ranges.
+    /// True if a session recorded modules (with_modules); exports then include the hierarchy of ranges.
     bool has_parts() const noexcept;
-    /// Of the object that a range is a call of; null: it is no such call.
+    /// The object that a range is a call of; null if the range is not such a call.
     const ModuleInfo* find(Row range) const noexcept;
     const ModuleInfo* find_site(std::uint32_t site) const noexcept;
-    /// The modules in whose calls a range ran, the outermost first, its own included:
-    /// "TOP(Net)::forward.fc1(Linear)::forward". What the parts of a module are called is known when the
-    /// session asked for modules (SessionOptions::with_modules); else they are called by their class and
-    /// number. Empty: in none.
+    /// The modules whose calls are around a range, outermost first, including its own:
+    /// "TOP(Net)::forward.fc1(Linear)::forward". The names of submodules are known if the session recorded
+    /// modules (SessionOptions::with_modules); otherwise they are named by class and number. Empty: none.
     std::string hierarchy(Row range) const;
 
   private:
@@ -61,7 +60,7 @@ class MAREY_API ModuleTable {
 /// ModuleTable::hierarchy() of one range.
 MAREY_API std::string module_hierarchy(const Trace& trace, Row range);
 
-/// Under which keys values of role Site say these things.
+/// The keys of the values of role Site that describe modules.
 namespace module_keys {
 inline constexpr std::string_view kKind = "module.kind";  ///< "module" or "optimizer"
 inline constexpr std::string_view kClass = "module.class";
@@ -69,11 +68,11 @@ inline constexpr std::string_view kNumber = "module.number";
 inline constexpr std::string_view kSelf = "module.self";
 inline constexpr std::string_view kClassAddress = "module.cls";
 inline constexpr std::string_view kFunction = "module.function";
-/// A list: name, array, gradient or nothing, then name and array of each state. Once for each parameter.
+/// A list: name, array, gradient or none, then name and array of each state. Once for each parameter.
 inline constexpr std::string_view kParameter = "module.parameter";
-/// True when the parts are known; without parts too.
+/// True if the submodules are known, even if there are none.
 inline constexpr std::string_view kHasParts = "module.has_parts";
-/// A list: name, address. Once for each part.
+/// A list: name, address. Once for each submodule.
 inline constexpr std::string_view kChild = "module.child";
 }  // namespace module_keys
 

@@ -1,21 +1,22 @@
-// nvtx.h: hearing the ranges that libraries push through NVTX. What Marey itself passes on is in emit.h.
+// nvtx.h: records the ranges that libraries push through NVTX. To forward Marey's ranges to NVTX, see emit.h.
 #pragma once
 
 #include <string>
 
 #include <marey/detail/export.h>
 
-/// Ranges and marks of NVTX 3 are recorded like any other while a session runs, in every process that was
-/// started with NVTX_INJECTION64_PATH=library_path() (docs/guide/nvtx.md). NVTX looks for its listener once, at a
-/// library's first call: what is set later is too late.
+/// NVTX 3 ranges and marks are recorded like any others while a session runs, in every process that was
+/// started with NVTX_INJECTION64_PATH=library_path() (docs/guide/nvtx.md). NVTX reads the variable once, at a
+/// library's first call; setting it later has no effect.
 namespace marey::nvtx {
 
-/// Whether that is so here: some library's NVTX has found Marey, or the variable names it.
+/// Whether NVTX ranges reach Marey in this process: a library's NVTX has loaded Marey, or the variable names
+/// it.
 MAREY_API bool is_listening();
 
-/// The file that the variable must name: the libmarey of this process.
+/// The path to set the variable to: the libmarey of this process.
 MAREY_API std::string library_path();
-/// Whether a path leads to that file.
+/// Whether a path refers to that file.
 MAREY_API bool is_library(const std::string& path);
 
 }  // namespace marey::nvtx

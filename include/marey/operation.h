@@ -1,4 +1,4 @@
-// operation.h: a range with what an operator has: inputs, outputs, a sequence number.
+// operation.h: a range for an operator, with inputs, outputs and a sequence number.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,24 @@ namespace marey {
 
 class CallStack;
 
-/// What is known of an operation beside its values: what ties its two halves together, and where it began.
+/// Facts about an operation other than its values: the link between its forward and backward half, and the
+/// call stack.
 struct OperationFacts {
-    std::int64_t sequence = -1;  ///< the forward half: peek_sequence(); the backward half: the forward one's
-    std::uint32_t forward_thread = 0;  ///< the backward half: current_thread_id() of the forward one
-    const CallStack* stack = nullptr;  ///< where it was begun; looked at where needs_keywords()
+    /// Forward half: peek_sequence(); backward half: the number of the forward half.
+    std::int64_t sequence = -1;
+    std::uint32_t forward_thread = 0;  ///< backward half: current_thread_id() of the forward half
+    const CallStack* stack = nullptr;  ///< where it began; used only if needs_keywords()
 };
 
-/// The calling thread's sequence number: what the next take_sequence() gives. Forward halves carry it.
+/// Returns the calling thread's sequence number, which the next take_sequence() will return. Forward halves
+/// use it.
 MAREY_API std::int64_t peek_sequence() noexcept;
-/// Takes a number, for the backward half that is being made.
+/// Takes a sequence number, for the backward half that is being created.
 MAREY_API std::int64_t take_sequence() noexcept;
 
-/// A scope with inputs and outputs. Made, then begun (or not: then it is nothing), then ended by its
-/// destructor. Who watches it is settled when it is made. One that ends on another thread than it began on
-/// is async.
+/// A scoped range with inputs and outputs. Construct it, call begin(), and let the destructor end it; without
+/// begin() it has no effect. The sessions and observers that receive it are determined at construction. An
+/// operation that ends on another thread than it began on is async.
 ///
 ///     marey::Operation op(marey::Scope::Function);
 ///     if (op.is_active()) op.begin("mm", {.sequence = n}, op.needs_inputs() ? describe(a, b) : ...);
@@ -53,15 +56,16 @@ class Operation {
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;
 
-    /// Somebody records or observes it: begin() has an effect.
+    /// Whether it is recorded or observed, so that begin() has an effect.
     bool is_active() const noexcept { return is_active_; }
-    /// Somebody will look at inputs given to begin() / keywords given to it / outputs given to set_outputs().
+    /// Whether the inputs or keywords passed to begin(), or the outputs passed to set_outputs(), will be
+    /// used.
     bool needs_inputs() const noexcept { return needs_inputs_; }
     bool needs_keywords() const noexcept { return needs_keywords_; }
     bool needs_outputs() const noexcept { return needs_outputs_; }
 
-    /// Begins it. What the values view need not outlive the call. 16 keywords and 16 KiB of values are kept;
-    /// the last one kept is marked as truncated where more were given.
+    /// Begins the operation. The memory that the values refer to need not outlive the call. At most 16
+    /// keywords and 16 KiB of values are kept; if there are more, the last one kept is marked as truncated.
     void begin(std::string_view name, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
                std::span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_) start(name, facts, inputs, keywords);
@@ -70,7 +74,7 @@ class Operation {
                std::initializer_list<Value> inputs) noexcept {
         begin(name, facts, std::span(inputs.begin(), inputs.size()));
     }
-    /// With a name that is written in the source: MAREY_SITE("mm").
+    /// Begins the operation with a name that is a string literal: MAREY_SITE("mm").
     void begin(detail::Site& site, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
                std::span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_) start(site, facts, inputs, keywords);
@@ -79,15 +83,15 @@ class Operation {
                std::initializer_list<Value> inputs) noexcept {
         begin(site, facts, std::span(inputs.begin(), inputs.size()));
     }
-    /// With a site's number, of its own scope (detail::dynamic_site, detail::operator_site); 0 is none: then
-    /// it is nothing.
+    /// Begins the operation with the number of a site of the same scope (detail::dynamic_site,
+    /// detail::operator_site). Does nothing if it is 0.
     void begin(std::uint32_t site, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
                std::span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_ && site != 0) start(site, facts, inputs, keywords);
     }
-    /// Before end(); what the values view must live until then.
+    /// Sets the outputs. Call it before end(); the memory that the values refer to must live until then.
     void set_outputs(std::span<const Value> outputs) noexcept { outputs_ = outputs; }
-    /// Ends it before its scope does. Ending twice is harmless.
+    /// Ends the operation before its destructor does. Ending twice is harmless.
     void end() noexcept {
         if (is_active_) finish();
     }
@@ -110,22 +114,22 @@ class Operation {
     bool needs_outputs_ = false;
     void* frame_ = nullptr;  ///< of its observers
     detail::Opened opened_{0, detail::kNotOpen};
-    std::uint32_t thread_ = 0;  ///< that opened it
+    std::uint32_t thread_ = 0;  ///< the thread that opened it
     std::span<const Value> outputs_;
 };
 
 namespace detail {
-/// Opens a range with facts and inputs, where may_open_with_inputs(): for close_with_inputs()
-/// (operator_path.h). What the values view need not outlive the call.
+/// Opens a range with facts and inputs, if may_open_with_inputs(); close_with_inputs() (operator_path.h)
+/// closes it. The memory that the values refer to need not outlive the call.
 MAREY_API Opened open_with_inputs(std::uint32_t site, Scope scope, const RangeFacts& facts,
                                   std::span<const Value> inputs) noexcept;
 }  // namespace detail
 
 }  // namespace marey
 
-/// The place where it stands, under a name that is a string literal: what Operation::begin takes.
+/// A site for Operation::begin: this place in the source, with a name that is a string literal.
 #define MAREY_SITE(name) MAREY_SITE_SCOPE(::marey::Scope::Function, name)
-/// The same for another scope, which is to be the operation's.
+/// The same for another scope, which must be the scope of the operation.
 #define MAREY_SITE_SCOPE(scope, name)                                                 \
     ([]() noexcept -> ::marey::detail::Site& {                                        \
         static constinit ::marey::detail::Site site{name, __FILE__, __LINE__, scope}; \

@@ -1,4 +1,4 @@
-// range.h: marking a program: scopes, movable ranges, instants, counters, thread names.
+// range.h: instrumenting a program: scoped ranges, movable ranges, instants, counters, thread names.
 #pragma once
 
 #include <concepts>
@@ -12,16 +12,16 @@
 
 namespace marey {
 
-/// A range that can be moved, ended early, later, or on another thread; ended by its destructor at the
-/// latest. One that ends where it began, properly nested, is shown among the scopes of its thread, else on an
-/// async track.
+/// A range that can be moved, and ended at any time and on any thread. Its destructor ends it at the latest.
+/// If it ends on the thread where it began, properly nested, it is shown with the scoped ranges of that
+/// thread; otherwise on an async track.
 class Range {
   public:
     Range() noexcept = default;
     explicit Range(std::string_view name, Scope scope = Scope::User) noexcept {
         if (detail::should_record(scope)) begin(name, scope, 0);
     }
-    /// With values: Range r("load", "bytes", n, "file", path). Keys and values alternate.
+    /// Begins a range with values: Range r("load", "bytes", n, "file", path). Keys and values alternate.
     template <class Key, class Value, class... More>
     requires std::convertible_to<const Key&, std::string_view> Range(std::string_view name, const Key& key,
                                                                      const Value& value, const More&... more)
@@ -31,7 +31,8 @@ class Range {
         const bool wanted = detail::values_wanted(Scope::User);
         begin(name, Scope::User, wanted ? detail::push_values(keys, key, value, more...) : 0);
     }
-    /// One that is on an async track wherever it ends: the life of a task whose stretches of work are scopes.
+    /// Begins a range that is always on an async track, such as the lifetime of a task whose work is marked
+    /// by scoped ranges.
     static Range apart(std::string_view name, Scope scope = Scope::User) noexcept {
         Range range;
         if (detail::should_record(scope)) range.begin(name, scope, 0, true);
@@ -53,11 +54,11 @@ class Range {
         }
         return *this;
     }
-    /// Ends it now, on whichever thread this is. Ending twice is harmless.
+    /// Ends the range on the calling thread. Ending twice is harmless.
     void end() noexcept {
         if (is_open()) finish();
     }
-    /// False once ended, when moved from, or when nobody recorded or observed it as it began.
+    /// False after it has ended, if it was moved from, or if nothing recorded or observed it when it began.
     bool is_open() const noexcept { return id_ != 0 || frame_ != nullptr; }
 
   private:
@@ -70,7 +71,7 @@ class Range {
     std::uint64_t id_ = 0;
     std::uint64_t start_ = 0;
     std::uint32_t site_ = 0;
-    void* frame_ = nullptr;  ///< of its observers
+    void* frame_ = nullptr;  ///< state of its observers
 };
 
 namespace detail {
@@ -79,7 +80,7 @@ MAREY_API void record_counter(std::string_view name, double value) noexcept;
 MAREY_API void record_counter(std::string_view name, std::int64_t value) noexcept;
 }  // namespace detail
 
-/// A point in time, with values if any are given: instant("flush", "pages", n).
+/// Records a point in time, optionally with values: instant("flush", "pages", n).
 inline void instant(std::string_view name) noexcept {
     if (detail::should_record(Scope::User)) detail::record_instant(name, Scope::User, 0);
 }
@@ -91,7 +92,7 @@ inline void instant(std::string_view name, const Key& key, const Value& value, c
     detail::record_instant(name, Scope::User, wanted ? detail::push_values(keys, key, value, more...) : 0);
 }
 
-/// The value of something that changes over time: a queue's length, bytes in use.
+/// Records the value of a quantity that changes over time, such as the length of a queue or bytes in use.
 template <class Number>
 requires std::is_arithmetic_v<Number>
 inline void counter(std::string_view name, Number value) noexcept {
@@ -103,15 +104,15 @@ inline void counter(std::string_view name, Number value) noexcept {
     }
 }
 
-/// Names the calling thread in traces. Remembered whether or not anything records.
+/// Sets the name of the calling thread in traces. Kept whether or not anything is recording.
 MAREY_API void thread_name(std::string_view name) noexcept;
 
-/// True when a range of the calling thread would be recorded now.
+/// Returns true if a range of the calling thread would be recorded now.
 inline bool is_recording() noexcept {
     return (detail::load_relaxed(detail::current_thread->armed) & detail::kArmedRecorder) != 0;
 }
 
-/// True when a session that sees the calling thread wants the inputs of ranges (record_shapes or
+/// Returns true if a session that records the calling thread needs the inputs of ranges (record_shapes or
 /// concrete_inputs).
 inline bool needs_inputs() noexcept {
     constexpr std::uint64_t kInputs = detail::kArmedShapes | detail::kArmedConcrete;
@@ -125,7 +126,7 @@ inline bool needs_inputs() noexcept {
 
 #ifndef MAREY_DISABLE
 
-// The trailing parts exist only when values are given; they are evaluated only when somebody keeps them.
+// The trailing parts exist only if values are given; values are evaluated only if they are recorded.
 #define MAREY_DETAIL_RANGE(n, scope, name, ...)                                                             \
     static constinit ::marey::detail::Site MAREY_DETAIL_JOIN(marey_site_, n){name, __FILE__, __LINE__,      \
                                                                              scope};                        \
@@ -144,14 +145,14 @@ inline bool needs_inputs() noexcept {
                         ? ::marey::detail::push_values(MAREY_DETAIL_JOIN(marey_keys_, n), __VA_ARGS__) \
                         : 0u))
 
-/// Times the rest of the block: MAREY_RANGE("parse"), MAREY_RANGE("parse", "bytes", n, "file", path).
-/// The name and the keys are string literals.
+/// Records the rest of the block as a range: MAREY_RANGE("parse"), MAREY_RANGE("parse", "bytes", n, "file",
+/// path). The name and the keys must be string literals.
 #define MAREY_RANGE(...) MAREY_DETAIL_RANGE_IN(__COUNTER__, ::marey::Scope::User, __VA_ARGS__)
 /// The same with another scope: MAREY_RANGE_SCOPE(marey::Scope::BackwardFunction, "matmul").
 #define MAREY_RANGE_SCOPE(scope, ...) MAREY_DETAIL_RANGE_IN(__COUNTER__, scope, __VA_ARGS__)
-/// The same with a name made at run time (any text; interned once).
+/// The same with a name made at run time (any text; each distinct name is stored once).
 #define MAREY_RANGE_DYNAMIC(...) MAREY_DETAIL_RANGE_DYNAMIC_IN(__COUNTER__, ::marey::Scope::User, __VA_ARGS__)
-/// Times the rest of the function, under its name.
+/// Records the rest of the function as a range with the function's name.
 #define MAREY_FUNCTION(...) \
     MAREY_DETAIL_RANGE_IN(__COUNTER__, ::marey::Scope::Function, __func__ __VA_OPT__(, ) __VA_ARGS__)
 #define MAREY_DETAIL_RANGE_IN(n, scope, ...) MAREY_DETAIL_RANGE(n, scope, __VA_ARGS__)

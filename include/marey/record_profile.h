@@ -1,4 +1,4 @@
-// record_profile.h: a profile of one scope, written when it ends.
+// record_profile.h: records a scope and writes the trace when it ends.
 #pragma once
 
 #include <iosfwd>
@@ -9,20 +9,21 @@
 
 namespace marey {
 
-/// Records from its construction to its destruction and then writes a Chrome trace (export.h):
-/// `marey::RecordProfile guard("trace.json");`. Nothing here throws: a failure, of the start too, is a line
-/// on standard error, and the program goes on. Used by one thread; records what `options` say.
+/// Records from construction to destruction and then writes a Chrome trace (export.h):
+/// `marey::RecordProfile guard("trace.json");`. Never throws: failures, including a failure to start, are
+/// printed on standard error, and the program continues. Must be used by one thread; `options` select what is
+/// recorded.
 class MAREY_API RecordProfile {
   public:
-    /// To a file, which appears whole or not at all. ".gz" compresses.
+    /// Writes to a file, completely or not at all. Compresses if `path` ends in ".gz".
     explicit RecordProfile(std::string path, const SessionOptions& options = {}) noexcept;
-    /// To a stream, which must outlive this.
+    /// Writes to a stream, which must outlive this object.
     explicit RecordProfile(std::ostream& stream, const SessionOptions& options = {}) noexcept;
     ~RecordProfile();
     RecordProfile(const RecordProfile&) = delete;
     RecordProfile& operator=(const RecordProfile&) = delete;
 
-    /// To add events of other processes, or to look at the trace so far.
+    /// The session, for adding events of other processes or taking a snapshot.
     Session& session() noexcept { return session_; }
 
   private:

@@ -8,9 +8,9 @@
 
 namespace marey {
 
-/// What kind of thing a range times. The first ten keep the numbers of PyTorch's RecordScope; the rest are
-/// ours. A number is part of the capture format: never reuse one. Up to 32 fit (one bit each in a thread's
-/// armed word).
+/// The kind of a range. The first ten have the numbers of PyTorch's RecordScope; the others are Marey's. The
+/// numbers are part of the capture format: never reuse one. At most 32 fit (one bit each in a thread's armed
+/// word).
 enum class Scope : std::uint8_t {
     Function = 0,          ///< an operator or a function
     BackwardFunction = 1,  ///< the backward half of one
@@ -25,13 +25,13 @@ enum class Scope : std::uint8_t {
     PythonFunction = 10,  ///< a call of a Python function
     CFunction = 11,       ///< a call from Python into C
     GarbageCollection = 12,
-    Device = 13,         ///< work of a device: a kernel, a copy
-    DeviceRuntime = 14,  ///< a host call that drives a device
+    Device = 13,         ///< device work: a kernel, a copy
+    DeviceRuntime = 14,  ///< a host call into a device's runtime or driver
     Step = 15,           ///< one step of a loop being profiled
 };
 inline constexpr int kScopeCount = 16;
 
-/// The name shown to people ("user", "function", ...). Never null; unknown numbers give "unknown".
+/// Returns the name shown to users ("user", "function", ...); "unknown" for unknown numbers. Never null.
 MAREY_API const char* scope_name(Scope scope) noexcept;
 
 /// A set of scopes, one bit each.

@@ -1,4 +1,4 @@
-// session.h: starting and stopping a recording, and what to record.
+// session.h: starts and stops recordings, with options for what to record.
 #pragma once
 
 #include <cstdint>
@@ -14,62 +14,64 @@
 
 namespace marey {
 
-/// What happens when a session has used up its `max_bytes`.
+/// The action when a session has used up its `max_bytes`.
 enum class Policy : std::uint8_t {
-    Stop = 0,  ///< it ends there: the trace holds the beginning
-    Drop = 1,  ///< it goes on, new records are dropped and counted
-    Ring = 2,  ///< the oldest records make room: the trace holds the end (a flight recorder)
+    Stop = 0,  ///< stop recording: the trace contains the beginning
+    Drop = 1,  ///< continue, but drop and count new records
+    Ring = 2,  ///< overwrite the oldest records: the trace contains the end (a flight recorder)
 };
 
-/// Whose ranges a session sees.
+/// The threads that a session records.
 enum class Threads : std::uint8_t {
-    All = 0,    ///< every thread, those born later too
-    Tasks = 1,  ///< the thread that starts the session, and the tasks it hands out (propagated contexts)
+    All = 0,    ///< every thread, including threads started later
+    Tasks = 1,  ///< the thread that starts the session, and the tasks it passes on (propagated contexts)
 };
 
-/// Which Python calls a session with `with_stack` records: docs/reference/python_tracer.md, "Filters".
+/// Selects the Python calls that a session with `with_stack` records; see docs/reference/python_tracer.md,
+/// "Filters".
 struct CallOptions {
-    /// Patterns: with a '/', or ending in ".py", a glob over the path of a file; else the dotted name of a
-    /// module, which covers its submodules. Nothing to include: everything.
+    /// Patterns: if it contains a '/' or ends in ".py", a glob for the path of a file; otherwise the dotted
+    /// name of a module, which includes its submodules. An empty `include` means everything.
     std::vector<std::string> include{};
     std::vector<std::string> exclude{};
-    bool fold_libraries = false;        ///< calls that library code makes into library code are left out
-    bool lines = false;                 ///< with each call the line that its caller is at
-    std::uint32_t max_depth = 0;        ///< of Python calls on a thread; 0: any
-    std::uint64_t min_duration_ns = 0;  ///< shorter calls are left out
-    std::uint64_t budget = 0;           ///< calls recorded, then that ends; 0: any number
+    bool fold_libraries = false;        ///< leave out calls from library code into library code
+    bool lines = false;                 ///< record the caller's line with each call
+    std::uint32_t max_depth = 0;        ///< maximum depth of Python calls on a thread; 0: any
+    std::uint64_t min_duration_ns = 0;  ///< leave out shorter calls
+    std::uint64_t budget = 0;           ///< stop recording calls after this many; 0: never
     bool operator==(const CallOptions&) const = default;
 };
 
-/// What a session records. A plain struct: name what you want to change.
+/// The options of a session. A plain struct: set only the members to change.
 struct SessionOptions {
     std::string name{};  ///< shown in reports
-    std::string
-        output{};  ///< capture file; empty: memory only. With a file, nothing is lost when the program dies
-    std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< ceiling of the log
+    /// The capture file; empty: memory only. With a file, nothing is lost if the program crashes.
+    std::string output{};
+    std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< maximum size of the log
     Policy policy = Policy::Stop;
     Threads threads = Threads::All;
     ScopeSet scopes = ScopeSet::all();  ///< empty: all
 
-    bool record_values = true;     ///< keyword values given to ranges
-    bool record_shapes = false;    ///< metadata of array inputs and outputs
-    bool concrete_inputs = false;  ///< values of scalar ones as well; brings record_shapes with it
-    bool profile_memory = false;   ///< allocation reports
-    bool with_flops = false;       ///< what formulas of flops.h need; brings concrete_inputs with it
-    bool with_stack = false;       ///< Python calls
-    bool with_modules = false;
-    CallOptions calls{};  ///< which of the Python calls
-    /// Whose work to record: names as find_device() has them ("cuda"). One that cannot be had here is left
-    /// out, and the trace's problems say why.
+    bool record_values = true;     ///< record keyword values of ranges
+    bool record_shapes = false;    ///< record metadata of array inputs and outputs
+    bool concrete_inputs = false;  ///< record values of scalar inputs too; implies record_shapes
+    bool profile_memory = false;   ///< record allocation reports
+    bool with_flops = false;       ///< record the inputs for the formulas of flops.h; implies concrete_inputs
+    bool with_stack = false;       ///< record Python calls
+    bool with_modules = false;     ///< record the submodules of modules (marey/modules.h)
+    CallOptions calls{};           ///< selects the Python calls
+    /// The devices to record: names for find_device(), such as "cuda". Unavailable devices are left out, and
+    /// the trace's problems contain the reason.
     std::vector<std::string> devices{};
-    std::uint32_t device_activities = kDeviceDefault;  ///< what of it: DeviceActivities
-    /// Ranges of NVTX are expected. They are recorded whenever Marey hears them (marey/nvtx.h); with this the
-    /// trace says so when it cannot, as the problem nvtx_not_listening.
+    std::uint32_t device_activities = kDeviceDefault;  ///< DeviceActivities to record
+    /// NVTX ranges are expected. They are always recorded when they reach Marey (marey/nvtx.h); with this
+    /// option, the trace has the problem nvtx_not_listening if they cannot reach it.
     bool with_nvtx = false;
 };
 
-/// One recording. Any number may run at once, nested or overlapping, started and stopped by any thread.
-/// A Session that is destroyed while it runs is discarded. Not thread-safe itself (like any value).
+/// One recording. Any number may run at the same time, nested or overlapping, started and stopped by any
+/// thread. A Session that is destroyed while it is running is discarded. The object itself is not
+/// thread-safe.
 class MAREY_API Session {
   public:
     Session() noexcept = default;
@@ -78,31 +80,31 @@ class MAREY_API Session {
     Session(Session&& other) noexcept;
     Session& operator=(Session&& other) noexcept;
 
-    /// Throws marey::Error when the capture file cannot be made, or when it is running already.
+    /// Starts recording. Throws marey::Error if the capture file cannot be created or the session is already
+    /// running.
     void start(const SessionOptions& options = {});
-    /// What was recorded. The program goes on undisturbed meanwhile. With an output file, the file is
-    /// complete afterwards. Stopping twice is harmless and gives the same trace.
+    /// Stops recording and returns the trace. Other threads continue undisturbed. With an output file, the
+    /// file is complete afterwards. Stopping twice is harmless and returns the same trace.
     Trace stop();
-    /// The trace so far; recording goes on. Its open ranges are marked unfinished.
+    /// Returns the trace so far and continues recording. Open ranges are marked unfinished.
     Trace snapshot() const;
     /// Stops without building a trace (a capture file is completed all the same).
     void discard() noexcept;
     bool is_running() const noexcept;
-    /// Takes in events of another process (pack_events): its trace shows them as that process's, flagged
-    /// kRemote. With an output file they survive this process from then on. Throws marey::Error when the
-    /// message is not to be trusted (see unpack_events), is over 256 MiB or more than max_bytes allows, and
-    /// when this session is not running.
+    /// Adds events of another process (pack_events). The trace shows them under that process, flagged
+    /// kRemote. With an output file, they survive a crash of this process from then on. Throws marey::Error
+    /// if the message is invalid (see unpack_events), over 256 MiB or larger than max_bytes allows, or if
+    /// this session is not running.
     void add_events(std::string_view message, const RemoteOptions& options = {});
-    /// Puts a fact into the trace (Trace::metadata): `json` is a whole JSON value of up to 128 KiB; a key
-    /// given before gets the new value. Throws marey::Error when it is no JSON, and when this session is not
-    /// running.
+    /// Adds a fact to the trace (Trace::metadata): `json` is a complete JSON value of up to 128 KiB; it
+    /// replaces an earlier value of the same key. Throws marey::Error if it is not valid JSON or this session
+    /// is not running.
     void add_metadata(std::string_view key, std::string_view json);
-    /// Leaves out what its devices do from now on (what they were given before is waited for), or goes on
-    /// with it. What another session records of them meanwhile is in this one's trace too. Throws
-    /// marey::Error when this session is not running.
+    /// Stops recording the session's devices (after waiting for work already launched), or resumes it. If
+    /// another session records the devices at the same time, that work is in this session's trace too. Throws
+    /// marey::Error if this session is not running.
     void record_devices(bool is_wanted);
-    /// Where the capture is: differs from the output asked for when that name was taken. Empty without a
-    /// file.
+    /// The path of the capture. Differs from the requested output if that file existed. Empty without a file.
     const std::string& output_path() const noexcept { return output_path_; }
     std::uint64_t id() const noexcept { return id_; }
 
@@ -112,8 +114,8 @@ class MAREY_API Session {
     Trace trace_;
 };
 
-/// What the sessions that see the calling thread's ranges ask for together, of whichever kind they are: the
-/// union of scopes and switches, the largest ceiling. No scopes: there is none. Takes a lock.
+/// Returns the combined options of all sessions that record the calling thread: the union of scopes and
+/// switches, and the largest max_bytes. No scopes means that there is no such session. Takes a lock.
 MAREY_API SessionOptions active_options();
 
 }  // namespace marey

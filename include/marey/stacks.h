@@ -1,4 +1,4 @@
-// stacks.h: folded stacks: what was spent under each path of entries; the input of flame graphs.
+// stacks.h: folded stacks, the input of flame graphs: the time or count for each path of entries.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +11,48 @@
 
 namespace marey {
 
-/// What the entries of a stack are.
+/// The entries of a stack.
 enum class StackFrames : std::uint8_t {
-    Ranges,  ///< all ranges around it, and itself
-    Python,  ///< as torch: the Python and C functions around it, or its value "Call stack" (the innermost
-             ///< entry first, separated by ';'); under a backward range, those of its forward one. Ranges
-             ///< with neither do not count. The time of functions themselves counts only in a trace without
-             ///< operators: one of functions, ranges marked by hand (User, Step) and what devices did
+    /// All ranges around a range, and the range itself.
+    Ranges,
+    /// As in torch: the Python and C functions around a range, or its value "Call stack" (innermost entry
+    /// first, separated by ';'); for a backward range, those of its forward range. Ranges with neither do not
+    /// count. The time of the functions themselves counts only in a trace without operators: one that
+    /// contains
+    /// only functions, ranges marked by hand (User, Step) and device work.
+    Python,
 };
 
+/// Options of fold_stacks().
 struct StackOptions {
     /// One of stack_metrics().
     std::string metric = "self_cpu_time_total";
     StackFrames frames = StackFrames::Ranges;
-    bool append_name = false;   ///< of Python: the range's own name is the last entry
-    bool by_thread = false;     ///< the first entry is the thread
+    bool append_name = false;   ///< with StackFrames::Python: append the range's name as the last entry
+    bool by_thread = false;     ///< make the thread the first entry
     bool microseconds = false;  ///< times in microseconds, rounded down, instead of nanoseconds
-    /// What is deeper counts for the last entry: all stacks together are the square of their length.
+    /// Maximum number of entries; deeper ranges count for the last entry. Limits the size of the result,
+    /// which grows with the square of the depth.
     std::uint32_t max_entries = 1024;
 };
 
+/// A stack and its value.
 struct FoldedStack {
-    std::string stack;  ///< entries, the outermost first, joined by ';'; white space and ';' in them are '_'
-    std::int64_t value = 0;  ///< over 0
+    std::string stack;  ///< entries, outermost first, joined by ';'; white space and ';' in names become '_'
+    std::int64_t value = 0;  ///< greater than 0
 };
 
-/// self_cpu_time_total: time of threads. self_device_time_total, or of one kind of device (self_cuda_...):
-/// time of devices, on the innermost range around the call that launched it which is no call of a device's
-/// runtime; of StackFrames::Ranges the device's own range is the last entry, and what nobody launched stands
-/// alone; the user's annotations on a device are entries, but have no time of their own. count: ranges.
-/// allocated_bytes: allocation reports, on the innermost range of their thread.
+/// Returns the names of the metrics. self_cpu_time_total: time of threads. self_device_time_total, or
+/// self_cuda_time_total and so on for one kind of device: time of devices, attributed to the innermost range
+/// around the launching call that is not itself a runtime call; with StackFrames::Ranges the device's range
+/// is the last entry, work without a launching call is a separate stack, and user annotations on a device are
+/// entries without self time. count: number of ranges. allocated_bytes: allocation reports, attributed to the
+/// innermost range of their thread.
 MAREY_API std::vector<std::string> stack_metrics();
 
-/// Equal stacks are one. In order of first appearance; what is 0 or less is left out, and so are async
-/// ranges. Linear in the number of ranges. Throws marey::Error, which lists the known ones, for an unknown
-/// metric.
+/// Folds the ranges of a trace into stacks and merges equal stacks. In order of first appearance; values of 0
+/// or less and async ranges are left out. Takes linear time in the number of ranges. Throws marey::Error,
+/// which lists the known metrics, for an unknown metric.
 MAREY_API std::vector<FoldedStack> fold_stacks(const Trace& trace, const StackOptions& options = {});
 
 }  // namespace marey

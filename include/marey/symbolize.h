@@ -1,4 +1,4 @@
-// symbolize.h: names for the native frames of the stacks in a trace, on any machine that has the files.
+// symbolize.h: names the native frames of the stacks in a trace, on any machine that has the files.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,33 @@
 
 namespace marey {
 
-/// A program or library in which native frames of a trace lie.
+/// A program or library that contains native frames of a trace.
 struct NativeModule {
-    std::string path;          ///< where the recording process had it
-    std::string build_id;      ///< in hexadecimal; empty: it has none
-    std::string file;          ///< what was read for it here; empty: nothing
-    std::string trouble;       ///< why nothing was read, or what could not be checked
-    std::uint64_t frames = 0;  ///< of the trace in it, each place once
-    std::uint64_t named = 0;   ///< of those, that have a name now
+    std::string path;          ///< its path in the recording process
+    std::string build_id;      ///< in hexadecimal; empty: none
+    std::string file;          ///< the file that was read for it; empty: none
+    std::string trouble;       ///< why no file was read, or what could not be checked
+    std::uint64_t frames = 0;  ///< number of different frames of the trace in it
+    std::uint64_t named = 0;   ///< number of those that now have a name
 };
 
-/// A native frame of a trace and what is there.
+/// A native frame of a trace with its names.
 struct NamedFrame {
     std::string place;                 ///< "library.so+0x12ab"
-    std::vector<std::string> entries;  ///< innermost first; several where calls were inlined; empty: unknown
+    std::vector<std::string> entries;  ///< innermost first; several if calls were inlined; empty: unknown
 };
 
+/// The result of symbolize_trace().
 struct SymbolizedTrace {
-    Trace trace;  ///< the same, with names in its stacks: "file.cpp(12): f(int)", "library.so+0x12ab: f(int)"
-    std::vector<NativeModule> modules;  ///< that have frames
-    std::vector<NamedFrame> frames;     ///< each place once
+    Trace trace;  ///< with names in its stacks: "file.cpp(12): f(int)", "library.so+0x12ab: f(int)"
+    std::vector<NativeModule> modules;  ///< the modules that contain frames
+    std::vector<NamedFrame> frames;     ///< each frame once
 };
 
-/// Names the native frames of the values "Call stack". For each module these are tried in turn: in each of
-/// `debug_dirs` the file with its build id below .build-id/, the one at its path, the one of its name; then
-/// its own path, with separate debug information from /usr/lib/debug. A file with another build id is not
-/// used. Nothing is downloaded. Frames without names stay as they are.
+/// Names the native frames of the values "Call stack". Looks up each module in this order: in each of
+/// `debug_dirs`, the file with its build id below .build-id/, the file at its path, the file with its name;
+/// then its own path, with separate debug information from /usr/lib/debug. Files with a different build id
+/// are not used. Nothing is downloaded. Frames without names are left unchanged.
 MAREY_API SymbolizedTrace symbolize_trace(const Trace& trace, std::span<const std::string> debug_dirs = {});
 
 }  // namespace marey

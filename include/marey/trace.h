@@ -1,5 +1,4 @@
-// trace.h: the finished model of a recording. Immutable columns, built once; everything downstream reads
-// them.
+// trace.h: the data model of a finished recording: immutable columns, read by all analyses and exports.
 #pragma once
 
 #include <cstdint>
@@ -24,86 +23,90 @@ using StringId = std::uint32_t;
 using Row = std::uint32_t;
 inline constexpr Row kNoRow = std::numeric_limits<Row>::max();
 
-/// A place that marks ranges, instants or counters. `file` is empty and `line` 0 for names made at run time.
+/// A place in the source that marks ranges, instants or counters. `file` is empty and `line` is 0 for names
+/// made at run time.
 struct SiteInfo {
     StringId name = 0;
     StringId file = 0;
     std::uint32_t line = 0;
     Scope scope = Scope::User;
-    StringId overload = 0;  ///< which of an operator's variants
-    StringId category = 0;  ///< the word of its maker for its kind (imported, NVTX); 0: the scope's
-    StringId raw_name = 0;  ///< the symbol that `name` is the readable form of; 0: `name` is as recorded
+    StringId overload = 0;  ///< the overload of an operator
+    StringId category = 0;  ///< the category in the source trace (imported, NVTX); 0: that of the scope
+    StringId raw_name = 0;  ///< the symbol that `name` was demangled from; 0: `name` is as recorded
     friend bool operator==(const SiteInfo&, const SiteInfo&) noexcept = default;
 };
 
-/// A process that recorded. Times of every table are nanoseconds of CLOCK_MONOTONIC_RAW of its host;
-/// add `realtime_offset_ns` for wall-clock time since 1970.
+/// A recorded process. The times of every table are nanoseconds of CLOCK_MONOTONIC_RAW on its host; add
+/// `realtime_offset_ns` for wall-clock time since 1970.
 struct ProcessInfo {
     std::int64_t pid = 0;
-    std::int32_t node = -1;  ///< rank or node id, -1 when none was given
+    std::int32_t node = -1;  ///< rank or node id; -1: none
     StringId name = 0;       ///< path of the executable
     StringId host = 0;
     StringId command_line = 0;
     std::int64_t realtime_offset_ns = 0;
 };
 
-/// A thread, or something with a log of its own that is not a thread (`os_tid` 0).
+/// A thread, or another source with a separate log (`os_tid` 0).
 struct ThreadInfo {
     Row process = 0;
     std::uint32_t id = 0;  ///< logical id, from 1, never reused in its process
     std::int64_t os_tid = 0;
     StringId name = 0;
     std::int64_t birth_ns = 0;
-    std::int64_t death_ns = 0;  ///< 0 while it lives
-    std::uint64_t dropped = 0;  ///< records lost because there was no room, or made inside a slow path
+    std::int64_t death_ns = 0;             ///< 0 if it is still alive
+    std::uint64_t dropped = 0;             ///< records lost for lack of space, or made inside a slow path
     std::uint64_t overwritten_chunks = 0;  ///< chunks of this thread that the ring policy reused
     std::uint64_t resyncs = 0;             ///< ends that did not match the innermost open range
     std::uint64_t clamped = 0;             ///< negative durations set to 0
 };
 
+/// The kind of a track.
 enum class TrackKind : std::uint8_t {
     Thread,   ///< the nested ranges of a thread
-    Async,    ///< ranges that cross threads or ended out of order; each async track holds ranges that nest
-    Device,   ///< what a device did, in one of its queues
-    Overlap,  ///< imported: ranges of a thread or a device that cross those of its first track, but are else
-              ///< the same
+    Async,    ///< ranges that cross threads or ended out of order; the ranges of each async track nest
+    Device,   ///< device work in one of its queues
+    Overlap,  ///< imported: ranges of a thread or a device that cross those of its first track
 };
 
-/// A row of the timeline. `thread` of a device's track is a row of the thread table with `os_tid` 0. Its
-/// ranges are contiguous rows of the range table, in pre-order: a parent stands directly before its first
-/// child, siblings in order of their start. Every range lies within its parent.
+/// A track (row) of the timeline. `thread` of a device's track is a row of the thread table with `os_tid` 0.
+/// Its ranges are contiguous rows of the range table, in pre-order: a parent comes directly before its first
+/// child, siblings are in order of their start. Every range lies within its parent.
 struct TrackInfo {
     TrackKind kind = TrackKind::Thread;
     Row thread = 0;
     StringId name = 0;
     Row first_range = 0;
     Row range_count = 0;
-    Device device{};           ///< where its ranges ran: the processor, except on tracks of a device
+    Device device{};           ///< where its ranges ran: the CPU, except on device tracks
     std::int64_t stream = -1;  ///< the queue of that device; -1: none
 };
 
+/// Flags of a range.
 enum RangeFlags : std::uint16_t {
     kBeganBefore = 1 << 0,  ///< started before the trace's window
-    kUnfinished = 1 << 1,   ///< still open at the window's end (its end is the window's end; kRemote: or when
-                            ///< its own session ended)
+    /// Still open at the window's end; its end is the window's end (with kRemote: or the end of its own
+    /// session).
+    kUnfinished = 1 << 1,
     kAsync = 1 << 2,        ///< ended out of order or on another thread
-    kRemote = 1 << 3,       ///< came from another process's session
-    kEndInferred = 1 << 4,  ///< closed by a resync, its end is when that was noticed
+    kRemote = 1 << 3,       ///< from a session of another process
+    kEndInferred = 1 << 4,  ///< closed by a resync; its end is the time of the resync
 };
 
-/// The columns of the range table; all have the same length. Times are true times, not clipped to the window;
-/// `self_ns` is the part of the clipped duration that no child covers.
+/// The columns of the range table; all have the same length. Times are not clipped to the window; `self_ns`
+/// is the part of the clipped duration that no child covers.
 struct RangeColumns {
     std::span<const std::int64_t> start_ns;
     std::span<const std::int64_t> duration_ns;
     std::span<const std::int64_t> self_ns;
     std::span<const std::uint32_t> site;
-    std::span<const Row> parent;  ///< kNoRow for roots; of a track's first level, only on tracks that overlap
-    std::span<const std::uint32_t> depth;  ///< on its track: 0 for the outermost
+    std::span<const Row> parent;  ///< kNoRow for roots; depth-0 ranges have a parent only on overlap tracks
+    std::span<const std::uint32_t> depth;  ///< on its track; 0: outermost
     std::span<const std::uint16_t> flags;
     std::size_t size() const noexcept { return start_ns.size(); }
 };
 
+/// The columns of the instant table.
 struct InstantColumns {
     std::span<const std::int64_t> time_ns;
     std::span<const std::uint32_t> site;
@@ -111,6 +114,7 @@ struct InstantColumns {
     std::size_t size() const noexcept { return time_ns.size(); }
 };
 
+/// The columns of the counter table.
 struct CounterColumns {
     std::span<const std::int64_t> time_ns;
     std::span<const std::uint32_t> site;
@@ -119,20 +123,20 @@ struct CounterColumns {
     std::size_t size() const noexcept { return time_ns.size(); }
 };
 
-/// Where the elements of a list are: rows of Trace::list_items().
+/// The elements of a list: rows of Trace::list_items().
 struct ListItems {
     std::uint32_t first, count;
 };
 
-/// What a value is to its range.
+/// The role of a value.
 enum class ArgumentRole : std::uint8_t {
     Keyword = 0,
     Input = 1,
     Output = 2,
-    Site = 3  ///< it is known of the site, and stands with the site's first range (see modules.h)
+    Site = 3  ///< describes the site; attached to the site's first range (see modules.h)
 };
 
-/// Metadata of an array. Its sizes, and after them its strides if it has them, are
+/// Metadata of an array. Its sizes, followed by its strides if it has them, are
 /// Trace::array_extents()[first_extent ...].
 struct ArrayInfo {
     DType dtype = DType::Other;
@@ -145,18 +149,18 @@ struct ArrayInfo {
     ArrayAccess access = ArrayAccess::Unknown;
     std::uint64_t storage = 0;  ///< address
     std::uint64_t storage_id = 0;
-    std::uint64_t object = 0;  ///< as ArrayView::object
+    std::uint64_t object = 0;  ///< as in ArrayView::object
 };
 
-/// One typed value that was attached to a range or an instant. Elements of lists, inputs and outputs have no
-/// key. `array` is a row of Trace::arrays().
+/// One typed value attached to a range or an instant. Elements of lists, inputs and outputs have no key.
+/// `array` is a row of Trace::arrays().
 struct Argument {
     StringId key = 0;
     ValueKind kind = ValueKind::None;
     ArgumentRole role = ArgumentRole::Keyword;
-    bool truncated = false;  ///< the string or list was longer than what is kept
-    /// Kind None: what it was, when the session did not ask for its value. Kind String: Bool, Int or Double,
-    /// when it is the text of a scalar that is no number of ours, such as a complex one.
+    bool truncated = false;  ///< only the beginning of the string or list was kept
+    /// Kind None: the original kind, if the session did not record the value. Kind String: Bool, Int or
+    /// Double, if it is the text of a scalar that Marey has no number type for, such as a complex number.
     ValueKind left_out = ValueKind::None;
     union {
         bool boolean;
@@ -168,15 +172,15 @@ struct Argument {
     };
 };
 
-/// What a range is to the call that it is a part of.
+/// Describes a range that is a part of a suspended call.
 enum PartFlags : std::uint32_t {
     kFirstPart = 1 << 0,  ///< the call began with it
-    kLastPart = 1 << 1,   ///< the call returned or raised at its end; without it, it was suspended then
-    kWholeCall = 1 << 2,  ///< in exports only: no part, but the call from its first part to its last
+    kLastPart = 1 << 1,   ///< the call returned or raised at its end; otherwise it was suspended
+    kWholeCall = 1 << 2,  ///< in exports only: the whole call, from its first part to its last
     kTask = 1 << 3,       ///< with kWholeCall: a task of an event loop; the call is that of its coroutine
 };
 
-/// What only a few ranges have. Sorted by range.
+/// Details that only few ranges have. Sorted by range.
 struct RangeDetail {
     constexpr RangeDetail() noexcept = default;
     constexpr RangeDetail(Row the_range, std::int64_t the_sequence, std::uint32_t the_forward_thread,
@@ -190,16 +194,16 @@ struct RangeDetail {
           part(the_part) {}
 
     Row range = kNoRow;
-    std::uint32_t forward_thread =
-        0;  ///< logical id of the thread of the forward range; 0: this is no backward one
+    /// Logical id of the thread of the forward range; 0: this is not a backward range.
+    std::uint32_t forward_thread = 0;
     std::int64_t sequence = -1;  ///< number in the forward thread's sequence; -1: none
-    std::uint64_t id = 0;        ///< as observers saw it, of operations; 0: none
-    std::uint64_t call =
-        0;  ///< generators, coroutines: number of the call in its process; 0: a call of one part
+    std::uint64_t id = 0;        ///< id for observers, of operations; 0: none
+    /// For generators and coroutines: number of the call in its process; 0: a call of one part.
+    std::uint64_t call = 0;
     std::uint32_t part = 0;  ///< PartFlags
 };
 
-/// A task of an event loop, which runs a coroutine in steps: the parts of that call.
+/// A task of an event loop. Its steps are the parts of its coroutine's call.
 struct TaskInfo {
     Row process = 0;
     std::uint64_t call = 0;  ///< RangeDetail::call of its coroutine
@@ -207,18 +211,19 @@ struct TaskInfo {
     friend bool operator==(const TaskInfo&, const TaskInfo&) noexcept = default;
 };
 
+/// The kind of an arrow between two ranges.
 enum class LinkKind : std::uint8_t {
     ForwardBackward = 1,  ///< from a forward range to its backward range
-    Launch = 2,           ///< from the host call that launched it to a device's range
-    Remote = 3,           ///< from the range of a call to a range of the process that was called
-    Flow = 4,             ///< imported: an arrow of another kind, which `name` tells
+    Launch = 2,           ///< from the launching host call to the device's range
+    Remote = 3,           ///< from the range of a call to a range of the called process
+    Flow = 4,             ///< imported: an arrow of another kind, described by `name`
 };
 /// An arrow between two ranges. Sorted by `from`.
 struct LinkInfo {
     Row from = kNoRow;
     Row to = kNoRow;
     LinkKind kind = LinkKind::ForwardBackward;
-    StringId name = 0;  ///< 0: the kind says it
+    StringId name = 0;  ///< 0: the kind describes it
 };
 
 /// Allocation reports, in order of threads, then times.
@@ -230,32 +235,33 @@ struct MemoryColumns {
     std::span<const std::int64_t> total_allocated;
     std::span<const std::int64_t> total_reserved;
     std::span<const Device> device;
-    std::span<const std::uint8_t> out_of_memory;  ///< 1: `bytes` were asked for and refused
+    std::span<const std::uint8_t> out_of_memory;  ///< 1: `bytes` were requested and refused
     std::size_t size() const noexcept { return time_ns.size(); }
 };
 
-/// A fact about the whole recording, given by its user or its maker.
+/// A fact about the whole recording, set by the user or by the tool that recorded it.
 struct MetadataInfo {
     std::string key;
-    std::string json;  ///< a whole JSON value
+    std::string json;  ///< a complete JSON value
 };
 
-/// Something that a reader of the trace should know: a loss, a damage, a limit reached.
+/// A problem that readers of the trace should be aware of: lost data, damage, a limit that was reached.
 struct ProblemInfo {
     std::string code;  ///< short and stable: "dropped", "ceiling_reached", "damaged_chunk", ...
-    std::string text;  ///< one sentence for people
+    std::string text;  ///< one sentence for users
     std::uint64_t count = 1;
 };
 
+/// The clock of the recording and its accuracy.
 struct ClockInfo {
     std::string source;  ///< "cntvct_el0", "tsc", "monotonic_raw", "injected"
     double ticks_per_second = 0;
-    std::uint32_t pairs = 0;        ///< clock pairs that the fit rests on
-    std::int64_t max_error_ns = 0;  ///< half the widest pair used: how far a time can be off
-    bool extrapolated = false;      ///< the end lies after the last pair (a crash)
+    std::uint32_t pairs = 0;        ///< number of clock pairs used for the fit
+    std::int64_t max_error_ns = 0;  ///< largest error of a time: half the widest pair used
+    bool extrapolated = false;      ///< the end is after the last pair (a crash)
 };
 
-/// What recording one event costs, measured once in the recording process.
+/// The cost of recording one event, measured once in the recording process.
 struct CostInfo {
     std::string kind;  ///< "range", "range_with_values", "instant", "counter", "allocation_report"
     double ns = 0;
@@ -267,42 +273,43 @@ struct WindowInfo {
     std::uint64_t session_id = 0;
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;
-    bool finished = true;  ///< false: the program died, or this is a snapshot
+    bool finished = true;  ///< false: the program crashed or was killed, or this is a snapshot
     std::uint64_t max_bytes = 0;
     std::string policy;  ///< "stop", "drop" or "ring"
     bool ceiling_reached = false;
     std::uint64_t log_bytes = 0;  ///< bytes of log records that the trace was built from
 };
 
-/// A session that a capture holds.
+/// A session in a capture.
 struct SessionInfo {
     std::uint64_t id = 0;
     std::string name;
     std::int64_t start_ns = 0;
-    std::int64_t end_ns = 0;  ///< not finished: the latest time known of it
-    bool finished = true;     ///< false: the program died while it ran, or it still runs
+    std::int64_t end_ns = 0;  ///< if not finished: its latest known time
+    bool finished = true;     ///< false: the program crashed or was killed, or the session is still running
 };
 
-/// The sessions of a capture, in order of their starts, without reading its events. Throws marey::Error.
+/// Lists the sessions of a capture, in order of their starts, without reading its events. Throws
+/// marey::Error.
 MAREY_API std::vector<SessionInfo> list_sessions(const std::string& path);
 
-/// A finished recording. Cheap to copy (shared, immutable), safe to read from any thread.
+/// A finished recording. Cheap to copy (shared and immutable) and safe to read from any thread.
 class MAREY_API Trace {
   public:
     Trace();  ///< an empty trace
     explicit Trace(std::shared_ptr<const TraceData> data) noexcept : data_(std::move(data)) {}
 
-    /// Reads a capture, or a trace that was saved. A damaged or cut-off capture gives what is whole, with the
-    /// rest in problems(). Throws marey::Error, naming the file and the cause, when nothing can be read, or
-    /// when a saved trace is not whole.
+    /// Reads a capture or a saved trace. From a damaged or truncated capture it reads the intact parts and
+    /// lists the rest in problems(). Throws marey::Error, with the file and the cause, if nothing can be read
+    /// or if a saved trace is incomplete.
     static Trace load(const std::string& path);
-    /// Reads the session `session_id` of a capture that holds several (see `marey info`).
+    /// Reads the session `session_id` of a capture with several sessions (see `marey info`).
     static Trace load(const std::string& path, std::uint64_t session_id);
-    /// Writes the tables, compressed; load() reads them back equal. Throws marey::Error.
+    /// Writes the tables, compressed; load() reads them back unchanged. Throws marey::Error.
     void save(const std::string& path) const;
 
-    /// The same with one more fact, `json` a whole JSON value; a key that it has gets the new value. Copies
-    /// the tables. Throws marey::Error when it is no JSON.
+    /// Returns the trace with one more fact. `json` is a complete JSON value; it replaces the value of an
+    /// existing key. Copies the tables. Throws marey::Error if it is not valid JSON.
     Trace with_metadata(std::string_view key, std::string_view json) const;
 
     std::string_view string(StringId id) const noexcept;  ///< "" for an unknown id
@@ -328,11 +335,11 @@ class MAREY_API Trace {
     const ClockInfo& clock() const noexcept;
     const WindowInfo& window() const noexcept;
 
-    /// Values attached to a range / an instant; empty for most rows (a binary search in a sparse index).
+    /// The values attached to a range or an instant; empty for most rows (a binary search in a sparse index).
     std::span<const Argument> range_arguments(Row range) const noexcept;
     std::span<const Argument> instant_arguments(Row instant) const noexcept;
 
-    /// What is known of a range beyond its columns; null for most.
+    /// The details of a range beyond its columns; null for most ranges.
     const RangeDetail* range_detail(Row range) const noexcept;
 
     std::string_view range_name(Row range) const noexcept;
@@ -346,9 +353,9 @@ class MAREY_API Trace {
     std::shared_ptr<const TraceData> data_;
 };
 
-/// Traces of one machine whose windows follow one another (in any order here) as one: what is the same
-/// thread, site or track becomes one; ranges are cut where their own window ends, so that the time between
-/// two windows counts for nothing. Throws marey::Error when windows overlap.
+/// Joins traces of one machine whose windows do not overlap, given in any order. Equal threads, sites and
+/// tracks are merged; ranges are cut at the end of their own window, so that the time between two windows
+/// does not count. Throws marey::Error if windows overlap.
 MAREY_API Trace join_traces(std::span<const Trace> traces);
 
 }  // namespace marey

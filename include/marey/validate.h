@@ -1,4 +1,4 @@
-// validate.h: whether a trace, or a file that holds one, keeps the promises that tools rely on.
+// validate.h: checks that a trace, or a trace file, keeps the rules that tools rely on.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,28 @@ namespace marey {
 /// A rule that was broken.
 struct Finding {
     std::string rule;         ///< short and stable: "nesting", "flow_without_end", ...
-    std::uint64_t count = 0;  ///< how often
-    std::string example;      ///< the first time, in one line for people
+    std::uint64_t count = 0;  ///< number of violations
+    std::string example;      ///< the first violation, as one line for users
 };
 
-/// A rule and what it says.
+/// A rule and its description.
 struct ValidationRule {
     std::string_view name;
     std::string_view text;
 };
 
-/// Every rule, those of all traces first, then those of Chrome's JSON as a text.
+/// Returns every rule: first those for all traces, then those for the text of Chrome's JSON.
 MAREY_API std::span<const ValidationRule> validation_rules() noexcept;
 
-/// Checks a trace in memory: at most one finding for each rule, in the order of the rules; empty: it keeps
-/// them all. Linear in the size of the trace, but for sorting what has numbers.
+/// Checks a trace in memory. Returns at most one finding for each rule, in the order of the rules; empty if
+/// the trace keeps them all. Takes linear time in the size of the trace, except for sorting ids.
 MAREY_API std::vector<Finding> validate(const Trace& trace);
-/// Checks a file of any format that open_trace reads, and Chrome's JSON (also gzip) as a text too. `format`
-/// as there: empty, the file's first bytes tell it. Throws marey::Error when it cannot be read.
+/// Checks a file in any format that open_trace() reads; for Chrome's JSON (also gzip), checks the text too.
+/// `format` works as in open_trace(): if it is empty, the format is detected. Throws marey::Error if the file
+/// cannot be read.
 MAREY_API std::vector<Finding> validate_file(const std::string& path, std::string_view format = {});
 
-/// {"file": ..., "clean": ..., "findings": [{"rule", "count", "example"}]}
+/// Returns JSON text: {"file": ..., "clean": ..., "findings": [{"rule", "count", "example"}]}
 MAREY_API std::string findings_json(std::span<const Finding> findings, std::string_view file);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// value.h: one small type for inputs, outputs and keyword values. It views what the caller holds, and owns
+// value.h: one small type for inputs, outputs and keyword values. It refers to the caller's data and owns
 // nothing.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace marey {
 
-/// The kinds of value. A number is part of the capture format: never reuse one.
+/// The kinds of value. The numbers are part of the capture format: never reuse one.
 enum class ValueKind : std::uint8_t {
     None = 0,
     Bool = 1,
@@ -21,10 +21,10 @@ enum class ValueKind : std::uint8_t {
     Double = 3,
     String = 4,
     List = 5,
-    Array = 6,  ///< metadata of an array; its elements are never looked at
+    Array = 6,  ///< metadata of an array; its elements are never read
 };
 
-/// Element types of arrays. A number is part of the capture format.
+/// Element types of arrays. The numbers are part of the capture format.
 enum class DType : std::uint8_t {
     Other = 0,
     Bool = 1,
@@ -78,15 +78,15 @@ enum class DType : std::uint8_t {
     Int7 = 49,
 };
 inline constexpr DType kLastDType = DType::Int7;
-/// "float32", "int64", ...; "other" for unknown numbers. Never null.
+/// Returns "float32", "int64", ...; "other" for unknown numbers. Never null.
 MAREY_API const char* dtype_name(DType dtype) noexcept;
-/// The name of the C++ type, as PyTorch's traces have it: "float", "long int", "c10::Half", ...; where there
-/// is none, that of dtype_name(). Never null.
+/// Returns the name of the C++ type as in PyTorch's traces: "float", "long int", "c10::Half", ...; if there
+/// is none, the result of dtype_name(). Never null.
 MAREY_API const char* dtype_cpp_name(DType dtype) noexcept;
-/// Bytes of one element; 0 when the type does not say (Other, Text, Object).
+/// Returns the size of one element in bytes; 0 if the type has no fixed size (Other, Text, Object).
 MAREY_API std::uint32_t dtype_bytes(DType dtype) noexcept;
 
-/// How an array's elements lie in memory. A number is part of the capture format.
+/// The memory layout of an array. The numbers are part of the capture format.
 enum class Layout : std::uint8_t {
     Strided = 0,
     Sparse = 1,
@@ -96,7 +96,7 @@ enum class Layout : std::uint8_t {
     Other = 5
 };
 
-/// Kinds of device. The first keep PyTorch's numbers; a number is part of the capture format.
+/// Kinds of device. The first have PyTorch's numbers; the numbers are part of the capture format.
 enum class DeviceType : std::uint8_t {
     Cpu = 0,
     Cuda = 1,
@@ -109,41 +109,42 @@ enum class DeviceType : std::uint8_t {
     Other = 20,
     None = 255
 };
-/// "cpu", "cuda", ...; "other" for unknown numbers. Never null.
+/// Returns "cpu", "cuda", ...; "other" for unknown numbers. Never null.
 MAREY_API const char* device_type_name(DeviceType type) noexcept;
 
+/// A device: its type and its number.
 struct Device {
     DeviceType type = DeviceType::Cpu;
-    std::int32_t index = -1;  ///< -1: the only one, or unknown
+    std::int32_t index = -1;  ///< -1: the only device, or unknown
     friend constexpr bool operator==(const Device&, const Device&) noexcept = default;
 };
 
-/// The device of a text such as "cpu", "cuda:1" or "hip". Throws marey::Error.
+/// Parses a device such as "cpu", "cuda:1" or "hip". Throws marey::Error.
 MAREY_API Device parse_device(std::string_view text);
 
-/// What an operation does with an array that it takes. A number is part of saved traces.
+/// How an operation uses an input array. The numbers are part of saved traces.
 enum class ArrayAccess : std::uint8_t { Unknown = 0, Read = 1, Write = 2 };
 
-/// What is known of an array (a tensor, an ndarray, a buffer) without touching its elements.
+/// The metadata of an array (a tensor, an ndarray, a buffer), without its elements.
 struct ArrayView {
     DType dtype = DType::Other;
     Layout layout = Layout::Strided;
     Device device{};
-    bool is_defined = true;  ///< false: a place for an array that holds none
+    bool is_defined = true;  ///< false: an undefined array, without data
     std::span<const std::int64_t> sizes{};
     std::span<const std::int64_t> strides{};  ///< in elements; empty: unknown, or the layout has none
     const void* storage = nullptr;            ///< address of its memory
-    std::uint64_t storage_id = 0;             ///< the library's own number of that memory; 0: none
-    /// The array itself, where there is no storage id: its address in the low 48 bits, and above them what
-    /// tells it from others that were at that address before. 0: not known.
+    std::uint64_t storage_id = 0;             ///< the library's number for that memory; 0: none
+    /// Identifies the array object if there is no storage id: its address in the low 48 bits, and above them
+    /// bits that distinguish it from earlier arrays at the same address. 0: unknown.
     std::uint64_t object = 0;
-    ArrayAccess access = ArrayAccess::Unknown;  ///< by the operation whose input it is
+    ArrayAccess access = ArrayAccess::Unknown;  ///< how the operation uses this input
 };
 
-/// The address in ArrayView::object.
+/// Mask of the address bits in ArrayView::object.
 inline constexpr std::uint64_t kObjectAddress = (std::uint64_t{1} << 48) - 1;
 
-/// A value as it is handed over: valid as long as what it views.
+/// A value passed to Marey. Valid as long as the data that it refers to.
 class Value {
   public:
     constexpr Value() noexcept : integer_(0) {}
@@ -161,14 +162,15 @@ class Value {
     /// The array must outlive the value.
     constexpr Value(const ArrayView& array) noexcept : kind_(ValueKind::Array), array_(&array) {}
     Value(ArrayView&&) = delete;
-    /// A scalar that is no number of ours, such as a complex one, as text. It counts as one of `kind`, which
-    /// is Bool, Int or Double.
+    /// A scalar that Marey has no number type for, such as a complex number, as text. It counts as `kind`,
+    /// which is Bool, Int or Double.
     static constexpr Value scalar_text(ValueKind kind, std::string_view text) noexcept {
         Value made(text);
         made.counts_as_ = kind;
         return made;
     }
-    /// What has no value, a device for example, and yet a text for who shows it at once. It is kept as None.
+    /// An object without a value, for example a device, with a text for immediate display. It is recorded as
+    /// None.
     static constexpr Value shown_as(std::string_view text) noexcept {
         Value made(text);
         made.kind_ = ValueKind::None;
@@ -177,12 +179,12 @@ class Value {
     }
     template <class T>
     requires(!std::same_as<std::remove_cv_t<T>, char>) Value(T*)
-    = delete;  ///< no address is a boolean
+    = delete;  ///< so that addresses do not convert to bool
 
     constexpr ValueKind kind() const noexcept { return kind_; }
-    /// What scalar_text() was given, String for shown_as(), otherwise None.
+    /// The kind passed to scalar_text(); String for shown_as(); otherwise None.
     constexpr ValueKind counts_as() const noexcept { return counts_as_; }
-    // Each may be called for its own kind only; string() for shown_as() too.
+    // Call only the accessor of the value's kind; string() also for shown_as().
     constexpr bool boolean() const noexcept { return boolean_; }
     constexpr std::int64_t integer() const noexcept { return integer_; }
     constexpr double real() const noexcept { return real_; }
@@ -203,7 +205,7 @@ class Value {
     };
 };
 
-/// A value with its name.
+/// A value with its key.
 struct KeyedValue {
     std::string_view key;
     Value value;

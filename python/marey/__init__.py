@@ -1,4 +1,4 @@
-"""Marey: a profiler for C++ and Python programs.
+"""Marey: a tracing profiler for C++, Python and PyTorch programs.
 
 with marey.profile() as prof:
     with marey.record_function("work"):
@@ -37,8 +37,8 @@ from marey._marey import (
 )
 from marey._trace import TraceTable, load
 
-# Importing the package is to cost next to nothing: what marks ranges is here at once, the rest when it is asked for.
-# None: a module of that name.
+# Keeps importing the package fast: only the names that mark ranges are loaded at once, the others on first use.
+# Values are the modules that define the names; None: the name is a module itself.
 _LATER = {
     "__version__": "_marey",
     "DeviceActivity": "_devices",

@@ -1,4 +1,4 @@
-"""Marey: a profiler for C++ and Python programs."""
+"""Marey: a tracing profiler for C++, Python and PyTorch programs."""
 
 from marey import itt as itt
 from marey import nvtx as nvtx

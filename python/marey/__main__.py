@@ -1,4 +1,4 @@
-"""``python -m marey``: the command marey, and ``--cmake-dir`` for those who build against this package."""
+"""Runs the marey command (``python -m marey``); ``--cmake-dir`` prints where its CMake files are."""
 
 import sys
 

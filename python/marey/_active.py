@@ -1,15 +1,15 @@
-"""Which profilers and emitters run."""
+"""The profilers and emitters that are running."""
 
 from marey._activities import ActiveProfilerType
 
-running = {}  # what stands for a profiler or an emitter -> its ActiveProfilerType
+running = {}  # key object of a profiler or an emitter -> its ActiveProfilerType
 
 
 def is_enabled():
-    """Whether any profiler or emitter runs."""
+    """Return whether any profiler or emitter is running."""
     return bool(running)
 
 
 def profiler_type():
-    """The kind of what runs; of several, the one that was started first."""
+    """Return the type of the running profiler or emitter; if there are several, of the first one."""
     return next(iter(running.values()), ActiveProfilerType.NONE)

@@ -1,4 +1,4 @@
-"""Which profilers and emitters run."""
+"""The profilers and emitters that are running."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What can be recorded: activities, scopes, devices, and the options that go with them."""
+"""Activities, scopes and device types that can be recorded, and profiler options."""
 
 from enum import Enum, IntEnum
 
@@ -7,7 +7,7 @@ from marey._marey import Error
 
 
 class ProfilerActivity(Enum):
-    """Kinds of thing to record."""
+    """The kinds of activity that a profiler records."""
 
     CPU = 0
     XPU = 1
@@ -21,7 +21,7 @@ class ProfilerActivity(Enum):
 
 
 class RecordScope(IntEnum):
-    """Kinds of range; numbers as in C++ (marey::Scope)."""
+    """The kinds of range; the numbers match ``marey::Scope`` in C++."""
 
     FUNCTION = 0
     BACKWARD_FUNCTION = 1
@@ -42,7 +42,7 @@ class RecordScope(IntEnum):
 
 
 class DeviceType(IntEnum):
-    """Kinds of device; numbers as PyTorch's."""
+    """The kinds of device; the numbers match PyTorch's."""
 
     CPU = 0
     CUDA = 1
@@ -68,7 +68,7 @@ class DeviceType(IntEnum):
 
 
 class ProfilerState(Enum):
-    """How a profiler records."""
+    """The way in which a profiler records."""
 
     Disabled = 0
     CPU = 1
@@ -83,7 +83,7 @@ class ProfilerState(Enum):
 
 
 class ActiveProfilerType(Enum):
-    """What runs."""
+    """The kind of profiler or emitter that is running."""
 
     NONE = 0
     LEGACY = 1
@@ -94,7 +94,10 @@ class ActiveProfilerType(Enum):
 
 
 class _ExperimentalConfig:
-    """Options that seldom matter. By position or keyword, picklable, compared by value."""
+    """Rarely needed options, given by position or keyword.
+
+    Instances can be pickled and are compared by value.
+    """
 
     _DEFAULTS = {
         "profiler_metrics": (),
@@ -117,13 +120,13 @@ class _ExperimentalConfig:
     def __init__(self, *values, **named):
         names = self.__slots__
         if len(values) > len(names):
-            raise TypeError(f"_ExperimentalConfig takes at most {len(names)} values, not {len(values)}")
+            raise TypeError(f"_ExperimentalConfig takes at most {len(names)} values, got {len(values)}")
         given = dict(zip(names, values))
         for name, value in named.items():
             if name not in self._DEFAULTS:
                 raise TypeError(f"_ExperimentalConfig has no option {name!r}")
             if name in given:
-                raise TypeError(f"_ExperimentalConfig got {name!r} twice")
+                raise TypeError(f"_ExperimentalConfig got multiple values for {name!r}")
             given[name] = value
         for name, default in self._DEFAULTS.items():
             value = given.get(name, default)
@@ -150,7 +153,7 @@ class _ExperimentalConfig:
 
 
 class ProfilerConfig:
-    """The options of a profiler, as PyTorch's native side has them."""
+    """The options of a profiler, in the form of PyTorch's native configuration object."""
 
     __slots__ = (
         "state",
@@ -207,14 +210,14 @@ _ACTIVITY_TYPES = {
 
 
 def _parse_activities(items):
-    """(the activities, what to record of each) of a list of activities and ``{activity: [type names]}``."""
+    """Return (activities, types to record of each) for activities and ``{activity: [type names]}`` items."""
     activities, filters = set(), {}
 
     def add(activity):
         if not isinstance(activity, ProfilerActivity):
-            raise TypeError(f"an activity is a ProfilerActivity or a dict of them, not {activity!r}")
+            raise TypeError(f"expected a ProfilerActivity or a dict of them, got {activity!r}")
         if activity in activities:
-            raise ValueError(f"{activity} is given twice")
+            raise ValueError(f"{activity} was given more than once")
         activities.add(activity)
 
     for item in items:
@@ -228,15 +231,15 @@ def _parse_activities(items):
 
 
 def _check_filters(filters):
-    """Raises for a type name that its activity does not have."""
+    """Raise an error if a type name is not one of its activity's types."""
     for activity, names in filters.items():
         unknown = sorted(names - _ACTIVITY_TYPES[activity])
         if unknown:
             known = ", ".join(sorted(_ACTIVITY_TYPES[activity]))
-            raise Error(f"{activity} has no activity type {', '.join(unknown)}; it has: {known}")
+            raise Error(f"unknown activity type {', '.join(unknown)} for {activity}; known types: {known}")
 
 
-# The activity of each kind of device; those of other kinds are PrivateUse1.
+# Device types that are not listed here belong to PrivateUse1.
 _ACTIVITY_OF_TYPE = {
     DeviceType.CUDA: ProfilerActivity.CUDA,
     DeviceType.HIP: ProfilerActivity.CUDA,
@@ -247,7 +250,7 @@ _ACTIVITY_OF_TYPE = {
 
 
 def _usable_devices():
-    """{activity: the name of its device}, of those that can be recorded here."""
+    """Return ``{activity: device name}`` for the devices that can be recorded on this machine."""
     usable = {}
     for name in dict.fromkeys(("cuda", *_marey.registered_devices())):
         if not _marey.device_error(name):
@@ -256,16 +259,19 @@ def _usable_devices():
 
 
 def _activity_of_device(name):
-    """The activity of a device that is registered."""
+    """Return the activity of a registered device."""
     return _ACTIVITY_OF_TYPE.get(_marey.find_device(name).type, ProfilerActivity.PrivateUse1)
 
 
 def supported_activities():
-    """The activities that can be recorded here; a device without a source of its own has to be asked for."""
+    """Return the activities that can be recorded on this machine.
+
+    A device without its own activity source is not included; select it with ``use_device``.
+    """
     usable = _usable_devices().items()
     return {ProfilerActivity.CPU, *(activity for activity, name in usable if _marey.find_device(name).has_activities)}
 
 
 def kineto_available():
-    """Whether traces can be recorded: always, here."""
+    """Return True: traces can always be recorded. For compatibility with PyTorch."""
     return True

@@ -1,4 +1,4 @@
-"""What can be recorded: activities, scopes, devices, and the options that go with them."""
+"""Activities, scopes and device types that can be recorded, and profiler options."""
 
 from collections.abc import Sequence
 from enum import Enum, IntEnum

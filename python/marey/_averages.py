@@ -1,4 +1,4 @@
-"""``FunctionEventAvg``: events of one key added up; and rows of numbers, which is what tables are made of."""
+"""``FunctionEventAvg``: totals of all events with the same key; and the rows that tables need."""
 
 from marey._activities import DeviceType
 from marey._event_parts import FormattedTimesMixin
@@ -8,7 +8,7 @@ from marey._marey import Error
 _NO_DEVICE = 255  # marey::DeviceType::None
 _OTHER_DEVICE = 20
 _DEVICES = {"cpu": 0, "cuda": 1, "hip": 6, "xpu": 12, "mps": 13, "meta": 14, "hpu": 15, "mtia": 19, "privateuse1": 20}
-# What an average takes from the first event that is added to it.
+# Attributes that an average copies from the first event added to it.
 _FROM_FIRST = (
     "key",
     "node_id",
@@ -40,7 +40,7 @@ _OF_FIRST_EVENT = frozenset(("cpu_parent", "cpu_children", "input_shapes"))
 
 
 def device_number(name):
-    """The number that C++ has for a device of that name."""
+    """Return the C++ number of the device with that name."""
     return _NO_DEVICE if not name else _DEVICES.get(name.lower(), _OTHER_DEVICE)
 
 
@@ -52,10 +52,10 @@ def device_type(number):
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """Events of one key, added up. Times in microseconds; what is no number is as the first of them has it.
+    """The totals of all events with the same key. Times are in microseconds.
 
-    Of averages of a trace also ``min``, ``max``, ``unfinished``, ``threads``, and ``p50``, ``p90``, ``p99`` where
-    percentiles were asked for.
+    Attributes that are not numbers are those of the first event. Averages of a trace also have ``min``, ``max``,
+    ``unfinished`` and ``threads``, and ``p50``, ``p90`` and ``p99`` if percentiles were requested.
     """
 
     def __init__(self):
@@ -85,14 +85,14 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.is_user_annotation = False
 
     def add(self, other):
-        """Adds an event, or another average, of the same key."""
+        """Add an event, or another average, with the same key."""
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
-            raise Error(f"only a FunctionEvent or a FunctionEventAvg can be added, not {other!r}")
+            raise Error(f"expected a FunctionEvent or a FunctionEventAvg, got {other!r}")
         if self.key is None:
             for name in _FROM_FIRST:
                 setattr(self, name, getattr(other, name))
         elif other.key != self.key:
-            raise Error(f"only events of the same key can be added, not {other.key!r} to {self.key!r}")
+            raise Error(f"cannot add {other.key!r} to {self.key!r}: they do not have the same key")
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if self.flops is None:
@@ -129,7 +129,7 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 def average_of(fields, use_device, first_event, by_input_shape):
-    """A FunctionEventAvg of a row that C++ gives. `first_event(row)` gives the event that is its first."""
+    """Make a FunctionEventAvg from a C++ row; `first_event(row)` returns the first event of the group."""
     average = FunctionEventAvg.__new__(FunctionEventAvg)
     own = average.__dict__
     own.update(fields)
@@ -141,7 +141,7 @@ def average_of(fields, use_device, first_event, by_input_shape):
     if not by_input_shape:
         own["input_shapes"] = ""
     elif first is None:
-        own["input_shapes"] = []  # of reports of memory
+        own["input_shapes"] = []  # an allocation
     own["_first_event"] = lambda: None if first is None else first_event(first)
     return average
 
@@ -151,7 +151,7 @@ def _share(part, whole):
 
 
 def set_shares(event, averages):
-    """Gives an event its shares of all of `averages`, as texts."""
+    """Set an event's percentages of the totals in `averages`, as text."""
     event.self_cpu_percent = _share(event.self_cpu_time_total, averages.self_cpu_time_total)
     event.total_cpu_percent = 0 if event.is_async else _share(event.cpu_time_total, averages.self_cpu_time_total)
     if event.use_device:
@@ -165,7 +165,7 @@ def _shapes_text(shapes):
 
 
 def row_of(event):
-    """The numbers of an event, or of an average, in the order in which C++ takes them."""
+    """Return the numbers of an event or an average in the order that C++ expects."""
     total, device_total = event.cpu_time_total, event.device_time_total
     length = total or device_total
     scope = event.scope
@@ -205,19 +205,19 @@ def _nanoseconds(time_us):
 
 
 class Descriptions:
-    """Events made by hand, as C++ takes them for a trace."""
+    """Converts events made by hand to the tuples from which C++ builds a trace."""
 
     def __init__(self):
         self._threads = {}
 
     def _number(self, thread):
-        """Threads may have any name; those that are no numbers get one."""
+        """Return the thread's number; a thread that is not identified by an integer gets one."""
         if isinstance(thread, int) and -(1 << 62) < thread < 1 << 62:
             return thread
         return self._threads.setdefault(thread, (1 << 40) + len(self._threads))
 
     def times(self, event):
-        """Where and when, and nothing else."""
+        """Describe only where and when the event ran."""
         return self._tuple(event, event.name, "", 0, [], [], [], 0, 0)
 
     def whole(self, event):
@@ -264,5 +264,5 @@ def _small(number):
 def _shape(shape):
     try:
         return [int(extent) for extent in shape]
-    except TypeError:  # a list of arrays, or no array
+    except TypeError:  # a list of arrays, or not an array
         return []

@@ -1,4 +1,4 @@
-"""``FunctionEventAvg``: events of one key added up."""
+"""``FunctionEventAvg``: totals of all events with the same key."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,11 +1,14 @@
-"""Where the package keeps its command and its CMake files. Imports nothing of the package: it is run by path too."""
+"""Finds and runs the command in the package.
+
+Must not import the package: this file is also run by its path.
+"""
 
 import os
 import sys
 
 
 def find(folders, *parts):
-    """The path of a part of the package, or None. An editable install has two folders."""
+    """Return the path of a file or folder in the package, or None. An editable install has two folders."""
     for folder in folders:
         path = os.path.join(folder, *parts)
         if os.path.exists(path):
@@ -14,10 +17,10 @@ def find(folders, *parts):
 
 
 def interpreter_options(original, arguments):
-    """The options of Python in ``python OPTIONS -m marey ARGUMENTS``, which a program that is run gets too."""
+    """Return the Python options in ``python OPTIONS -m marey ARGUMENTS``, for the program to run."""
     words = original[1 : len(original) - len(arguments) + 1]
     if words and words[-1] == "marey":
-        words.pop()  # of "-m marey"
+        words.pop()  # the "marey" in "-m marey"
     if not words:
         return []
     last = words.pop().removesuffix("marey").removesuffix("m")  # "-m", "-mmarey", "-Om"
@@ -25,7 +28,10 @@ def interpreter_options(original, arguments):
 
 
 def main(folders, arguments, options=()):
-    """Becomes the command marey. Returns, with a text or an exit code, only when it cannot or need not."""
+    """Replace this process with the marey command.
+
+    Return a message or an exit code only if that is not possible or not needed.
+    """
     if arguments[1:] == ["--cmake-dir"]:
         path = find(folders, "lib", "cmake", "marey")
         if path is None:
@@ -35,12 +41,12 @@ def main(folders, arguments, options=()):
     path = find(folders, "bin", "marey")
     if path is None:
         return "marey: this package was built without the command, because fmt or CLI11 was not found"
-    # So that `marey run x.py` starts the interpreter that this belongs to.
+    # `marey run x.py` must start the interpreter that this package belongs to.
     os.environ["MAREY_PYTHON"] = sys.executable
     os.environ["MAREY_PYTHON_OPTIONS"] = "\n".join(options)
     start = find(folders, "_start")
     if start is not None:
         os.environ["MAREY_PACKAGE"] = os.path.dirname(start)
-    if sys.stdout is not None:  # it was closed when we began
+    if sys.stdout is not None:  # None if it was closed when the process started
         sys.stdout.flush()
     os.execv(path, ["marey", *arguments[1:]])

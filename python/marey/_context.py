@@ -1,7 +1,7 @@
-"""Carries the thread context along to where work goes: threads, executors, asyncio, contextvars, processes.
+"""Propagates the thread context to threads, executors, asyncio tasks, contextvars and processes.
 
-Installed while a profiler runs, counted; what it replaces is put back with the last one, unless somebody else has
-replaced it meanwhile. Then the wrapper stays and passes through.
+Installed while at least one profiler runs (counted). The last removal restores the wrapped functions, unless other
+code has wrapped them since: then the wrapper stays in place and only passes calls through.
 """
 
 import contextvars
@@ -21,9 +21,9 @@ _wrappers = []  # (owner, name, original, wrapper)
 
 
 def install(session=None):
-    """Begins to carry contexts, on the thread that has started `session`. Gives what `remove` takes.
+    """Start to propagate contexts, on the thread that started `session`. Return a token for `remove`.
 
-    A session that follows tasks follows them into processes of multiprocessing too, if it is given.
+    A session with ``threads="tasks"`` is also followed into processes that multiprocessing starts.
     """
     global _installed, _following
     context = Context.current()
@@ -41,7 +41,7 @@ def install(session=None):
 
 
 def remove(token=None):
-    """Undoes one `install`, on any thread, before its session stops."""
+    """Undo one `install`, on any thread, before its session stops."""
     global _installed, _following
     with _lock:
         if token is not None:
@@ -66,7 +66,7 @@ def _follow_processes():
     try:
         return _processes.follow(_marey.active_options())
     except OSError as error:
-        warn(f"what processes of the program do will be missing: {error}")
+        warn(f"child processes are not recorded: {error}")
         return None
 
 
@@ -75,28 +75,30 @@ def is_installed():
 
 
 def _forget(token, context):
-    """Takes the variable back where it is still what was set. Elsewhere it stays: its session has stopped, so it is
-    out of every context."""
+    """Reset the variable if it still has the value that was set.
+
+    Elsewhere it keeps its value, which has no effect because its session has stopped.
+    """
     if _variable.get(None) is not context:
         return
     try:
         _variable.reset(token)
-    except ValueError:  # another contextvars.Context than it was set in
+    except ValueError:  # it was set in another contextvars.Context
         _variable.set(Context())
 
 
 def _replace(owner, name, make):
     current = owner.__dict__[name]
     for entry in _wrappers:
-        if entry[:2] == (owner, name) and _is_behind(entry[3], current):
-            return  # somebody has wrapped ours, which is still called
+        if entry[:2] == (owner, name) and _is_wrapped_by(entry[3], current):
+            return  # other code has wrapped our wrapper, which is still called
     wrapper = functools.wraps(current)(make(current))
     setattr(owner, name, wrapper)
     _wrappers.append((owner, name, current, wrapper))
 
 
-def _is_behind(wrapper, current):
-    """Whether `current` is `wrapper` or says that it wraps it."""
+def _is_wrapped_by(wrapper, current):
+    """Return whether `current` is `wrapper`, or wraps it (``__wrapped__``)."""
     for _ in range(16):
         if current is wrapper:
             return True
@@ -111,7 +113,7 @@ def _wrap_all():
     _replace(threading.Thread, "_bootstrap_inner", _make_bootstrap)
     _replace(ThreadPoolExecutor, "submit", _make_submit)
     events = sys.modules.get("asyncio.events")
-    if events is not None:  # imported later, its tasks are followed by the variable
+    if events is not None:  # if it is imported later, the context variable follows its tasks
         _replace(events.Handle, "_run", _make_run)
     torch = sys.modules.get("torch.futures")
     if torch is not None:
@@ -124,12 +126,12 @@ def _unwrap_all():
     for owner, name, original, wrapper in reversed(_wrappers):
         if owner.__dict__.get(name) is wrapper:
             setattr(owner, name, original)
-        elif _is_behind(wrapper, owner.__dict__.get(name)):
+        elif _is_wrapped_by(wrapper, owner.__dict__.get(name)):
             left.append((owner, name, original, wrapper))
     _wrappers[:] = reversed(left)
 
 
-# A thread of a pool runs the tasks of many: each brings its own context.
+# A pool thread runs tasks of many submitters; each task brings its own context.
 def _is_pool_thread(thread):
     module = sys.modules.get("concurrent.futures.thread")
     return module is not None and getattr(thread, "_target", None) is getattr(module, "_worker", module)
@@ -176,7 +178,7 @@ def _make_run(original):
     return _run
 
 
-# Of a future whose callbacks run on the thread that settles it.
+# For futures whose callbacks run on the thread that completes them.
 def _make_callback(original):
     def add(self, callback):
         context = Context.current()

@@ -1,4 +1,4 @@
-"""The recording cycles of a profiler: what happens between one action and the next."""
+"""The recording cycle of a profiler: the transitions from one action to the next."""
 
 from marey._marey import Error
 from marey._schedule import ProfilerAction
@@ -9,7 +9,7 @@ _RECORD, _SAVE = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
 _STOPPED = ProfilerAction.DEVICE_STOPPED
 _EXIT = None
 
-# What to do, in order, when the action changes. "wrong" warns that no sensible schedule says that.
+# The calls to make, in order, when the action changes. "wrong" warns about a schedule that makes no sense.
 TRANSITIONS = {
     (_NONE, _NONE): (),
     (_NONE, _WARMUP): ("prepare",),
@@ -31,7 +31,7 @@ TRANSITIONS = {
     (_SAVE, _RECORD): ("stop", "ready", "prepare", "start"),
     (_SAVE, _SAVE): ("stop", "ready", "prepare", "start"),
     (_SAVE, _EXIT): ("stop", "ready"),
-    # What the device has recorded is handed over at once; the rest of the cycle is skipped.
+    # Hands over the device records at once; the rest of the cycle is skipped.
     (_WARMUP, _STOPPED): ("start", "stop", "ready"),
     (_RECORD, _STOPPED): ("stop", "ready"),
     (_STOPPED, _STOPPED): (),
@@ -45,8 +45,10 @@ _METHODS = {"prepare": "prepare_trace", "start": "start_trace", "stop": "stop_tr
 
 
 class Cycle:
-    """The action of one profiler. It is given the profiler with every move, and keeps no reference to it: profilers
-    and their traces go when their last user does, without waiting for the garbage collector.
+    """The current action of one profiler.
+
+    Each move receives the profiler, and no reference to it is kept: profilers and their traces are freed with their
+    last reference, without waiting for the garbage collector.
     """
 
     def __init__(self):
@@ -54,8 +56,10 @@ class Cycle:
         self._scheduled = ProfilerAction.NONE
 
     def move_to(self, action, profiler, device_has_stopped=False):
-        """To the action that the schedule has for the next step, or to None: the end. When the device's recorder has
-        stopped by itself, what there is is handed over, and nothing more is recorded until the next cycle.
+        """Move to the action that the schedule chose for the next step, or to None at the end.
+
+        If the device's recorder has stopped, the records so far are handed over, and recording resumes with the next
+        cycle.
         """
         scheduled_before, self._scheduled = self._scheduled, action if action is not None else ProfilerAction.NONE
         if action not in (None, _NONE):
@@ -68,7 +72,7 @@ class Cycle:
 
     def _run(self, action, profiler):
         if (self.current, action) not in TRANSITIONS:
-            raise Error(f"there is no way from {self.current.name} to {action.name}")
+            raise Error(f"invalid transition from {self.current.name} to {action.name}")
         before, self.current = self.current, action if action is not None else ProfilerAction.NONE
         failure = None
         for name in TRANSITIONS[before, action]:
@@ -78,9 +82,9 @@ class Cycle:
             try:
                 getattr(profiler, _METHODS[name])()
             except BaseException as error:
-                if name != "ready":  # recording itself does not work: nothing more can be done here
+                if name != "ready":  # recording itself failed
                     self.current = ProfilerAction.NONE
                     raise
-                failure = error  # the user's callback: the next cycle begins all the same
+                failure = error  # the user's callback failed: the next cycle starts nevertheless
         if failure is not None:
             raise failure

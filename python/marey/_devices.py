@@ -1,4 +1,4 @@
-"""Devices that work beside the processor: registering one, and asking for those that there are."""
+"""Devices other than the CPU: base classes to implement one, and its registration."""
 
 from enum import IntFlag
 
@@ -7,7 +7,7 @@ from marey._marey import register_device as _register
 
 
 class DeviceActivity(IntFlag):
-    """What can be recorded of a device; numbers as in C++ (marey::DeviceActivities)."""
+    """The kinds of device activity; the numbers match ``marey::DeviceActivities`` in C++."""
 
     KERNELS = 1
     COPIES = 2
@@ -20,13 +20,15 @@ class DeviceActivity(IntFlag):
 
 
 class DeviceRuntime:
-    """A kind of device, to be registered with ``register_device``. Subclassing is a convenience: any object with
-    these attributes will do, and those that are missing do what they do here.
+    """A kind of device, to be registered with ``register_device``.
 
-    name        what ``use_device`` calls it
-    type        its number in traces; each kind of device has one of its own
-    activities  an object that records what the device does (``DeviceActivitySource``), or None: then ranges are
-                timed with `record` and `elapsed`
+    Subclassing is optional: any object with these attributes works, and a missing attribute behaves as it does here.
+
+    Attributes:
+        name: The name that ``use_device`` selects it by.
+        type: Its number in traces. Each kind of device needs its own.
+        activities: A ``DeviceActivitySource`` that records the work of the device, or None to time ranges with
+            ``record`` and ``elapsed``.
     """
 
     name = ""
@@ -34,61 +36,74 @@ class DeviceRuntime:
     activities = None
 
     def unavailable(self):
-        """Why it cannot be used here, with what would help; empty: it can."""
+        """Return why the device cannot be used and how to fix that, or an empty string if it can be used."""
         return "" if self.enabled() else f"The device {self.name!r} is not enabled."
 
     def enabled(self):
+        """Return whether the device can be used now."""
         return True
 
     def record(self):
-        """A point in the calling thread's current queue: any object. Its attribute `device` is the number of the
-        device; without one it is 0.
+        """Record a point in the calling thread's current queue and return it as any object.
+
+        The object's ``device`` attribute is the device number (0 if it has none).
         """
         raise NotImplementedError(f"{self.name} has no events")
 
     def elapsed(self, start, end):
-        """Microseconds between two points, which have been recorded on one device. Waits for both."""
+        """Return the microseconds between two points recorded on one device. Waits for both."""
         raise NotImplementedError(f"{self.name} has no events")
 
     def mark(self, name):
-        pass
+        """Mark a point in time in the device's own tools."""
 
     def range_push(self, name):
-        pass
+        """Begin a range in the device's own tools."""
 
     def range_pop(self):
-        pass
+        """End the innermost range that range_push() began."""
 
     def on_each_device(self, visit):
-        """Calls `visit` with the number of each device."""
+        """Call `visit` with the number of each device."""
         visit(0)
 
     def synchronize(self):
-        """Waits until every device has done what it was given."""
+        """Wait until every device has finished the work that it was given."""
 
 
 class DeviceActivitySource:
-    """Records what a device does. Calls come one at a time; what they raise becomes a problem of the trace. They come
-    on a thread of Marey's, and a session does not wait for one that takes longer than two seconds.
+    """Records the work of a device.
+
+    Calls come one at a time, on a Marey thread. An exception becomes a problem of the trace. A session waits at most
+    two seconds for a call.
     """
 
     def start(self, activities, log):
-        """Record these (a ``DeviceActivity``) into the log (a ``DeviceLog``), from now on; also when it records
-        already and is asked for something else.
+        """Start to record these activities into the log.
+
+        Also called while it records, when other activities are requested.
+
+        Args:
+            activities: A ``DeviceActivity``.
+            log: A ``DeviceLog``.
         """
         raise NotImplementedError
 
     def stop(self):
+        """Stop recording."""
         raise NotImplementedError
 
     def flush(self, timeout, wait):
-        """Write what is still buffered, and with `wait` what has been launched so far, when it is done; within so
-        many seconds. False: something is missing.
+        """Write all buffered records to the log, and return False if some are missing.
+
+        Args:
+            timeout: The time limit in seconds.
+            wait: Whether to wait for the work launched so far.
         """
         return True
 
     def facts(self):
-        """Facts for the trace's metadata. Asked for after a flush."""
+        """Return facts for the metadata of the trace. Called after a flush."""
         return {}
 
 

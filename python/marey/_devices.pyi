@@ -1,4 +1,4 @@
-"""Devices that work beside the processor: registering one, and asking for those that there are."""
+"""Devices other than the CPU: base classes to implement one, and its registration."""
 
 from collections.abc import Callable, Mapping
 from enum import IntFlag

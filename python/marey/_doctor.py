@@ -1,34 +1,38 @@
-"""What ``marey doctor`` says of Python: a line for each fact, its parts separated by tabs."""
+"""Prints the Python part of ``marey doctor``: one line for each check, its fields separated by tabs."""
 
 import sys
 
 
 def _hook():
-    """(state, fact, help) of recording Python's calls."""
+    """Return (state, fact, help) for recording Python calls."""
     if sys.version_info < (3, 12):
         if sys.getprofile() is not None:
-            return "BAD", "another profiler has the hook (sys.setprofile)", "start the program without it"
-        return "ok", "the frame evaluation hook of 3.11, and the profile hook for calls into C", ""
+            return "BAD", "another profiler uses the profile hook (sys.setprofile)", "run the program without it"
+        return "ok", "frame evaluation hook (3.11), and the profile hook for calls into C", ""
     tools = {number: sys.monitoring.get_tool(number) for number in (3, 4, 2)}
     if None not in tools.values():
         names = ", ".join(tools.values())
-        return "BAD", f"sys.monitoring has no tool id left: {names} have them", "start the program without one of them"
+        used = f"sys.monitoring has no free tool id: all are used by {names}"
+        return "BAD", used, "run the program without one of these tools"
     return "ok", "sys.monitoring", ""
 
 
 def _pytorch():
-    """The same of PyTorch's operators. Another process imports it: that may print, fail or crash."""
+    """Return (state, fact, help) for PyTorch.
+
+    A child process imports it, since that may print, fail or crash.
+    """
     import importlib.util
     import subprocess
 
     found = importlib.util.find_spec("torch")
-    if found is None or found.origin is None:  # or a folder of that name
-        return "off", "not installed for this Python", "for programs that use it: pip install 'marey[torch]'"
+    if found is None or found.origin is None:  # no origin: a folder with that name
+        return "off", "not installed for this Python", "for PyTorch programs: pip install 'marey[torch]'"
     done = subprocess.run([sys.executable, "-m", "marey.torch._doctor"], capture_output=True, text=True)
     lines = [line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 3]
     if done.returncode != 0 or not lines:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        return "BAD", f"cannot be imported: {said[-1]}", "install it anew, or see: python -c 'import torch'"
+        errors = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return "BAD", f"cannot be imported: {errors[-1]}", "reinstall it, or run: python -c 'import torch'"
     state, _, fact, help = lines[-1]
     return state, fact, help
 

@@ -1,4 +1,4 @@
-"""``emit_nvtx`` and ``emit_itt``: pass ranges on to other tools while their block runs."""
+"""``emit_nvtx`` and ``emit_itt``: forward ranges to other tools while their block runs."""
 
 from marey._active import running
 from marey._activities import ActiveProfilerType
@@ -6,7 +6,7 @@ from marey._marey import Error, IttEmitter, NvtxEmitter
 
 
 class _Emitter:
-    """What both have in common. Each object is entered once."""
+    """The base class of both emitters. Each object can be entered once."""
 
     _kind = ""
     _start = None
@@ -16,13 +16,13 @@ class _Emitter:
         self.record_shapes = record_shapes
         self.entered = False
         self._emitter = None
-        self._alive = None  # stands for it among what runs, without keeping it alive
+        self._alive = None  # its key in `running`, which does not keep the emitter alive
 
     def __enter__(self):
         if not self.enabled:
             return self
         if self.entered:
-            raise Error(f"{type(self).__name__} is not reentrant: make another one to emit to {self._kind} again")
+            raise Error(f"{type(self).__name__} is not reentrant: create another one to emit to {self._kind} again")
         self._emitter = self._start(bool(self.record_shapes))
         self.entered = True
         self._alive = object()
@@ -46,10 +46,11 @@ class _Emitter:
 
 
 class emit_nvtx(_Emitter):
-    """Every range of every thread becomes an NVTX range, every instant a mark, while the block runs.
+    """Forward every range of every thread to NVTX, and every instant as a mark, while the block runs.
 
-    A range says its name, then ``, seq = N``, ``, op_id = N`` and, with record_shapes, ``, sizes = [...]`` and
-    ``, input_op_ids = [...]``. Raises ``marey.Error`` when NVTX is not available or another emit_nvtx runs.
+    An NVTX range is named by the range's name, ``, seq = N``, ``, op_id = N`` and, with record_shapes,
+    ``, sizes = [...]`` and ``, input_op_ids = [...]``. Raises ``marey.Error`` if NVTX is not available or another
+    emit_nvtx is running.
     """
 
     _kind = "NVTX"
@@ -57,10 +58,10 @@ class emit_nvtx(_Emitter):
 
 
 class emit_itt(_Emitter):
-    """Every range of every thread becomes an ITT task, every instant a task without length, while the block runs.
+    """Forward every range of every thread to ITT as a task, and every instant as an empty task.
 
-    A task has the plain name; what emit_nvtx would say stands in the task's metadata, under ``details``. Raises
-    ``marey.Error`` when ITT is not available or another emit_itt runs.
+    Active while the block runs. A task has the plain name; the details that emit_nvtx adds to the name are in the
+    task's metadata, under ``details``. Raises ``marey.Error`` if ITT is not available or another emit_itt is running.
     """
 
     _kind = "ITT"

@@ -1,4 +1,4 @@
-"""Passing every range on to NVTX or ITT while a block runs."""
+"""``emit_nvtx`` and ``emit_itt``: forward ranges to other tools while their block runs."""
 
 from types import TracebackType
 from typing import Any

@@ -1,4 +1,4 @@
-"""``EventList``: events or averages in a list that prints, groups and exports them."""
+"""``EventList``: a list of events or averages that can be printed, grouped and exported."""
 
 from operator import attrgetter
 
@@ -12,16 +12,19 @@ _DEVICE_NAMES = ("cuda", "xpu", "privateuse1", "hpu", "mtia", "hip", "mps")
 
 
 def _device_key(name):
-    """A sort key, or a metric, with "device" in the place of a device's name."""
+    """Return a sort key or metric with the device's name replaced by "device"."""
     for word in _DEVICE_NAMES:
         name = name.replace(word, "device")
     return name
 
 
 class EventList(list):
-    """A list of FunctionEvent, or of FunctionEventAvg, with what can be told of them together.
+    """A list of FunctionEvent or FunctionEventAvg with totals, tables and exports.
 
-    ``use_device`` names the device in titles, ``profile_memory`` and ``with_flops`` show those columns.
+    Args:
+        use_device: The device named in column titles.
+        profile_memory: Whether tables show memory columns.
+        with_flops: Whether tables show FLOP columns.
     """
 
     def __init__(self, *args, use_device=None, profile_memory=False, with_flops=False):
@@ -34,14 +37,14 @@ class EventList(list):
     # ---- numbers
 
     def _averages(self):
-        """What the events say of themselves, as C++ has averages."""
+        """Return the events as C++ averages."""
         return self._averages_of(self)
 
     def _averages_of(self, events):
         rows = [row_of(event) for event in events]
         name = (events[0].use_device if len(events) > 0 else None) or self._use_device
         if not name and any(row[8] > 0 for row in rows):
-            raise Error("use_device is not set, but there are times of a device")
+            raise Error("use_device is not set, but there are device times")
         return _marey.averages_of_rows(rows, True, device_number(name), bool(self._profile_memory))
 
     def _device_name(self):
@@ -49,17 +52,17 @@ class EventList(list):
 
     @property
     def self_cpu_time_total(self):
-        """The sum of all self times, microseconds."""
+        """The sum of all self times in microseconds."""
         return self._averages().self_cpu_time_total
 
     def total_average(self):
-        """Everything added up, under the key "Total"."""
+        """Return the total of all events, with the key "Total"."""
         return average_of(self._averages().total(), self._use_device, lambda first: None, False)
 
     def key_averages(
         self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False, *, percentiles=False
     ):
-        """An EventList of FunctionEventAvg: events of one name (node, device, ...) added up."""
+        """Group the events by name (and node, device, ...) and return an EventList of FunctionEventAvg."""
         if not self._tree_built:
             raise Error("the events are not nested yet: call _build_tree() before key_averages()")
         from marey._views import AverageList
@@ -95,15 +98,18 @@ class EventList(list):
         columns=None,
         ascending=False,
     ):
-        """The events as a table.
+        """Format the events as a table.
 
-        sort_by                 a column or any attribute; the largest first, or the smallest with ``ascending``
-        row_limit               rows to print; -1: all. Sums and shares are of all rows
-        max_*_column_width      None: no limit
-        header                  a line above the table
-        top_level_events_only   without what ran inside something else
-        time_unit               "s", "ms" or "us" for all times
-        columns                 which columns, by the names of ``marey.table_columns()``
+        Args:
+            sort_by: A column or any attribute; the largest value comes first, or the smallest with ``ascending``.
+            row_limit: The number of rows to print; -1 for all. Sums and percentages always include all rows.
+            max_src_column_width: The width of the column with source locations; None for no limit.
+            max_name_column_width: The width of the column with names; None for no limit.
+            max_shapes_column_width: The width of the column with input shapes; None for no limit.
+            header: A line to print above the table.
+            top_level_events_only: Whether to leave out events nested in other events.
+            time_unit: "s", "ms" or "us" for all times.
+            columns: The columns to print, by the names in ``marey._marey.table_columns()``.
         """
         options = {
             "row_limit": -1 if row_limit is None else row_limit,
@@ -120,11 +126,11 @@ class EventList(list):
         return self._text("table", sort_by, columns, options)
 
     def to_csv(self, sort_by=None, row_limit=-1, *, columns=None, ascending=False):
-        """The events as CSV: plain numbers, nanoseconds and bytes."""
+        """Format the events as CSV with plain numbers in nanoseconds and bytes."""
         return self._text("csv", sort_by, columns, {"row_limit": row_limit, "ascending": bool(ascending)})
 
     def to_markdown(self, sort_by=None, row_limit=100, *, columns=None, ascending=False):
-        """The table for a page of text."""
+        """Format the events as a Markdown table."""
         options = {"row_limit": row_limit, "ascending": bool(ascending), "device_name": self._device_name()}
         return self._text("markdown", sort_by, columns, options)
 
@@ -134,7 +140,7 @@ class EventList(list):
             options["columns"] = [_device_key(column) for column in columns]
             unknown = [column for column in options["columns"] if column not in known]
             if unknown:
-                raise ValueError(f"there is no column {', '.join(unknown)}; known: {', '.join(known)}")
+                raise ValueError(f"unknown column {', '.join(unknown)}; known columns: {', '.join(known)}")
         if sort_by is None or _marey.is_table_key(sort_by):
             averages = self._averages()
             options["sort_by"] = sort_by or ""
@@ -145,12 +151,12 @@ class EventList(list):
         return self._shown(averages).text(form, options)
 
     def _set_shares(self, averages):
-        """Gives the events their shares, as texts."""
+        """Set the events' percentages, as text."""
         for event in self:
             set_shares(event, averages)
 
     def _shown(self, averages):
-        """What a table shows of them."""
+        """Return the averages that a table shows: without FLOPs unless with_flops is set."""
         return averages if self._with_flops or not averages.has_flops else averages.without_flops()
 
     def __str__(self):
@@ -169,23 +175,23 @@ class EventList(list):
     # ---- files
 
     def _trace(self):
-        """The events as a trace."""
+        """Return the events as a trace."""
         made = Descriptions()
         events = [made.whole(event) for event in self if event.trace_name is not None or event.name[:1] != "["]
         return _marey.assemble(events, device_number(self._device_name() or "cuda"))
 
     def export_chrome_trace(self, path):
-        """Writes a trace for Perfetto and chrome://tracing."""
+        """Write a trace for Perfetto and chrome://tracing."""
         from os import fspath
 
         _marey.write_chrome_json(self._trace(), fspath(path))
 
     def supported_export_stacks_metrics(self):
-        """What export_stacks() can count."""
+        """Return the metrics that export_stacks() accepts."""
         return _marey.stack_metrics()
 
     def export_stacks(self, path, metric, *, append_name=False):
-        """Writes the stacks of the events, each with the metric's value: the input of flame graphs."""
+        """Write the stacks of the events with the value of the metric for each, as input for flame graphs."""
         from os import fspath
 
         if metric not in self.supported_export_stacks_metrics():
@@ -198,7 +204,7 @@ class EventList(list):
     # ---- nesting
 
     def _build_tree(self):
-        """Finds what ran inside what. Needed once for events made by hand."""
+        """Find the parent of each event. Needed once for events made by hand."""
         if self._tree_built:
             return
         self._populate_cpu_children()
@@ -207,7 +213,7 @@ class EventList(list):
         self._tree_built = True
 
     def _populate_cpu_children(self):
-        """Makes each event the child of the one that holds it whole, thread by thread."""
+        """Make each event the child of the event that encloses it on the same thread."""
         events = [event for event in self if not event.is_async and event.device_type == DeviceType.CPU]
         made = Descriptions()
         order = sorted(range(len(events)), key=lambda i: (events[i].time_range.start, -events[i].time_range.end))
@@ -219,14 +225,15 @@ class EventList(list):
             if event.cpu_parent is above:
                 continue
             if event.cpu_parent is not None:
-                raise Error(f"there is a parent of {event.key!r} already: {event.cpu_parent.key!r}")
+                raise Error(f"event {event.key!r} already has a parent: {event.cpu_parent.key!r}")
             above.append_cpu_child(event)
             event.set_cpu_parent(above)
 
     def _remove_dup_nodes(self):
-        """Takes out each event whose parent has its name and no other child; the parent gets what it had.
+        """Remove each event that is the only child of a parent with the same name.
 
-        Calls of Python and C functions stay: a function that calls itself is called twice.
+        The parent takes over its children and kernels. Calls of Python and C functions stay: a function that calls
+        itself is called twice.
         """
         while True:
             kept = []
@@ -244,8 +251,8 @@ class EventList(list):
             self[:] = kept
 
     def _set_backward_stacktraces(self):
-        """What runs under a backward event gets the stack of the forward one."""
-        around = {}  # the nearest backward event, itself included, by identity
+        """Give events below a backward event the stack of the corresponding forward event."""
+        around = {}  # id(event) -> the nearest enclosing backward event, which may be itself
 
         def backward_around(event):
             path = []
@@ -265,12 +272,12 @@ class EventList(list):
             backward = backward_around(event)
             if backward is not None:
                 if backward.fwd_thread is None:
-                    raise Error(f"the backward event {backward.name!r} does not name its forward thread")
+                    raise Error(f"the backward event {backward.name!r} has no forward thread")
                 event.stack = stacks.get((backward.sequence_nr, backward.fwd_thread), [])
 
 
 def _is_repetition(event, parent):
-    """Whether an event is only its parent once more, as with operators that dispatch again."""
+    """Return whether an event only repeats its parent, as with operators that are dispatched again."""
     return (
         parent is not None
         and parent.name == event.name
@@ -281,7 +288,7 @@ def _is_repetition(event, parent):
 
 
 def _is_call(event):
-    """Whether it is a call of a Python or C function."""
+    """Return whether the event is a call of a Python or C function."""
     return event.is_python_function or event.scope in _CALL_SCOPES
 
 

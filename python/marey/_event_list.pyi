@@ -1,4 +1,4 @@
-"""``EventList``: events or averages in a list that prints, groups and exports them."""
+"""``EventList``: a list of events or averages that can be printed, grouped and exported."""
 
 import os
 from collections.abc import Sequence

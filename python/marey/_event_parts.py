@@ -1,4 +1,4 @@
-"""The small types around events: times, kernels, metadata, and tables of names and memory records."""
+"""Small types used by events: intervals, kernels, metadata, and tables of names and memory records."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, namedtuple
@@ -8,7 +8,7 @@ from marey._warnings import warn
 
 
 class Interval:
-    """From start to end, microseconds."""
+    """A time interval in microseconds."""
 
     __slots__ = ("start", "end")
 
@@ -17,7 +17,7 @@ class Interval:
         self.end = end
 
     def elapsed_us(self):
-        """How long it is."""
+        """Return the length of the interval."""
         return self.end - self.start
 
     def __repr__(self):
@@ -33,7 +33,7 @@ class Interval:
 
 Kernel = namedtuple("Kernel", ["name", "device", "duration"])
 
-# What is known of device work: the field, and the key under which traces have it.
+# Facts about device work: field name -> key in traces.
 _METADATA_KEYS = {
     "registers_per_thread": "registers per thread",
     "shared_memory": "shared memory",
@@ -87,7 +87,7 @@ EventMetadata = namedtuple("EventMetadata", list(_METADATA_KEYS))
 
 
 def _metadata_value(field, value):
-    """A value as its field has it; traces may have it as text."""
+    """Convert a value, which may be text in traces, to the type of its field."""
     if not isinstance(value, str):
         return value
     if field in _TEXTS:
@@ -102,7 +102,7 @@ def _metadata_value(field, value):
 
 
 def event_metadata(values):
-    """EventMetadata of a dict with the keys of traces; None where it has none of them."""
+    """Make EventMetadata from a dict with the keys of traces; None if it has none of them."""
     if not values:
         return None
     found = {field: values.get(key) for field, key in _METADATA_KEYS.items()}
@@ -112,7 +112,7 @@ def event_metadata(values):
 
 
 def format_time(time_us):
-    """As tables have it: 1.234ms."""
+    """Format a time as in tables: 1.234ms."""
     if time_us >= 1e6:
         return f"{time_us / 1e6:.3f}s"
     if time_us >= 1e3:
@@ -125,7 +125,7 @@ def _formatted(name):
 
 
 def old_name(old, new):
-    """A property that warns and gives what is now called ``new``."""
+    """Make a property that warns about its deprecated name and returns the attribute ``new``."""
 
     def get(self):
         warn(f"`{old}` is deprecated. Use `{new}` instead.", FutureWarning)
@@ -135,7 +135,7 @@ def old_name(old, new):
 
 
 class FormattedTimesMixin:
-    """Times per call, and times as text. A class has ``*_time_total`` and ``count`` of its own."""
+    """Times per call, and times as text, for a class with ``*_time_total`` and ``count`` attributes."""
 
     cpu_time_str = _formatted("cpu_time")
     device_time_str = _formatted("device_time")
@@ -146,19 +146,22 @@ class FormattedTimesMixin:
 
     @property
     def cpu_time(self):
-        """Microseconds of one call."""
+        """The average CPU time of a call in microseconds."""
         return 0.0 if self.count == 0 else 1.0 * self.cpu_time_total / self.count
 
     @property
     def device_time(self):
-        """Microseconds of the device for one call."""
+        """The average device time of a call in microseconds."""
         return 0.0 if self.count == 0 else 1.0 * self.device_time_total / self.count
 
     cuda_time = old_name("cuda_time", "device_time")
 
 
 class StringTable(defaultdict):
-    """Symbols and their readable forms, made when asked for. Names of one character stay: they would read as types."""
+    """A dict from symbols to demangled names, filled on first use.
+
+    Names of one character are kept because they would be demangled as types.
+    """
 
     def __missing__(self, key):
         self[key] = readable_symbol(key) if len(key) > 1 else key
@@ -166,7 +169,7 @@ class StringTable(defaultdict):
 
 
 class MemRecordsAcc:
-    """Memory records by time. A record is a sequence whose first item has ``start_ns()``."""
+    """Memory records ordered by time. A record is a sequence whose first item has ``start_ns()``."""
 
     def __init__(self, mem_records):
         self._mem_records = mem_records
@@ -175,7 +178,7 @@ class MemRecordsAcc:
         self._indices = [index for _, index in order]
 
     def in_interval(self, start_ns, end_ns):
-        """The records that start in the interval, both ends included."""
+        """Yield the records that start in the interval, both ends included."""
         first = bisect_left(self._start_nses, start_ns)
         last = bisect_right(self._start_nses, end_ns)
         for index in self._indices[first:last]:
@@ -183,12 +186,13 @@ class MemRecordsAcc:
 
 
 class EnforceUnique:
-    """Raises when a key is seen twice."""
+    """Raises an error if a key is seen twice."""
 
     def __init__(self):
         self.seen = set()
 
     def see(self, *key):
+        """Add a key. Raises ``marey.Error`` if it was added before."""
         if key in self.seen:
             raise Error(f"duplicate key: {key}")
         self.seen.add(key)

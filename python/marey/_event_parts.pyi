@@ -1,4 +1,4 @@
-"""The small types around events: times, kernels, metadata, and tables of names and memory records."""
+"""Small types used by events: intervals, kernels, metadata, and tables of names and memory records."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

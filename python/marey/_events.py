@@ -1,4 +1,4 @@
-"""``FunctionEvent``: one event, made by hand or read from a trace when it is looked at."""
+"""``FunctionEvent``: one event, made by hand or read lazily from a trace."""
 
 from marey._activities import DeviceType
 from marey._event_parts import FormattedTimesMixin, Interval, Kernel, event_metadata, old_name
@@ -9,11 +9,11 @@ def _check_cpu(event, what):
     if not isinstance(event, FunctionEvent):
         raise Error(f"{what} must be a FunctionEvent, not {event!r}")
     if event.device_type != DeviceType.CPU:
-        raise Error(f"{what} must be an event of the CPU, not of {event.device_type!r}")
+        raise Error(f"{what} must be a CPU event, not {event.device_type!r}")
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """One call: what, where, when, and what it took. Times in microseconds."""
+    """One call: its name, place, time and cost. Times are in microseconds."""
 
     def __init__(
         self,
@@ -106,22 +106,22 @@ class FunctionEvent(FormattedTimesMixin):
         self.python_id = python_id
         self.python_parent_id = python_parent_id
         self.python_module_id = python_module_id
-        self.python_call_id = -1  # of a part of a suspended call: SuspendedCall.number
+        self.python_call_id = -1  # SuspendedCall.number if this is a part of a suspended call
         self.module_hierarchy = ""
 
     def append_kernel(self, name, device, duration):
-        """Says that this call started work of a device that took so many microseconds."""
-        _check_cpu(self, "what launches a kernel")
+        """Add device work launched by this call, with its duration in microseconds."""
+        _check_cpu(self, "the launching event")
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child):
-        """Says that `child` ran directly inside this."""
+        """Add an event that ran directly inside this one."""
         _check_cpu(self, "the parent")
         _check_cpu(child, "the child")
         self.cpu_children.append(child)
 
     def set_cpu_parent(self, parent):
-        """Says that this ran directly inside `parent`."""
+        """Set the event that directly encloses this one."""
         _check_cpu(self, "the child")
         _check_cpu(parent, "the parent")
         self.cpu_parent = parent
@@ -135,12 +135,12 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def cpu_time_total(self):
-        """How long it took; 0 for what a device did."""
+        """The CPU time; 0 for device work."""
         return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
 
     @property
     def self_cpu_time_total(self):
-        """Without the events directly inside it."""
+        """The CPU time without the events directly inside this one."""
         if not self._has_self_values():
             return 0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
@@ -159,7 +159,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def device_time_total(self):
-        """How long a device worked for it and for what ran inside it, or how long it took on the device."""
+        """The device time of this event and the events inside it, or the duration of device work."""
         if self.is_async or not self.use_device:
             return 0
         if self.device_type != DeviceType.CPU:
@@ -179,19 +179,19 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_device_time_total(self):
-        """Without what the events directly inside it started."""
+        """The device time without the work launched by events directly inside this one."""
         if self.is_async or not self.use_device:
             return 0
         if self.device_type != DeviceType.CPU:
             return self.device_time_total
         own = sum(kernel.duration for kernel in self.kernels)
-        if self.is_legacy:  # its one kernel holds those inside it
+        if self.is_legacy:  # its only kernel includes those of its children
             own -= sum(child.device_time_total for child in self.cpu_children)
         return own
 
     @property
     def metadata_json(self):
-        """Members of a JSON object, as text."""
+        """The members of a JSON object, as text."""
         from marey._warnings import warn
 
         warn("`metadata_json` is deprecated. Use `event_metadata` instead.", FutureWarning)

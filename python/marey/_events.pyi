@@ -1,4 +1,4 @@
-"""``FunctionEvent``: one event, made by hand or read from a trace when it is looked at."""
+"""``FunctionEvent``: one event, made by hand or read lazily from a trace."""
 
 from collections.abc import Mapping
 from typing import Any

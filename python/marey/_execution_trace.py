@@ -1,4 +1,4 @@
-"""``ExecutionTraceObserver``: the graph of ranges with inputs and outputs, as a JSON file in Chakra's schema."""
+"""``ExecutionTraceObserver``: writes the graph of ranges with inputs and outputs as Chakra JSON."""
 
 import os
 from abc import ABC, abstractmethod
@@ -8,7 +8,7 @@ from marey._warnings import warn
 
 
 class _ITraceObserver(ABC):
-    """What a profiler starts and stops with each of its cycles."""
+    """The interface that a profiler calls in each of its cycles."""
 
     @abstractmethod
     def start(self):
@@ -26,8 +26,8 @@ class _ITraceObserver(ABC):
 class ExecutionTraceObserver(_ITraceObserver):
     """Writes a node for each range that begins between start() and stop().
 
-    A node's ``rf_id`` is the range's ``Record function id`` in a Chrome trace that is recorded meanwhile. One observer
-    can be registered at a time in a process.
+    A node's ``rf_id`` is the range's ``Record function id`` in a Chrome trace recorded at the same time. Only one
+    observer can be registered in a process at a time.
     """
 
     def __init__(self):
@@ -43,7 +43,7 @@ class ExecutionTraceObserver(_ITraceObserver):
     # ---- the file
 
     def register_callback(self, output_file_path):
-        """Makes the file, with its first node. Harmless when registered already. Gives the observer."""
+        """Create the file with its first node and return the observer. Does nothing if already registered."""
         if self._trace is None:
             path = os.fspath(output_file_path)
             self._trace = ExecutionTrace(path)
@@ -51,24 +51,24 @@ class ExecutionTraceObserver(_ITraceObserver):
         return self
 
     def unregister_callback(self):
-        """Stops and completes the file; one that is to end in .gz is compressed now. Harmless when not registered."""
+        """Stop, and complete the file (compressed if its name ends in .gz). Does nothing if not registered."""
         trace, self._trace = self._trace, None
         if trace is None:
             return
         try:
             trace.finish()
         except Error as error:
-            warn(f"the execution trace is not complete: {error}")
+            warn(f"the execution trace is incomplete: {error}")
         if not self.extra_resources_collection:
             return
         folder = self.get_resources_dir(can_create=True)
         if folder is None:
-            warn(f"no folder could be made for the resources of {self.output_file_path}")
+            warn(f"cannot create a folder for the resources of {self.output_file_path}")
         else:
             self._save_resources(folder)
 
     def _save_resources(self, folder):
-        """For those who have some."""
+        """Save the resources of the trace. Does nothing here; subclasses may override it."""
 
     @property
     def is_registered(self):
@@ -76,38 +76,39 @@ class ExecutionTraceObserver(_ITraceObserver):
         return self._trace is not None
 
     def get_output_file_path(self):
-        """Where it writes; None before register_callback()."""
+        """Return the path of the file; None before register_callback()."""
         return self.output_file_path or None
 
     # ---- recording
 
     def start(self):
-        """Begins to record. Nothing happens when it is not registered, or runs."""
+        """Start recording. Does nothing if it is not registered or already running."""
         if self._trace is not None:
             self._trace.start()
 
     def stop(self):
-        """Ends recording; start() may follow. Ranges that are open get their node when they end."""
+        """Stop recording; start() may follow. Ranges that are still open get their node when they end."""
         if self._trace is not None:
             self._trace.stop()
 
     def cleanup(self):
-        """The same as unregister_callback()."""
+        """Do the same as unregister_callback()."""
         self.unregister_callback()
 
     def is_running(self):
+        """Return whether it is recording."""
         return self._trace is not None and self._trace.is_running
 
-    # ---- what belongs to the trace
+    # ---- resources of the trace
 
     def set_extra_resource_collection(self, val):
-        """Whether a folder is kept beside the file for what belongs to the trace."""
+        """Set whether a folder next to the file is kept for the resources of the trace."""
         self.extra_resources_collection = bool(val)
         if self.extra_resources_collection:
             self.get_resources_dir(can_create=True)
 
     def get_resources_dir(self, can_create=False):
-        """That folder; None when there is none, or none is wanted."""
+        """Return that folder, or None if it does not exist or is not enabled."""
         if not self.extra_resources_collection or not self.output_file_path:
             return None
         if not self.resources_dir:
@@ -116,7 +117,7 @@ class ExecutionTraceObserver(_ITraceObserver):
 
     @staticmethod
     def get_resources_dir_for_et_path(trace_path, create_dir=False):
-        """The folder that goes with a trace: ``x_resources`` for ``x.json`` and ``x.json.gz``. None: none is there."""
+        """Return the folder of a trace (``x_resources`` for ``x.json`` or ``x.json.gz``), or None if missing."""
         stem, suffix = os.path.splitext(os.fspath(trace_path))
         if suffix == ".gz":
             stem = os.path.splitext(stem)[0]
@@ -128,13 +129,13 @@ class ExecutionTraceObserver(_ITraceObserver):
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
-            warn(f"the folder {folder} cannot be made: {error}")
+            warn(f"cannot create the folder {folder}: {error}")
             return None
         return folder
 
     @classmethod
     def build_execution_trace_obs_from_env(cls):
-        """An observer that is registered, if the environment asks for one (``MAREY_EXECUTION_TRACE``), or None."""
+        """Return a registered observer if ``MAREY_EXECUTION_TRACE`` requests one, else None."""
         is_wanted, path, with_resources = execution_trace_request()
         if not is_wanted:
             return None
@@ -146,7 +147,7 @@ class ExecutionTraceObserver(_ITraceObserver):
         try:
             observer = cls().register_callback(path)
         except Error as error:
-            warn(f"no execution trace is written: {error}")
+            warn(f"cannot write an execution trace: {error}")
             return None
         observer.set_extra_resource_collection(with_resources)
         return observer

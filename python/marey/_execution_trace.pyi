@@ -1,4 +1,4 @@
-"""``ExecutionTraceObserver``: the graph of operations with their inputs and outputs."""
+"""``ExecutionTraceObserver``: writes the graph of ranges with inputs and outputs as Chakra JSON."""
 
 from abc import ABC, abstractmethod
 from typing import Any

@@ -8,17 +8,18 @@ from marey._marey import Context
 
 
 def check(future):
-    """TypeError for what is no future."""
+    """Raise TypeError if `future` is not a future."""
     if not callable(getattr(future, "add_done_callback", None)):
-        raise TypeError(f"end_on_future: a future (with add_done_callback) is wanted, not {type(future).__name__}")
+        given = type(future).__name__
+        raise TypeError(f"end_on_future: expected a future (an object with add_done_callback), got {given}")
 
 
 def end_on_future(range_, future):
-    """A future with the outcome of `future`, which completes after `range_` has ended. It owns the range.
+    """Return a future with the outcome of `future` that completes after `range_` has ended.
 
-    An asyncio future gives one of the same loop, one of torch another, anything else a concurrent.futures.Future. What
-    happens then (the observers of the range, callbacks of the returned future) happens in the caller's context: its
-    contextvars and Marey's own.
+    It owns the range. For an asyncio future, the result belongs to the same loop; for a torch future, it is a torch
+    future; otherwise it is a concurrent.futures.Future. Observers of the range and callbacks of the returned future
+    run in the caller's context: its contextvars and its Marey context.
     """
     if _is_torch(future):
         target, settle = type(future)(), _settle_torch
@@ -77,9 +78,9 @@ def _make_asyncio(source):
 
 
 def _settle_asyncio(target, source):
-    if target.done():  # its own holder has cancelled it
+    if target.done():  # it was cancelled by its owner
         if not source.cancelled():
-            source.exception()  # as whoever cancels does not care
+            source.exception()  # marks the exception as retrieved
     elif source.cancelled():
         target.cancel(*_cancel_message(source))
     elif source.exception() is not None:
@@ -98,7 +99,7 @@ def _future_type():
     from concurrent.futures import Future
 
     class RangeFuture(Future):
-        """Follows another future: cancelling it is cancelling that."""
+        """Follows another future: cancelling this one cancels that one."""
 
         def cancel(self):
             if self.done():
@@ -137,7 +138,7 @@ def _settle_concurrent(target, source):
     except CancelledError:
         target.be_cancelled()
         return
-    except BaseException as exception:  # the future's own, passed on as it is
+    except BaseException as exception:  # the outcome of the future, passed on unchanged
         error = exception
     if error is not None:
         target.set_exception(error)
@@ -146,7 +147,7 @@ def _settle_concurrent(target, source):
 
 
 def _call(source, *names):
-    """What the first method of these names gives; None if there is none."""
+    """Call the first of these methods that exists and return its result; None if none exists."""
     for name in names:
         method = getattr(source, name, None)
         if callable(method):

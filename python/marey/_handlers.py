@@ -1,12 +1,18 @@
-"""What to do with a trace when it is ready."""
+"""Callbacks for ``on_trace_ready``."""
 
 from marey._marey import Error
 
 
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
-    """For ``on_trace_ready``: writes each trace as ``<worker>.<time>.pt.trace.json`` (with ``.gz``) into a folder,
-    which is made if need be. The worker is ``<host>_<pid>`` unless named. There is one
-    exporter: `use_python_export` changes nothing.
+    """Return an ``on_trace_ready`` callback that writes each trace into a folder.
+
+    Files are named ``<worker>.<time>.pt.trace.json``, with ``.gz`` if compressed. The folder is created if needed.
+
+    Args:
+        dir_name: The folder.
+        worker_name: The worker; ``<host>_<pid>`` by default.
+        use_gzip: Whether to compress the files.
+        use_python_export: Ignored; there is only one exporter.
     """
 
     def write(prof):
@@ -18,7 +24,7 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_py
         try:
             os.makedirs(dir_name, exist_ok=True)
         except OSError as error:
-            raise Error(f"cannot make the folder {os.fsdecode(dir_name)}: {error.strerror}") from error
+            raise Error(f"cannot create the folder {os.fsdecode(dir_name)}: {error.strerror}") from error
         if not worker_name:
             worker_name = f"{socket.gethostname()}_{os.getpid()}"
         suffix = ".gz" if use_gzip else ""

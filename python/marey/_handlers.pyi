@@ -1,4 +1,4 @@
-"""What can be done with a trace when it is ready."""
+"""Callbacks for ``on_trace_ready``."""
 
 from collections.abc import Callable
 from os import PathLike

@@ -13,18 +13,29 @@ from marey._trace import TraceTable
 _Future = TypeVar("_Future")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-class Error(RuntimeError): ...
+class Error(RuntimeError):
+    """Raised by functions that fail. Recording itself never raises."""
 
 class CapturedTraceback:
+    """The stack of a thread at one moment, captured by extract()."""
     def __new__(cls) -> Self: ...
     @classmethod
-    def extract(cls, *, cpp: bool = False, skip: int = 0) -> Self: ...
-    def summary(self) -> StackSummary: ...
-    def format(self) -> list[str]: ...
+    def extract(cls, *, cpp: bool = False, skip: int = 0) -> Self:
+        """Capture the stack of the calling thread.
+
+        The innermost frame is the caller of this function. Names and lines are looked up on first use.
+        """
+    def summary(self) -> StackSummary:
+        """Return a traceback.StackSummary, outermost first."""
+    def format(self) -> list[str]:
+        """Return lines like those of traceback.format_list."""
     @staticmethod
-    def format_all(tbs: Iterable[CapturedTraceback], /) -> list[list[str]]: ...
-    def symbolize(self) -> list[dict[str, Any]]: ...
-    def cleanup(self) -> None: ...
+    def format_all(tbs: Iterable[CapturedTraceback], /) -> list[list[str]]:
+        """Return the result of format() for each, symbolized together."""
+    def symbolize(self) -> list[dict[str, Any]]:
+        """Return the frames, innermost first, as dicts: name, filename, line, python, inlined."""
+    def cleanup(self) -> None:
+        """Release the frames."""
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
     def __copy__(self) -> Self: ...
@@ -43,25 +54,44 @@ def has_native_lines() -> bool: ...
 def unwind_counts() -> dict[str, int]: ...
 @final
 class record_function:
+    """Mark a range: the block of a with statement, or every call of a decorated function.
+
+    Args:
+        name: The name of the range.
+        args: A text recorded with the range.
+        stack: The frames to record where it begins: True or "python", "cpp", or "both".
+    """
     def __init__(self, name: str, args: str | None = None, *, stack: bool | str | None = False) -> None: ...
     @property
-    def stack(self) -> bool | str: ...
+    def stack(self) -> bool | str:
+        """The frames recorded with the range: False, "python", "cpp" or "both"."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the range."""
     @property
-    def args(self) -> str | None: ...
+    def args(self) -> str | None:
+        """The text recorded with the range, or None."""
     def __enter__(self) -> record_function: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def __call__(self, func: _F) -> _F: ...
-    def end_on_future(self, future: _Future, /) -> _Future: ...
+    def end_on_future(self, future: _Future, /) -> _Future:
+        """End the range when the future is done instead of at the end of the block.
+
+        Return a future with the same outcome that completes after the range has ended. Call it once for each entry.
+        """
     def _call_end_callbacks_on_future(self, future: _Future, /) -> _Future: ...
     @property
-    def run_callbacks_on_exit(self) -> bool: ...
+    def run_callbacks_on_exit(self) -> bool:
+        """False after end_on_future."""
 
 @final
 class record_function_fast:
+    """A range object that is created once and entered any number of times.
+
+    Its values and its stack are read only while they are recorded.
+    """
     def __new__(
         cls,
         name: str,
@@ -75,56 +105,108 @@ class record_function_fast:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
 
-def begin(name: str, /) -> None: ...
-def end() -> None: ...
-def instant(name: str, /) -> None: ...
-def counter(name: str, value: float, /) -> None: ...
+def begin(name: str, /) -> None:
+    """Begin a range that end() ends, for code that cannot use a with statement."""
+
+def end() -> None:
+    """End the innermost range that begin() opened on this thread."""
+
+def instant(name: str, /) -> None:
+    """Mark a point in time."""
+
+def counter(name: str, value: float, /) -> None:
+    """Record the current value of a counter."""
+
 def step_mark(step: int, /) -> None: ...
-def thread_name(name: str, /) -> None: ...
-def is_recording() -> bool: ...
+def thread_name(name: str, /) -> None:
+    """Set the name of the calling thread in traces."""
+
+def is_recording() -> bool:
+    """Return whether a range on this thread would be recorded now."""
 
 class Trace:
+    """A finished recording. Immutable."""
     def __len__(self) -> int: ...
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the session."""
     @property
-    def start_ns(self) -> int: ...
+    def start_ns(self) -> int:
+        """The start of the recording in nanoseconds on CLOCK_MONOTONIC_RAW."""
     @property
-    def end_ns(self) -> int: ...
+    def end_ns(self) -> int:
+        """The end of the recording in nanoseconds on CLOCK_MONOTONIC_RAW."""
     @property
-    def window_ns(self) -> int: ...
+    def window_ns(self) -> int:
+        """The length of the recording in nanoseconds."""
     @property
-    def metadata(self) -> dict[str, Any]: ...
+    def metadata(self) -> dict[str, Any]:
+        """The metadata of the recording as a dict."""
     @property
-    def problems(self) -> list[tuple[str, str, int]]: ...
+    def problems(self) -> list[tuple[str, str, int]]:
+        """Losses, damage and limits of the trace: a list of (code, text, count)."""
     @property
-    def tables(self) -> dict[str, TraceTable]: ...
-    def with_metadata(self, key: str, value: Any) -> Trace: ...
-    def info(self) -> dict[str, Any]: ...
-    def events(self, **options: Any) -> EventList: ...
+    def tables(self) -> dict[str, TraceTable]:
+        """Its tables by name, as described in docs/reference/tables.md."""
+    def with_metadata(self, key: str, value: Any) -> Trace:
+        """Return a trace with one more metadata entry; `value` is anything that JSON can represent."""
+    def info(self) -> dict[str, Any]:
+        """Return everything except the events: processes, threads, window, clock, costs, problems."""
+    def events(self, **options: Any) -> EventList:
+        """Return its events as an ``EventList`` in order of time."""
     def key_averages(
         self,
         group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
         **options: Any,
-    ) -> EventList: ...
-    def tree(self) -> list[Any]: ...
-    def suspended_calls(self) -> list[SuspendedCall]: ...
-    def tasks(self) -> list[Task]: ...
-    def gpu_use(self, device: int | None = None, longest_gaps: int = 5) -> dict[str, Any]: ...
-    def to_arrow(self, table: str = "ranges") -> Any: ...
-    def to_pandas(self, table: str = "ranges") -> Any: ...
+    ) -> EventList:
+        """Group its ranges by name and return an ``EventList`` of ``FunctionEventAvg``."""
+    def tree(self) -> list[Any]:
+        """Return its outermost ranges as nodes with children."""
+    def suspended_calls(self) -> list[SuspendedCall]:
+        """Return its generator, coroutine and async generator calls, each with all of its parts."""
+    def tasks(self) -> list[Task]:
+        """Return its asyncio tasks, with the time that each ran and waited."""
+    def gpu_use(self, device: int | None = None, longest_gaps: int = 5) -> dict[str, Any]:
+        """Return the activity and idle gaps of devices as a dict, like the output of ``marey gpu --json``.
+
+        Args:
+            device: The number of the device; all by default.
+            longest_gaps: How many idle gaps of each device to list.
+        """
+    def to_arrow(self, table: str = "ranges") -> Any:
+        """Return one of its tables as a ``pyarrow.Table``."""
+    def to_pandas(self, table: str = "ranges") -> Any:
+        """Return one of its tables as a ``pandas.DataFrame``."""
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def __arrow_c_schema__(self) -> Any: ...
-    def save(self, path: str | PathLike[str]) -> None: ...
-    def symbolize(self, debug_dirs: Iterable[str | PathLike[str]] = ()) -> Trace: ...
-    def export(self, path: str | PathLike[str], format: str | None = None) -> None: ...
-    def export_chrome_trace(self, path: str | PathLike[str]) -> None: ...
-    def export_stacks(self, path: str | PathLike[str], metric: str = "self_cpu_time_total") -> None: ...
-    def export_memory_timeline(self, path: str | PathLike[str], device: str = "cpu") -> None: ...
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the whole trace; ``marey.load`` reads it back unchanged."""
+    def symbolize(self, debug_dirs: Iterable[str | PathLike[str]] = ()) -> Trace:
+        """Return the trace with names for the native frames of its stacks, like ``marey symbolize``.
+
+        Args:
+            debug_dirs: Folders with programs, libraries or debug files that have moved since the recording.
+        """
+    def export(self, path: str | PathLike[str], format: str | None = None) -> None:
+        """Write another tool's format, selected by name or by the suffix of the path."""
+    def export_chrome_trace(self, path: str | PathLike[str]) -> None:
+        """Write a Chrome JSON trace for the Perfetto UI or chrome://tracing (compressed: ".gz")."""
+    def export_stacks(self, path: str | PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Write folded stacks for flame graphs.
+
+        Each stack of Python calls is a line "outer;inner microseconds".
+        """
+    def export_memory_timeline(self, path: str | PathLike[str], device: str = "cpu") -> None:
+        """Write memory over time.
+
+        The suffix of the path selects the form: ".html" is a page, "raw.json" or "raw.json.gz" has every change, and
+        any other suffix has points of the timeline.
+        """
 
 class Session:
+    """A recording session, as used by marey.profile."""
     def __init__(self) -> None: ...
     def start(
         self,
@@ -151,23 +233,38 @@ class Session:
         call_lines: bool = False,
         devices: Sequence[str] = (),
         device_activities: int = ...,
-    ) -> None: ...
-    def stop(self) -> Trace: ...
-    def snapshot(self) -> Trace: ...
-    def discard(self) -> None: ...
-    def add_metadata(self, key: str, json: str) -> None: ...
-    def record_devices(self, is_wanted: bool) -> None: ...
+    ) -> None:
+        """Start to record. marey.profile describes most of the options."""
+    def stop(self) -> Trace:
+        """Stop recording and return the trace."""
+    def snapshot(self) -> Trace:
+        """Return a trace of the records so far, without stopping."""
+    def discard(self) -> None:
+        """Stop recording without building a trace."""
+    def add_metadata(self, key: str, json: str) -> None:
+        """Add a JSON value, given as text, to the metadata of the trace."""
+    def record_devices(self, is_wanted: bool) -> None:
+        """Pause or resume the recording of device activity."""
     @property
-    def is_running(self) -> bool: ...
+    def is_running(self) -> bool:
+        """Whether it is recording."""
     @property
-    def output_path(self) -> str: ...
+    def output_path(self) -> str:
+        """The path of the capture file, or an empty string."""
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """The number of the session in this process."""
 
 def load(*args: Any, **kwargs: Any) -> Trace: ...
-def join_traces(traces: Sequence[Trace]) -> Trace: ...
-def is_recording_memory() -> bool: ...
-def node_id() -> int: ...
+def join_traces(traces: Sequence[Trace]) -> Trace:
+    """Join traces that follow one another into one trace."""
+
+def is_recording_memory() -> bool:
+    """Return whether allocation reports of this thread are recorded."""
+
+def node_id() -> int:
+    """Return the value of set_node_id(), or -1."""
+
 def check_call_patterns(patterns: Sequence[str], option: str) -> None: ...
 def hold_tracer() -> None: ...
 def release_tracer() -> None: ...
@@ -176,17 +273,22 @@ def restart_recording() -> None: ...
 def check_tracer() -> None: ...
 def finish_recording() -> None: ...
 def finish_with_interpreter() -> None: ...
-def set_node_id(node: int) -> None: ...
+def set_node_id(node: int) -> None:
+    """Set the node or rank of this process, as shown in traces and averages."""
+
 def report_allocation(
     address: int, bytes: int, total_allocated: int = 0, total_reserved: int = 0, device: str = "cpu"
-) -> None: ...
-def report_out_of_memory(
-    bytes: int, total_allocated: int = 0, total_reserved: int = 0, device: str = "cpu"
-) -> None: ...
+) -> None:
+    """Report that an allocator has allocated (bytes > 0) or freed (bytes < 0) memory."""
+
+def report_out_of_memory(bytes: int, total_allocated: int = 0, total_reserved: int = 0, device: str = "cpu") -> None:
+    """Report that an allocator could not allocate memory."""
 
 # ---- devices
 
 class DeviceLog:
+    """The log that an activity source writes to, from any thread."""
+
     needs_memory: bool
     def work(
         self,
@@ -208,7 +310,8 @@ class DeviceLog:
         graph_node: int = 0,
         range: int = 0,
         values: dict[str, Any] = ...,
-    ) -> None: ...
+    ) -> None:
+        """Record device work from start to end, in ticks of device_ticks()."""
     def call(
         self,
         name: str,
@@ -219,7 +322,8 @@ class DeviceLog:
         thread: int = 0,
         result: int = 0,
         is_driver: bool = False,
-    ) -> None: ...
+    ) -> None:
+        """Record a runtime call on the host, by this thread or the thread with that native id."""
     def memory(
         self,
         address: int,
@@ -230,36 +334,65 @@ class DeviceLog:
         device: int = 0,
         time: int = 0,
         is_out_of_memory: bool = False,
-    ) -> None: ...
-    def lost(self, records: int) -> None: ...
+    ) -> None:
+        """Record device memory that was allocated (bytes > 0) or freed (bytes < 0)."""
+    def lost(self, records: int) -> None:
+        """Add a number of lost records to the dropped events of the trace."""
 
 class DeviceEvent:
+    """A point in the queue of a device."""
     @property
-    def device(self) -> int: ...
+    def device(self) -> int:
+        """The number of the device."""
 
 class RegisteredDevice:
+    """A registered device."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that ``use_device`` selects it by."""
     @property
-    def type(self) -> int: ...
+    def type(self) -> int:
+        """Its number in traces."""
     @property
-    def has_activities(self) -> bool: ...
-    def enabled(self) -> bool: ...
-    def record(self) -> DeviceEvent: ...
-    def elapsed(self, start: DeviceEvent, end: DeviceEvent) -> float: ...
-    def mark(self, name: str, /) -> None: ...
-    def range_push(self, name: str, /) -> None: ...
-    def range_pop(self) -> None: ...
-    def on_each_device(self, visit: Callable[[int], Any], /) -> None: ...
-    def synchronize(self) -> None: ...
+    def has_activities(self) -> bool:
+        """Whether it has an activity source."""
+    def enabled(self) -> bool:
+        """Return whether it can be used."""
+    def record(self) -> DeviceEvent:
+        """Record a point in the calling thread's current queue."""
+    def elapsed(self, start: DeviceEvent, end: DeviceEvent) -> float:
+        """Return the microseconds between two events. Waits for both."""
+    def mark(self, name: str, /) -> None:
+        """Mark a point in time in the device's own tools."""
+    def range_push(self, name: str, /) -> None:
+        """Begin a range in the device's own tools."""
+    def range_pop(self) -> None:
+        """End the innermost range that range_push() began."""
+    def on_each_device(self, visit: Callable[[int], Any], /) -> None:
+        """Call `visit` with the number of each device."""
+    def synchronize(self) -> None:
+        """Wait until every device has finished the work that it was given."""
 
-def register_device(device: Any) -> None: ...
-def find_device(name: str) -> RegisteredDevice | None: ...
-def device_error(name: str) -> str: ...
-def registered_devices() -> list[str]: ...
-def time_on_device(range_name: str, is_timed: bool = True) -> None: ...
-def device_ticks() -> int: ...
-def device_ticks_per_second() -> int: ...
+def register_device(device: Any) -> None:
+    """Register a device for the lifetime of the process."""
+
+def find_device(name: str) -> RegisteredDevice | None:
+    """Return the RegisteredDevice with that name, or None."""
+
+def device_error(name: str) -> str:
+    """Return why a device cannot be recorded and how to fix that; empty if it can."""
+
+def registered_devices() -> list[str]:
+    """Return the names of all registered devices."""
+
+def time_on_device(range_name: str, is_timed: bool = True) -> None:
+    """Set whether ranges with that name are timed with device events."""
+
+def device_ticks() -> int:
+    """Return the current time on the clock of DeviceLog."""
+
+def device_ticks_per_second() -> int:
+    """Return the frequency of that clock."""
 
 # ---- results
 
@@ -373,8 +506,12 @@ def register_module_type(
     arrays: tuple[type, ...],
     prefix: str,
     is_optimizer: bool,
-) -> None: ...
-def unregister_module_type(cls: type) -> int: ...
+) -> None:
+    """Register a class whose objects' calls are recognized by their code object."""
+
+def unregister_module_type(cls: type) -> int:
+    """Remove all registrations of a class and return their number."""
+
 def key_averages(
     trace: Trace,
     by_input_shape: bool = False,
@@ -404,4 +541,4 @@ def write_chrome_json(trace: Trace, path: str) -> None: ...
 def assemble(events: list[tuple[Any, ...]], device: int) -> Trace: ...
 def nesting(events: list[tuple[Any, ...]]) -> list[int | None]: ...
 def readable_symbol(symbol: str) -> str: ...
-def __getattr__(name: str) -> Any: ...  # what only the package itself uses
+def __getattr__(name: str) -> Any: ...  # names that only the package itself uses

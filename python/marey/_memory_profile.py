@@ -1,4 +1,4 @@
-"""What the memory of a program that learns is for: parameters, gradients, activations, ... over time."""
+"""Memory over time by category: parameters, gradients, activations and so on."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,7 +7,7 @@ from marey import _marey
 
 
 class Category(Enum):
-    """What memory is for; None stands for unknown."""
+    """The purpose of memory; None stands for unknown."""
 
     INPUT = 1
     TEMPORARY = 2
@@ -19,7 +19,7 @@ class Category(Enum):
 
 
 class Action(Enum):
-    """What happens to memory."""
+    """The kinds of change to memory."""
 
     PREEXISTING = 1
     CREATE = 2
@@ -27,7 +27,7 @@ class Action(Enum):
     DESTROY = 4
 
 
-# In the order of C++, which is that of exported timelines.
+# In the order of the C++ enumeration, which exported timelines use too.
 _CATEGORIES = (
     Category.PARAMETER,
     Category.OPTIMIZER_STATE,
@@ -42,14 +42,14 @@ _CATEGORIES = (
 
 @dataclass(frozen=True)
 class Key:
-    """Memory of a device ("cpu", "cuda:0") in which no tensor was ever seen."""
+    """Memory of a device ("cpu", "cuda:0") that no recorded tensor uses."""
 
     device: str
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Memory by its address; equal when it is the same allocation."""
+    """Memory identified by its address; equal if it is the same allocation."""
 
     ptr: int
     allocation_id: int
@@ -63,7 +63,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class TensorKey(Key):
-    """The memory of a tensor; one whose memory is exchanged has several keys of the same id."""
+    """The memory of a tensor; a tensor whose memory was replaced has several keys with the same id."""
 
     id: int
     storage: Storage
@@ -73,8 +73,10 @@ class TensorKey(Key):
 
 
 class FlowNode:
-    """A step in which tensors are passed on: an operator that no other called, an evaluation of a backward node, or
-    a report of memory in neither. Every write makes a new version of a tensor, from 0.
+    """A step that passes tensors on.
+
+    This is a top-level operator, the evaluation of a backward node, or an allocation outside of both. Every write
+    creates a new version of a tensor, starting at 0.
     """
 
     __slots__ = ("event", "is_backward", "_edges")
@@ -94,12 +96,12 @@ class FlowNode:
 
     @property
     def inputs(self):
-        """{key: (whether it is written, version)}"""
+        """``{key: (whether it is written, version)}``"""
         return {key: (written, version) for key, version, taken, _, written in self._edges if not taken}
 
     @property
     def outputs(self):
-        """{key: version}"""
+        """``{key: version}``"""
         return {
             key: 0 if taken else version + 1
             for key, version, taken, freed, written in self._edges
@@ -108,7 +110,7 @@ class FlowNode:
 
     @property
     def intermediates(self):
-        """Keys of what did not outlive the step."""
+        """The keys of memory that was freed before the step ended."""
         return tuple(key for key, _, taken, freed, _ in self._edges if taken and freed)
 
     def __repr__(self):
@@ -116,7 +118,7 @@ class FlowNode:
 
 
 class MemoryProfile:
-    """The tensors of a trace over time, and what they are for."""
+    """The tensors of a trace over time, with their categories."""
 
     def __init__(self, trace):
         self._trace = trace
@@ -128,20 +130,20 @@ class MemoryProfile:
 
     @property
     def timeline(self):
-        """((nanoseconds since 1970 or -1, Action, (key, version), bytes), ...) in order of time. -1: held before."""
+        """Tuples (nanoseconds since 1970, or -1 if already allocated, Action, (key, version), bytes) by time."""
         return tuple(
             (time, Action(action), (self._keys[allocation] or Key(device), version), size)
             for time, action, allocation, version, size, device in self._native.timeline()
         )
 
     def category(self, key, version):
-        """Of a version of a tensor; None: unknown."""
+        """Return the category of a version of a tensor; None if unknown."""
         if not isinstance(key, TensorKey):
             return None
         return _CATEGORIES[self._native.category(key.storage.allocation_id, version)]
 
     def categories(self):
-        """{(key, version): Category or None} of every version of every tensor, in order of their keys."""
+        """Return ``{(key, version): Category or None}`` for every version of every tensor, ordered by key."""
         return {
             (key, version): self.category(key, version)
             for key in sorted(key for key in self._keys if key is not None)
@@ -151,12 +153,12 @@ class MemoryProfile:
     _category_snapshot = categories  # upstream's name
 
     def size(self, key):
-        """The bytes of a tensor's memory."""
+        """Return the size of a tensor's memory in bytes."""
         return self._blocks[key.storage.allocation_id - 1][3]
 
     @property
     def flow_nodes(self):
-        """The steps in which tensors are passed on, in order of time."""
+        """The steps that pass tensors on, in order of time."""
         from marey._tree import nodes_of
 
         event_of = nodes_of(self._trace)

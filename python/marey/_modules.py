@@ -1,4 +1,4 @@
-"""Classes whose calls are recorded as calls of modules and optimizers."""
+"""Registers classes whose calls are recorded as calls of modules or optimizers."""
 
 from types import CodeType
 
@@ -14,7 +14,7 @@ def _code(cls, call, kind):
         name, call = call, getattr(cls, call, None)
         if call is None:
             raise ValueError(f"{cls.__name__} has no {name}")
-    call = getattr(call, "__func__", call)  # of a method
+    call = getattr(call, "__func__", call)  # the function of a method
     code = call if isinstance(call, CodeType) else getattr(call, "__code__", None)
     if not isinstance(code, CodeType):
         raise TypeError(f"call must be a Python function, its name or its code, not {call!r}")
@@ -39,19 +39,28 @@ def register_module_type(
     kind="module",
     prefix=None,
 ):
-    """Has the calls of a class's objects, and of those of its subclasses, recorded under names of their own, such as
-    "nn.Module: Linear_0", wherever Python calls are recorded (with_stack=True).
+    """Record the calls of a class's objects under names such as "nn.Module: Linear_0".
 
-    call: the function, its name in the class, or its code, whose calls are the object's calls; its first argument is
-    the object. Without it `__call__`, or `step` of an optimizer. name: a callable that gives the name of the object's
-    class. parameters, gradients, state, children: each the name of an attribute that the object itself holds (read
-    where it lies: no property and no __getattr__ runs), or a callable that gets the object. Parameters are a dict by
-    name, a list, or a list of groups, dicts that have "params"; gradients and state a dict by parameter or by its name,
-    or a list in the same order; gradients may be ".x", the attribute x of each parameter; the state of a parameter is
-    an array or a dict of arrays; children are a dict of modules by name. What is no array is skipped; with `arrays`,
-    only objects of exactly these types count as arrays. prefix: what names begin with.
+    Applies wherever Python calls are recorded (with_stack=True), and to subclasses. Registering the same class and
+    call again replaces the earlier registration. Takes effect at once, also in running sessions.
 
-    Registering the same class and call again replaces what was said. Takes effect at once, also in sessions that run.
+    Each of ``parameters``, ``gradients``, ``state`` and ``children`` is the name of an attribute stored in the object
+    itself (read directly: no property and no ``__getattr__`` runs), or a callable that receives the object. Values that
+    are not arrays are skipped.
+
+    Args:
+        cls: The class.
+        call: The function, its name in the class, or its code object, that runs when the object is called; its first
+            argument is the object. The default is ``__call__``, or ``step`` for an optimizer.
+        name: A callable that returns the name of the object's class.
+        parameters: A dict by name, a list, or a list of groups (dicts that have "params").
+        gradients: A dict by parameter or its name, a list in the order of the parameters, or ".x" for the attribute x
+            of each parameter.
+        state: Like gradients; the state of a parameter is an array or a dict of arrays.
+        children: A dict of modules by name.
+        arrays: If given, only objects of exactly these types count as arrays.
+        kind: "module" or "optimizer".
+        prefix: The text that names start with.
     """
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a class, not {cls!r}")
@@ -72,5 +81,5 @@ def register_module_type(
 
 
 def unregister_module_type(cls):
-    """Has calls of a class's objects recorded as calls of functions again. False: it was not registered."""
+    """Undo register_module_type(); return False if the class was not registered."""
     return _marey.unregister_module_type(cls) > 0

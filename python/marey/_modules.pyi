@@ -1,4 +1,4 @@
-"""Classes whose calls are recorded as calls of modules and optimizers."""
+"""Registers classes whose calls are recorded as calls of modules or optimizers."""
 
 from collections.abc import Callable
 from types import CodeType

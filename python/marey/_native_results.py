@@ -1,8 +1,8 @@
-"""A trace in the shape of PyTorch's native results, for programs that look there."""
+"""A trace in the form of PyTorch's native results, for programs that use them."""
 
 
 class KinetoEvent:
-    """One event; the methods of PyTorch's ``_KinetoEvent`` over a ``FunctionEvent``. Times are wall-clock ns."""
+    """One event with the methods of PyTorch's ``_KinetoEvent``. Times are wall-clock nanoseconds."""
 
     __slots__ = ("_event", "_base_ns")
 
@@ -54,25 +54,25 @@ class KinetoEvent:
 
 
 class ProfilerResult:
-    """What a session recorded: PyTorch's ``_ProfilerResult``."""
+    """The results of a session, with the methods of PyTorch's ``_ProfilerResult``."""
 
     def __init__(self, trace, events):
         self._trace = trace
         self._events = events
 
     def trace_start_ns(self):
-        """The start of the recording, in wall-clock nanoseconds."""
+        """Return the start of the recording in wall-clock nanoseconds."""
         return self._trace.start_ns + self._trace._realtime_offset_ns
 
     def events(self):
-        """All events, in order of time."""
+        """Return all events in order of time."""
         base = self.trace_start_ns()
         return [KinetoEvent(event, base) for event in self._events]
 
     def experimental_event_tree(self):
-        """The outermost events, as nodes that have children."""
+        """Return the top-level events as nodes with children."""
         return self._trace.tree()
 
     def save(self, path):
-        """Writes Chrome's trace JSON."""
+        """Write a Chrome JSON trace."""
         self._trace.export_chrome_trace(path)

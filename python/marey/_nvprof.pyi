@@ -1,4 +1,4 @@
-"""Files of nvprof as lists of events."""
+"""Reads nvprof files as lists of events."""
 
 import os
 

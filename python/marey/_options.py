@@ -1,11 +1,11 @@
-"""What a profiler records, from the keywords that it was given."""
+"""Turns the keywords of a profiler into the options of its session."""
 
 from marey import _activities
 from marey._activities import ProfilerActivity, ProfilerState, RecordScope
 from marey._marey import Error, check_call_patterns, device_error, find_device
 from marey._warnings import warn
 
-# What device_activities has for the types of activity that filters name.
+# Activity type -> bit of device_activities.
 _DEVICE_BITS = {
     "CONCURRENT_KERNEL": 1,
     "GPU_MEMCPY": 2,
@@ -25,7 +25,7 @@ _DEVICE_BITS = {
 _USUAL_BITS = 0x5F
 _WAITS = 32
 _TIMES = 128
-# The scopes of each kind of activity of the processor.
+# CPU activity type -> scopes.
 _SCOPES_OF_TYPES = {
     "USER_ANNOTATION": {RecordScope.USER_SCOPE},
     "CPU_OP": set(RecordScope)
@@ -44,11 +44,13 @@ _SCOPES_OF_TYPES = {
 
 
 def choose_activities(activities, use_cpu, use_kineto, filters, use_device=None):
-    """(the activities, {activity: the names of what to record of it}). Without activities, all that can be recorded
-    here; with a device, the processor, to which choose_device() adds it.
+    """Return (activities, {activity: type names to record}).
+
+    Without activities, these are all that can be recorded on this machine; with a device, only the CPU, and
+    choose_device() adds the device.
     """
     if not use_cpu and not use_kineto:
-        raise Error("use_cpu=False needs use_kineto=True: nothing else would be recorded")
+        raise Error("use_cpu=False requires use_kineto=True: nothing would be recorded otherwise")
     activities = list(activities) if activities is not None else []
     if activities:
         chosen, own = _activities._parse_activities(activities)
@@ -62,9 +64,9 @@ def choose_activities(activities, use_cpu, use_kineto, filters, use_device=None)
 
 
 def choose_device(activities, use_device, use_cuda):
-    """The device that tables are about, or None; adds its activity to the set. What cannot be recorded is said."""
+    """Return the device shown in tables, or None, and add its activity. Warn if it cannot be recorded."""
     if use_cuda:
-        warn("use_cuda is deprecated: give use_device='cuda' or activities", FutureWarning, stacklevel=4)
+        warn("use_cuda is deprecated: use use_device='cuda' or activities", FutureWarning, stacklevel=4)
         use_device = use_device or "cuda"
     if use_device is None:
         usable = _activities._usable_devices() if activities - {ProfilerActivity.CPU} else {}
@@ -74,7 +76,7 @@ def choose_device(activities, use_device, use_cuda):
         return next((name for activity, name in sorted(usable.items()) if activity in activities), None)
     trouble = device_error(use_device)
     if trouble:
-        warn(f"nothing of {use_device!r} is recorded: {trouble}", stacklevel=4)
+        warn(f"{use_device!r} is not recorded: {trouble}", stacklevel=4)
         return None
     activities.add(_activities._activity_of_device(use_device))
     return use_device
@@ -83,11 +85,11 @@ def choose_device(activities, use_device, use_cuda):
 def _unavailable_reason(activity):
     if activity is ProfilerActivity.CUDA:
         return device_error("cuda")
-    return "there is no such device (marey.register_device makes one known)"
+    return "there is no such device (add one with marey.register_device)"
 
 
 def choose_devices(activities, use_device, filters, use_kineto, waits):
-    """(the names of the devices to record, what of them): keywords of Session.start."""
+    """Return the devices and device activities to record, as keywords of Session.start."""
     usable = _activities._usable_devices() if activities - {ProfilerActivity.CPU} else {}
     if use_device is not None:
         usable[_activities._activity_of_device(use_device)] = use_device
@@ -97,7 +99,7 @@ def choose_devices(activities, use_device, filters, use_kineto, waits):
 
 
 def profiler_state(use_device, devices):
-    """The ProfilerState for a device, and what choose_devices() gave."""
+    """Return the ProfilerState for a device and the result of choose_devices()."""
     if use_device is None:
         return ProfilerState.KINETO
     is_timed = devices["device_activities"] & _TIMES or not find_device(use_device).has_activities
@@ -114,7 +116,7 @@ def _bits_of(activity, filters, waits):
 
 
 def _union(sets):
-    """The bits of all of them."""
+    """Return all bits combined."""
     together = 0
     for each in sets:
         together |= each
@@ -122,7 +124,7 @@ def _union(sets):
 
 
 def choose_threads(threads, all_threads):
-    """ "all" or "tasks"."""
+    """Return "all" or "tasks"."""
     if threads is None:
         return "tasks" if all_threads is False else "all"
     if threads not in ("all", "tasks"):
@@ -131,7 +133,7 @@ def choose_threads(threads, all_threads):
 
 
 def choose_scopes(scopes, activities, filters):
-    """The bits of the scopes to record; 0 means all."""
+    """Return the scopes to record as bits; 0 means all."""
     wanted = set(RecordScope) if scopes is None else {RecordScope(scope) for scope in scopes}
     if scopes is not None and not wanted:
         raise ValueError("scopes is empty: nothing would be recorded")
@@ -146,9 +148,9 @@ def choose_scopes(scopes, activities, filters):
 
 
 def check_number(option, number, most):
-    """Raises unless it is a whole number from 0 to `most`. One that is too large is not printed: it may be huge."""
+    """Raise an error unless it is an integer from 0 to `most`. A huge number is not printed."""
     if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(f"{option} must be a whole number, not {number!r}")
+        raise TypeError(f"{option} must be an integer, not {number!r}")
     if number < 0:
         raise ValueError(f"{option} must not be negative")
     if number > most:
@@ -156,7 +158,7 @@ def check_number(option, number, most):
 
 
 def choose_calls(include, exclude, fold_libraries, min_duration_us, max_depth, call_budget, call_lines):
-    """Which calls are recorded, as keywords of Session.start."""
+    """Return which calls to record, as keywords of Session.start."""
     check_number("max_depth", max_depth, (1 << 32) - 1)
     check_number("call_budget", call_budget, (1 << 64) - 1)
     if not isinstance(min_duration_us, (int, float)) or isinstance(min_duration_us, bool):
@@ -169,7 +171,7 @@ def choose_calls(include, exclude, fold_libraries, min_duration_us, max_depth, c
     patterns = {"include": include, "exclude": exclude}
     for option, given in patterns.items():
         if isinstance(given, (str, bytes)):
-            raise TypeError(f"{option} must be a sequence of patterns, not one text: {given!r}")
+            raise TypeError(f"{option} must be a sequence of patterns, not a single string: {given!r}")
         try:
             patterns[option] = tuple(given)
         except TypeError:

@@ -1,8 +1,8 @@
-"""Follows a session's tasks into the processes that multiprocessing starts for them.
+"""Records the processes that multiprocessing starts for the tasks of a session.
 
-Each such process records into a capture of its own, which survives however it ends; the session takes them in when
-it stops. Nothing is replaced: processes inherit a picklable object through the configuration that multiprocessing
-hands on, whichever way it starts them.
+Each such process records into its own capture, which survives if the process is killed; the session reads the
+captures when it stops. No function is replaced: processes inherit a picklable object through the configuration that
+multiprocessing passes on, whatever the start method.
 """
 
 import os
@@ -14,40 +14,40 @@ from marey import _marey
 from marey._warnings import warn
 
 CONFIGURATION_KEY = "marey"
-MAX_BYTES = 64 << 20  # of one process
+MAX_BYTES = 64 << 20  # per process
 
 
 class Follower:
-    """What a process needs to know to be followed; made anew in each that is."""
+    """The settings that a child process needs to record; created again in each child process."""
 
     def __init__(self, folder, options, with_torch):
         self.folder = folder
         self.options = options
-        self.with_torch = with_torch  # whether operators of PyTorch are to be recorded
-        self.pid = 0  # of the process that records for it
-        # Called by multiprocessing in the processes that it forks, also from its server.
+        self.with_torch = with_torch  # whether to record PyTorch operators
+        self.pid = 0  # of the process that records
+        # Called by multiprocessing in the processes that it forks, including those forked by its server.
         sys.modules["multiprocessing.util"].register_after_fork(self, Follower.begin)
 
     def __reduce__(self):
         return arrive, (self.folder, self.options, self.with_torch)
 
     def begin(self):
-        """In the new process: records until it ends."""
+        """In the new process: record until it ends."""
         if self.pid != os.getpid():
             self.pid = os.getpid()
             self.session = _marey.Session()
             try:
                 path = os.path.join(self.folder, f"{self.pid}.marey")
                 self.session.start(output=path, max_bytes=MAX_BYTES, **self.options)
-            except _marey.Error:  # the session that it was for is over
+            except _marey.Error:  # the parent's session has ended
                 return
-        # A forked process has thrown away what was registered before.
+        # A forked process has discarded the functions registered before.
         finalize = sys.modules["multiprocessing.util"].Finalize
         self.finalizer = finalize(None, self.session.discard, exitpriority=-1000)
 
 
 def arrive(folder, options, with_torch):
-    """Unpickles a Follower; in a process that is just being started, it begins."""
+    """Unpickle a Follower; in a process that is just starting, start to record."""
     import multiprocessing.util  # noqa: F401
 
     follower = Follower(folder, options, with_torch)
@@ -61,8 +61,10 @@ def arrive(folder, options, with_torch):
 
 
 def follow(options):
-    """Has the processes followed that are made from here on; gives what `take_in` takes, or None where nothing uses
-    multiprocessing yet."""
+    """Record processes started from now on.
+
+    Return the argument for `take_in`, or None if multiprocessing is not in use yet.
+    """
     if "multiprocessing.process" not in sys.modules:
         return None
     import multiprocessing.util  # noqa: F401
@@ -75,7 +77,7 @@ def follow(options):
 
 
 def take_in(followed, session):
-    """Ends `follow`, and gives the session what the processes have recorded so far."""
+    """Undo `follow` and add the records of the processes so far to the session."""
     follower, outer = followed
     configuration = sys.modules["multiprocessing.process"].current_process()._config
     if configuration.get(CONFIGURATION_KEY) is follower:
@@ -89,5 +91,5 @@ def take_in(followed, session):
         try:
             _marey.add_capture(session, os.path.join(follower.folder, name))
         except _marey.Error as error:
-            warn(f"what a process of the program has recorded is lost: {error}")
+            warn(f"the records of a child process are lost: {error}")
     shutil.rmtree(follower.folder, ignore_errors=True)

@@ -25,19 +25,27 @@ _STEP_REQUESTER = "ProfilerStep"
 
 
 class profile(Results):
-    """Records what happens between start and stop, or while its block runs.
+    """Record from start() to stop(), or while its block runs.
 
-    Takes the keywords of ``torch.profiler.profile`` and of ``torch.autograd.profiler.profile``, and:
+    Accepts the keywords of ``torch.profiler.profile`` and ``torch.autograd.profiler.profile``, and these:
 
-    output      a capture file: what was recorded survives the program, however it ends
-    max_bytes   a ceiling; policy ("stop", "drop", "ring") says what happens there
-    threads     "all" (the default), or "tasks": this thread and what it starts
-    scopes      the kinds of range to record (``RecordScope``); all by default
-    c_calls     with ``with_stack``: whether calls into C are recorded too (True), and on Python 3.12 and later
-                also those of call sites that call Python functions as well ("all")
-    include     with ``with_stack``: only calls of files and modules that one of these patterns matches; exclude:
-                none of those. fold_libraries, min_duration_us, max_depth, call_budget and call_lines say more
-                about calls (numbers: 0 is no limit): docs/reference/python_tracer.md
+    Args:
+        output: A capture file. It survives the program, however it ends.
+        max_bytes: The size limit of the recording.
+        policy: At the limit, "stop" recording, "drop" new events, or overwrite the oldest ones ("ring").
+        threads: "all" (default), or "tasks" for this thread and the work that it starts.
+        scopes: The kinds of range to record (``RecordScope``); all by default.
+        c_calls: With ``with_stack``: True to record calls into C functions too. "all" on Python 3.12+ includes call
+            sites that also call Python functions.
+        include: With ``with_stack``: record only calls in files and modules that match one of these patterns.
+        exclude: With ``with_stack``: do not record calls in files and modules that match one of these patterns.
+        fold_libraries: Record only the outermost call into the standard library and installed packages.
+        min_duration_us: Leave out calls shorter than this; 0 for no limit.
+        max_depth: Leave out calls nested deeper than this; 0 for no limit.
+        call_budget: Stop recording calls after this many; 0 for no limit.
+        call_lines: Record the line from which each call was made.
+
+    docs/reference/python_tracer.md describes the options for calls.
     """
 
     def __init__(
@@ -90,7 +98,7 @@ class profile(Results):
         if schedule is not None and not callable(schedule):
             raise TypeError(f"schedule must be callable, not {schedule!r}")
         if schedule is not None and schedule(0) is ProfilerAction.DEVICE_STOPPED:
-            raise ValueError("a schedule cannot say DEVICE_STOPPED")
+            raise ValueError("a schedule must not return DEVICE_STOPPED")
         self.enabled = enabled
         self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
         self.activities, self.activity_filters = _options.choose_activities(
@@ -99,7 +107,7 @@ class profile(Results):
         self.use_cpu = bool(use_cpu)
         self.use_device = _options.choose_device(self.activities, use_device, use_cuda)
         if not self.activities:
-            raise Error("no activity is left to record")
+            raise Error("there are no activities to record")
         self.devices = _options.choose_devices(
             self.activities,
             self.use_device,
@@ -116,7 +124,7 @@ class profile(Results):
         )
         ignored = [option for option, given in self.call_filters.items() if given]
         if ignored and not with_stack:
-            warn(f"{', '.join(ignored)}: ignored, since calls are recorded only with with_stack=True", stacklevel=3)
+            warn(f"{', '.join(ignored)} ignored: calls are recorded only if with_stack=True", stacklevel=3)
         self.with_flops = with_flops
         self.with_modules = with_modules
         self.execution_trace_observer = execution_trace_observer or self._observer_from_environment()
@@ -135,11 +143,11 @@ class profile(Results):
         self.step_num = 0
         self.step_rec_fn = None
         self.preset_metadata = {}
-        self._metadata = {}  # of the next start, and what the running sessions were given
+        self._metadata = {}  # for the next start, and of the running session
         self.trace_id = None
         self._session = None  # while a cycle records
-        self._carried = None  # what _context.install gave then
-        self._excludes_devices = False  # toggle_collection_dynamic said so
+        self._carried = None  # the token of _context.install
+        self._excludes_devices = False  # set by toggle_collection_dynamic
         self._partial_traces = []  # traces of this cycle, ended by toggle_collection_dynamic
         self._traces = []
         self._events = None
@@ -147,7 +155,7 @@ class profile(Results):
         self._is_prepared = False
         self._has_warned = False
         self._cycle = Cycle()
-        self._alive = object()  # stands for it among those that run: that alone does not keep it
+        self._alive = object()  # its key in `running`, which does not keep the profiler alive
 
     @staticmethod
     def _observer_from_environment():
@@ -176,11 +184,12 @@ class profile(Results):
 
     @property
     def current_action(self):
+        """The action of the current step; see ``schedule``."""
         return self._cycle.current
 
     @property
     def entered(self):
-        """Whether it runs."""
+        """Whether it is running."""
         return self._alive in running
 
     @property
@@ -193,28 +202,29 @@ class profile(Results):
 
     @property
     def profiler_kind(self):
-        """How devices are recorded: by what they tell (KINETO), or with events around ranges (..._FALLBACK)."""
+        """How devices are recorded: their activity (KINETO), or events around ranges (..._FALLBACK)."""
         return _options.profiler_state(self.use_device, self.devices)
 
     @property
     def profiling_start_time_ns(self):
-        """When the last recording began, on the clock CLOCK_MONOTONIC_RAW; 0 before there is one."""
+        """The start of the last recording on the clock CLOCK_MONOTONIC_RAW; 0 before the first one."""
         return self._traces[0].start_ns if self._traces else 0
 
     @property
     def profiling_end_time_ns(self):
-        """When it ended."""
+        """The end of the last recording on the same clock."""
         return self._traces[0].end_ns if self._traces else 0
 
     @property
     def profiler(self):
-        """Itself: upstream has one profiler inside another."""
+        """This object: in PyTorch, one profiler contains another."""
         return self
 
     def start(self):
+        """Start recording. Raises ``marey.Error`` if it is already running."""
         if not self.enabled:
             return
-        hold_tracer()  # what follows is not the program's
+        hold_tracer()  # Marey's own calls are not recorded
         try:
             self._start()
         finally:
@@ -237,7 +247,7 @@ class profile(Results):
         self._open_step()
 
     def stop(self):
-        """Ends the recording. Harmless when nothing runs."""
+        """Stop recording. Does nothing if it is not running."""
         if self._alive not in running:
             return
         try:
@@ -254,13 +264,13 @@ class profile(Results):
             self.execution_trace_observer.cleanup()
 
     def step(self):
-        """Says that the next step of the program begins."""
+        """Mark the start of the program's next step."""
         if self._alive not in running:
             return
         action = self._next_action(self.step_num + 1)
         self._close_step()
         self.step_num += 1
-        hold_tracer()  # what follows is not the program's
+        hold_tracer()  # Marey's own calls are not recorded
         try:
             self._cycle.move_to(action, self, self._device_has_stopped())
         finally:
@@ -269,13 +279,13 @@ class profile(Results):
             release_tracer()
 
     def _device_has_stopped(self):
-        """Whether the recorder of the device has given up, since its memory is full."""
+        """Return whether the device's recorder has stopped because its memory is full."""
         return False
 
     def _next_action(self, step):
         action = self.schedule(step)
         if not isinstance(action, ProfilerAction) or action is ProfilerAction.DEVICE_STOPPED:
-            raise ValueError(f"a schedule gives a ProfilerAction, not {action!r}")
+            raise ValueError(f"a schedule must return a ProfilerAction, not {action!r}")
         return action
 
     def _open_step(self):
@@ -291,15 +301,17 @@ class profile(Results):
     # ---- one cycle
 
     def prepare_trace(self):
+        """Prepare a cycle, as a schedule's warm-up step does."""
         if self._traces and not self.acc_events and not self._has_warned:
             self._has_warned = True
-            warn("only the events of the last cycle are kept; acc_events=True keeps all", stacklevel=6)
+            warn("only the events of the last cycle are kept (set acc_events=True to keep all)", stacklevel=6)
         self._stats = ProfilerStats()
         with timed(self._stats, "profiler_prepare_call_duration_us"):
             self.trace_id = self.create_trace_id()
         self._is_prepared = True
 
     def start_trace(self):
+        """Start a cycle, without steps and callbacks; start() does this."""
         if not self._is_prepared:
             self.prepare_trace()
         self._is_prepared = False
@@ -353,6 +365,7 @@ class profile(Results):
         self._session = session
 
     def stop_trace(self):
+        """End the cycle that start_trace() began, so that its results can be read."""
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.stop()
         stats = self._stats
@@ -377,17 +390,18 @@ class profile(Results):
             self.on_trace_ready(self)
 
     def toggle_collection_dynamic(self, enable=None, activities=(), *, enabled=None):
-        """Stops recording for a while, or goes on, in the middle of a cycle; harmless while none records. What is
-        recorded in between is one trace. A capture file is made for each stretch of the processor's; devices, which
-        are switched all together, make none.
+        """Pause or resume recording in the middle of a cycle. Does nothing outside of one.
+
+        All parts of a cycle are one trace. With ``output``, each stretch between pauses of the CPU activity has its own
+        capture file; pausing devices, which are all switched together, does not start a new file.
         """
-        enable = enable if enable is not None else enabled  # upstream's two profilers spell it differently
+        enable = enable if enable is not None else enabled  # PyTorch's two profilers name it differently
         if enable is None:
-            raise TypeError("toggle_collection_dynamic() needs enable: True or False")
+            raise TypeError("toggle_collection_dynamic() requires enable=True or enable=False")
         is_recording = self._session is not None
         others = set(activities) - {ProfilerActivity.CPU}
         for activity in sorted(others - self.activities):
-            warn(f"{activity} is not recorded: there is nothing to switch")
+            warn(f"{activity} is not recorded: cannot pause or resume it")
         if others & self.activities and self.devices["devices"]:
             self._excludes_devices = not enable
             if is_recording:
@@ -403,29 +417,34 @@ class profile(Results):
     # ---- ids and metadata
 
     def default_trace_id(self):
-        """32 random hexadecimal digits."""
+        """Return 32 random hexadecimal digits."""
         import os
 
         return os.urandom(16).hex().upper()
 
     def create_trace_id(self):
+        """Return a new id: the result of the callback, if one is set, or a random one."""
         if self.custom_trace_id_callback is not None:
             return self.custom_trace_id_callback()
         return self.default_trace_id()
 
     def set_custom_trace_id_callback(self, callback):
+        """Set a function that returns the ids of the traces that follow."""
         self.custom_trace_id_callback = callback
 
     def get_trace_id(self):
+        """Return the id of the last trace; None before the first one."""
         return self.trace_id
 
     def add_metadata(self, key, value):
-        """Puts a text into the trace."""
+        """Add a text to the metadata of the trace."""
         self.add_metadata_json(key, metadata_text(value))
 
     def add_metadata_json(self, key, value):
-        """Puts a JSON value, given as text, into the trace: that which is being recorded, or else the last one, or
-        else the next."""
+        """Add a JSON value, given as text, to the metadata of the trace.
+
+        This is the trace being recorded, else the last one, else the next one.
+        """
         key, value = checked_metadata(key, value)
         if self._session is not None:
             self._session.add_metadata(key, value)
@@ -435,12 +454,12 @@ class profile(Results):
         self._metadata[key] = value
 
     def preset_metadata_json(self, key, value):
-        """The same for every trace of this profiler, given before it starts."""
+        """Add a JSON value to the metadata of every trace of this profiler. Call it before start()."""
         key, value = checked_metadata(key, value)
         self.preset_metadata[key] = value
 
     def config(self, create_trace_id=False):
-        """The options, in the shape of PyTorch's native configuration."""
+        """Return the options in the form of PyTorch's native configuration."""
         if create_trace_id:
             self.trace_id = self.create_trace_id()
         return ProfilerConfig(

@@ -1,4 +1,4 @@
-"""``marey.profile``: recording with schedules, steps and callbacks, and reading what was recorded."""
+"""``marey.profile``: recording with schedules, steps and callbacks, and access to the results."""
 
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike

@@ -1,4 +1,4 @@
-"""Records a program from its first line to its end, and the processes that it forks: what ``marey run`` does."""
+"""Records a program from its first line to its end, and the processes that it forks (``marey run``)."""
 
 import atexit
 import os
@@ -10,7 +10,7 @@ _ending = None
 
 
 class _Ending:
-    """Completes the capture of a process of multiprocessing, which leaves without the interpreter's own end."""
+    """Completes the capture of a multiprocessing child, which skips the interpreter's shutdown."""
 
     def __init__(self, util):
         util.register_after_fork(self, _Ending.register)
@@ -28,24 +28,30 @@ def _begin_in_child():
 
 
 def _end():
-    """An interpreter that nobody kept from being interrupted ends by the signal itself: nothing runs behind that."""
+    """Complete the capture now after an unhandled KeyboardInterrupt.
+
+    The signal then ends the process, and no later code runs.
+    """
     check_tracer()
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         finish_with_interpreter()
 
 
 def record():
-    """To be called while the interpreter starts. Other processes of the program get captures of their own, unless
-    the environment says that there are to be none: then nothing of what it says stays in it."""
+    """Start to record. Called while the interpreter starts.
+
+    Other processes of the program get their own captures. If the environment disables this, all settings are removed
+    from the environment.
+    """
     alone = os.environ.pop("MAREY_CHILDREN", "") == "0"
     if alone:
         os.environ.pop("MAREY_TORCH", None)
-    atexit.register(_end)  # the first: it is called last
+    atexit.register(_end)  # registered first, so called last
     begin_with_program(alone)
     if not alone:
         os.register_at_fork(after_in_child=_begin_in_child)
         return
-    os.putenv("MAREY", os.environ.pop("MAREY"))  # read when the program begins, and gone then
+    os.putenv("MAREY", os.environ.pop("MAREY"))  # read, and removed, when the program begins
     rest = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]
     if rest:
         os.environ["PYTHONPATH"] = rest

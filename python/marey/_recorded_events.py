@@ -1,4 +1,4 @@
-"""Events of a trace: each reads what it is asked for, and keeps what it is told."""
+"""Events of a trace that read their fields lazily and keep changes made to them."""
 
 from marey._event_parts import Kernel, event_metadata
 from marey._events import FunctionEvent
@@ -27,13 +27,14 @@ _IDS = (
     "python_parent_id",
 )
 _MODULE = ("python_module_id", "module_hierarchy")
-_SHARES = ("self_cpu_percent", "total_cpu_percent", "total_device_percent")  # a table sets them: no change
+_SHARES = ("self_cpu_percent", "total_cpu_percent", "total_device_percent")  # set by tables: not a change
 _BYTES = ("cpu_memory_usage", "device_memory_usage")
 
 
 class RecordedEvent(FunctionEvent, EventRow):
-    """A FunctionEvent that stands for a row of a trace. What it does not know it reads; what is set on it stays with
-    it, and with the list that it came from.
+    """A FunctionEvent for a row of a trace.
+
+    Fields are read from the trace on first use. Values set on the event are kept by it and by its list.
     """
 
     count = 1
@@ -43,13 +44,13 @@ class RecordedEvent(FunctionEvent, EventRow):
 
     def __setattr__(self, name, value):
         if isinstance(getattr(FunctionEvent, name, None), property):
-            raise AttributeError(f"{name} of a FunctionEvent cannot be set")
+            raise AttributeError(f"cannot set {name} of a FunctionEvent")
         if name not in _SHARES:
             self._keep()
         self.__dict__[name] = value
 
     def _keep(self):
-        """Makes the list hold on to this event, since it differs from what the trace says."""
+        """Make the list keep this event, since it now differs from the trace."""
         if not self._is_changed:
             object.__setattr__(self, "_is_changed", True)
             self._rows.keep_event(self._index, self)
@@ -128,7 +129,7 @@ class RecordedEvent(FunctionEvent, EventRow):
         return (FunctionEvent.__new__, (FunctionEvent,), self._whole())
 
     def _whole(self):
-        """All its fields, without the list that it came from."""
+        """Return all its fields, without the list that it came from."""
         fields = {name: getattr(self, name) for name in _ALL_FIELDS}
         fields.update(self.__dict__)
         return fields
@@ -138,7 +139,7 @@ RecordedEvent.__name__ = RecordedEvent.__qualname__ = "FunctionEvent"
 
 
 class _Field:
-    """A field that is read when it is first looked at, together with others, and kept."""
+    """A field that is read with others on first use, and kept."""
 
     def __init__(self, name, names, read):
         self._name = name

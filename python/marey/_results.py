@@ -1,11 +1,11 @@
-"""What a profiler answers when it has finished; all of it is read from its trace."""
+"""The results of a profiler, read from its trace."""
 
 from marey._active import running
 from marey._marey import Error, Trace, join_traces
 
 
 class ProfilerStats:
-    """How long the profiler's own work took, and how much there was of it. Times in microseconds unless named."""
+    """Statistics of the profiler's own work, in microseconds unless the name has another unit."""
 
     __slots__ = (
         "profiling_window_duration_sec",
@@ -25,7 +25,7 @@ class ProfilerStats:
             setattr(self, name, 0)
 
     def __call__(self):
-        """Itself: upstream's two profilers disagree whether ``_stats`` is called."""
+        """Return itself: PyTorch's two profilers differ in whether ``_stats`` is called."""
         return self
 
     def __repr__(self):
@@ -53,22 +53,25 @@ class timed:
 
 
 class Results:
-    """The part of ``marey.profile`` that reads. Subclasses keep `_traces`, the newest first, and `_stats`."""
+    """The part of ``marey.profile`` that returns results.
+
+    Subclasses set `_traces`, the newest first, and `_stats`.
+    """
 
     @property
     def trace(self):
-        """What was recorded, as a ``marey.Trace``; with acc_events, all cycles as one."""
+        """The recording as a ``marey.Trace``; with acc_events, all cycles in one trace."""
         if not self.enabled:
             return Trace()
         if not self._traces:
             state = "is still running" if self._alive in running else "has not run"
-            raise Error(f"there is nothing to read yet: the profiler {state} (Profiler didn't finish running)")
+            raise Error(f"no results yet: the profiler {state} (Profiler didn't finish running)")
         if len(self._traces) > 1:
             self._traces = [join_traces(self._traces)]
         return self._traces[0]
 
     def events(self):
-        """Every event, an ``EventList``."""
+        """Return all events as an ``EventList``."""
         from marey._trace_events import events_of
 
         trace = self.trace
@@ -82,17 +85,18 @@ class Results:
 
     @property
     def function_events(self):
+        """The same as events()."""
         return self.events()
 
     @property
     def kineto_results(self):
-        """The trace in the shape of PyTorch's native result: events(), experimental_event_tree(), save()."""
+        """The trace in the form of PyTorch's native result: events(), experimental_event_tree(), save()."""
         from marey._native_results import ProfilerResult
 
         return ProfilerResult(self.trace, self.events())
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
-        """The events of the same name added up, an ``EventList`` of ``FunctionEventAvg``."""
+        """Group the events by name and return an ``EventList`` of ``FunctionEventAvg``."""
         trace = self.trace
         with timed(self._stats, "averages_call_duration_us"):
             return trace.key_averages(
@@ -103,20 +107,20 @@ class Results:
             )
 
     def total_average(self):
-        """All events added up."""
+        """Return the total of all events."""
         return self.events().total_average()
 
     @property
     def self_cpu_time_total(self):
-        """The time of all ranges on the processor, each counted once, in microseconds."""
+        """The CPU time of all ranges, each counted once, in microseconds."""
         return self.events().self_cpu_time_total
 
     def table(self, *args, **options):
-        """A table of the events; the options of ``EventList.table``."""
+        """Format the events as a table; see ``EventList.table`` for the options."""
         return self.events().table(*args, **options)
 
     def tree(self):
-        """The outermost ranges, as nodes that have children."""
+        """Return the outermost ranges as nodes with children."""
         return self.trace.tree()
 
     def __str__(self):
@@ -132,27 +136,28 @@ class Results:
         return self.trace._repr_html_() if self._traces else html.escape(str(self))
 
     def export_chrome_trace(self, path, use_python_export=False):
-        """Chrome's trace JSON, for the Perfetto UI or chrome://tracing; compressed where the path ends in ".gz".
-        There is one exporter: `use_python_export` changes nothing.
+        """Write a Chrome JSON trace for the Perfetto UI or chrome://tracing.
+
+        It is compressed if the path ends in ".gz". `use_python_export` is ignored: there is only one exporter.
         """
         trace = self.trace
         with timed(self._stats, "export_call_duration_us"):
             trace.export_chrome_trace(path)
 
     def export(self, path, format=None):
-        """Any format that ``marey export`` writes, by name or by the suffix of the path."""
+        """Write any format of ``marey export``, selected by name or by the suffix of the path."""
         trace = self.trace
         with timed(self._stats, "export_call_duration_us"):
             trace.export(path, format)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """Folded stacks, for flame graphs. Needs with_stack."""
+        """Write folded stacks for flame graphs. Requires with_stack."""
         if not self.with_stack:
-            raise Error("export_stacks() needs with_stack=True: no stacks were recorded")
+            raise Error("export_stacks() requires with_stack=True: no stacks were recorded")
         self.trace.export_stacks(path, metric)
 
     def _memory_profile(self):
-        """What memory was for: a ``MemoryProfile`` (parameters, gradients, ...)."""
+        """Return a ``MemoryProfile``: memory by category (parameters, gradients, ...)."""
         missing = [
             f"{name}=True" for name in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, name)
         ]
@@ -163,9 +168,13 @@ class Results:
         return MemoryProfile(self.trace)
 
     def export_memory_timeline(self, path, device=None):
-        """Memory held over time, by what it is for where that is known (record_shapes, with_stack): ".html" a page;
-        "raw.json(.gz)" every change; else points. Needs profile_memory.
+        """Write memory over time. Requires profile_memory.
+
+        Memory is shown by category if that is known (record_shapes, with_stack).
+
+        The suffix of the path selects the form: ".html" is a page, "raw.json" or "raw.json.gz" has every change, and
+        any other suffix has points of the timeline.
         """
         if not self.profile_memory:
-            raise Error("export_memory_timeline() needs profile_memory=True: no allocations were recorded")
+            raise Error("export_memory_timeline() requires profile_memory=True: no allocations were recorded")
         self.trace.export_memory_timeline(path, device or (f"{self.use_device}:0" if self.use_device else "cpu"))

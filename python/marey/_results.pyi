@@ -1,4 +1,4 @@
-"""What a profiler gives: events, averages, tables and exports of its trace, and what its own work took."""
+"""The results of a profiler, read from its trace."""
 
 from os import PathLike
 from typing import Any

@@ -1,4 +1,4 @@
-"""When to record: the actions of a profiler, and the schedule that chooses one for every step."""
+"""The actions of a profiler, and schedules that choose one for each step."""
 
 from enum import Enum
 
@@ -7,34 +7,40 @@ from marey._warnings import warn
 
 
 class ProfilerAction(Enum):
-    """What a profiler does during a step."""
+    """The action of a profiler during a step."""
 
-    __hash__ = object.__hash__  # in C: looking one up is no call that a trace would show
+    __hash__ = object.__hash__  # in C: a lookup does not appear as a call in traces
 
     NONE = 0
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
-    DEVICE_STOPPED = 4  # the device's own recorder has given up; never by a schedule
+    DEVICE_STOPPED = 4  # the device's recorder has stopped; not for schedules
 
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
-    """A schedule for ``marey.profile``: skips ``skip_first`` steps, then repeats a cycle of ``wait`` idle steps,
-    ``warmup`` steps with the profiler prepared and ``active`` recorded ones, ``repeat`` times (0: for ever).
-    With ``skip_first_wait`` the first cycle has no idle steps.
+    """Return a schedule for ``marey.profile``: a function from step numbers to actions.
+
+    Args:
+        wait: The idle steps at the start of each cycle.
+        warmup: The steps with the profiler prepared.
+        active: The recorded steps.
+        repeat: The number of cycles; 0 for no limit.
+        skip_first: The steps to skip before the first cycle.
+        skip_first_wait: If not 0, the first cycle has no idle steps.
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise Error(
             "invalid schedule: wait, warmup, repeat and skip_first must not be negative and active must be positive, "
-            f"not wait={wait}, warmup={warmup}, active={active}, repeat={repeat}, skip_first={skip_first}"
+            f"got wait={wait}, warmup={warmup}, active={active}, repeat={repeat}, skip_first={skip_first}"
         )
     if warmup == 0:
-        warn("a schedule without warm-up steps: the first recorded step pays for starting the profiler")
+        warn("a schedule without warm-up steps: the first recorded step includes the time to start the profiler")
     cycle = wait + warmup + active
 
     def action_of(step):
         if step < 0:
-            raise Error(f"steps count from 0, not from {step}")
+            raise Error(f"steps are counted from 0, got {step}")
         if step < skip_first:
             return ProfilerAction.NONE
         step -= skip_first
@@ -53,5 +59,5 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
 
 
 def always_record(step):
-    """The schedule of a profiler that was given none."""
+    """Record every step: the default schedule."""
     return ProfilerAction.RECORD

@@ -1,4 +1,4 @@
-"""When to record: the actions of a profiler, and the schedule that chooses one for every step."""
+"""The actions of a profiler, and schedules that choose one for each step."""
 
 from collections.abc import Callable
 from enum import Enum

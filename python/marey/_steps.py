@@ -1,12 +1,13 @@
-"""The global step: several things may count steps (profilers, optimizers); the highest count is the step."""
+"""The global step: the highest count among all that count steps (profilers, optimizers)."""
 
 from marey._marey import step_mark
 from marey._warnings import warn
 
 
 class KinetoStepTracker:
-    """Counts steps per requester. The global step is the maximum over them, and every rise of it puts one mark into
-    every session that is alive.
+    """Counts steps for each requester.
+
+    The global step is the highest of these counts. Each increase adds one mark to every running session.
     """
 
     _current_step = 0
@@ -14,14 +15,17 @@ class KinetoStepTracker:
 
     @classmethod
     def init_step_count(cls, requester):
+        """Begin to count for a requester, from the current step."""
         cls._step_dict[requester] = cls._current_step
 
     @classmethod
     def erase_step_count(cls, requester):
+        """Forget a requester; return False if it was unknown."""
         return cls._step_dict.pop(requester, None) is not None
 
     @classmethod
     def increment_step(cls, requester):
+        """Count a step of a requester and return the global step."""
         if requester not in cls._step_dict:
             cls.init_step_count(requester)
         cls._step_dict[requester] += 1
@@ -30,7 +34,7 @@ class KinetoStepTracker:
             rise = highest - cls._current_step
             if rise > 1:
                 warn(
-                    f"the step count rose by {rise} at once ({cls._current_step} to {highest}): "
+                    f"the step count increased by {rise} at once ({cls._current_step} to {highest}): "
                     f"a requester counts more than once per step: {cls._step_dict}"
                 )
             for step in range(cls._current_step + 1, highest + 1):
@@ -40,4 +44,5 @@ class KinetoStepTracker:
 
     @classmethod
     def current_step(cls):
+        """Return the global step."""
         return cls._current_step

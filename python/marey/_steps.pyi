@@ -1,4 +1,4 @@
-"""The global step: several things may count steps (profilers, optimizers); the highest count is the step."""
+"""The global step: the highest count among all that count steps (profilers, optimizers)."""
 
 class KinetoStepTracker:
     @classmethod

@@ -8,41 +8,43 @@ SuspendedCall = namedtuple(
     "SuspendedCall",
     "name number start_ns end_ns running_ns suspended_ns parts began_before finished task",
 )
-SuspendedCall.__doc__ = """A call of a generator, a coroutine or an asynchronous generator: all of its parts.
+SuspendedCall.__doc__ = """A call of a generator, coroutine or asynchronous generator, with all of its parts.
 
-name            as of the ranges of its parts
-number          of the call, in its process
-start_ns        of its first part in the trace
-end_ns          of its last part
-running_ns      in its parts, what they called included
-suspended_ns    between them
-parts           how many
-began_before    whether its first part is not in the trace
-finished        whether it returned or raised
-task            the name of the asyncio task that it ran in, or None
+Attributes:
+    name: The name of the ranges of its parts.
+    number: The number of the call in its process.
+    start_ns: The start of its first part in the trace.
+    end_ns: The end of its last part.
+    running_ns: The time in its parts, including the functions that they called.
+    suspended_ns: The time between its parts.
+    parts: The number of parts.
+    began_before: Whether its first part is missing from the trace.
+    finished: Whether it returned or raised an exception.
+    task: The name of the asyncio task that it ran in, or None.
 """
 
 Task = namedtuple("Task", "name coroutine number start_ns end_ns run_ns await_ns steps threads finished")
 Task.__doc__ = """An asyncio task.
 
-name            as when it first ran
-coroutine       the function that it runs
-number          of that call, as in ``SuspendedCall``
-start_ns        of its first step
-end_ns          of its last
-run_ns          in its steps
-await_ns        between them
-steps           how many
-threads         the system's ids of the threads that it ran on
-finished        whether its coroutine returned or raised
+Attributes:
+    name: The name when it first ran.
+    coroutine: The function that it runs.
+    number: The number of that call, as in ``SuspendedCall``.
+    start_ns: The start of its first step.
+    end_ns: The end of its last step.
+    run_ns: The time in its steps.
+    await_ns: The time between its steps.
+    steps: The number of steps.
+    threads: The system ids of the threads that it ran on.
+    finished: Whether its coroutine returned or raised an exception.
 """
 
 
 def suspended_calls_of(trace):
-    """Every such call of a trace, in order of their starts."""
+    """Return all suspended calls of a trace, ordered by start time."""
     return [SuspendedCall(*row) for row in _marey.suspended_calls(trace)]
 
 
 def tasks_of(trace):
-    """Every task of a trace, in order of their starts."""
+    """Return all tasks of a trace, ordered by start time."""
     return [Task(*row) for row in _marey.tasks(trace)]

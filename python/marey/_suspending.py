@@ -1,4 +1,4 @@
-"""The decorator of functions that suspend: generators, coroutines and async generators."""
+"""Decorates functions that can suspend: generators, coroutines and async generators."""
 
 import functools
 import types
@@ -12,12 +12,13 @@ ASYNC_GENERATOR = 0x200
 
 
 def wrap(function, name, args, stack=False):
-    """A function that marks the calls of one that suspends, or of any if there is a text (`args`) or a stack to go
-    with its range. None for what needs no such wrapper.
+    """Return a function that marks the calls of one that can suspend; None if it needs no such wrapper.
 
-    Each stretch of running is a range called `name` on the thread that runs it: their sum is the time spent running.
-    The whole life, from the first stretch to the end, is an async range called `name (life)`: what of it no stretch
-    covers was spent suspended.
+    Any function is wrapped if its range has a text (`args`) or a stack.
+
+    Each stretch of running is a range called `name` on the thread that runs it: their sum is the running time. The
+    whole life, from the first stretch to the end, is an async range called `name (life)`: the part that no stretch
+    covers is the time spent suspended.
     """
     inner = function
     while type(inner) is functools.partial:
@@ -44,7 +45,7 @@ def _life_name(name):
 
 
 class _SuspendableRange:
-    """The life of one generator or coroutine: makes a range of each stretch of running."""
+    """The life of one generator or coroutine: makes a range for each stretch of running."""
 
     __slots__ = ("_name", "_args", "_stack", "_whole")
 
@@ -58,13 +59,13 @@ class _SuspendableRange:
         self._whole.end()
 
     def run(self, step, *given):
-        """One stretch."""
+        """Run one stretch."""
         with record_function(self._name, self._args, stack=self._stack):
             return step(*given)
 
 
 class _Steps:
-    """Passes every resume on to a generator, or to what an awaitable's __await__ gives, as one stretch each."""
+    """Forwards every resume to a generator, or to an awaitable's ``__await__()``, as one stretch each."""
 
     __slots__ = ("_life", "_inner")
 
@@ -85,7 +86,7 @@ class _Steps:
 
     def throw(self, *exception):
         throw = getattr(self._inner, "throw", None)
-        if throw is None:  # an awaitable made of a plain iterator
+        if throw is None:  # an awaitable whose iterator is not a generator
             raise exception[0]
         return self._life.run(throw, *exception)
 
@@ -154,9 +155,9 @@ def _wrap_plain(function, name, args, stack):
 
 
 def wrap_in_block(function, block):
-    """A function whose calls enter and leave `block`, a range of a class that does so in its own way."""
+    """Return a function whose calls enter and leave `block`, a range class with its own enter and exit."""
     if not callable(function):
-        raise TypeError(f"record_function decorates callables, not {type(function).__name__}")
+        raise TypeError(f"record_function can only decorate callables, not {type(function).__name__}")
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
     if flags & COROUTINE:
 

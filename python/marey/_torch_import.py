@@ -1,10 +1,10 @@
-"""Run a function once PyTorch, or one of its modules, is imported (used by ``marey run --torch``)."""
+"""Runs a function once PyTorch, or one of its modules, is imported (used by ``marey run --torch``)."""
 
 import sys
 
 
 class _Finder:
-    """Finds one module as the others do, and gives it a loader that has the last word."""
+    """Finds one module with the other finders, and wraps its loader."""
 
     def __init__(self, name, then):
         self._name = name
@@ -23,7 +23,7 @@ class _Finder:
 
 
 class _Loader:
-    """The loader of a module, which tells us when it has done its work."""
+    """Wraps the loader of a module, and calls a function after the module has been executed."""
 
     def __init__(self, loader, then):
         self._loader = loader
@@ -49,13 +49,13 @@ def _record():
 
         _ranks.take_node_id()
         load()
-        _flag.hold()  # the recording lasts as long as the program
+        _flag.hold()  # never released: the recording lasts until the program ends
     except (Error, ImportError, OSError) as error:
-        print(f"marey: PyTorch's operators are not recorded: {error}", file=sys.stderr)
+        print(f"marey: PyTorch operators are not recorded: {error}", file=sys.stderr)
 
 
 def when_imported(name, then):
-    """Calls `then` once the module has been imported; at once where that has happened."""
+    """Call `then` once the module has been imported, or now if it already is."""
     if name in sys.modules:
         then()
     else:
@@ -63,5 +63,5 @@ def when_imported(name, then):
 
 
 def watch():
-    """To be called while the interpreter starts."""
+    """Load the observer once PyTorch is imported. Called while the interpreter starts."""
     when_imported("torch", _record)

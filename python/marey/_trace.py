@@ -1,4 +1,4 @@
-"""What people call on a ``marey.Trace``, over what the library gives."""
+"""The Python members of ``marey.Trace``, and ``load``."""
 
 from marey import _marey
 from marey._marey import Error, Trace
@@ -14,10 +14,12 @@ STACK_METRICS = (
 
 
 def load(path, format=None, session=None):
-    """Reads a trace: a capture, or a file of another tool (Chrome JSON, Perfetto, nvprof, Nsight Systems).
+    """Read a Marey capture, or another tool's trace (Chrome JSON, Perfetto, nvprof, Nsight Systems).
 
-    format      the name of a format; None: the file's first bytes tell it
-    session     the number of a session, where a capture holds several (see ``marey info``)
+    Args:
+        path: The file.
+        format: The name of a format; None to detect it from the first bytes of the file.
+        session: The number of a session in a capture that has several (see ``marey info``).
     """
     return _marey.load(_text(path), format or "", session or 0)
 
@@ -29,13 +31,16 @@ def _text(path):
 
 
 class TraceTable:
-    """One table of a trace. pyarrow, Polars, DuckDB and pandas read it without a copy (``__arrow_c_stream__``)."""
+    """One table of a trace.
+
+    pyarrow, Polars, DuckDB and pandas read it without a copy (``__arrow_c_stream__``).
+    """
 
     __slots__ = ("_trace", "name")
 
     def __init__(self, trace, name):
         if name not in _marey.table_names():
-            raise Error(f"a trace has no table {name!r}; it has: {', '.join(_marey.table_names())}")
+            raise Error(f"unknown table {name!r}; known tables: {', '.join(_marey.table_names())}")
         self._trace = trace
         self.name = name
 
@@ -46,7 +51,7 @@ class TraceTable:
         return _marey.arrow_stream(self._trace, self.name)
 
     def to_arrow(self):
-        """A ``pyarrow.Table``."""
+        """Return a ``pyarrow.Table``."""
         try:
             import pyarrow
         except ImportError:
@@ -54,7 +59,7 @@ class TraceTable:
         return pyarrow.RecordBatchReader.from_stream(self).read_all()
 
     def to_pandas(self):
-        """A ``pandas.DataFrame``; through pyarrow where that is installed."""
+        """Return a ``pandas.DataFrame``, made with pyarrow if it is installed."""
         try:
             import pandas
         except ImportError:
@@ -67,7 +72,7 @@ class TraceTable:
             return pandas.read_csv(io.StringIO(self.to_csv()))
 
     def to_csv(self):
-        """The table as text: the names of its columns, then a line for each row."""
+        """Return the table as CSV: the column names, then one line for each row."""
         return _marey.table_csv(self._trace, self.name)
 
     def __repr__(self):
@@ -75,74 +80,75 @@ class TraceTable:
 
 
 class _Members:
-    """Becomes part of ``marey.Trace``, which is a type of the library."""
+    """Members that are added to ``marey.Trace``, a type of the C++ library."""
 
     @property
     def window_ns(self):
-        """How long the recording lasted."""
+        """The length of the recording in nanoseconds."""
         return self.end_ns - self.start_ns
 
     @property
     def metadata(self):
-        """What was said about the recording: a dict of values."""
+        """The metadata of the recording as a dict."""
         import json
 
         return {key: json.loads(value) for key, value in self._metadata.items()}
 
     def with_metadata(self, key, value):
-        """A trace with one more fact; `value` is anything that JSON can say."""
+        """Return a trace with one more metadata entry; `value` is anything that JSON can represent."""
         import json
 
         return self._with_metadata(key, json.dumps(value))
 
     @property
     def problems(self):
-        """What a reader should know (losses, damage, limits): a list of (code, text, count)."""
+        """Losses, damage and limits of the trace: a list of (code, text, count)."""
         return self._problems
 
     def info(self):
-        """What it is about, apart from its events: processes, threads, window, clock, costs, problems."""
+        """Return everything except the events: processes, threads, window, clock, costs, problems."""
         import json
 
         return json.loads(self._info())
 
-    # ---- what it tells
+    # ---- results
 
     def events(self, **options):
-        """Its events, an ``EventList`` in order of time."""
+        """Return its events as an ``EventList`` in order of time."""
         from marey._trace_events import events_of
 
         return events_of(self, **options)
 
     def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False, **options):
-        """Its ranges grouped and added up, an ``EventList`` of ``FunctionEventAvg``."""
+        """Group its ranges by name and return an ``EventList`` of ``FunctionEventAvg``."""
         from marey._trace_events import averages_of
 
         return averages_of(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name, **options)
 
     def tree(self):
-        """Its outermost ranges, as nodes that have children."""
+        """Return its outermost ranges as nodes with children."""
         from marey._tree import nodes
 
         return nodes(self)
 
     def suspended_calls(self):
-        """Its calls of generators, coroutines and asynchronous generators, each with all of its parts."""
+        """Return its generator, coroutine and async generator calls, each with all of its parts."""
         from marey._suspended_calls import suspended_calls_of
 
         return suspended_calls_of(self)
 
     def tasks(self):
-        """Its asyncio tasks: what each ran, and how long it waited."""
+        """Return its asyncio tasks, with the time that each ran and waited."""
         from marey._suspended_calls import tasks_of
 
         return tasks_of(self)
 
     def gpu_use(self, device=None, longest_gaps=5):
-        """What devices did, when they had nothing to do, and why: a dict, as ``marey gpu --json`` prints it.
+        """Return the activity and idle gaps of devices as a dict, like the output of ``marey gpu --json``.
 
-        device          only the devices of this number
-        longest_gaps    how many idle gaps of each device are told one by one
+        Args:
+            device: The number of the device; all by default.
+            longest_gaps: How many idle gaps of each device to list.
         """
         import json
 
@@ -150,15 +156,15 @@ class _Members:
 
     @property
     def tables(self):
-        """Its tables by name; docs/reference/tables.md describes them."""
+        """Its tables by name, as described in docs/reference/tables.md."""
         return {name: TraceTable(self, name) for name in _marey.table_names()}
 
     def to_arrow(self, table="ranges"):
-        """One of its tables as a ``pyarrow.Table``."""
+        """Return one of its tables as a ``pyarrow.Table``."""
         return TraceTable(self, table).to_arrow()
 
     def to_pandas(self, table="ranges"):
-        """One of its tables as a ``pandas.DataFrame``."""
+        """Return one of its tables as a ``pandas.DataFrame``."""
         return TraceTable(self, table).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema=None):
@@ -170,37 +176,45 @@ class _Members:
     # ---- files
 
     def save(self, path):
-        """Writes all of it; ``marey.load`` reads it back equal."""
+        """Write the whole trace; ``marey.load`` reads it back unchanged."""
         if str(_text(path)).endswith(_EXPORT_SUFFIXES):
-            raise ValueError(f"save() writes Marey's own format; for {path} there is export()")
+            raise ValueError(f"save() writes only Marey's own format; use export() for {path}")
         self._save(_text(path))
 
     def symbolize(self, debug_dirs=()):
-        """The same trace with names for the native frames of its stacks, as ``marey symbolize`` finds them.
+        """Return the trace with names for the native frames of its stacks, like ``marey symbolize``.
 
-        ``debug_dirs``: folders with programs, libraries or debug files that are not where the program had them.
+        Args:
+            debug_dirs: Folders with programs, libraries or debug files that have moved since the recording.
         """
         return self._symbolized([str(_text(folder)) for folder in debug_dirs])
 
     def export(self, path, format=None):
-        """Writes it in another tool's format: the one named, or the one that the suffix tells."""
+        """Write another tool's format, selected by name or by the suffix of the path."""
         self._export(_text(path), format or "")
 
     def export_chrome_trace(self, path):
-        """Chrome's trace JSON, for the Perfetto UI or chrome://tracing; compressed where the path ends in ".gz"."""
+        """Write a Chrome JSON trace for the Perfetto UI or chrome://tracing (compressed: ".gz")."""
         self._export(_text(path), "chrome")
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """Folded stacks, for flame graphs: one line "outer;inner microseconds" for each stack of Python calls."""
+        """Write folded stacks for flame graphs.
+
+        Each stack of Python calls is a line "outer;inner microseconds".
+        """
         if metric not in STACK_METRICS:
             raise ValueError(f"metric should be one of {', '.join(STACK_METRICS)}, not {metric!r}")
         self._export_stacks(_text(path), metric)
 
     def export_memory_timeline(self, path, device="cpu"):
-        """Memory held over time: ".html" a page; "raw.json(.gz)" every report; else points."""
+        """Write memory over time.
+
+        The suffix of the path selects the form: ".html" is a page, "raw.json" or "raw.json.gz" has every change, and
+        any other suffix has points of the timeline.
+        """
         self._export_memory_timeline(_text(path), device)
 
-    # ---- how it shows
+    # ---- display
 
     def __repr__(self):
         name = f" {self.name!r}" if self.name else ""
@@ -208,7 +222,7 @@ class _Members:
         return f"<marey.Trace{name}: {len(self):,} ranges in {_time_text(self.window_ns)}{problems}>"
 
     def _repr_html_(self):
-        """What notebooks show: the averages."""
+        """Return the averages as HTML, for notebooks."""
         import html
 
         table = self.key_averages().table(sort_by="self_cpu_time_total", row_limit=20)

@@ -1,4 +1,4 @@
-"""``marey.Trace`` and its tables, and reading files."""
+"""``marey.Trace`` and its tables, and ``load``."""
 
 from os import PathLike
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a trace holds as lists of events and of averages, made when they are looked at."""
+"""The events and averages of a trace as lists whose elements are created on first use."""
 
 from marey import _marey
 from marey._activities import DeviceType
@@ -17,7 +17,7 @@ class TraceEventList(View):
         self._tree_built = True
 
     def __getattr__(self, name):
-        # The order of the events is found when it is needed: averages do without.
+        # The order of the events is computed when it is needed: averages work without it.
         if name != "_source":
             raise AttributeError(f"'EventList' object has no attribute {name!r}")
         made = self._source = _marey.EventRows(
@@ -84,7 +84,7 @@ class TraceEventList(View):
         return None if index is None else self._source.event(index)
 
     def _build_tree(self):
-        pass  # the trace knows
+        pass  # the trace has the nesting
 
     def _trace(self):
         return super()._trace() if self._is_changed() else self._recorded
@@ -98,7 +98,7 @@ class TraceEventList(View):
 
 
 def events_of(trace, use_device=None, profile_memory=None, with_flops=False):
-    """The events of a trace, an EventList in order of time. What is None is as the trace tells."""
+    """Return the events of a trace as an EventList in order of time; None: as recorded in the trace."""
     if use_device is None:
         use_device = _marey.device_of(trace)
     if profile_memory is None:
@@ -118,7 +118,7 @@ def averages_of(
     profile_memory=None,
     with_flops=False,
 ):
-    """The ranges of a trace grouped and added up, an EventList of FunctionEventAvg."""
+    """Group the ranges of a trace by name and return an EventList of FunctionEventAvg."""
     return events_of(trace, use_device, profile_memory, with_flops).key_averages(
         group_by_input_shape,
         group_by_stack_n,

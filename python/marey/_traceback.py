@@ -1,4 +1,4 @@
-"""Summaries and texts of captured tracebacks."""
+"""Summaries and formatted text of captured tracebacks."""
 
 import sys
 import traceback
@@ -7,7 +7,7 @@ from marey._marey import symbolize_tracebacks
 
 
 def _caller_frames(frame):
-    """Of code that PyTorch's compiler wrote: the frames of the program that its line stands for, innermost first."""
+    """Return the program frames, innermost first, for a line of code that PyTorch's compiler generated."""
     cache = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
     if cache is None or not frame["python"] or frame["filename"] not in cache.linemaps:
         return ()
@@ -16,7 +16,7 @@ def _caller_frames(frame):
 
 
 def _named(tbs):
-    """The frames of each, innermost first."""
+    """Return the frames of each traceback, innermost first."""
     lists = symbolize_tracebacks(tbs)
     if "torch._inductor.codecache" not in sys.modules:
         return lists
@@ -31,20 +31,20 @@ def _summary_of(frames):
 
 
 def symbolize_one(tb):
-    """The frames of one, innermost first, as dicts that the caller may change."""
+    """Return the frames of one traceback, innermost first, as dicts that the caller may change."""
     return [dict(frame) for frame in _named([tb])[0]]
 
 
 def summary(tb):
-    """A StackSummary, outermost first; empty where the frames were let go."""
+    """Return a StackSummary, outermost first; empty if the frames were released."""
     return _summary_of(_named([tb])[0])
 
 
 def format_one(tb):
-    """Lines as traceback.format_list gives them."""
+    """Return lines like those of traceback.format_list."""
     return summary(tb).format()
 
 
 def format_all(tbs):
-    """What format_one gives for each, with every frame named once."""
+    """Return the result of format_one for each, looking up every frame only once."""
     return [_summary_of(frames).format() for frames in _named(tbs)]

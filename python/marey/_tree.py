@@ -7,7 +7,7 @@ from marey._activities import DeviceType
 
 
 class _EventType(Enum):
-    """What a node is."""
+    """The type of a node."""
 
     TorchOp = 0
     Backend = 1
@@ -41,14 +41,16 @@ class _Fields:
 
 
 class _Device(_Fields):
-    """A device: its kind, and its number, or -1."""
+    """A device: its type, and its number or -1."""
 
     __slots__ = ("type", "index")
 
 
 class _TensorMetadata(_Fields):
-    """What is known of an array. Sizes and strides count elements. Arrays of the same `id` are one array though its
-    memory may have been exchanged, those of the same `allocation_id` lie in the same memory.
+    """The metadata of an array. Sizes and strides are in elements.
+
+    Arrays with the same `id` are one array, even if its memory was replaced. Arrays with the same `allocation_id` are
+    in the same memory.
     """
 
     __slots__ = (
@@ -70,7 +72,7 @@ class _ExtraFields_TorchOp(_Fields):
 
 
 class _ExtraFields_Allocation(_Fields):
-    """A report of an allocator; a negative size is memory given back."""
+    """An allocation; a negative size means that memory was freed."""
 
     __slots__ = ("ptr", "id", "allocation_id", "alloc_size", "total_allocated", "total_reserved", "device")
 
@@ -80,15 +82,20 @@ class _PyFrameState(_Fields):
 
 
 class _NNModuleInfo(_Fields):
-    """The object of a module's call, as it was at its first call: addresses of it and of its class, the class's name,
-    its number among those of that name, and its parameters: (name, metadata, metadata of the gradient or None).
+    """The object of a module call, as it was at its first call.
+
+    Contains the addresses of the object and its class, the name of the class, its number among objects of that name,
+    and its parameters: (name, metadata, metadata of the gradient or None).
     """
 
     __slots__ = ("self_ptr", "cls_ptr", "cls_name", "id", "parameters")
 
 
 class _OptimizerInfo(_Fields):
-    """The same of an optimizer; its parameters are (metadata, gradient or None, [(name, metadata) of each state])."""
+    """The object of an optimizer call, as it was at its first call.
+
+    Its parameters are (metadata, gradient or None, [(name, metadata) of each state]).
+    """
 
     __slots__ = ("self_ptr", "cls_ptr", "cls_name", "id", "parameters")
 
@@ -113,7 +120,7 @@ def _device(number, index):
 
 
 def _input(value, ids):
-    """An input as C++ gives it: arrays are tuples."""
+    """Convert an input from C++, where arrays are tuples."""
     if isinstance(value, list):
         return [_input(item, ids) for item in value]
     if not isinstance(value, tuple):
@@ -135,8 +142,9 @@ def _input(value, ids):
 
 
 class _ProfilerEvent:
-    """A node: a range or an allocation. Times are nanoseconds since 1970. Nodes are equal when they are the same node
-    of the same tree.
+    """A node: a range or an allocation. Times are nanoseconds since 1970.
+
+    Nodes are equal if they are the same node of the same tree.
     """
 
     __slots__ = ("_tree", "_node", "_known")
@@ -153,12 +161,12 @@ class _ProfilerEvent:
 
     @property
     def id(self):
-        """A number that no other node of the tree has, from 1."""
+        """The number of the node, from 1; unique in the tree."""
         return self._node + 1
 
     @property
     def correlation_id(self):
-        """The number under which exports know a range; that of the node."""
+        """The number of a range in exports, which is that of the node."""
         return self._node + 1
 
     @property
@@ -197,17 +205,17 @@ class _ProfilerEvent:
 
     @property
     def children(self):
-        """In order of time."""
+        """The child nodes in order of time."""
         return [_ProfilerEvent(self._tree, child) for child in self._tree.children(self._node)]
 
     @property
     def typed(self):
-        """(tag, extra fields)"""
+        """The pair (tag, extra fields)."""
         return (self.tag, self.extra_fields)
 
     @property
     def extra_fields(self):
-        """What nodes of its tag have beyond the others."""
+        """The fields that only nodes with this tag have."""
         tag = self.tag
         if tag in (_EventType.Allocation, _EventType.OutOfMemory):
             row, address, size, allocated, reserved, device, index = self._tree.allocation(self._node)
@@ -224,7 +232,7 @@ class _ProfilerEvent:
         return _ExtraFields_Kineto(self.name)
 
     def _objects(self):
-        """(module, optimizer): what this is a call of; None: no such."""
+        """Return (module, optimizer): the object that was called, or None."""
         found = self._tree.modules.find(self._node)
         if found is None:
             return None, None
@@ -251,7 +259,7 @@ class _ProfilerEvent:
         return _PyFrameState(line, file, function if separator else name)
 
     def _caller(self):
-        """The frame of the nearest Python function around it, at the line that made the call where that is known."""
+        """Return the frame of the nearest enclosing Python function, at the line of the call if it is known."""
         around = self.parent
         while around is not None and around.tag is not _EventType.PyCall:
             around = around.parent
@@ -274,7 +282,7 @@ class _ProfilerEvent:
 
 
 class _Tree(_marey.EventTree):
-    """With the modules of its trace, and the ids of its arrays."""
+    """An event tree with the modules of its trace and the ids of its arrays."""
 
     def __init__(self, trace):
         super().__init__(trace)
@@ -282,7 +290,7 @@ class _Tree(_marey.EventTree):
 
     @property
     def allow_tf32_cublas(self):
-        """Whether PyTorch might use TensorFloat-32 when the recording began."""
+        """Whether PyTorch was allowed to use TensorFloat-32 when the recording started."""
         return self._trace._metadata.get("allow_tf32_cublas") == "1"
 
     @property
@@ -299,19 +307,19 @@ class _Tree(_marey.EventTree):
 
 
 def nodes(trace):
-    """The roots of a trace's tree, in order of time."""
+    """Return the roots of a trace's tree in order of time."""
     tree = _Tree(trace)
     return [_ProfilerEvent(tree, node) for node in tree.roots()]
 
 
 def nodes_of(trace):
-    """A function that gives a node by its number."""
+    """Return a function from node numbers to nodes."""
     tree = _Tree(trace)
     return lambda node: _ProfilerEvent(tree, node)
 
 
 def depth_first(roots):
-    """Every node, parents before their children."""
+    """Yield every node, parents before their children."""
     waiting = list(reversed(roots))
     while waiting:
         node = waiting.pop()
@@ -320,7 +328,7 @@ def depth_first(roots):
 
 
 def breadth_first(roots):
-    """Every node, level by level."""
+    """Yield every node, level by level."""
     level = list(roots)
     while level:
         yield from level

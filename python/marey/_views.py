@@ -1,4 +1,4 @@
-"""Lists whose elements are made when they are looked at."""
+"""Lists whose elements are created on first use."""
 
 from marey._averages import average_of, set_shares
 from marey._event_list import EventList
@@ -6,9 +6,9 @@ from marey._marey import Error
 
 
 class View(EventList):
-    """A list whose elements are made when they are looked at. Changing it makes it an ordinary EventList."""
+    """A list whose elements are created on first use. Changing it turns it into an ordinary EventList."""
 
-    # ``_source`` has __len__ and event(index).
+    # ``_source`` implements __len__ and event(index).
 
     def _become_list(self):
         items = list(self)
@@ -20,7 +20,7 @@ class View(EventList):
         self.__dict__.pop("_source", None)
 
     def _set_shares(self, averages):
-        pass  # they are set when an event is made, or not at all
+        pass  # set when an event is created, or not at all
 
     def __len__(self):
         return len(self._source)
@@ -109,7 +109,7 @@ del _name
 
 
 class AverageList(View):
-    """Averages, as C++ has them."""
+    """A list of the averages that C++ computed."""
 
     def __init__(self, averages, options, *, by_input_shape, first_event):
         super().__init__(**options)
@@ -123,14 +123,14 @@ class AverageList(View):
         return self._use_device or ""
 
     def key_averages(self, *args, **kwargs):
-        raise Error("these are averages already")
+        raise Error("cannot group averages again: call key_averages() on the events")
 
     def _trace(self):
-        raise Error("averages have no times of their own: export the events")
+        raise Error("cannot export averages: they have no timestamps; export the events instead")
 
 
 class _Averages:
-    """Makes a FunctionEventAvg for each row that is looked at, and keeps it."""
+    """Creates a FunctionEventAvg for each row on first use, and keeps it."""
 
     def __init__(self, averages, use_device, by_input_shape, first_event):
         self.averages = averages
@@ -151,7 +151,7 @@ class _Averages:
         return made[0]
 
     def is_changed(self):
-        """Whether somebody set something on an average that was looked at."""
+        """Return whether an attribute of an average was changed since it was created."""
         return any(
             any(average.__dict__.get(name) != value for name, value in given.items())
             for average, given in self._made.values()

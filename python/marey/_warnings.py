@@ -1,12 +1,13 @@
-"""Warnings that never stop the program that is profiled."""
+"""Warnings that never interrupt the profiled program."""
 
 import sys
 import warnings
 
 
 def warn(text, category=UserWarning, stacklevel=3):
-    """Warns. Where warnings are errors (``-W error``) the text goes to standard error instead: Marey does not raise
-    into a program for something that is only worth a warning.
+    """Issue a warning, or print it to standard error where warnings are errors (``-W error``).
+
+    Marey does not raise an exception in the program for something that deserves only a warning.
     """
     try:
         warnings.warn(text, category, stacklevel=stacklevel)

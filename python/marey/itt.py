@@ -1,8 +1,8 @@
-"""Marks and ranges for ITT (VTune and its kin), by hand.
+"""Marks and ranges for ITT (VTune and related tools).
 
-The collector is the library that ``INTEL_LIBITTNOTIFY64`` names, as tools set it for the programs that they start.
-Without one nothing happens. ``is_available()`` is false, and everything else here raises ``marey.Error``, when that
-library cannot be used.
+The collector is the library named by ``INTEL_LIBITTNOTIFY64``, which tools set for the programs that they start.
+Without a collector, calls have no effect. If that library cannot be used, ``is_available()`` returns False and
+everything else here raises ``marey.Error``.
 """
 
 from contextlib import contextmanager
@@ -13,38 +13,38 @@ __all__ = ["is_available", "mark", "range", "range_end", "range_pop", "range_pus
 
 
 def is_available():
-    """Whether ITT can be used."""
+    """Return whether ITT can be used."""
     return _marey.itt.is_available()
 
 
 def mark(msg):
-    """Marks a point in time: a task that ends at once."""
+    """Mark a point in time: a task that ends immediately."""
     _marey.itt.mark(msg)
 
 
 def range_push(msg):
-    """Begins a task on this thread and gives its depth, from 0."""
+    """Begin a task on this thread and return its depth, from 0."""
     return _marey.itt.range_push(msg)
 
 
 def range_pop():
-    """Ends the innermost task that range_push() began on this thread and gives its depth; -1 when there is none."""
+    """End the innermost task of range_push() on this thread and return its depth; -1 if there is none."""
     return _marey.itt.range_pop()
 
 
 def range_start(msg):
-    """Begins a task that any thread may end, and gives what range_end() takes."""
+    """Begin a task that any thread may end, and return the id for range_end()."""
     return _marey.itt.range_start(msg)
 
 
 def range_end(range_id):
-    """Ends a task that range_start() began."""
+    """End a task that range_start() began."""
     _marey.itt.range_end(range_id)
 
 
 @contextmanager
 def range(msg, *args, **kwargs):
-    """A task around a block, or around the calls of a function; its name is ``msg.format(*args, **kwargs)``."""
+    """Mark a block, or the calls of a function, as a task named ``msg.format(*args, **kwargs)``."""
     range_push(msg.format(*args, **kwargs))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Marks and ranges for ITT by hand."""
+"""Marks and ranges for ITT (VTune and related tools)."""
 
 from contextlib import AbstractContextManager
 from typing import Any

@@ -1,8 +1,8 @@
-"""Marks and ranges for NVTX, by hand.
+"""Marks and ranges for NVTX.
 
-``is_available()`` says whether Marey was built with NVTX's header; without it marks and ranges raise ``marey.Error``.
-NVTX itself finds the tool that listens, when it is first used; without one nothing happens. ``is_listening()`` says
-whether that tool is Marey.
+``is_available()`` returns whether Marey was built with the NVTX header; without it, marks and ranges raise
+``marey.Error``. NVTX looks for the tool that receives its calls when it is first used; without a tool, calls have no
+effect. ``is_listening()`` returns whether that tool is Marey.
 """
 
 from contextlib import contextmanager
@@ -13,50 +13,50 @@ __all__ = ["is_available", "is_listening", "mark", "range", "range_end", "range_
 
 
 def is_available():
-    """Whether NVTX can be used."""
+    """Return whether NVTX can be used."""
     return _marey.nvtx.is_available()
 
 
 def is_listening():
-    """Whether Marey hears what is pushed through NVTX in this process, as under ``marey run --nvtx``.
+    """Return whether Marey receives NVTX calls in this process, as under ``marey run --nvtx``.
 
-    Ranges and marks of libraries are then recorded by whatever session runs. It cannot be switched on later: a library
-    looks for its listener once, at its first call of NVTX.
+    If so, running sessions record the NVTX ranges and marks of libraries. It cannot be enabled later: a library looks
+    for its tool once, at its first NVTX call.
     """
     return _marey.nvtx.is_listening()
 
 
 def mark(msg):
-    """Marks a point in time."""
+    """Mark a point in time."""
     _marey.nvtx.mark(msg)
 
 
 def range_push(msg):
-    """Begins a range on this thread and gives its depth, from 0."""
+    """Begin a range on this thread and return its depth, from 0."""
     return _marey.nvtx.range_push(msg)
 
 
 def range_pop():
-    """Ends the innermost range that range_push() began on this thread and gives its depth; -1 when there is none.
+    """End the innermost range of range_push() on this thread and return its depth; -1 if there is none.
 
-    What an emitter has pushed is left alone.
+    Ranges pushed by an emitter are not affected.
     """
     return _marey.nvtx.range_pop()
 
 
 def range_start(msg):
-    """Begins a range that any thread may end, and gives what range_end() takes."""
+    """Begin a range that any thread may end, and return the id for range_end()."""
     return _marey.nvtx.range_start(msg)
 
 
 def range_end(range_id):
-    """Ends a range that range_start() began."""
+    """End a range that range_start() began."""
     _marey.nvtx.range_end(range_id)
 
 
 @contextmanager
 def range(msg, *args, **kwargs):
-    """A range around a block, or around the calls of a function; its name is ``msg.format(*args, **kwargs)``."""
+    """Mark a block, or the calls of a function, as a range named ``msg.format(*args, **kwargs)``."""
     range_push(msg.format(*args, **kwargs))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Marks and ranges for NVTX by hand."""
+"""Marks and ranges for NVTX."""
 
 from contextlib import AbstractContextManager
 from typing import Any

@@ -1,4 +1,4 @@
-"""The names of ``torch.autograd.profiler``: a program moves by changing an import."""
+"""The names of ``torch.autograd.profiler``: switch to Marey by changing the import."""
 
 from marey import _active
 from marey._activities import (

@@ -1,4 +1,4 @@
-// array_ids.cpp: follows addresses through time, then joins the allocations of which an array had several.
+// array_ids.cpp: follows addresses over time, then joins the allocations that belonged to the same array.
 #include <marey/array_ids.h>
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 namespace marey {
 namespace {
 
-/// An address of a device of a process.
-struct Place {
+/// An address on a device, within a process.
+struct ArrayPlace {
     Row process;
     Device device;
     std::uint64_t address;
-    friend bool operator==(const Place&, const Place&) noexcept = default;
+    friend bool operator==(const ArrayPlace&, const ArrayPlace&) noexcept = default;
 };
-/// An array as its process knows it.
+/// An array as identified by its process.
 struct Object {
     Row process;
     std::uint64_t word;
@@ -27,7 +27,7 @@ struct Object {
 };
 struct Hash {
     static std::size_t mix(std::uint64_t word) noexcept { return (word ^ word >> 29) * 0x9e3779b97f4a7c15; }
-    std::size_t operator()(const Place& place) const noexcept {
+    std::size_t operator()(const ArrayPlace& place) const noexcept {
         const auto device = static_cast<std::uint64_t>(place.device.type) << 32 |
                             static_cast<std::uint32_t>(place.device.index);
         return mix(place.address ^ mix(device << 20 ^ place.process));
@@ -72,7 +72,7 @@ class Numbering {
     Row process_of(Row thread) const noexcept {
         return thread < trace_.threads().size() ? trace_.threads()[thread].process : kNoRow;
     }
-    static Place place(Row process, Device device, std::uint64_t address) noexcept {
+    static ArrayPlace place(Row process, Device device, std::uint64_t address) noexcept {
         if (device.type == DeviceType::Cpu) device.index = -1;
         return {process, device, address};
     }
@@ -102,9 +102,10 @@ class Numbering {
     void see_report(Row row) {
         const MemoryColumns memory = trace_.memory();
         if (memory.address[row] == 0) return;
-        const Place where = place(process_of(memory.thread[row]), memory.device[row], memory.address[row]);
+        const ArrayPlace where =
+            place(process_of(memory.thread[row]), memory.device[row], memory.address[row]);
         std::uint32_t& live = live_[where];
-        // What is taken is new, even where nobody said that the old was given back.
+        // An allocation is new even if freeing the previous one was not reported.
         if (live == 0 || memory.bytes[row] > 0) live = new_allocation();
         ids_.reports[row].allocation = live;
         if (memory.bytes[row] < 0) live_.erase(where);
@@ -115,7 +116,7 @@ class Numbering {
             allocation = joined_[allocation] = joined_[joined_[allocation]];
         return allocation;
     }
-    /// The first of those that belong together stands for them.
+    /// The first allocation of a group represents it.
     void join(std::uint32_t a, std::uint32_t b) noexcept {
         a = head_of(a);
         b = head_of(b);
@@ -136,9 +137,9 @@ class Numbering {
 
     const Trace& trace_;
     ArrayIds ids_;
-    std::unordered_map<Place, std::uint32_t, Hash> live_;
+    std::unordered_map<ArrayPlace, std::uint32_t, Hash> live_;
     std::unordered_map<Object, std::uint32_t, Hash> first_of_;  ///< the first allocation of each array
-    std::vector<std::uint32_t> joined_{0};                      ///< per allocation, one that it belongs to
+    std::vector<std::uint32_t> joined_{0};                      ///< per allocation: another one of its group
     std::vector<bool> has_array_{false};
 };
 

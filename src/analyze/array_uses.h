@@ -1,4 +1,4 @@
-// array_uses.h: the arrays that ranges took, and the arrays of the modules that they are calls of.
+// array_uses.h: the input arrays of ranges, and the arrays of the modules they call.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace marey {
 
-/// Calls `visit(row of Trace::arrays())` for each, in their order, lists included.
+/// Calls `visit(row of Trace::arrays())` for each array, in order, including those in lists.
 template <class Visit>
 void visit_arrays(const Trace& trace, const Argument& value, const Visit& visit, int nesting = 0) {
     constexpr int kMaxDepth = 16;  // a damaged trace could hold a cycle
@@ -24,7 +24,7 @@ void visit_arrays(const Trace& trace, const Argument& value, const Visit& visit,
     }
 }
 
-/// Of the inputs of a range.
+/// Visits the arrays among the inputs of a range.
 template <class Visit>
 void visit_inputs(const Trace& trace, Row range, const Visit& visit) {
     for (const Argument& value : trace.range_arguments(range)) {

@@ -1,4 +1,4 @@
-// average_rows.cpp: one pass tallies, further ones add what was asked for.
+// average_rows.cpp: one pass counts all ranges; further passes add the optional columns.
 #include "analyze/average_rows.h"
 
 #include <algorithm>
@@ -15,15 +15,15 @@
 
 namespace marey {
 
-/// What a group gathers in the pass over all ranges; one cache line.
+/// Per-group totals of the pass over all ranges. One cache line.
 struct alignas(64) AverageRowBuilder::Tally {
     std::uint64_t count = 0;
     std::uint32_t unfinished = 0;
     std::uint32_t async = 0;
-    Row track = kNoRow;   ///< where it was met last
-    Row thread = kNoRow;  ///< likewise
+    Row track = kNoRow;   ///< track of the last range counted
+    Row thread = kNoRow;  ///< thread of the last range counted
     std::uint32_t threads = 0;
-    Row first = kNoRow;  ///< of its ranges, in order of (start, longer first)
+    Row first = kNoRow;  ///< first range in order of (start, longer first)
     std::int64_t total_ns = 0;
     std::int64_t self_ns = 0;
     std::int64_t min_ns = std::numeric_limits<std::int64_t>::max();
@@ -38,12 +38,12 @@ bool starts_before(const RangeColumns& ranges, Row a, Row b) {
     return a < b;
 }
 
-/// The 1-based nearest rank of a percentile, as an index.
+/// The nearest rank (1-based) of a percentile, as an index.
 std::size_t rank(std::size_t count, unsigned percent) {
     return (count * percent + 99) / 100 - 1;
 }
 
-/// To a sum that is there: rows of devices have no overhead.
+/// Adds only to an existing sum: rows of devices have no overhead.
 void add_known(std::optional<double>& sum, double part) {
     if (sum) *sum += part;
 }
@@ -68,7 +68,7 @@ std::vector<AverageRowBuilder::Tally> AverageRowBuilder::tally() const {
     for (const Row index : groups_.track_order()) {
         const TrackInfo& track = trace_.tracks()[index];
         const bool is_async = track.kind == TrackKind::Async;
-        // What only spans time of a device (a wait for it) is no work of it.
+        // A range that only spans device time (such as a wait) is not device work.
         const bool has_total = !is_async || track.device.type == DeviceType::Cpu;
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
             const std::uint32_t group = groups_[row];
@@ -82,7 +82,7 @@ std::vector<AverageRowBuilder::Tally> AverageRowBuilder::tally() const {
             entry.total_ns += has_total ? duration : 0;
             entry.min_ns = std::min(entry.min_ns, duration);
             entry.max_ns = std::max(entry.max_ns, duration);
-            if (entry.track != index) {  // a track is in order of its starts
+            if (entry.track != index) {  // the ranges of a track are sorted by start
                 entry.track = index;
                 if (entry.first == kNoRow || starts_before(ranges, row, entry.first)) entry.first = row;
                 entry.threads += entry.thread != track.thread;
@@ -174,12 +174,12 @@ void AverageRowBuilder::count_calls_once() {
     for (const Row part : further_parts(trace_)) {
         if (!is_counted(part)) continue;
         AverageRow& row = row_of(part);
-        if (row.count > 1) --row.count;  // a row may have no first part: another thread, another stack
+        if (row.count > 1) --row.count;  // the first part may be in another row (thread, stack)
     }
 }
 
 void AverageRowBuilder::add_percentiles() {
-    // A counting sort by group, then selections in each, the highest first.
+    // A counting sort by group, then selections within each group, from the highest rank down.
     std::vector<std::size_t> next(rows_.size() + 1, 0);
     for (std::size_t i = 0; i < rows_.size(); ++i) next[i + 1] = next[i] + rows_[i].range_count;
     const RangeColumns ranges = trace_.ranges();
@@ -210,8 +210,8 @@ void AverageRowBuilder::add_percentiles() {
 void AverageRowBuilder::add_covered_times() {
     const RangeColumns ranges = trace_.ranges();
     const WindowClip clip(trace_);
-    std::vector<std::uint32_t> open(rows_.size(), 0);  // ranges of each group around the current one
-    std::vector<std::uint32_t> path;                   // their groups
+    std::vector<std::uint32_t> open(rows_.size(), 0);  // per group: enclosing ranges of the current one
+    std::vector<std::uint32_t> path;                   // the groups of the enclosing ranges
     const auto close = [&] {
         --open[path.back()];
         path.pop_back();
@@ -227,7 +227,7 @@ void AverageRowBuilder::add_covered_times() {
     }
 }
 
-/// Part of the time of `range` and of all around it.
+/// Adds overhead to `range` and to every range that encloses it.
 void AverageRowBuilder::add_overhead(Row range, double ns) {
     for (; range != kNoRow; range = trace_.ranges().parent[range]) {
         if (is_counted(range)) add_known(row_of(range).overhead_ns, ns);
@@ -244,18 +244,18 @@ void AverageRowBuilder::add_overheads() {
     for (const TrackInfo& track : trace_.tracks()) {
         if (place_of(track) == Place::Host) add_overheads_of(track, range_costs);
     }
-    visit_loose_costs(trace_, costs, [&](Row payer, double ns) {
+    visit_point_costs(trace_, costs, [&](Row payer, double ns) {
         add_known(row_of(payer).self_overhead_ns, ns);
         add_overhead(payer, ns);
     });
 }
 
-/// What its ranges cost those around them.
+/// Attributes the recording cost of a track's ranges to the ranges that enclose them.
 void AverageRowBuilder::add_overheads_of(const TrackInfo& track, RangeCosts& costs) {
     const RangeColumns ranges = trace_.ranges();
     struct Open {
         Row range;
-        double cost_before;  ///< of all ranges of the track up to it and with it
+        double cost_before;  ///< of all ranges of the track up to and including this one
     };
     std::vector<Open> path;
     double cost = 0;
@@ -263,7 +263,7 @@ void AverageRowBuilder::add_overheads_of(const TrackInfo& track, RangeCosts& cos
         const Open last = path.back();
         path.pop_back();
         if (is_counted(last.range)) add_known(row_of(last.range).overhead_ns, cost - last.cost_before);
-        // Around the outermost range of a track there may be ranges of another one.
+        // The outermost range of a track may be enclosed by a range on another track.
         if (path.empty()) add_overhead(ranges.parent[last.range], cost - last.cost_before);
     };
     for (Row range = track.first_range; range < track.first_range + track.range_count; ++range) {

@@ -1,5 +1,5 @@
-// average_rows.h: the rows of an average: one pass over the ranges tallies their groups, what few ranges have
-// is added to them.
+// average_rows.h: the rows of an average. One pass over the ranges counts the groups; values that only a few
+// ranges have are added later.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace marey {
 
-/// Makes the rows of an average, one per group, in the order of the groups.
+/// Builds the rows of an average, one per group, in the order of the groups.
 class AverageRowBuilder {
   public:
-    /// Counts, names and times of all groups. Both must outlive this.
+    /// Computes counts, names and times of all groups. `trace` and `options` must outlive this.
     AverageRowBuilder(const Trace& trace, const AverageOptions& options, bool each_range);
 
     void add_device_times();
@@ -26,7 +26,7 @@ class AverageRowBuilder {
     void add_percentiles();
     void add_covered_times();
     void add_overheads();
-    /// A call that was suspended counts once, where its first part is.
+    /// Counts a suspended call once, at its first part.
     void count_calls_once();
     std::vector<AverageRow>& rows() noexcept { return rows_; }
 

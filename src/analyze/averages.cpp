@@ -1,4 +1,4 @@
-// averages.cpp: the rows of ranges and of allocation reports, in order; sums over rows.
+// averages.cpp: rows for ranges and allocation reports, in order; sums over rows.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -10,13 +10,13 @@
 namespace marey {
 namespace {
 
-// ---- allocation reports in no range
+// ---- allocation reports outside any range
 
-/// Rows for what happened in no range: one per report, or one per kind, node and, if wanted, thread; with the
-/// times of their first reports.
-std::vector<AverageRow> rows_of_loose_reports(const Trace& trace, const RangeMemory& memory,
-                                              const AverageOptions& options, bool each_report,
-                                              std::vector<std::int64_t>& times) {
+/// Rows for allocation reports outside any range: one per report, or one per kind, node and (if requested)
+/// thread, with the time of the first report.
+std::vector<AverageRow> rows_outside_ranges(const Trace& trace, const RangeMemory& memory,
+                                            const AverageOptions& options, bool each_report,
+                                            std::vector<std::int64_t>& times) {
     const MemoryColumns reports = trace.memory();
     std::vector<AverageRow> rows;
     for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -28,7 +28,7 @@ std::vector<AverageRow> rows_of_loose_reports(const Trace& trace, const RangeMem
         const auto is_of_row = [&](const AverageRow& row) {
             return row.name == name && row.node == node && (!options.by_thread || row.thread == thread);
         };
-        std::size_t end = rows.size();  // from the back: reports are in order of threads
+        std::size_t end = rows.size();  // search from the end: reports are sorted by thread
         while (end > 0 && !is_of_row(rows[end - 1])) --end;
         if (each_report || end == 0) {
             AverageRow& row = rows.emplace_back();
@@ -44,7 +44,7 @@ std::vector<AverageRow> rows_of_loose_reports(const Trace& trace, const RangeMem
         row.threads += row.thread != thread;
         row.thread = thread;
         ++row.count;
-        if (is_refused) continue;  // nothing was taken
+        if (is_refused) continue;  // nothing was allocated
         const bool is_cpu = is_cpu_memory(reports.device[i]);
         (is_cpu ? row.cpu_memory_bytes : row.device_memory_bytes) += reports.bytes[i];
         (is_cpu ? row.self_cpu_memory_bytes : row.self_device_memory_bytes) += reports.bytes[i];
@@ -62,7 +62,7 @@ DeviceType device_of(const Trace& trace) {
     return DeviceType::None;
 }
 
-/// The order in which rows appear: by the first ranges, (start, longer first), reports behind ranges.
+/// The order in which rows appear: by first range (start, longer first); reports come after ranges.
 std::vector<std::size_t> appearance(const Trace& trace, const std::vector<AverageRow>& rows,
                                     const std::vector<std::int64_t>& report_times) {
     const RangeColumns ranges = trace.ranges();
@@ -107,7 +107,7 @@ Averages average(const Trace& trace, const AverageOptions& options, bool each_ra
             options.memory_of_any_thread ? range_memory_by_time(trace) : range_memory(trace);
         maker.add_memory(memory);
         rows = std::move(maker.rows());
-        for (AverageRow& row : rows_of_loose_reports(trace, memory, options, each_range, report_times))
+        for (AverageRow& row : rows_outside_ranges(trace, memory, options, each_range, report_times))
             rows.push_back(std::move(row));
     } else {
         rows = std::move(maker.rows());

@@ -28,7 +28,7 @@ TEST(Averages, AnEmptyTraceHasNoRows) {
     EXPECT_EQ(averages.recorded_ns, 0);
 }
 
-TEST(Averages, TotalHoldsTheChildrenAndSelfDoesNot) {
+TEST(Averages, TotalIncludesTheChildrenAndSelfDoesNot) {
     const Averages averages = key_averages(
         TraceFixture().thread("main", {{"load", 0, 100, {{"read", 10, 20}, {"parse", 40, 50}}}}).trace());
     EXPECT_EQ(row(averages, "load").cpu_time_total_ns, 100);
@@ -38,7 +38,7 @@ TEST(Averages, TotalHoldsTheChildrenAndSelfDoesNot) {
     EXPECT_EQ(averages.range_count, 3u);
 }
 
-TEST(Averages, TwiceFiveAndTenAverageToSevenAndAHalf) {
+TEST(Averages, FiveAndTenAverageToSevenAndAHalf) {
     const Averages averages = key_averages(
         TraceFixture()
             .thread("main", {{"a", 0, 5000}, {"a", 5000, 10000}, {"a", 20000, 5000}, {"a", 30000, 10000}})
@@ -71,7 +71,7 @@ TEST(Averages, ARecursionThatEndsATrackDoesNotReachIntoTheNext) {
     EXPECT_EQ(row(averages, "f").threads, 2u);
 }
 
-TEST(Averages, ARangeThatRepeatsItsParentIsThatParent) {
+TEST(Averages, ARangeThatRepeatsItsParentIsMergedIntoIt) {
     const auto trace = TraceFixture()
                            .thread("main", {{"f", 0, 100, {{"f", 10, 80, {{"f", 20, 60, {{"g", 30, 10}}}}}}},
                                             {"h", 200, 50, {{"h", 200, 20}, {"h", 230, 10}}}})
@@ -90,7 +90,7 @@ TEST(Averages, ARangeThatRepeatsItsParentIsThatParent) {
     EXPECT_EQ(all.recorded_ns, 150);
 }
 
-TEST(Averages, ARepetitionOfAnotherOverloadMakesNoRowOfItsOwn) {
+TEST(Averages, ARepetitionOfAnotherOverloadHasNoSeparateRow) {
     TraceFixture fixture;
     fixture.thread("main", {{"f", 0, 100, {{"f.out", 10, 80}}}});
     fixture.data().sites[1].name = fixture.string("f");
@@ -101,7 +101,7 @@ TEST(Averages, ARepetitionOfAnotherOverloadMakesNoRowOfItsOwn) {
     EXPECT_EQ(averages.rows[0].self_cpu_time_total_ns, 100);
 }
 
-TEST(Averages, SitesOfOneNameAreOneRow) {
+TEST(Averages, SitesWithTheSameNameAreOneRow) {
     TraceFixture fixture;
     fixture.thread("main", {{"a", 0, 10}, {"b", 20, 10}});
     fixture.data().sites.push_back({fixture.string("a"), fixture.string("other.cpp"), 7, Scope::User});
@@ -126,7 +126,7 @@ TEST(Averages, DurationsAreClippedToTheWindow) {
     EXPECT_EQ(averages.window_ns, 100);
 }
 
-TEST(Averages, ByThreadSeparatesThreadsAndJoinsTheirTracks) {
+TEST(Averages, ByThreadSeparatesThreadsAndMergesTheirTracks) {
     const Averages averages = key_averages(TraceFixture()
                                                .thread("one", {{"a", 0, 10}, {"b", 20, 5}})
                                                .async("one (async)", {{"a", 5, 30}})
@@ -142,7 +142,7 @@ TEST(Averages, ByThreadSeparatesThreadsAndJoinsTheirTracks) {
     EXPECT_EQ(row(averages, "a", 1).max_ns, 1);
 }
 
-TEST(Averages, AsyncRangesHaveNoSelfTimeAndTakeNoShare) {
+TEST(Averages, AsyncRangesHaveNoSelfTimeAndNoShare) {
     const Averages averages = key_averages(
         TraceFixture().thread("t", {{"a", 0, 10}}).async("t (async)", {{"request", 0, 500}}).trace());
     EXPECT_EQ(row(averages, "request").cpu_time_total_ns, 500);
@@ -193,7 +193,7 @@ TEST(Averages, AgreesWithAPlainCountOverRandomTraces) {
     }
 }
 
-/// Two operators on a thread that launch kernels through a runtime call, one of them below the other.
+/// Two operators on a thread that launch kernels through a runtime call, one inside the other.
 Trace device_trace() {
     TraceAssembler assembler;
     const Row process = assembler.add_process({});
@@ -220,13 +220,13 @@ Trace device_trace() {
     const auto three = assembler.add_range(device, 2100, 5, kernel);
     assembler.add_link(first, one, LinkKind::Launch);
     assembler.add_link(second, two, LinkKind::Launch);
-    assembler.add_link(alone, two, LinkKind::Launch);  // nothing is launched twice
+    assembler.add_link(alone, two, LinkKind::Launch);  // nothing counts as launched twice
     assembler.add_link(alone, three, LinkKind::Launch);
     assembler.add_link(outer, mark, LinkKind::Flow);
     return assembler.finish();
 }
 
-TEST(Averages, KernelsBelongToTheRangeAroundTheCallThatLaunchedThem) {
+TEST(Averages, KernelsBelongToTheRangeAroundTheirLaunchCall) {
     const Averages averages = key_averages(device_trace());
     EXPECT_EQ(averages.device, DeviceType::Cuda);
     ASSERT_EQ(averages.rows.size(), 5u);
@@ -254,7 +254,7 @@ TEST(Averages, KernelsBelongToTheRangeAroundTheCallThatLaunchedThem) {
     EXPECT_EQ(total.min_ns, 5);
 }
 
-TEST(Averages, RowsStandInTheOrderOfTheirFirstRangesTheLongerFirst) {
+TEST(Averages, RowsAreInTheOrderOfTheirFirstRangesLongerFirst) {
     const Averages averages =
         key_averages(TraceFixture()
                          .thread("late", {{"c", 50, 10}, {"a", 70, 10}})
@@ -275,7 +275,7 @@ TEST(Averages, StepsAreOneRow) {
     EXPECT_EQ(averages.rows[0].count, 2u);
 }
 
-TEST(Averages, ShapesSplitARowByWhatTheyShow) {
+TEST(Averages, ShapesSplitARow) {
     TraceAssembler assembler;
     const Row thread = assembler.add_thread({.process = assembler.add_process({}), .id = 1});
     const std::uint32_t lane = assembler.add_lane({.thread = thread});
@@ -324,7 +324,7 @@ TEST(Averages, ShapesSplitARowByWhatTheyShow) {
     EXPECT_EQ(list_ranges(trace).rows[2].input_shapes, "[[2, 3], [3, 4], []]");
 }
 
-TEST(Averages, ManyShapesAreStillToldApart) {
+TEST(Averages, ManyShapesAreStillDistinguished) {
     TraceAssembler assembler;
     const Row thread = assembler.add_thread({.process = assembler.add_process({}), .id = 1});
     const std::uint32_t lane = assembler.add_lane({.thread = thread});
@@ -345,7 +345,7 @@ TEST(Averages, ManyShapesAreStillToldApart) {
     for (const AverageRow& found : averages.rows) EXPECT_EQ(found.count, 3u);
 }
 
-TEST(Averages, StacksAreTheFunctionsAroundARangeOrWhatItCarries) {
+TEST(Averages, StacksAreTheEnclosingFunctionsOrTheRecordedStack) {
     TraceFixture fixture;
     fixture.site("outer.py(1): main", Scope::PythonFunction);
     fixture.site("inner.py(2): step", Scope::PythonFunction);
@@ -377,7 +377,7 @@ TEST(Averages, StacksAreTheFunctionsAroundARangeOrWhatItCarries) {
                                                    "1: <inner.py(2): step> <carried.py(9): f>"}));
 }
 
-TEST(Averages, BackwardRangesHaveTheStackOfTheForwardOne) {
+TEST(Averages, BackwardRangesHaveTheStackOfTheForwardRange) {
     TraceFixture fixture;
     fixture.site("model.py(1): forward", Scope::PythonFunction);
     fixture.site("engine.py(1): run", Scope::PythonFunction);
@@ -392,10 +392,10 @@ TEST(Averages, BackwardRangesHaveTheStackOfTheForwardOne) {
     EXPECT_EQ(row(listed, "mul").stack, std::vector<std::string>{"model.py(1): forward"});
     EXPECT_EQ(row(listed, "mul_grad").stack, std::vector<std::string>{"model.py(1): forward"});
     EXPECT_EQ(listed.rows[3].stack, std::vector<std::string>{"model.py(1): forward"});
-    EXPECT_TRUE(listed.rows[5].stack.empty());  // its forward range is not there
+    EXPECT_TRUE(listed.rows[5].stack.empty());  // its forward range is missing
 }
 
-TEST(Averages, WhatAnEngineRunsOnItsThreadHasTheFunctionsOfTheThreadThatItRunsFor) {
+TEST(Averages, WorkOnAnEngineThreadHasTheFunctionsOfTheRequestingThread) {
     TraceFixture fixture;
     fixture.site("train.py(1): step", Scope::PythonFunction);
     fixture.site("train.py(9): log", Scope::PythonFunction);
@@ -411,18 +411,18 @@ TEST(Averages, WhatAnEngineRunsOnItsThreadHasTheFunctionsOfTheThreadThatItRunsFo
     fixture.data().range_details = {{3, 1, 1, 0}, {4, 4, 1, 0}, {6, 5, 1, 0}, {8, 6, 1, 0}};
     const Averages listed = list_ranges(fixture.trace());
     const std::vector<std::string> step{"train.py(1): step"}, log{"train.py(9): log"}, nothing;
-    EXPECT_EQ(row(listed, "early").stack, nothing);  // nobody had begun
+    EXPECT_EQ(row(listed, "early").stack, nothing);  // no function had started
     EXPECT_EQ(row(listed, "evaluate").stack, step);
     EXPECT_EQ(row(listed, "grad").stack, step);
     EXPECT_EQ(row(listed, "between").stack, nothing);
     EXPECT_EQ(row(listed, "late").stack, log);
     EXPECT_EQ(row(listed, "own").stack, nothing);
-    // Engines go on for whom they ran before, while that one waits.
+    // The engine continues to run for the same thread while that thread waits.
     EXPECT_EQ(row(listed, "autograd::engine::evaluate_function: early").stack, nothing);
     EXPECT_EQ(row(listed, "autograd::engine::evaluate_function: last").stack, log);
 }
 
-TEST(Averages, ReportsInNoRangeAreRowsOfTheirOwn) {
+TEST(Averages, ReportsOutsideAnyRangeAreSeparateRows) {
     TraceAssembler assembler;
     const Row thread = assembler.add_thread({.process = assembler.add_process({}), .id = 1});
     const std::uint32_t lane = assembler.add_lane({.thread = thread});
@@ -460,7 +460,7 @@ TEST(Averages, ReportsInNoRangeAreRowsOfTheirOwn) {
     EXPECT_EQ(averages.rows[3].device_memory_bytes, 0);
 }
 
-TEST(Averages, TheCostOfRecordingCanBeTakenOff) {
+TEST(Averages, TheRecordingCostCanBeSubtracted) {
     TraceFixture fixture;
     fixture.thread("main", {{"f", 0, 100, {{"g", 10, 20}, {"g", 40, 1}}}});
     fixture.value("key", {});

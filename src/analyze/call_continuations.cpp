@@ -1,4 +1,4 @@
-// call_continuations.cpp: one pass over the details of ranges, which only few ranges have.
+// call_continuations.cpp: one pass over the range details, which only a few ranges have.
 #include "analyze/call_continuations.h"
 
 #include <tuple>
@@ -8,7 +8,7 @@
 namespace marey {
 namespace {
 
-/// A call: its process and its number there.
+/// A call: its process and its id within the process.
 struct Call {
     Row process;
     std::uint64_t number;

@@ -1,4 +1,4 @@
-// call_continuations.h: of calls that were suspended, the parts that are no calls of their own.
+// call_continuations.h: parts of suspended calls that are not counted as separate calls.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace marey {
 
-/// The rows of all parts of suspended calls but the first of each call: the one that it began with or, where
-/// that is not in the trace, the earliest. In no order.
+/// Returns all parts of suspended calls except the first part of each call. The first part is the one that
+/// started the call or, if the trace does not contain it, the earliest. The result is unordered.
 std::vector<Row> further_parts(const Trace& trace);
 
 }  // namespace marey

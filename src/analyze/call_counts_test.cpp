@@ -1,4 +1,4 @@
-// call_counts_test.cpp: what counts as a call in averages: each step of a recursion, each suspended call
+// call_counts_test.cpp: calls in averages: each level of a recursion counts, and each suspended call counts
 // once.
 #include <gtest/gtest.h>
 
@@ -14,15 +14,15 @@ namespace marey {
 namespace {
 
 /// Calls on one or more threads of one or more processes.
-class Program {
+class CallProgram {
   public:
-    Program() { process(1).thread("one"); }
+    CallProgram() { process(1).thread("one"); }
 
-    Program& process(std::int64_t pid) {
+    CallProgram& process(std::int64_t pid) {
         process_ = assembler_.add_process({.pid = pid});
         return *this;
     }
-    Program& thread(const std::string& name) {
+    CallProgram& thread(const std::string& name) {
         ThreadInfo info;
         info.process = process_;
         info.id = ++threads_;
@@ -31,13 +31,13 @@ class Program {
         lane_ = assembler_.add_lane({assembler_.add_thread(info), TrackKind::Thread, {}, -1, 0});
         return *this;
     }
-    Program& call(const std::string& name, std::int64_t start, std::int64_t end,
-                  Scope scope = Scope::PythonFunction) {
+    CallProgram& call(const std::string& name, std::int64_t start, std::int64_t end,
+                      Scope scope = Scope::PythonFunction) {
         range(name, start, end, scope, 0);
         return *this;
     }
-    Program& part(const std::string& name, std::int64_t start, std::int64_t end, std::uint64_t number,
-                  std::uint32_t flags, std::uint16_t range_flags = 0) {
+    CallProgram& part(const std::string& name, std::int64_t start, std::int64_t end, std::uint64_t number,
+                      std::uint32_t flags, std::uint16_t range_flags = 0) {
         const auto added = range(name, start, end, Scope::PythonFunction, range_flags);
         assembler_.add_detail(added, -1, 0, 0, number, flags);
         return *this;
@@ -60,7 +60,8 @@ class Program {
     std::uint32_t lane_ = 0;
 };
 
-const AverageRow& row(const Averages& averages, const std::string& name, const std::string& thread = "") {
+const AverageRow& call_row(const Averages& averages, const std::string& name,
+                           const std::string& thread = "") {
     for (const AverageRow& candidate : averages.rows) {
         if (candidate.name == name && candidate.thread_name == thread) return candidate;
     }
@@ -69,17 +70,17 @@ const AverageRow& row(const Averages& averages, const std::string& name, const s
     return none;
 }
 
-Program& recursion(Program& program, Scope scope) {
+CallProgram& recursion(CallProgram& program, Scope scope) {
     for (int level = 0; level < 100; ++level) program.call("down", level, 300 - level, scope);
     return program;
 }
 
 TEST(CallCounts, EachStepOfARecursionIsACallAndAnEvent) {
     for (const Scope scope : {Scope::PythonFunction, Scope::CFunction}) {
-        Program program;
+        CallProgram program;
         const Trace trace = recursion(program, scope).finish();
-        EXPECT_EQ(row(key_averages(trace), "down").count, 100u);
-        EXPECT_EQ(row(key_averages(trace), "down").self_cpu_time_total_ns, 300);
+        EXPECT_EQ(call_row(key_averages(trace), "down").count, 100u);
+        EXPECT_EQ(call_row(key_averages(trace), "down").self_cpu_time_total_ns, 300);
         EXPECT_EQ(list_ranges(trace).rows.size(), 100u);
         const EventList events(trace);
         ASSERT_EQ(events.size(), 100u);
@@ -90,24 +91,24 @@ TEST(CallCounts, EachStepOfARecursionIsACallAndAnEvent) {
 
 TEST(CallCounts, OperatorsThatRepeatTheirParentsStayOne) {
     for (const Scope scope : {Scope::Function, Scope::BackwardFunction, Scope::User}) {
-        Program program;
+        CallProgram program;
         const Trace trace = recursion(program, scope).finish();
-        EXPECT_EQ(row(key_averages(trace), "down").count, 1u);
+        EXPECT_EQ(call_row(key_averages(trace), "down").count, 1u);
         EXPECT_EQ(EventList(trace).size(), 1u);
     }
 }
 
-TEST(CallCounts, AnOperatorIsNoRepetitionOfTheCallAroundIt) {
+TEST(CallCounts, AnOperatorIsNotARepetitionOfTheCallAroundIt) {
     const Trace trace =
-        Program().call("add", 0, 100, Scope::CFunction).call("add", 10, 90, Scope::Function).finish();
+        CallProgram().call("add", 0, 100, Scope::CFunction).call("add", 10, 90, Scope::Function).finish();
     EXPECT_EQ(EventList(trace).size(), 2u);
     const Trace other =
-        Program().call("add", 0, 100, Scope::Function).call("add", 10, 90, Scope::CFunction).finish();
+        CallProgram().call("add", 0, 100, Scope::Function).call("add", 10, 90, Scope::CFunction).finish();
     EXPECT_EQ(EventList(other).size(), 2u);
 }
 
 TEST(CallCounts, ASuspendedCallCountsOnceAndAllItsPartsAddTheirTimes) {
-    Program program;
+    CallProgram program;
     program.part("gen", 0, 10, 1, kFirstPart);
     for (int i = 1; i < 1000; ++i) program.part("gen", i * 20, i * 20 + 10, 1, 0);
     program.part("gen", 20'000, 20'040, 1, kLastPart);
@@ -115,22 +116,22 @@ TEST(CallCounts, ASuspendedCallCountsOnceAndAllItsPartsAddTheirTimes) {
     program.call("plain", 40'000, 40'010).call("plain", 40'020, 40'030);
     const Trace trace = program.finish();
     const Averages averages = key_averages(trace, {.percentiles = true});
-    EXPECT_EQ(row(averages, "gen").count, 2u);
-    EXPECT_EQ(row(averages, "gen").range_count, 1003u);
-    EXPECT_EQ(row(averages, "gen").cpu_time_total_ns, 10'060);
-    EXPECT_EQ(row(averages, "gen").self_cpu_time_total_ns, 10'060);
-    EXPECT_EQ(row(averages, "gen").cpu_time_ns(), 5030);
-    EXPECT_EQ(row(averages, "gen").p50_ns, 10);
-    EXPECT_EQ(row(averages, "gen").max_ns, 40);
-    EXPECT_EQ(row(averages, "plain").count, 2u);
-    EXPECT_EQ(row(averages, "plain").range_count, 2u);
-    EXPECT_EQ(row(averages, "plain").p99_ns, 10);
+    EXPECT_EQ(call_row(averages, "gen").count, 2u);
+    EXPECT_EQ(call_row(averages, "gen").range_count, 1003u);
+    EXPECT_EQ(call_row(averages, "gen").cpu_time_total_ns, 10'060);
+    EXPECT_EQ(call_row(averages, "gen").self_cpu_time_total_ns, 10'060);
+    EXPECT_EQ(call_row(averages, "gen").cpu_time_ns(), 5030);
+    EXPECT_EQ(call_row(averages, "gen").p50_ns, 10);
+    EXPECT_EQ(call_row(averages, "gen").max_ns, 40);
+    EXPECT_EQ(call_row(averages, "plain").count, 2u);
+    EXPECT_EQ(call_row(averages, "plain").range_count, 2u);
+    EXPECT_EQ(call_row(averages, "plain").p99_ns, 10);
     EXPECT_EQ(total_average(averages).count, 4u);
-    EXPECT_EQ(row(key_averages(trace, {.group_by = GroupBy::File}), "/home/me/app.py").count, 4u);
+    EXPECT_EQ(call_row(key_averages(trace, {.group_by = GroupBy::File}), "/home/me/app.py").count, 4u);
 }
 
 TEST(CallCounts, InATreeASuspendedCallCountsWhereItBegan) {
-    Program program;
+    CallProgram program;
     program.call("begins", 0, 100).part("gen", 10, 20, 1, kFirstPart).part("gen", 30, 40, 1, 0);
     program.part("gen", 50, 60, 2, kFirstPart).part("gen", 70, 80, 2, kLastPart);
     program.call("goes on", 200, 300).part("gen", 210, 220, 1, 0).part("gen", 230, 240, 1, kLastPart);
@@ -153,7 +154,7 @@ TEST(CallCounts, InATreeASuspendedCallCountsWhereItBegan) {
 
 TEST(CallCounts, InAListEachPartIsAnEvent) {
     const Trace trace =
-        Program().part("gen", 0, 10, 1, kFirstPart).part("gen", 20, 30, 1, kLastPart).finish();
+        CallProgram().part("gen", 0, 10, 1, kFirstPart).part("gen", 20, 30, 1, kLastPart).finish();
     const Averages list = list_ranges(trace);
     ASSERT_EQ(list.rows.size(), 2u);
     EXPECT_EQ(list.rows[0].count, 1u);
@@ -162,7 +163,7 @@ TEST(CallCounts, InAListEachPartIsAnEvent) {
 }
 
 TEST(CallCounts, ACallThatBeganBeforeCountsAtItsEarliestPart) {
-    const Trace trace = Program()
+    const Trace trace = CallProgram()
                             .part("gen", 20, 30, 1, 0)
                             .part("gen", 40, 50, 1, 0)
                             .thread("two")
@@ -170,14 +171,14 @@ TEST(CallCounts, ACallThatBeganBeforeCountsAtItsEarliestPart) {
                             .part("gen", 60, 70, 1, kLastPart)
                             .part("gen", 80, 90, 2, 0)
                             .finish();
-    EXPECT_EQ(row(key_averages(trace), "gen").count, 2u);
+    EXPECT_EQ(call_row(key_averages(trace), "gen").count, 2u);
     const Averages averages = key_averages(trace, {.by_thread = true});
-    EXPECT_EQ(row(averages, "gen", "one").count, 1u) << "further parts alone: never 0";
-    EXPECT_EQ(row(averages, "gen", "two").count, 2u);
+    EXPECT_EQ(call_row(averages, "gen", "one").count, 1u) << "further parts alone: never 0";
+    EXPECT_EQ(call_row(averages, "gen", "two").count, 2u);
 }
 
 TEST(CallCounts, TheFirstPartCountsOnWhicheverThreadItRan) {
-    const Trace trace = Program()
+    const Trace trace = CallProgram()
                             .part("gen", 50, 60, 1, 0)
                             .part("gen", 70, 80, 1, kLastPart)
                             .part("gen", 100, 110, 2, kFirstPart | kLastPart)
@@ -185,14 +186,14 @@ TEST(CallCounts, TheFirstPartCountsOnWhicheverThreadItRan) {
                             .part("gen", 0, 10, 1, kFirstPart)
                             .finish();
     const Averages averages = key_averages(trace, {.by_thread = true});
-    EXPECT_EQ(row(averages, "gen", "one").count, 1u);
-    EXPECT_EQ(row(averages, "gen", "one").range_count, 3u);
-    EXPECT_EQ(row(averages, "gen", "two").count, 1u);
-    EXPECT_EQ(row(key_averages(trace), "gen").count, 2u);
+    EXPECT_EQ(call_row(averages, "gen", "one").count, 1u);
+    EXPECT_EQ(call_row(averages, "gen", "one").range_count, 3u);
+    EXPECT_EQ(call_row(averages, "gen", "two").count, 1u);
+    EXPECT_EQ(call_row(key_averages(trace), "gen").count, 2u);
 }
 
-TEST(CallCounts, NumbersOfCallsAreThoseOfTheirProcesses) {
-    const Trace trace = Program()
+TEST(CallCounts, CallNumbersAreUniqueOnlyWithinAProcess) {
+    const Trace trace = CallProgram()
                             .part("gen", 0, 10, 1, kFirstPart)
                             .part("gen", 20, 30, 1, kLastPart)
                             .process(2)
@@ -200,12 +201,12 @@ TEST(CallCounts, NumbersOfCallsAreThoseOfTheirProcesses) {
                             .part("gen", 0, 10, 1, kFirstPart)
                             .part("gen", 20, 30, 1, kLastPart)
                             .finish();
-    EXPECT_EQ(row(key_averages(trace), "gen").count, 2u);
+    EXPECT_EQ(call_row(key_averages(trace), "gen").count, 2u);
 }
 
 TEST(CallCounts, RecursiveGeneratorsCountEachCall) {
     // each level resumes the one below it
-    const Trace trace = Program()
+    const Trace trace = CallProgram()
                             .part("walk", 0, 100, 1, kFirstPart)
                             .part("walk", 10, 90, 2, kFirstPart)
                             .part("walk", 20, 80, 3, kFirstPart)
@@ -214,9 +215,9 @@ TEST(CallCounts, RecursiveGeneratorsCountEachCall) {
                             .part("walk", 220, 280, 3, kLastPart)
                             .finish();
     const Averages averages = key_averages(trace);
-    EXPECT_EQ(row(averages, "walk").count, 3u);
-    EXPECT_EQ(row(averages, "walk").range_count, 6u);
-    EXPECT_EQ(row(averages, "walk").self_cpu_time_total_ns, 200);
+    EXPECT_EQ(call_row(averages, "walk").count, 3u);
+    EXPECT_EQ(call_row(averages, "walk").range_count, 6u);
+    EXPECT_EQ(call_row(averages, "walk").self_cpu_time_total_ns, 200);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// call_parts.cpp: putting the parts of calls together.
+// call_parts.cpp: collects the parts of suspended calls.
 #include "analyze/call_parts.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// call_parts.h: the parts of each call that was suspended, and the task that it belongs to.
+// call_parts.h: the parts of each suspended call, and the task that the call belongs to.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace marey {
 
-/// A call: its process and its number there.
+/// A call: its process and its id within the process.
 using CallKey = std::pair<Row, std::uint64_t>;
 
 struct CallParts {
     SuspendedCall call;
-    std::uint64_t task_call = 0;                        ///< that of the task's coroutine; 0: none is known
-    std::vector<std::pair<std::int64_t, Row>> threads;  ///< of each part: its start and thread
+    std::uint64_t task_call = 0;                        ///< call of the task's coroutine; 0: unknown
+    std::vector<std::pair<std::int64_t, Row>> threads;  ///< start and thread of each part
 };
 
-/// A call is a task's when the task's coroutine is, or when its first part lies directly in a part of a call
-/// that is (calls into C between them do not count).
+/// A call belongs to a task if it is the call of the task's coroutine, or if its first part is directly
+/// inside a part of a call that belongs to the task (calls into C in between are ignored).
 class CallPartTable {
   public:
     explicit CallPartTable(const Trace& trace);

@@ -1,4 +1,4 @@
-// call_tree.cpp: ranges with the same names around them, merged into one tree.
+// call_tree.cpp: merges ranges that have the same names on the path from the root.
 #include <marey/call_tree.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Node = PathTree::Node;
 
-enum class Order { Total, Self, Time };  // Time: the roots as they were made, all else by total
+enum class Order { Total, Self, Time };  // Time: roots in order of creation, everything else by total
 
 /// The nodes in pre-order.
 std::vector<std::uint32_t> in_order(const std::vector<Node>& nodes, Order by) {
@@ -34,7 +34,7 @@ std::vector<std::uint32_t> in_order(const std::vector<Node>& nodes, Order by) {
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {
         if (nodes[i].parent != kNoRow) children[next[nodes[i].parent]++] = i;
     }
-    // The last first, because a stack turns the order round.
+    // Push the last child first, because a stack reverses the order.
     const auto is_later = [&](std::uint32_t a, std::uint32_t b) {
         const Node &left = nodes[a], &right = nodes[b];
         if (left.place != right.place) return left.place > right.place;
@@ -63,7 +63,7 @@ std::vector<std::uint32_t> in_order(const std::vector<Node>& nodes, Order by) {
     return result;
 }
 
-/// For each node, whether one of the same name is around it. `order`: pre-order.
+/// For each node, whether an ancestor has the same name. `order`: pre-order.
 std::vector<bool> recursive_nodes(const std::vector<Node>& nodes, const std::vector<std::uint32_t>& order,
                                   std::size_t names) {
     std::vector<bool> result(nodes.size(), false);
@@ -80,7 +80,7 @@ std::vector<bool> recursive_nodes(const std::vector<Node>& nodes, const std::vec
     return result;
 }
 
-/// Turns the tree round: every node becomes a path from its own name to its outermost caller.
+/// Inverts the tree: every node becomes a path from its name to its outermost caller.
 PathTree inverted(const std::vector<Node>& nodes, std::size_t names, std::uint32_t caller_levels) {
     const std::vector<bool> is_recursive = recursive_nodes(nodes, in_order(nodes, Order::Total), names);
     PathTree result;
@@ -109,22 +109,22 @@ PathTree inverted(const std::vector<Node>& nodes, std::size_t names, std::uint32
     return result;
 }
 
-/// `steps`: those that are the roots, filled where the options ask for steps.
+/// `steps`: receives the root steps if the options request steps.
 MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const CallTreeOptions& options,
                            std::vector<StepRange>& steps) {
     const int given = !options.inside.empty() + (options.inside_range != kNoRow) + options.step.has_value() +
                       options.by_step;
-    if (given > 1) throw Error("of a name, a range, a step and all steps only one can be looked inside");
-    if (options.by_step && options.bottom_up) throw Error("steps can be told apart only from the root down");
+    if (given > 1) throw Error("--inside, --row, --step and --by-step are mutually exclusive");
+    if (options.by_step && options.bottom_up) throw Error("--by-step cannot be combined with --bottom-up");
     MergeOptions result;
     result.by_thread = options.by_thread;
-    result.keep_apart = options.by_step;
+    result.separate_roots = options.by_step;
     if (given == 0) return result;
     std::vector<Row>& rows = result.inside.emplace();
     if (options.inside_range != kNoRow) {
         if (options.inside_range >= trace.ranges().size())
-            throw Error("there is no range " + std::to_string(options.inside_range) + "; the trace has " +
-                        std::to_string(trace.ranges().size()));
+            throw Error("there is no range " + std::to_string(options.inside_range) + ": the trace has " +
+                        std::to_string(trace.ranges().size()) + " ranges");
         rows.push_back(options.inside_range);
     } else if (!options.inside.empty()) {
         const auto name = std::find(slots.names.begin(), slots.names.end(), options.inside);
@@ -149,7 +149,7 @@ CallTreeNode public_node(const Trace& trace, const NameSlots& slots, const Node&
     out.is_thread = node.is_thread;
     out.is_async = node.place == Place::Async;
     out.is_device = node.place == Place::Device;
-    // As in averages: what only goes on here is there too.
+    // As in averages: a name with only continued calls still counts as one.
     out.count = node.is_thread ? node.count : std::max<std::uint64_t>(node.count, 1);
     out.total_ns = node.total_ns;
     out.self_ns = node.self_ns;
@@ -163,7 +163,7 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
     std::vector<StepRange> steps;
     MergedRanges merged = merge_ranges(trace, slots, merge_options(trace, slots, options, steps));
     PathTree& paths = merged.tree;
-    std::unordered_map<std::uint32_t, std::int64_t> step_of;  // of roots
+    std::unordered_map<std::uint32_t, std::int64_t> step_of;  // by root node
     for (const StepRange& step : steps) step_of.emplace(merged.node_of[step.row], step.number);
     CallTree tree;
     tree.by_thread = options.by_thread;
@@ -174,7 +174,7 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
     }
     if (options.bottom_up) paths = inverted(paths.nodes, slots.names.size(), options.caller_levels);
     const Order by = options.bottom_up ? Order::Self : options.by_step ? Order::Time : Order::Total;
-    std::vector<std::uint32_t> place(paths.nodes.size());  // of a node in the result
+    std::vector<std::uint32_t> place(paths.nodes.size());  // of each node in the result
     tree.nodes.reserve(paths.nodes.size());
     for (const std::uint32_t index : in_order(paths.nodes, by)) {
         const Node& node = paths.nodes[index];

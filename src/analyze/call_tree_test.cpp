@@ -1,4 +1,4 @@
-// call_tree_test.cpp: the merged call tree, and what recording cost.
+// call_tree_test.cpp: the merged call tree, and the recording overhead.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -22,7 +22,7 @@ std::string drawing(const CallTree& tree) {
     return text;
 }
 
-TEST(CallTreeTest, SamePathsMergeOverThreadsAndTheLargestComesFirst) {
+TEST(CallTreeTest, SamePathsMergeAcrossThreadsAndTheLargestComesFirst) {
     const CallTree tree =
         call_tree(TraceFixture()
                       .thread("one", {{"a", 0, 10, {{"b", 1, 2}, {"c", 4, 4}}}, {"a", 20, 5}})
@@ -37,7 +37,7 @@ TEST(CallTreeTest, SamePathsMergeOverThreadsAndTheLargestComesFirst) {
     EXPECT_DOUBLE_EQ(tree.nodes[0].share, 50.0 / 71);
 }
 
-TEST(CallTreeTest, RecursionMakesAPathOfItsOwn) {
+TEST(CallTreeTest, RecursionMakesASeparatePath) {
     const CallTree tree =
         call_tree(TraceFixture().thread("t", {{"f", 0, 9, {{"f", 1, 5, {{"f", 2, 1}}}}}}).trace());
     EXPECT_EQ(drawing(tree), "f 1 9 4\n  f 1 5 4\n    f 1 1 1\n");
@@ -52,7 +52,7 @@ TEST(CallTreeTest, ByThreadTheRootsAreThreads) {
     EXPECT_EQ(tree.nodes[1].thread, 1u);
 }
 
-TEST(CallTreeTest, AsyncRootsComeLastAndCountInNoSum) {
+TEST(CallTreeTest, AsyncRootsComeLastAndAreNotPartOfAnySum) {
     for (const bool by_thread : {false, true}) {
         const CallTree tree =
             call_tree(TraceFixture().thread("t", {{"a", 0, 10}}).async("t (async)", {{"a", 0, 500}}).trace(),
@@ -64,7 +64,7 @@ TEST(CallTreeTest, AsyncRootsComeLastAndCountInNoSum) {
     }
 }
 
-TEST(CallTreeTest, ParentsStandBeforeTheirChildren) {
+TEST(CallTreeTest, ParentsComeBeforeTheirChildren) {
     std::vector<RangeSpec> ranges;
     for (int i = 0; i < 2000; ++i)
         ranges.push_back(
@@ -85,7 +85,7 @@ TEST(CallTreeTest, AnEmptyTraceHasAnEmptyTree) {
     EXPECT_TRUE(call_tree(Trace()).nodes.empty());
 }
 
-/// A thread with a range that crosses its neighbour, and a device's queue.
+/// A thread with a range that overlaps its neighbour, and a device stream.
 Trace overlapping_trace() {
     TraceAssembler assembler;
     assembler.add_process({});
@@ -116,7 +116,7 @@ Trace overlapping_trace() {
     return assembler.finish();
 }
 
-TEST(CallTreeTest, RangesThatCrossOthersStandUnderTheirParents) {
+TEST(CallTreeTest, OverlappingRangesAreBelowTheirParents) {
     const Trace trace = overlapping_trace();
     ASSERT_EQ(trace.tracks().size(), 4u);
     const CallTree tree = call_tree(trace);
@@ -129,7 +129,7 @@ TEST(CallTreeTest, RangesThatCrossOthersStandUnderTheirParents) {
               "outer 1 50 50\n");
 }
 
-TEST(CallTreeTest, WorkOfDevicesHasRootsAndAWholeOfItsOwn) {
+TEST(CallTreeTest, DeviceWorkHasSeparateRootsAndASeparateTotal) {
     const CallTree tree = call_tree(overlapping_trace());
     EXPECT_EQ(tree.recorded_ns, 100);
     EXPECT_EQ(tree.device_ns, 550);
@@ -139,7 +139,8 @@ TEST(CallTreeTest, WorkOfDevicesHasRootsAndAWholeOfItsOwn) {
     EXPECT_TRUE(tree.nodes[5].is_device);
 }
 
-/// A queue of a device: annotations around two kernels, around one of the very same times, and across one.
+/// A device stream with annotations: around two kernels, with exactly the times of a kernel, and overlapping
+/// one.
 Trace annotated_trace() {
     TraceAssembler assembler;
     assembler.add_process({});
@@ -155,12 +156,12 @@ Trace annotated_trace() {
     add("gemm", Scope::Device, 10, 30);
     add("relu", Scope::Device, 50, 20);
     add("copy", Scope::Device, 200, 40);
-    add("load", Scope::User, 200, 40);  // inside the copy, for all that their times tell
+    add("load", Scope::User, 200, 40);  // inside the copy, judging by the times
     add("crossing", Scope::User, 220, 60);
     return assembler.finish();
 }
 
-TEST(CallTreeTest, AnnotationsOnADeviceHaveNoTimeBesideTheWorkTheyCover) {
+TEST(CallTreeTest, AnnotationsOnADeviceHaveNoTimeBeyondTheWorkTheyCover) {
     const CallTree tree = call_tree(annotated_trace());
     EXPECT_EQ(drawing(tree),
               "forward 1 100 0\n"
@@ -176,7 +177,7 @@ TEST(CallTreeTest, AnnotationsOnADeviceHaveNoTimeBesideTheWorkTheyCover) {
     EXPECT_EQ(call_tree(annotated_trace(), {.bottom_up = true}).device_ns, 90);
 }
 
-TEST(CallTreeTest, BottomUpEveryNameIsARootAndItsCallersStandBelow) {
+TEST(CallTreeTest, BottomUpEveryNameIsARootWithItsCallersBelow) {
     const CallTree tree = call_tree(
         TraceFixture()
             .thread("t", {{"a", 0, 100, {{"x", 10, 30, {{"y", 10, 5}}}}}, {"b", 100, 50, {{"x", 100, 20}}}})
@@ -203,21 +204,21 @@ TEST(CallTreeTest, BottomUpRecursionCountsOnceInTotals) {
               "f 2 9 6\n  g 1 0 3\ng 1 6 3\n  f 1 6 3\n");
 }
 
-TEST(CallTreeTest, BottomUpByThreadEachThreadIsTurnedRoundByItself) {
+TEST(CallTreeTest, BottomUpByThreadInvertsEachThreadSeparately) {
     const Trace trace =
         TraceFixture().thread("one", {{"a", 0, 10, {{"b", 0, 4}}}}).thread("two", {{"b", 0, 3}}).trace();
     EXPECT_EQ(drawing(call_tree(trace, {.by_thread = true, .bottom_up = true})),
               "one 0 10 0\n  a 1 10 6\n  b 1 4 4\n    a 1 4 4\ntwo 0 3 0\n  b 1 3 3\n");
 }
 
-TEST(CallTreeTest, AVeryDeepTraceTurnedRoundStaysSmall) {
+TEST(CallTreeTest, AnInvertedVeryDeepTraceStaysSmall) {
     std::vector<RangeSpec> ranges = {{"leaf", 0, 1}};
     for (int i = 0; i < 3000; ++i) ranges = {{"r" + std::to_string(i), 0, 1, std::move(ranges)}};
     const Trace trace = TraceFixture().thread("t", ranges).trace();
     EXPECT_LE(call_tree(trace, {.bottom_up = true, .caller_levels = 10}).nodes.size(), 3001u * 11);
 }
 
-TEST(CallTreeTest, InsideANameOnlyItsRangesAndWhatTheyHoldCount) {
+TEST(CallTreeTest, InsideANameOnlyItsRangesAndTheirDescendantsCount) {
     const Trace trace = TraceFixture()
                             .thread("t", {{"a", 0, 100, {{"x", 10, 30, {{"y", 10, 5}, {"x", 20, 5}}}}},
                                           {"x", 200, 7},
@@ -234,7 +235,7 @@ TEST(CallTreeTest, InsideANameOnlyItsRangesAndWhatTheyHoldCount) {
     EXPECT_THROW(call_tree(trace, {.inside = "x", .inside_range = 1}), Error);
 }
 
-TEST(CallTreeTest, StepsAreRootsInOrderOfTime) {
+TEST(CallTreeTest, StepsAreRootsInTimeOrder) {
     const Trace trace = TraceFixture()
                             .thread("t", {{"ProfilerStep#7", 0, 10, {{"a", 1, 2}}},
                                           {"ProfilerStep#8", 20, 90, {{"a", 21, 5}, {"a", 30, 4}}},
@@ -268,7 +269,7 @@ TEST(CallTreeTest, TheRootsOfStepsHaveTheirNumbers) {
     EXPECT_EQ(numbers({.inside = "round"}), "round a ");
 }
 
-TEST(CallTreeTest, LimitsTakeNodesAwayWithWhatIsBelowThem) {
+TEST(CallTreeTest, LimitsRemoveNodesWithTheirSubtrees) {
     const Trace trace =
         TraceFixture()
             .thread("t", {{"a", 0, 90, {{"b", 0, 50, {{"c", 0, 40}}}, {"d", 60, 5}}}, {"e", 90, 10}})
@@ -321,10 +322,10 @@ TEST(CallTreeTest, TheHotPathOfThreadsBeginsWithTheBusiest) {
     EXPECT_EQ(names, (std::vector<std::string>{"two", "c", "d"}));
 }
 
-TEST(CallTreeTest, SelfTimesAddUpWhicheverWayTheTreeStands) {
+TEST(CallTreeTest, SelfTimesAddUpInEitherDirection) {
     for (unsigned seed = 0; seed < 40; ++seed) {
         const Trace trace = testing::random_training_trace(seed);
-        std::int64_t recorded = 0, device = 0;  // what no other range is around; on a device, what is work
+        std::int64_t recorded = 0, device = 0;  // top-level ranges; on a device, work only
         std::map<std::string, std::int64_t> self;
         std::map<std::string, std::uint64_t> count;
         for (const TrackInfo& track : trace.tracks()) {

@@ -9,7 +9,7 @@
 
 namespace marey {
 
-/// Made from the parent of each node, kNoRow for roots. Children keep the order in which `order` names them.
+/// Built from the parent of each node (kNoRow for roots). Children keep the order given by `order`.
 class ChildIndex {
   public:
     ChildIndex() = default;
@@ -38,7 +38,7 @@ class ChildIndex {
     }
 
   private:
-    std::vector<std::uint32_t> first_;  ///< of each node, then of the roots
+    std::vector<std::uint32_t> first_;  ///< per node, then for the roots
     std::vector<std::uint32_t> children_;
 };
 

@@ -1,4 +1,4 @@
-// device_time.cpp: follows launch links to their owners, and adds up from children to parents.
+// device_time.cpp: follows launch links to the owners, and adds up times from children to parents.
 #include "analyze/device_time.h"
 
 #include "analyze/range_groups.h"
@@ -6,7 +6,7 @@
 namespace marey {
 namespace {
 
-constexpr std::string_view kTimedCategory = "device_time";  // as DeviceLog::work_site has it
+constexpr std::string_view kTimedCategory = "device_time";  // must match DeviceLog::work_site
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::vector<LaunchedTime> launched_times(const Trace& trace) {
         Row owner = range_around_call(ranges, sites, link.from);
         if (owner == kNoRow) owner = link.from;
         if ((ranges.flags[owner] & kAsync) != 0) continue;
-        // What was measured is known as a length, not by where it lies.
+        // For measured time only the duration is known, not its position.
         launched.push_back({owner, link.to,
                             is_timed ? ranges.duration_ns[link.to] : trace.clipped_duration_ns(link.to),
                             is_timed});
@@ -69,7 +69,7 @@ DeviceTimes device_times(const Trace& trace, const std::vector<LaunchedTime>& la
         times.self[entry.owner] += entry.duration_ns;
         if (entry.is_timed) is_timed[entry.owner] = true;
     }
-    // Children stand behind their parents: their totals are whole when they are added.
+    // Children come after their parents, so their totals are complete when they are added.
     std::vector<std::int64_t>& inside = times.total;
     for (std::size_t row = ranges.size(); row-- > 0;) {
         if (is_timed[row]) times.self[row] -= inside[row];

@@ -1,4 +1,4 @@
-// device_time.h: which ranges launched what a device did, and how long that took.
+// device_time.h: which ranges launched device work, and how long that work took.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace marey {
 
-/// Whether a site is of ranges that are work when they run on a device. The user's annotations there only
-/// span the work that they cover: no sum holds their time.
+/// Whether ranges of this site are work when they run on a device. User annotations on a device only span the
+/// work they cover, so their time is never added to a sum.
 bool is_device_work(const SiteInfo& site) noexcept;
 
-/// Tells which work of a device the self time of a range there is.
+/// Finds the device work to which the self time of a device range belongs.
 class DeviceWork {
   public:
     explicit DeviceWork(const Trace& trace) : trace_(trace) {}
-    /// The nearest range that is work: itself, or around it. kNoRow: none, the time is nobody's. Ranges are
-    /// asked for in rising order; around those that were not, there is none.
+    /// The nearest enclosing range that is work, possibly `range` itself; kNoRow if there is none. Must be
+    /// called with rows in ascending order; rows that were skipped are not considered as enclosing ranges.
     Row at(Row range);
 
   private:
@@ -28,28 +28,28 @@ class DeviceWork {
     }
 
     const Trace& trace_;
-    std::unordered_map<Row, Row> around_;  ///< of annotations that have some
+    std::unordered_map<Row, Row> around_;  ///< enclosing work of annotations
 };
 
-/// The nearest range around a host call (or itself) that is no call that drives a device. kNoRow: none.
+/// The nearest range enclosing a host call (or the call itself) that is not a device API call; kNoRow: none.
 Row range_around_call(const RangeColumns& ranges, std::span<const SiteInfo> sites, Row call) noexcept;
 
 struct LaunchedTime {
     Row owner;  ///< the range that launched it
-    Row range;  ///< what the device did
+    Row range;  ///< the device work
     std::int64_t duration_ns;
-    bool is_timed = false;  ///< what events around the owner measured: the time of those inside it too
+    bool is_timed = false;  ///< measured by events around the owner, including the ranges inside it
 };
 
-/// What was launched, once each: the owner is the nearest range around the launching host call that is no
-/// such call itself, or that call where there is none. Async ranges own nothing, and annotations are not
-/// launched. In order of the links.
+/// All launched work, once each. The owner is the nearest range enclosing the launching host call that is not
+/// itself a device API call, or the call if there is no such range. Async ranges own nothing, and annotations
+/// are not launched. In the order of the links.
 std::vector<LaunchedTime> launched_times(const Trace& trace);
 
-/// Times of devices per range of the trace. Empty when nothing was launched.
+/// Device time per range of the trace. Empty if nothing was launched.
 struct DeviceTimes {
     std::vector<std::int64_t>
-        total;                       ///< of what it and the ranges inside it launched; of a timed one its own
+        total;  ///< work launched by it and by the ranges inside it; for a timed range the measured time
     std::vector<std::int64_t> self;  ///< without the totals of the ranges inside it
 };
 DeviceTimes device_times(const Trace& trace, const std::vector<LaunchedTime>& launched);

@@ -1,4 +1,4 @@
-// event_costs.cpp: what recording an event cost, and in whose time that was spent.
+// event_costs.cpp: the recording cost of events, and the ranges whose time includes it.
 #include "analyze/event_costs.h"
 
 #include "trace/trace_data.h"

@@ -1,4 +1,4 @@
-// event_costs.h: what recording an event cost, and in whose time that was spent.
+// event_costs.h: the recording cost of events, and the ranges whose time includes it.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,30 @@
 
 namespace marey {
 
-/// What recording one event of each kind costs, as measured by the recording process; all 0 when it is not
-/// known.
+/// The cost of recording one event of each kind, as measured by the recording process; all 0 if unknown.
 struct EventCosts {
     bool known = false;
     double range_ns = 0;
     double range_with_values_ns = 0;
     double instant_ns = 0;
     double counter_ns = 0;
-    double report_ns = 0;  ///< an allocation report; a counter's cost where it was not measured
+    double report_ns = 0;  ///< an allocation report; equals the counter cost if it was not measured
 
     EventCosts() = default;
     explicit EventCosts(const Trace& trace);
 };
 
-// The model: a range is timed from just after its recording has begun to just before it ends, so its own cost
-// is spent around it, in the self time of its parent. What instants, counters, allocation reports and the
-// starts of async ranges cost is spent in the self time of the innermost range that is open on their thread.
-// What a device does costs nobody anything.
+// The model: a range is timed from just after recording it has begun to just before recording it ends, so its
+// cost falls into the self time of its parent. The cost of instants, counters, allocation reports and async
+// range starts falls into the self time of the innermost open range on their thread. Device work adds no
+// cost.
 
-/// A cost for each range of a trace, asked for in order of rows.
+/// The recording cost of each range of a trace. Must be called in row order.
 class RangeCosts {
   public:
     RangeCosts(const Trace& trace, const EventCosts& costs) noexcept;
-    /// What recording the range itself cost: spent in its parent's time. `range` may not fall from call to
-    /// call.
+    /// The cost of recording `range`, which is part of its parent's time. `range` must not decrease between
+    /// calls.
     double of(Row range) noexcept;
 
   private:
@@ -43,10 +42,10 @@ class RangeCosts {
     std::size_t next_slice_ = 0;
 };
 
-/// Calls visit(Row payer, double ns) for what points and async ranges cost: all but the costs of a thread's
-/// own ranges, which their parents pay.
+/// Calls visit(Row payer, double ns) for the cost of points and async ranges: everything except a thread's
+/// nested ranges, which their parents pay for.
 template <typename Visit>
-void visit_loose_costs(const Trace& trace, const EventCosts& costs, Visit visit) {
+void visit_point_costs(const Trace& trace, const EventCosts& costs, Visit visit) {
     InnermostRanges innermost(trace);
     const auto pay = [&](Row thread, std::int64_t time_ns, double ns) {
         const Row payer = innermost.at(thread, time_ns);

@@ -1,4 +1,4 @@
-// event_costs_test.cpp: in whose time recording was spent.
+// event_costs_test.cpp: the ranges to which the recording cost is attributed.
 #include "analyze/event_costs.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using Costs = std::vector<double>;
 
 struct RecordingTime {
     bool known = false;
-    Costs self_ns;   ///< per range; empty when it is not known
+    Costs self_ns;   ///< per range; empty if unknown
     Costs total_ns;  ///< likewise
 };
 
@@ -47,7 +47,7 @@ void add_report(TraceFixture& fixture, std::int64_t time) {
     data.memory_out_of_memory.push_back(0);
 }
 
-TEST(EventCosts, AChildCostsItsParentAndARootNobody) {
+TEST(EventCosts, AChildCostsItsParentAndARootNothing) {
     TraceFixture fixture;
     fixture.thread("t", {{"root", 0, 100, {{"a", 10, 50, {{"b", 20, 10}}}, {"c", 70, 10}}}});
     fixture.value("n", {});  // of c
@@ -78,7 +78,7 @@ TEST(EventCosts, AnAsyncRangeCostsWhatWasOpenWhenItBegan) {
     EXPECT_EQ(recording_time(fixture.trace()).self_ns, (Costs{0, 3, 0}));
 }
 
-TEST(EventCosts, WhatADeviceDidCostsNobody) {
+TEST(EventCosts, DeviceWorkCostsNothing) {
     TraceFixture fixture;
     fixture.thread("gpu", {{"kernel", 0, 100, {{"part", 10, 5}}}}, 0);
     fixture.data().tracks[0].kind = TrackKind::Device;
@@ -87,7 +87,7 @@ TEST(EventCosts, WhatADeviceDidCostsNobody) {
     EXPECT_FALSE(recording_time(fixture.trace()).known);
 }
 
-TEST(EventCosts, AReportWithoutACostOfItsOwnHasThatOfACounter) {
+TEST(EventCosts, AReportWithoutAMeasuredCostHasThatOfACounter) {
     TraceFixture fixture;
     fixture.thread("t", {{"a", 0, 10}});
     add_report(fixture, 5);
@@ -98,7 +98,7 @@ TEST(EventCosts, AReportWithoutACostOfItsOwnHasThatOfACounter) {
     EXPECT_DOUBLE_EQ(estimate_overhead(trace).total_ns, 9);
 }
 
-TEST(EventCosts, ACallOfPythonCostsWhatLiesBetweenOneAndTheNext) {
+TEST(EventCosts, APythonCallCostsTheTimeBetweenCalls) {
     const auto overhead = [](std::int64_t gap, Scope scope) {
         TraceFixture fixture;
         fixture.site("call", scope, "app.py");
@@ -113,10 +113,10 @@ TEST(EventCosts, ACallOfPythonCostsWhatLiesBetweenOneAndTheNext) {
     EXPECT_DOUBLE_EQ(overhead(50, Scope::User), 101 * 10);
     EXPECT_DOUBLE_EQ(overhead(3, Scope::PythonFunction), 101 * 10) << "never less than a range";
     EXPECT_DOUBLE_EQ(overhead(900, Scope::PythonFunction), 10 + 100 * 160)
-        << "what the program does is no cost";
+        << "the program's own work is not a cost";
 }
 
-TEST(EventCosts, ATotalIsTheSelfPartAndTheTotalsOfAllInside) {
+TEST(EventCosts, ATotalIsTheSelfPartPlusTheTotalsInside) {
     for (unsigned seed = 1; seed <= 5; ++seed) {
         auto data = std::make_shared<TraceData>(testing::random_training_trace(seed).data());
         data->costs = {{"range", 3}};

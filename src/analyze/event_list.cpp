@@ -1,4 +1,4 @@
-// event_list.cpp: the order of the events at once; what few ask for when it is asked for.
+// event_list.cpp: sorts the events immediately; computes everything else on first use.
 #include <marey/event_list.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace marey {
 namespace {
 
-/// Something that is made when it is first asked for.
+/// A value that is computed on first use.
 template <typename T>
 class Once {
   public:
@@ -40,9 +40,9 @@ class Once {
 struct EventList::Data {
     Trace trace;
     std::size_t range_count = 0;
-    std::vector<std::uint32_t> nodes;       ///< per event: the range, or behind all ranges the report
+    std::vector<std::uint32_t> nodes;  ///< per event: the range row, or the range count plus the report row
     std::vector<std::uint32_t> of_range;    ///< per range: its event
-    std::vector<std::int64_t> merged_self;  ///< per event; empty: nothing is merged
+    std::vector<std::int64_t> merged_self;  ///< per event; empty: no ranges are merged
 
     struct Launches {
         std::vector<LaunchedTime> all;    ///< sorted by the owner's event, then by start
@@ -53,7 +53,7 @@ struct EventList::Data {
         std::vector<RangeBytes> self, total;  ///< sorted by range
     };
     struct Links {
-        std::vector<std::uint32_t> incoming;  ///< rows of links, sorted by where they end
+        std::vector<std::uint32_t> incoming;  ///< rows of links, sorted by target
     };
     Once<ChildIndex> children;
     Once<Launches> launches;
@@ -69,7 +69,7 @@ struct EventList::Data {
             if ((groups[row] & RangeGroups::kMerged) == 0) nodes.push_back(row);
         }
         const bool is_merged = nodes.size() < range_count;
-        if (trace.memory().size() > 0) add_loose_reports();
+        if (trace.memory().size() > 0) add_reports_outside_ranges();
         EventOrder(trace).sort(nodes);
         of_range.assign(range_count, kNoRow);
         for (std::uint32_t event = 0; event < nodes.size(); ++event) {
@@ -78,13 +78,13 @@ struct EventList::Data {
         if (!is_merged) return;
         merged_self.assign(nodes.size(), 0);
         const RangeColumns ranges = trace.ranges();
-        for (Row row = 0; row < range_count; ++row) {  // a parent's row comes before
+        for (Row row = 0; row < range_count; ++row) {  // a parent's row comes first
             if (of_range[row] == kNoRow) of_range[row] = of_range[ranges.parent[row]];
             merged_self[of_range[row]] += ranges.self_ns[row];
         }
     }
 
-    void add_loose_reports() {
+    void add_reports_outside_ranges() {
         const RangeMemory owners = range_memory(trace);
         for (std::size_t i = 0; i < owners.owner.size(); ++i) {
             if (owners.owner[i] == kNoRow || trace.memory().out_of_memory[i] != 0)
@@ -94,7 +94,7 @@ struct EventList::Data {
 
     bool is_range(std::size_t event) const noexcept { return nodes[event] < range_count; }
 
-    /// Whether it is what a thread did, one call inside the other.
+    /// Whether the event is a nested call on a thread.
     bool nests(std::size_t event) const noexcept {
         return is_range(event) && place_of(trace.tracks()[trace.track_of(nodes[event])]) == Place::Host;
     }
@@ -154,7 +154,7 @@ struct EventList::Data {
         return made;
     }
 
-    /// The arrows that end at a range.
+    /// The links that end at a range.
     std::span<const std::uint32_t> incoming(Row range) const {
         const std::vector<std::uint32_t>& all = links.get([&] { return make_links(); }).incoming;
         const auto first = std::lower_bound(all.begin(), all.end(), range, [&](std::uint32_t link, Row row) {
@@ -246,7 +246,7 @@ EventBytes EventList::bytes(std::size_t event) const {
     if (row == kNoRow) {
         const MemoryColumns reports = data_->trace.memory();
         const Row report = this->report(event);
-        if (reports.out_of_memory[report] != 0) return bytes;  // nothing was taken
+        if (reports.out_of_memory[report] != 0) return bytes;  // nothing was allocated
         (is_cpu_memory(reports.device[report]) ? bytes.cpu : bytes.device) = reports.bytes[report];
         bytes.self_cpu = bytes.cpu;
         bytes.self_device = bytes.device;

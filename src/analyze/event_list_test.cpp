@@ -1,4 +1,4 @@
-// event_list_test.cpp: order, nesting and costs of events, and where allocations stand in the tree.
+// event_list_test.cpp: order, nesting and costs of events, and the position of allocations in the tree.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<std::string> names(const EventList& events) {
     return result;
 }
 
-TEST(EventList, IsInOrderOfTimeOverAllThreads) {
+TEST(EventList, IsInTimeOrderAcrossThreads) {
     const EventList events(TraceFixture()
                                .thread("main", {{"a", 0, 100, {{"b", 10, 20}}}, {"c", 200, 10}})
                                .thread("other", {{"x", 5, 50}, {"y", 150, 10}})
@@ -47,7 +47,7 @@ TEST(EventList, ARepeatedRangeIsMergedIntoItsParent) {
     EXPECT_EQ(events.event_of(1), 0u);
 }
 
-TEST(EventList, TimesCountFromTheWindowAndAreClipped) {
+TEST(EventList, TimesAreRelativeToTheWindowAndClipped) {
     const EventList events(
         TraceFixture().window(50, 90).thread("main", {{"a", 40, 20}, {"b", 70, 40}}).trace());
     EXPECT_EQ(events.start_ns(0), 0);
@@ -56,7 +56,7 @@ TEST(EventList, TimesCountFromTheWindowAndAreClipped) {
     EXPECT_EQ(events.duration_ns(1), 20);
 }
 
-TEST(EventList, KnowsWhatACallLaunched) {
+TEST(EventList, FindsTheWorkThatACallLaunched) {
     std::vector<DescribedEvent> described(2);
     described[0].name = "call";
     described[0].duration_ns = 100;
@@ -128,7 +128,7 @@ TEST(GroupRows, GroupsListedRangesAsKeyAveragesDoes) {
     EXPECT_EQ(grouped.recorded_ns, wanted.recorded_ns);
 }
 
-TEST(GroupRows, KeysOfStacksShapesAndOverloadsAreApartOnlyWhenAskedFor) {
+TEST(GroupRows, StacksShapesAndOverloadsSplitGroupsOnlyWhenRequested) {
     Averages list;
     list.is_list = true;
     for (const char* overload : {"x", "y", "x"}) {
@@ -156,7 +156,7 @@ TEST(EventTree, HoldsAllocationsUnderTheRangeThatWasOpen) {
     std::vector<DescribedEvent> described(3);
     described[0].name = "outer";
     described[0].duration_ns = 100;
-    described[1].name = "outer";  // a repetition is a node of its own here
+    described[1].name = "outer";  // a repetition is a separate node here
     described[1].start_ns = 10;
     described[1].duration_ns = 20;
     described[1].cpu_bytes = 64;

@@ -9,8 +9,8 @@
 
 namespace marey {
 
-/// Compares nodes, which are ranges by their rows and then reports by theirs: by start, the longer first, by
-/// number. The trace must outlive this.
+/// Compares nodes: range rows, followed by report rows. Order: start, longer first, then number. The trace
+/// must outlive this.
 class EventOrder {
   public:
     explicit EventOrder(const Trace& trace)
@@ -22,7 +22,7 @@ class EventOrder {
         return a < b;
     }
 
-    /// Sorts nodes that are, apart from few breaks, in order already: the tracks one after another.
+    /// Sorts nodes that are mostly sorted already (the tracks one after another).
     void sort(std::vector<std::uint32_t>& nodes) const {
         std::vector<std::size_t> runs{0};
         for (std::size_t i = 1; i < nodes.size(); ++i) {

@@ -1,4 +1,4 @@
-// event_tree.cpp: the parent of every range and report, and from it the children.
+// event_tree.cpp: the parent of every range and report, and the children derived from it.
 #include <algorithm>
 #include <numeric>
 
@@ -18,7 +18,7 @@ struct EventTree::Data {
     explicit Data(Trace given) : trace(std::move(given)) {
         const RangeColumns ranges = trace.ranges();
         parent.assign(ranges.parent.begin(), ranges.parent.end());
-        for (std::size_t i = trace.links().size(); i-- > 0;) {  // of several the first holds
+        for (std::size_t i = trace.links().size(); i-- > 0;) {  // the first of several links wins
             const LinkInfo& link = trace.links()[i];
             if (link.kind != LinkKind::Launch || link.from >= ranges.size() || link.to >= ranges.size())
                 continue;

@@ -1,4 +1,4 @@
-// finding_list.h: findings being counted, with the first example of each.
+// finding_list.h: counts findings and keeps the first example of each rule.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace marey {
 
 class FindingList {
   public:
-    /// `describe` gives the example; it is called for the first of a rule only.
+    /// `describe` returns the example text; it is called only for the first finding of a rule.
     template <typename Describe>
     void add(std::string_view rule, const Describe& describe) {
         for (Finding& known : findings_) {
@@ -22,14 +22,14 @@ class FindingList {
         }
         findings_.push_back({std::string(rule), 1, describe()});
     }
-    /// Takes over those of another list whose rule has none here.
+    /// Adds the findings of another list for rules that have no finding yet.
     void merge(const std::vector<Finding>& others) {
         for (const Finding& other : others) {
             const auto same = [&](const Finding& known) { return known.rule == other.rule; };
             if (std::none_of(findings_.begin(), findings_.end(), same)) findings_.push_back(other);
         }
     }
-    /// In the order of the rules.
+    /// Returns the findings in the order of the rules.
     std::vector<Finding> take() {
         const auto place = [](const Finding& finding) {
             const std::span<const ValidationRule> rules = validation_rules();

@@ -1,4 +1,4 @@
-// flops.cpp: the registry of formulas, and what they say of a trace.
+// flops.cpp: the registry of formulas, and their application to a trace.
 #include <marey/flops.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 namespace marey {
 namespace {
 
-/// What users have set, over what is built in.
+/// Formulas set by users override the built-in ones.
 class FormulaRegistry {
   public:
-    /// Never destroyed: threads may ask until the very end.
+    /// Never destroyed, because threads may use it until the process exits.
     static FormulaRegistry& get() {
         static FormulaRegistry& registry = *new FormulaRegistry;
         return registry;
@@ -71,7 +71,7 @@ std::optional<double> evaluate(const FlopsFormula& formula, const OperationInput
     return flops;
 }
 
-/// The text of one integer or boolean, spaces around it allowed.
+/// Parses one integer or boolean, optionally surrounded by spaces.
 std::optional<std::int64_t> read_integer(std::string_view text) noexcept {
     while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
     while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -83,7 +83,7 @@ std::optional<std::int64_t> read_integer(std::string_view text) noexcept {
     return value;
 }
 
-/// "[1, 2]".
+/// Parses "[1, 2]".
 std::optional<std::vector<std::int64_t>> read_integers(std::string_view text) {
     if (text.size() < 2 || text.front() != '[' || text.back() != ']') return std::nullopt;
     text = text.substr(1, text.size() - 2);
@@ -101,7 +101,7 @@ std::optional<std::vector<std::int64_t>> read_integers(std::string_view text) {
 
 }  // namespace
 
-// Inputs stand together (other values may stand before or after them).
+// Inputs are adjacent (other values may come before or after them).
 OperationInputs::OperationInputs(const Trace& trace, std::span<const Argument> arguments) noexcept
     : trace_(&trace) {
     const auto is_input = [](const Argument& argument) { return argument.role == ArgumentRole::Input; };
@@ -229,7 +229,7 @@ std::vector<RangeFlops> all_flops(const Trace& trace) {
         if (const std::optional<double> flops = evaluate(formula, OperationInputs(trace, arguments)))
             all.push_back({slice.row, *flops, false});
     }
-    // Whether a range or one around it has flops; parents come before their children.
+    // Whether a range or one that encloses it has FLOPs; parents come before their children.
     std::vector<bool> counted(all.empty() ? 0 : data.range_parent.size());
     auto next = all.begin();
     for (Row row = 0; row < counted.size(); ++row) {

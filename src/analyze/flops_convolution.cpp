@@ -1,4 +1,4 @@
-// flops_convolution.cpp: formulas of convolutions.
+// flops_convolution.cpp: FLOP formulas for convolutions.
 #include "analyze/flops_convolution.h"
 
 #include <cmath>
@@ -8,12 +8,12 @@
 namespace marey {
 namespace {
 
-/// What a convolution is made of. Inputs without the dimension of the batch are a batch of one.
+/// The parameters of a convolution. Inputs without a batch dimension are a batch of one.
 struct Convolution {
     double batch = 1;
     double in_channels = 0;
     Sizes in_space;
-    Sizes weight;  ///< out, in / groups, kernel ...; of a transposed one in, out / groups, kernel ...
+    Sizes weight;  ///< out, in / groups, kernel ...; transposed: in, out / groups, kernel ...
     Sizes kernel;
     std::int64_t groups = 1;
 };
@@ -35,7 +35,7 @@ std::optional<Convolution> read_convolution(const OperationInputs& inputs, std::
     return convolution;
 }
 
-/// One number per dimension of space; a single one holds for all.
+/// One number per spatial dimension; a single number applies to all.
 std::optional<std::vector<std::int64_t>> per_dimension(const OperationInputs& inputs, std::size_t input,
                                                        std::size_t space, std::int64_t least) {
     std::optional<std::vector<std::int64_t>> values = inputs.integers(input);
@@ -48,7 +48,7 @@ std::optional<std::vector<std::int64_t>> per_dimension(const OperationInputs& in
     return values;
 }
 
-/// Where an operator takes what its output's size depends on.
+/// The positions of the inputs that determine an operator's output size.
 struct Places {
     std::size_t stride, padding, dilation;
 };
@@ -61,7 +61,7 @@ std::optional<double> output_elements(const OperationInputs& inputs, const Convo
     const auto dilation = per_dimension(inputs, places.dilation, space, 1);
     if (!stride || !dilation) return std::nullopt;
     const std::optional<std::string_view> word = inputs.text(places.padding);
-    if (word == "same") return elements(convolution.in_space);  // which allows no stride but 1
+    if (word == "same") return elements(convolution.in_space);  // allows only stride 1
     const auto padding =
         word == "valid" ? std::vector<std::int64_t>(space) : per_dimension(inputs, places.padding, space, 0);
     if (!padding) return std::nullopt;
@@ -71,7 +71,7 @@ std::optional<double> output_elements(const OperationInputs& inputs, const Convo
             static_cast<double>((*dilation)[i]) * (static_cast<double>(convolution.kernel[i]) - 1);
         const double room =
             static_cast<double>(convolution.in_space[i]) + 2 * static_cast<double>((*padding)[i]) - reach - 1;
-        if (room < 0 || convolution.kernel[i] == 0) return std::nullopt;  // no such convolution
+        if (room < 0 || convolution.kernel[i] == 0) return std::nullopt;  // not a valid convolution
         count *= std::floor(room / static_cast<double>((*stride)[i])) + 1;
     }
     return count;
@@ -86,8 +86,8 @@ std::optional<double> forward(const OperationInputs& inputs, const Convolution& 
            static_cast<double>(convolution.weight[0]) / static_cast<double>(convolution.groups);
 }
 
-/// Every input element goes, kernel times, into each output channel of its group. Stride, padding and
-/// dilation only say where the products land.
+/// Every input element is multiplied, kernel times, into each output channel of its group. Stride, padding
+/// and dilation only determine where the products are added.
 double transposed(const Convolution& convolution) {
     return 2 * convolution.batch * elements(convolution.in_space) * convolution.in_channels *
            static_cast<double>(convolution.weight[1]) * elements(convolution.kernel);
@@ -140,8 +140,7 @@ std::optional<double> convolution_flops(const OperationInputs& inputs) {
 }
 
 // (grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
-// output_mask): as much again for the gradient of the input as the forward half took, and for that of the
-// weight.
+// output_mask): the gradient of the input costs as much as the forward pass, and so does that of the weight.
 std::optional<double> convolution_backward_flops(const OperationInputs& inputs) {
     const auto convolution = read_convolution(inputs, 1, 2, inputs.integer(9));
     const std::optional<std::int64_t> is_transposed = inputs.integer(7);

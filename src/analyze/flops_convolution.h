@@ -1,4 +1,4 @@
-// flops_convolution.h: formulas of convolutions, by the order in which each operator takes its inputs.
+// flops_convolution.h: FLOP formulas for convolutions, by the input order of each operator.
 #pragma once
 
 #include <optional>

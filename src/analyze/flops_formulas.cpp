@@ -1,5 +1,5 @@
-// flops_formulas.cpp: formulas of products of matrices, attention, elementwise operations and reductions, and
-// the table of all formulas. docs/reference/flops.md lists them.
+// flops_formulas.cpp: FLOP formulas for matrix products, attention, elementwise operations and reductions,
+// and the table of all formulas. docs/reference/flops.md lists them.
 #include "analyze/flops_formulas.h"
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace {
 
 using Flops = std::optional<double>;
 
-// ---- products of matrices
+// ---- matrix products
 
-/// 2 x elements(a) / K x elements(b), K being a's last size: F1 to F4 of PyTorch, which does not look whether
-/// the sizes fit each other. With `batched`, b has the batch too.
+/// 2 x elements(a) / K x elements(b), where K is the last size of a: F1 to F4 of PyTorch, which does not
+/// check whether the sizes match. With `batched`, b has a batch dimension too.
 template <std::size_t kA, std::size_t kB, bool kBatched>
 Flops product(const OperationInputs& inputs) {
-    if (kA > 0 && !inputs.shape(0)) return std::nullopt;  // what is added to
+    if (kA > 0 && !inputs.shape(0)) return std::nullopt;  // the matrix that is added
     const auto a = inputs.shape(kA), b = inputs.shape(kB);
     if (!a || !b || a->empty() || (kBatched && a->size() < 2)) return std::nullopt;
     if (elements(*a) == 0 || elements(*b) == 0) return 0;
@@ -28,8 +28,8 @@ Flops product(const OperationInputs& inputs) {
     return 2 * elements(kBatched ? rows.subspan(1) : rows) * elements(*b);
 }
 
-/// By the rules of torch.matmul: a vector is a row on the left and a column on the right, the last two sizes
-/// are matrices, those before them a batch that is broadcast.
+/// Follows torch.matmul: a vector is a row on the left and a column on the right, the last two sizes are the
+/// matrices, and the sizes before them are a batch that is broadcast.
 template <std::size_t kA, std::size_t kB>
 Flops matmul(const OperationInputs& inputs) {
     const auto a = inputs.shape(kA), b = inputs.shape(kB);
@@ -45,7 +45,7 @@ Flops matmul(const OperationInputs& inputs) {
     return 2 * elements(*batch) * rows * static_cast<double>(inner) * columns;
 }
 
-/// addbmm adds the products of all matrices of the batch up.
+/// addbmm sums the products of all matrices in the batch.
 Flops addbmm(const OperationInputs& inputs) {
     return inputs.shape(0) ? matmul<1, 2>(inputs) : std::nullopt;
 }
@@ -70,15 +70,15 @@ Flops outer(const OperationInputs& inputs) {
 
 // ---- attention
 
-/// What the products of attention are made of: each query with each key.
+/// The sizes in attention products: each query with each key.
 struct Attention {
     double pairs = 0;
     double key_size = 0;
     double value_size = 0;
 };
 
-/// Queries, keys and values at `first` and after it: (..., heads, length, size), or with `kHeadsLast`
-/// (batch, length, heads, size). Fewer heads of keys than of queries are shared.
+/// Queries, keys and values start at input `first`: (..., heads, length, size), or with `kHeadsLast` (batch,
+/// length, heads, size). If there are fewer key heads than query heads, they are shared.
 template <bool kHeadsLast>
 std::optional<Attention> read_attention(const OperationInputs& inputs, std::size_t first) {
     const auto query = inputs.shape(first), key = inputs.shape(first + 1), value = inputs.shape(first + 2);
@@ -117,7 +117,7 @@ Flops first_elements(const OperationInputs& inputs) {
     return sizes ? Flops(elements(*sizes)) : std::nullopt;
 }
 
-/// One for each element of what the first inputs make together. Numbers among them fit everything.
+/// One for each element of the broadcast shape of the first inputs. Scalars broadcast with everything.
 template <std::size_t kOperands>
 Flops elementwise(const OperationInputs& inputs) {
     std::vector<std::int64_t> together;
@@ -136,7 +136,7 @@ Flops elementwise(const OperationInputs& inputs) {
     return any ? Flops(elements(together)) : std::nullopt;
 }
 
-/// max and min of one array reduce it, of two they are elementwise.
+/// max and min reduce a single array, and are elementwise for two.
 Flops extreme(const OperationInputs& inputs) {
     return inputs.kind(1) == ValueKind::Array ? elementwise<2>(inputs) : first_elements(inputs);
 }

@@ -1,4 +1,4 @@
-// flops_formulas.h: the formulas that are built in.
+// flops_formulas.h: the built-in formulas.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// flops_formulas_test.cpp: the built-in formulas against numbers worked out by hand.
+// flops_formulas_test.cpp: the built-in formulas, compared with numbers calculated by hand.
 #include "analyze/flops_formulas.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ InputSpec list(Shape values) {
 }
 
 // F1 F2
-TEST(FlopsFormulas, ProductsOfMatricesAreAsPyTorchHasThem) {
+TEST(FlopsFormulas, MatrixProductsMatchPyTorch) {
     EXPECT_EQ(flops("aten::mm", {Shape{3, 4}, Shape{4, 5}}), 2 * 3 * 4 * 5);
     EXPECT_EQ(flops("aten::addmm", {Shape{5}, Shape{3, 4}, Shape{4, 5}, 1, 1}), 2 * 3 * 4 * 5);
     EXPECT_EQ(flops("aten::_addmm_activation", {Shape{5}, Shape{3, 4}, Shape{4, 5}}), 120);
@@ -30,7 +30,7 @@ TEST(FlopsFormulas, ProductsOfMatricesAreAsPyTorchHasThem) {
 }
 
 // F4: PyTorch warns and gives 0, which it also gives for arrays without elements.
-TEST(FlopsFormulas, ProductsOfWhatIsNoMatrixAreUnknown) {
+TEST(FlopsFormulas, ProductsOfNonMatricesAreUnknown) {
     EXPECT_EQ(flops("aten::mm", {Shape{3, 4}}), kUnknown);
     EXPECT_EQ(flops("aten::mm", {Shape{3, 4}, 5}), kUnknown);
     EXPECT_EQ(flops("aten::mm", {Shape{}, Shape{4, 5}}), kUnknown);
@@ -75,14 +75,14 @@ TEST(FlopsFormulas, LinearMultipliesEveryRowByTheWeight) {
 }
 
 // F1 F5: out = (28 + 2 - 2 - 1) / 2 + 1 = 14 and (30 + 0 - 4 - 1) / 1 + 1 = 26.
-TEST(FlopsFormulas, Conv2dIsAsPyTorchHasIt) {
+TEST(FlopsFormulas, Conv2dMatchesPyTorch) {
     const std::vector<InputSpec> inputs = {Shape{4, 6, 28, 30}, Shape{8, 3, 3, 3}, nullptr, list({2, 1}),
                                            list({1, 0}),        list({1, 2}),      2};
     EXPECT_EQ(flops("aten::conv2d", inputs), 2.0 * 4 * 14 * 26 * 3 * 3 * 6 * 8 / 2);
 }
 
-// F3, except that what PyTorch cannot count but can compute is counted.
-TEST(FlopsFormulas, Conv2dTakesWhateverMakesAConvolution) {
+// F3, except that convolutions which PyTorch can compute but not count are counted.
+TEST(FlopsFormulas, Conv2dAcceptsAnyValidConvolution) {
     auto conv = [](const InputSpec& input, const InputSpec& stride, const InputSpec& padding,
                    const InputSpec& groups = 1) {
         return flops("aten::conv2d",
@@ -201,7 +201,7 @@ TEST(FlopsFormulas, TheBackwardHalfOfAttentionIsFiveProducts) {
         EXPECT_EQ(flops(name, {many, many, many, many}), 2.0 * 2 * 8 * 10 * 10 * 5 * 16) << name;
 }
 
-// F1: of the first operand, whatever the second is.
+// F1: the first operand counts, whatever the second is.
 TEST(FlopsFormulas, MulAndAddCountTheFirstOperandAsPyTorchDoes) {
     for (const char* name : {"aten::mul", "aten::add", "aten::mul_", "aten::add_"}) {
         EXPECT_EQ(flops(name, {Shape{3, 4}, Shape{3, 4}}), 12) << name;
@@ -212,7 +212,7 @@ TEST(FlopsFormulas, MulAndAddCountTheFirstOperandAsPyTorchDoes) {
     }
 }
 
-TEST(FlopsFormulas, ElementwiseOperationsCountWhatTheyMake) {
+TEST(FlopsFormulas, ElementwiseOperationsCountTheirOutput) {
     for (const char* name : {"aten::sub", "aten::div_", "aten::pow", "aten::maximum", "aten::atan2"}) {
         EXPECT_EQ(flops(name, {Shape{3, 4}, Shape{3, 4}}), 12) << name;
         EXPECT_EQ(flops(name, {Shape{4}, Shape{3, 1}}), 12) << name;
@@ -232,7 +232,7 @@ TEST(FlopsFormulas, ElementwiseOperationsCountWhatTheyMake) {
     EXPECT_EQ(flops("aten::lerp", {Shape{3}, Shape{3}, 0.5}), 3);
 }
 
-TEST(FlopsFormulas, ReductionsCountWhatTheyRead) {
+TEST(FlopsFormulas, ReductionsCountTheirInput) {
     for (const char* name :
          {"aten::sum", "aten::mean", "aten::amax", "aten::norm", "aten::var", "aten::max"}) {
         EXPECT_EQ(flops(name, {Shape{3, 4}}), 12) << name;
@@ -243,7 +243,7 @@ TEST(FlopsFormulas, ReductionsCountWhatTheyRead) {
     EXPECT_EQ(flops("aten::min", {Shape{3, 1}, Shape{4}}), 12);
 }
 
-// F5: PyTorch's numbers wrap round.
+// F5: PyTorch's numbers wrap around.
 TEST(FlopsFormulas, NumbersThatDoNotFitAreLargeOrUnknownAndNeverWrong) {
     EXPECT_EQ(flops("aten::mm", {Shape{kHuge, kHuge}, Shape{kHuge, kHuge}}), 2 * std::pow(0x1p62, 3));
     const Shape most(20, kHuge);
@@ -296,7 +296,7 @@ TEST(FlopsFormulas, AreDocumented) {
     }
 }
 
-/// Whatever is fed to whatever formula: an answer, and a sane one.
+/// Any formula gives a sane answer for any inputs.
 TEST(FlopsFormulas, SurviveAnyInputs) {
     const std::vector<InputSpec> pool = {Shape{},
                                          Shape{0},

@@ -1,5 +1,5 @@
-// flops_shapes.h: arithmetic on the sizes of arrays. In double precision, which cannot overflow: exact up to
-// 2^53, and what becomes infinite is unknown.
+// flops_shapes.h: arithmetic on array sizes. Uses double precision, which cannot overflow: results are exact
+// up to 2^53, and infinite results count as unknown.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,16 @@ namespace marey {
 
 using Sizes = std::span<const std::int64_t>;
 
-/// How many elements; 1 for an array without dimensions.
+/// The number of elements; 1 for an array without dimensions.
 inline double elements(Sizes sizes) {
-    if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;  // before infinity comes in
+    if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;  // avoids 0 * infinity
     double count = 1;
     for (const std::int64_t size : sizes) count *= static_cast<double>(size);
     return count;
 }
 
-/// The sizes that two arrays have together; nullopt when they do not fit. Dimensions are paired from the
-/// last, and one of size 1 is repeated.
+/// The broadcast shape of two arrays; nullopt if they are incompatible. Dimensions are paired from the last
+/// one, and size 1 is repeated.
 inline std::optional<std::vector<std::int64_t>> broadcast(Sizes a, Sizes b) {
     if (a.size() < b.size()) std::swap(a, b);
     std::vector<std::int64_t> sizes(a.begin(), a.end());

@@ -1,4 +1,4 @@
-// flops_test.cpp: the registry of formulas, what they see of inputs, and the flops of a whole trace.
+// flops_test.cpp: the registry of formulas, the inputs they receive, and the FLOPs of a whole trace.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,23 +11,23 @@
 namespace marey {
 namespace {
 
-constexpr std::nullopt_t kUnknown = std::nullopt;
+constexpr std::nullopt_t kNoFlops = std::nullopt;
 
 TEST(Flops, AreUnknownWithoutAFormulaAndWithoutInputs) {
-    EXPECT_EQ(flops("my::thing", {Shape{3, 4}}), kUnknown);
-    EXPECT_EQ(flops("mm", {Shape{3, 4}, Shape{4, 5}}), kUnknown) << "names are exact";
-    EXPECT_EQ(flops("aten::mul", {}), kUnknown);
-    EXPECT_EQ(flops_of(TraceFixture().thread("t", {{"aten::mm", 0, 1}}).trace(), 0), kUnknown);
+    EXPECT_EQ(flops("my::thing", {Shape{3, 4}}), kNoFlops);
+    EXPECT_EQ(flops("mm", {Shape{3, 4}, Shape{4, 5}}), kNoFlops) << "names are exact";
+    EXPECT_EQ(flops("aten::mul", {}), kNoFlops);
+    EXPECT_EQ(flops_of(TraceFixture().thread("t", {{"aten::mm", 0, 1}}).trace(), 0), kNoFlops);
 }
 
-TEST(Flops, FormulasOfTheUserHoldUntilTheyAreTakenBack) {
+TEST(Flops, UserFormulasApplyUntilTheyAreRemoved) {
     const std::vector<InputSpec> inputs = {Shape{3, 4}, Shape{4, 5}};
     register_flops("aten::mm", [](const OperationInputs& in) { return in.size() * 100.0; });
     EXPECT_EQ(flops("aten::mm", inputs), 200);
     register_flops("aten::mm", [](const OperationInputs&) { return 7.0; });
     EXPECT_EQ(flops("aten::mm", inputs), 7);
     register_flops("aten::mm", {});
-    EXPECT_EQ(flops("aten::mm", inputs), kUnknown) << "an empty formula hides the one built in";
+    EXPECT_EQ(flops("aten::mm", inputs), kNoFlops) << "an empty formula hides the one built in";
     EXPECT_TRUE(unregister_flops("aten::mm"));
     EXPECT_FALSE(unregister_flops("aten::mm"));
     EXPECT_EQ(flops("aten::mm", inputs), 120);
@@ -43,10 +43,10 @@ TEST(Flops, AKnownFormulaCanBeGivenToAnotherName) {
     EXPECT_FALSE(flops_formula("my::gemm"));
 }
 
-TEST(Flops, WhatIsNoCountIsUnknown) {
+TEST(Flops, AnInvalidCountIsUnknown) {
     for (const double bad : {std::nan(""), HUGE_VAL, -1.0}) {
         register_flops("my::bad", [bad](const OperationInputs&) { return bad; });
-        EXPECT_EQ(flops("my::bad", {1}), kUnknown) << bad;
+        EXPECT_EQ(flops("my::bad", {1}), kNoFlops) << bad;
     }
     unregister_flops("my::bad");
 }
@@ -62,7 +62,7 @@ TEST(Flops, AFormulaSeesInputsByPositionAndKind) {
     EXPECT_EQ(inputs.dtype(0), DType::Other);
     EXPECT_EQ(inputs.integer(1), 5);
     EXPECT_EQ(inputs.integer(2), 1);
-    EXPECT_EQ(inputs.integer(3), kUnknown);
+    EXPECT_EQ(inputs.integer(3), kNoFlops);
     EXPECT_TRUE(inputs.is_number(3));
     EXPECT_EQ(inputs.text(4), "text");
     EXPECT_FALSE(inputs.is_number(4));
@@ -78,7 +78,7 @@ TEST(Flops, AFormulaSeesInputsByPositionAndKind) {
     EXPECT_FALSE(inputs.dtype(1));
 }
 
-TEST(Flops, TextThatIsNoListOfIntegersIsNone) {
+TEST(Flops, TextThatIsNotAListOfIntegersIsNone) {
     for (const char* text :
          {"", "[", "]", "[1", "1]", "[1,]", "[,1]", "[1 2]", "[x]", "[99999999999999999999]"})
         EXPECT_FALSE(OperationInputs(operation("op", {text}), 0).integers(0)) << text;
@@ -87,17 +87,17 @@ TEST(Flops, TextThatIsNoListOfIntegersIsNone) {
 }
 
 // F4
-TEST(Flops, ArraysThatDoNotSayTheirSizesHaveNone) {
+TEST(Flops, ArraysWithoutRecordedSizesHaveNone) {
     ArrayInfo undefined, ragged;
     undefined.is_defined = false;
     ragged.layout = Layout::Jagged;
-    EXPECT_EQ(flops("aten::mul", {InputSpec::array(undefined, {3})}), kUnknown);
-    EXPECT_EQ(flops("aten::mul", {InputSpec::array(ragged, {3, 4})}), kUnknown);
-    EXPECT_EQ(flops("aten::mul", {InputSpec(Shape{3, 4}).cut_short()}), kUnknown);
+    EXPECT_EQ(flops("aten::mul", {InputSpec::array(undefined, {3})}), kNoFlops);
+    EXPECT_EQ(flops("aten::mul", {InputSpec::array(ragged, {3, 4})}), kNoFlops);
+    EXPECT_EQ(flops("aten::mul", {InputSpec(Shape{3, 4}).cut_short()}), kNoFlops);
     EXPECT_FALSE(OperationInputs(operation("op", {InputSpec::list({1}).cut_short()}), 0).integers(0));
 }
 
-TEST(Flops, KeywordsAndOutputsAreNoInputs) {
+TEST(Flops, KeywordsAndOutputsAreNotInputs) {
     TraceAssembler assembler;
     const std::uint32_t lane = assembler.add_lane({.thread = assembler.add_thread({})});
     const auto range =
@@ -114,7 +114,7 @@ TEST(Flops, KeywordsAndOutputsAreNoInputs) {
     EXPECT_EQ(flops_of(trace, 0), 12);
 }
 
-TEST(Flops, OfAllRangesSayWhichAreInsideOthers) {
+TEST(Flops, AllRangesShowsWhichAreInsideOthers) {
     TraceAssembler assembler;
     const std::uint32_t lane = assembler.add_lane({.thread = assembler.add_thread({})});
     auto range = [&](const char* name, std::int64_t start, std::int64_t duration,
@@ -160,7 +160,7 @@ TEST(Flops, TheRegistryServesManyThreads) {
         }
     }
     changer.join();
-    EXPECT_EQ(flops_of(trace, 0), kUnknown);
+    EXPECT_EQ(flops_of(trace, 0), kNoFlops);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// gpu_busy.cpp: goes through starts and ends in order of time, counting what runs.
+// gpu_busy.cpp: visits starts and ends in time order and counts the running pieces.
 #include "analyze/gpu_busy.h"
 
 #include <algorithm>

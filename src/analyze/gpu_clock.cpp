@@ -1,4 +1,4 @@
-// gpu_clock.cpp: what a trace tells of the clocks of its devices.
+// gpu_clock.cpp: reads the accuracy of the device clocks from a trace.
 #include <charconv>
 
 #include <marey/gpu_use.h>
@@ -8,7 +8,7 @@
 namespace marey {
 namespace {
 
-/// An object with these numbers, and perhaps others; nothing: it is none.
+/// Parses an object with at least these numbers; nullopt if it is something else.
 std::optional<GpuClock> read_clock(std::string_view text) {
     GpuClock clock{-1, -1, -1};
     const std::pair<std::string_view, std::int64_t*> numbers[] = {

@@ -1,4 +1,4 @@
-// gpu_clock_test.cpp: facts of clocks as devices tell them, and as others might.
+// gpu_clock_test.cpp: clock metadata as devices write it, and in other forms.
 #include <gtest/gtest.h>
 
 #include <marey/gpu_use.h>
@@ -14,7 +14,7 @@ std::optional<GpuClock> clock_of(const char* key, const char* json) {
     return gpu_clock(gpu.trace());
 }
 
-TEST(GpuClocks, AreReadFromTheFactsOfTheTrace) {
+TEST(GpuClocks, AreReadFromTheMetadata) {
     for (const char* key : {"gpu_clock", "simulated_clock"}) {
         const auto clock = clock_of(key,
                                     R"({"readings": 6, "median_error_ns": 1347, "worst_error_ns": 1567,
@@ -26,7 +26,7 @@ TEST(GpuClocks, AreReadFromTheFactsOfTheTrace) {
     }
 }
 
-TEST(GpuClocks, FactsOfAnotherShapeTellNothing) {
+TEST(GpuClocks, MetadataOfAnotherFormIsIgnored) {
     for (const char* json : {"{}", "17", "[]", R"({"readings": 6})",
                              R"({"readings": 0, "median_error_ns": 1, "worst_error_ns": 1})",
                              R"({"readings": 6, "median_error_ns": -1, "worst_error_ns": 1})",

@@ -1,4 +1,4 @@
-// gpu_findings.cpp: plain rules over a report about devices.
+// gpu_findings.cpp: rules that find performance problems in a GPU report.
 #include <algorithm>
 #include <cmath>
 
@@ -8,14 +8,14 @@ namespace marey {
 namespace {
 
 constexpr std::uint64_t kManyGaps = 100, kManyKernels = 100, kManyWaits = 10;
-constexpr double kStarvedShare = 0.2;      // of the time between a device's first and last work
-constexpr double kExposedCopyShare = 0.1;  // likewise
-constexpr double kPageableShare = 0.01;    // likewise
-constexpr double kShortKernelShare = 0.5;  // of its kernels
-constexpr double kPoorKernelShare = 0.2;   // of the time of its kernels
-constexpr double kWaitShare = 0.1;         // of the window
-constexpr double kIdleAfterShare = 0.05;   // likewise
-constexpr std::size_t kMaxRows = 3;        // of names, as evidence
+constexpr double kStarvedShare = 0.2;            // of the span from a device's first work to its last
+constexpr double kExposedCopyShare = 0.1;        // likewise
+constexpr double kPageableShare = 0.01;          // likewise
+constexpr double kShortKernelShare = 0.5;        // of its kernels
+constexpr double kInefficientKernelShare = 0.2;  // of its kernel time
+constexpr double kWaitShare = 0.1;               // of the window
+constexpr double kIdleAfterShare = 0.05;         // likewise
+constexpr std::size_t kMaxRows = 3;              // of evidence by name
 
 double part(std::int64_t of, std::int64_t whole) {
     return whole > 0 ? static_cast<double>(of) / static_cast<double>(whole) : 0;
@@ -24,7 +24,7 @@ std::string percent(double share) {
     return std::to_string(std::lround(share * 100)) + "%";
 }
 std::string text_of(const GpuHostWork& work) {
-    if (work.name.empty()) return "in no range";
+    if (work.name.empty()) return "outside any range";
     return work.function.empty() ? work.name : work.name + " in " + work.function;
 }
 
@@ -56,8 +56,8 @@ class DeviceFindings {
     }
     void add_idle_host(GpuFinding& finding) const {
         for (std::size_t i = 0; i < std::min(kMaxRows, device_.idle_host.size()); ++i)
-            finding.evidence.push_back(
-                {"the thread meanwhile: " + text_of(device_.idle_host[i]), 0, device_.idle_host[i].time_ns});
+            finding.evidence.push_back({"thread activity during the gaps: " + text_of(device_.idle_host[i]),
+                                        0, device_.idle_host[i].time_ns});
     }
 
     void launch_bound() {
@@ -66,13 +66,13 @@ class DeviceFindings {
         GpuFinding& finding =
             add("launch_bound", share,
                 percent(share) +
-                    " of the time the device waited for the next launch, in short gaps: launches "
-                    "cost more than what they launch");
+                    " of the time the device waited for the next launch, in short gaps: launching "
+                    "takes longer than the launched work");
         finding.evidence.push_back(
             {"gaps under 100 us with nothing queued", device_.starved_short_gaps, device_.starved_short_ns});
-        finding.evidence.push_back({"a launching call (median)", 0, device_.launch_calls.median_ns});
+        finding.evidence.push_back({"launch call (median)", 0, device_.launch_calls.median_ns});
         finding.evidence.push_back(
-            {"from its end to the start on the device (median)", 0, device_.queue_after_call.median_ns});
+            {"end of launch call to start on the device (median)", 0, device_.queue_after_call.median_ns});
         add_idle_host(finding);
     }
 
@@ -82,8 +82,8 @@ class DeviceFindings {
         GpuFinding& finding = add("host_bound", share,
                                   percent(share) +
                                       " of the time the device had nothing queued, in gaps of 100 "
-                                      "us and more: the threads did something else");
-        finding.evidence.push_back({"gaps of 100 us and more with nothing queued", device_.starved_long_gaps,
+                                      "us or longer: the threads were busy with other work");
+        finding.evidence.push_back({"gaps of 100 us or longer with nothing queued", device_.starved_long_gaps,
                                     device_.starved_long_ns});
         add_idle_host(finding);
     }
@@ -105,7 +105,7 @@ class DeviceFindings {
             const GpuLauncher& launcher = by_count[i];
             if (launcher.short_kernels == 0) continue;
             finding.evidence.push_back(
-                {launcher.name.empty() ? "launched in no range" : "launched by " + launcher.name,
+                {launcher.name.empty() ? "launched outside any range" : "launched by " + launcher.name,
                  launcher.short_kernels, -1});
         }
     }
@@ -115,9 +115,9 @@ class DeviceFindings {
         const double share = part(exposed, device_.span_ns());
         if (share < kExposedCopyShare) return;
         GpuFinding& finding = add("copies_not_overlapped", share,
-                                  percent(share) + " of the time the device copied and no kernel ran");
+                                  percent(share) + " of the time the device was copying while no kernel ran");
         finding.evidence.push_back({"copies", device_.times.copies.count, device_.copy_busy_ns});
-        finding.evidence.push_back({"of that while a kernel ran", 0, device_.overlap_ns});
+        finding.evidence.push_back({"copies overlapped by kernels", 0, device_.overlap_ns});
         add_transfers(finding, false);
     }
 
@@ -130,8 +130,8 @@ class DeviceFindings {
         if (share < kPageableShare) return;
         GpuFinding& finding = add("pageable_copies", share,
                                   percent(share) +
-                                      " of the time went into copies of memory that is not "
-                                      "pinned, which are slower and hold up their thread");
+                                      " of the time was spent in copies of pageable (not "
+                                      "pinned) memory, which are slower and block the calling thread");
         add_transfers(finding, true);
     }
     void add_transfers(GpuFinding& finding, bool only_pageable) const {
@@ -143,31 +143,33 @@ class DeviceFindings {
     }
 
     void small_grids() {
-        poor_kernels("small_grids", &GpuKernel::small_grid_ns,
-                     " of the time of kernels was of those with fewer blocks than the device has "
-                     "multiprocessors (" +
-                         std::to_string(device_.sm_count) + ")");
+        inefficient_kernels("small_grids", &GpuKernel::small_grid_ns,
+                            " of the kernel time was spent in kernels with fewer blocks than the device has "
+                            "multiprocessors (" +
+                                std::to_string(device_.sm_count) + ")");
     }
     void low_occupancy() {
-        poor_kernels("low_occupancy", &GpuKernel::low_occupancy_ns,
-                     " of the time of kernels was of those that fill less than a quarter of the device, by "
-                     "their registers, shared memory or blocks");
+        inefficient_kernels(
+            "low_occupancy", &GpuKernel::low_occupancy_ns,
+            " of the kernel time was spent in kernels that can occupy less than a quarter of the "
+            "device, because of their registers, shared memory or block count");
     }
-    void poor_kernels(const char* rule, std::int64_t GpuKernel::*time, const std::string& text) {
-        std::vector<const GpuKernel*> poor;
+    void inefficient_kernels(const char* rule, std::int64_t GpuKernel::*time, const std::string& text) {
+        std::vector<const GpuKernel*> inefficient;
         std::int64_t total_ns = 0;
         for (const GpuKernel& kernel : device_.kernels) {
             if (kernel.*time == 0) continue;
             total_ns += kernel.*time;
-            poor.push_back(&kernel);
+            inefficient.push_back(&kernel);
         }
         const double share = part(total_ns, device_.times.kernels.total_ns);
-        if (poor.empty() || share < kPoorKernelShare) return;
-        std::stable_sort(poor.begin(), poor.end(),
+        if (inefficient.empty() || share < kInefficientKernelShare) return;
+        std::stable_sort(inefficient.begin(), inefficient.end(),
                          [&](const GpuKernel* a, const GpuKernel* b) { return a->*time > b->*time; });
         GpuFinding& finding = add(rule, share, percent(share) + text);
-        for (std::size_t i = 0; i < std::min(kMaxRows, poor.size()); ++i)
-            finding.evidence.push_back({poor[i]->name, poor[i]->times.count, poor[i]->*time});
+        for (std::size_t i = 0; i < std::min(kMaxRows, inefficient.size()); ++i)
+            finding.evidence.push_back(
+                {inefficient[i]->name, inefficient[i]->times.count, inefficient[i]->*time});
     }
 
     const GpuDevice& device_;
@@ -185,9 +187,9 @@ void find_waits(const Trace& trace, const GpuWaits& waits, std::vector<GpuFindin
     finding.thread = waits.thread;
     finding.share = share;
     finding.text = "a thread spent " + percent(share) +
-                   " of the time waiting for devices, which then had nothing to do until it launched again";
+                   " of the time waiting for devices, which were then idle until its next launch";
     finding.evidence.push_back({"waits", waits.count, waits.time_ns});
-    finding.evidence.push_back({"devices idle after them", 0, waits.idle_after_ns});
+    finding.evidence.push_back({"device idle time after the waits", 0, waits.idle_after_ns});
     for (std::size_t i = 0; i < std::min(kMaxRows, waits.callers.size()); ++i)
         finding.evidence.push_back(
             {"waited in " + waits.callers[i].name, waits.callers[i].count, waits.callers[i].time_ns});

@@ -1,4 +1,4 @@
-// gpu_findings_test.cpp: each finding where it should be made, and not just below its threshold.
+// gpu_findings_test.cpp: each finding is reported at its threshold and not just below it.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -34,8 +34,8 @@ const GpuEvidence* evidence(const GpuFinding& of, const std::string& what) {
     return nullptr;
 }
 
-/// `count` rounds of 100 us: in each a launch after `idle` us of which the device works for the rest.
-void add_rounds(GpuFixture& gpu, int count, std::int64_t idle_us, const char* kernel = "k") {
+/// `count` iterations of 100 us: a launch after `idle` us, then the device works for the rest.
+void add_iterations(GpuFixture& gpu, int count, std::int64_t idle_us, const char* kernel = "k") {
     for (std::int64_t i = 0; i < count; ++i) {
         const std::int64_t start = (i * 100 + idle_us) * kUs;
         gpu.range(start - 4 * kUs, 3 * kUs, "aten::add");
@@ -43,15 +43,15 @@ void add_rounds(GpuFixture& gpu, int count, std::int64_t idle_us, const char* ke
     }
 }
 
-TEST(GpuFindings, NothingIsFoundInABusyDevice) {
+TEST(GpuFindings, ABusyDeviceHasNoFindings) {
     GpuFixture gpu;
-    add_rounds(gpu, 300, 5);
+    add_iterations(gpu, 300, 5);
     EXPECT_EQ(rules(gpu_use(gpu.trace())), std::set<std::string>());
 }
 
 TEST(GpuFindings, ManyShortGapsWithNothingQueuedAreLaunchBound) {
     GpuFixture gpu;
-    add_rounds(gpu, 101, 30);
+    add_iterations(gpu, 101, 30);
     const GpuUse use = gpu_use(gpu.trace());
     EXPECT_EQ(rules(use), std::set<std::string>{"launch_bound"});
     const GpuFinding found = finding(use, "launch_bound");
@@ -62,28 +62,28 @@ TEST(GpuFindings, ManyShortGapsWithNothingQueuedAreLaunchBound) {
     ASSERT_NE(gaps, nullptr);
     EXPECT_EQ(gaps->count, 100u);
     EXPECT_EQ(gaps->time_ns, 100 * 30 * kUs);
-    const GpuEvidence* const call = evidence(found, "a launching call (median)");
+    const GpuEvidence* const call = evidence(found, "launch call (median)");
     ASSERT_NE(call, nullptr);
     EXPECT_EQ(call->time_ns, kUs);
-    const GpuEvidence* const host = evidence(found, "the thread meanwhile: in no range");
+    const GpuEvidence* const host = evidence(found, "thread activity during the gaps: outside any range");
     ASSERT_NE(host, nullptr);
     EXPECT_EQ(host->time_ns, 100 * 27 * kUs);
 }
 
 TEST(GpuFindings, ItIsNotLaunchBoundBelowItsThresholds) {
     GpuFixture less_idle;
-    add_rounds(less_idle, 200, 19);
+    add_iterations(less_idle, 200, 19);
     EXPECT_EQ(rules(gpu_use(less_idle.trace())), std::set<std::string>());
     GpuFixture few_gaps;
-    add_rounds(few_gaps, 100, 30);
+    add_iterations(few_gaps, 100, 30);
     EXPECT_EQ(rules(gpu_use(few_gaps.trace())), std::set<std::string>());
-    GpuFixture queued;  // the device is as idle, but the work was there
+    GpuFixture queued;  // the device is just as idle, but work was queued
     for (std::int64_t i = 0; i < 200; ++i)
         queued.kernel((1000 + i * 100) * kUs, 70 * kUs, "k", queued.call(i * 3 * kUs, kUs));
     EXPECT_EQ(rules(gpu_use(queued.trace())), std::set<std::string>());
 }
 
-TEST(GpuFindings, LongGapsWithNothingQueuedAreTheHosts) {
+TEST(GpuFindings, LongGapsWithNothingQueuedAreHostBound) {
     const auto make = [](std::int64_t load_us) {
         GpuFixture gpu;
         for (std::int64_t i = 0; i < 3; ++i) {
@@ -98,12 +98,12 @@ TEST(GpuFindings, LongGapsWithNothingQueuedAreTheHosts) {
     const GpuUse use = make(4000);
     EXPECT_EQ(rules(use), std::set<std::string>{"host_bound"});
     const GpuFinding found = finding(use, "host_bound");
-    const GpuEvidence* const host = evidence(found, "the thread meanwhile: data.py(3): load");
+    const GpuEvidence* const host = evidence(found, "thread activity during the gaps: data.py(3): load");
     ASSERT_NE(host, nullptr);
     EXPECT_EQ(host->time_ns, 2 * 4000 * kUs);
 }
 
-TEST(GpuFindings, ManyShortKernelsAreTold) {
+TEST(GpuFindings, ManyShortKernelsAreReported) {
     const auto make = [](int count, int short_ones) {
         GpuFixture gpu;
         for (std::int64_t i = 0; i < count; ++i) {
@@ -125,17 +125,17 @@ TEST(GpuFindings, ManyShortKernelsAreTold) {
     EXPECT_EQ(found.evidence[2].count, 25u);
 }
 
-TEST(GpuFindings, ShortKernelsOfAProgramWithoutRangesAreLaunchedInNone) {
+TEST(GpuFindings, ShortKernelsOfAProgramWithoutRangesAreLaunchedOutsideAnyRange) {
     GpuFixture gpu;
     for (std::int64_t i = 0; i < 100; ++i)
         gpu.kernel(i * 100 * kUs + 2 * kUs, 9 * kUs, "k", gpu.call(i * 100 * kUs, kUs));
     const GpuFinding found = finding(gpu_use(gpu.trace()), "short_kernels");
     ASSERT_EQ(found.evidence.size(), 2u);
-    EXPECT_EQ(found.evidence[1].what, "launched in no range");
+    EXPECT_EQ(found.evidence[1].what, "launched outside any range");
     EXPECT_EQ(found.evidence[1].count, 100u);
 }
 
-TEST(GpuFindings, CopiesWithoutKernelsBesideThemAreTold) {
+TEST(GpuFindings, CopiesThatDoNotOverlapKernelsAreReported) {
     const auto make = [](std::int64_t copy_us, std::int64_t copy_start_us) {
         GpuFixture gpu;
         gpu.kernel(0, 1000 * kUs, "k");
@@ -153,7 +153,7 @@ TEST(GpuFindings, CopiesWithoutKernelsBesideThemAreTold) {
     EXPECT_EQ(found.evidence[2].what, "HtoD");
 }
 
-TEST(GpuFindings, CopiesOfMemoryThatIsNotPinnedAreTold) {
+TEST(GpuFindings, CopiesOfPageableMemoryAreReported) {
     const auto make = [](std::int64_t copy_us, const char* name) {
         GpuFixture gpu;
         gpu.kernel(0, 1000 * kUs, "k");
@@ -167,7 +167,7 @@ TEST(GpuFindings, CopiesOfMemoryThatIsNotPinnedAreTold) {
     EXPECT_EQ(finding(use, "pageable_copies").evidence[0].what, "HtoD, pageable");
 }
 
-TEST(GpuFindings, SmallGridsAndLowOccupancyAreTold) {
+TEST(GpuFindings, SmallGridsAndLowOccupancyAreReported) {
     const auto make = [](std::int64_t blocks, std::int64_t registers, std::int64_t poor_us) {
         GpuFixture gpu;
         gpu.properties();
@@ -187,7 +187,7 @@ TEST(GpuFindings, SmallGridsAndLowOccupancyAreTold) {
     EXPECT_EQ(found.evidence[0].time_ns, 300 * kUs);
 }
 
-TEST(GpuFindings, WaitsThatLeaveTheDeviceIdleAreTold) {
+TEST(GpuFindings, WaitsThatLeaveTheDeviceIdleAreReported) {
     const auto make = [](int count, std::int64_t wait_us, std::int64_t pause_us) {
         GpuFixture gpu;
         std::int64_t now = 0;
@@ -201,7 +201,7 @@ TEST(GpuFindings, WaitsThatLeaveTheDeviceIdleAreTold) {
     };
     EXPECT_FALSE(rules(make(9, 60, 10)).contains("waits"));
     EXPECT_FALSE(rules(make(100, 10, 100)).contains("waits"));   // short waits
-    EXPECT_FALSE(rules(make(100, 1000, 10)).contains("waits"));  // the device has little to wait for
+    EXPECT_FALSE(rules(make(100, 1000, 10)).contains("waits"));  // the device is idle only briefly
     const GpuFinding found = finding(make(10, 60, 10), "waits");
     EXPECT_NEAR(found.share, 600 / 730.0, 1e-9);
     EXPECT_NE(found.thread, kNoRow);

@@ -1,4 +1,4 @@
-// gpu_fixture.h: for tests: traces of a thread that launches work on devices.
+// gpu_fixture.h: test traces of a thread that launches work on devices.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 namespace marey::testing {
 
 /// GpuFixture gpu; gpu.kernel(100, 50, "add", gpu.call(80, 5)): a kernel and the call that launched it. Times
-/// in nanoseconds, or in what the caller means by them.
+/// are in nanoseconds, or in any unit that the caller chooses.
 class GpuFixture {
   public:
     using Id = TraceAssembler::RangeId;
@@ -24,7 +24,7 @@ class GpuFixture {
         thread("main");
     }
 
-    /// What follows happens on this thread; a new one when it is not known.
+    /// Selects the thread for the following calls; creates it if necessary.
     GpuFixture& thread(const std::string& name) {
         const auto [place, is_new] = threads_.try_emplace(name, 0);
         if (is_new)
@@ -53,7 +53,7 @@ class GpuFixture {
         return assembler_.add_range(lane_, start, duration, site(name, Scope::DeviceRuntime, "cuda_runtime"));
     }
 
-    /// Work of the device and stream that device() chose.
+    /// Adds work on the device and stream chosen with device().
     Id work(std::int64_t start, std::int64_t duration, const std::string& name, const std::string& category,
             Id launched_by = kNoCall, TrackKind kind = TrackKind::Device, Scope scope = Scope::Device) {
         const Id range = assembler_.add_range(queue(kind), start, duration, site(name, scope, category));

@@ -1,4 +1,4 @@
-// gpu_host.cpp: walks a thread's calls and a device's gaps side by side.
+// gpu_host.cpp: walks a thread's calls and a device's gaps in parallel.
 #include "analyze/gpu_host.h"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ std::string text_of(const NameSlots& names, std::uint32_t slot) {
     return slot == kNoIndex ? std::string() : std::string(names.names[slot]);
 }
 
-/// What is open while a track is walked.
+/// A range that is open while a track is walked.
 struct OpenRange {
     std::int64_t end_ns;
     std::uint32_t name;
     std::uint32_t function_around;
-    std::uint32_t function;  ///< for what is inside: itself, or the same
+    std::uint32_t function;  ///< Python function for ranges inside: this range, or the inherited one
 };
 
 class HostWalk {

@@ -1,4 +1,4 @@
-// gpu_host.h: what threads did while devices worked or waited.
+// gpu_host.h: thread activity while devices worked or were idle.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace marey {
 
-/// Whether a host call returns when devices are done: a synchronisation, or a copy that is not asynchronous.
+/// Whether a host call returns only when devices are done: a synchronization, or a synchronous copy.
 bool is_wait_call(std::string_view name) noexcept;
 
-/// What is known of the ranges of threads by their sites.
+/// Classifies the ranges of threads by their sites.
 class HostRanges {
   public:
     explicit HostRanges(const Trace& trace);
@@ -32,14 +32,15 @@ class HostRanges {
     std::int64_t clipped_ns(Row range) const noexcept {
         return clip_.duration(ranges_.start_ns[range], ranges_.duration_ns[range]);
     }
-    /// The nearest range around a host call, or itself, that is no call that drives a device; kNoRow: none.
+    /// The nearest range enclosing a host call (or the call itself) that is not a device API call; kNoRow:
+    /// none.
     Row range_around(Row call) const noexcept { return range_around_call(ranges_, sites_, call); }
-    /// The same, and no call of Python either, where there is such a one; else what range_around() says.
+    /// Like range_around(), but skips Python calls if there is any other range.
     Row marked_range_around(Row call) const noexcept;
-    /// The nearest call of a Python function around a range, or itself; kNoRow: none.
+    /// The nearest Python function call enclosing a range (or the range itself); kNoRow: none.
     Row function_around(Row range) const noexcept;
     Row thread(Row range) const noexcept { return trace_.tracks()[trace_.track_of(range)].thread; }
-    /// The track of a thread's calls; null: it has none.
+    /// The track with a thread's calls; null if there is none.
     const TrackInfo* calls(Row thread) const noexcept { return calls_[thread]; }
 
   private:
@@ -52,13 +53,13 @@ class HostRanges {
     std::vector<const TrackInfo*> calls_;  ///< per thread
 };
 
-/// Time by the innermost range's name and that of the Python function around it.
+/// Time by the name of the innermost range and of the enclosing Python function.
 class HostTimes {
   public:
     void add(std::uint32_t name, std::uint32_t function, std::int64_t time_ns) {
         times_[std::uint64_t{name} << 32 | function] += time_ns;
     }
-    /// The longest first.
+    /// Sorted by time, longest first.
     std::vector<GpuHostWork> rows(const NameSlots& names) const;
 
   private:
@@ -68,27 +69,27 @@ class HostTimes {
 struct HostGap {
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;
-    // Where it is added to; may be null.
+    // Receives the times; may be null.
     HostTimes* all = nullptr;
     HostTimes* own = nullptr;
 };
 
-/// Adds what a thread did during gaps, which are in order of time and do not overlap: the innermost ranges of
-/// its track, and the time in no range. Linear.
+/// Adds a thread's activity during gaps, which are sorted and do not overlap: the innermost ranges of its
+/// track, and the time outside any range. Linear time.
 void add_host_times(const HostRanges& host, Row thread, std::span<const HostGap> gaps);
 
-/// Adds up launches or waits by a name. Rows: the most time first.
+/// Sums launches or waits by name. Rows are sorted by time, longest first.
 class LauncherTable {
   public:
     explicit LauncherTable(const NameSlots& names) : names_(names), row_of_(names.names.size()) {}
-    /// `name` may be kNoIndex: in no range.
+    /// `name` may be kNoIndex: outside any range.
     void add(std::uint32_t name, std::int64_t time_ns, bool is_short_kernel = false);
     std::vector<GpuLauncher> rows() const;
 
   private:
     const NameSlots& names_;
     std::vector<std::uint32_t> row_of_;  ///< by name, from 1; 0: none
-    std::uint32_t row_of_no_range_ = 0;  ///< likewise
+    std::uint32_t row_of_no_range_ = 0;  ///< likewise, for launches outside any range
     std::vector<GpuLauncher> rows_;
 };
 

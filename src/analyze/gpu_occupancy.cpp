@@ -1,4 +1,5 @@
-// gpu_occupancy.cpp: blocks that fit on a multiprocessor at once, by registers, shared memory, warps, blocks.
+// gpu_occupancy.cpp: blocks that fit on a multiprocessor at once, limited by registers, shared memory, warps
+// and blocks.
 #include "analyze/gpu_occupancy.h"
 
 #include <algorithm>
@@ -10,9 +11,9 @@
 namespace marey {
 namespace {
 
-// How NVIDIA's devices since Maxwell hand out what they have.
-constexpr double kRegistersAtOnce = 256;  // to a warp
-constexpr double kParts = 4;              // of a multiprocessor, each with registers of its own
+// Resource allocation on NVIDIA devices since Maxwell.
+constexpr double kRegistersAtOnce = 256;  // register allocation unit of a warp
+constexpr double kParts = 4;              // partitions of a multiprocessor, each with its own registers
 constexpr double kDefaultWarpSize = 32;
 
 double round_up(double value, double to) {
@@ -48,7 +49,7 @@ double product(const std::int64_t (&triple)[3]) {
     return result;
 }
 
-/// Of a block of `warps`.
+/// For blocks of `warps` warps.
 double most_blocks_at_once(const GpuShape& shape, const GpuProperties& device, double warps, double warp) {
     double blocks =
         std::min(most_blocks(device), std::floor(static_cast<double>(device.threads_per_sm) / warp / warps));
@@ -66,7 +67,7 @@ double most_blocks_at_once(const GpuShape& shape, const GpuProperties& device, d
     return blocks;
 }
 
-/// Reads one device, whose brace was read, and adds it.
+/// Reads one device after its opening brace, and adds it.
 bool read_device(JsonScanner& json, std::map<std::int64_t, GpuProperties>& devices) {
     GpuProperties device;
     std::int64_t id = -1;

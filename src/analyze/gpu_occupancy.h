@@ -1,4 +1,4 @@
-// gpu_occupancy.h: how much of a device a kernel can keep busy.
+// gpu_occupancy.h: how much of a device a kernel can occupy.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace marey {
 
-/// What a trace tells of a device (metadata `deviceProperties`, with the keys of PyTorch's traces). 0: not
-/// told.
+/// Device properties from the trace (metadata `deviceProperties`, with the keys of PyTorch traces). 0:
+/// unknown.
 struct GpuProperties {
     std::string name;
     std::int64_t sm_count = 0;
@@ -23,10 +23,10 @@ struct GpuProperties {
     std::int64_t compute_minor = 0;
 };
 
-/// By the number of the device. What is no such list tells nothing.
+/// By device number. Empty if the metadata is not such a list.
 std::map<std::int64_t, GpuProperties> gpu_properties(const Trace& trace);
 
-/// docs/guide/gpu.md gives the formula.
+/// docs/guide/gpu.md describes the formula.
 GpuOccupancy estimate_occupancy(const GpuShape& shape, const GpuProperties& device);
 
 }  // namespace marey

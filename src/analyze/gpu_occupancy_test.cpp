@@ -1,4 +1,4 @@
-// gpu_occupancy_test.cpp: the estimate beside what PyTorch's traces hold for the same launches.
+// gpu_occupancy_test.cpp: the estimate, compared with the values in PyTorch traces of the same launches.
 #include "analyze/gpu_occupancy.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ double occupancy(const GpuShape& of, const GpuProperties& device) {
     return estimate_occupancy(of, device).occupancy.value_or(-1);
 }
 
-TEST(GpuOccupancy, IsWhatPyTorchWritesForARealLaunch) {
+TEST(GpuOccupancy, MatchesPyTorchForARealLaunch) {
     // 170 multiprocessors, compute capability 12.0: its limit is 3 blocks, by registers and by warps.
     const GpuProperties device{"", 170, 32, 1536, 65536, 102400, 12, 0};
     const GpuOccupancy estimate = estimate_occupancy(shape(800, 512, 40, 0), device);
@@ -34,14 +34,14 @@ TEST(GpuOccupancy, IsLimitedByTheGrid) {
 }
 
 TEST(GpuOccupancy, IsLimitedByRegisters) {
-    // 128 x 32 registers to a warp: 4 warps in each of 4 parts, 2 blocks of 8 warps.
+    // 128 x 32 registers per warp: 4 warps in each of 4 partitions, 2 blocks of 8 warps.
     EXPECT_DOUBLE_EQ(occupancy(shape(10000, 256, 122, 0), a100()), 2 * 256 / 2048.0);
-    // 255 registers: 2 warps in each part; a block of 16 warps does not fit.
+    // 255 registers: 2 warps per partition; a block of 16 warps does not fit.
     EXPECT_DOUBLE_EQ(occupancy(shape(10000, 512, 255, 0), a100()), 0);
 }
 
 TEST(GpuOccupancy, IsLimitedBySharedMemory) {
-    // 48 KiB and the system's 1 KiB: 3 blocks in 164 KiB.
+    // 48 KiB plus 1 KiB for the system: 3 blocks in 164 KiB.
     EXPECT_DOUBLE_EQ(occupancy(shape(10000, 128, 32, 49152), a100()), 3 * 128 / 2048.0);
 }
 
@@ -54,7 +54,7 @@ TEST(GpuOccupancy, IsLimitedByWarpsAndByBlocks) {
     EXPECT_DOUBLE_EQ(occupancy(shape(10000, 32, 16, 0), turing), 16 * 32 / 2048.0);
 }
 
-TEST(GpuOccupancy, IsUnknownWhereTheTraceDoesNotTell) {
+TEST(GpuOccupancy, IsUnknownWithoutDeviceProperties) {
     GpuProperties little;
     EXPECT_FALSE(estimate_occupancy(shape(54, 128, 32, 0), little).blocks_per_sm);
     little.sm_count = 108;
@@ -78,7 +78,7 @@ TEST(GpuOccupancy, PropertiesAreReadFromTheMetadata) {
     EXPECT_EQ(device.compute_major, 8);
 }
 
-TEST(GpuOccupancy, MetadataOfAnotherShapeTellsNothing) {
+TEST(GpuOccupancy, MetadataOfAnotherFormIsIgnored) {
     for (const char* json :
          {"{}", "17", "[]", "[1,2]", R"([{"name":"x"}])", R"([{"id":-1}])", R"([[{"id":0}]])"}) {
         testing::GpuFixture gpu;

@@ -1,4 +1,4 @@
-// gpu_tables.cpp: the work of a device by kernel, by launcher, by direction of copies.
+// gpu_tables.cpp: device work by kernel, by launcher and by copy direction.
 #include "analyze/gpu_tables.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class KernelTable {
         double queue_ns = 0;
     };
 
-    /// The most frequent one of each; of equal ones the first that was seen.
+    /// Picks the most frequent shape of each kernel; the first one seen if there are several.
     void choose_shapes() {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> best(kernels_.size());  // count, shape
         for (const auto& [key, count] : shape_counts_) {
@@ -89,13 +89,13 @@ class KernelTable {
     const HostRanges& host_;
     const std::vector<GpuShape>& shapes_;
     const GpuProperties* properties_;
-    std::vector<GpuOccupancy> occupancy_;  ///< of each shape
-    std::vector<std::uint32_t> slot_of_;   ///< of each name
+    std::vector<GpuOccupancy> occupancy_;  ///< per shape
+    std::vector<std::uint32_t> slot_of_;   ///< per name
     std::vector<Kernel> kernels_;
     std::unordered_map<std::uint64_t, std::uint64_t> shape_counts_;  ///< by slot and shape
 };
 
-/// "HtoD" of "Memcpy HtoD (Pageable -> Device)" and of "MemcpyH2D".
+/// "HtoD" for "Memcpy HtoD (Pageable -> Device)" and for "MemcpyH2D".
 std::string direction_of(std::string_view name) {
     constexpr std::string_view kPlaces = "HDPA";  // host, device, peer, array
     const auto is_place = [&](char c) { return kPlaces.find(c) != std::string_view::npos; };

@@ -1,4 +1,4 @@
-// gpu_use.cpp: what devices did, when they had nothing to do, and what threads did meanwhile.
+// gpu_use.cpp: device work, idle gaps, and thread activity during the gaps.
 #include <marey/gpu_use.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class DeviceReport {
         }
     }
 
-    /// The gaps with the threads that they are due to. Needs the times and the queue times.
+    /// Adds the gaps with the threads that caused them. Requires the times and the queue times.
     std::vector<ThreadGap> add_gaps(std::size_t longest) {
         std::vector<ThreadGap> due;
         due.reserve(gaps_.size());
@@ -170,7 +170,7 @@ class DeviceReport {
     const GpuDeviceWork& work_;
     GpuDevice& device_;
     std::vector<IdleGap> gaps_;
-    Row main_thread_ = kNoRow;  ///< that launches most
+    Row main_thread_ = kNoRow;  ///< the thread that launches most
 };
 
 }  // namespace
@@ -186,16 +186,16 @@ GpuUse gpu_use(const Trace& trace, const GpuUseOptions& options) {
         device.process = one.process;
         device.device = one.device;
         const auto known = properties.find(one.device.index);
-        const GpuProperties* const told = known != properties.end() ? &known->second : nullptr;
-        if (told != nullptr) {
-            device.name = told->name;
-            device.sm_count = told->sm_count;
+        const GpuProperties* const device_properties = known != properties.end() ? &known->second : nullptr;
+        if (device_properties != nullptr) {
+            device.name = device_properties->name;
+            device.sm_count = device_properties->sm_count;
         }
         DeviceReport report(host, one, device);
         report.add_times();
         report.add_queue_times();
         gaps.push_back(report.add_gaps(options.longest_gaps));
-        add_gpu_tables(host, one, work.shapes, told, device);
+        add_gpu_tables(host, one, work.shapes, device_properties, device);
     }
     if (use.devices.empty()) return use;
     use.calls = gpu_calls(host);

@@ -1,5 +1,5 @@
-// gpu_use_benchmark.cpp: what the report about devices costs for a million launched kernels, CPU time per
-// kernel on one core. bench_gpu_use [MILLIONS]
+// gpu_use_benchmark.cpp: the cost of the GPU report for a million launched kernels, in CPU time per kernel on
+// one core. bench_gpu_use [MILLIONS]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// gpu_use_property_test.cpp: sums that hold for every trace, and slower ways to the same numbers.
+// gpu_use_property_test.cpp: sums that hold for every trace, compared with slower algorithms.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace marey {
 namespace {
 
-/// A mark for every nanosecond in which a piece ran that `is_chosen` wants.
+/// Marks every nanosecond in which a piece selected by `is_chosen` ran.
 template <typename Choose>
 std::vector<int> running(const Trace& trace, const std::vector<GpuPiece>& pieces, const Choose& is_chosen) {
     std::vector<int> counts(static_cast<std::size_t>(trace.window().end_ns - trace.window().start_ns));

@@ -1,4 +1,4 @@
-// gpu_use_test.cpp: the numbers of reports about devices, over traces made by hand.
+// gpu_use_test.cpp: the numbers of the GPU report for hand-made traces.
 #include <marey/gpu_use.h>
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::vector<Host> hosts(const std::vector<GpuHostWork>& rows) {
     return all;
 }
 
-TEST(GpuUse, IsEmptyWithoutWorkOfADevice) {
+TEST(GpuUse, IsEmptyWithoutDeviceWork) {
     GpuFixture gpu;
     gpu.range(0, 100, "compute");
     gpu.call(10, 5);
@@ -45,7 +45,7 @@ TEST(GpuUse, BusyIsWhenAnyWorkRanAndGapsAreTheRestOfTheWindow) {
     GpuFixture gpu;
     gpu.window(0, 1000);
     gpu.kernel(100, 100, "a");
-    gpu.kernel(200, 50, "b");  // right behind: no gap
+    gpu.kernel(200, 50, "b");  // directly after: no gap
     gpu.device(0, 20).copy(150, 150, 30);
     gpu.work(700, 100, "Memset (Device)", "gpu_memset");
     gpu.work(800, 50, "CUDA graph", "cuda_graph");
@@ -76,7 +76,7 @@ TEST(GpuUse, BusyIsWhenAnyWorkRanAndGapsAreTheRestOfTheWindow) {
     EXPECT_EQ(device.streams[1].times.copies.count, 1u);
 }
 
-TEST(GpuUse, CopiesBesideKernelsAndKernelsBesideKernelsAreTold) {
+TEST(GpuUse, OverlapOfCopiesAndKernelsAndOfKernelsIsReported) {
     GpuFixture gpu;
     gpu.kernel(0, 100, "a");
     gpu.device(0, 8).kernel(50, 100, "b");
@@ -92,7 +92,7 @@ TEST(GpuUse, CopiesBesideKernelsAndKernelsBesideKernelsAreTold) {
     EXPECT_EQ(device.most_concurrent, 3u);
 }
 
-TEST(GpuUse, AnnotationsWaitsEventsAndOverheadAreNoWork) {
+TEST(GpuUse, AnnotationsWaitsEventsAndOverheadAreNotWork) {
     GpuFixture gpu;
     gpu.window(0, 1000);
     gpu.kernel(100, 100, "a");
@@ -108,7 +108,7 @@ TEST(GpuUse, AnnotationsWaitsEventsAndOverheadAreNoWork) {
     EXPECT_EQ(device.unlaunched, 1u);
 }
 
-TEST(GpuUse, WorkWithoutACategoryIsToldByItsName) {
+TEST(GpuUse, WorkWithoutACategoryIsClassifiedByItsName) {
     GpuFixture gpu;
     gpu.work(0, 10, "Memcpy DtoH (Device -> Pageable)", "");
     gpu.work(10, 10, "Memset (Device)", "");
@@ -119,7 +119,7 @@ TEST(GpuUse, WorkWithoutACategoryIsToldByItsName) {
     EXPECT_EQ(device.times.kernels.count, 1u);
 }
 
-TEST(GpuUse, TimesAreCutToTheWindow) {
+TEST(GpuUse, TimesAreClippedToTheWindow) {
     GpuFixture gpu;
     gpu.window(100, 200);
     gpu.kernel(50, 70, "a");
@@ -132,7 +132,7 @@ TEST(GpuUse, TimesAreCutToTheWindow) {
     EXPECT_EQ(device.last_ns, 200);
 }
 
-TEST(GpuUse, DevicesAreApartAndOneCanBeChosen) {
+TEST(GpuUse, DevicesAreSeparateAndOneCanBeChosen) {
     GpuFixture gpu;
     gpu.device(1).kernel(0, 10, "a");
     gpu.device(0).kernel(10, 10, "b");
@@ -146,10 +146,10 @@ TEST(GpuUse, DevicesAreApartAndOneCanBeChosen) {
     EXPECT_TRUE(gpu_use(trace, {.device = 2}).devices.empty());
 }
 
-TEST(GpuUse, QueueTimeIsFromTheCallToTheFirstOfItsWork) {
+TEST(GpuUse, QueueTimeIsFromTheCallToItsFirstWork) {
     GpuFixture gpu;
     gpu.kernel(110, 10, "a", gpu.call(100, 5));  // 10 from its start, 5 from its end
-    gpu.kernel(203, 10, "a", gpu.call(200, 5));  // began before the call was over
+    gpu.kernel(203, 10, "a", gpu.call(200, 5));  // began before the call returned
     const auto graph = gpu.call(300, 50, "cudaGraphLaunch");
     gpu.kernel(400, 10, "b", graph);
     gpu.kernel(360, 10, "a", graph);
@@ -169,7 +169,7 @@ TEST(GpuUse, QueueTimeIsFromTheCallToTheFirstOfItsWork) {
     EXPECT_EQ(device.kernels[1].queued, 1u);
 }
 
-TEST(GpuUse, AGapTellsWhatTheLaunchingThreadDidMeanwhile) {
+TEST(GpuUse, AGapShowsWhatTheLaunchingThreadDid) {
     GpuFixture gpu;
     gpu.window(0, 1000);
     gpu.python(100, 800, "train.py(5): step");
@@ -177,7 +177,7 @@ TEST(GpuUse, AGapTellsWhatTheLaunchingThreadDidMeanwhile) {
     gpu.range(150, 250, "load");
     gpu.range(300, 50, "decode");
     gpu.kernel(460, 100, "b", gpu.call(450, 5));
-    gpu.kernel(600, 300, "c", gpu.call(500, 5));  // it was queued before the gap began
+    gpu.kernel(600, 300, "c", gpu.call(500, 5));  // it was queued before the gap
     const Trace trace = gpu.trace();
     const GpuDevice device = only_device(trace);
     ASSERT_EQ(device.longest_gaps.size(), 4u);
@@ -206,14 +206,16 @@ TEST(GpuUse, AGapTellsWhatTheLaunchingThreadDidMeanwhile) {
     EXPECT_EQ(device.starved_long_gaps, 0u);
 }
 
-TEST(GpuUse, AGapIsDueToTheThreadThatEndedIt) {
+TEST(GpuUse, AGapIsAttributedToTheThreadThatEndedIt) {
     GpuFixture gpu;
     gpu.range(0, 1000, "on main");
     gpu.kernel(10, 90, "a", gpu.call(0, 5));
     gpu.thread("other").range(0, 1000, "on other");
     gpu.kernel(300, 100, "b", gpu.call(290, 5));
     gpu.kernel(400, 10, "b", gpu.call(296, 4));
-    gpu.kernel(500, 100, "c");  // nobody's: what came before it counts, then who launches most
+    gpu.kernel(
+        500, 100,
+        "c");  // no launch call: the thread of the work before counts, then the thread that launches most
     const Trace trace = gpu.trace();
     const GpuDevice device = only_device(trace, {.longest_gaps = 3});
     ASSERT_EQ(device.longest_gaps.size(), 3u);
@@ -266,7 +268,7 @@ TEST(GpuUse, LaunchersAreRangesAndPythonFunctions) {
     gpu.kernel(200, 30, "b", gpu.call(150, 5));
     gpu.range(600, 50, "aten::mul");
     gpu.kernel(700, 20, "a", gpu.call(610, 5));
-    gpu.kernel(800, 10, "a", gpu.call(750, 5));  // in no range
+    gpu.kernel(800, 10, "a", gpu.call(750, 5));  // outside any range
     gpu.kernel(900, 5, "a");
     const GpuDevice device = only_device(gpu.trace());
     ASSERT_EQ(device.ranges.size(), 4u);
@@ -285,7 +287,7 @@ TEST(GpuUse, LaunchersAreRangesAndPythonFunctions) {
     EXPECT_EQ(device.unlaunched, 1u);
 }
 
-TEST(GpuUse, TheCallIsNoLauncherWhereThereAreNoRanges) {
+TEST(GpuUse, TheCallIsNotALauncherWithoutRanges) {
     GpuFixture gpu;
     gpu.kernel(60, 40, "a", gpu.call(50, 5));
     gpu.kernel(160, 20, "b", gpu.call(150, 5, "cudaGraphLaunch"));
@@ -297,7 +299,7 @@ TEST(GpuUse, TheCallIsNoLauncherWhereThereAreNoRanges) {
     EXPECT_EQ(device.outside, 2u);
 }
 
-TEST(GpuUse, AMarkedRangeIsTheLauncherAlsoWhereAFunctionInItLaunches) {
+TEST(GpuUse, AMarkedRangeIsTheLauncherEvenIfAFunctionInItLaunches) {
     GpuFixture gpu;
     gpu.range(0, 500, "forward");
     gpu.python(10, 400, "helper");
@@ -339,7 +341,7 @@ TEST(GpuUse, TransfersHaveTheirBandwidthByDirection) {
     EXPECT_EQ(device.transfers[5].time_ns, 1);
 }
 
-TEST(GpuUse, WaitsAreSynchronisationsAndCopiesThatAreNotAsynchronous) {
+TEST(GpuUse, WaitsAreSynchronizationsAndSynchronousCopies) {
     GpuFixture gpu;
     gpu.python(0, 1000, "step");
     gpu.kernel(20, 80, "a", gpu.call(10, 5));

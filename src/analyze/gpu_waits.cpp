@@ -1,4 +1,4 @@
-// gpu_waits.cpp: the host calls that drive devices, and those that wait for them.
+// gpu_waits.cpp: device API calls of the host, and the calls that wait for devices.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -10,7 +10,7 @@
 namespace marey {
 namespace {
 
-/// Who a call is due to: the Python function around it, else the nearest range, else itself.
+/// The caller of a call: the enclosing Python function, else the nearest range, else the call itself.
 Row caller_of(const HostRanges& host, Row call) {
     const Row function = host.function_around(call);
     if (function != kNoRow) return function;
@@ -34,7 +34,8 @@ std::map<Row, std::vector<Row>> waiting_calls(const HostRanges& host) {
     return calls;
 }
 
-/// From the first end of a wait in each gap of the thread until the gap's end. Both are in order of time.
+/// Sums the time from the first end of a wait in each gap of the thread to the end of the gap. Both inputs
+/// are sorted by time.
 std::int64_t idle_after(const std::vector<std::int64_t>& ends, const std::vector<ThreadGap>& gaps,
                         Row thread) {
     std::int64_t idle_ns = 0;
@@ -82,7 +83,7 @@ std::vector<GpuWaits> gpu_waits(const HostRanges& host, const std::vector<std::v
         LauncherTable callers(host.names());
         std::vector<std::int64_t> ends;
         for (const Row row : rows) {
-            // A wait inside another (the driver's in the runtime's) is the same wait.
+            // A wait inside another one (driver API inside runtime API) is the same wait.
             const std::int64_t end = ranges.start_ns[row] + ranges.duration_ns[row];
             if (!ends.empty() && end <= ends.back()) continue;
             ends.push_back(end);

@@ -1,4 +1,4 @@
-// gpu_work.cpp: one pass over the tracks of devices, one over the links.
+// gpu_work.cpp: one pass over the device tracks, one over the links.
 #include "analyze/gpu_work.h"
 
 #include <algorithm>
@@ -38,7 +38,8 @@ struct ShapeHash {
     }
 };
 
-/// Reads the values of pieces, whose ranges are given in rising order from where it was moved to.
+/// Reads the values of pieces. Their ranges must come in ascending order, starting from the position set
+/// last.
 class PieceValues {
   public:
     explicit PieceValues(const Trace& trace) : trace_(trace), key_of_(trace.string_count(), Key::Unseen) {}
@@ -112,7 +113,7 @@ class PieceValues {
     std::unordered_map<GpuShape, std::uint32_t, ShapeHash> shape_numbers_;
 };
 
-/// Which call launched each range of the trace; of several the first.
+/// The call that launched each range of the trace; the first one if there are several.
 std::vector<Row> launching_calls(const Trace& trace) {
     const std::size_t count = trace.ranges().size();
     std::vector<Row> call_of(count, kNoRow);
@@ -123,10 +124,10 @@ std::vector<Row> launching_calls(const Trace& trace) {
     return call_of;
 }
 
-/// Merges sorted runs, as tracks are.
+/// Merges sorted runs (each track is sorted).
 void sort_by_start(std::vector<GpuPiece>& pieces) {
     const auto is_before = [](const GpuPiece& a, const GpuPiece& b) { return a.start_ns < b.start_ns; };
-    std::vector<std::vector<GpuPiece>::iterator> ends;  // of the runs
+    std::vector<std::vector<GpuPiece>::iterator> ends;  // ends of the runs
     for (auto run = pieces.begin(); run != pieces.end(); run = ends.back())
         ends.push_back(std::is_sorted_until(run, pieces.end(), is_before));
     while (ends.size() > 1) {
@@ -141,7 +142,7 @@ void sort_by_start(std::vector<GpuPiece>& pieces) {
     }
 }
 
-/// Marks what began first of each call's work; the pieces are in order of their starts.
+/// Marks the first piece that each call launched. The pieces are sorted by start.
 void mark_first(GpuDeviceWork& work, std::vector<bool>& has_launched) {
     for (GpuPiece& piece : work.pieces) {
         if (piece.call == kNoRow || has_launched[piece.call]) continue;
@@ -150,7 +151,7 @@ void mark_first(GpuDeviceWork& work, std::vector<bool>& has_launched) {
     }
 }
 
-/// Rows of the tracks of devices; those of one process, device and stream stand together.
+/// Rows of the device tracks, grouped by process, device and stream.
 std::vector<Row> device_tracks(const Trace& trace, std::optional<std::int32_t> device) {
     const std::span<const TrackInfo> tracks = trace.tracks();
     std::vector<Row> rows;
@@ -167,8 +168,8 @@ std::vector<Row> device_tracks(const Trace& trace, std::optional<std::int32_t> d
     return rows;
 }
 
-/// The device of a track, of which only the last one may be known already, with the track's stream as its
-/// last one.
+/// The device of a track, with the track's stream as its last stream. Reuses only the last device of the
+/// list.
 GpuDeviceWork& device_of(const Trace& trace, std::vector<GpuDeviceWork>& devices, const TrackInfo& track) {
     const ThreadInfo& thread = trace.threads()[track.thread];
     if (devices.empty() || devices.back().process != thread.process ||

@@ -1,4 +1,4 @@
-// innermost_ranges.cpp: what a thread was doing at a time.
+// innermost_ranges.cpp: the innermost open range of a thread at a given time.
 #include "analyze/innermost_ranges.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Row TrackCursor::innermost_at(std::int64_t time_ns) noexcept {
     return innermost_;
 }
 
-/// The first range that starts after `time_ns`: looked for in growing steps from where the last one was.
+/// The first range that starts after `time_ns`, found by a galloping search from the previous position.
 Row TrackCursor::first_after(std::int64_t time_ns) const noexcept {
     const std::span<const std::int64_t> starts = ranges_->start_ns.subspan(next_, end_ - next_);
     std::size_t low = 0, step = 1;
@@ -42,10 +42,10 @@ Row TrackCursor::first_after(std::int64_t time_ns) const noexcept {
     return next_ + static_cast<Row>(low + static_cast<std::size_t>(after - near.begin()));
 }
 
-/// `range` has begun.
+/// `range` has started.
 bool TrackCursor::is_open(Row range, std::int64_t time_ns) const noexcept {
     const std::int64_t start = ranges_->start_ns[range];
-    // As unsigned numbers: the difference of two times may not fit.
+    // Unsigned arithmetic, because the difference of two times may overflow.
     return start == time_ns || static_cast<std::uint64_t>(time_ns) - static_cast<std::uint64_t>(start) <
                                    static_cast<std::uint64_t>(ranges_->duration_ns[range]);
 }
@@ -63,7 +63,7 @@ Row InnermostRanges::at(Row thread, std::int64_t time_ns) noexcept {
     for (TrackCursor& track : tracks_[thread]) {
         const Row range = track.innermost_at(time_ns);
         if (range == kNoRow) continue;
-        // A child's row is larger than its parent's, so that of two equal starts it is the inner one.
+        // A child's row is larger than its parent's, so with equal starts the larger row is the inner range.
         if (innermost == kNoRow || ranges_.start_ns[range] > ranges_.start_ns[innermost] ||
             (ranges_.start_ns[range] == ranges_.start_ns[innermost] && range > innermost))
             innermost = range;

@@ -1,4 +1,4 @@
-// innermost_ranges.h: what a thread was doing at a time.
+// innermost_ranges.h: the innermost open range of a thread at a given time.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace marey {
 
-/// The innermost open range of one track. Cheap for times that do not fall: starts never fall along a track,
-/// so that ranges between two times are jumped over, and a range that has ended is climbed past once.
+/// The innermost open range of one track. Fast for ascending times: starts ascend along a track, so ranges
+/// between two times are skipped, and each ended range is passed only once.
 class TrackCursor {
   public:
     TrackCursor(const TrackInfo& track, const RangeColumns& ranges) noexcept;
-    /// kNoRow: none is open.
+    /// kNoRow: no range is open.
     Row innermost_at(std::int64_t time_ns) noexcept;
 
   private:
@@ -23,21 +23,21 @@ class TrackCursor {
 
     const RangeColumns* ranges_;
     Row first_, end_;
-    Row next_;                ///< all before it have begun
-    Row innermost_ = kNoRow;  ///< or one inside it that has ended
+    Row next_;                ///< all ranges before it have started
+    Row innermost_ = kNoRow;  ///< or a range inside it that has ended
     std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
 };
 
-/// The innermost range of a thread that is open at a time: of all that are, on whatever track that holds its
-/// calls, the one that began last. A range is open from its start until before its end, one without length at
-/// its start. Async ranges do not count. Linear, in all, for times that do not fall on each thread.
+/// The innermost range of a thread that is open at a time: of all open ranges on the thread's call tracks,
+/// the one that started last. A range is open from its start to just before its end; a zero-length range is
+/// open at its start. Async ranges are ignored. Linear time overall if the times of each thread ascend.
 class InnermostRanges {
   public:
     explicit InnermostRanges(const Trace& trace);
     InnermostRanges(const InnermostRanges&) = delete;
     InnermostRanges& operator=(const InnermostRanges&) = delete;
 
-    /// `thread` is a row of the thread table. kNoRow: none is open.
+    /// `thread` is a row of the thread table. kNoRow: no range is open.
     Row at(Row thread, std::int64_t time_ns) noexcept;
 
   private:

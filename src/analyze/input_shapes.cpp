@@ -1,4 +1,4 @@
-// input_shapes.cpp: a hash table of argument slices that compares what they show, not what they are.
+// input_shapes.cpp: a hash table of argument slices that are compared by their shapes.
 #include "analyze/input_shapes.h"
 
 #include <algorithm>

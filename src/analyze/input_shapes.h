@@ -1,4 +1,4 @@
-// input_shapes.h: the sizes of a range's input arrays: compared, hashed, and as text.
+// input_shapes.h: the shapes of a range's input arrays: comparison, hash and text.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@
 
 namespace marey {
 
-/// Groups that are split by the shapes of inputs. An input that is no single array has no extents.
+/// Groups split by input shapes. An input that is not a single array has no extents.
 class ShapeGroups {
   public:
     explicit ShapeGroups(const Trace& trace) : data_(trace.data()), entries_(kFirstSize) {}
 
-    /// The number, from 0, of (base, shapes of these arguments): a new one when it was never asked for.
+    /// The group number, starting at 0, of (base, shapes of these arguments). Adds a new group if there is
+    /// none.
     std::uint32_t find(std::uint32_t base, std::uint32_t first, std::uint32_t count);
     std::uint32_t size() const noexcept { return used_; }
 
@@ -31,7 +32,7 @@ class ShapeGroups {
         std::size_t first = 0;  ///< its shapes: shapes_[first, first + size)
         std::size_t size = 0;
     };
-    /// Writes the shapes to current_, each behind its number of dimensions; returns a hash of them.
+    /// Writes the shapes to current_, each preceded by its number of dimensions. Returns their hash.
     std::uint64_t read(std::uint32_t base, std::uint32_t first, std::uint32_t count);
     void grow();
 
@@ -43,7 +44,7 @@ class ShapeGroups {
     std::uint32_t used_ = 0;
 };
 
-/// Sizes of an input; empty for what is no array, not defined, or broken.
+/// The sizes of an input; empty if it is not an array, not defined, or invalid.
 std::span<const std::int64_t> input_extents(const TraceData& data, const Argument& input) noexcept;
 /// "[[8, 3], [3], []]", one entry per input.
 std::string input_shapes_text(const Trace& trace, std::span<const Argument> arguments);

@@ -1,4 +1,4 @@
-// live_memory.cpp: allocation reports in order of time, and which allocations they leave live.
+// live_memory.cpp: allocation reports in time order, and the allocations that are live after them.
 #include "analyze/live_memory.h"
 
 #include <algorithm>

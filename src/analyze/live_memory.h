@@ -1,4 +1,4 @@
-// live_memory.h: allocation reports in order of time, and which allocations they leave live.
+// live_memory.h: allocation reports in time order, and the allocations that are live after them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace marey {
 
-/// Hostile sums wrap round instead of being undefined.
+/// Sums from damaged files wrap around instead of being undefined.
 constexpr std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) noexcept {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -22,30 +22,30 @@ constexpr std::int64_t wrapping_difference(std::int64_t a, std::int64_t b) noexc
 struct DeviceReports {
     Row process = 0;
     Device device{};
-    bool has_totals = false;          ///< some report tells a total
-    std::vector<std::uint32_t> rows;  ///< of Trace::memory(), in order of time
+    bool has_totals = false;          ///< at least one report has a total
+    std::vector<std::uint32_t> rows;  ///< rows of Trace::memory(), in time order
 };
 
-/// In order of process and device; refused allocations included.
+/// Sorted by process and device; includes failed allocations.
 std::vector<DeviceReports> reports_by_device(const Trace& trace);
 
-/// Which allocations are live while the reports of one device pass by.
+/// Tracks the live allocations while the reports of one device are processed.
 class LiveMemory {
   public:
     enum class Effect : std::uint8_t {
-        None,      ///< a refusal, or nothing was taken or given back
+        None,      ///< a failed allocation, or zero bytes
         Taken,     ///< a new allocation
-        Returned,  ///< an allocation that was live
-        Earlier,   ///< given back, but not taken in the window
+        Returned,  ///< a live allocation was freed
+        Earlier,   ///< freed, but allocated before the window
     };
     struct Change {
         Effect effect = Effect::None;
-        bool hides_free = false;  ///< Taken at an address that was live: its free was not reported
+        bool hides_free = false;  ///< Taken at a live address: the free was not reported
     };
 
     explicit LiveMemory(const MemoryColumns& reports) : reports_(reports) {}
     Change follow(std::uint32_t report);
-    /// By address, the report that took it. Allocations without an address are followed nowhere.
+    /// The allocating report by address. Allocations without an address are not tracked.
     const std::unordered_map<std::uint64_t, std::uint32_t>& live() const noexcept { return live_; }
 
   private:
@@ -53,7 +53,7 @@ class LiveMemory {
     std::unordered_map<std::uint64_t, std::uint32_t> live_;
 };
 
-/// One point for each report that is no refusal.
+/// One point for each report that is not a failed allocation.
 std::vector<MemoryPoint> memory_points(const MemoryColumns& reports, const DeviceReports& device);
 
 }  // namespace marey

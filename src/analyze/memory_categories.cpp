@@ -1,5 +1,5 @@
-// memory_categories.cpp: tells what memory is for by who uses it and what flows into what. The order of the
-// steps matters: each leaves alone what the ones before have found out.
+// memory_categories.cpp: derives the purpose of memory from its uses and from the data flow. The order of the
+// steps matters: each step keeps the categories found by earlier ones.
 #include "analyze/memory_categories.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ MemoryCategory MemoryCategories::get(std::uint32_t allocation, std::uint32_t ver
     return slot < first_[allocation + 1] ? by_version_[slot] : MemoryCategory::Unknown;
 }
 
-/// Versions of allocations are numbered through: a slot each.
+/// Versions of all allocations are numbered consecutively, one slot each.
 class CategoryFinder {
   public:
     CategoryFinder(const EventTree& tree, const ArrayIds& ids, std::span<const FlowNode> nodes,
@@ -66,7 +66,7 @@ class CategoryFinder {
                    ? ids_.arrays[value.array].allocation
                    : 0;
     }
-    /// It has a version, though nothing may have used it.
+    /// The allocation has a version, even if nothing used it.
     void keep(const Argument& value) {
         MemoryBlock& block = blocks_[allocation_of(value)];
         if (block.array != kNoRow) block.versions = std::max(block.versions, 1u);
@@ -115,7 +115,7 @@ class CategoryFinder {
         return category == MemoryCategory::Gradient || category == MemoryCategory::Parameter;
     }
 
-    /// What the engine adds up, or takes as it is, is a gradient from then on.
+    /// Arrays that the autograd engine accumulates, or takes unchanged, are gradients from then on.
     void find_accumulated() {
         const RangeColumns ranges = trace_.ranges();
         for (Row range = 0; range < ranges.size(); ++range) {
@@ -148,8 +148,8 @@ class CategoryFinder {
         }
     }
 
-    /// Arrays some version of which comes, or will come, from a gradient or a parameter. What holds for one
-    /// version holds for all, so it is repeated until nothing is added.
+    /// Arrays with a version that comes, or will come, from a gradient or a parameter. A property of one
+    /// version applies to all versions, so this repeats until nothing changes.
     Flags trainable_arrays() const {
         Flags learn(found_.by_array_.size(), 0);
         for (bool has_more = true; has_more;) {
@@ -175,7 +175,7 @@ class CategoryFinder {
         return learn;
     }
 
-    /// What contributes to gradients, or is used with parameters, and does not learn.
+    /// Inputs contribute to gradients or are used with parameters, and are not trainable.
     void find_inputs() {
         const Flags learn = trainable_arrays();
         Flags contributes(found_.by_version_.size(), 0);
@@ -206,8 +206,8 @@ class CategoryFinder {
         }
     }
 
-    /// Parameters of programs whose modules and optimizers are not seen: used together with inputs on the way
-    /// forward, they contribute to gradients and are changed by them.
+    /// Finds parameters of programs whose modules and optimizers were not observed: they are used with inputs
+    /// in the forward pass, contribute to gradients and are updated by them.
     void find_parameters_by_flow() {
         Flags forward(found_.by_version_.size(), 0), candidates = forward, leads = forward;
         for (std::uint32_t allocation = 1; allocation < blocks_.size(); ++allocation) {
@@ -231,7 +231,7 @@ class CategoryFinder {
                 if (edge.is_input() && forward[input_slot(edge)] == 0) candidates[input_slot(edge)] = 1;
             }
         }
-        for (std::size_t i = nodes_.size(); i-- != 0;) {  // `leads`: to a gradient
+        for (std::size_t i = nodes_.size(); i-- != 0;) {  // `leads`: leads to a gradient
             const std::vector<FlowEdge>& edges = nodes_[i].edges;
             const auto does = [&](const FlowEdge& edge) {
                 return edge.is_output() &&
@@ -254,7 +254,7 @@ class CategoryFinder {
         for (const std::uint32_t array : parameters) found_.by_array_[array] = MemoryCategory::Parameter;
     }
 
-    /// What comes from inputs on the way forward, with the help of nothing but parameters.
+    /// Activations are computed in the forward pass from inputs and parameters only.
     void find_activations() {
         for (const FlowNode& node : nodes_) {
             if (node.is_backward) continue;

@@ -1,4 +1,4 @@
-// memory_categories.h: which arrays are parameters, gradients, activations, ...
+// memory_categories.h: classifies arrays as parameters, gradients, activations and so on.
 #pragma once
 
 #include <span>
@@ -9,13 +9,12 @@
 
 namespace marey {
 
-/// What is known of an array holds for all of its memory, what is known of an allocation for all its
+/// A category found for an array applies to all of its memory; one found for an allocation applies to all its
 /// versions.
 class MemoryCategories {
   public:
     MemoryCategories() = default;
-    /// Marks blocks that are known to hold parameters and the like, though no step used them, as having a
-    /// version.
+    /// Blocks known to hold parameters and the like get a version even if no step used them.
     MemoryCategories(const EventTree& tree, const ArrayIds& ids, std::span<const FlowNode> nodes,
                      std::vector<MemoryBlock>& blocks);
 

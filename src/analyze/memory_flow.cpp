@@ -1,4 +1,4 @@
-// memory_flow.cpp: finds the outermost operators of the tree, and what each does with the memory of arrays.
+// memory_flow.cpp: finds the outermost operators of the tree, and how each uses the memory of arrays.
 #include "analyze/memory_flow.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ bool is_word(std::string_view text) noexcept {
     });
 }
 
-/// What happened to an allocation within a step.
+/// How an allocation was used within a step.
 enum Use : std::uint8_t {
-    kTouched = 1 << 0,  ///< by a range that does not say what it does
+    kTouched = 1 << 0,  ///< by a range without a known access mode
     kRead = 1 << 1,
     kWritten = 1 << 2,
     kFreed = 1 << 3,
@@ -65,7 +65,7 @@ class Flow {
             waiting.pop_back();
             const bool is_backward = is_range(node) && scope_of(node) == Scope::BackwardFunction;
             if (!is_range(node) || is_backward || is_operator_[trace_.ranges().site[node]]) {
-                // Whatever is in a backward node is part of its step, so no step has one around it.
+                // Everything inside a backward node is part of its step, so steps are never nested.
                 steps_.push_back({node, start_of(node), is_backward, {}});
                 continue;
             }
@@ -111,7 +111,7 @@ class Flow {
             std::uint32_t& versions = blocks_[allocation].versions;
             versions = std::max(versions, 1u);
             FlowEdge edge{allocation, versions - 1, (how & kTaken) != 0, (how & kFreed) != 0, false};
-            // One of which nobody says what is done with it may have been written.
+            // An access of unknown mode may be a write.
             const std::uint8_t access = how & (kTouched | kRead | kWritten);
             edge.is_written = !edge.is_freed && ((access & kWritten) != 0 || access == kTouched);
             if (edge.is_written && !edge.is_taken) ++versions;
@@ -126,7 +126,7 @@ class Flow {
     std::uint32_t ranges_;
     std::vector<char> is_operator_;  ///< per site
     std::vector<FlowNode> steps_;
-    std::vector<std::uint8_t> use_;  ///< of each allocation in this step
+    std::vector<std::uint8_t> use_;  ///< per allocation, in this step
     std::vector<std::uint32_t> used_;
 };
 

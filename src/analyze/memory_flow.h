@@ -1,4 +1,4 @@
-// memory_flow.h: the steps in which operators pass arrays on.
+// memory_flow.h: the steps in which operators pass on arrays.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@
 
 namespace marey {
 
-/// Whether a name is that of an operator, which has a schema: "aten::add", not "autograd::engine::x: y".
+/// Whether this is the name of an operator with a schema: "aten::add", not "autograd::engine::x: y".
 bool is_operator_name(std::string_view name) noexcept;
 
-/// In order of time. Fills in `versions` of the blocks, which the steps count.
+/// In time order. Sets `versions` of the blocks to the number of versions the steps create.
 std::vector<FlowNode> memory_flow(const EventTree& tree, const ArrayIds& ids,
                                   std::vector<MemoryBlock>& blocks);
 

@@ -1,4 +1,4 @@
-// memory_profile.cpp: the memory of arrays over time, each with what it is for.
+// memory_profile.cpp: the memory of arrays over time, with the category of each.
 #include <marey/memory_profile.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct MemoryProfile::Data {
         return thread < trace.threads().size() ? trace.threads()[thread].process : kNoRow;
     }
 
-    /// How far an array reaches in its memory; what it says may be anything.
+    /// The extent of an array in its memory. Its fields may have any value.
     std::int64_t reach_of(const ArrayInfo& array) const noexcept {
         if (array.layout != Layout::Strided || !array.has_strides) return 0;
         const std::span<const std::int64_t> extents = trace.array_extents();
@@ -105,7 +105,7 @@ struct MemoryProfile::Data {
         });
     }
 
-    /// Of one report: that of an array's memory, or of memory that is nothing but bytes.
+    /// The event for one report: of an array's memory, or of memory without an array.
     MemoryEvent report_event(std::uint32_t row, MemoryAction action) const {
         const MemoryColumns memory = trace.memory();
         const std::int64_t time =
@@ -134,7 +134,7 @@ struct MemoryProfile::Data {
             if (change.effect == LiveMemory::Effect::None) continue;
             if (change.effect == LiveMemory::Effect::Taken) {
                 if (change.hides_free &&
-                    hidden != kNoRow) {  // nobody said so, but it must have been given back
+                    hidden != kNoRow) {  // the free was not reported, but must have happened
                     timeline.push_back(report_event(hidden, MemoryAction::Destroy));
                     timeline.back().time_ns = memory.time_ns[row];
                 }
@@ -142,7 +142,7 @@ struct MemoryProfile::Data {
                 timeline.push_back(report_event(row, MemoryAction::Create));
                 continue;
             }
-            // That of arrays is added with those that were only seen.
+            // Memory of arrays is added with the arrays that were only observed.
             if (change.effect == LiveMemory::Effect::Earlier && !is_of_array)
                 timeline.push_back(report_event(row, MemoryAction::Preexisting));
             timeline.push_back(report_event(row, MemoryAction::Destroy));

@@ -1,4 +1,4 @@
-// memory_profile_test.cpp: ids of arrays, the flow between operators, and what memory is for.
+// memory_profile_test.cpp: array ids, the data flow between operators, and memory categories.
 #include <marey/memory_profile.h>
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ constexpr auto kRead = ArrayAccess::Read;
 constexpr auto kWrite = ArrayAccess::Write;
 
 /// Operators and reports one after another, ten nanoseconds each.
-class Program {
+class TrainingProgram {
   public:
     struct Array {
         std::uint64_t object;
@@ -27,30 +27,34 @@ class Program {
         std::int64_t elements = 4;
     };
 
-    Program() : lane_(assembler_.add_lane({.thread = assembler_.add_thread({})})) {
+    TrainingProgram() : lane_(assembler_.add_lane({.thread = assembler_.add_thread({})})) {
         assembler_.add_process({});
     }
 
-    Program& op(const std::string& name, const std::vector<Array>& inputs, Scope scope = Scope::Function) {
+    TrainingProgram& op(const std::string& name, const std::vector<Array>& inputs,
+                        Scope scope = Scope::Function) {
         return at(time_, 8, name, inputs, scope).wait();
     }
-    /// What the next ones up to end() are inside of.
-    Program& begin(const std::string& name, const std::vector<Array>& inputs, Scope scope = Scope::Function) {
+    /// Opens a range that encloses everything up to end().
+    TrainingProgram& begin(const std::string& name, const std::vector<Array>& inputs,
+                           Scope scope = Scope::Function) {
         open_.push_back({time_++, name, inputs, scope});
         return *this;
     }
-    Program& end() {
+    TrainingProgram& end() {
         const Open open = open_.back();
         open_.pop_back();
         return at(open.start, time_ - open.start, open.name, open.inputs, open.scope).wait();
     }
-    Program& take(std::uint64_t address, std::int64_t bytes = 16) {
+    TrainingProgram& take(std::uint64_t address, std::int64_t bytes = 16) {
         assembler_.add_memory(0, {.time_ns = time_, .address = address, .bytes = bytes});
         return wait();
     }
-    Program& deallocate(std::uint64_t address, std::int64_t bytes = 16) { return take(address, -bytes); }
-    /// A call of a module whose only parameter is this.
-    Program& module(const std::string& name, Array parameter) {
+    TrainingProgram& deallocate(std::uint64_t address, std::int64_t bytes = 16) {
+        return take(address, -bytes);
+    }
+    /// Adds a call of a module with this as its only parameter.
+    TrainingProgram& module(const std::string& name, Array parameter) {
         const std::uint32_t site =
             assembler_.site({.name = assembler_.string(name), .scope = Scope::PythonFunction});
         const auto range = assembler_.add_range(lane_, time_, 5, site);
@@ -95,14 +99,14 @@ class Program {
         value.array = assembler_.add_array(info, std::vector<std::int64_t>{spec.elements, 1});
         return value;
     }
-    Program& at(std::int64_t start, std::int64_t duration, const std::string& name,
-                const std::vector<Array>& inputs, Scope scope) {
+    TrainingProgram& at(std::int64_t start, std::int64_t duration, const std::string& name,
+                        const std::vector<Array>& inputs, Scope scope) {
         const auto range = assembler_.add_range(
             lane_, start, duration, assembler_.site({.name = assembler_.string(name), .scope = scope}));
         for (const Array& input : inputs) assembler_.add_values(range, std::vector<Argument>{array(input)});
         return *this;
     }
-    Program& wait() {
+    TrainingProgram& wait() {
         time_ += 10;
         return *this;
     }
@@ -125,8 +129,8 @@ std::vector<std::uint32_t> allocations_of(const std::vector<ArrayId>& ids) {
 }
 using Numbers = std::vector<std::uint32_t>;
 
-TEST(ArrayIds, AnAddressThatIsUsedAgainIsAnotherAllocationAndAnotherArray) {
-    const MemoryProfile profile = Program()
+TEST(ArrayIds, AReusedAddressIsANewAllocationAndANewArray) {
+    const MemoryProfile profile = TrainingProgram()
                                       .take(0x100)
                                       .op("aten::a", {{1, 0x100}, {2, 0x100}})
                                       .deallocate(0x100)
@@ -138,9 +142,9 @@ TEST(ArrayIds, AnAddressThatIsUsedAgainIsAnotherAllocationAndAnotherArray) {
     EXPECT_EQ(arrays_of(profile.ids().reports), (Numbers{0, 0, 1}));
 }
 
-TEST(ArrayIds, AnArrayWhoseMemoryIsExchangedStaysOneHoweverOften) {
-    // The third array has the memory of the second, and then that of the first: all are one.
-    const MemoryProfile profile = Program()
+TEST(ArrayIds, AnArrayWhoseMemoryIsExchangedStaysTheSameArray) {
+    // The third array has the memory of the second, then that of the first: all are the same array.
+    const MemoryProfile profile = TrainingProgram()
                                       .op("aten::a", {{1, 0x100}, {2, 0x200}, {3, 0x200}})
                                       .op("aten::b", {{3, 0x100}, {4, 0x300}})
                                       .profile();
@@ -148,18 +152,25 @@ TEST(ArrayIds, AnArrayWhoseMemoryIsExchangedStaysOneHoweverOften) {
     EXPECT_EQ(arrays_of(profile.ids().arrays), (Numbers{0, 0, 0, 0, 1}));
 }
 
-TEST(ArrayIds, MemoryInWhichNoArrayWasSeenHasNoneAndNeitherHaveArraysWithoutMemoryOrObject) {
-    const MemoryProfile profile =
-        Program().take(0x500).op("aten::a", {{1, 0x100}, {2, 0}, {0, 0x300}}).deallocate(0x500).profile();
+TEST(ArrayIds, MemoryWithoutArraysAndArraysWithoutMemoryOrObjectHaveNoIds) {
+    const MemoryProfile profile = TrainingProgram()
+                                      .take(0x500)
+                                      .op("aten::a", {{1, 0x100}, {2, 0}, {0, 0x300}})
+                                      .deallocate(0x500)
+                                      .profile();
     EXPECT_EQ(arrays_of(profile.ids().arrays), (Numbers{0, kNoRow, kNoRow}));
     EXPECT_EQ(allocations_of(profile.ids().arrays), (Numbers{2, 0, 0}));
     EXPECT_EQ(arrays_of(profile.ids().reports), (Numbers{kNoRow, kNoRow}));
     EXPECT_EQ(allocations_of(profile.ids().reports), (Numbers{1, 1}));
 }
 
-TEST(ArrayIds, MemoryThatIsTakenIsNewThoughTheOldWasNotGivenBack) {
-    const MemoryProfile profile =
-        Program().take(0x100).op("aten::a", {{1, 0x100}}).take(0x100).op("aten::b", {{2, 0x100}}).profile();
+TEST(ArrayIds, AnAllocationIsNewEvenIfTheOldOneWasNotFreed) {
+    const MemoryProfile profile = TrainingProgram()
+                                      .take(0x100)
+                                      .op("aten::a", {{1, 0x100}})
+                                      .take(0x100)
+                                      .op("aten::b", {{2, 0x100}})
+                                      .profile();
     EXPECT_EQ(arrays_of(profile.ids().arrays), (Numbers{0, 1}));
     const auto timeline = profile.timeline();
     ASSERT_EQ(timeline.size(), 3u);
@@ -170,7 +181,7 @@ TEST(ArrayIds, MemoryThatIsTakenIsNewThoughTheOldWasNotGivenBack) {
 }
 
 TEST(MemoryFlow, StepsAreTheOutermostOperatorsAndEveryWriteMakesAVersion) {
-    const MemoryProfile profile = Program()
+    const MemoryProfile profile = TrainingProgram()
                                       .begin("user range", {}, Scope::User)
                                       .begin("aten::ones", {})
                                       .take(0x100)
@@ -194,8 +205,8 @@ TEST(MemoryFlow, StepsAreTheOutermostOperatorsAndEveryWriteMakesAVersion) {
     EXPECT_EQ(profile.blocks()[1].versions, 2u);
 }
 
-TEST(MemoryFlow, WhatDoesNotOutliveItsStepIsTemporary) {
-    const MemoryProfile profile = Program()
+TEST(MemoryFlow, MemoryThatDoesNotOutliveItsStepIsTemporary) {
+    const MemoryProfile profile = TrainingProgram()
                                       .begin("aten::std", {{1, 0x100}})
                                       .take(0x200)
                                       .op("aten::mul", {{2, 0x200, ArrayAccess::Unknown}})
@@ -207,7 +218,7 @@ TEST(MemoryFlow, WhatDoesNotOutliveItsStepIsTemporary) {
     EXPECT_EQ(profile.category(1, 0), MemoryCategory::Unknown);
 }
 
-TEST(MemoryFlow, OperatorsAreToldByTheirNames) {
+TEST(MemoryFlow, OperatorsAreRecognizedByTheirNames) {
     for (const char* const name : {"aten::add", "c10d::allreduce_", "my_library::f.out"})
         EXPECT_TRUE(is_operator_name(name)) << name;
     for (const char* const name :
@@ -215,8 +226,8 @@ TEST(MemoryFlow, OperatorsAreToldByTheirNames) {
         EXPECT_FALSE(is_operator_name(name)) << name;
 }
 
-/// Weights 1 with inputs 2 give 3, from which 4 is the gradient: a step of training by hand.
-Program& training(Program& program) {
+/// Weights 1 and inputs 2 give 3, whose gradient is 4: a training step without modules.
+TrainingProgram& training(TrainingProgram& program) {
     program.begin("aten::mm", {{1, 0x100}, {2, 0x200}})
         .take(0x300)
         .op("aten::resolve_conj", {{3, 0x300}})
@@ -240,7 +251,7 @@ MemoryCategory category_at(const MemoryProfile& profile, std::uint64_t address, 
 }
 
 TEST(MemoryCategories, OfATrainingStepFollowFromGradientsAndParameters) {
-    const MemoryProfile profile = training(Program().module("Linear", {1, 0x100}))
+    const MemoryProfile profile = training(TrainingProgram().module("Linear", {1, 0x100}))
                                       .op("aten::add_", {{1, 0x100, kWrite}, {4, 0x400}})
                                       .profile();
     EXPECT_EQ(category_at(profile, 0x100), MemoryCategory::Parameter);
@@ -251,14 +262,14 @@ TEST(MemoryCategories, OfATrainingStepFollowFromGradientsAndParameters) {
     EXPECT_EQ(category_at(profile, 0x500), MemoryCategory::AutogradDetail);
 }
 
-TEST(MemoryCategories, ParametersAreFoundByWhatFlowsWhereNoModuleIsSeen) {
-    Program program;
+TEST(MemoryCategories, ParametersAreFoundByDataFlowWithoutModules) {
+    TrainingProgram program;
     const MemoryProfile profile =
         training(program).op("aten::add_", {{1, 0x100, kWrite}, {4, 0x400}}).profile();
     EXPECT_EQ(category_at(profile, 0x100), MemoryCategory::Parameter);
     EXPECT_EQ(category_at(profile, 0x200), MemoryCategory::Input);
-    // Without the update nothing tells parameters from inputs.
-    Program without_update;
+    // Without the update, parameters cannot be distinguished from inputs.
+    TrainingProgram without_update;
     EXPECT_EQ(category_at(training(without_update).profile(), 0x100), MemoryCategory::Input);
 }
 
@@ -267,8 +278,8 @@ TEST(MemoryCategories, HaveNames) {
     EXPECT_STREQ(memory_category_name(static_cast<MemoryCategory>(99)), "unknown");
 }
 
-TEST(MemoryTimelines, HaveWhatWasThereBeforeFirstAndVersionsWithBothCategories) {
-    const MemoryProfile profile = Program()
+TEST(MemoryTimelines, StartWithEarlierMemoryAndListVersionsWithBothCategories) {
+    const MemoryProfile profile = TrainingProgram()
                                       .module("Linear", {1, 0x100})
                                       .op("aten::add_", {{1, 0x100, kWrite, 8}})
                                       .deallocate(0x900, 5)

@@ -1,4 +1,4 @@
-// memory_use.cpp: how much memory was held, when most, and who took it.
+// memory_use.cpp: memory held, peak memory, and the ranges that allocated it.
 #include <marey/memory_use.h>
 
 #include <algorithm>
@@ -13,11 +13,10 @@ namespace {
 
 using Effect = LiveMemory::Effect;
 
-/// The paths of names that lead to ranges. Path 0 is the empty one; a path's number is larger than those of
-/// the paths that it begins with.
-class PathTree {
+/// Paths of names to ranges. Path 0 is empty. A path has a larger number than its prefixes.
+class HolderTree {
   public:
-    explicit PathTree(const Trace& trace) : ranges_(trace.ranges()), slots_(trace) {}
+    explicit HolderTree(const Trace& trace) : ranges_(trace.ranges()), slots_(trace) {}
 
     std::uint32_t of(Row range) {
         climbed_.clear();
@@ -45,7 +44,7 @@ class PathTree {
         std::reverse(names.begin(), names.end());
         return names;
     }
-    /// Whether a range of the same name is around it.
+    /// Whether an enclosing range has the same name.
     bool is_recursive(std::uint32_t path) const noexcept {
         for (std::uint32_t up = nodes_[path].outer; up != 0; up = nodes_[up].outer) {
             if (nodes_[up].slot == nodes_[path].slot) return true;
@@ -83,11 +82,11 @@ void add(MemoryHolder& to, const MemoryHolder& from) {
     to.kept_bytes = wrapping_sum(to.kept_bytes, from.kept_bytes);
 }
 
-/// What one device's reports say.
+/// Totals of one device's reports.
 class DeviceAccount {
   public:
     DeviceAccount(const Trace& trace, const DeviceReports& device, const std::vector<Row>& owner,
-                  PathTree& paths)
+                  HolderTree& paths)
         : reports_(trace.memory()), device_(device), owner_(owner), paths_(paths) {
         memory_.process = device.process;
         memory_.device = device.device;
@@ -118,7 +117,7 @@ class DeviceAccount {
 
     void find_peak(const std::vector<MemoryPoint>& points) {
         if (points.empty()) return;
-        // What the first report that is no refusal found.
+        // The state at the first report that is not a failed allocation.
         const auto first = std::find_if(device_.rows.begin(), device_.rows.end(),
                                         [&](std::uint32_t row) { return reports_.out_of_memory[row] == 0; });
         memory_.start_bytes = wrapping_difference(points.front().allocated, reports_.bytes[*first]);
@@ -136,7 +135,7 @@ class DeviceAccount {
 
     void follow(const std::vector<MemoryPoint>& points) {
         LiveMemory live(reports_);
-        std::size_t passed = 0;  // reports that are no refusals
+        std::size_t passed = 0;  // reports that are not failed allocations
         memory_.peak_unknown_bytes = memory_.peak_bytes;
         for (const std::uint32_t row : device_.rows) {
             if (reports_.out_of_memory[row] != 0) {
@@ -199,7 +198,7 @@ class DeviceAccount {
             MemoryHolder& of = holders_[path];
             of.total_allocated_bytes = wrapping_sum(of.total_allocated_bytes, of.allocated_bytes);
             const std::uint32_t outer = paths_.outer(path);
-            if (path == 0 || outer == 0) continue;  // what is outside of all ranges holds only its own
+            if (path == 0 || outer == 0) continue;  // allocations outside any range count only for themselves
             holders_[outer].total_allocated_bytes =
                 wrapping_sum(holders_[outer].total_allocated_bytes, of.total_allocated_bytes);
         }
@@ -242,8 +241,8 @@ class DeviceAccount {
     MemoryColumns reports_;
     const DeviceReports& device_;
     const std::vector<Row>& owner_;
-    PathTree& paths_;
-    std::size_t peak_ = 0;  ///< reports until the peak was reached; 0: it was the start
+    HolderTree& paths_;
+    std::size_t peak_ = 0;  ///< reports up to the peak; 0: the peak is at the start
     DeviceMemory memory_;
     std::vector<MemoryHolder> holders_;  ///< by path
 };
@@ -254,7 +253,7 @@ MemoryUse memory_use(const Trace& trace, const MemoryUseOptions& options) {
     MemoryUse use;
     if (trace.memory().size() == 0) return use;
     const std::vector<Row> owner = range_memory(trace).owner;
-    PathTree paths(trace);
+    HolderTree paths(trace);
     for (const DeviceReports& device : reports_by_device(trace))
         use.devices.push_back(DeviceAccount(trace, device, owner, paths).finish(options.by_name));
     return use;

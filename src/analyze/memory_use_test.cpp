@@ -1,4 +1,4 @@
-// memory_use_test.cpp: how much memory was held, when most, and who took it.
+// memory_use_test.cpp: memory held, peak memory, and the ranges that allocated it.
 #include <marey/memory_use.h>
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class Writer {
     std::uint32_t lane_ = 0;
 };
 
-/// "path: allocations allocated total freed | at the peak | kept", a line for each.
+/// "path: allocations allocated total freed | at the peak | kept", one line per holder.
 std::string lines(const DeviceMemory& memory) {
     std::string text;
     for (const MemoryHolder& holder : memory.holders) {
@@ -83,7 +83,7 @@ Writer training() {
     return writer;
 }
 
-TEST(MemoryUse, SaysWhoHeldWhatAtThePeakAndWhatWasKept) {
+TEST(MemoryUse, ReportsHoldersAtThePeakAndWhatWasKept) {
     const MemoryUse use = memory_use(training().trace());
     ASSERT_EQ(use.devices.size(), 1u);
     const DeviceMemory& memory = use.devices[0];
@@ -118,7 +118,7 @@ TEST(MemoryUse, ByNameCountsRecursionOnce) {
               "g/: 1 10 110 0 | 1 10 | 1 10\n");
 }
 
-TEST(MemoryUse, WhatWasTakenBeforeTheWindowCountsFromTheStart) {
+TEST(MemoryUse, MemoryAllocatedBeforeTheWindowCountsFromTheStart) {
     Writer writer;
     writer.take(10, 1, 5).give(20, 99, 1000).take(30, 2, 7);
     const Trace trace = writer.trace();
@@ -142,7 +142,7 @@ TEST(MemoryUse, ThePeakMayBeTheStart) {
     EXPECT_EQ(memory.holders.at(0).peak_allocations, 0u);
 }
 
-TEST(MemoryUse, TheAllocatorsOwnTotalsCountWhereItTellsThem) {
+TEST(MemoryUse, TheAllocatorsTotalsAreUsedIfReported) {
     Writer writer;
     auto report = [&](std::int64_t time, std::uint64_t address, std::int64_t bytes, std::int64_t allocated,
                       std::int64_t reserved) {
@@ -170,7 +170,7 @@ TEST(MemoryUse, TheAllocatorsOwnTotalsCountWhereItTellsThem) {
     EXPECT_EQ(memory.earlier_frees, 0u);
 }
 
-TEST(MemoryUse, MemoryTakenByOneThreadMayBeGivenBackByAnother) {
+TEST(MemoryUse, MemoryAllocatedByOneThreadMayBeFreedByAnother) {
     Writer writer;
     writer.range("make", 0, 50).take(10, 1, 100).thread().range("drop", 0, 50).give(20, 1, 100);
     const DeviceMemory memory = memory_use(writer.trace()).devices.at(0);
@@ -193,7 +193,7 @@ TEST(MemoryUse, DevicesAndProcessesAreKeptApart) {
     EXPECT_EQ(use.devices[2].peak_bytes, 30);
 }
 
-TEST(MemoryUse, RefusalsSayWhatWasAskedAndHeldAndChangeNothing) {
+TEST(MemoryUse, FailedAllocationsReportRequestedAndHeldBytesAndChangeNothing) {
     Writer writer;
     writer.range("grow", 0, 100).take(10, 1, 64);
     writer.report({.time_ns = 20, .bytes = 1 << 20, .total_reserved = 9, .out_of_memory = true});
@@ -212,14 +212,14 @@ TEST(MemoryUse, RefusalsSayWhatWasAskedAndHeldAndChangeNothing) {
     EXPECT_EQ(only.peak_bytes, 0);
 }
 
-TEST(MemoryUse, AnAddressGivenOutTwiceHadAFreeThatNobodySaw) {
+TEST(MemoryUse, AnAddressAllocatedTwiceHadAnUnreportedFree) {
     const DeviceMemory memory = memory_use(Writer().take(1, 7, 10).take(2, 7, 20).trace()).devices.at(0);
     EXPECT_EQ(memory.unseen_frees, 1u);
     EXPECT_EQ(memory.kept_allocations, 1u);
     EXPECT_EQ(memory.kept_bytes, 20);
 }
 
-TEST(MemoryUse, SurvivesReportsThatMakeNoSense) {
+TEST(MemoryUse, SurvivesInvalidReports) {
     constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
     constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
     Writer writer;
@@ -233,7 +233,7 @@ TEST(MemoryUse, SurvivesReportsThatMakeNoSense) {
     EXPECT_TRUE(memory_series(Trace()).empty());
 }
 
-TEST(MemoryUse, GoesIntoStrictJson) {
+TEST(MemoryUse, IsWrittenAsStrictJson) {
     Writer writer = training();
     writer.report({.time_ns = 65, .bytes = 999, .out_of_memory = true});
     const Trace trace = writer.trace();

@@ -1,5 +1,4 @@
-// merged_ranges.cpp: the ranges of a trace merged by the names around them, and which node each range went
-// to.
+// merged_ranges.cpp: merges ranges by the names of the enclosing ranges, and maps each range to its node.
 #include "analyze/merged_ranges.h"
 
 #include "analyze/call_continuations.h"
@@ -56,7 +55,7 @@ class Merge {
         }
     }
 
-    /// The self time of a device's range, where it is time of work.
+    /// Adds the self time of a device range if it is work.
     void add_work(Row row) {
         const Row work = work_.at(row);
         if (work == kNoRow || result_.node_of[work] == kNoRow) return;
@@ -66,7 +65,7 @@ class Merge {
         if (node.thread != kNoRow) result_.tree.nodes[thread_node_[node.thread]].total_ns += self;
     }
 
-    /// Rows come in rising order.
+    /// Rows must come in ascending order.
     bool is_selected(Row row) {
         const std::vector<Row>& wanted = *options_.inside;
         while (next_wanted_ < wanted.size() && wanted[next_wanted_] < row) ++next_wanted_;
@@ -75,7 +74,7 @@ class Merge {
 
     std::uint32_t outermost(const TrackInfo& track, Place place, std::uint32_t slot) {
         const std::uint32_t base = options_.by_thread ? thread_node(track, place) : kNoRow;
-        if (!options_.keep_apart) return result_.tree.root(base, slot, place);
+        if (!options_.separate_roots) return result_.tree.root(base, slot, place);
         PathTree::Node node;
         node.parent = base;
         node.slot = slot;
@@ -104,7 +103,8 @@ class Merge {
     MergedRanges result_;
     std::vector<std::uint32_t> thread_node_;
     std::size_t next_wanted_ = 0;
-    std::vector<bool> is_further_part_;  ///< of a suspended call, which counts where it began; empty: none is
+    std::vector<bool>
+        is_further_part_;  ///< later parts of suspended calls, which count at their start; empty: none
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// merged_ranges.h: the ranges of a trace merged by the names around them, and which node each range went to.
+// merged_ranges.h: merges ranges by the names of the enclosing ranges, and maps each range to its node.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace marey {
 
 struct MergeOptions {
     bool by_thread = false;  ///< the outermost nodes are threads
-    /// Rows, rising: only they and what is nested in them count.
+    /// Rows in ascending order: only these ranges and the ranges nested in them count.
     std::optional<std::vector<Row>> inside;
-    bool keep_apart = false;  ///< with `inside`: each of them gets a node of its own
+    bool separate_roots = false;  ///< with `inside`: each of these ranges gets a separate node
 };
 
 struct MergedRanges {
     PathTree tree;
-    std::vector<std::uint32_t> node_of;  ///< of each row; kNoRow: left out
+    std::vector<std::uint32_t> node_of;  ///< per row; kNoRow: left out
 };
 
-/// Counts and sums each node's ranges; a suspended call counts once, at its first part. One pass. On devices,
-/// annotations have no self time, and a thread's node has the time of work.
+/// Counts and sums the ranges of each node; a suspended call counts once, at its first part. One pass. On
+/// devices, annotations have no self time, and the node of a thread has the time of the work.
 MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const MergeOptions& options = {});
 
 }  // namespace marey

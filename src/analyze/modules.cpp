@@ -1,4 +1,4 @@
-// modules.cpp: reads what is known of modules out of the values of their sites.
+// modules.cpp: reads module information from the values of their sites.
 #include <marey/modules.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// modules_test.cpp: what a table of modules reads out of the values of sites.
+// modules_test.cpp: the module table that is read from site values.
 #include <marey/modules.h>
 
 #include <initializer_list>
@@ -12,7 +12,7 @@
 namespace marey {
 namespace {
 
-/// Says what is known of modules, each at the range written last.
+/// Adds module information to the last range.
 class Modules {
   public:
     explicit Modules(TraceFixture& fixture) : fixture_(fixture) {}
@@ -42,16 +42,16 @@ class Modules {
         all.insert(all.end(), items);
         return argument;
     }
-    Modules& say(std::string_view key, Argument value) {
+    Modules& set(std::string_view key, Argument value) {
         value.role = ArgumentRole::Site;
         fixture_.value(std::string(key), value);
         return *this;
     }
     Modules& module(const std::string& name, std::int64_t number_of_class, std::int64_t address) {
-        return say(module_keys::kKind, text("module"))
-            .say(module_keys::kClass, text(name))
-            .say(module_keys::kNumber, number(number_of_class))
-            .say(module_keys::kSelf, number(address));
+        return set(module_keys::kKind, text("module"))
+            .set(module_keys::kClass, text(name))
+            .set(module_keys::kNumber, number(number_of_class))
+            .set(module_keys::kSelf, number(address));
     }
 
   private:
@@ -69,12 +69,12 @@ TEST(ModuleTableTest, ATraceWithoutModulesHasNone) {
     EXPECT_EQ(table.hierarchy(0), "");
 }
 
-TEST(ModuleTableTest, EveryCallOfAnObjectIsKnownByWhatItsFirstOneSaid) {
+TEST(ModuleTableTest, EveryCallOfAnObjectUsesTheFactsOfItsFirstCall) {
     TraceFixture fixture;
     fixture.thread("main", {{"nn.Module: Linear_3", 0, 10}});
     Modules(fixture)
         .module("Linear", 3, 0x7000)
-        .say(module_keys::kFunction, Modules(fixture).text("forward"));
+        .set(module_keys::kFunction, Modules(fixture).text("forward"));
     fixture.thread("other", {{"nn.Module: Linear_3", 0, 10}, {"plain", 20, 10}});
     const Trace trace = fixture.trace();
     const ModuleTable table(trace);
@@ -95,12 +95,12 @@ TEST(ModuleTableTest, ParametersHaveGradientsAndState) {
     TraceFixture fixture;
     fixture.thread("main", {{"Optimizer.step#SGD.step", 0, 10}});
     Modules modules(fixture);
-    modules.module("SGD", 0, 1).say(module_keys::kKind, modules.text("optimizer"));
-    modules.say(module_keys::kParameter, modules.list({modules.text("w"), Modules::array(), Modules::array(),
+    modules.module("SGD", 0, 1).set(module_keys::kKind, modules.text("optimizer"));
+    modules.set(module_keys::kParameter, modules.list({modules.text("w"), Modules::array(), Modules::array(),
                                                        modules.text("momentum"), Modules::array()}));
-    modules.say(module_keys::kParameter, modules.list({modules.text("b"), Modules::array(), Argument{}}));
-    modules.say(module_keys::kParameter, modules.list({modules.text("no array"), modules.text("x"), {}}));
-    modules.say(module_keys::kParameter, modules.text("no list"));
+    modules.set(module_keys::kParameter, modules.list({modules.text("b"), Modules::array(), Argument{}}));
+    modules.set(module_keys::kParameter, modules.list({modules.text("no array"), modules.text("x"), {}}));
+    modules.set(module_keys::kParameter, modules.text("no list"));
     const Trace trace = fixture.trace();
     const ModuleTable table(trace);
     const ModuleInfo* const info = table.find(0);
@@ -113,16 +113,16 @@ TEST(ModuleTableTest, ParametersHaveGradientsAndState) {
     EXPECT_EQ(info->parameters[0].state[0].name, "momentum");
     EXPECT_EQ(info->parameters[1].gradient.kind, ValueKind::None);
     EXPECT_TRUE(info->parameters[1].state.empty());
-    EXPECT_EQ(table.hierarchy(0), "") << "an optimizer is no part of a hierarchy";
+    EXPECT_EQ(table.hierarchy(0), "") << "an optimizer is not part of a hierarchy";
 }
 
 TEST(ModuleTableTest, TheHierarchyNamesPartsByTheModuleAroundThem) {
     TraceFixture fixture;
-    // Values belong to the range written last, so each object has a call of its own first.
+    // Values belong to the last range, so each object needs its own call first.
     fixture.thread("first calls", {{"Net_0", 0, 1}});
     Modules modules(fixture);
-    modules.module("Net", 0, 100).say(module_keys::kHasParts, Modules::number(1));
-    modules.say(module_keys::kChild, modules.list({modules.text("fc1"), Modules::number(200)}));
+    modules.module("Net", 0, 100).set(module_keys::kHasParts, Modules::number(1));
+    modules.set(module_keys::kChild, modules.list({modules.text("fc1"), Modules::number(200)}));
     fixture.thread("second", {{"Linear_0", 0, 1}});
     modules.module("Linear", 0, 200);
     fixture.thread("third", {{"Linear_1", 0, 1}});
@@ -145,16 +145,16 @@ TEST(ModuleTableTest, TheHierarchyNamesPartsByTheModuleAroundThem) {
     };
     EXPECT_EQ(hierarchy_at(100), "TOP(Net)::forward");
     EXPECT_EQ(hierarchy_at(112), "TOP(Net)::forward.fc1(Linear)::forward");
-    EXPECT_EQ(hierarchy_at(132), "TOP(Net)::forward.Linear_1(Linear)::forward") << "nobody said its name";
+    EXPECT_EQ(hierarchy_at(132), "TOP(Net)::forward.Linear_1(Linear)::forward") << "it has no recorded name";
     EXPECT_EQ(hierarchy_at(150), "TOP(Net)::forward.SELF(Net)::forward");
     EXPECT_EQ(hierarchy_at(300), "");
     EXPECT_EQ(table.hierarchy(static_cast<Row>(trace.ranges().size())), "");
 }
 
-TEST(ModuleTableTest, WhatHasNoClassIsNoModule) {
+TEST(ModuleTableTest, AnObjectWithoutAClassIsNotAModule) {
     TraceFixture fixture;
     fixture.thread("main", {{"odd", 0, 10}});
-    Modules(fixture).say(module_keys::kNumber, Modules::number(2));
+    Modules(fixture).set(module_keys::kNumber, Modules::number(2));
     EXPECT_TRUE(ModuleTable(fixture.trace()).empty());
 }
 

@@ -1,5 +1,5 @@
-// name_slots.h: dense numbers for the distinct names of a trace's sites, so that analyses index instead of
-// hash.
+// name_slots.h: dense numbers for the distinct site names of a trace, so that analyses can index arrays
+// instead of hashing.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace marey {
 
-/// Several sites may share one name; `of_site` maps each site to the slot of its text. Views live as long as
-/// the trace.
+/// Several sites may share a name; `of_site` maps each site to the slot of its name. The views are valid as
+/// long as the trace.
 struct NameSlots {
     std::vector<std::uint32_t> of_site;
     std::vector<std::string_view> names;

@@ -1,4 +1,4 @@
-// operation_fixture.h: operations with inputs, written down by hand, for tests.
+// operation_fixture.h: hand-made operations with inputs, for tests.
 #pragma once
 
 #include <optional>
@@ -91,7 +91,7 @@ inline Trace operation(const std::string& name, const std::vector<InputSpec>& in
     return assembler.finish();
 }
 
-/// The flops of one operation.
+/// The FLOPs of one operation.
 inline std::optional<double> flops(const std::string& name, const std::vector<InputSpec>& inputs) {
     return flops_of(operation(name, inputs), 0);
 }

@@ -1,4 +1,4 @@
-// overhead.cpp: how many events each thread has, and what recording them cost.
+// overhead.cpp: the number of events per thread, and the cost of recording them.
 #include <algorithm>
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace marey {
 
 std::vector<ThreadTotals> thread_totals(const Trace& trace) {
     std::vector<ThreadTotals> totals(trace.threads().size());
-    // The sparse index of values and the tracks are both in order of rows.
+    // The sparse index of values and the tracks are both sorted by row.
     const std::vector<ArgumentSlice>& slices = trace.data().range_arguments;
     auto slice = slices.begin();
     for (const TrackInfo& track : trace.tracks()) {
@@ -29,24 +29,24 @@ std::vector<ThreadTotals> thread_totals(const Trace& trace) {
 
 namespace {
 
-/// How many calls of Python each thread has recorded.
+/// The number of Python calls recorded on each thread.
 struct Calls {
     std::vector<std::uint64_t> of_thread;
-    double ns = 0;  ///< what recording one took more than a range
+    double ns = 0;  ///< extra cost of recording a call, compared with a range
 };
 
-// The hook that sees a call costs more than the range: how much, the interpreter knows alone. Between the end
-// of a call and the start of the next in the same caller lie the second half of the one hook and the first
-// half of the other, what the interpreter itself needs, and what the program does: so the shortest of these
-// times is taken, which is too much by no more than a bare call.
+// The hook that observes a call costs more than the range, by an amount that depends on the interpreter.
+// Between the end of a call and the start of the next one in the same caller lie the second half of one hook,
+// the first half of the next, the interpreter's work and the program's work. The shortest of these times is
+// therefore used; it is too high by at most the cost of a bare call.
 Calls calls_of(const Trace& trace, double range_ns) {
     constexpr std::size_t kMaxSamples = 200'000;
-    constexpr double kMaxCostRatio = 16;  // times a range: the hooks that there are cost less
+    constexpr double kMaxCostRatio = 16;  // relative to a range: all known hooks cost less
     Calls calls;
     calls.of_thread.resize(trace.threads().size());
     const RangeColumns ranges = trace.ranges();
     std::vector<std::int64_t> gaps;
-    std::vector<Row> last;  // at each depth
+    std::vector<Row> last;  // per depth
     for (const TrackInfo& track : trace.tracks()) {
         if (track.kind != TrackKind::Thread) continue;
         last.clear();

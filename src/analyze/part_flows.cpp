@@ -1,4 +1,4 @@
-// part_flows.cpp: arrows from each part of a suspended call to the next.
+// part_flows.cpp: links each part of a suspended call to the next.
 #include <algorithm>
 #include <memory>
 #include <string_view>
@@ -25,7 +25,7 @@ struct Part {
     bool is_of(const Part& other) const noexcept { return process == other.process && call == other.call; }
 };
 
-/// The parts of each call together, in the order in which they ran.
+/// The parts grouped by call, in the order in which they ran.
 std::vector<Part> parts_of(const Trace& trace) {
     std::vector<Part> parts;
     const std::span<const TrackInfo> tracks = trace.tracks();

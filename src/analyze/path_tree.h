@@ -1,4 +1,4 @@
-// path_tree.h: a tree of names that grows as paths are followed; every path has one node.
+// path_tree.h: a tree of names that grows as paths are added; every path has one node.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace marey {
 class PathTree {
   public:
     struct Node {
-        std::uint32_t parent = kNoRow;  ///< a smaller number; kNoRow for roots
-        std::uint32_t slot = 0;         ///< of the name
+        std::uint32_t parent = kNoRow;  ///< smaller than the node's own number; kNoRow for roots
+        std::uint32_t slot = 0;         ///< slot of the name
         Row thread = kNoRow;
         bool is_thread = false;
         Place place = Place::Host;
@@ -26,7 +26,7 @@ class PathTree {
 
     PathTree() : entries_(1024) {}
 
-    /// The node of `slot` under `parent`; made when there is none.
+    /// The node for `slot` under `parent`. Adds it if there is none.
     std::uint32_t child(std::uint32_t parent, std::uint32_t slot) {
         return at(parent, parent, slot, parent == kNoRow ? Place::Host : nodes[parent].place);
     }
@@ -34,7 +34,7 @@ class PathTree {
     std::uint32_t root(std::uint32_t base, std::uint32_t slot, Place place) {
         return at(base ^ static_cast<std::uint32_t>(place) << 30, base, slot, place);
     }
-    /// A node that no path finds again.
+    /// Adds a node that child() and root() never return.
     std::uint32_t add(const Node& node) {
         nodes.push_back(node);
         return static_cast<std::uint32_t>(nodes.size() - 1);
@@ -74,7 +74,7 @@ class PathTree {
         entries_.swap(larger);
     }
 
-    /// Open addressing, grown at half full; nothing is ever removed.
+    /// Open addressing; grows when half full; entries are never removed.
     std::vector<Entry> entries_;
 };
 

@@ -1,4 +1,5 @@
-// range_groups.cpp: sites to keys, keys to groups track by track, then split by shapes and stacks.
+// range_groups.cpp: maps sites to keys and keys to groups, track by track, then splits groups by shapes and
+// stacks.
 #include "analyze/range_groups.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t kNoGroup = std::numeric_limits<std::uint32_t>::max();
 
-/// Numbers pairs of numbers in order of their first appearance.
+/// Numbers pairs in order of first appearance.
 class PairNumbers {
   public:
     std::uint32_t find(std::uint32_t a, std::uint32_t b) {
@@ -31,13 +32,13 @@ class PairNumbers {
     std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
 };
 
-/// Groups that are split by the first entries of their ranges' stacks.
+/// Groups split by the first entries of the ranges' stacks.
 class StackGroups {
   public:
     StackGroups(const Trace& trace, std::uint32_t entries) : stacks_(trace), entries_(entries) {}
 
     std::uint32_t find(std::uint32_t base, Row range) {
-        std::uint32_t stack = 0;  // a chain of pairs: (the stack so far, one entry more)
+        std::uint32_t stack = 0;  // a chain of pairs: (previous stack, one more entry)
         stacks_.visit(range, entries_, [&](std::string_view entry) {
             const auto text =
                 texts_.try_emplace(entry, static_cast<std::uint32_t>(texts_.size())).first->second;
@@ -55,8 +56,8 @@ class StackGroups {
     PairNumbers groups_;
 };
 
-/// 1 for each range whose parent has its name and no other child; empty where there are none. Only what nests
-/// as calls do is looked at. A function that calls itself is no repetition.
+/// 1 for each range that is the only child of a parent with the same name; empty if there are none. Considers
+/// only nested calls. A recursive function is not a repetition.
 std::vector<std::uint8_t> find_repeated(const Trace& trace, const SiteKeys& keys) {
     const RangeColumns ranges = trace.ranges();
     const auto is_call = [&](Row row) { return is_python_frame(trace.sites()[ranges.site[row]].scope); };
@@ -72,7 +73,7 @@ std::vector<std::uint8_t> find_repeated(const Trace& trace, const SiteKeys& keys
         }
     }
     if (candidates.empty()) return {};
-    std::vector<std::uint8_t> children(ranges.size(), 0);  // none, one, more
+    std::vector<std::uint8_t> children(ranges.size(), 0);  // none, one or several
     for (const Row parent : ranges.parent) {
         if (parent != kNoRow && children[parent] < 2) ++children[parent];
     }
@@ -98,7 +99,7 @@ std::int32_t node_of_thread(const Trace& trace, Row thread) noexcept {
 
 SiteKeys::SiteKeys(const Trace& trace, bool by_overload, GroupBy by) {
     std::unordered_map<std::string_view, std::uint32_t> texts;
-    std::vector<std::string> made;  // what the texts that are no names of the trace point into
+    std::vector<std::string> made;  // owns the names that are not in the trace
     if (by != GroupBy::Name) {
         made.reserve(trace.sites().size());
         for (const SiteInfo& site : trace.sites()) made.push_back(site_group(trace, site, by));
@@ -167,7 +168,7 @@ void RangeGroups::assign(const AverageOptions& options) {
     const std::vector<ArgumentSlice>& slices = trace_.data().range_arguments;
 
     std::vector<std::uint32_t> group_of_key(keys.size, kNoGroup);
-    std::vector<std::uint32_t> used;  // keys that have a group in the current class
+    std::vector<std::uint32_t> used;  // keys with a group in the current class
     for (std::size_t place = 0; place < order_.size(); ++place) {
         if (starts_class_[place]) {
             for (const std::uint32_t key : used) group_of_key[key] = kNoGroup;
@@ -179,7 +180,7 @@ void RangeGroups::assign(const AverageOptions& options) {
                                       [](const ArgumentSlice& a, Row row) { return a.row < row; });
         for (Row row = track.first_range; row < end; ++row) {
             if (!is_repeated_.empty() && is_repeated_[row] != 0) {
-                // It makes no group of its own. A parent's row comes before, so that a chain ends in one
+                // A repeated range has no separate group. A parent's row comes first, so a chain ends in one
                 // group.
                 of_range_[row] = of_range_[ranges.parent[row]] | kMerged;
                 continue;

@@ -11,8 +11,8 @@
 
 namespace marey {
 
-/// Several sites may have equal keys: name, whether they are annotations and, if wanted, overload. Views live
-/// as long as the trace.
+/// Several sites may have equal keys: name, annotation or not and (if requested) overload. The views are
+/// valid as long as the trace.
 struct SiteKeys {
     std::vector<std::uint32_t> of_site;  ///< key
     std::vector<std::uint32_t> name_of_site;
@@ -21,24 +21,24 @@ struct SiteKeys {
     SiteKeys(const Trace& trace, bool by_overload, GroupBy by = GroupBy::Name);
 };
 
-/// "ProfilerStep*" for every "ProfilerStep#n"; other names are themselves.
+/// "ProfilerStep*" for every "ProfilerStep#n"; other names are unchanged.
 std::string_view group_name(std::string_view name) noexcept;
-/// Marked by hand.
+/// Whether the user marked the range.
 bool is_user_annotation(Scope scope) noexcept;
-/// The rank or node that the process of a row of the thread table has; -1: none.
+/// The rank or node of the process of a thread (a row of the thread table); -1: none.
 std::int32_t node_of_thread(const Trace& trace, Row thread) noexcept;
 
 class RangeGroups {
   public:
-    /// Of a range that is not counted: the rest of the number is the group of the range that it is merged
-    /// into.
+    /// Flag for a range that is not counted; the other bits are the group of the range into which it is
+    /// merged.
     static constexpr std::uint32_t kMerged = 1u << 31;
 
     RangeGroups(const Trace& trace, const AverageOptions& options, bool each_range);
 
     std::uint32_t operator[](Row range) const noexcept { return of_range_[range]; }
     std::uint32_t size() const noexcept { return size_; }
-    /// Rows of the track table: those of equal node, device and thread stand together.
+    /// Rows of the track table, grouped by node, device and thread.
     const std::vector<Row>& track_order() const noexcept { return order_; }
 
   private:
@@ -49,8 +49,8 @@ class RangeGroups {
     const Trace& trace_;
     std::vector<Row> order_;
     std::vector<bool>
-        starts_class_;  ///< per place in order_: its node or device, or thread if wanted, is new
-    std::vector<std::uint8_t> is_repeated_;  ///< per range; empty: none is
+        starts_class_;  ///< per position in order_: node, device or (if requested) thread changes
+    std::vector<std::uint8_t> is_repeated_;  ///< per range; empty: none
     std::unique_ptr<std::uint32_t[]> of_range_;
     std::uint32_t size_ = 0;
 };

@@ -1,4 +1,4 @@
-// range_memory.cpp: which range each allocation report happened in, and what ranges took and gave back.
+// range_memory.cpp: the range of each allocation report, and the memory that ranges allocated and freed.
 #include "analyze/range_memory.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ void add(RangeBytes& to, const RangeBytes& from) {
     to.device_bytes = wrapping_sum(to.device_bytes, from.device_bytes);
 }
 
-/// Rows of one range become one.
+/// Merges the rows of the same range.
 void merge_equal(std::vector<RangeBytes>& rows) {
     std::sort(rows.begin(), rows.end(),
               [](const RangeBytes& a, const RangeBytes& b) { return a.range < b.range; });
@@ -31,7 +31,7 @@ void merge_equal(std::vector<RangeBytes>& rows) {
     rows.resize(kept);
 }
 
-/// The reports in order of time, and what the first so many of them add up to.
+/// The reports in time order, with prefix sums.
 class ReportsByTime {
   public:
     explicit ReportsByTime(const Trace& trace) : reports_(trace.memory()), order_(reports_.size()) {
@@ -49,7 +49,7 @@ class ReportsByTime {
         }
     }
 
-    /// Those from `start_ns` to `end_ns`, both included.
+    /// The reports from `start_ns` to `end_ns`, both inclusive.
     std::span<const std::size_t> between(std::int64_t start_ns, std::int64_t end_ns) const {
         const auto first = std::lower_bound(
             order_.begin(), order_.end(), start_ns,
@@ -121,7 +121,7 @@ RangeMemory range_memory_by_time(const Trace& trace) {
 
 std::vector<RangeBytes> total_range_memory(const Trace& trace, std::span<const RangeBytes> self) {
     const RangeColumns ranges = trace.ranges();
-    // The largest row first: when a row is taken, all that is inside it has been.
+    // From the largest row down: all ranges inside a range are processed before it.
     const auto smaller = [](const RangeBytes& a, const RangeBytes& b) { return a.range < b.range; };
     std::priority_queue<RangeBytes, std::vector<RangeBytes>, decltype(smaller)> waiting(
         smaller, std::vector<RangeBytes>(self.begin(), self.end()));

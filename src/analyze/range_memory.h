@@ -1,4 +1,4 @@
-// range_memory.h: which range each allocation report happened in, and what ranges took and gave back.
+// range_memory.h: the range of each allocation report, and the memory that ranges allocated and freed.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,7 @@
 
 namespace marey {
 
-/// Bytes taken (positive) and given back (negative) in a range. Device memory is all that is not the
-/// processor's.
+/// Bytes allocated (positive) and freed (negative) in a range. Everything except CPU memory is device memory.
 struct RangeBytes {
     Row range = kNoRow;
     std::int64_t cpu_bytes = 0;
@@ -18,28 +17,29 @@ struct RangeBytes {
     friend bool operator==(const RangeBytes&, const RangeBytes&) noexcept = default;
 };
 
-/// Where the reports of a trace belong.
+/// The ranges that own the reports of a trace.
 struct RangeMemory {
-    /// Per row of Trace::memory(): the innermost range of the report's own thread that was open then
-    /// (InnermostRanges says what that means); kNoRow: none was. Async ranges own nothing.
+    /// Per row of Trace::memory(): the innermost open range on the report's thread at that time (see
+    /// InnermostRanges); kNoRow: none. Async ranges own nothing.
     std::vector<Row> owner;
-    /// Per range that owns reports, sorted by range: their sum, without what ranges inside it own. Refused
-    /// allocations are in no sum.
+    /// Per range that owns reports, sorted by range: their sum, without the ranges inside it. Failed
+    /// allocations are not counted.
     std::vector<RangeBytes> self;
 };
 
-/// Linear in reports; ranges between them are skipped.
+/// Linear in the number of reports; ranges between them are skipped.
 RangeMemory range_memory(const Trace& trace);
 
-/// As PyTorch has it: a range owns all that was reported from its start to its end by any thread, so that
-/// several may own the same report; `self` is that without what the ranges directly inside it own, and
-/// `owner` any range that has none around it. Of ranges of the processor that are not async.
+/// Follows PyTorch: a range owns every report of any thread from its start to its end, so several ranges may
+/// own the same report. `self` excludes what the ranges directly inside own, and `owner` is any range without
+/// a parent. Considers only CPU ranges that are not async.
 RangeMemory range_memory_by_time(const Trace& trace);
 
-/// Per range that owns reports or has a range inside it that does, sorted by range: the sum of all of them.
+/// Per range that owns reports, directly or through ranges inside it, sorted by range: the sum of all of
+/// them.
 std::vector<RangeBytes> total_range_memory(const Trace& trace, std::span<const RangeBytes> self);
 
-/// Whether it counts as the processor's memory.
+/// Whether it counts as CPU memory.
 inline bool is_cpu_memory(Device device) noexcept {
     return device.type == DeviceType::Cpu;
 }

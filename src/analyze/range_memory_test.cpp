@@ -1,4 +1,4 @@
-// range_memory_test.cpp: which range an allocation report belongs to.
+// range_memory_test.cpp: the range to which an allocation report belongs.
 #include "analyze/range_memory.h"
 
 #include <gtest/gtest.h>
@@ -15,17 +15,17 @@ namespace marey {
 namespace {
 
 constexpr Device kCpu{DeviceType::Cpu, -1};
-constexpr Device kGpu{DeviceType::Cuda, 0};
+constexpr Device kCuda{DeviceType::Cuda, 0};
 
-/// Traces whose reports are written down: at (time, bytes) on the thread added last.
-class Writer {
+/// Traces with explicit reports: at (time, bytes) on the thread added last.
+class MemoryWriter {
   public:
-    Writer& thread() {
+    MemoryWriter& thread() {
         thread_ = assembler_.add_thread({});
         lane_ = assembler_.add_lane({.thread = thread_});
         return *this;
     }
-    Writer& range(std::int64_t start, std::int64_t end, bool is_async = false) {
+    MemoryWriter& range(std::int64_t start, std::int64_t end, bool is_async = false) {
         if (is_async && !async_lane_)
             async_lane_ = assembler_.add_lane({.thread = thread_, .kind = TrackKind::Async});
         const std::string name = std::to_string(start) + "-" + std::to_string(end);
@@ -33,7 +33,7 @@ class Writer {
                              assembler_.site({.name = assembler_.string(name)}));
         return *this;
     }
-    Writer& report(std::int64_t time, std::int64_t bytes, Device device = kCpu, bool refused = false) {
+    MemoryWriter& report(std::int64_t time, std::int64_t bytes, Device device = kCpu, bool refused = false) {
         assembler_.add_memory(thread_,
                               {.time_ns = time, .bytes = bytes, .device = device, .out_of_memory = refused});
         return *this;
@@ -57,8 +57,8 @@ std::vector<std::string> owners(const Trace& trace) {
 using Names = std::vector<std::string>;
 
 // Q13
-TEST(RangeMemory, AsPyTorchHasItAReportBelongsToTheRangesOfAllThreadsThatWereOpen) {
-    const Trace trace = Writer()
+TEST(RangeMemory, ByTimeAReportBelongsToTheOpenRangesOfAllThreadsAsInPyTorch) {
+    const Trace trace = MemoryWriter()
                             .thread()
                             .range(0, 100)
                             .range(10, 50)
@@ -80,7 +80,7 @@ TEST(RangeMemory, AsPyTorchHasItAReportBelongsToTheRangesOfAllThreadsThatWereOpe
     for (const RangeBytes& row : total_range_memory(trace, memory.self)) totals += text(row);
     EXPECT_EQ(selves, "0-100 100, 10-50 8, 15-60 108, ");
     EXPECT_EQ(totals, "0-100 108, 10-50 8, 15-60 108, ");
-    std::string owned;  // in order of threads, then times
+    std::string owned;  // ordered by thread, then time
     for (const Row owner : memory.owner) owned += owner == kNoRow ? '-' : 'x';
     EXPECT_EQ(owned, "xx-x-");
 
@@ -96,7 +96,7 @@ TEST(RangeMemory, AsPyTorchHasItAReportBelongsToTheRangesOfAllThreadsThatWereOpe
 
 // Q13
 TEST(RangeMemory, AReportBelongsToTheInnermostRangeOfItsOwnThread) {
-    const Trace trace = Writer()
+    const Trace trace = MemoryWriter()
                             .thread()
                             .range(0, 100)
                             .range(10, 50)
@@ -115,43 +115,44 @@ TEST(RangeMemory, AReportBelongsToTheInnermostRangeOfItsOwnThread) {
 
 TEST(RangeMemory, ARangeIsOpenFromItsStartUntilBeforeItsEnd) {
     const Trace trace =
-        Writer().thread().range(10, 20).report(9, 1).report(10, 1).report(19, 1).report(20, 1).trace();
+        MemoryWriter().thread().range(10, 20).report(9, 1).report(10, 1).report(19, 1).report(20, 1).trace();
     EXPECT_EQ(owners(trace), (Names{"none", "10-20", "10-20", "none"}));
 }
 
 TEST(RangeMemory, ARangeWithoutLengthIsOpenAtItsStart) {
     const Trace trace =
-        Writer().thread().range(0, 20).range(10, 10).report(9, 1).report(10, 1).report(11, 1).trace();
+        MemoryWriter().thread().range(0, 20).range(10, 10).report(9, 1).report(10, 1).report(11, 1).trace();
     EXPECT_EQ(owners(trace), (Names{"0-20", "10-10", "0-20"}));
 }
 
-TEST(RangeMemory, OfTwoThatTouchTheLaterOneOwns) {
-    const Trace trace = Writer().thread().range(0, 10).range(10, 20).report(10, 1).trace();
+TEST(RangeMemory, OfTwoAdjacentRangesTheLaterOneOwns) {
+    const Trace trace = MemoryWriter().thread().range(0, 10).range(10, 20).report(10, 1).trace();
     EXPECT_EQ(owners(trace), (Names{"10-20"}));
 }
 
 TEST(RangeMemory, AsyncRangesOwnNothing) {
-    const Trace trace = Writer().thread().range(0, 5).range(0, 100, true).report(3, 1).report(50, 1).trace();
+    const Trace trace =
+        MemoryWriter().thread().range(0, 5).range(0, 100, true).report(3, 1).report(50, 1).trace();
     EXPECT_EQ(owners(trace), (Names{"0-5", "none"}));
 }
 
-TEST(RangeMemory, RangesThatCrossOwnWhatComesAfterTheyBegan) {
+TEST(RangeMemory, OverlappingRangesOwnReportsAfterTheirStart) {
     const Trace trace =
-        Writer().thread().range(0, 20).range(10, 30).report(5, 1).report(15, 1).report(25, 1).trace();
+        MemoryWriter().thread().range(0, 20).range(10, 30).report(5, 1).report(15, 1).report(25, 1).trace();
     ASSERT_EQ(trace.tracks().size(), 2u);
     EXPECT_EQ(trace.tracks()[1].kind, TrackKind::Overlap);
     EXPECT_EQ(owners(trace), (Names{"0-20", "10-30", "10-30"}));
 }
 
-TEST(RangeMemory, SumsKeepProcessorAndDeviceApartAndLeaveRefusalsOut) {
-    const Trace trace = Writer()
+TEST(RangeMemory, SumsSeparateCpuAndDeviceAndExcludeFailedAllocations) {
+    const Trace trace = MemoryWriter()
                             .thread()
                             .range(0, 100)
                             .range(10, 50)
                             .report(1, 1000)
                             .report(11, 7)
-                            .report(12, 64, kGpu)
-                            .report(13, 4096, kGpu, true)
+                            .report(12, 64, kCuda)
+                            .report(13, 4096, kCuda, true)
                             .report(60, -400)
                             .report(61, -64, {DeviceType::Meta, 3})
                             .report(200, 5)
@@ -164,24 +165,25 @@ TEST(RangeMemory, SumsKeepProcessorAndDeviceApartAndLeaveRefusalsOut) {
 }
 
 TEST(RangeMemory, TotalsReachRangesThatOwnNothing) {
-    const Trace trace = Writer().thread().range(0, 100).range(10, 50).range(20, 30).report(25, 8).trace();
+    const Trace trace =
+        MemoryWriter().thread().range(0, 100).range(10, 50).range(20, 30).report(25, 8).trace();
     EXPECT_EQ(total_range_memory(trace, range_memory(trace).self),
               (std::vector<RangeBytes>{{0, 8, 0}, {1, 8, 0}, {2, 8, 0}}));
 }
 
-TEST(RangeMemory, SumsThatDoNotFitWrapRound) {
+TEST(RangeMemory, SumsThatOverflowWrapAround) {
     constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-    const Trace trace = Writer().thread().range(0, 10).report(1, kMax).report(2, kMax).trace();
+    const Trace trace = MemoryWriter().thread().range(0, 10).report(1, kMax).report(2, kMax).trace();
     EXPECT_EQ(range_memory(trace).self, (std::vector<RangeBytes>{{0, -2, 0}}));
 }
 
 TEST(RangeMemory, ATraceWithoutReportsHasNone) {
     EXPECT_TRUE(range_memory(Trace()).owner.empty());
-    EXPECT_TRUE(range_memory(Writer().thread().range(0, 5).trace()).self.empty());
-    EXPECT_EQ(owners(Writer().thread().report(3, 1).trace()), (Names{"none"}));
+    EXPECT_TRUE(range_memory(MemoryWriter().thread().range(0, 5).trace()).self.empty());
+    EXPECT_EQ(owners(MemoryWriter().thread().report(3, 1).trace()), (Names{"none"}));
 }
 
-TEST(RangeMemory, ReportsThatAreNotInOrderAreFoundAllTheSame) {
+TEST(RangeMemory, ReportsThatAreNotInOrderAreStillFound) {
     TraceFixture fixture;
     fixture.thread("t", {{"a", 0, 10}, {"b", 10, 10}});
     for (const std::int64_t time : {15, 5, 16, 4}) {
@@ -194,7 +196,7 @@ TEST(RangeMemory, ReportsThatAreNotInOrderAreFoundAllTheSame) {
     EXPECT_EQ(owners(fixture.trace()), (Names{"b", "a", "b", "a"}));
 }
 
-/// The rule, word for word: of all open ranges the one that began last, of equal ones the largest row.
+/// The rule as documented: of all open ranges the one that started last; of equal ones the largest row.
 Row owner_by_search(const Trace& trace, Row thread, std::int64_t time) {
     const RangeColumns ranges = trace.ranges();
     Row owner = kNoRow;
@@ -215,14 +217,15 @@ TEST(RangeMemory, AgreesWithASearchOfAllRanges) {
         return static_cast<std::int64_t>(random() % static_cast<unsigned>(limit));
     };
     for (int round = 0; round < 200; ++round) {
-        Writer writer;
+        MemoryWriter writer;
         for (int thread = 0; thread < 2; ++thread) {
             writer.thread();
             for (int i = 0; i < 30; ++i) {
                 const std::int64_t start = below(60);
                 writer.range(start, start + below(round % 2 == 0 ? 6 : 40));
             }
-            for (int i = 0; i < 40; ++i) writer.report(below(100), below(9) - 4, below(2) == 0 ? kCpu : kGpu);
+            for (int i = 0; i < 40; ++i)
+                writer.report(below(100), below(9) - 4, below(2) == 0 ? kCpu : kCuda);
         }
         const Trace trace = writer.trace();
         const MemoryColumns reports = trace.memory();

@@ -1,4 +1,4 @@
-// range_stack.cpp: finds functions and backward ranges around every range, in one pass.
+// range_stack.cpp: finds the functions and backward ranges that enclose every range, in one pass.
 #include "analyze/range_stack.h"
 
 #include <map>
@@ -74,7 +74,7 @@ void RangeStacks::find_callers() {
     for (const TrackInfo& track : trace_.tracks()) lend_callers(track);
 }
 
-// What adds up gradients names no thread: it runs for the one that the engine ran for before.
+// Gradient accumulation names no thread: it runs for the same thread as the engine's previous work.
 void RangeStacks::lend_callers(const TrackInfo& track) {
     const RangeColumns ranges = trace_.ranges();
     Row caller = kNoRow;
@@ -93,9 +93,9 @@ void RangeStacks::lend_callers(const TrackInfo& track) {
 Row RangeStacks::function_at(const TrackInfo& track, std::int64_t time_ns) const {
     const RangeColumns ranges = trace_.ranges();
     const auto begin = ranges.start_ns.begin() + track.first_range;
-    const auto behind = std::upper_bound(begin, begin + track.range_count, time_ns);
-    if (behind == begin) return kNoRow;
-    Row row = track.first_range + static_cast<Row>(behind - begin) - 1;
+    const auto after = std::upper_bound(begin, begin + track.range_count, time_ns);
+    if (after == begin) return kNoRow;
+    Row row = track.first_range + static_cast<Row>(after - begin) - 1;
     while (row != kNoRow && (ranges.start_ns[row] + ranges.duration_ns[row] < time_ns ||
                              !is_stack_entry(trace_.sites()[ranges.site[row]].scope)))
         row = ranges.parent[row];

@@ -1,4 +1,4 @@
-// range_stack.h: the call stack that a range carries or stands in.
+// range_stack.h: the call stack that is recorded with a range or derived from the enclosing ranges.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 
 namespace marey {
 
-/// Whether ranges of this scope are entries of the stacks of what runs in them.
+/// Whether ranges of this scope are stack entries for the ranges inside them.
 inline bool is_stack_entry(Scope scope) noexcept {
     return scope == Scope::PythonFunction || scope == Scope::CFunction;
 }
 
-/// A range's stack, the innermost entry first: the one it carries (keyword value "Call stack": a text with
-/// entries between ';' or line breaks, or a list of texts), else the names of the Python and C functions
-/// around it. What runs under a backward range has the stack of the forward one, if that is named; what an
-/// engine runs on a thread of its own for another one has the functions that were open there then. The trace
-/// must outlive this.
+/// The stack of a range, innermost entry first: the recorded one (keyword value "Call stack": a text with
+/// entries separated by ';' or line breaks, or a list of texts), else the names of the enclosing Python and C
+/// functions. Work in a backward range has the stack of its forward range, if there is one; work that an
+/// engine runs on a separate thread has the functions that were open on the requesting thread at that time.
+/// The trace must outlive this.
 class RangeStacks {
   public:
     explicit RangeStacks(const Trace& trace);
@@ -38,7 +38,7 @@ class RangeStacks {
             visit(trace_.range_name(row));
     }
 
-    /// Whether the stack is that of the functions around this very range.
+    /// Whether the stack consists of the functions that enclose this range.
     bool is_of_place(Row range) const {
         return source_of(range) == range && (is_called_.empty() || !is_called_[range]) &&
                carried_stack(range).empty();
@@ -46,20 +46,21 @@ class RangeStacks {
 
   private:
     std::vector<std::string_view> carried_stack(Row range) const;
-    /// The range whose stack it is; kNoRow: a backward range whose forward one is not there.
+    /// The range whose stack applies; kNoRow: a backward range whose forward range is missing.
     Row source_of(Row range) const noexcept;
     void find_forward_ranges();
-    /// For the outermost ranges of a thread that works for another: the functions open there.
+    /// Sets the enclosing functions for the outermost ranges of threads that work for another thread.
     void find_callers();
     void lend_callers(const TrackInfo& track);
     Row function_at(const TrackInfo& track, std::int64_t time_ns) const;
 
     const Trace& trace_;
-    StringId key_ = 0;                  ///< "Call stack"; 0: no range carries one
-    std::vector<Row> function_around_;  ///< per range: the nearest Python or C function around it
-    std::vector<bool> is_called_;       ///< per range: that function is of another thread; or empty
+    StringId key_ = 0;                  ///< "Call stack"; 0: no range has one
+    std::vector<Row> function_around_;  ///< per range: the nearest enclosing Python or C function
+    std::vector<bool> is_called_;       ///< per range: that function is on another thread; or empty
     std::vector<Row> backward_around_;  ///< per range: the nearest backward range, itself included; or empty
-    std::unordered_map<Row, Row> forward_of_;  ///< of backward ranges that name one; kNoRow: it is not there
+    std::unordered_map<Row, Row>
+        forward_of_;  ///< of backward ranges with a forward range; kNoRow: it is missing
 };
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// row_groups.cpp: rows that are given, grouped by what they say of themselves.
+// row_groups.cpp: groups given rows by their properties.
 #include <algorithm>
 #include <unordered_map>
 
@@ -7,7 +7,7 @@
 namespace marey {
 namespace {
 
-/// What rows of one group have in common, as bytes.
+/// The properties shared by the rows of a group, as bytes.
 std::string key_of(const AverageRow& row, const AverageOptions& options) {
     std::string key = row.name;
     const auto add = [&](std::string_view text) {
@@ -46,7 +46,7 @@ void add_row(AverageRow& sum, const AverageRow& row) {
     sum.nested_flops += row.nested_flops;
 }
 
-/// The nearest rank. `durations` is sorted.
+/// Nearest rank. `durations` must be sorted.
 std::int64_t percentile(const std::vector<std::int64_t>& durations, std::size_t percent) {
     return durations[(durations.size() * percent + 99) / 100 - 1];
 }
@@ -60,7 +60,7 @@ Averages group_rows(const Averages& list, const AverageOptions& options) {
     averages.is_list = false;
     averages.recorded_ns = 0;
     std::unordered_map<std::string, std::size_t> groups;
-    std::vector<std::vector<std::int64_t>> durations;  // of each group, where percentiles are wanted
+    std::vector<std::vector<std::int64_t>> durations;  // per group, if percentiles are requested
     for (std::size_t i = 0; i < list.rows.size(); ++i) {
         const AverageRow& row = list.rows[i];
         averages.recorded_ns += row.self_cpu_time_total_ns;

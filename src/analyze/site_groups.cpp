@@ -1,5 +1,5 @@
-// site_groups.cpp: takes the names of Python's calls apart, as the tracer makes them: "json/decoder.py(332):
-// JSONDecoder.decode" and "math.sqrt", with the whole path or the C function's module as the site's file.
+// site_groups.cpp: parses the names that the tracer gives to Python calls: "json/decoder.py(332):
+// JSONDecoder.decode" and "math.sqrt". The site's file is the full path, or the module of the C function.
 #include "analyze/site_groups.h"
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace {
 
 /// The parts of the name of a Python function.
 struct PythonName {
-    std::string_view path;  ///< what is left of it behind the folder that it was imported from
+    std::string_view path;  ///< relative to the folder that it was imported from
     std::string_view function;
 };
 
-PythonName take_apart(const Trace& trace, const SiteInfo& site) {
+PythonName parse_python_name(const Trace& trace, const SiteInfo& site) {
     const std::string_view name = trace.string(site.name);
     const std::string line = "(" + std::to_string(site.line) + "): ";
     const std::size_t at = name.find(line);
@@ -48,7 +48,8 @@ std::string_view label(Origin origin) {
     return "";
 }
 
-/// "json/decoder.py" is json.decoder, "<frozen os>" is os. What is no module is its path.
+/// "json/decoder.py" becomes json.decoder, "<frozen os>" becomes os. Anything that is not a module stays a
+/// path.
 std::string module_of(std::string_view path) {
     constexpr std::string_view kFrozen = "<frozen ";
     constexpr std::string_view kPackage = "/__init__";
@@ -63,7 +64,7 @@ std::string module_of(std::string_view path) {
 }
 
 std::string python_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
-    const PythonName name = take_apart(trace, site);
+    const PythonName name = parse_python_name(trace, site);
     const Origin origin = origin_of(trace.string(site.file));
     switch (by) {
         case GroupBy::Function:
@@ -75,7 +76,7 @@ std::string python_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
         case GroupBy::Module:
             return module_of(name.path) + std::string(label(origin));
         case GroupBy::Package: {
-            if (origin == Origin::Program)  // what is made at run time has no file: "<string>"
+            if (origin == Origin::Program)  // code created at run time has no file: "<string>"
                 return name.path.starts_with('<') ? std::string(name.path) : "(program)";
             if (origin == Origin::StandardLibrary) return "(standard library)";
             const std::string module = module_of(name.path);
@@ -87,7 +88,7 @@ std::string python_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
     return std::string(trace.string(site.name));
 }
 
-/// A C function knows its module alone.
+/// Only the module of a C function is known.
 std::string c_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
     const std::string module(trace.string(site.file));
     if (by == GroupBy::Name || by == GroupBy::Function || module.empty())

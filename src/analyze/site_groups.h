@@ -1,5 +1,5 @@
-// site_groups.h: under which text the ranges of a site are counted: its name, or the function, line, file,
-// module or package that it belongs to.
+// site_groups.h: the text under which the ranges of a site are counted: its name, or its function, line,
+// file, module or package.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace marey {
 
-/// The text for a site. Sites that belong to no file, and those of other languages, keep their names where
-/// the question makes no sense for them.
+/// The text for a site. Sites without a file, and sites of other languages for which `by` does not apply,
+/// keep their names.
 std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by);
 
 }  // namespace marey

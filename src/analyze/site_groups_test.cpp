@@ -53,7 +53,7 @@ TraceFixture program() {
     return fixture;
 }
 
-/// Self and covered time by the name of the row.
+/// Self time and covered time by row name.
 std::map<std::string, std::pair<std::int64_t, std::int64_t>> times(GroupBy by) {
     std::map<std::string, std::pair<std::int64_t, std::int64_t>> result;
     for (const AverageRow& row : key_averages(program().trace(), {.group_by = by, .covered = true}).rows)
@@ -63,7 +63,7 @@ std::map<std::string, std::pair<std::int64_t, std::int64_t>> times(GroupBy by) {
 
 using Times = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;
 
-TEST(SiteGroups, AFunctionIsOneWhicheverLineItStandsIn) {
+TEST(SiteGroups, AFunctionIsOneGroupOnAnyLine) {
     const Times rows = times(GroupBy::Function);
     EXPECT_EQ(rows.at("shop/load.py: load"), (std::pair<std::int64_t, std::int64_t>{200, 400}));
     EXPECT_EQ(rows.at("json/decoder.py: JSONDecoder.decode").first, 60);
@@ -87,7 +87,7 @@ TEST(SiteGroups, AFileHoldsItsFunctionsAndCountsNothingTwice) {
     EXPECT_EQ(rows.at("_json (C)").first, 40);
 }
 
-TEST(SiteGroups, AModuleSaysWhoseItIs) {
+TEST(SiteGroups, AModuleShowsItsOrigin) {
     const Times rows = times(GroupBy::Module);
     EXPECT_EQ(rows.at("app").first, 240);
     EXPECT_EQ(rows.at("shop.load").first, 300);
@@ -98,7 +98,7 @@ TEST(SiteGroups, AModuleSaysWhoseItIs) {
     EXPECT_EQ(rows.at("numpy.linalg._umath (C)").first, 70);
 }
 
-TEST(SiteGroups, PackagesTellTheProgramFromItsLibraries) {
+TEST(SiteGroups, PackagesDistinguishTheProgramFromItsLibraries) {
     const Times rows = times(GroupBy::Package);
     EXPECT_EQ(rows.at("(program)"), (std::pair<std::int64_t, std::int64_t>{540, 1000}));
     EXPECT_EQ(rows.at("(standard library)").first, 110);
@@ -107,7 +107,7 @@ TEST(SiteGroups, PackagesTellTheProgramFromItsLibraries) {
     EXPECT_EQ(rows.at("_json (C)").first, 40);
 }
 
-TEST(SiteGroups, SelfTimesAddUpToTheSameWhateverTheRows) {
+TEST(SiteGroups, SelfTimesAddUpToTheSameForAnyGrouping) {
     for (const GroupBy by : {GroupBy::Name, GroupBy::Function, GroupBy::Line, GroupBy::File, GroupBy::Module,
                              GroupBy::Package}) {
         EXPECT_EQ(key_averages(program().trace(), {.group_by = by}).recorded_ns, 1000);

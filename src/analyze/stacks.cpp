@@ -1,4 +1,4 @@
-// stacks.cpp: folded stacks: what was spent under each path of entries.
+// stacks.cpp: folded stacks: the value of a metric under each stack.
 #include <marey/stacks.h>
 
 #include <algorithm>
@@ -17,13 +17,13 @@
 namespace marey {
 namespace {
 
-constexpr std::string_view kNoRange = "[memory]";  ///< of allocations in no range
+constexpr std::string_view kNoRange = "[memory]";  ///< for allocations outside any range
 
 enum class Measure { HostTime, DeviceTime, Count, Bytes };
 struct Metric {
     std::string_view name;
     Measure measure;
-    DeviceType device = DeviceType::None;  ///< None: any
+    DeviceType device = DeviceType::None;  ///< None: any device
 };
 constexpr Metric kMetrics[] = {
     {"self_cpu_time_total", Measure::HostTime},
@@ -45,7 +45,7 @@ const Metric& metric_of(const std::string& name) {
     throw Error("stacks: unknown metric '" + name + "'; known: " + known);
 }
 
-/// The distinct entries, as they are printed.
+/// The distinct entries, as printed.
 class Entries {
   public:
     std::uint32_t number(std::string_view text) {
@@ -63,7 +63,7 @@ class Entries {
     const std::string& text(std::uint32_t number) const { return texts_[number]; }
 
   private:
-    std::deque<std::string> texts_;  // stay where they are
+    std::deque<std::string> texts_;  // a deque, because references must stay valid
     std::unordered_map<std::string_view, std::uint32_t> numbers_;
 };
 
@@ -102,7 +102,7 @@ class Folding {
     bool shows_ranges() const { return options_.frames == StackFrames::Ranges; }
     const SiteInfo& site(Row row) const { return trace_.sites()[trace_.ranges().site[row]]; }
 
-    /// Whether there is a range that is none of Python's, of a device's, or marked by hand.
+    /// Whether the trace has ranges other than Python calls, device work and user annotations.
     bool has_operators() const {
         constexpr ScopeSet kOthers{Scope::PythonFunction, Scope::CFunction, Scope::GarbageCollection,
                                    Scope::User,           Scope::Step,      Scope::Device,
@@ -115,7 +115,7 @@ class Folding {
 
     std::uint32_t value_node(Row row) const { return shows_ranges() ? node_of_[row] : value_node_[row]; }
 
-    /// The node of `entry` under `around`, or `around` where the stack is as long as it may be.
+    /// The node of `entry` under `around`, or `around` if the stack has reached its maximum depth.
     std::uint32_t child(std::uint32_t around, std::uint32_t entry) {
         const std::uint32_t length = around == kNoRow ? 1 : lengths_[around] + 1;
         if (length > options_.max_entries) return around;
@@ -133,8 +133,7 @@ class Folding {
                      entries_.number(name.empty() ? "thread " + std::to_string(info.id) : std::string(name)));
     }
 
-    /// Gives each range of a track the node of the entries around and of it, and the one that its own values
-    /// count for.
+    /// Assigns each range of a track the node of its stack, and the node that receives its values.
     void place_track(const TrackInfo& track) {
         if (track.range_count == 0) return;
         const RangeColumns ranges = trace_.ranges();
@@ -159,7 +158,7 @@ class Folding {
         }
     }
 
-    /// The node of a stack that is not that of the range's own place; kNoRow when it is empty.
+    /// The node of a stack that was recorded elsewhere; kNoRow if the stack is empty.
     std::uint32_t stack_from(Row row, std::uint32_t base) {
         std::vector<std::string_view> entries;
         stacks_->visit(row, std::numeric_limits<std::size_t>::max(),
@@ -183,7 +182,7 @@ class Folding {
         }
     }
 
-    /// Whether a track's ranges are work of the devices asked for.
+    /// Whether the ranges of a track are work of the requested devices.
     bool is_selected(const TrackInfo& track) const {
         return place_of(track) == Place::Device &&
                (metric_.device == DeviceType::None || metric_.device == track.device.type);
@@ -197,7 +196,7 @@ class Folding {
             if (!is_selected(trace_.tracks()[trace_.track_of(launched.range)])) continue;
             const Row owner = launched.owner;
             const Scope scope = site(owner).scope;
-            if (scope == Scope::DeviceRuntime) continue;  // nothing stands around the call
+            if (scope == Scope::DeviceRuntime) continue;  // no range encloses the call
             const std::int64_t time =
                 launched.is_timed ? std::max<std::int64_t>(times.self[owner], 0) : launched.duration_ns;
             if (!shows_ranges()) {
@@ -258,13 +257,14 @@ class Folding {
     const StackOptions& options_;
     const Metric& metric_;
     std::optional<RangeStacks> stacks_;  ///< Python
-    bool functions_count_ = false;       ///< Python: functions have values of their own
+    bool functions_count_ = false;       ///< Python: functions have their own values
     Entries entries_;
-    std::vector<std::uint32_t> of_site_;     ///< the entry of each site's name
-    PathTree tree_;                          ///< of entries; self_ns is the value, whatever its unit
-    std::vector<std::uint32_t> lengths_;     ///< of the stack that each node ends
-    std::vector<std::uint32_t> node_of_;     ///< of each range: the entries that hold what is inside it
-    std::vector<std::uint32_t> value_node_;  ///< Python: what a range's values count for; kNoRow: nothing
+    std::vector<std::uint32_t> of_site_;  ///< the entry for each site's name
+    PathTree tree_;                       ///< of entries; self_ns holds the value in any unit
+    std::vector<std::uint32_t> lengths_;  ///< per node: length of its stack
+    std::vector<std::uint32_t> node_of_;  ///< per range: the node for the ranges inside it
+    std::vector<std::uint32_t>
+        value_node_;  ///< Python: the node that receives a range's values; kNoRow: none
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// stacks_test.cpp: folded stacks: entries, metrics, and that nothing is lost or counted twice.
+// stacks_test.cpp: folded stacks: entries and metrics; nothing is lost or counted twice.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -23,7 +23,8 @@ Argument text_value(TraceFixture& fixture, const std::string& text) {
     return testing::string_value(fixture.string(text));
 }
 
-/// train.py calls an operator that launches two kernels, through the runtime; a third kernel is nobody's.
+/// train.py calls an operator that launches two kernels through the runtime; a third kernel has no launch
+/// call.
 Trace torch_trace() {
     TraceAssembler assembler;
     assembler.add_process({});
@@ -50,16 +51,16 @@ Trace torch_trace() {
     add(host, "aten::addmm", Scope::Function, 30, 40);
     const auto first = add(host, "cudaLaunchKernel", Scope::DeviceRuntime, 35, 5);
     const auto second = add(host, "cudaLaunchKernel", Scope::DeviceRuntime, 45, 5);
-    add(host, "aten::relu", Scope::Function, 200, 7);  // outside any function of Python
+    add(host, "aten::relu", Scope::Function, 200, 7);  // outside any Python function
     assembler.add_link(first, add(queue, "gemm", Scope::Device, 50, 30), LinkKind::Launch);
     assembler.add_link(second, add(queue, "gemm", Scope::Device, 90, 20), LinkKind::Launch);
     add(queue, "Memset", Scope::Device, 120, 4);
-    // Around them all.
+    // Encloses all of them.
     assembler.add_link(second, add(queue, "step", Scope::User, 50, 80), LinkKind::Launch);
     return assembler.finish();
 }
 
-TEST(StacksTest, OursIsTheWholePathOfRangesInNanoseconds) {
+TEST(StacksTest, TheMareyFormatHasTheWholePathInNanoseconds) {
     const Trace trace = TraceFixture()
                             .thread("one", {{"a", 0, 10, {{"b", 1, 4}, {"b", 6, 3}}}, {"a", 20, 5}})
                             .thread("two", {{"b", 0, 6}})
@@ -70,13 +71,13 @@ TEST(StacksTest, OursIsTheWholePathOfRangesInNanoseconds) {
     EXPECT_EQ(text(fold_stacks(trace, {.by_thread = true})), "one;a 8\none;a;b 7\ntwo;b 6\n");
 }
 
-TEST(StacksTest, EntriesHoldNoWhiteSpaceAndNoSemicolonAndMergeThen) {
+TEST(StacksTest, EntriesWithoutWhiteSpaceAndSemicolonsMerge) {
     const Trace trace =
         TraceFixture().thread("t", {{"a b;c\td\ne\rf", 0, 3, {{"", 0, 1}}}, {"a_b_c_d_e_f", 5, 4}}).trace();
     EXPECT_EQ(text(fold_stacks(trace)), "a_b_c_d_e_f 6\na_b_c_d_e_f;_ 1\n");
 }
 
-TEST(StacksTest, TorchsAreTheFunctionsOfPythonAroundAnOperator) {
+TEST(StacksTest, TheTorchFormatHasThePythonFunctionsAroundAnOperator) {
     const Trace trace = torch_trace();
     const StackOptions options{.frames = StackFrames::Python, .microseconds = true};
     EXPECT_EQ(text(fold_stacks(trace, options)), "train.py(3):_<module>;train.py(9):_step 60\n");
@@ -88,7 +89,7 @@ TEST(StacksTest, TorchsAreTheFunctionsOfPythonAroundAnOperator) {
               "train.py(3):_<module>;train.py(9):_step;cudaLaunchKernel 10\n");
 }
 
-TEST(StacksTest, WithoutOperatorsTheStacksOfPythonAreThoseOfItsCalls) {
+TEST(StacksTest, WithoutOperatorsPythonStacksAreThoseOfTheCalls) {
     TraceFixture fixture;
     fixture.site("main", Scope::PythonFunction);
     fixture.site("f", Scope::PythonFunction);
@@ -105,7 +106,7 @@ TEST(StacksTest, WithoutOperatorsTheStacksOfPythonAreThoseOfItsCalls) {
               "main 2\nmain;f 2\nmain;f;len 1\n");
 }
 
-TEST(StacksTest, AStackThatARangeBringsGoesBeforeTheOneAroundIt) {
+TEST(StacksTest, ARecordedStackTakesPrecedenceOverTheEnclosingOne) {
     TraceFixture fixture;
     fixture.site("f", Scope::PythonFunction);
     fixture.site("op", Scope::Function);
@@ -116,7 +117,7 @@ TEST(StacksTest, AStackThatARangeBringsGoesBeforeTheOneAroundIt) {
               "outer_(y.py:4);inner_(x.py:3) 30\n");
 }
 
-TEST(StacksTest, WhatRunsBackwardCountsForTheStackOfTheForwardRange) {
+TEST(StacksTest, BackwardWorkCountsForTheStackOfTheForwardRange) {
     TraceFixture fixture;
     fixture.site("forward", Scope::PythonFunction);
     fixture.site("run", Scope::PythonFunction);
@@ -131,7 +132,7 @@ TEST(StacksTest, WhatRunsBackwardCountsForTheStackOfTheForwardRange) {
               "main;forward 5\nengine;run 3\nengine;forward 50\n");
 }
 
-TEST(StacksTest, WhatAnEngineRunsCountsForTheFunctionsOfTheThreadThatItRunsFor) {
+TEST(StacksTest, EngineWorkCountsForTheFunctionsOfTheRequestingThread) {
     TraceFixture fixture;
     fixture.site("step", Scope::PythonFunction);
     fixture.site("grad", Scope::Function);
@@ -155,7 +156,7 @@ TEST(StacksTest, DeviceTimeBelongsToTheOperatorThatLaunchedIt) {
     EXPECT_EQ(fold_stacks(trace, {.metric = "self_device_time_total"}).size(), 2u);
 }
 
-TEST(StacksTest, WhatIsLessThanAMicrosecondIsAddedUpBeforeItIsRounded) {
+TEST(StacksTest, SubMicrosecondTimesAreSummedBeforeRounding) {
     const Trace trace =
         TraceFixture().thread("t", {{"a", 0, 600}, {"a", 1000, 600}, {"b", 2000, 600}}).trace();
     EXPECT_EQ(text(fold_stacks(trace, {.microseconds = true})), "a 1\n");
@@ -171,7 +172,7 @@ TEST(StacksTest, AllocationsCountForTheInnermostRangeOfTheirThread) {
     const std::uint32_t host = assembler.add_lane(lane);
     assembler.add_range(host, 0, 100, assembler.site({assembler.string("a"), 0, 0}));
     assembler.add_range(host, 10, 30, assembler.site({assembler.string("b"), 0, 0}));
-    assembler.add_range(host, 30, 40, assembler.site({assembler.string("c"), 0, 0}));  // crosses b
+    assembler.add_range(host, 30, 40, assembler.site({assembler.string("c"), 0, 0}));  // overlaps b
     const auto report = [&](std::int64_t time, std::int64_t bytes, bool refused = false) {
         TraceAssembler::MemoryReport made;
         made.time_ns = time;
@@ -201,7 +202,7 @@ TEST(StacksTest, AnUnknownMetricIsAnErrorThatListsTheKnownOnes) {
     }
 }
 
-TEST(StacksTest, StacksThatAreTooDeepAreCutAndKeepTheirTime) {
+TEST(StacksTest, StacksThatAreTooDeepAreTruncatedAndKeepTheirTime) {
     std::vector<RangeSpec> ranges = {{"leaf", 0, 100}};
     for (int i = 0; i < 50; ++i) ranges = {{"r", 0, 100 + i, std::move(ranges)}};
     const Trace trace = TraceFixture().thread("t", ranges).trace();
@@ -211,11 +212,11 @@ TEST(StacksTest, StacksThatAreTooDeepAreCutAndKeepTheirTime) {
     EXPECT_EQ(stacks[0].value + stacks[1].value + stacks[2].value, 149);
 }
 
-TEST(StacksTest, AllStacksTogetherAreAllTheSelfTime) {
+TEST(StacksTest, AllStacksAddUpToTheSelfTime) {
     for (unsigned seed = 0; seed < 40; ++seed) {
         const Trace trace = testing::random_training_trace(seed);
         std::map<std::string, std::int64_t>
-            wanted;  // a path's; the overlaps of imported ones can be negative
+            wanted;  // of a path; overlaps of imported traces can make it negative
         std::int64_t count = 0, device = 0, stacked_device = 0;
         for (const TrackInfo& track : trace.tracks()) {
             if (track.kind == TrackKind::Async) continue;
@@ -243,7 +244,7 @@ TEST(StacksTest, AllStacksTogetherAreAllTheSelfTime) {
         EXPECT_EQ(count, 0);
         for (const FoldedStack& stack : fold_stacks(trace, {.metric = "self_cuda_time_total"}))
             stacked_device += stack.value;
-        EXPECT_GE(stacked_device, device);  // equal where no kernel has more children than time
+        EXPECT_GE(stacked_device, device);  // equal if no kernel's children are longer than the kernel
     }
 }
 

@@ -1,4 +1,4 @@
-// step_content.cpp: what every thread and device did in a stretch of time, by name.
+// step_content.cpp: the work of every thread and device in an interval, by name.
 #include "analyze/step_content.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ StepContents::Content StepContents::of(const StepInfo& step) {
     return content;
 }
 
-/// In order of rows: first what was open when the stretch began, the outermost first.
+/// In row order: first the ranges that were open at the start of the interval, outermost first.
 std::vector<StepContents::Part> StepContents::parts_of(const TrackInfo& track,
                                                        const TimeInterval& stretch) const {
     const RangeColumns ranges = trace_.ranges();
@@ -38,7 +38,8 @@ std::vector<StepContents::Part> StepContents::parts_of(const TrackInfo& track,
     std::vector<Part> parts;
     Row row = track.first_range + static_cast<Row>(first - starts.begin());
     if (row > track.first_range) {
-        // What began earlier and still runs is around the last one that began earlier, or is that one.
+        // A range that started earlier and is still running is the last one that started earlier, or encloses
+        // it.
         for (Row before = row - 1;; before = ranges.parent[before]) {
             if (end_of(before) > stretch.start_ns)
                 parts.push_back({before, std::min(end_of(before), stretch.end_ns) - stretch.start_ns});
@@ -56,7 +57,7 @@ bool StepContents::is_around(Row row, const TimeInterval& stretch) const {
     const RangeColumns ranges = trace_.ranges();
     const bool covers = ranges.start_ns[row] <= stretch.start_ns &&
                         ranges.start_ns[row] + ranges.duration_ns[row] >= stretch.end_ns;
-    return covers && (stretch.is_async || row < stretch.step);  // a parent's row comes before
+    return covers && (stretch.is_async || row < stretch.step);  // a parent's row comes first
 }
 
 void StepContents::add_track(Content& content, StepPlace place, std::span<const Part> parts,

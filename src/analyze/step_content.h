@@ -1,4 +1,4 @@
-// step_content.h: what every thread and device did in a stretch of time, by name.
+// step_content.h: the work of every thread and device in an interval, by name.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace marey {
 
 class StepContents {
   public:
-    /// Of each place and name. The step's time in no range has the slot kNoSlot.
+    /// By place and name. The step's time outside any range has the slot kNoSlot.
     using Content = std::map<std::pair<StepPlace, std::uint32_t>, StepWork>;
     static constexpr std::uint32_t kNoSlot = ~0u;
 
-    /// `is_step`: of each site. All must outlive this.
+    /// `is_step`: per site. All arguments must outlive this.
     StepContents(const Trace& trace, const NameSlots& slots, const std::vector<bool>& is_step)
         : trace_(trace), slots_(slots), is_step_(is_step), open_(slots.names.size(), 0) {}
 
-    /// Takes time for what it finds, not for the whole trace.
+    /// The time it takes depends on the result, not on the size of the trace.
     Content of(const StepInfo& step);
 
   private:
@@ -45,7 +45,7 @@ class StepContents {
     const Trace& trace_;
     const NameSlots& slots_;
     const std::vector<bool>& is_step_;
-    std::vector<std::uint32_t> open_;  ///< of each name: ranges around the current one
+    std::vector<std::uint32_t> open_;  ///< per name: enclosing ranges of the current one
 };
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// step_ranges.cpp: which ranges are the rounds of a loop.
+// step_ranges.cpp: finds the ranges that are the iterations of a loop.
 #include "analyze/step_ranges.h"
 
 #include <charconv>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kTorchPrefix = "ProfilerStep#";
 
-/// The number behind the last '#', where only digits stand there.
+/// The number after the last '#', if only digits follow.
 std::optional<std::int64_t> step_number(std::string_view name) {
     const std::size_t mark = name.find_last_of('#');
     if (mark == std::string_view::npos || mark + 1 == name.size()) return {};

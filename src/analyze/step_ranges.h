@@ -1,4 +1,4 @@
-// step_ranges.h: which ranges are the rounds of a loop.
+// step_ranges.h: finds the ranges that are the iterations of a loop.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace marey {
 
 struct StepRange {
     Row row;
-    std::int64_t number;  ///< behind the last '#' of its name, else how many came before on its thread
+    std::int64_t number;  ///< after the last '#' of its name, else the number of earlier steps on its thread
 };
 
-/// Steps of threads (not of devices), in order of rows. `pattern` empty: ranges of scope Step and those named
-/// ProfilerStep#n; else those whose whole name it matches, where '*' stands for any text and '?' for one
-/// byte. Of nested ones on a track the outermost.
+/// Steps of threads (not of devices), in row order. An empty `pattern` selects ranges of scope Step and those
+/// named ProfilerStep#n; otherwise ranges whose whole name matches, where '*' stands for any text and '?' for
+/// one byte. Of nested steps on a track only the outermost counts.
 std::vector<StepRange> find_steps(const Trace& trace, std::string_view pattern);
 
-/// For each site, whether its ranges are steps by `pattern`.
+/// For each site, whether its ranges are steps according to `pattern`.
 std::vector<bool> step_sites(const Trace& trace, std::string_view pattern);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// steps.cpp: the rounds of a loop: how long each took, and what was different in the slow ones.
+// steps.cpp: the iterations of a loop: their durations, and how the slow ones differ.
 #include <marey/steps.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ std::vector<StepDifference> differences(const NameSlots& slots, const StepConten
 StepReport step_report(const Trace& trace, const StepOptions& options) {
     StepReport report;
     report.steps = list_steps(trace, options.name);
-    std::vector<std::size_t> whole;  // the slowest first
+    std::vector<std::size_t> whole;  // slowest first
     std::vector<std::int64_t> durations, gaps;
     for (std::size_t i = 0; i < report.steps.size(); ++i) {
         const StepInfo& step = report.steps[i];

@@ -1,4 +1,4 @@
-// steps_test.cpp: the rounds of a loop: which ranges they are, how long they took, what differs in slow ones.
+// steps_test.cpp: loop iterations: which ranges they are, their durations, and how slow ones differ.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +18,7 @@ std::vector<std::string> names_of(const StepReport& report) {
 }
 using Names = std::vector<std::string>;
 
-/// One line per difference of one place: name, totals in the slow and in the median step.
+/// One line per difference at one place: name, totals in the slow and in the median step.
 std::string drawing(const SlowStep& slow, StepPlace place) {
     std::string text;
     for (const StepDifference& difference : slow.differences) {
@@ -30,7 +30,7 @@ std::string drawing(const SlowStep& slow, StepPlace place) {
     return text;
 }
 
-TEST(StepsTest, AreRangesOfTheirScopeOrNamedAsTorchDoes) {
+TEST(StepsTest, AreRangesOfScopeStepOrNamedLikeTorchSteps) {
     TraceFixture fixture;
     fixture.site("epoch", Scope::Step);
     fixture.thread("t", {{"ProfilerStep#4", 0, 10, {{"ProfilerStep#9", 1, 2}}},
@@ -88,7 +88,7 @@ TEST(StepsTest, HaveStatisticsAndGaps) {
     EXPECT_EQ(report.slowest[2].step, 7u);
 }
 
-TEST(StepsTest, OfTwoThreadsHaveGapsOfTheirOwn) {
+TEST(StepsTest, OfTwoThreadsHaveSeparateGaps) {
     const StepReport report = step_report(TraceFixture()
                                               .thread("one", {{"s", 0, 10}, {"s", 15, 10}})
                                               .thread("two", {{"s", 12, 10}, {"s", 30, 10}})
@@ -100,7 +100,7 @@ TEST(StepsTest, OfTwoThreadsHaveGapsOfTheirOwn) {
     EXPECT_EQ(report.steps[3].number, 1);
 }
 
-TEST(StepsTest, ThatTheWindowCutsOffCountInNoStatistic) {
+TEST(StepsTest, CutOffByTheWindowAreExcludedFromStatistics) {
     const StepReport report = step_report(
         TraceFixture()
             .window(5, 45)
@@ -132,7 +132,7 @@ TEST(StepsTest, SlowOnesAreComparedWithTheMedianOneNameByName) {
             .trace();
     const StepReport report = step_report(trace);
     EXPECT_EQ(report.median_step, 1u);
-    ASSERT_EQ(report.slowest.size(), 1u);  // none of the others is slower than the median
+    ASSERT_EQ(report.slowest.size(), 1u);  // no other step is slower than the median
     EXPECT_EQ(report.slowest[0].step, 2u);
     EXPECT_EQ(drawing(report.slowest[0], StepPlace::Inside),
               "load 230 40\n"
@@ -160,7 +160,7 @@ TEST(StepsTest, ThatEndedOutOfOrderAreComparedByTimeToo) {
     EXPECT_EQ(drawing(report.slowest[0], StepPlace::Inside), "load 150 40\n(rest) 50 60\n");
 }
 
-TEST(StepsTest, AreNoneOrOneWithoutTrouble) {
+TEST(StepsTest, MayBeNoneOrOne) {
     EXPECT_TRUE(step_report(Trace()).steps.empty());
     const StepReport one = step_report(TraceFixture().thread("t", {{"ProfilerStep#0", 0, 10}}).trace());
     EXPECT_EQ(one.durations.count, 1u);
@@ -168,7 +168,7 @@ TEST(StepsTest, AreNoneOrOneWithoutTrouble) {
     EXPECT_TRUE(one.slowest.empty());
 }
 
-TEST(StepsTest, WhatIsFoundInAStepIsWhatALookAtEveryRangeFinds) {
+TEST(StepsTest, TheContentOfAStepAgreesWithASearchOfAllRanges) {
     for (unsigned seed = 0; seed < 40; ++seed) {
         const Trace trace = testing::random_training_trace(seed);
         const StepReport report = step_report(trace, {.slowest = 10});

@@ -1,4 +1,4 @@
-// suspended_calls.cpp: tables of the calls that were suspended, and of tasks.
+// suspended_calls.cpp: tables of suspended calls and of tasks.
 #include <marey/suspended_calls.h>
 
 #include <algorithm>

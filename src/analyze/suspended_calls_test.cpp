@@ -1,4 +1,4 @@
-// suspended_calls_test.cpp: calls put together from their parts, and the tracks of tasks.
+// suspended_calls_test.cpp: calls assembled from their parts, and task tracks.
 #include <gtest/gtest.h>
 #include <marey/suspended_calls.h>
 
@@ -12,9 +12,9 @@
 namespace marey {
 namespace {
 
-class Program {
+class TaskProgram {
   public:
-    Program() {
+    TaskProgram() {
         const Row process = assembler_.add_process({.pid = 1});
         ThreadInfo info;
         info.process = process;
@@ -22,8 +22,8 @@ class Program {
         info.os_tid = 11;
         lane_ = assembler_.add_lane({assembler_.add_thread(info), TrackKind::Thread, {}, -1, 0});
     }
-    Program& part(const std::string& name, std::int64_t start, std::int64_t end, std::uint64_t call,
-                  std::uint32_t part) {
+    TaskProgram& part(const std::string& name, std::int64_t start, std::int64_t end, std::uint64_t call,
+                      std::uint32_t part) {
         SiteInfo site;
         site.name = assembler_.string(name);
         site.scope = Scope::PythonFunction;
@@ -31,7 +31,7 @@ class Program {
         if (call != 0) assembler_.add_detail(range, -1, 0, 0, call, part);
         return *this;
     }
-    Program& task(std::uint64_t call, const std::string& name) {
+    TaskProgram& task(std::uint64_t call, const std::string& name) {
         assembler_.add_task(lane_, call, assembler_.string(name));
         return *this;
     }
@@ -43,7 +43,7 @@ class Program {
 };
 
 Trace two_tasks() {
-    return Program()
+    return TaskProgram()
         .part("main", 0, 10, 1, kFirstPart)
         .part("load", 2, 8, 2, kFirstPart)
         .part("other", 20, 30, 3, kFirstPart)
@@ -57,7 +57,7 @@ Trace two_tasks() {
         .finish();
 }
 
-TEST(SuspendedCalls, ArrowsLeadFromEachPartToTheNext) {
+TEST(SuspendedCalls, LinksLeadFromEachPartToTheNext) {
     const Trace trace = with_part_flows(two_tasks());
     std::vector<std::pair<std::int64_t, std::int64_t>> starts;
     for (const LinkInfo& link : trace.links()) {
@@ -69,11 +69,11 @@ TEST(SuspendedCalls, ArrowsLeadFromEachPartToTheNext) {
     EXPECT_EQ(starts, wanted);
     EXPECT_EQ(with_part_flows(trace).links().size(), 4u) << "given once";
     EXPECT_EQ(with_part_flows(with_task_tracks(two_tasks())).links().size(), 4u) << "whole calls have none";
-    EXPECT_TRUE(with_part_flows(Program().part("plain", 0, 10, 0, 0).finish()).links().empty());
+    EXPECT_TRUE(with_part_flows(TaskProgram().part("plain", 0, 10, 0, 0).finish()).links().empty());
 }
 
-TEST(SuspendedCalls, ArrowsOfACallThatGoesOnForeverEnd) {
-    Program program;
+TEST(SuspendedCalls, LinksOfACallThatNeverEndsEnd) {
+    TaskProgram program;
     for (int i = 0; i < 5000; ++i)
         program.part("gen", i * 10, i * 10 + 5, 1, i == 0 ? std::uint32_t{kFirstPart} : 0);
     program.part("other", 60'000, 60'001, 2, kFirstPart).part("other", 60'010, 60'011, 2, kLastPart);
@@ -97,8 +97,8 @@ TEST(SuspendedCalls, EachCallIsARow) {
     EXPECT_EQ(trace.string(calls[2].task), "second");
 }
 
-TEST(SuspendedCalls, OneWhoseEndsAreNotThereSaysSo) {
-    const std::vector<SuspendedCall> calls = suspended_calls(Program().part("a", 5, 9, 4, 0).finish());
+TEST(SuspendedCalls, OneWithoutItsEndsIsMarked) {
+    const std::vector<SuspendedCall> calls = suspended_calls(TaskProgram().part("a", 5, 9, 4, 0).finish());
     ASSERT_EQ(calls.size(), 1u);
     EXPECT_TRUE(calls[0].began_before);
     EXPECT_FALSE(calls[0].is_finished);
@@ -119,7 +119,7 @@ TEST(SuspendedCalls, TasksHaveRunAndAwaitTimes) {
     EXPECT_EQ(rows[1].run_ns, 20);
 }
 
-/// `track: name start-end ...` of the tracks that were added.
+/// `track: name start-end ...` of the added tracks.
 std::string tracks_of(const Trace& trace) {
     EXPECT_EQ(find_damage(trace.data()), "");
     std::string text;
@@ -147,13 +147,13 @@ TEST(TaskTracks, EachTaskHasATrackWithItsCallsInIt) {
     EXPECT_EQ(trace.range_arguments(task)[1].integer, 60);
 }
 
-TEST(TaskTracks, ATraceWithoutTasksStaysAsItIs) {
-    const Trace trace = Program().part("a", 5, 9, 4, 0).finish();
+TEST(TaskTracks, ATraceWithoutTasksIsUnchanged) {
+    const Trace trace = TaskProgram().part("a", 5, 9, 4, 0).finish();
     EXPECT_EQ(&with_task_tracks(trace).data(), &trace.data());
 }
 
-TEST(TaskTracks, TasksOfOneNameShareTracksWhereTheyDoNotOverlap) {
-    Program program;
+TEST(TaskTracks, TasksWithTheSameNameShareTracksIfTheyDoNotOverlap) {
+    TaskProgram program;
     program.part("a", 0, 10, 1, 3).part("a", 20, 30, 2, 1).part("a", 25, 28, 3, 3).part("a", 40, 50, 2, 2);
     const Trace trace = program.task(1, "w").task(2, "w").task(3, "w").finish();
     EXPECT_EQ(tracks_of(with_task_tracks(trace)),
@@ -162,7 +162,7 @@ TEST(TaskTracks, TasksOfOneNameShareTracksWhereTheyDoNotOverlap) {
 }
 
 TEST(TaskTracks, ThousandsOfTasksShareTracks) {
-    Program program;
+    TaskProgram program;
     for (std::int64_t i = 0; i < 1500; ++i) {
         const auto call = static_cast<std::uint64_t>(i + 1);
         program.part("a", 10 * i, 10 * i + 5, call, 3).task(call, "task " + std::to_string(i));

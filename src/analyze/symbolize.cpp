@@ -1,4 +1,4 @@
-// symbolize.cpp: names for the native frames of the stacks in a trace.
+// symbolize.cpp: finds names for the native frames in a trace's stacks.
 #include <marey/symbolize.h>
 
 #include <charconv>
@@ -18,13 +18,13 @@
 namespace marey {
 namespace {
 
-/// A module as the trace's metadata have it.
+/// A module from the trace's metadata.
 struct KnownModule {
-    std::string name;  ///< what stands for it in the texts of frames
+    std::string name;  ///< the name used for it in frames
     NativeModule facts;
 };
 
-/// [{"name": ..., "path": ..., "build_id": ...}, ...]; what is not so ends the list.
+/// Parses [{"name": ..., "path": ..., "build_id": ...}, ...]; stops at the first invalid entry.
 std::vector<KnownModule> read_modules(const std::string& json) {
     const std::string padded = json + std::string(JsonCursor::kPadding, '"');
     JsonCursor cursor(padded.data(), padded.data() + json.size());
@@ -48,18 +48,18 @@ std::vector<KnownModule> read_modules(const std::string& json) {
     return modules;
 }
 
-/// A place in a module: "name+0x12ab", perhaps with ": function" behind it.
-struct Place {
+/// A place in a module: "name+0x12ab", optionally followed by ": function".
+struct FramePlace {
     std::string_view module;
     std::uint64_t offset = 0;
     std::string_view text;  ///< without the function
 };
 
-std::optional<Place> place_of(std::string_view text) {
+std::optional<FramePlace> place_of(std::string_view text) {
     const std::size_t end = std::min(text.find(": "), text.size());
     const std::size_t plus = text.substr(0, end).rfind("+0x");
     if (plus == std::string_view::npos) return {};
-    Place place{text.substr(0, plus), 0, text.substr(0, end)};
+    FramePlace place{text.substr(0, plus), 0, text.substr(0, end)};
     const char* const last = text.data() + end;
     const auto [stop, error] = std::from_chars(text.data() + plus + 3, last, place.offset, 16);
     if (error != std::errc() || stop != last) return {};
@@ -95,7 +95,7 @@ class Symbolizer {
         for (const auto& [module, places] : by_module_) {
             result.modules.push_back(modules_[module].facts);
             for (const StringId id : places) {
-                const Place place = *place_of(data_->strings[id]);
+                const FramePlace place = *place_of(data_->strings[id]);
                 result.frames.push_back({std::string(place.text), entries_[id]});
             }
         }
@@ -118,7 +118,7 @@ class Symbolizer {
             for (std::uint32_t i = 0; i < stack.list.count; ++i) {
                 const Argument& frame = data_->list_items[stack.list.first + i];
                 if (frame.kind != ValueKind::String || entries_.contains(frame.string)) continue;
-                const std::optional<Place> place = place_of(data_->strings[frame.string]);
+                const std::optional<FramePlace> place = place_of(data_->strings[frame.string]);
                 if (!place) continue;
                 const auto found = by_name_.find(std::string(place->module));
                 if (found == by_name_.end()) continue;
@@ -150,12 +150,13 @@ class Symbolizer {
         offsets.reserve(places.size());
         for (const StringId id : places) offsets.push_back(place_of(data_->strings[id])->offset);
         std::vector<std::vector<NativeSymbol>> symbols;
-        module.trouble = "it is not here";
+        module.trouble = "file not found";
         for (const std::string& file : candidates(module)) {
             try {
                 symbols = symbols_at(file, module.build_id, offsets);
                 module.file = file;
-                module.trouble = module.build_id.empty() ? "it has no build id to compare" : "";
+                module.trouble =
+                    module.build_id.empty() ? "cannot be verified: no build id was recorded" : "";
                 break;
             } catch (const Error& error) {
                 module.trouble = error.what();
@@ -163,7 +164,7 @@ class Symbolizer {
         }
         for (std::size_t i = 0; i < symbols.size(); ++i) {
             const std::string text = data_->strings[places[i]];
-            const Place place = *place_of(text);
+            const FramePlace place = *place_of(text);
             bool any = false;
             for (const NativeSymbol& symbol : symbols[i])
                 any = any || !symbol.function.empty() || !symbol.file.empty();
@@ -198,7 +199,7 @@ class Symbolizer {
                 }
             }
             if (!is_changed) return;
-            if (items.size() != stack.list.count) {  // calls were inlined: there is no room in its old place
+            if (items.size() != stack.list.count) {  // inlined calls made the list longer: append it
                 stack.list.first = static_cast<std::uint32_t>(data_->list_items.size());
                 stack.list.count = static_cast<std::uint32_t>(items.size());
                 data_->list_items.resize(data_->list_items.size() + items.size());
@@ -212,7 +213,7 @@ class Symbolizer {
     std::vector<KnownModule> modules_;
     std::unordered_map<std::string, std::size_t> by_name_;
     std::map<std::size_t, std::vector<StringId>> by_module_;
-    std::unordered_map<StringId, std::vector<std::string>> entries_;  ///< of each place, what is there
+    std::unordered_map<StringId, std::vector<std::string>> entries_;  ///< symbolized frames of each place
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// task_tracks.cpp: a track for each task, made of the parts of its calls.
+// task_tracks.cpp: one track per task, built from the parts of its calls.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -15,9 +15,9 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kMaxTracks = 1000;  // for tasks of their own names; later ones share
+constexpr std::size_t kMaxTracks = 1000;  // for tasks with separate names; later tasks share a track
 
-/// A task and the calls in it, in order of their starts, outer ones first.
+/// A task and its calls, sorted by start, outer calls first.
 struct Task {
     const TaskInfo* info = nullptr;
     std::int64_t start_ns = 0;
@@ -73,9 +73,9 @@ class TaskTracks {
                          [](const Task& a, const Task& b) { return a.start_ns < b.start_ns; });
     }
 
-    // The first lane of its name that is free by then.
+    // Uses the first lane with the task's name that is free at that time.
     void place_tasks() {
-        std::map<std::pair<Row, StringId>, std::multimap<std::int64_t, std::size_t>> free;  // by their ends
+        std::map<std::pair<Row, StringId>, std::multimap<std::int64_t, std::size_t>> free;  // by end time
         std::map<std::pair<Row, StringId>, std::size_t> counts;
         const StringId shared = strings_.intern("tasks");
         for (const Task& task : tasks_) {
@@ -125,7 +125,7 @@ class TaskTracks {
         data_->range_arguments.push_back({row, static_cast<std::uint32_t>(data_->arguments.size()), 2});
         add_value(run_, own.call.running_ns);
         add_value(await_, own.call.suspended_ns);
-        // A call that crosses another one is not shown here.
+        // A call that partially overlaps another one is not shown.
         std::vector<std::pair<Row, std::int64_t>> open{{row, task.end_ns}};
         for (const CallParts* const parts : task.calls) {
             const SuspendedCall& call = parts->call;

@@ -1,4 +1,4 @@
-// time_ranks.cpp: each rank is looked for behind the one before it.
+// time_ranks.cpp: searches each rank only in the values after the previous one.
 #include "analyze/time_ranks.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ TimeStatistics time_statistics(std::vector<std::int64_t> values) {
         squares += distance * distance;
     }
     if (values.size() > 1) result.stdev_ns = std::sqrt(squares / static_cast<double>(values.size() - 1));
-    auto sorted = values.begin();  // before it nothing is larger than what is behind it
+    auto sorted = values.begin();  // no value before it is larger than any after it
     const auto at_rank = [&](unsigned percent) {
         const auto place = values.begin() + static_cast<std::ptrdiff_t>(nearest_rank(values.size(), percent));
         std::nth_element(sorted, place, values.end());

@@ -9,7 +9,7 @@
 
 namespace marey {
 
-/// The place of the 1-based nearest rank, of at least one value.
+/// The index of the nearest rank (1-based). `count` must be at least 1.
 inline std::size_t nearest_rank(std::size_t count, unsigned percent) noexcept {
     return (count * percent + 99) / 100 - 1;
 }

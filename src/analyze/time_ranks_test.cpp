@@ -1,4 +1,4 @@
-// time_ranks_test.cpp: statistics of times beside those of the sorted list.
+// time_ranks_test.cpp: time statistics, compared with those of the sorted list.
 #include "analyze/time_ranks.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// trace_fixture.h: traces written down by hand, for tests.
+// trace_fixture.h: hand-made traces for tests.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace marey {
 
-/// A range and what happens inside it. Times in nanoseconds.
+/// A range and the ranges inside it. Times are in nanoseconds.
 struct RangeSpec {
     std::string name;
     std::int64_t start;
@@ -22,7 +22,7 @@ struct RangeSpec {
 };
 
 /// TraceFixture().thread("main", {{"load", 0, 100, {{"read", 10, 20}}}}).trace(): one thread, two ranges, and
-/// a window that holds them all unless window() says otherwise.
+/// a window that contains them all unless window() sets another one.
 class TraceFixture {
   public:
     TraceFixture() {
@@ -48,7 +48,7 @@ class TraceFixture {
         data_->threads.push_back(info);
         return track(TrackKind::Thread, name, ranges);
     }
-    /// A track of the last thread that holds ranges out of its nesting.
+    /// Adds an async track to the last thread.
     TraceFixture& async(const std::string& name, const std::vector<RangeSpec>& ranges) {
         return track(TrackKind::Async, name, ranges);
     }
@@ -65,7 +65,7 @@ class TraceFixture {
         data_->counter_value.push_back(value);
         return *this;
     }
-    /// Attaches a value to the range written last. `key` and the value's own fields as in Argument.
+    /// Attaches a value to the last range. `key` and the fields of the value are as in Argument.
     TraceFixture& value(const std::string& key, Argument argument) {
         argument.key = string(key);
         const Row row = static_cast<Row>(data_->range_start_ns.size() - 1);
@@ -81,8 +81,7 @@ class TraceFixture {
         return *this;
     }
 
-    /// A site of its own for the name; the same name given again makes another site when `scope` or `file`
-    /// differ.
+    /// The site for a name; a different `scope` or `file` makes another site with the same name.
     std::uint32_t site(const std::string& name, Scope scope = Scope::User, const std::string& file = "",
                        std::uint32_t line = 0) {
         const SiteInfo wanted{string(name), string(file), line, scope};
@@ -99,10 +98,10 @@ class TraceFixture {
         data_->strings.push_back(text);
         return static_cast<StringId>(data_->strings.size() - 1);
     }
-    /// For what the language has no word for.
+    /// Direct access, for anything the functions above do not cover.
     TraceData& data() { return *data_; }
 
-    /// Ends the fixture.
+    /// Returns the trace. The fixture cannot be used afterwards.
     Trace trace() {
         if (!fixed_window_) {
             data_->window.start_ns = latest_ < earliest_ ? 0 : earliest_;

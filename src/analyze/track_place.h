@@ -7,8 +7,8 @@
 
 namespace marey {
 
-/// Ranges of different places never merge: they hold another kind of time. Host: calls of a thread. Device:
-/// what a device did. Async: ranges that only span time.
+/// Ranges of different places are never merged, because they measure different kinds of time. Host: calls of
+/// a thread. Device: work of a device. Async: ranges that only span time.
 enum class Place : std::uint8_t { Host, Device, Async };
 
 inline Place place_of(const TrackInfo& track) noexcept {

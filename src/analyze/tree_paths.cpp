@@ -1,4 +1,4 @@
-// tree_paths.cpp: the heavy paths of a call tree, and cutting a tree down to what matters.
+// tree_paths.cpp: the heaviest paths of a call tree, and pruning a tree.
 #include <algorithm>
 
 #include <marey/call_tree.h>
@@ -6,7 +6,7 @@
 namespace marey {
 
 std::size_t limit_tree(CallTree& tree, const TreeLimits& limits) {
-    std::vector<std::uint32_t> place(tree.nodes.size(), kNoRow);  // kNoRow: gone
+    std::vector<std::uint32_t> place(tree.nodes.size(), kNoRow);  // kNoRow: removed
     std::size_t kept = 0;
     for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
         CallTreeNode& node = tree.nodes[i];
@@ -31,8 +31,8 @@ std::vector<std::uint32_t> hot_path(const CallTree& tree) {
         const int left = rank(nodes[a]), right = rank(nodes[b]);
         return left != right ? left < right : nodes[a].total_ns > nodes[b].total_ns;
     };
-    // The children of a range stand in falling order; roots and what is below a thread may stand in order of
-    // time.
+    // The children of a range are sorted in descending order; roots and children of a thread may be in time
+    // order.
     const auto heaviest_below = [&](std::uint32_t node) {
         std::uint32_t best = kNoRow;
         for (std::uint32_t i = node == kNoRow ? 0 : node + 1; i < nodes.size(); ++i) {

@@ -1,4 +1,4 @@
-// validate.cpp: the rules that every trace keeps.
+// validate.cpp: the rules that every trace must satisfy.
 #include <marey/validate.h>
 
 #include <algorithm>
@@ -14,45 +14,45 @@ namespace marey {
 namespace {
 
 constexpr ValidationRule kRules[] = {
-    {"unread", "nothing of the file is cut off, missing or damaged, and so unread"},
-    {"columns", "every row of a table has all its columns, and points to rows that are there"},
-    {"tracks", "tracks hold every range once, in order"},
-    {"parents", "a parent stands before its children, on the same track unless that is of overlaps"},
-    {"nesting", "a range lies within its parent, and beside its siblings"},
-    {"window", "everything happens in the window, at least in part"},
-    {"ids", "numbers of threads, and of operations in one process, are unique"},
-    {"links", "an arrow goes from one range to another, once"},
+    {"unread", "the whole file was read: nothing is truncated, missing or damaged"},
+    {"columns", "every table row has all its columns and refers only to rows that exist"},
+    {"tracks", "every range is on exactly one track, in order"},
+    {"parents", "a parent comes before its children, on the same track except for overlap tracks"},
+    {"nesting", "a range lies within its parent and does not overlap its siblings"},
+    {"window", "every event lies at least partly within the recording window"},
+    {"ids", "thread ids and operation ids are unique within a process"},
+    {"links", "a link connects two existing ranges and appears only once"},
     {"kernel_before_launch", "nothing on a device starts before the call that launched it"},
     {"backward_before_forward", "no backward range starts before its forward range"},
-    {"sequence", "the backward ranges of one sequence number have one name"},
-    {"sync", "when a wait for a queue ends, nothing that began before the wait still runs in it"},
-    {"event_wait", "a wait for an event names the call that recorded it, which was before"},
-    {"collective", "record_param_comms says what it sent to whom"},
+    {"sequence", "backward ranges with the same sequence number have the same name"},
+    {"sync", "when a wait for a stream ends, no work that started before the wait is still running"},
+    {"event_wait", "a wait for an event refers to the earlier call that recorded the event"},
+    {"collective", "record_param_comms has the collective name, data type, sizes and group"},
     {"strict_json", "the file is strict JSON: RFC 8259, UTF-8"},
-    {"unique_keys", "no object has a key twice"},
+    {"unique_keys", "no object has duplicate keys"},
     {"trace_events", "traceEvents, or the whole file, is a list of objects"},
-    {"event_fields", "an event has a phase, a time and a row, of the right types"},
-    {"row_nesting", "the ranges of one row nest"},
-    {"begin_end", "every begin has its end, on the same row"},
-    {"async_begin_end", "every begin of an async range has its end"},
-    {"file_window", "events lie before Record Window End, and not before zero"},
-    {"flow_without_end", "an arrow that starts ends"},
-    {"flow_without_start", "an arrow that ends starts"},
-    {"flow_id_repeated", "no two arrows of one category and name have the same id"},
-    {"flow_backwards", "no arrow ends before it starts"},
+    {"event_fields", "an event has a phase, a time and a row, with the right types"},
+    {"row_nesting", "ranges on one row nest properly"},
+    {"begin_end", "every begin event has an end event on the same row"},
+    {"async_begin_end", "every async begin event has an end event"},
+    {"file_window", "events lie between time zero and Record Window End"},
+    {"flow_without_end", "every flow that starts also ends"},
+    {"flow_without_start", "every flow that ends also starts"},
+    {"flow_id_repeated", "no two flows with the same category and name have the same id"},
+    {"flow_backwards", "no flow ends before it starts"},
 };
 
-/// The problems of readers that say that something of the file is cut off, missing or damaged, and so was not
-/// read. Others are remarks: what a session's ceiling or policy left out, what was set right, and sound data
-/// of kinds that Marey does not show.
+/// Problem codes of readers for parts of a file that are truncated, missing or damaged and were not read. All
+/// other codes are remarks: events dropped by a session's size limit or policy, corrected values, and valid
+/// data of kinds that Marey does not show.
 constexpr std::string_view kUnreadProblems[] = {
     // captures
     "truncated", "damaged_chunk", "unknown_records", "damaged_values", "damaged_memory", "unknown_site",
     "remote_damaged", "names_lost",
-    // Chrome's JSON, Perfetto's protobuf
+    // Chrome JSON, Perfetto protobuf
     "cut_short", "malformed_event", "unread_series", "damaged", "damaged_packets", "lost_packets",
     "stateless_events", "missing_names",
-    // databases of device profilers
+    // device profiler databases
     "unsettled", "unknown_name"};
 
 class TraceCheck {
@@ -101,29 +101,32 @@ class TraceCheck {
         }
     }
 
-    /// False: nothing else can be checked.
+    /// Returns false if no further checks are possible.
     bool check_columns() {
         const std::size_t count = ranges_.size();
         bool holds = require(ranges_.duration_ns.size() == count && ranges_.self_ns.size() == count &&
                                  ranges_.site.size() == count && ranges_.parent.size() == count &&
                                  ranges_.depth.size() == count && ranges_.flags.size() == count,
-                             "columns", "the columns of ranges differ in length");
+                             "columns", "the range columns differ in length");
         if (!holds) return false;
         const auto all_below = [&](std::span<const std::uint32_t> rows, std::size_t limit, const char* what) {
             const auto bad = std::find_if(rows.begin(), rows.end(), [&](Row row) { return row >= limit; });
             holds &= require(bad == rows.end(), "columns", what);
         };
         const std::size_t sites = trace_.sites().size(), threads = trace_.threads().size();
-        all_below(ranges_.site, sites, "a range has no site");
-        all_below(trace_.instants().site, sites, "an instant has no site");
-        all_below(trace_.counters().site, sites, "a counter has no site");
-        all_below(trace_.instants().thread, threads, "an instant has no thread");
-        all_below(trace_.counters().thread, threads, "a counter has no thread");
-        all_below(trace_.memory().thread, threads, "a report of memory has no thread");
+        all_below(ranges_.site, sites, "a range refers to a site that does not exist");
+        all_below(trace_.instants().site, sites, "an instant refers to a site that does not exist");
+        all_below(trace_.counters().site, sites, "a counter refers to a site that does not exist");
+        all_below(trace_.instants().thread, threads, "an instant refers to a thread that does not exist");
+        all_below(trace_.counters().thread, threads, "a counter refers to a thread that does not exist");
+        all_below(trace_.memory().thread, threads,
+                  "an allocation report refers to a thread that does not exist");
         for (const SiteInfo& each : trace_.sites())
-            holds &= require(each.name < trace_.string_count(), "columns", "a site has no name");
+            holds &= require(each.name < trace_.string_count(), "columns",
+                             "a site refers to a name that does not exist");
         for (const ThreadInfo& each : trace_.threads())
-            holds &= require(each.process < trace_.processes().size(), "columns", "a thread has no process");
+            holds &= require(each.process < trace_.processes().size(), "columns",
+                             "a thread refers to a process that does not exist");
         return holds;
     }
 
@@ -132,30 +135,34 @@ class TraceCheck {
         bool holds = true;
         for (const TrackInfo& track : trace_.tracks()) {
             holds &= require(track.first_range == next, "tracks",
-                             "a track begins with range " + std::to_string(track.first_range) + ", not " +
+                             "a track starts at range " + std::to_string(track.first_range) + ", expected " +
                                  std::to_string(next));
-            holds &= require(track.thread < trace_.threads().size(), "tracks", "a track has no thread");
+            holds &= require(track.thread < trace_.threads().size(), "tracks",
+                             "a track refers to a thread that does not exist");
             next = track.first_range + track.range_count;
         }
-        return require(next == ranges_.size(), "tracks", "ranges are on no track") && holds;
+        return require(next == ranges_.size(), "tracks", "some ranges are not on any track") && holds;
     }
 
     void check_ranges() {
         for (const TrackInfo& track : trace_.tracks()) {
             const Row last = track.first_range + track.range_count;
-            std::vector<Row> open;  // the ranges around the one at hand
+            std::vector<Row> open;  // ranges that enclose the current one
             Row before = kNoRow;
             for (Row row = track.first_range; row < last; ++row) {
                 const std::uint32_t depth = ranges_.depth[row];
                 if (depth > open.size()) {
-                    findings_.add("parents", [&] { return at(row) + " is deeper than its parent's child"; });
+                    findings_.add("parents", [&] {
+                        return at(row) + " is more than one level below the range before it";
+                    });
                     break;
                 }
                 before = depth < open.size() ? open[depth] : kNoRow;
                 open.resize(depth);
                 check_parent(row, open.empty() ? kNoRow : open.back(), track);
                 if (before != kNoRow && start(row) < end(before))
-                    findings_.add("nesting", [&] { return at(row) + " begins inside " + at(before); });
+                    findings_.add("nesting",
+                                  [&] { return at(row) + " starts before the end of " + at(before); });
                 check_in_window(row);
                 open.push_back(row);
             }
@@ -165,7 +172,7 @@ class TraceCheck {
     void check_parent(Row row, Row around, const TrackInfo& track) {
         const Row parent = ranges_.parent[row];
         if (ranges_.duration_ns[row] < 0)
-            findings_.add("nesting", [&] { return at(row) + " ends before it begins"; });
+            findings_.add("nesting", [&] { return at(row) + " ends before it starts"; });
         const bool is_right =
             around != kNoRow ? parent == around : parent == kNoRow || track.kind == TrackKind::Overlap;
         if (!is_right || (parent != kNoRow && parent >= row)) {
@@ -177,9 +184,9 @@ class TraceCheck {
     }
 
     void check_in_window(Row row) {
-        if ((ranges_.flags[row] & kRemote) != 0) return;  // other clocks, and windows of their own
+        if ((ranges_.flags[row] & kRemote) != 0) return;  // has a different clock and window
         if (end(row) < window_.start_ns || start(row) > window_.end_ns)
-            findings_.add("window", [&] { return at(row) + " is outside"; });
+            findings_.add("window", [&] { return at(row) + " is outside the window"; });
     }
 
     void check_points() {
@@ -188,12 +195,14 @@ class TraceCheck {
             for (std::size_t i = 0; i < times.size(); ++i) {
                 if (trace_.threads()[threads[i]].process != 0) continue;
                 if (times[i] < window_.start_ns || times[i] > window_.end_ns)
-                    findings_.add("window", [&] { return std::string(what) + " " + std::to_string(i); });
+                    findings_.add("window", [&] {
+                        return std::string(what) + " " + std::to_string(i) + " is outside the window";
+                    });
             }
         };
         check(trace_.instants().time_ns, trace_.instants().thread, "instant");
         check(trace_.counters().time_ns, trace_.counters().thread, "counter value");
-        check(trace_.memory().time_ns, trace_.memory().thread, "report of memory");
+        check(trace_.memory().time_ns, trace_.memory().thread, "allocation report");
     }
 
     Row process_of(Row row) const {
@@ -205,12 +214,14 @@ class TraceCheck {
         for (const ThreadInfo& thread : trace_.threads()) {
             if (thread.id != 0 && !threads.emplace(thread.process, thread.id).second)
                 findings_.add("ids",
-                              [&] { return "thread " + std::to_string(thread.id) + " is there twice"; });
+                              [&] { return "thread " + std::to_string(thread.id) + " appears twice"; });
         }
         std::vector<std::tuple<Row, std::uint64_t, Row>> ids;
         for (const RangeDetail& detail : trace_.range_details()) {
             if (detail.range >= ranges_.size()) {
-                findings_.add("columns", [] { return std::string("a detail has no range"); });
+                findings_.add("columns", [] {
+                    return std::string("a range detail refers to a range that does not exist");
+                });
             } else if (detail.id != 0) {
                 ids.emplace_back(process_of(detail.range), detail.id, detail.range);
             }
@@ -220,7 +231,7 @@ class TraceCheck {
             const Row row = std::get<2>(ids[i]);
             if (std::get<0>(ids[i - 1]) == std::get<0>(ids[i]) &&
                 std::get<1>(ids[i - 1]) == std::get<1>(ids[i]))
-                findings_.add("ids", [&] { return at(row) + " has the number of another operation"; });
+                findings_.add("ids", [&] { return at(row) + " has the same id as another operation"; });
         }
     }
 
@@ -230,28 +241,29 @@ class TraceCheck {
         Row previous = 0;
         for (const LinkInfo& link : links) {
             if (link.from >= ranges_.size() || link.to >= ranges_.size()) {
-                findings_.add("links", [] { return std::string("an arrow has an end at no range"); });
+                findings_.add("links",
+                              [] { return std::string("a link refers to a range that does not exist"); });
                 continue;
             }
             if (link.from < previous)
-                findings_.add("links",
-                              [&] { return "the arrow from " + at(link.from) + " is out of order"; });
+                findings_.add("links", [&] { return "the link from " + at(link.from) + " is out of order"; });
             previous = link.from;
             if (link.kind == LinkKind::Launch && start(link.to) < start(link.from))
                 findings_.add("kernel_before_launch",
-                              [&] { return at(link.to) + " was launched by " + at(link.from); });
+                              [&] { return at(link.to) + " starts before its launch " + at(link.from); });
             if (link.kind == LinkKind::ForwardBackward && start(link.to) < start(link.from))
-                findings_.add("backward_before_forward",
-                              [&] { return at(link.to) + " is the backward half of " + at(link.from); });
+                findings_.add("backward_before_forward", [&] {
+                    return at(link.to) + " starts before its forward range " + at(link.from);
+                });
             seen.emplace_back(link.from, link.to, link.kind, link.name);
         }
         std::sort(seen.begin(), seen.end());
         const auto twice = std::adjacent_find(seen.begin(), seen.end());
         if (twice != seen.end())
-            findings_.add("links", [&] { return "there are two arrows from " + at(std::get<0>(*twice)); });
+            findings_.add("links", [&] { return "duplicate link from " + at(std::get<0>(*twice)); });
     }
 
-    /// The engine's own range around a backward range shares its number.
+    /// The autograd engine's range around a backward range has the same sequence number.
     static std::string_view backward_name(std::string_view name) {
         constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
         return name.starts_with(kEngine) ? name.substr(kEngine.size()) : name;
@@ -267,7 +279,8 @@ class TraceCheck {
             if (!entry.second &&
                 backward_name(trace_.range_name(known)) != backward_name(trace_.range_name(detail.range)))
                 findings_.add("sequence", [&] {
-                    return at(detail.range) + " and " + at(known) + " have number " +
+                    return at(detail.range) + " and " + at(known) +
+                           " have different names but the same sequence number " +
                            std::to_string(detail.sequence);
                 });
         }
@@ -300,7 +313,7 @@ class TraceCheck {
         }
     }
 
-    /// What begins before a wait in the same queue and ends after it is around it.
+    /// Work that starts before a wait in the same stream and ends after it is the parent of the wait.
     void check_wait(Row row) {
         const Row around = ranges_.parent[row];
         if (around != kNoRow && site(around).scope == Scope::Device && !is_wait(around) &&
@@ -321,8 +334,9 @@ class TraceCheck {
         const auto call = correlations_.find(recorded);
         if (call == correlations_.end() || start(call->second) > end(row))
             findings_.add("event_wait", [&] {
-                return at(row) + " waits for the event of call " + std::to_string(recorded) +
-                       (call == correlations_.end() ? ", which is not there" : ", which comes later");
+                return at(row) + " waits for the event recorded by call " + std::to_string(recorded) +
+                       (call == correlations_.end() ? ", which is missing from the trace"
+                                                    : ", which comes later");
             });
     }
 
@@ -339,7 +353,8 @@ class TraceCheck {
             if (!is_collective[ranges_.site[row]]) continue;
             for (const std::string_view key : kKeys) {
                 if (keyword(row, key) != nullptr) continue;
-                findings_.add("collective", [&] { return at(row) + " has no '" + std::string(key) + "'"; });
+                findings_.add("collective",
+                              [&] { return at(row) + " has no argument '" + std::string(key) + "'"; });
                 break;
             }
         }
@@ -348,7 +363,7 @@ class TraceCheck {
     const Trace& trace_;
     const RangeColumns ranges_;
     const WindowInfo& window_;
-    std::map<std::int64_t, Row> correlations_;  ///< of host calls
+    std::map<std::int64_t, Row> correlations_;  ///< correlation id to host call
     FindingList findings_;
 };
 

@@ -1,4 +1,4 @@
-// validate_test.cpp: every rule of traces finds what breaks it, and nothing in what keeps it.
+// validate_test.cpp: every rule finds violations, and finds nothing in valid traces.
 #include <marey/validate.h>
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TraceFixture good() {
     return fixture;
 }
 
-/// The rules that a changed trace breaks: "nesting 1".
+/// The rules that a modified trace violates: "nesting 1".
 std::string violated_rules(const std::function<void(TraceData&)>& change) {
     TraceFixture fixture = good();
     change(fixture.data());
@@ -39,12 +39,12 @@ std::string violated_rules(const std::function<void(TraceData&)>& change) {
     return list;
 }
 
-TEST(Validate, ATraceThatKeepsTheRulesHasNoFindings) {
+TEST(Validate, AValidTraceHasNoFindings) {
     EXPECT_EQ(violated_rules([](TraceData&) {}), "");
     EXPECT_TRUE(validate(Trace()).empty());
 }
 
-TEST(Validate, WhatIsCutOffOrDamagedIsAFindingAndARemarkIsNone) {
+TEST(Validate, TruncationAndDamageAreFindingsAndRemarksAreNot) {
     const auto with = [](const std::vector<std::string>& codes) {
         return violated_rules([&](TraceData& data) {
             for (const std::string& code : codes) data.problems.push_back({code, "Text.", 2});
@@ -58,13 +58,13 @@ TEST(Validate, WhatIsCutOffOrDamagedIsAFindingAndARemarkIsNone) {
     EXPECT_EQ(validate(fixture.trace()).at(0).example, "damaged_chunk: Parts are damaged. (2 times)");
 }
 
-TEST(Validate, RangesNestInTheirParentsAndBesideTheirSiblings) {
+TEST(Validate, RangesNestInTheirParentsWithoutOverlappingSiblings) {
     EXPECT_EQ(violated_rules([](TraceData& data) { data.range_duration_ns[1] = 91; }), "nesting 1");
     EXPECT_EQ(violated_rules([](TraceData& data) { data.range_start_ns[2] = 99; }), "nesting 1");
     EXPECT_EQ(violated_rules([](TraceData& data) { data.range_duration_ns[2] = -1; }), "nesting 1");
 }
 
-TEST(Validate, ParentsStandBeforeTheirChildrenOnTheSameTrack) {
+TEST(Validate, ParentsComeBeforeTheirChildrenOnTheSameTrack) {
     EXPECT_EQ(violated_rules([](TraceData& data) { data.range_parent[1] = kNoRow; }), "parents 1");
     EXPECT_EQ(violated_rules([](TraceData& data) { data.range_parent[3] = 0; }), "parents 1");
     EXPECT_EQ(violated_rules([](TraceData& data) {
@@ -75,7 +75,7 @@ TEST(Validate, ParentsStandBeforeTheirChildrenOnTheSameTrack) {
     EXPECT_EQ(violated_rules([](TraceData& data) { data.range_depth[1] = 3; }), "parents 1");
 }
 
-TEST(Validate, EventsTouchTheWindow) {
+TEST(Validate, EventsOverlapTheWindow) {
     EXPECT_EQ(violated_rules([](TraceData& data) { data.window.end_ns = 199; }), "window 1");
     EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.window.end_ns = 199;
@@ -90,19 +90,19 @@ TEST(Validate, EventsTouchTheWindow) {
               "window 1");
 }
 
-TEST(Validate, RowsAreThereAndTracksHoldThemAll) {
+TEST(Validate, RowsExistAndAreAllOnTracks) {
     EXPECT_EQ(violated_rules([](TraceData& data) { data.range_site[0] = 99; }), "columns 1");
     EXPECT_EQ(violated_rules([](TraceData& data) { data.range_depth.pop_back(); }), "columns 1");
     EXPECT_EQ(violated_rules([](TraceData& data) { data.tracks[1].range_count = 1; }), "tracks 1");
     EXPECT_EQ(violated_rules([](TraceData& data) { data.tracks[1].first_range = 2; }).substr(0, 6), "tracks");
 }
 
-TEST(Validate, NumbersAreUnique) {
+TEST(Validate, IdsAreUnique) {
     EXPECT_EQ(violated_rules([](TraceData& data) { data.range_details[1].id = 1; }), "ids 1");
     EXPECT_EQ(violated_rules([](TraceData& data) { data.threads[1].id = 1; }), "ids 1");
 }
 
-TEST(Validate, ArrowsGoForwardFromRangeToRangeOnce) {
+TEST(Validate, LinksConnectRangesForwardAndOnce) {
     EXPECT_EQ(violated_rules([](TraceData& data) { data.links[1].to = 99; }), "links 1");
     EXPECT_EQ(violated_rules([](TraceData& data) { data.links[1] = data.links[0]; }), "links 1");
     EXPECT_EQ(violated_rules([](TraceData& data) { std::swap(data.links[0], data.links[1]); }), "links 1");
@@ -128,7 +128,7 @@ TEST(Validate, ASequenceNumberHasOneBackwardName) {
               "");
 }
 
-TEST(Validate, NothingRunsInAQueueWhenAWaitForItEnds) {
+TEST(Validate, NothingRunsInAStreamWhenAWaitForItEnds) {
     EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.range_duration_ns[3] = 200;
                   data.range_parent[4] = 3;
@@ -137,7 +137,7 @@ TEST(Validate, NothingRunsInAQueueWhenAWaitForItEnds) {
               "sync 1");
 }
 
-TEST(Validate, AWaitForAnEventNamesACallBeforeIt) {
+TEST(Validate, AWaitForAnEventRefersToAnEarlierCall) {
     const auto with_wait = [](std::int64_t recorded) {
         return violated_rules([&](TraceData& data) {
             data.strings.insert(data.strings.end(), {"correlation", "wait_on_cuda_event_record_corr_id"});
@@ -155,7 +155,7 @@ TEST(Validate, AWaitForAnEventNamesACallBeforeIt) {
     EXPECT_EQ(with_wait(45), "event_wait 1");
 }
 
-TEST(Validate, ACollectiveSaysWhatItSent) {
+TEST(Validate, ACollectiveHasItsArguments) {
     EXPECT_EQ(violated_rules([](TraceData& data) {
                   data.strings.emplace_back("record_param_comms");
                   data.sites[data.range_site[0]].name = static_cast<StringId>(data.strings.size() - 1);

@@ -1,5 +1,5 @@
-// address_cache.h: what is known of addresses: a number each, in sets of four, so that a few that fall
-// together do not drive each other out.
+// address_cache.h: a cache from addresses to numbers, in sets of four, so that a few colliding addresses do
+// not evict each other.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace marey {
 
-/// From an address to a number and to an object that keeps the address from being reused. Never larger: a new
-/// address takes the place of an old one where four have fallen together.
+/// Maps an address to a number and to an object that keeps the address from being reused. Has a fixed size: a
+/// new address replaces an old one where four have collided.
 template <std::size_t kSets>
 class AddressCache {
     static_assert(kSets > 1 && (kSets & (kSets - 1)) == 0);
@@ -21,14 +21,14 @@ class AddressCache {
         std::uint32_t number = 0;
     };
 
-    /// Null: it is not here.
+    /// Null: not found.
     [[gnu::always_inline]] const Entry* find(const void* address) const noexcept {
         const Set& set = sets_[place(address)];
         if (set[0].address == address) [[likely]]
             return &set[0];
         return find_further(set, address);
     }
-    /// Gives the object that was held with what had to make way, or null; it is the caller's to drop.
+    /// Returns the object that was held with the evicted entry, or null; the caller drops it.
     [[nodiscard]] void* put(const void* address, std::uint32_t number, void* object) noexcept {
         const std::size_t at = place(address);
         Set& set = sets_[at];
@@ -40,14 +40,14 @@ class AddressCache {
         objects_[at][way] = object;
         return before;
     }
-    /// Forgets what has an object held for it; `drop` is called with each, when its entry has gone.
+    /// Removes the entries that hold an object; `drop` is called with each object after its entry is gone.
     template <class Drop>
     void drop_held(Drop drop) noexcept {
         for (std::size_t at = 0; at < kSets; ++at) {
             for (std::size_t way = kWays; way-- != 0;) {
                 void* const object = objects_[at][way];
                 if (object == nullptr) continue;
-                // Those that are there stand in front.
+                // Used entries come first.
                 std::size_t last = kWays;
                 while (sets_[at][last - 1].address == nullptr) --last;
                 sets_[at][way] = sets_[at][last - 1];
@@ -58,14 +58,14 @@ class AddressCache {
             }
         }
     }
-    /// All of it. No object may be held.
+    /// Removes everything. No object may be held.
     void clear() noexcept {
         for (Set& set : sets_) set = {};
     }
 
   private:
     using Set = std::array<Entry, kWays>;
-    // Neighbours 16 or 32 bytes apart fall into different sets, all of them.
+    // Neighbours 16 or 32 bytes apart map to different sets, all of them.
     static std::size_t place(const void* address) noexcept {
         const auto number = reinterpret_cast<std::uintptr_t>(address);
         return (number >> 4 ^ number >> 5) % kSets;
@@ -79,7 +79,7 @@ class AddressCache {
 
     alignas(64) std::array<Set, kSets> sets_{};
     std::array<std::array<void*, kWays>, kSets> objects_{};
-    std::array<std::uint8_t, kSets> next_{};  ///< the way that makes way next
+    std::array<std::uint8_t, kSets> next_{};  ///< the way to replace next
 };
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// address_cache_test.cpp: what the cache of addresses promises.
+// address_cache_test.cpp: the guarantees of the address cache.
 #include "base/address_cache.h"
 
 #include <cstddef>
@@ -18,9 +18,9 @@ const void* address(std::size_t number) {
     return reinterpret_cast<const void*>(0x7f0000001000 + number * 32);  // as definitions lie in an array
 }
 
-int kept[4096];  // objects that are held
+int held_objects[4096];  // objects that are held
 
-TEST(AddressCacheTest, what_was_put_last_is_found_and_nothing_else_is) {
+TEST(AddressCacheTest, only_the_last_number_of_an_address_is_found) {
     static Cache cache;
     EXPECT_EQ(cache.find(address(0)), nullptr);
     EXPECT_EQ(cache.put(address(0), 7, nullptr), nullptr);
@@ -31,9 +31,9 @@ TEST(AddressCacheTest, what_was_put_last_is_found_and_nothing_else_is) {
     EXPECT_EQ(cache.find(address(1)), nullptr);
 }
 
-TEST(AddressCacheTest, four_that_fall_together_stay_all) {
+TEST(AddressCacheTest, all_four_that_collide_stay) {
     static Cache cache;
-    // Each new one that is put leaves at least four of those that share its place.
+    // Each insertion leaves at least four of those that share its set.
     for (std::size_t i = 0; i < 1000; ++i) {
         (void)cache.put(address(i), static_cast<std::uint32_t>(i + 1), nullptr);
         for (std::size_t back = 0; back < Cache::kWays && back <= i; ++back) {
@@ -52,12 +52,12 @@ TEST(AddressCacheTest, neighbours_spread_over_all_of_it) {
     EXPECT_GE(found, 1940u);  // half full: few sets have more than four
 }
 
-TEST(AddressCacheTest, every_object_is_given_back_once) {
+TEST(AddressCacheTest, every_object_is_returned_once) {
     static Cache cache;
     std::mt19937 random(3);
     std::map<void*, int> held;
     for (int i = 0; i < 3000; ++i) {
-        void* const object = random() % 3 == 0 ? nullptr : &kept[i];
+        void* const object = random() % 3 == 0 ? nullptr : &held_objects[i];
         if (object != nullptr) ++held[object];
         if (void* const before = cache.put(address(random() % 200), 1, object)) --held[before];
     }
@@ -66,10 +66,10 @@ TEST(AddressCacheTest, every_object_is_given_back_once) {
     cache.drop_held([](void*) { ADD_FAILURE(); });
 }
 
-TEST(AddressCacheTest, what_is_held_by_nobody_stays_when_the_rest_is_dropped) {
+TEST(AddressCacheTest, entries_without_objects_stay_when_the_rest_is_dropped) {
     static AddressCache<2> cache;
     for (std::size_t i = 0; i < 4; ++i)
-        (void)cache.put(address(i), static_cast<std::uint32_t>(i), i % 2 == 0 ? &kept[i] : nullptr);
+        (void)cache.put(address(i), static_cast<std::uint32_t>(i), i % 2 == 0 ? &held_objects[i] : nullptr);
     std::vector<void*> dropped;
     cache.drop_held([&](void* object) { dropped.push_back(object); });
     EXPECT_EQ(dropped.size(), 2u);

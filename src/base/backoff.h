@@ -1,4 +1,4 @@
-// backoff.h: how often to look again at something dear that has said "not yet".
+// backoff.h: how often to repeat an expensive check that has failed.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 
 namespace marey {
 
-/// For each of a few subjects, known by address: after a look in vain the next one comes after twice as many
-/// questions, up to a limit. A subject that is forgotten, or another at its address, is only looked at sooner
-/// or later.
+/// For each of a few subjects, identified by address: after a failed check the next one comes after twice as
+/// many calls, up to a limit. If a subject is evicted, or another one has its address, the check only comes
+/// earlier or later.
 class Backoff {
   public:
     static constexpr std::uint32_t kMaxSkips = 1024;
 
-    /// Whether to look now.
+    /// Whether to check now.
     bool is_due(const void* subject) noexcept {
         Entry& entry = entry_of(subject);
         if (entry.subject != subject || entry.left == 0) return true;
@@ -35,8 +35,8 @@ class Backoff {
   private:
     struct Entry {
         const void* subject = nullptr;
-        std::uint32_t left = 0;     ///< questions until the next look
-        std::uint32_t between = 0;  ///< questions left out after the last look
+        std::uint32_t left = 0;     ///< calls until the next check
+        std::uint32_t between = 0;  ///< calls skipped after the last check
     };
     Entry& entry_of(const void* subject) noexcept {
         return entries_[(reinterpret_cast<std::uintptr_t>(subject) >> 4) % kEntries];

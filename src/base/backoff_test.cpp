@@ -1,4 +1,4 @@
-// backoff_test.cpp: what putting looks off promises.
+// backoff_test.cpp: the guarantees of the backoff.
 #include "base/backoff.h"
 
 #include <cstddef>
@@ -10,36 +10,36 @@ namespace {
 
 int subjects[256];
 
-TEST(BackoffTest, most_questions_about_one_subject_need_no_look) {
-    Backoff looks;
+TEST(BackoffTest, most_calls_for_one_subject_skip_the_check) {
+    Backoff backoff;
     std::size_t count = 0;
     for (int i = 0; i < 100'000; ++i) {
-        if (!looks.is_due(&subjects[0])) continue;
+        if (!backoff.is_due(&subjects[0])) continue;
         ++count;
-        looks.failed(&subjects[0]);
+        backoff.failed(&subjects[0]);
     }
     EXPECT_LE(count, 11 + 100'000 / Backoff::kMaxSkips);
     EXPECT_GE(count, 100'000 / (Backoff::kMaxSkips + 1));
 }
 
-TEST(BackoffTest, a_look_that_succeeded_begins_anew) {
-    Backoff looks;
+TEST(BackoffTest, a_successful_check_resets_the_backoff) {
+    Backoff backoff;
     for (int i = 0; i < 1000; ++i) {
-        if (looks.is_due(&subjects[0])) looks.failed(&subjects[0]);
+        if (backoff.is_due(&subjects[0])) backoff.failed(&subjects[0]);
     }
-    looks.succeeded(&subjects[0]);
-    EXPECT_TRUE(looks.is_due(&subjects[0]));
-    looks.failed(&subjects[0]);
-    EXPECT_FALSE(looks.is_due(&subjects[0]));
-    EXPECT_TRUE(looks.is_due(&subjects[0]));
+    backoff.succeeded(&subjects[0]);
+    EXPECT_TRUE(backoff.is_due(&subjects[0]));
+    backoff.failed(&subjects[0]);
+    EXPECT_FALSE(backoff.is_due(&subjects[0]));
+    EXPECT_TRUE(backoff.is_due(&subjects[0]));
 }
 
-TEST(BackoffTest, subjects_do_not_put_each_other_off) {
-    Backoff looks;
-    looks.failed(&subjects[0]);
-    for (int i = 1; i < 256; ++i) EXPECT_TRUE(looks.is_due(&subjects[i])) << i;
-    looks.succeeded(&subjects[255]);
-    EXPECT_FALSE(looks.is_due(&subjects[0]));
+TEST(BackoffTest, subjects_do_not_delay_each_other) {
+    Backoff backoff;
+    backoff.failed(&subjects[0]);
+    for (int i = 1; i < 256; ++i) EXPECT_TRUE(backoff.is_due(&subjects[i])) << i;
+    backoff.succeeded(&subjects[255]);
+    EXPECT_FALSE(backoff.is_due(&subjects[0]));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// byte_planes.cpp: two passes each way: lengths first, so that no plane is asked for more than it holds.
+// byte_planes.cpp: two passes each way: lengths first, so that no plane is read past its end.
 #include "base/byte_planes.h"
 
 #include <bit>
@@ -54,13 +54,14 @@ std::vector<std::uint64_t> join_planes(const std::array<std::span<const std::byt
     for (const std::byte head : planes[0]) {
         const std::size_t length = std::to_integer<std::size_t>(head) & 0x0f;
         if (length > kMaxBytes || (std::to_integer<std::uint8_t>(head) & ~(kNegativeNumber | 0x0f)) != 0)
-            throw Error("a number is malformed");
+            throw Error("a number in a column is malformed");
         ++counts[length];
     }
     const std::array<std::size_t, kBytePlanes> sizes = plane_sizes(counts);
     std::array<const std::byte*, kBytePlanes> at{};
     for (std::size_t plane = 1; plane < kBytePlanes; ++plane) {
-        if (planes[plane].size() != sizes[plane]) throw Error("the bytes of numbers do not fit together");
+        if (planes[plane].size() != sizes[plane])
+            throw Error("the sizes of a column's byte planes do not match");
         at[plane] = planes[plane].data();
     }
     std::vector<std::uint64_t> numbers(planes[0].size());

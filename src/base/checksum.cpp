@@ -1,4 +1,4 @@
-// checksum.cpp: eight bytes at a time; each step can be undone, so that no difference is lost on the way.
+// checksum.cpp: eight bytes at a time; each step is invertible, so that no difference is lost.
 #include "base/checksum.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// checksum.h: a 64-bit checksum of bytes: finds what transport and storage break, not what somebody forges.
+// checksum.h: a 64-bit checksum of bytes: detects errors of transport and storage, not forgery.
 #pragma once
 
 #include <cstddef>

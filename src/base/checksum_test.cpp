@@ -1,4 +1,4 @@
-// checksum_test.cpp: what the checksum promises.
+// checksum_test.cpp: the guarantees of the checksum.
 #include "base/checksum.h"
 
 #include <cstddef>
@@ -16,7 +16,7 @@ std::uint64_t of(std::string_view text) {
     return checksum64(std::as_bytes(std::span(text)));
 }
 
-TEST(Checksum, StaysWhatItIs) {
+TEST(Checksum, NeverChanges) {
     EXPECT_EQ(of(""), 0xeaa6fa3d2e3b73eeu);
     EXPECT_EQ(of("phonograph"), 0x254d03ff104cb27au);
 }

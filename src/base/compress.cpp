@@ -1,4 +1,4 @@
-// compress.cpp: zstd, or the sentence that it is missing.
+// compress.cpp: zstd, or the error that it is missing.
 #include "base/compress.h"
 
 #include <string>
@@ -40,7 +40,7 @@ std::vector<std::byte> decompress(std::span<const std::byte> frame, std::size_t 
     std::vector<std::byte> bytes(size);
     const std::size_t got = ZSTD_decompress(bytes.data(), bytes.size(), frame.data(), frame.size());
     if (ZSTD_isError(got)) throw Error(std::string("zstd: ") + ZSTD_getErrorName(got));
-    if (got != size) throw Error("zstd: a frame of another size than stated");
+    if (got != size) throw Error("zstd: the frame does not have the stated size");
     return bytes;
 }
 
@@ -49,7 +49,7 @@ std::vector<std::byte> decompress(std::span<const std::byte> frame, std::size_t 
 namespace {
 
 [[noreturn]] void fail() {
-    throw Error("this build of Marey has no zstd: packed captures can be neither written nor read");
+    throw Error("this Marey was built without zstd: it can neither write nor read packed captures");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// compress.h: zstd, if this build has it. The only file that knows.
+// compress.h: zstd, if this build has it. The only file that depends on it.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace marey {
 
-/// False: this build was made without zstd, and the functions below throw marey::Error saying so.
+/// False: this build was made without zstd, and the functions below throw marey::Error.
 bool can_compress() noexcept;
 
 /// One frame with a checksum. Levels as in zstd: 1 (fast) to 19 (small).
 std::vector<std::byte> compress(std::span<const std::byte> bytes, int level);
 
 /// The bytes of one frame, which must be exactly `size`; allocates that much and no more. Throws marey::Error
-/// when it is damaged or of another size.
+/// when the frame is damaged or has another size.
 std::vector<std::byte> decompress(std::span<const std::byte> frame, std::size_t size);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// compress_test.cpp: frames there and back.
+// compress_test.cpp: compressing and decompressing frames.
 #include "base/compress.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace marey {
 namespace {
 
-TEST(Compress, GivesBackWhatWentInOrSaysThatItCannot) {
+TEST(Compress, GivesBackItsInputOrReportsThatItCannot) {
     const std::vector<std::byte> bytes(10'000, std::byte{7});
     if (!can_compress()) {
         EXPECT_THROW(compress(bytes, 3), Error);

@@ -15,8 +15,7 @@ namespace {
 
 constexpr int kMaxDepth = 256;  // of the tree; compilers stay far below
 
-/// The mangled name, as people read it; nothing where there is none, as with functions that only their unit
-/// sees.
+/// The demangled name; nothing where there is no mangled name, as for functions with internal linkage.
 std::string linkage_name_of(Dwarf_Die& die) {
     for (const unsigned attribute : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
         Dwarf_Attribute found;
@@ -26,7 +25,7 @@ std::string linkage_name_of(Dwarf_Die& die) {
     return {};
 }
 
-/// The entry that this one says more about.
+/// The entry that this one extends.
 bool origin_of(Dwarf_Die& die, Dwarf_Die& origin) {
     for (const unsigned attribute : {DW_AT_abstract_origin, DW_AT_specification}) {
         Dwarf_Attribute found;
@@ -69,7 +68,7 @@ DebugUnits::DebugUnits(Dwarf* dwarf) {
               [](const Range& a, const Range& b) { return a.begin < b.begin; });
 }
 
-/// Collects the functions of a unit and paints their addresses, what is deeper over what is around it.
+/// Collects the functions of a unit and assigns their addresses, inner functions over outer ones.
 class DebugUnits::Walk {
   public:
     explicit Walk(Unit& unit) : unit_(unit) {}
@@ -81,7 +80,7 @@ class DebugUnits::Walk {
     }
 
   private:
-    /// The children of a namespace or class, which have its name before theirs.
+    /// The children of a namespace or class, whose names are prefixed with its name.
     void members(Dwarf_Die& die, std::int32_t parent, int depth) {
         const char* name = dwarf_diename(&die);
         const std::string outer = scope_;
@@ -160,7 +159,7 @@ class DebugUnits::Walk {
     std::map<std::uint64_t, std::int32_t> painted_;
 };
 
-/// Of functions that have no mangled name: scopes and name.
+/// For functions without a mangled name: scopes and name.
 std::string DebugUnits::name_of(const Unit& unit, Dwarf_Die die) {
     const char* name = dwarf_diename(&die);
     if (name == nullptr) return {};
@@ -211,7 +210,7 @@ std::vector<NativeSymbol> DebugUnits::at(std::uint64_t address) {
         const bool mangled = !name.empty();
         if (!mangled) name = name_of(unit, here.die);
         symbols.push_back({std::move(name), file != nullptr ? file : "", line, here.parent >= 0, mangled});
-        if (here.parent >= 0) {  // the next one out is at the line of this call
+        if (here.parent >= 0) {  // the next outer function is at the line of this call
             const std::uint64_t number = number_of(here.die, DW_AT_call_file);
             file =
                 files != nullptr && number < count ? dwarf_filesrc(files, number, nullptr, nullptr) : nullptr;

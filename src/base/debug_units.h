@@ -12,21 +12,20 @@
 
 namespace marey {
 
-/// Reads a compilation unit when an address in it is first asked for, whole, because an address in it seldom
-/// comes alone and walking its tree again for each is what makes other readers slow. Not for several threads
-/// at once.
+/// Reads a compilation unit completely when an address in it is first requested, because addresses seldom
+/// come alone and walking its tree again for each is what makes other readers slow. Not thread-safe.
 class DebugUnits {
   public:
     explicit DebugUnits(Dwarf* dwarf);
 
-    /// What is at the address, innermost first; nothing where no unit tells.
+    /// The functions at the address, innermost first; nothing where no unit covers it.
     std::vector<NativeSymbol> at(std::uint64_t address);
 
   private:
     /// A function, or a call inlined into another.
     struct Node {
         Dwarf_Die die;
-        std::int32_t parent;  ///< -1: a function of its own
+        std::int32_t parent;  ///< -1: not inlined
     };
     struct Segment {
         std::uint64_t begin;

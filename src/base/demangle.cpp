@@ -1,4 +1,4 @@
-// demangle.cpp: through the C++ runtime.
+// demangle.cpp: uses the C++ runtime.
 #include "base/demangle.h"
 
 #include <cxxabi.h>
@@ -9,11 +9,11 @@
 namespace marey {
 namespace {
 
-// Each reference may repeat all that came before it: three references to the part before them, ten times
-// over, already make a text of 3^10 parts.
+// Each reference may repeat everything before it: three references to the preceding part, ten times over,
+// already make a text of 3^10 parts.
 constexpr int kMaxReferences = 32;
 
-/// How often S_, S0_, ... and T_, T0_, ... (earlier parts and template arguments) may stand in `symbol`.
+/// How often S_, S0_, ... and T_, T0_, ... (earlier parts and template arguments) may occur in `symbol`.
 int count_references(std::string_view symbol) {
     int count = 0;
     for (std::size_t i = 0; i + 1 < symbol.size(); ++i) {

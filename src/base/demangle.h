@@ -1,4 +1,4 @@
-// demangle.h: C++ symbols as people read them.
+// demangle.h: readable names of C++ symbols.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace marey {
 
-/// The readable form of a mangled C++ name ("_Z..."), or nothing where `symbol` is none, is damaged, or is
-/// made so that its readable form could be endless: one that refers to its own parts more than 32 times stays
-/// as it is. Names of Rust ("_R...") stay as they are, too.
+/// The readable form of a mangled C++ name ("_Z..."), or nothing if `symbol` is not one, is damaged, or could
+/// expand without limit: a name that refers to its own parts more than 32 times is left alone. Rust names
+/// ("_R...") are left alone, too.
 std::optional<std::string> demangle(std::string_view symbol);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// demangle_test.cpp: symbols become readable, everything else stays.
+// demangle_test.cpp: symbols become readable, everything else is unchanged.
 #include "base/demangle.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ TEST(Demangle, CppSymbolsBecomeReadable) {
     EXPECT_EQ(demangle("_ZN2at6native6kernelIfEEvPT_i"), "void at::native::kernel<float>(float*, int)");
 }
 
-TEST(Demangle, WhatIsNoCppSymbolIsLeftAlone) {
+TEST(Demangle, OtherTextsAreLeftAlone) {
     for (const std::string_view name :
          {"", "i", "f", "_", "_Z", "main", "aten::add", "_RNvC6_123foo3bar", "_Znot a symbol", "Z3addii"})
         EXPECT_EQ(demangle(name), std::nullopt) << name;

@@ -1,4 +1,4 @@
-// device_names.h: CUDA's words for kinds of copies, memory and waiting.
+// device_names.h: CUDA's names for kinds of copies, memory and waiting.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace marey {
 
 /// "Memcpy HtoD", ...; "Memcpy" for unknown numbers.
 std::string_view copy_name(std::int64_t kind) noexcept;
-/// "Pageable", "Pinned", ...; "" for unknown numbers. CUPTI (nvprof too) and Nsight count them differently.
+/// "Pageable", "Pinned", ...; "" for unknown numbers. CUPTI (and nvprof) and Nsight number them differently.
 std::string_view cupti_memory_kind(std::int64_t kind) noexcept;
 std::string_view nsight_memory_kind(std::int64_t kind) noexcept;
 /// "Event Sync", ...; "Sync" for unknown numbers.

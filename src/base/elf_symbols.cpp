@@ -1,4 +1,4 @@
-// elf_symbols.cpp: the functions that an ELF file's symbol tables name.
+// elf_symbols.cpp: the functions in the symbol tables of an ELF file.
 #include "base/elf_symbols.h"
 
 #include <elf.h>
@@ -14,7 +14,7 @@
 namespace marey {
 namespace {
 
-constexpr std::uint64_t kLastFunction = 4096;  // what the last one reaches over where no size is said
+constexpr std::uint64_t kLastFunction = 4096;  // the extent of the last function if it has no size
 
 template <class T>
 T read_at(std::span<const std::byte> bytes, std::uint64_t at) {
@@ -43,10 +43,10 @@ void ElfSymbols::read(const std::string& path) {
     const std::span<const std::byte> bytes = file_->bytes();
     constexpr int kByteOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
     if (!holds(0, sizeof(Elf64_Ehdr)) || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0)
-        throw Error(path + ": is no ELF file");
+        throw Error(path + ": not an ELF file");
     const auto header = read_at<Elf64_Ehdr>(bytes, 0);
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder)
-        throw Error(path + ": is an ELF file of another kind of machine");
+        throw Error(path + ": an ELF file for a different kind of machine");
     if (header.e_shentsize != sizeof(Elf64_Shdr) ||
         !holds(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
         return;
@@ -74,7 +74,7 @@ void ElfSymbols::read_functions(std::uint64_t table, std::uint64_t bytes, std::u
                                 std::uint64_t text_bytes) {
     if (!holds(table, bytes) || !holds(texts, text_bytes) || text_bytes == 0) return;
     const char* const names = reinterpret_cast<const char*>(file_->bytes().data() + texts);
-    if (names[text_bytes - 1] != '\0') return;  // every name ends within
+    if (names[text_bytes - 1] != '\0') return;  // every name must end within the table
     functions_.reserve(functions_.size() + bytes / sizeof(Elf64_Sym));
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= bytes; at += sizeof(Elf64_Sym)) {
         const auto symbol = read_at<Elf64_Sym>(file_->bytes(), table + at);

@@ -1,4 +1,4 @@
-// elf_symbols.h: the functions that an ELF file's symbol tables name. Needs no library, and knows no lines.
+// elf_symbols.h: the functions in the symbol tables of an ELF file. Needs no library; has no line numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace marey {
 
-/// A file's functions: those of its symbol table, or of the table for the loader where it has no other. Files
-/// of 64 bits and this machine's byte order. Nothing in the file is believed before it is checked.
+/// A file's functions: those of its symbol table, or of the dynamic symbol table if it has no other. Supports
+/// 64-bit files with this machine's byte order. Everything in the file is checked before it is used.
 class ElfSymbols {
   public:
-    /// Throws Error where it cannot be read or is no such file.
+    /// Throws Error if it cannot be read or is not such a file.
     explicit ElfSymbols(const std::string& path);
 
     const std::string& build_id() const noexcept { return build_id_; }  ///< in hexadecimal; empty: none
     bool has_full_table() const noexcept { return has_full_table_; }
-    /// The function around an address as the file counts it, as people read it; empty: not known.
+    /// The demangled name of the function around an address of the file; empty: unknown.
     std::string function_at(std::uint64_t address) const;
 
   private:

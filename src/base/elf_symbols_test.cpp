@@ -1,4 +1,4 @@
-// elf_symbols_test.cpp: functions of ELF files, whole and damaged.
+// elf_symbols_test.cpp: functions of ELF files, complete and damaged.
 #include "base/elf_symbols.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ __attribute__((noinline, used)) int function_with_a_name(int number) {
     return number * 5;
 }
 
-TEST(ElfSymbols, KnowTheFunctionsAndTheBuildIdOfThisProgram) {
+TEST(ElfSymbols, HaveTheFunctionsAndTheBuildIdOfThisProgram) {
     const auto address = reinterpret_cast<std::uintptr_t>(&function_with_a_name);
     const auto modules = loaded_modules();
     const LoadedModule* own = modules->find(address);
@@ -34,7 +34,7 @@ TEST(ElfSymbols, KnowTheFunctionsAndTheBuildIdOfThisProgram) {
     EXPECT_EQ(symbols.function_at(~std::uint64_t{0}), "");
 }
 
-TEST(ElfSymbols, KnowTheLoadersTableOfAStrippedLibrary) {
+TEST(ElfSymbols, HaveTheDynamicTableOfAStrippedLibrary) {
     const auto modules = loaded_modules();
     const auto address = reinterpret_cast<std::uintptr_t>(&::getpid);
     const LoadedModule* library = modules->find(address);
@@ -48,7 +48,7 @@ TEST(ElfSymbols, SurviveFilesThatAreDamagedInAnyWay) {
     std::string text((std::istreambuf_iterator<char>(whole)), {});
     // The ends of the file are where its headers are.
     const std::string path =
-        std::filesystem::path(testing::TempDir()) / ("marey_damaged." + std::to_string(getpid()));
+        std::filesystem::path(::testing::TempDir()) / ("marey_damaged." + std::to_string(getpid()));
     std::mt19937 random(7);
     for (int round = 0; round < 24; ++round) {
         std::string damaged = text;

@@ -1,4 +1,4 @@
-// fork_mutex.cpp: taking all of them before a fork, and letting go behind it.
+// fork_mutex.cpp: takes all of them before a fork, and releases them after it.
 #include "base/fork_mutex.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ namespace marey {
 namespace {
 
 struct Registry {
-    std::mutex mutex;  ///< of the list; taken before all that are in it
+    std::mutex mutex;  ///< guards the list; taken before all that are in it
     std::vector<ForkMutex*> list;
     std::atomic<std::uint32_t> generation{0};
 };

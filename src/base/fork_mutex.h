@@ -1,4 +1,4 @@
-// fork_mutex.h: a lock that a forked child finds free.
+// fork_mutex.h: a lock that is free in a forked child.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,9 @@
 
 namespace marey {
 
-/// Held by the forking thread while the process forks, so that no other thread is inside what it protects.
-/// Must live as long as the process. Where two are held at once, the one that was made first is taken first.
+/// Held by the forking thread while the process forks, so that no other thread is inside the code it
+/// protects. Must live as long as the process. Where two are held at once, the one that was made first is
+/// taken first.
 class ForkMutex {
   public:
     ForkMutex();
@@ -21,7 +22,7 @@ class ForkMutex {
     std::mutex mutex_;
 };
 
-/// Counts up in every forked child: what was made under another number is the parent's.
+/// Incremented in every forked child: objects made under another number belong to the parent.
 std::uint32_t fork_generation() noexcept;
 
 }  // namespace marey

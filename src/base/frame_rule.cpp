@@ -21,7 +21,7 @@ constexpr std::uint64_t kFramePointer = 1001;
 
 using Byte = unsigned char;
 
-/// Reads what DWARF is written in. Going past the end gives zeros, and `good` tells.
+/// Reads DWARF encodings. Reading past the end gives zeros and clears `good`.
 class Cursor {
   public:
     Cursor(const Byte* at, const Byte* end) noexcept : at_(at), end_(end) {}
@@ -179,7 +179,7 @@ class Machine {
         return static_cast<std::int64_t>(number) * tables_.data_factor;
     }
 
-    /// Runs until the instructions end or lie behind `pc`. False: they cannot be followed.
+    /// Runs until the instructions end or are past `pc`. False: they cannot be followed.
     bool instructions(const Byte* at, const Byte* end, std::uintptr_t pc, bool placed) noexcept {
         Cursor in(at, end);
         while (in.more()) {
@@ -350,7 +350,7 @@ class Machine {
 
 constexpr std::size_t kUnbounded = std::size_t{1} << 40;
 
-/// The address of the description whose function begins last at or before `pc`, or 0.
+/// The address of the description with the last function that begins at or before `pc`, or 0.
 std::uintptr_t description_before(std::uintptr_t header, std::uintptr_t pc) noexcept {
     const auto* bytes = reinterpret_cast<const Byte*>(header);  // NOLINT(performance-no-int-to-ptr)
     Cursor in(bytes, bytes + kUnbounded);
@@ -383,12 +383,12 @@ std::uintptr_t description_before(std::uintptr_t header, std::uintptr_t pc) noex
     return header + static_cast<std::uintptr_t>(std::int64_t{offset});
 }
 
-/// An entry of .eh_frame: a cursor over what follows its length, or an empty one.
+/// An entry of .eh_frame: a cursor over the bytes after its length, or an empty one.
 Cursor entry_at(const Byte* at) noexcept {
     std::uint32_t length = 0;
     std::memcpy(&length, at, sizeof length);
     at += sizeof length;
-    if (length == 0 || length == 0xffffffff)  // 64-bit entries: nobody has them
+    if (length == 0 || length == 0xffffffff)  // 64-bit entries do not occur
         return {at, at};
     return {at, at + length};
 }

@@ -8,7 +8,7 @@ namespace marey {
 /// How to find the caller's frame: 16 bytes. The canonical frame address (CFA) is the caller's stack pointer.
 struct FrameRule {
     enum class Kind : std::uint8_t {
-        unknown,        ///< no table tells, or one that needs more than this: a frame pointer may help
+        unknown,        ///< no table covers it, or the rule is too complex: a frame pointer may help
         end,            ///< this is the outermost frame
         stack_pointer,  ///< CFA = stack pointer + cfa_offset
         frame_pointer,  ///< CFA = frame pointer + cfa_offset
@@ -28,8 +28,8 @@ struct FrameRule {
     bool operator==(const FrameRule&) const = default;
 };
 
-/// The rule at `pc`, from the .eh_frame_hdr that lies in memory at `frame_header`, or unknown. Reads only the
-/// tables of a loaded module; trusts them to be well formed, as the loader of exceptions does.
+/// The rule at `pc`, from the .eh_frame_hdr at `frame_header` in memory, or unknown. Reads only the tables of
+/// a loaded module; trusts them to be well formed, as exception handling does.
 FrameRule read_frame_rule(std::uintptr_t frame_header, std::uintptr_t pc) noexcept;
 
 /// For tests: the rule of a frame description at `pc`, where the tables are these bytes.

@@ -14,14 +14,14 @@ constexpr std::size_t kProbes = 16;
 constexpr std::size_t kFirstSize = 1024;
 constexpr std::size_t kTables = 11;  // each twice the one before: two million addresses, 32 MiB at the most
 
-/// A place takes an address once and for ever; its rule is 0 until it is known, and again when libraries were
+/// A slot takes an address once and for ever; its rule is 0 until it is known, and again after libraries were
 /// unloaded.
 struct Place {
     std::atomic<std::uintptr_t> pc{0};
     std::atomic<std::uint64_t> rule{0};
 };
 
-/// Tables only grow in number: an address that finds no place near its own in one goes to the next, bigger
+/// Tables are only added: an address without a free slot near its own in one table goes to the next, larger
 /// one.
 std::array<std::atomic<Place*>, kTables> tables{};
 std::atomic<unsigned long long> unloads_seen{0};
@@ -34,7 +34,7 @@ std::size_t hash_of(std::uintptr_t pc) noexcept {
     return (pc * 0x9e3779b97f4a7c15ULL) >> 20;
 }
 
-/// The place of `pc`, or null; takes a free one where `take`.
+/// The slot of `pc`, or null; takes a free one if `take`.
 Place* place_of(std::uintptr_t pc, bool take) noexcept {
     const std::size_t hash = hash_of(pc);
     for (std::size_t table = 0; table < kTables; ++table) {

@@ -8,10 +8,10 @@
 
 namespace marey {
 
-/// The rule at `pc`, remembered for the next time. Lock-free but for what it takes to read the loader's list.
+/// The rule at `pc`, cached. Lock-free except for reading the loader's list.
 FrameRule frame_rule_at(std::uintptr_t pc) noexcept;
 
-/// 64 bits for a rule, never 0; what does not fit becomes unknown.
+/// A rule in 64 bits, never 0; a rule that does not fit becomes unknown.
 std::uint64_t packed(const FrameRule& rule) noexcept;
 FrameRule unpacked(std::uint64_t bits) noexcept;
 

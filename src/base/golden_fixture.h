@@ -1,5 +1,4 @@
-// golden_fixture.h: texts that are kept beside the tests, looked at once by a person, and compared from then
-// on.
+// golden_fixture.h: reference texts beside the tests, reviewed once by a person and compared from then on.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,8 +21,8 @@ inline std::string read_golden(std::string_view name) {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Fails unless `text` is, byte for byte, what tests/golden/`name` holds. With MAREY_WRITE_GOLDENS set the
-/// file is written instead: look at the difference before committing it.
+/// Fails unless `text` equals tests/golden/`name` byte for byte. With MAREY_WRITE_GOLDENS set the file is
+/// written instead: review the difference before committing it.
 inline void expect_golden(std::string_view text, std::string_view name) {
     if (std::getenv("MAREY_WRITE_GOLDENS") != nullptr) {
         std::filesystem::create_directories(golden_path(name).parent_path());

@@ -1,4 +1,4 @@
-// huge_pages.h: memory that is filled from end to end, with fewer page faults.
+// huge_pages.h: memory that is filled completely, with fewer page faults.
 #pragma once
 
 #include <sys/mman.h>
@@ -8,8 +8,8 @@
 
 namespace marey {
 
-/// Asks the kernel for pages of 2 MiB in as much of a block as whole ones cover. A wish: where it is not
-/// granted nothing changes.
+/// Asks the kernel to use 2 MiB pages for the part of a block that they cover. Only a hint: nothing changes
+/// if it is ignored.
 inline void advise_huge_pages(void* block, std::size_t bytes) noexcept {
 #ifdef MADV_HUGEPAGE
     constexpr std::uintptr_t kPage = std::uintptr_t{2} << 20;

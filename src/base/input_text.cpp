@@ -1,4 +1,4 @@
-// input_text.cpp: read(2) or zlib into one buffer that grows only for what does not fit.
+// input_text.cpp: read(2) or zlib into one buffer that grows only when a value does not fit.
 #include "base/input_text.h"
 
 #include <errno.h>
@@ -82,7 +82,7 @@ class MemorySource final : public ByteSource {
 
 constexpr unsigned char kGzipMagic[] = {0x1F, 0x8B};
 
-/// Another source, decompressed where it starts as gzip does: any number of members, one behind the other.
+/// Another source, decompressed if it starts like gzip: any number of members, one after another.
 class UnzippedSource final : public ByteSource {
   public:
     explicit UnzippedSource(std::unique_ptr<ByteSource> packed) : packed_(std::move(packed)) {
@@ -92,7 +92,7 @@ class UnzippedSource final : public ByteSource {
 #if MAREY_HAVE_ZLIB
         if (is_gzip_ && ::inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw Error("zlib: out of memory");
 #else
-        if (is_gzip_) throw Error("this build has no zlib, which gzip files need");
+        if (is_gzip_) throw Error("this Marey was built without zlib and cannot read gzip files");
 #endif
     }
     ~UnzippedSource() override {
@@ -120,7 +120,7 @@ class UnzippedSource final : public ByteSource {
     }
 
   private:
-    /// More input behind what is there.
+    /// Appends more input.
     bool fill() {
         if (have_ > 0 && used_ > 0) std::memmove(input_.data(), input_.data() + used_, have_);
         used_ = 0;
@@ -136,7 +136,7 @@ class UnzippedSource final : public ByteSource {
         stream_.avail_out = static_cast<uInt>(size);
         while (stream_.avail_out == size && damage_.empty()) {
             if (have_ == 0 && !fill()) {
-                if (!between_members_) damage_ = "the compressed data end too early";
+                if (!between_members_) damage_ = "the compressed data is truncated";
                 break;
             }
             if (between_members_ && !begin_member()) break;
@@ -148,12 +148,12 @@ class UnzippedSource final : public ByteSource {
             if (status == Z_STREAM_END) {
                 between_members_ = true;
             } else if (status != Z_OK && status != Z_BUF_ERROR) {
-                damage_ = "the compressed data are damaged";
+                damage_ = "the compressed data is damaged";
             }
         }
         return size - stream_.avail_out;
     }
-    /// False: what follows is no other member, and gzip itself would pass over it.
+    /// False: the rest is not another member, and gzip itself would ignore it.
     bool begin_member() {
         if (have_ < 2) fill();
         if (have_ < 2 || std::memcmp(input_.data() + used_, kGzipMagic, sizeof kGzipMagic) != 0) return false;
@@ -199,7 +199,7 @@ InputText::InputText(std::unique_ptr<ByteSource> source, std::size_t piece_bytes
 bool InputText::read_on(const char* from) {
     const std::size_t kept = static_cast<std::size_t>(end() - from);
     const std::size_t forgotten = size_ - kept;
-    // What is kept fills more than half: it belongs together and needs more room.
+    // The kept part fills more than half: it belongs together and needs more space.
     const std::size_t room = buffer_.size() - JsonCursor::kPadding;
     if (kept > room / 2) {
         std::vector<char> larger(2 * room + JsonCursor::kPadding);

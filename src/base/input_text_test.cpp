@@ -1,4 +1,4 @@
-// input_text_test.cpp: texts pass through memory whole, whatever the pieces.
+// input_text_test.cpp: texts are read completely, whatever the pieces.
 #include "base/input_text.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 std::string read_all(std::unique_ptr<ByteSource> source, std::size_t piece, std::size_t kept) {
     InputText text(std::move(source), piece);
     std::string all;
-    std::size_t seen = 0;  // of what is in memory
+    std::size_t seen = 0;  // of the text in memory
     while (true) {
         all.append(text.begin() + seen, text.end());
         EXPECT_EQ(*text.end(), '"');
@@ -36,7 +36,7 @@ std::string sample() {
     return text;
 }
 
-TEST(InputText, PiecesOfAnySizeMakeTheWhole) {
+TEST(InputText, PiecesOfAnySizeGiveTheWholeText) {
     const std::string text = sample();
     for (const std::size_t piece : {1u, 16u, 1000u, 1u << 20}) {
         for (const std::size_t kept : {0u, 5u, 100u})
@@ -46,7 +46,7 @@ TEST(InputText, PiecesOfAnySizeMakeTheWhole) {
     EXPECT_EQ(read_all(memory_source("x"), 16, 0), "x");
 }
 
-TEST(InputText, AFileThatIsNotThereIsAnErrorThatNamesIt) {
+TEST(InputText, AMissingFileIsAnErrorThatNamesIt) {
     try {
         open_source("/nowhere/file");
         FAIL();
@@ -78,12 +78,12 @@ TEST(InputText, GzipIsUnpackedMemberByMember) {
         EXPECT_EQ(read_all(memory_source(packed(text)), piece, 3), text);
         const std::string two = packed(half) + packed(rest);
         EXPECT_EQ(read_all(memory_source(two), piece, 3), text);
-        const std::string behind = packed(text) + "garbage";
-        EXPECT_EQ(read_all(memory_source(behind), piece, 3), text);
+        const std::string with_garbage = packed(text) + "garbage";
+        EXPECT_EQ(read_all(memory_source(with_garbage), piece, 3), text);
     }
 }
 
-TEST(InputText, DamagedGzipGivesItsBeginningAndSaysSo) {
+TEST(InputText, DamagedGzipGivesItsBeginningAndReportsTheDamage) {
     const std::string whole = packed(sample());
     for (const std::size_t size : {std::size_t{2}, std::size_t{10}, whole.size() / 2, whole.size() - 1}) {
         const std::string part = whole.substr(0, size);
@@ -92,7 +92,7 @@ TEST(InputText, DamagedGzipGivesItsBeginningAndSaysSo) {
         std::size_t count = 0, last = 0;
         while ((last = source->read(text.data() + count, text.size() - count)) > 0) count += last;
         EXPECT_EQ(text.substr(0, count), sample().substr(0, count));
-        EXPECT_EQ(source->damage(), "the compressed data end too early") << size;
+        EXPECT_EQ(source->damage(), "the compressed data is truncated") << size;
     }
     std::string broken = whole;
     broken[whole.size() / 2] = static_cast<char>(~broken[whole.size() / 2]);

@@ -1,5 +1,7 @@
-// json_cursor.cpp: numbers, escapes and steps over whole values.
+// json_cursor.cpp: numbers, escapes and skipping entire values.
 #include "base/json_cursor.h"
+
+#include "base/utf8.h"
 
 #include <array>
 #include <charconv>
@@ -24,7 +26,7 @@ inline bool is_scalar_part(char c) {
     return kScalarParts[static_cast<unsigned char>(c)];
 }
 
-/// Reads digits into `value` as far as they go; what does not fit is lost, so count them.
+/// Reads digits into `value` as far as they go; overflow is ignored, so count them.
 inline const char* read_digits(const char* p, std::uint64_t& value) {
     if constexpr (std::endian::native == std::endian::little) {
         constexpr std::uint64_t kOnes = 0x0101010101010101;
@@ -42,30 +44,12 @@ inline const char* read_digits(const char* p, std::uint64_t& value) {
     return p;
 }
 
-void append_utf8(std::string& out, std::uint32_t code) {
-    if (code < 0x80) {
-        out += static_cast<char>(code);
-    } else if (code < 0x800) {
-        out += static_cast<char>(0xC0 | code >> 6);
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-        out += static_cast<char>(0xE0 | code >> 12);
-        out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    } else {
-        out += static_cast<char>(0xF0 | code >> 18);
-        out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-        out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    }
-}
-
 bool read_hex(const char* p, std::uint32_t& code) {
     const auto [stop, error] = std::from_chars(p, p + 4, code, 16);
     return error == std::errc() && stop == p + 4;
 }
 
-/// What a character is to skip_container.
+/// The role of a character in skip_container.
 enum class Mark : std::uint8_t { Other, Open, Close, Quote };
 constexpr std::array<Mark, 256> kMarks = [] {
     std::array<Mark, 256> marks{};
@@ -195,7 +179,7 @@ bool JsonCursor::read_any_number(JsonNumber& number) noexcept {
     const auto [stop, error] = std::from_chars(start, at_, real);
     if (stop != at_ || error == std::errc::invalid_argument) return false;
     if (error == std::errc::result_out_of_range) {
-        // Too small or too large; the exponent's sign tells, a number without one is too large.
+        // Too small or too large: the sign of the exponent decides, a number without one is too large.
         const std::string_view text(start, static_cast<std::size_t>(at_ - start));
         const bool is_small = text.find("e-") != text.npos || text.find("E-") != text.npos;
         real = is_small ? 0.0 : std::numeric_limits<double>::infinity();
@@ -206,7 +190,7 @@ bool JsonCursor::read_any_number(JsonNumber& number) noexcept {
     return true;
 }
 
-/// `p` is behind a backslash. False: the text ended.
+/// `p` is after a backslash. False: the text ended.
 bool JsonCursor::read_escape(const char*& p) {
     if (p >= end_) return false;
     constexpr std::string_view kNames = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
@@ -215,7 +199,7 @@ bool JsonCursor::read_escape(const char*& p) {
         unescaped_ += kMeanings[index];
         return true;
     }
-    if (c != 'u') {  // no escape that JSON knows: as it stands
+    if (c != 'u') {  // not a JSON escape: keep the character
         unescaped_ += '\\';
         unescaped_ += c;
         return true;
@@ -235,7 +219,7 @@ bool JsonCursor::read_escape(const char*& p) {
         if (is_pair) p += 6;
         code = is_pair ? 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00) : kReplacement;
     }
-    append_utf8(unescaped_, code);
+    append_code_point(unescaped_, code);
     return true;
 }
 
@@ -259,7 +243,7 @@ bool JsonCursor::read_escaped(const char* first_escape, std::string_view& text) 
     return true;
 }
 
-/// at_ is behind the opening quote.
+/// at_ is after the opening quote.
 bool JsonCursor::skip_string() noexcept {
     const char* p = find_string_end(at_);
     while (p < end_ && *p == '\\') p = p + 2 > end_ ? end_ : find_string_end(p + 2);
@@ -274,7 +258,7 @@ bool JsonCursor::skip_string() noexcept {
 /// at_ is at the opening bracket.
 bool JsonCursor::skip_container() noexcept {
     std::size_t depth = 0;
-    const char* p = at_;  // a local: what is read might else be at_ itself, for all the compiler knows
+    const char* p = at_;  // a local, because the compiler must assume that the text may alias at_
     while (true) {
         Mark mark = kMarks[static_cast<unsigned char>(*p)];
         while (mark == Mark::Other) mark = kMarks[static_cast<unsigned char>(*++p)];

@@ -21,13 +21,13 @@ struct JsonNumber {
     };
 };
 
-/// Moves forward over JSON text. Forgiving: control characters and bytes that are no UTF-8 may stand in
-/// strings, and NaN is skipped like any word. Functions return false when the text is not what they read or
-/// when it ends too early; ran_out() tells which. After false the position is anywhere: go back to one known.
+/// Moves forward over JSON text. Lenient: control characters and invalid UTF-8 may occur in strings, and NaN
+/// is skipped like any word. Functions return false when the text does not match or when it ends too early;
+/// ran_out() distinguishes the two. After false the position is undefined: return to a known one.
 class JsonCursor {
   public:
-    /// What must be readable behind the text: a '"', which ends every search, and as many bytes as this less
-    /// one.
+    /// The number of bytes that must be readable after the text: a '"', which ends every search, and the
+    /// rest.
     static constexpr std::size_t kPadding = 64;
 
     JsonCursor(const char* begin, const char* end) noexcept : at_(begin), end_(end) {}
@@ -37,7 +37,7 @@ class JsonCursor {
     void move_to(const char* place) noexcept { at_ = place; }
     bool ran_out() const noexcept { return at_ >= end_; }
 
-    /// The next character that is no space; '"' at the end.
+    /// The next character that is not a space; '"' at the end.
     char peek() noexcept {
         if (!is_space(*at_)) return *at_;
         ++at_;
@@ -72,20 +72,20 @@ class JsonCursor {
         }
         return read_any_number(number);
     }
-    /// A whole number of at most seven digits, without a sign and with something behind it. False: this is
-    /// none, which says nothing else; nothing moved.
+    /// An integer of at most seven digits, without a sign and followed by another character. False: not such
+    /// a number; nothing moved.
     bool read_short_integer(std::int64_t& value) noexcept {
         if constexpr (std::endian::native != std::endian::little) return false;
         constexpr std::uint64_t kOnes = 0x0101010101010101;
         std::uint64_t word = 0;
         std::memcpy(&word, at_, sizeof word);
-        // The high bit of each byte: whether it is no digit.
+        // The high bit of each byte: whether it is not a digit.
         const std::uint64_t digits = word ^ kOnes * '0';
         const std::uint64_t others = (((digits & ~(kOnes << 7)) + kOnes * (0x7F - 9)) | digits) & kOnes << 7;
         const int bits = std::countr_zero(others) & ~7;  // of the digits
         if (bits == 0 || others == 0) return false;
-        const char behind = static_cast<char>(word >> bits);
-        if (behind != ',' && behind != '}' && !is_space(behind) && behind != ']') return false;
+        const char next = static_cast<char>(word >> bits);
+        if (next != ',' && next != '}' && !is_space(next) && next != ']') return false;
         word = digits << (64 - bits);  // leading zeros
         word = word * 2561 >> 8;
         word = (word & 0x00FF00FF00FF00FF) * 6553601 >> 16;
@@ -93,9 +93,9 @@ class JsonCursor {
         at_ += bits / 8;
         return at_ < end_;
     }
-    /// A number times 10^`decimals`, rounded to the nearest whole; false when it does not fit.
+    /// A number times 10^`decimals`, rounded to the nearest integer; false when it does not fit.
     bool read_scaled(int decimals, std::int64_t& value) noexcept;
-    /// Steps over a value of any kind and gives its text.
+    /// Skips a value of any kind and returns its text.
     bool skip_value(std::string_view& text) noexcept;
     bool skip_value() noexcept {
         std::string_view text;
@@ -148,8 +148,8 @@ class JsonCursor {
     std::string unescaped_;
 };
 
-/// The value of a whole text like "-12.5e3" times 10^`decimals`, rounded to the nearest whole; false when
-/// the text is no number or does not fit.
+/// The value of a complete text like "-12.5e3" times 10^`decimals`, rounded to the nearest integer; false
+/// when the text is not a number or does not fit.
 bool scaled_decimal(std::string_view text, int decimals, std::int64_t& value) noexcept;
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// json_cursor_test.cpp: values of every form, whole and cut off.
+// json_cursor_test.cpp: values of every form, complete and cut off.
 #include "base/json_cursor.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace marey {
 namespace {
 
-/// A text with what a cursor may read behind it.
+/// A text followed by the bytes that a cursor may read after it.
 class Padded {
   public:
     explicit Padded(std::string text) : size_(text.size()), text_(std::move(text)) {
@@ -52,7 +52,7 @@ TEST(JsonCursor, NumbersAreReadAsTheyAreWritten) {
     EXPECT_EQ(read("1e-999").real, 0.0);
 }
 
-TEST(JsonCursor, WhatIsNoNumberIsNotRead) {
+TEST(JsonCursor, OtherTextsAreNotReadAsNumbers) {
     for (const char* const text : {"x", "-", ".", "--1", "1x", "1.2.3", "\"1\"", "[1]", "1e", "+1"}) {
         const Padded padded(std::string(text) + ",");
         JsonCursor cursor = padded.cursor();

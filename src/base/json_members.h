@@ -1,4 +1,4 @@
-// json_members.h: reads the members of objects that are written alike, faster than one by one.
+// json_members.h: reads the members of objects with the same layout, faster than one by one.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace marey {
 
-/// Reads keys. Makers write the objects of a list in one way: after a value of one key comes, with the same
-/// commas, spaces and quotes, the key that came there last. So that text is looked for first, as a whole.
+/// Reads keys. Programs write the objects of a list in one way: the value of a key is usually followed, with
+/// the same commas, spaces and quotes, by the key that followed it last time. So that text is compared first,
+/// as a whole.
 ///
 /// A key has an index, from 1, which the caller gives it; kStart is the opening brace, kEnd the closing one.
 class JsonMembers {
@@ -19,15 +20,15 @@ class JsonMembers {
     static constexpr std::uint32_t kStart = 0;
     static constexpr std::uint32_t kFailed = ~std::uint32_t{0};
     static constexpr std::uint32_t kEnd = kFailed - 1;
-    static constexpr std::size_t kKinds = 8;  ///< of objects, whose order of keys is remembered apart
+    static constexpr std::size_t kKinds = 8;  ///< of objects, whose key orders are remembered separately
 
-    /// The key behind the value of the key `before`, with the cursor at its value; kEnd; kFailed: this is no
+    /// The key after the value of the key `before`, with the cursor at its value; kEnd; kFailed: invalid
     /// JSON, or the text ends too early. `index_of(text)` gives the index of a key.
     template <typename IndexOf>
     std::uint32_t next(JsonCursor& cursor, std::uint32_t before, std::size_t kind, IndexOf index_of) {
         if (before < count_) {
             const Guess& guess = guesses_[before * kKinds + kind];
-            if (guess.length != 0 && is_here(cursor, guess)) {
+            if (guess.length != 0 && matches(cursor, guess)) {
                 cursor.move_to(cursor.at() + guess.length);
                 return guess.index;
             }
@@ -36,14 +37,14 @@ class JsonMembers {
     }
 
   private:
-    static constexpr std::size_t kMaxLength = 48;  ///< less than what may be read behind the text
+    static constexpr std::size_t kMaxLength = 48;  ///< less than the number of bytes readable after the text
     struct Guess {
         std::uint32_t index = 0;
         std::uint32_t length = 0;  ///< 0: none
         char text[kMaxLength] = {};
     };
 
-    static bool is_here(const JsonCursor& cursor, const Guess& guess) noexcept {
+    static bool matches(const JsonCursor& cursor, const Guess& guess) noexcept {
         const char* const at = cursor.at();
         if (static_cast<std::size_t>(cursor.end() - at) < guess.length) return false;
         if (guess.length < 8) return std::memcmp(at, guess.text, guess.length) == 0;
@@ -67,7 +68,7 @@ class JsonMembers {
             is_over = !cursor.take(',');
             if (cursor.ran_out()) return kFailed;
         }
-        if (is_over || cursor.peek() != '"') {  // the end, also behind a comma too many
+        if (is_over || cursor.peek() != '"') {  // the end, also after a trailing comma
             if (!cursor.take('}')) return kFailed;
             learn(before, kind, kEnd, start, cursor.at());
             return kEnd;

@@ -6,24 +6,6 @@
 namespace marey {
 namespace {
 
-void append_utf8(std::string& out, unsigned code) {
-    if (code < 0x80) {
-        out += static_cast<char>(code);
-    } else if (code < 0x800) {
-        out += static_cast<char>(0xC0 | code >> 6);
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-        out += static_cast<char>(0xE0 | code >> 12);
-        out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    } else {
-        out += static_cast<char>(0xF0 | code >> 18);
-        out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-        out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    }
-}
-
 int hex_digit(int c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -74,7 +56,7 @@ JsonToken JsonScanner::next() {
 
 /// After a value, or where a bracket may close: the closing bracket, or a comma and what follows it.
 JsonToken JsonScanner::after_value() {
-    if (open_.empty()) return at_ == text_.size() ? JsonToken::End : fail("something follows the value");
+    if (open_.empty()) return at_ == text_.size() ? JsonToken::End : fail("unexpected text after the value");
     const bool is_object = open_.back();
     const int c = peek();
     if (c == (is_object ? '}' : ']')) {
@@ -97,7 +79,7 @@ JsonToken JsonScanner::value() {
     switch (c) {
         case '{':
         case '[':
-            if (open_.size() == kMaxDepth) return fail("values nest too deep");
+            if (open_.size() == kMaxDepth) return fail("values are nested too deeply");
             raw_ = text_.substr(at_, 1);
             ++at_;
             open_.push_back(c == '{');
@@ -142,7 +124,7 @@ JsonToken JsonScanner::number() {
     }
     if (peek() == '.') {
         ++at_;
-        if (!digits()) return fail("no digits behind the point");
+        if (!digits()) return fail("no digits after the decimal point");
     }
     if (peek() == 'e' || peek() == 'E') {
         ++at_;
@@ -170,7 +152,7 @@ JsonToken JsonScanner::string(JsonToken token) {
         } else if (c < 0x20) {
             return fail("a control character in a string");
         } else if (!character()) {
-            return fail("no UTF-8");
+            return fail("invalid UTF-8");
         }
     }
     raw_ = text_.substr(start, at_ - start);
@@ -246,7 +228,7 @@ std::string JsonScanner::text() const {
                 code = 0x10000 + ((code - 0xD800) << 10) + (hex(i + 3) - 0xDC00);
                 i += 6;
             }
-            append_utf8(out, code);
+            append_code_point(out, code);
         } else {
             const std::size_t index = kNames.find(c);
             out += index == std::string_view::npos ? c : kMeanings[index];

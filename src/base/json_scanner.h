@@ -21,7 +21,7 @@ enum class JsonToken : std::uint8_t {
     False,
     Null,
     End,    ///< of the text, after one whole value
-    Error,  ///< from here on every token is this one
+    Error,  ///< from here on every token is an error
 };
 
 /// Accepts nothing but strict JSON: one value, no trailing commas, no comments, no NaN, no byte that is not
@@ -35,17 +35,17 @@ class JsonScanner {
     explicit JsonScanner(std::string_view text) : text_(text) {}
 
     JsonToken next();
-    /// The token's text as it stands there: of strings and keys what is between the quotes.
+    /// The token's text as written: for strings and keys, the part between the quotes.
     std::string_view raw() const noexcept { return raw_; }
     bool has_escapes() const noexcept { return has_escapes_; }
-    /// What a string or key means.
+    /// The value of a string or key.
     std::string text() const;
-    /// Reads over the rest of the value whose first token next() gave last. False: an error stands there.
+    /// Skips the rest of the value whose first token next() returned last. False: there is an error.
     bool skip(JsonToken first);
 
     std::size_t offset() const noexcept { return at_; }
     std::size_t depth() const noexcept { return open_.size(); }
-    /// What is wrong, with the place, after an Error.
+    /// The error and its position, after an Error.
     const std::string& error() const noexcept { return error_; }
 
   private:
@@ -55,7 +55,7 @@ class JsonScanner {
     JsonToken word(std::string_view expected, JsonToken token);
     JsonToken number();
     JsonToken string(JsonToken token);
-    const char* escape();  ///< what is wrong with it; null: nothing
+    const char* escape();  ///< the error in it; null: none
     bool four_hex(unsigned& code);
     bool character();
     bool digits();
@@ -73,9 +73,9 @@ class JsonScanner {
     std::string error_;
 };
 
-/// "" for a whole strict JSON value, else what is wrong.
+/// "" for a complete strict JSON value, else the error.
 std::string json_error(std::string_view text);
-/// Whether `text` is one strict JSON value and nothing else but space around it.
+/// Whether `text` is one strict JSON value with nothing but white space around it.
 bool is_json(std::string_view text);
 
 }  // namespace marey

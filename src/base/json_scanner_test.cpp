@@ -1,4 +1,4 @@
-// json_scanner_test.cpp: the scanner takes what is strict JSON, and gives back what it says.
+// json_scanner_test.cpp: the scanner accepts strict JSON only, and returns its contents.
 #include "base/json_scanner.h"
 
 #include <gtest/gtest.h>
@@ -11,14 +11,14 @@
 namespace marey {
 namespace {
 
-TEST(JsonScanner, TakesWholeValues) {
+TEST(JsonScanner, AcceptsCompleteValues) {
     for (const char* text :
          {"null", " true ", "0", "-0.5e+10", "\"\"", "[]", "{}", "[[],{}]",
           "{\"a\":[1,{\"b\":null}],\"c\":\"\"}", "\"\\u00e9\\ud83d\\ude00\\n\"", "\"\xC3\xA9\""})
         EXPECT_EQ(json_error(text), "") << text;
 }
 
-TEST(JsonScanner, TellsALoneSurrogateFromAnUnknownEscape) {
+TEST(JsonScanner, DistinguishesALoneSurrogateFromAnUnknownEscape) {
     for (const char* text :
          {R"("\ud800")", R"("\udc00")", R"("\ud800x")", R"("\ud800\u0041")", R"("\ud800\n")"})
         EXPECT_NE(json_error(text).find("lone surrogate"), std::string::npos) << json_error(text);
@@ -26,7 +26,7 @@ TEST(JsonScanner, TellsALoneSurrogateFromAnUnknownEscape) {
         EXPECT_NE(json_error(text).find("unknown escape"), std::string::npos) << json_error(text);
 }
 
-TEST(JsonScanner, RefusesWhatIsNone) {
+TEST(JsonScanner, RejectsInvalidJson) {
     for (const char* text : {"",
                              " ",
                              "nul",
@@ -80,7 +80,7 @@ TEST(JsonScanner, AgreesWithAnotherReaderOnRandomTexts) {
     EXPECT_GT(accepted, 1000);
 }
 
-TEST(JsonScanner, GivesTheMeaningOfStrings) {
+TEST(JsonScanner, UnescapesStrings) {
     JsonScanner scanner(R"({"k\u0041":"a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"})");
     EXPECT_EQ(scanner.next(), JsonToken::BeginObject);
     EXPECT_EQ(scanner.next(), JsonToken::Key);
@@ -91,7 +91,7 @@ TEST(JsonScanner, GivesTheMeaningOfStrings) {
     EXPECT_EQ(scanner.next(), JsonToken::End);
 }
 
-TEST(JsonScanner, ReadsWhatTheWriterWritesOfAnyBytes) {
+TEST(JsonScanner, ReadsTheWritersOutputForAnyBytes) {
     std::mt19937 random(3);
     for (int round = 0; round < 2000; ++round) {
         std::string bytes(random() % 20, '\0');
@@ -107,7 +107,7 @@ TEST(JsonScanner, ReadsWhatTheWriterWritesOfAnyBytes) {
     }
 }
 
-TEST(JsonScanner, SkipsAValueWhole) {
+TEST(JsonScanner, SkipsAnEntireValue) {
     JsonScanner scanner(R"([{"a":[1,2,{"b":3}]},4])");
     EXPECT_EQ(scanner.next(), JsonToken::BeginArray);
     EXPECT_TRUE(scanner.skip(scanner.next()));

@@ -1,5 +1,5 @@
-// json_writer.cpp: makes strict JSON text: valid UTF-8 whatever the bytes, no NaN, commas and quotes in
-// place.
+// json_writer.cpp: writes strict JSON text: valid UTF-8 whatever the bytes, no NaN, correct commas and
+// quotes.
 #include "base/json_writer.h"
 
 #include <charconv>

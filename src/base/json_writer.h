@@ -1,4 +1,4 @@
-// json_writer.h: makes strict JSON text: valid UTF-8 whatever the bytes, no NaN, commas and quotes in place.
+// json_writer.h: writes strict JSON text: valid UTF-8 whatever the bytes, no NaN, correct commas and quotes.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,11 @@
 
 namespace marey {
 
-/// Appends `bytes` as a quoted JSON string. Control characters are escaped; what is not UTF-8 becomes U+FFFD,
-/// one for each maximal broken part.
+/// How far each level of a JSON document for people is indented.
+inline constexpr int kJsonIndent = 2;
+
+/// Appends `bytes` as a quoted JSON string. Control characters are escaped; invalid UTF-8 becomes U+FFFD, one
+/// for each maximal broken part.
 void append_json_string(std::string& out, std::string_view bytes);
 /// Appends the shortest text that reads back equal. JSON has no NaN and no infinity: they become the strings
 /// "NaN", "Infinity" and "-Infinity".
@@ -19,8 +22,8 @@ void append_json_number(std::string& out, std::int64_t value);
 void append_json_number(std::string& out, std::uint64_t value);
 
 /// Appends one JSON value to a string, piece by piece. The caller pairs begins and ends and gives a key
-/// before every value of an object; the writer sees to commas, quotes and escapes. With `indent` > 0 the text
-/// is laid out for people.
+/// before every value of an object; the writer adds commas, quotes and escapes. With `indent` > 0 the text is
+/// formatted for people.
 class JsonWriter {
   public:
     /// `out` must outlive the writer.

@@ -1,4 +1,4 @@
-// json_writer_test.cpp: JSON text is strict whatever goes in.
+// json_writer_test.cpp: JSON text is strict whatever the input.
 #include "base/json_writer.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(JsonString, ValidUtf8IsKept) {
     EXPECT_EQ(as_json(text), "\"" + text + "\"");
 }
 
-TEST(JsonString, WhatIsNotUtf8BecomesOneReplacementPerMaximalPart) {
+TEST(JsonString, InvalidUtf8BecomesOneReplacementPerMaximalPart) {
     const std::string r = "\xEF\xBF\xBD";
     EXPECT_EQ(as_json("\xFF"), "\"" + r + "\"");
     EXPECT_EQ(as_json("a\x80z"), "\"a" + r + "z\"");
@@ -49,7 +49,7 @@ TEST(JsonString, RandomBytesParseBackAsStrictJson) {
     std::mt19937 random(7);
     for (int round = 0; round < 20000; ++round) {
         std::string bytes(random() % 24, '\0');
-        // Bytes near the borders of UTF-8 more often than others.
+        // Bytes near the limits of UTF-8 more often than others.
         static constexpr unsigned char kEdges[] = {0x00, 0x1F, 0x22, 0x5C, 0x7F, 0x80, 0xBF, 0xC1, 0xC2,
                                                    0xE0, 0xA0, 0xED, 0x9F, 0xEF, 0xF0, 0x90, 0xF4, 0x8F};
         for (char& c : bytes)
@@ -58,7 +58,7 @@ TEST(JsonString, RandomBytesParseBackAsStrictJson) {
         StrictJson::Value value;
         ASSERT_EQ(StrictJson::parse(text, value), "") << "round " << round;
         ASSERT_EQ(value.kind, StrictJson::Kind::String);
-        // Once valid, nothing changes any more.
+        // Valid text is unchanged.
         std::string again = as_json(value.text);
         ASSERT_EQ(again, text);
     }

@@ -20,7 +20,7 @@ struct Counts {
 
 int read_counts(dl_phdr_info* info, std::size_t /*size*/, void* out) {
     *static_cast<Counts*>(out) = {info->dlpi_adds, info->dlpi_subs};
-    return 1;  // the first entry says it all
+    return 1;  // the first entry is enough
 }
 
 std::string hexadecimal(const unsigned char* bytes, std::size_t count) {
@@ -77,14 +77,14 @@ int add_module(dl_phdr_info* info, std::size_t /*size*/, void* out) {
     if (module.begin >= module.end) return 0;
     if (info->dlpi_name != nullptr && info->dlpi_name[0] == '/')
         module.path = info->dlpi_name;
-    else if (list.modules.empty())  // the loader begins with the program, and gives it no name
+    else if (list.modules.empty())  // the loader lists the program first, without a name
         module.path = path_of_program();
     list.modules.push_back(std::move(module));
     return 0;
 }
 
 struct Current {
-    std::mutex mutex;  ///< only tried, never waited for: it may have been held by another thread at a fork
+    std::mutex mutex;  ///< only tried, never waited for: another thread may have held it at a fork
     std::shared_ptr<const LoadedModules> list;
 };
 

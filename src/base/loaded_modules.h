@@ -13,24 +13,23 @@ struct LoadedModule {
     std::uintptr_t begin;         ///< of its segments, as mapped
     std::uintptr_t end;           ///< one past the last
     std::uintptr_t bias;          ///< address in memory minus address in the file
-    std::uintptr_t frame_header;  ///< of .eh_frame_hdr in memory, 0: it has none
-    std::string path;             ///< empty for what the kernel put there
-    std::string build_id;         ///< in hexadecimal, empty: it has none
+    std::uintptr_t frame_header;  ///< of .eh_frame_hdr in memory, 0: none
+    std::string path;             ///< empty for modules from the kernel
+    std::string build_id;         ///< in hexadecimal, empty: none
 };
 
 /// All of them in order of address, immutable.
 struct LoadedModules {
     std::vector<LoadedModule> modules;
-    unsigned long long
-        loaded;  ///< the loader's counts of what it has loaded and unloaded when the list was made
+    unsigned long long loaded;  ///< the loader's counts of loaded and unloaded modules when the list was made
     unsigned long long unloaded;
 
     /// The one that holds `address`, or null.
     const LoadedModule* find(std::uintptr_t address) const noexcept;
 };
 
-/// The list as it is now: made anew only when the loader has loaded or unloaded something. Takes the loader's
-/// lock; any thread. The build ids are read from memory, no file is opened.
+/// The current list: rebuilt only when the loader has loaded or unloaded something. Takes the loader's lock;
+/// any thread. The build ids are read from memory, no file is opened.
 std::shared_ptr<const LoadedModules> loaded_modules();
 
 }  // namespace marey

@@ -34,15 +34,15 @@ class Descriptor {
     throw Error(path + ": " + std::strerror(error));
 }
 
-// A page of a hole that is first touched through a mapping may have to be allocated, and on a full disk
-// (tmpfs) that is a SIGBUS: only the file's data is mapped, over zeros.
+// The first access to a page of a hole through a mapping may have to allocate it, which on a full disk
+// (tmpfs) is a SIGBUS: only the file's data is mapped, over zeros.
 void* map_around_holes(int fd, std::size_t size) noexcept {
     void* const zeros = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (zeros == MAP_FAILED) return MAP_FAILED;
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     for (off_t hole = 0;;) {
         const off_t data = ::lseek(fd, hole, SEEK_DATA);
-        if (data < 0) return zeros;  // ENXIO: no more of it
+        if (data < 0) return zeros;  // ENXIO: no more data
         hole = ::lseek(fd, data, SEEK_HOLE);
         const std::size_t from = static_cast<std::size_t>(data) / page * page;
         const std::size_t end = std::min(static_cast<std::size_t>(hole), size);
@@ -76,7 +76,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     if (S_ISDIR(status.st_mode)) fail(path, EISDIR);
     std::shared_ptr<MappedFile> result(new MappedFile);
     if (S_ISREG(status.st_mode)) {
-        // Files of /proc are regular too, and of size 0 whatever they hold.
+        // Files in /proc are regular too, but have size 0 whatever they contain.
         void* const address = map_file(file.get(), status);
         if (address != MAP_FAILED) {
             result->mapping_ = address;

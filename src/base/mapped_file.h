@@ -1,4 +1,4 @@
-// mapped_file.h: a whole file as read-only bytes, mapped where possible.
+// mapped_file.h: an entire file as read-only bytes, mapped where possible.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 namespace marey {
 
 /// The bytes of a file, for as long as the object lives. Regular files are mapped; others (pipes) and files
-/// that cannot be mapped are copied. Immutable, shareable between threads. A file that is cut short by others
-/// while it is mapped is a stated limitation.
+/// that cannot be mapped are copied. Immutable, may be shared between threads. Known limitation: a file must
+/// not be truncated by others while it is mapped.
 class MappedFile {
   public:
     /// Throws marey::Error naming the path and the system's reason.

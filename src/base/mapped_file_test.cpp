@@ -57,7 +57,7 @@ TEST(MappedFile, HolesAreZerosBetweenTheDataEvenOnAFullDisk) {
     std::filesystem::remove_all(folder);
 }
 
-TEST(MappedFile, WhatCannotBeMappedIsCopied) {
+TEST(MappedFile, AFileThatCannotBeMappedIsCopied) {
     EXPECT_FALSE(MappedFile::open("/proc/self/status")->bytes().empty());
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);

@@ -19,7 +19,7 @@ struct Bounds {
     bool holds(std::uintptr_t at) const noexcept { return at >= low && at < high; }
 };
 
-// The stack that this thread was last seen on. Initial-exec: a plain load, as for all of the library's few.
+// The stack that this thread was last on. Initial-exec: a plain load, as for all of the library's few.
 constinit thread_local Bounds stack_bounds __attribute__((tls_model("initial-exec")));
 std::atomic<std::uint64_t> known_addresses{0};
 
@@ -37,7 +37,7 @@ Bounds bounds_of_thread() noexcept {
     return bounds;
 }
 
-/// The mapping that holds `at`: for stacks that programs make by themselves.
+/// The mapping that contains `at`: for stacks created by the program itself.
 Bounds bounds_of_mapping(std::uintptr_t at) noexcept {
     const std::unique_ptr<FILE, int (*)(FILE*)> maps(std::fopen("/proc/self/maps", "re"), &std::fclose);
     if (!maps) return {};
@@ -59,11 +59,11 @@ const Bounds& bounds_around(std::uintptr_t stack_pointer) noexcept {
     return stack_bounds;
 }
 
-/// The address without the bits by which AArch64 signs it.
+/// The address without AArch64's signature bits.
 std::uintptr_t without_signature(std::uintptr_t address) noexcept {
 #if defined(__aarch64__)
     register std::uintptr_t in_link asm("x30") = address;
-    asm("hint #7" : "+r"(in_link));  // xpaclri, which older processors take for a nop
+    asm("hint #7" : "+r"(in_link));  // xpaclri, which older processors treat as a nop
     return in_link;
 #else
     return address;
@@ -76,7 +76,7 @@ struct Registers {
     std::uintptr_t fp;
 };
 
-// Only stacks are read, and those of sanitizers have nothing to say here.
+// Only stacks are read; sanitizers must not check these reads.
 __attribute__((no_sanitize("address", "thread"))) bool read_word(const Bounds& stack, std::uintptr_t lowest,
                                                                  std::uintptr_t at,
                                                                  std::uintptr_t& out) noexcept {
@@ -85,7 +85,7 @@ __attribute__((no_sanitize("address", "thread"))) bool read_word(const Bounds& s
     return true;
 }
 
-/// Goes to the caller. False: there is none, or it cannot be found.
+/// Moves to the caller. False: there is none, or it cannot be found.
 bool step(const Bounds& stack, const FrameRule& rule, Registers& at) noexcept {
     std::uintptr_t caller = 0;
     std::uintptr_t frame_pointer = at.fp;
@@ -136,7 +136,7 @@ __attribute__((noinline)) std::size_t capture_native_stack(std::uintptr_t* out, 
     const Bounds& stack = bounds_around(at.sp);
     if (!stack.holds(at.sp)) return 0;
     std::size_t count = 0;
-    std::uint64_t asked = 1;
+    std::uint64_t requests = 1;
     FrameRule rule = frame_rule_at(at.pc);
     while (count < room && step(stack, rule, at)) {
         if (skip > 0) {
@@ -146,17 +146,17 @@ __attribute__((noinline)) std::size_t capture_native_stack(std::uintptr_t* out, 
             out[count++] = at.pc;
         }
         rule = frame_rule_at(at.pc - 1);  // the call, not what follows it
-        ++asked;
+        ++requests;
     }
-    known_addresses.fetch_add(asked, std::memory_order_relaxed);
+    known_addresses.fetch_add(requests, std::memory_order_relaxed);
     return count;
 }
 
 NativeStackCounts native_stack_counts() noexcept {
     const FrameRuleCounts& counts = frame_rule_counts();
     const std::uint64_t looked_up = counts.looked_up.load(std::memory_order_relaxed);
-    const std::uint64_t asked = known_addresses.load(std::memory_order_relaxed);
-    return {asked > looked_up ? asked - looked_up : 0, looked_up,
+    const std::uint64_t requests = known_addresses.load(std::memory_order_relaxed);
+    return {requests > looked_up ? requests - looked_up : 0, looked_up,
             counts.without_table.load(std::memory_order_relaxed),
             counts.forgotten.load(std::memory_order_relaxed)};
 }

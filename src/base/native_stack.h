@@ -6,19 +6,19 @@
 
 namespace marey {
 
-/// Writes the return addresses of the calling thread's frames, innermost first, and gives their number. The
+/// Writes the return addresses of the calling thread's frames, innermost first, and returns their number. The
 /// caller of this function is the first; `skip` leaves out that many. At most `room` are written.
 ///
-/// What leads from a frame to its caller is read from .eh_frame once for each address and then remembered;
-/// where no table tells, the frame pointer is followed. Every word is read from within the thread's stack, so
-/// a damaged stack ends the walk and nothing else. Frames beyond a signal handler are not seen. Takes no lock
-/// of ours; the first time at an address takes the loader's, and the first time on a thread asks the system
-/// for its stack.
+/// The rule that leads from a frame to its caller is read from .eh_frame once for each address and then
+/// cached; without a table the frame pointer is followed. Every word is read from within the thread's stack,
+/// so a damaged stack ends the walk and nothing else. Frames beyond a signal handler are not seen. Takes none
+/// of Marey's locks; the first time at an address takes the loader's lock, and the first time on a thread
+/// queries its stack from the system.
 std::size_t capture_native_stack(std::uintptr_t* out, std::size_t room, std::size_t skip = 0,
                                  std::uintptr_t* stack_pointers = nullptr) noexcept;
 
-/// How often an address was known, had to be looked up, and had no table that could be used; and how often
-/// all that was known was forgotten because a library went away.
+/// How often an address was cached, had to be looked up, and had no usable table; and how often the cache was
+/// cleared because a library was unloaded.
 struct NativeStackCounts {
     std::uint64_t known;
     std::uint64_t looked_up;

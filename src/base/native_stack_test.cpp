@@ -1,4 +1,4 @@
-// native_stack_test.cpp: native frames are found in order, whatever holds them together.
+// native_stack_test.cpp: native frames are found in order, whatever links them.
 #include "base/native_stack.h"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ __attribute__((noinline)) Addresses here(std::size_t skip = 0, std::size_t room 
     return addresses;
 }
 
-// Each calls the next through a pointer that the compiler does not know, and does something after it.
+// Each calls the next through a pointer that is unknown to the compiler, and does something after it.
 template <int kDepth>
 __attribute__((noinline)) Addresses level(Addresses (*innermost)()) {
     Addresses (*volatile next)(Addresses(*)()) = nullptr;
@@ -48,7 +48,7 @@ Addresses plain() {
     return here(skipped);
 }
 
-/// Whether an address lies in the function, taken to be no longer than this.
+/// Whether an address lies in the function, assumed to be no longer than this.
 template <class Function>
 bool in(std::uintptr_t address, Function* function) {
     const auto begin = reinterpret_cast<std::uintptr_t>(function);
@@ -68,7 +68,7 @@ TEST(NativeStack, HasEveryCallerInOrder) {
     EXPECT_TRUE(in(first[3], &level<3>));
 }
 
-TEST(NativeStack, GoesOutToWhereTheThreadBegan) {
+TEST(NativeStack, ReachesTheStartOfTheThread) {
     Addresses on_thread;
     std::thread([&] { on_thread = level<2>(plain); }).join();
     ASSERT_FALSE(on_thread.empty());
@@ -78,7 +78,7 @@ TEST(NativeStack, GoesOutToWhereTheThreadBegan) {
     EXPECT_NE(outermost->path.find("/libc"), std::string::npos) << outermost->path;
 }
 
-TEST(NativeStack, LeavesOutWhatIsSkippedAndKeepsToItsRoom) {
+TEST(NativeStack, LeavesOutSkippedFramesAndStaysWithinItsRoom) {
     const Addresses all = level<3>(plain);
     skipped = 2;
     const Addresses fewer = level<3>(plain);
@@ -105,15 +105,15 @@ TEST(NativeStack, EndsQuietlyWhereAFramePointerIsDamaged) {
         EXPECT_GE(count, 1U);
     }
 #else
-    GTEST_SKIP() << "knows how to damage the frame pointer of aarch64 only";
+    GTEST_SKIP() << "damages the frame pointer on aarch64 only";
 #endif
 }
 
 Addresses from_other_stack;
 ucontext_t back_to;
 
-// A stack that the thread made by itself: greenlets and fibers.
-TEST(NativeStack, IsFoundOnAStackThatTheProgramMade) {
+// A stack that the thread created itself: greenlets and fibers.
+TEST(NativeStack, IsFoundOnAStackCreatedByTheProgram) {
     std::vector<char> memory(256 * 1024);
     ucontext_t other;
     getcontext(&other);
@@ -131,7 +131,7 @@ TEST(NativeStack, IsFoundOnAStackThatTheProgramMade) {
 }
 
 // S18
-TEST(NativeStack, KnowsAnAddressAfterTheFirstTime) {
+TEST(NativeStack, CachesAnAddressAfterTheFirstTime) {
     Addresses (*volatile again)(Addresses(*)()) = level<2>;
     for (int i = 0; i < 2; ++i) {
         const NativeStackCounts before = native_stack_counts();
@@ -145,7 +145,7 @@ TEST(NativeStack, KnowsAnAddressAfterTheFirstTime) {
 }
 
 // S17
-TEST(NativeStack, SeveralThreadsFillWhatIsKnownAtOnce) {
+TEST(NativeStack, SeveralThreadsFillTheCacheAtOnce) {
     std::vector<std::thread> threads;
     std::array<std::size_t, 4> sizes{};
     for (auto& size : sizes)
@@ -169,7 +169,7 @@ TEST(FrameRules, SurviveBeingPacked) {
     EXPECT_EQ(unpacked(packed(rule)).kind, FrameRule::Kind::end);
     EXPECT_NE(packed(FrameRule{}), 0U);
     rule = {FrameRule::Kind::stack_pointer, FrameRule::Saved::same, FrameRule::Saved::same, 0, 0, 1 << 28};
-    EXPECT_EQ(unpacked(packed(rule)).kind, FrameRule::Kind::unknown);  // larger than any frame that we follow
+    EXPECT_EQ(unpacked(packed(rule)).kind, FrameRule::Kind::unknown);  // larger than any supported frame
 }
 
 #if defined(__aarch64__)
@@ -213,7 +213,7 @@ TEST(FrameRules, AreThoseOfTheInstructionsBeforeTheAddress) {
     EXPECT_EQ(rule_of(own, 0x1010),
               (FrameRule{Kind::stack_pointer, Saved::in_memory, Saved::same, -24, 0, 32}));
     EXPECT_EQ(rule_of(own, 0x1014).kind, Kind::end);
-    // A register moved to another takes two operands, and is more than we follow.
+    // A register moved to another takes two operands, and is not supported.
     EXPECT_EQ(rule_of({0x09, kReturn, 3, 0x0e, 16}, 0x1000).kind, Kind::unknown);
     EXPECT_EQ(rule_of({0x09, 3, kReturn, 0x0e, 16}, 0x1000).cfa_offset, 16);
     EXPECT_EQ(rule_of({0x0f, 2, 0x77, 8}, 0x1000).kind, Kind::unknown);    // an expression
@@ -222,7 +222,7 @@ TEST(FrameRules, AreThoseOfTheInstructionsBeforeTheAddress) {
     EXPECT_EQ(rule_of({0x3f}, 0x1000).kind, Kind::unknown);
 }
 
-TEST(LoadedModules, TellWhoHoldsAnAddress) {
+TEST(LoadedModules, FindTheModuleOfAnAddress) {
     const auto modules = loaded_modules();
     const LoadedModule* own = modules->find(reinterpret_cast<std::uintptr_t>(&rule_of));
     ASSERT_NE(own, nullptr);

@@ -1,4 +1,4 @@
-// native_symbols.cpp: functions, files and lines of addresses in ELF files, with what was inlined there.
+// native_symbols.cpp: functions, files and lines of addresses in ELF files, including inlined calls.
 #include "base/native_symbols.h"
 
 #include <filesystem>
@@ -44,7 +44,7 @@ constexpr const char* kDebugFolder = "/usr/lib/debug";
 [[maybe_unused]] void check_build_id(const std::string& path, const std::string& own,
                                      const std::string& wanted) {
     if (!wanted.empty() && own != wanted)
-        throw Error(path + ": has the build id " + (own.empty() ? "(none)" : own) + ", not " + wanted);
+        throw Error(path + ": its build id is " + (own.empty() ? "(none)" : own) + ", not " + wanted);
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ class SymbolFile {
         if (file_.has_full_table() || separate.empty() || separate == path) return;
         try {
             debug_ = std::make_unique<ElfSymbols>(separate);
-        } catch (const Error&) {  // the file itself still has something to say
+        } catch (const Error&) {  // the file itself may still have symbols
             debug_.reset();
         }
     }
@@ -108,7 +108,7 @@ class ElfFile {
         elf_ = elf_begin(descriptor_, ELF_C_READ_MMAP, nullptr);
         if (elf_ == nullptr || elf_kind(elf_) != ELF_K_ELF) {
             close_all();
-            throw Error(path + ": is no ELF file");
+            throw Error(path + ": not an ELF file");
         }
     }
     ElfFile(const ElfFile&) = delete;
@@ -184,7 +184,7 @@ class SymbolFile {
             !separate.empty() && separate != path) {
             try {
                 debug_ = std::make_unique<ElfFile>(separate);
-            } catch (const Error&) {  // the file itself still has something to say
+            } catch (const Error&) {  // the file itself may still have symbols
                 debug_.reset();
             }
         }
@@ -208,7 +208,7 @@ class SymbolFile {
         std::vector<NativeSymbol> symbols;
         if (units_) symbols = units_->at(offset);
         if (symbols.empty()) symbols.emplace_back();
-        // The symbol table knows the parameters of functions that only their unit sees, too.
+        // The symbol table also has the parameters of functions with internal linkage.
         if (NativeSymbol& outermost = symbols.back(); !outermost.exact) {
             if (std::string name = function_at(offset); !name.empty()) outermost.function = std::move(name);
         }
@@ -248,7 +248,7 @@ bool can_read_lines() noexcept {
 namespace {
 
 struct OpenFiles {
-    std::mutex mutex;  ///< innermost; no Python lock is ever taken under it
+    std::mutex mutex;  ///< innermost; no Python lock is ever taken while it is held
     std::map<std::pair<std::string, std::string>, std::unique_ptr<SymbolFile>> files;
 };
 

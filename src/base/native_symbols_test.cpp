@@ -22,7 +22,7 @@ __attribute__((noinline, used)) int named_function(int number) {
     return number * 3;
 }
 
-TEST(NativeSymbols, TellTheFunctionOfAnAddressOfThisProgram) {
+TEST(NativeSymbols, FindTheFunctionOfAnAddressOfThisProgram) {
     const auto address = reinterpret_cast<std::uintptr_t>(&named_function);
     const auto modules = loaded_modules();
     const LoadedModule* own = modules->find(address);
@@ -35,10 +35,10 @@ TEST(NativeSymbols, TellTheFunctionOfAnAddressOfThisProgram) {
     EXPECT_EQ(symbols[1][0].function, "");
 }
 
-// A library of its own, with debug information, so that it does not matter how the tests are built.
-TEST(NativeSymbols, TellLinesAndWhatWasInlined) {
-    if (!can_read_lines()) GTEST_SKIP() << "built without elfutils, which knows lines";
-    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "marey_native_symbols";
+// A separate library with debug information, so that the build type of the tests does not matter.
+TEST(NativeSymbols, FindLinesAndInlinedCalls) {
+    if (!can_read_lines()) GTEST_SKIP() << "built without elfutils, which provides lines";
+    const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "marey_native_symbols";
     std::filesystem::create_directories(folder);
     const std::string source = folder / "inlined.cpp";
     std::ofstream(source) << "namespace shop {\n"
@@ -56,7 +56,7 @@ TEST(NativeSymbols, TellLinesAndWhatWasInlined) {
     const std::string library = folder / "inlined.so";
     const std::string command = "c++ -g -O2 -shared -fPIC -o '" + library + "' '" + source + "'";
     if (std::system(command.c_str()) != 0)  // NOLINT(cert-env33-c)
-        GTEST_SKIP() << "no compiler to make a library with";
+        GTEST_SKIP() << "there is no compiler to build a library";
     void* handle = dlopen(library.c_str(), RTLD_NOW);
     ASSERT_NE(handle, nullptr);
     const auto begin = reinterpret_cast<std::uintptr_t>(dlsym(handle, "open_shop"));
@@ -85,7 +85,7 @@ TEST(NativeSymbols, TellLinesAndWhatWasInlined) {
     std::filesystem::remove_all(folder);
 }
 
-TEST(NativeSymbols, AFileThatIsMissingOrAnotherOneIsNamed) {
+TEST(NativeSymbols, AMissingOrWrongFileIsNamed) {
     const std::array<std::uint64_t, 1> offsets{16};
     const auto text_of = [&](const std::string& path, const std::string& build_id) {
         try {
@@ -96,14 +96,14 @@ TEST(NativeSymbols, AFileThatIsMissingOrAnotherOneIsNamed) {
         return std::string();
     };
     EXPECT_EQ(text_of("/nowhere/lib.so", ""), "/nowhere/lib.so: No such file or directory");
-    EXPECT_EQ(text_of("/etc/passwd", ""), "/etc/passwd: is no ELF file");
+    EXPECT_EQ(text_of("/etc/passwd", ""), "/etc/passwd: not an ELF file");
     const auto modules = loaded_modules();
     const LoadedModule* own = modules->find(reinterpret_cast<std::uintptr_t>(&named_function));
     EXPECT_NE(text_of(own->path, "0123456789").find("not 0123456789"), std::string::npos);
 }
 
 TEST(BuildIds, LeadToFiles) {
-    const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "marey_build_ids";
+    const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "marey_build_ids";
     std::filesystem::create_directories(folder / ".build-id" / "ab");
     std::ofstream(folder / ".build-id" / "ab" / "cdef.debug") << "x";
     EXPECT_EQ(file_with_build_id(folder, "abcdef"), folder / ".build-id" / "ab" / "cdef.debug");

@@ -1,4 +1,4 @@
-// output_buffer.h: bytes that are being written, made for hand-made formatting.
+// output_buffer.h: bytes being written, for hand-written formatting.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace marey {
 
-/// Memory that bytes are written into; what is derived from it says what happens when it is full. Used by one
+/// Memory that bytes are written into; a derived class defines what happens when it is full. Used by one
 /// thread at a time.
 class OutputBuffer {
   public:
@@ -22,8 +22,8 @@ class OutputBuffer {
 
     virtual void write(std::string_view bytes) = 0;
 
-    /// For hand-made formatting: room for at least `bytes` bytes, valid until the next call of any member.
-    /// What was written there is taken over by advance(), given the end of it.
+    /// For hand-written formatting: space for at least `bytes` bytes, valid until the next call of any
+    /// member. Pass the end of the written bytes to advance().
     char* reserve(std::size_t bytes) {
         if (static_cast<std::size_t>(limit_ - cursor_) < bytes) make_room(bytes);
         return cursor_;
@@ -31,7 +31,7 @@ class OutputBuffer {
     void advance(char* end) noexcept { cursor_ = end; }
     /// How many bytes were written so far.
     std::uint64_t position() const noexcept { return flushed_ + size(); }
-    /// The bytes from a position on; empty where some of them have left the buffer.
+    /// The bytes from a position on; empty if some of them have left the buffer.
     std::string_view written_since(std::uint64_t position) const noexcept {
         if (position < flushed_) return {};
         const char* const from = buffer_.get() + (position - flushed_);
@@ -39,9 +39,9 @@ class OutputBuffer {
     }
 
   protected:
-    /// Makes room for that many bytes behind cursor_.
+    /// Makes space for that many bytes after cursor_.
     virtual void make_room(std::size_t bytes) = 0;
-    /// Goes on in that memory, from its start.
+    /// Continues in that memory, from its start.
     void use(std::unique_ptr<char[]> memory, std::size_t capacity) noexcept {
         buffer_ = std::move(memory);
         cursor_ = buffer_.get();
@@ -55,10 +55,10 @@ class OutputBuffer {
     std::uint64_t flushed_ = 0;  ///< bytes that came before those in the buffer
 };
 
-/// Keeps all that is written in memory, of which it takes more as it needs it.
+/// Keeps everything in memory and grows as needed.
 class MemoryOutput final : public OutputBuffer {
   public:
-    /// Memory, and how much of it holds bytes.
+    /// Memory, and how much of it is filled.
     struct Block {
         std::unique_ptr<char[]> memory;
         std::size_t capacity = 0;
@@ -73,7 +73,7 @@ class MemoryOutput final : public OutputBuffer {
         std::memcpy(out, bytes.data(), bytes.size());
         advance(out + bytes.size());
     }
-    /// Gives away what was written, and goes on in the memory of another block.
+    /// Gives away the written bytes, and continues in the memory of another block.
     Block exchange(Block next) noexcept {
         const std::size_t size = this->size();
         flushed_ += size;

@@ -1,4 +1,4 @@
-// output_file.cpp: a buffered output file that appears whole or not at all, plain or gzip.
+// output_file.cpp: a buffered output file that appears complete or not at all, plain or gzip.
 #include "base/output_file.h"
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ class OutputFile::Compressor {
 
 namespace {
 
-/// The descriptor that a path names, as the shell's; -1: it names none.
+/// The descriptor that a path such as /dev/fd/3 names; -1: none.
 int descriptor_of(const std::string& path) {
     constexpr std::string_view kFolder = "/dev/fd/";
     if (path == "/dev/stdout") return STDOUT_FILENO;
@@ -79,7 +79,7 @@ int descriptor_of(const std::string& path) {
     return error == std::errc() && rest == end ? descriptor : -1;
 }
 
-/// The process's umask. Asking by umask() would change it for a moment, which other threads could see.
+/// The process's umask. Reading it with umask() would change it for a moment, which other threads could see.
 mode_t creation_mask() {
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);) {
@@ -100,7 +100,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_
     if (exists && S_ISDIR(info.st_mode)) fail("cannot write", EISDIR);
     const int open_already = descriptor_of(path_);
     if (open_already >= 0) {
-        // It is written where it stands, whatever it is: a file may hold more than what comes from here.
+        // It is written in place, whatever it is: a file may contain more than this output.
         file_ = ::fcntl(open_already, F_DUPFD_CLOEXEC, 0);
         if (file_ < 0) fail("cannot write", errno);
     } else if (exists && !S_ISREG(info.st_mode)) {
@@ -115,7 +115,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_
             }
         }
         open_beside();
-        // A file system without modes is no reason to refuse.
+        // A file system without modes is not a reason to fail.
         const mode_t mode = exists ? info.st_mode & 07777 : 0666 & ~creation_mask();
         if (::fchmod(file_, mode) != 0) errno = 0;
     }
@@ -139,7 +139,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::open_beside() {
-    // A file without a name vanishes by itself if we are killed; not every file system can make one, and
+    // A file without a name disappears by itself if we are killed; not every file system supports it, and
     // naming it later goes through /proc.
     const std::size_t slash = target_.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : target_.substr(0, slash + 1);
@@ -202,7 +202,7 @@ void OutputFile::make_room(std::size_t bytes) {
 void OutputFile::flush(bool all) {
     std::size_t size = this->size();
     std::size_t kept = 0;
-    // Whole, aligned pieces let the page cache take large pages and touch none twice.
+    // Complete, aligned pieces let the page cache use large pages and touch each only once.
     if (!all && size > kPieceBytes) kept = size % kPieceBytes;
     size -= kept;
     write_out(buffer_.get(), size);
@@ -210,7 +210,7 @@ void OutputFile::flush(bool all) {
     cursor_ = buffer_.get() + kept;
 }
 
-/// Sends bytes on, which count as flushed.
+/// Writes bytes out; they count as flushed.
 void OutputFile::write_out(const char* bytes, std::size_t size) {
     if (size == 0) return;
     if (compressor_) {

@@ -1,4 +1,4 @@
-// output_file.h: a buffered output file that appears whole or not at all, plain or gzip.
+// output_file.h: a buffered output file that appears complete or not at all, plain or gzip.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace marey {
 
-/// Writes beside the target and renames on commit(), so that nobody ever sees half a file; without a commit
-/// the target stays as it was. A path that ends in ".gz" is compressed. A target that is no regular file (a
-/// pipe, a device) or that is open already (/dev/stdout, /dev/fd/3) is written in place. Every failure
-/// is a marey::Error that names the target.
+/// Writes beside the target and renames on commit(), so that an incomplete file is never visible; without a
+/// commit the target is unchanged. A path that ends in ".gz" is compressed. A target that is not a regular
+/// file (a pipe, a device) or that is already open (/dev/stdout, /dev/fd/3) is written in place. Every
+/// failure is a marey::Error that names the target.
 class OutputFile : public OutputBuffer {
   public:
     /// Stays in the second-level cache between being filled and being copied by the kernel: a third faster
@@ -23,11 +23,11 @@ class OutputFile : public OutputBuffer {
     static constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 
     explicit OutputFile(std::string path);
-    /// To a stream instead, which must outlive this and gets what is written as it comes.
+    /// Writes to a stream instead, which must outlive this and receives the bytes as they come.
     explicit OutputFile(std::ostream& stream);
     ~OutputFile() override;
 
-    /// Larger pieces than the buffer go past it.
+    /// Pieces larger than the buffer bypass it.
     void write(std::string_view bytes) override;
 
     /// Flushes, closes and renames into place. Call once; nothing may be written afterwards.

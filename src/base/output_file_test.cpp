@@ -1,4 +1,4 @@
-// output_file_test.cpp: output appears whole or not at all.
+// output_file_test.cpp: output appears complete or not at all.
 #include "base/output_file.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class OutputFileTest : public testing::Test {
+class OutputFileTest : public ::testing::Test {
   protected:
     void SetUp() override {
         std::string name = (fs::temp_directory_path() / "marey_output_XXXXXX").string();
@@ -113,18 +113,18 @@ TEST_F(OutputFileTest, KeepsEveryByteWhateverTheSizesOfThePieces) {
     EXPECT_TRUE(content(path("a.bin")) == expected + large + "end");
 }
 
-TEST_F(OutputFileTest, WhatWasWrittenSinceAPositionIsThereUntilItLeavesTheBuffer) {
+TEST_F(OutputFileTest, BytesSinceAPositionAreAvailableUntilTheyLeaveTheBuffer) {
     OutputFile file(path("a.bin"));
     file.write("before");
     const std::uint64_t start = file.position();
     EXPECT_EQ(start, 6u);
-    file.write("behind");
-    EXPECT_EQ(file.written_since(start), "behind");
+    file.write("afterwards");
+    EXPECT_EQ(file.written_since(start), "afterwards");
     const std::string large(2 * OutputFile::kBufferBytes, 'L');
     file.write(large);
     EXPECT_EQ(file.written_since(start), "");
     const std::uint64_t late = file.position();
-    EXPECT_EQ(late, start + 6 + large.size());
+    EXPECT_EQ(late, start + 10 + large.size());
     file.write("late");
     EXPECT_EQ(file.written_since(late), "late");
     file.commit();
@@ -178,7 +178,7 @@ TEST_F(OutputFileTest, TheSuffixGzCompresses) {
 }
 #endif
 
-TEST_F(OutputFileTest, WhatIsOpenAlreadyIsWrittenWhereItStands) {
+TEST_F(OutputFileTest, AFileThatIsAlreadyOpenIsWrittenInPlace) {
     std::ofstream(path("log")) << "precious ";
     const int open = ::open(path("log").c_str(), O_WRONLY | O_APPEND);
     ASSERT_GE(open, 0);

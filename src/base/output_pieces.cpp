@@ -1,4 +1,4 @@
-// output_pieces.cpp: pieces are handed out in order; those that are made wait for their turn in a ring.
+// output_pieces.cpp: pieces are handed out in order; finished ones wait for their turn in a ring.
 #include "base/output_pieces.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace marey {
 namespace {
 
-/// For each thread: a piece in the making, and some that wait, for the times that differ.
+/// For each thread: a piece in progress, and some that wait, because pieces take different times.
 constexpr std::size_t kPiecesOfThread = 4;
 
 class Pieces {
@@ -20,7 +20,8 @@ class Pieces {
     Pieces(OutputFile& file, std::size_t count, unsigned threads)
         : file_(file), count_(count), ring_(kPiecesOfThread * threads) {}
 
-    /// What each thread does. The caller's ends when all is written, the others' when all is begun.
+    /// The work of each thread. The caller's ends when everything is written, the others' when everything is
+    /// begun.
     void work(const std::function<PieceWriter(OutputBuffer&)>& make_writer, bool is_caller) {
         try {
             MemoryOutput out;
@@ -50,14 +51,14 @@ class Pieces {
         bool is_made = false;
     };
 
-    /// Both are called with the lock held, and let go of it while they work.
+    /// Both are called with the lock held, and release it while they work.
     void make_piece(std::unique_lock<std::mutex>& lock, MemoryOutput& out, const PieceWriter& write) {
         const std::size_t piece = begun_++;
         if (begun_ == count_) room_.notify_all();  // nothing is left to wait for
         lock.unlock();
         write(piece);
         lock.lock();
-        // The block that was free last is the likeliest to be in a cache.
+        // The block that was freed last is the likeliest to be in a cache.
         MemoryOutput::Block next;
         if (!free_.empty()) {
             next = std::move(free_.back());

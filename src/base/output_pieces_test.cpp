@@ -1,4 +1,4 @@
-// output_pieces_test.cpp: pieces stand in order whoever made them; what fails ends the work and is told.
+// output_pieces_test.cpp: pieces are in order whoever made them; a failure ends the work and is passed on.
 #include "base/output_pieces.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace marey {
 namespace {
 
-/// Of any size up to some twice the file's buffer, now and then.
+/// Of any size, sometimes up to twice the file's buffer.
 std::string text_of(std::size_t piece) {
     const std::size_t size = piece % 50 == 7 ? 2 * OutputFile::kBufferBytes + piece : piece * 131 % 5000;
     return std::to_string(piece) + std::string(size, static_cast<char>('a' + piece % 26)) + "\n";
@@ -31,7 +31,7 @@ PieceWriter write_text(OutputBuffer& out) {
     return [&out](std::size_t piece) { out.write(text_of(piece)); };
 }
 
-TEST(OutputPieces, StandInOrderWhoeverMadeThem) {
+TEST(OutputPieces, AreInOrderWhoeverMadeThem) {
     constexpr std::size_t kCount = 300;
     std::string expected = "head ";
     for (std::size_t i = 0; i < kCount; ++i) expected += text_of(i);
@@ -89,7 +89,7 @@ TEST(OutputPieces, OneThreadWritesIntoTheFileItself) {
 TEST(OutputPieces, OnlyAFewAreInMemory) {
     constexpr unsigned kThreads = 4;
     std::atomic<std::size_t> begun{0};
-    /// Looks how many pieces have been begun each time that bytes arrive.
+    /// Counts how many pieces have been begun each time that bytes arrive.
     class Watch : public std::streambuf {
       public:
         explicit Watch(const std::atomic<std::size_t>& begun) : begun_(begun) {}
@@ -97,7 +97,7 @@ TEST(OutputPieces, OnlyAFewAreInMemory) {
 
       private:
         std::streamsize xsputn(const char*, std::streamsize size) override {
-            ::usleep(200);  // the others would make all of them meanwhile
+            ::usleep(200);  // in this time the others could make all of them
             most_ahead = std::max(most_ahead, begun_.load() - written_);
             written_ += static_cast<std::size_t>(size) / OutputFile::kBufferBytes;
             return size;

@@ -1,4 +1,4 @@
-// parallel.cpp: items are handed out one by one; a single one, or a single core, starts no thread.
+// parallel.cpp: items are handed out one by one; a single item, or a single core, starts no thread.
 #include "base/parallel.h"
 
 #include <sched.h>
@@ -38,7 +38,7 @@ void on_threads(unsigned threads, const std::function<void(unsigned)>& work) {
     try {
         for (unsigned i = 1; i < threads; ++i) pool.emplace_back(run, i);
     } catch (const std::exception&) {
-        // No more threads to be had: the ones there are do it all.
+        // No more threads can be started: the existing ones do all the work.
     }
     run(0);
     for (std::thread& thread : pool) thread.join();

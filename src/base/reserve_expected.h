@@ -1,4 +1,4 @@
-// reserve_expected.h: room for all of a table of which a part is there.
+// reserve_expected.h: reserves memory for an entire table when a part of it is known.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,11 @@
 
 namespace marey {
 
-/// Makes room for a table of which `fraction` (0 to 1) is there, so that it need not be moved as it grows.
+/// Reserves memory for a table when `fraction` (0 to 1) of it is there, so that it need not be moved as it
+/// grows.
 template <typename Entry>
 void reserve_expected(std::vector<Entry>& table, double fraction) {
-    constexpr std::size_t kTooFew = 4096;  // to tell anything from
+    constexpr std::size_t kTooFew = 4096;  // too few rows for an estimate
     if (fraction <= 0 || fraction >= 1 || table.size() <= kTooFew) return;
     const auto all = static_cast<std::size_t>(static_cast<double>(table.size()) / fraction * 1.05);
     if (all <= table.capacity()) return;

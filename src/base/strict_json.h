@@ -15,7 +15,7 @@ class StrictJson {
     struct Value {
         Kind kind = Kind::Null;
         bool truth = false;
-        std::string text;  ///< of strings, unescaped; of numbers, as written
+        std::string text;  ///< for strings: unescaped; for numbers: as written
         std::vector<Value> items;
         std::vector<Member> members;
 
@@ -34,14 +34,14 @@ class StrictJson {
         Value second;
     };
 
-    /// Returns "" and fills `value`, or what is wrong and where.
+    /// Returns "" and fills `value`, or the error and its position.
     static std::string parse(std::string_view text, Value& value) {
         StrictJson reader(text);
         value = Value();
         reader.space();
         if (!reader.read(value, 0)) return reader.error_;
         reader.space();
-        if (reader.at_ != text.size()) reader.fail("something follows the value");
+        if (reader.at_ != text.size()) reader.fail("unexpected text after the value");
         return reader.error_;
     }
 
@@ -132,7 +132,7 @@ class StrictJson {
         };
         take('-');
         if (!take('0') && !digits()) return fail("no value");
-        if (take('.') && !digits()) return fail("no digits behind the point");
+        if (take('.') && !digits()) return fail("no digits after the decimal point");
         if (take('e') || take('E')) {
             if (!take('+')) take('-');
             if (!digits()) return fail("no exponent");
@@ -149,7 +149,7 @@ class StrictJson {
             if (c == '\\') {
                 if (!read_escape(out)) return false;
             } else if (!read_character(out)) {
-                return fail("no UTF-8");
+                return fail("invalid UTF-8");
             }
         }
     }

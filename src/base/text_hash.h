@@ -26,7 +26,7 @@ inline std::uint64_t hash_text(std::string_view text) noexcept {
     if (left >= 8) return mix_hash(load(p, 8) ^ hash, load(p + left - 8, 8));
     if (left >= 4) return mix_hash(load(p, 4) ^ hash, load(p + left - 4, 4));
     if (left == 0) return mix_hash(hash, 0);
-    // First, middle and last: all of up to three bytes.
+    // First, middle and last: all bytes of texts of up to three bytes.
     const auto byte = [&](std::size_t i) {
         return static_cast<std::uint64_t>(static_cast<unsigned char>(p[i]));
     };

@@ -1,4 +1,4 @@
-// utf8_test.cpp: what is UTF-8 stays, what is not is replaced.
+// utf8_test.cpp: valid UTF-8 is unchanged, everything else is replaced.
 #include "base/utf8.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ std::string valid(std::string_view bytes) {
     return out;
 }
 
-TEST(Utf8, KeepsWhatIsWellFormed) {
+TEST(Utf8, KeepsWellFormedText) {
     for (const std::string_view text : {"", "plain", "\xC3\xA9", "\xE2\x82\xAC x", "\xF0\x9F\x98\x80"})
         EXPECT_EQ(valid(text), text);
 }

@@ -1,4 +1,4 @@
-// arrow_binding.cpp: the tables of a trace through the Arrow PyCapsule interface.
+// arrow_binding.cpp: exports the tables of a trace through the Arrow PyCapsule interface.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@
 
 namespace nb = nanobind;
 
-// The ABI, as https://arrow.apache.org/docs/format/CStreamInterface.html fixes it.
+// The ABI defined by https://arrow.apache.org/docs/format/CStreamInterface.html.
 extern "C" {
 struct ArrowArrayStream {
     int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema* out);
@@ -41,7 +41,7 @@ struct TableStream {
     static TableStream& of(ArrowArrayStream* stream) noexcept {
         return *static_cast<TableStream*>(stream->private_data);
     }
-    /// 0, or an errno value with the reason in `error`.
+    /// Returns 0, or an errno value with the reason in `error`.
     int read(ArrowSchema* schema, ArrowArray* array) noexcept {
         try {
             export_arrow(trace, table, schema, array);
@@ -80,12 +80,12 @@ void free_capsule(PyObject* capsule) {
     delete content;
 }
 
-/// Owns `content`. Throws when there is no memory for it.
+/// The capsule owns `content`. Throws if there is not enough memory.
 template <class Struct>
 nb::object to_capsule(std::unique_ptr<Struct> content, const char* name) {
     PyObject* const capsule = PyCapsule_New(content.get(), name, free_capsule<Struct>);
     if (capsule == nullptr) throw nb::python_error();
-    (void)content.release();  // the capsule has it now
+    (void)content.release();  // the capsule owns it now
     return nb::steal(capsule);
 }
 

@@ -1,4 +1,4 @@
-// averages_binding.cpp: averages, their tables and stacks, from a trace or from rows that Python gives.
+// averages_binding.cpp: averages, their tables and stacks, from a trace or from rows passed by Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -30,10 +30,10 @@ double micros(std::int64_t ns) {
     return static_cast<double>(ns) / kNsPerUs;
 }
 
-/// Microseconds of any kind of number.
+/// Converts microseconds, given as any kind of number.
 std::int64_t nanoseconds(nb::handle value) {
     const double ns = nb::cast<double>(value) * kNsPerUs;
-    if (!(std::abs(ns) < 9.2e18)) throw nb::value_error("a time is too large, or not a number");
+    if (!(std::abs(ns) < 9.2e18)) throw nb::value_error("time out of range, or not a number");
     return std::llround(ns);
 }
 
@@ -41,7 +41,7 @@ nb::object optional_number(const std::optional<double>& value) {
     return value ? nb::object(nb::float_(*value)) : nb::object(nb::none());
 }
 
-/// A dict with the fields of FunctionEventAvg, those of ours, and "first": the row of the first range.
+/// A dict with the fields of FunctionEventAvg, Marey's own fields, and "first": the row of the first range.
 nb::dict row_fields(const AverageRow& row) {
     nb::dict fields;
     fields["key"] = text_object(row.name);
@@ -80,7 +80,7 @@ nb::dict row_fields(const AverageRow& row) {
     return fields;
 }
 
-/// What shares of a device's time are shares of, as in tables.
+/// The device time that percentages refer to, as in tables.
 std::int64_t device_time(const Averages& averages) {
     std::int64_t sum = 0;
     for (const AverageRow& row : averages.rows) {
@@ -91,36 +91,36 @@ std::int64_t device_time(const Averages& averages) {
 }
 
 template <typename T>
-T item(const nb::tuple& fields, std::size_t index) {
+T average_item(const nb::tuple& fields, std::size_t index) {
     return nb::cast<T>(fields[index]);
 }
 
-/// In the order in which _averages.row_of() gives them.
+/// Fields are in the order of _averages.row_of().
 AverageRow given_row(const nb::tuple& fields) {
     AverageRow row;
     std::size_t next = 0;
-    row.name = item<std::string>(fields, next++);
-    row.count = item<std::uint64_t>(fields, next++);
-    row.node = item<std::int32_t>(fields, next++);
-    row.is_async = item<bool>(fields, next++);
-    row.is_remote = item<bool>(fields, next++);
+    row.name = average_item<std::string>(fields, next++);
+    row.count = average_item<std::uint64_t>(fields, next++);
+    row.node = average_item<std::int32_t>(fields, next++);
+    row.is_async = average_item<bool>(fields, next++);
+    row.is_remote = average_item<bool>(fields, next++);
     row.cpu_time_total_ns = nanoseconds(fields[next++]);
     row.device_time_total_ns = nanoseconds(fields[next++]);
     row.self_cpu_time_total_ns = nanoseconds(fields[next++]);
     row.self_device_time_total_ns = nanoseconds(fields[next++]);
-    row.input_shapes = item<std::string>(fields, next++);
-    row.overload = item<std::string>(fields, next++);
-    row.stack = item<std::vector<std::string>>(fields, next++);
-    row.scope = static_cast<Scope>(item<int>(fields, next++));
-    row.cpu_memory_bytes = item<std::int64_t>(fields, next++);
-    row.device_memory_bytes = item<std::int64_t>(fields, next++);
-    row.self_cpu_memory_bytes = item<std::int64_t>(fields, next++);
-    row.self_device_memory_bytes = item<std::int64_t>(fields, next++);
-    row.device_type = static_cast<DeviceType>(item<int>(fields, next++));
-    row.is_legacy = item<bool>(fields, next++);
-    row.flops = item<std::optional<double>>(fields, next++);
-    row.is_user_annotation = item<bool>(fields, next++);
-    row.is_top_level = item<bool>(fields, next++);
+    row.input_shapes = average_item<std::string>(fields, next++);
+    row.overload = average_item<std::string>(fields, next++);
+    row.stack = average_item<std::vector<std::string>>(fields, next++);
+    row.scope = static_cast<Scope>(average_item<int>(fields, next++));
+    row.cpu_memory_bytes = average_item<std::int64_t>(fields, next++);
+    row.device_memory_bytes = average_item<std::int64_t>(fields, next++);
+    row.self_cpu_memory_bytes = average_item<std::int64_t>(fields, next++);
+    row.self_device_memory_bytes = average_item<std::int64_t>(fields, next++);
+    row.device_type = static_cast<DeviceType>(average_item<int>(fields, next++));
+    row.is_legacy = average_item<bool>(fields, next++);
+    row.flops = average_item<std::optional<double>>(fields, next++);
+    row.is_user_annotation = average_item<bool>(fields, next++);
+    row.is_top_level = average_item<bool>(fields, next++);
     row.min_ns = nanoseconds(fields[next++]);
     row.max_ns = nanoseconds(fields[next++]);
     row.p50_ns = nanoseconds(fields[next++]);
@@ -150,7 +150,7 @@ T option(const std::string& key, nb::handle value) {
         return nb::cast<T>(value);
     } catch (const nb::cast_error&) {
         const std::string shown = nb::cast<std::string>(nb::repr(value));
-        throw nb::type_error((key + " cannot be " + shown).c_str());
+        throw nb::type_error(("invalid value for " + key + ": " + shown).c_str());
     }
 }
 
@@ -192,7 +192,7 @@ nb::object device_of(const Trace& trace) {
     return nb::none();
 }
 
-/// Whether a table can be sorted by it.
+/// Whether a table can be sorted by this key.
 bool is_table_key(const std::string& key) {
     TableOptions options;
     options.sort_by = key;
@@ -219,7 +219,7 @@ void bind_averages_class(nb::module_& module) {
         .def("__len__", [](const Averages& averages) { return averages.rows.size(); })
         .def("row",
              [](const Averages& averages, std::size_t index) {
-                 if (index >= averages.rows.size()) throw nb::index_error("there is no such row");
+                 if (index >= averages.rows.size()) throw nb::index_error("row index out of range");
                  return row_fields(averages.rows[index]);
              })
         .def("total", [](const Averages& averages) { return row_fields(total_average(averages)); })
@@ -306,7 +306,8 @@ void bind_averages(nb::module_& module) {
         for (const TableColumn& column : table_columns()) columns[column.key.c_str()] = column.description;
         return columns;
     });
-    module.def("device_of", &device_of, nb::arg("trace"), "The kind of device that worked, or None.");
+    module.def("device_of", &device_of, nb::arg("trace"),
+               "Return the type of the device used in a trace, or None.");
     module.def(
         "has_memory", [](const Trace& trace) { return trace.memory().size() > 0; }, nb::arg("trace"));
     module.def("is_table_key", &is_table_key);
@@ -318,7 +319,7 @@ void bind_averages(nb::module_& module) {
         nb::arg("trace"), nb::arg("path"), nb::arg("metric") = "self_cpu_time_total",
         nb::arg("append_name") = false, nb::arg("by_thread") = false,
         nb::call_guard<nb::gil_scoped_release>(),
-        "Writes stacks for flame graphs, microseconds or whatever the metric counts.");
+        "Write stacks for flame graphs, with the value of the metric for each.");
     module.def(
         "write_chrome_json",
         [](const Trace& trace, const std::string& path) { write_chrome_json(trace, path); }, nb::arg("trace"),

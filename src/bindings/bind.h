@@ -1,4 +1,4 @@
-// bind.h: the parts of the module, one function each.
+// bind.h: one function for each part of the extension module.
 #pragma once
 
 #include <nanobind/nanobind.h>

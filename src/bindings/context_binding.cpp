@@ -1,4 +1,4 @@
-// context_binding.cpp: marey::Context for the Python side of carrying it along.
+// context_binding.cpp: marey::Context for the Python code that propagates it.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -32,7 +32,7 @@ FollowedContext::~FollowedContext() {
 
 namespace {
 
-// Arguments, result and exceptions pass through; no Python frame comes in between.
+// Passes arguments, the result and exceptions through without a Python frame.
 nb::object run_in(const Context& context, const nb::callable& function, const nb::args& args,
                   const nb::kwargs& kwargs) {
     const ContextAdoption adoption(context);
@@ -41,13 +41,13 @@ nb::object run_in(const Context& context, const nb::callable& function, const nb
 
 void follow(nb::handle variable) {
     if (!variable.is_none() && !PyContextVar_CheckExact(variable.ptr()))
-        throw nb::type_error("follow: a contextvars.ContextVar or None is wanted");
+        throw nb::type_error("follow: expected a contextvars.ContextVar or None");
     PyObject* const before = followed_variable;
     followed_variable = variable.is_none() ? nullptr : Py_NewRef(variable.ptr());
     Py_XDECREF(before);
 }
 
-// What the sessions that see the calling thread ask for, as arguments of Session.start.
+// The options of all sessions that record the calling thread, as arguments of Session.start.
 nb::dict wanted_options() {
     const SessionOptions options = active_options();
     nb::dict made;
@@ -70,25 +70,26 @@ void add_capture(GuardedSession& session, const std::string& path) {
 }  // namespace
 
 void bind_context(nb::module_& module) {
-    nb::class_<Context>(module, "Context",
-                        "What a thread stands in: the sessions that follow its tasks, and what C++ libraries "
-                        "have put beside them. Immutable.")
-        .def(nb::init<>(), "An empty one.")
-        .def_static("current", &Context::current, "The calling thread's.")
+    nb::class_<Context>(
+        module, "Context",
+        "The context of a thread: the sessions that follow its tasks, and values that C++ libraries "
+        "attached. Immutable.")
+        .def(nb::init<>(), "Create an empty context.")
+        .def_static("current", &Context::current, "Return the context of the calling thread.")
         .def_prop_ro("is_empty", &Context::is_empty)
         .def("run", run_in, nb::arg("function"), nb::arg("args"), nb::arg("kwargs"),
              nb::sig("def run(self, function, /, *args, **kwargs)"),
-             "Calls the function with the calling thread in this context; its result or exception.")
+             "Call a function with the calling thread in this context, and return its result.")
         .def(
             "adopt", [](const Context& context) { adopt(context); },
-            "Puts the calling thread into this context for good.");
+            "Set the context of the calling thread permanently.");
     module.def("active_options", wanted_options,
-               "What the sessions that see the calling thread ask for together: arguments of Session.start.");
+               "Return the combined options of the sessions that record the calling thread.");
     module.def("add_capture", add_capture, nb::arg("session"), nb::arg("path"),
                nb::call_guard<nb::gil_scoped_release>(),
-               "Takes the events of a capture of another process into a session that runs.");
+               "Add the events in another process's capture to a running session.");
     module.def("follow", follow, nb::arg("variable").none(),
-               "The contextvars.ContextVar whose Context ranges of Python are to begin in, or None.");
+               "Set the contextvars.ContextVar with the Context in which Python ranges begin, or None.");
 }
 
 }  // namespace marey::bindings

@@ -1,4 +1,4 @@
-// device_binding.cpp: the registry of devices, their logs, and devices that others have registered.
+// device_binding.cpp: the device registry, device logs, and registered devices.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -42,17 +42,17 @@ DeviceWorkKind kind_of(const std::string& name) {
         if (name == text) return kind;
         known += (known.empty() ? "" : ", ") + std::string(text);
     }
-    throw nb::value_error(("there is no work of the kind '" + name + "'; there is: " + known).c_str());
+    throw nb::value_error(("unknown kind of work '" + name + "'; known kinds: " + known).c_str());
 }
 
-/// What an activity source writes into. The log behind it lives as long as the process.
+/// The log of an activity source. The underlying DeviceLog exists for the lifetime of the process.
 struct PythonDeviceLog {
     DeviceLog* log = nullptr;
     DeviceType type = DeviceType::Other;
     bool needs_memory = false;
 };
 
-/// Work of a device that is written by keyword.
+/// Device work given as keyword arguments.
 struct GivenWork {
     DeviceWork work;
     ObjectValues objects;
@@ -60,7 +60,7 @@ struct GivenWork {
     std::vector<KeyedValue> values;
 
     void add_values(const nb::dict& given) {
-        keys.reserve(given.size());  // the values view them
+        keys.reserve(given.size());  // the values point into them
         for (const auto [key, value] : given) {
             keys.emplace_back();
             python::with_text(key.ptr(), [&](std::string_view text) { keys.back() = text; });
@@ -73,12 +73,12 @@ struct GivenWork {
 template <class Number>
 void set_triple(Number (&target)[3], const nb::sequence& given, const char* what) {
     const std::size_t size = nb::len(given);
-    if (size > 3) throw nb::value_error((std::string(what) + " has at most three sizes").c_str());
+    if (size > 3) throw nb::value_error((std::string(what) + " must have at most three sizes").c_str());
     for (std::size_t i = 0; i < 3; ++i) target[i] = i < size ? nb::cast<Number>(given[i]) : Number{1};
 }
 
 std::uint64_t checked_end(std::uint64_t start, std::uint64_t end) {
-    if (end < start) throw nb::value_error("it ends before it starts");
+    if (end < start) throw nb::value_error("invalid times: the work ends before it starts");
     return end;
 }
 
@@ -117,7 +117,7 @@ void add_work(nb::class_<PythonDeviceLog>& log) {
         nb::arg("bytes") = 0, nb::arg("grid") = nb::make_tuple(), nb::arg("block") = nb::make_tuple(),
         nb::arg("registers") = 0, nb::arg("static_shared") = 0, nb::arg("dynamic_shared") = 0,
         nb::arg("graph_node") = 0, nb::arg("range") = 0, nb::arg("values") = nb::dict(),
-        "What the device did from start to end, in ticks of device_ticks().");
+        "Record device work from start to end, in ticks of device_ticks().");
 }
 
 void add_others(nb::class_<PythonDeviceLog>& log) {
@@ -136,13 +136,13 @@ void add_others(nb::class_<PythonDeviceLog>& log) {
         },
         nb::arg("name"), nb::arg("start"), nb::arg("end"), nb::kw_only(), nb::arg("correlation") = 0,
         nb::arg("thread") = 0, nb::arg("result") = 0, nb::arg("is_driver") = false,
-        "A call of the host into the device's library: by this thread, or by the one with that native id.");
+        "Record a runtime call on the host, by this thread or the thread with that native id.");
     log.def(
         "memory",
         [](PythonDeviceLog& self, std::uint64_t address, std::int64_t bytes, std::int64_t total_allocated,
            std::int64_t total_reserved, std::int32_t device, std::uint64_t time, bool is_out_of_memory) {
             MemoryReport report{};
-            // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is a number to Python
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): Python passes addresses as integers
             report.address = reinterpret_cast<const void*>(address);
             report.bytes = bytes;
             report.total_allocated = total_allocated;
@@ -154,14 +154,14 @@ void add_others(nb::class_<PythonDeviceLog>& log) {
         nb::arg("address"), nb::arg("bytes"), nb::kw_only(), nb::arg("total_allocated") = 0,
         nb::arg("total_reserved") = 0, nb::arg("device") = 0, nb::arg("time") = 0,
         nb::arg("is_out_of_memory") = false,
-        "Memory of the device that was given or taken back (less than 0).");
+        "Record device memory that was allocated (bytes > 0) or freed (bytes < 0).");
     log.def(
         "lost", [](PythonDeviceLog& self, std::uint64_t records) { self.log->count_lost(records); },
-        nb::arg("records"), "So many records never came: the trace counts them as dropped.");
+        nb::arg("records"), "Add a number of lost records to the dropped events of the trace.");
     log.def_rw("needs_memory", &PythonDeviceLog::needs_memory);
 }
 
-/// Events know which device they are of.
+/// An event with the device that recorded it.
 struct RecordedPoint {
     std::shared_ptr<DeviceRuntime> device;
     std::unique_ptr<DeviceEvent> event;
@@ -179,15 +179,15 @@ double elapsed(const std::shared_ptr<DeviceRuntime>& device, const RecordedPoint
 }
 
 void bind_devices_of_others(nb::module_& module) {
-    nb::class_<RecordedPoint>(module, "DeviceEvent", "A point in the work of a device's queue.")
+    nb::class_<RecordedPoint>(module, "DeviceEvent", "A point in the queue of a device.")
         .def_prop_ro("device", [](const RecordedPoint& point) { return point.event->device(); });
     using Held = std::shared_ptr<DeviceRuntime>;
-    nb::class_<DeviceRuntime>(module, "RegisteredDevice", "A device, whoever has registered it.")
+    nb::class_<DeviceRuntime>(module, "RegisteredDevice", "A registered device.")
         .def_prop_ro("name", &DeviceRuntime::name)
         .def_prop_ro("type", [](const DeviceRuntime& self) { return static_cast<int>(self.type()); })
         .def_prop_ro(
             "has_activities", [](DeviceRuntime& self) { return self.activities() != nullptr; },
-            "Whether it tells what it does.")
+            "Whether it has an activity source.")
         .def("enabled",
              [](const DeviceRuntime& self) {
                  const nb::gil_scoped_release released;
@@ -199,7 +199,8 @@ void bind_devices_of_others(nb::module_& module) {
                  if (event == nullptr) throw Error("Events were not recorded for " + self->name());
                  return std::make_unique<RecordedPoint>(RecordedPoint{self, std::move(event)});
              })
-        .def("elapsed", &elapsed, nb::arg("start"), nb::arg("end"), "Microseconds. Waits for both.")
+        .def("elapsed", &elapsed, nb::arg("start"), nb::arg("end"),
+             "Return the microseconds between two events. Waits for both.")
         .def("mark", [](DeviceRuntime& self, const std::string& name) { self.mark(name); })
         .def("range_push", [](DeviceRuntime& self, const std::string& name) { self.range_push(name); })
         .def("range_pop", &DeviceRuntime::range_pop)
@@ -221,7 +222,7 @@ PyObject* make_device_log(DeviceLog& log, DeviceType type) {
 
 void bind_devices(nb::module_& module) {
     nb::class_<PythonDeviceLog> log(module, "DeviceLog",
-                                    "What a device's activity source writes into; any thread.");
+                                    "The log that an activity source writes to, from any thread.");
     add_work(log);
     add_others(log);
     bind_devices_of_others(module);
@@ -233,31 +234,31 @@ void bind_devices(nb::module_& module) {
             const nb::gil_scoped_release released;
             register_device(std::move(made));
         },
-        nb::arg("device"), "Makes a device known, for the life of the process.");
+        nb::arg("device"), "Register a device for the lifetime of the process.");
     module.def(
         "find_device",
         [](const std::string& name) {
             const nb::gil_scoped_release released;
             return find_device(name);
         },
-        nb::arg("name"), "The device of a name, a RegisteredDevice, or None.");
+        nb::arg("name"), "Return the RegisteredDevice with that name, or None.");
     module.def(
         "device_error",
         [](const std::string& name) {
             const nb::gil_scoped_release released;
             return device_error(name);
         },
-        nb::arg("name"), "Why a device cannot be recorded here, and what would help; empty: it can.");
+        nb::arg("name"), "Return why a device cannot be recorded and how to fix that; empty if it can.");
     module.def(
         "registered_devices",
         [] {
             const nb::gil_scoped_release released;
             return registered_devices();
         },
-        "The names of the devices that are known now.");
+        "Return the names of all registered devices.");
     module.def("time_on_device", &time_on_device, nb::arg("range_name"), nb::arg("is_timed") = true,
-               "Whether ranges of that name are timed with events of a device.");
-    module.def("device_ticks", &device_ticks, "Now, on the clock of DeviceLog.");
+               "Set whether ranges with that name are timed with device events.");
+    module.def("device_ticks", &device_ticks, "Return the current time on the clock of DeviceLog.");
     module.def("device_ticks_per_second", &device_ticks_per_second);
 }
 

@@ -1,4 +1,4 @@
-// emitters_binding.cpp: emitters, and marks by hand for NVTX and ITT.
+// emitters_binding.cpp: emitters, and explicit marks and ranges for NVTX and ITT.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 

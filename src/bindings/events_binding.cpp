@@ -1,4 +1,4 @@
-// events_binding.cpp: marey::EventList for Python's lazy events, and lists of events made by hand as traces.
+// events_binding.cpp: marey::EventList for lazy Python events, and traces from lists of events made by hand.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -33,7 +33,7 @@ PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_rows)}
                         {Py_tp_clear, reinterpret_cast<void*>(clear_rows)},
                         {0, nullptr}};
 
-/// Microseconds; 0 for what a device did.
+/// Microseconds; 0 for device work.
 double cpu_total_us(const EventList& events, std::size_t event) {
     const Row row = events.range(event);
     if (row == kNoRow) return 0;
@@ -91,7 +91,7 @@ AssembledTrace assembled(const nb::list& events, int device) {
     return assemble_trace(all, static_cast<DeviceType>(device));
 }
 
-/// For each event the index of the one around it, or None.
+/// The index of the enclosing event for each event, or None.
 nb::list nesting(const nb::list& events) {
     const AssembledTrace made = assembled(events, static_cast<int>(DeviceType::Cuda));
     std::vector<std::uint32_t> event_of(made.trace.ranges().size(), kNoRow);
@@ -177,10 +177,10 @@ void bind_events(nb::module_& module) {
         });
     module.def(
         "assemble", [](const nb::list& events, int device) { return assembled(events, device).trace; },
-        nb::arg("events"), nb::arg("device"), "A trace from described events.");
+        nb::arg("events"), nb::arg("device"), "Build a trace from described events.");
     module.def("readable_symbol", &readable_symbol, nb::arg("symbol"));
     module.def("nesting", &nesting, nb::arg("events"),
-               "For each described event the index of the one around it, or None.");
+               "Return the index of the enclosing event for each described event, or None.");
 }
 
 }  // namespace marey::bindings

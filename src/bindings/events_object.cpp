@@ -1,4 +1,4 @@
-// events_object.cpp: the type EventRow: an event that knows its list and its place there, and nothing else.
+// events_object.cpp: the type EventRow: an event that holds only its list and its index.
 #include <Python.h>
 #include <structmember.h>
 
@@ -14,22 +14,23 @@ namespace {
 PyTypeObject* event_row_type = nullptr;
 
 struct EventRow {
-    PyObject_HEAD PyObject* rows;  ///< the EventRows, in Python
+    PyObject_HEAD PyObject* rows;  ///< the Python object of the EventRows
     Py_ssize_t event;
-    char is_changed;  ///< differs from what the trace says
+    char is_changed;  ///< differs from the trace
 };
 
 EventRow* as_row(PyObject* object) {
     return reinterpret_cast<EventRow*>(object);
 }
 
-/// Null when there are none any more.
+/// Null after the list has been destroyed.
 EventRows* rows_of(const EventRow* row) {
     return row->rows == nullptr ? nullptr : nb::inst_ptr<EventRows>(row->rows);
 }
 
 PyObject* new_row(PyTypeObject* type, PyObject*, PyObject*) {
-    PyErr_Format(PyExc_TypeError, "%s of a trace are made by its list", type->tp_name);
+    PyErr_Format(PyExc_TypeError, "cannot create '%s' objects: they belong to the event list of a trace",
+                 type->tp_name);
     return nullptr;
 }
 
@@ -46,7 +47,8 @@ int clear(PyObject* self) {
     return 0;
 }
 
-/// Subclasses are Python classes: theirs comes first, and frees dict and weak references.
+/// For subclasses, which are Python classes, Python's own dealloc runs first and frees dict and weak
+/// references.
 void dealloc(PyObject* self) {
     PyObject_GC_UnTrack(self);
     clear(self);
@@ -56,9 +58,9 @@ void dealloc(PyObject* self) {
 }
 
 PyMemberDef kMembers[] = {
-    {"_rows", T_OBJECT_EX, offsetof(EventRow, rows), READONLY, "The list that it is of."},
-    {"_index", T_PYSSIZET, offsetof(EventRow, event), READONLY, "Its place there."},
-    {"_is_changed", T_BOOL, offsetof(EventRow, is_changed), 0, "Differs from what the trace says."},
+    {"_rows", T_OBJECT_EX, offsetof(EventRow, rows), READONLY, "The list that the event belongs to."},
+    {"_index", T_PYSSIZET, offsetof(EventRow, event), READONLY, "The index of the event in its list."},
+    {"_is_changed", T_BOOL, offsetof(EventRow, is_changed), 0, "Whether the event differs from the trace."},
     {nullptr, 0, 0, 0, nullptr},
 };
 PyType_Slot kSlots[] = {
@@ -72,8 +74,8 @@ PyType_Slot kSlots[] = {
 PyType_Spec kSpec = {"marey._marey.EventRow", sizeof(EventRow), 0,
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
 
-/// A field that is read from the columns each time. Whatever an event's own dict holds under its name comes
-/// first.
+/// A field that is read from the columns each time. An entry with its name in the event's dict takes
+/// precedence.
 struct CoreField {
     PyObject_HEAD std::size_t key;
 };
@@ -81,13 +83,13 @@ struct CoreField {
 PyObject* get_field(PyObject* self, PyObject* object, PyObject*) {
     if (object == nullptr) return Py_NewRef(self);
     if (!PyObject_TypeCheck(object, event_row_type)) {
-        PyErr_Format(PyExc_TypeError, "a field of EventRow, not of %.80s", Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError, "expected an EventRow, got %.80s", Py_TYPE(object)->tp_name);
         return nullptr;
     }
     EventRow* const row = as_row(object);
     EventRows* const rows = rows_of(row);
     if (rows == nullptr) {
-        PyErr_SetString(PyExc_AttributeError, "the list of this event is gone");
+        PyErr_SetString(PyExc_AttributeError, "the event list of this event has been destroyed");
         return nullptr;
     }
     try {
@@ -116,7 +118,7 @@ PyType_Slot kFieldSlots[] = {
 PyType_Spec kFieldSpec = {"marey._marey.EventField", sizeof(CoreField), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kFieldSlots};
 
-/// Gives the type its fields.
+/// Adds the fields to the type.
 bool add_fields(PyObject* type) {
     const nb::object field_type = nb::steal(PyType_FromSpec(&kFieldSpec));
     if (!field_type.is_valid()) return false;

@@ -8,7 +8,7 @@ namespace nb = nanobind;
 namespace marey::bindings {
 namespace {
 
-constexpr double kNsPerUs = 1000.0;
+constexpr double kEventNsPerUs = 1000.0;
 constexpr std::string_view kStepName = "ProfilerStep#";
 
 /// The fields that an event reads from the columns each time, without keeping them.
@@ -63,7 +63,7 @@ EventRows::EventRows(const Trace& trace, nb::object event_type, nb::object inter
 }
 
 std::size_t EventRows::checked(std::size_t event) const {
-    if (event >= events_.size()) throw nb::index_error("there is no such event");
+    if (event >= events_.size()) throw nb::index_error("event index out of range");
     return event;
 }
 
@@ -77,7 +77,7 @@ nb::object EventRows::object(nb::handle self, std::size_t event) {
         alive_.erase(event);
         throw nb::python_error();
     }
-    alive_[event] = made;  // making it may have collected others
+    alive_[event] = made;  // creating it may have freed others
     return nb::steal(made);
 }
 
@@ -120,7 +120,7 @@ nb::object EventRows::device_object(DeviceType type) {
     if (!known.is_valid()) {
         try {
             known = device_type_(static_cast<int>(type));
-        } catch (nb::python_error&) {  // a number that Python's enumeration does not have
+        } catch (nb::python_error&) {  // a number that is missing from Python's enumeration
             known = device_type_(static_cast<int>(DeviceType::Other));
         }
     }
@@ -194,7 +194,7 @@ nb::object EventRows::report_field(const Trace& trace, Row report, std::size_t k
     }
 }
 
-/// What its thread, and the process of that, tell.
+/// A field of the event's thread or process.
 nb::object EventRows::place_field(const Trace& trace, Row thread_row, std::size_t key) const {
     const ThreadInfo* const thread =
         thread_row < trace.threads().size() ? &trace.threads()[thread_row] : nullptr;
@@ -218,10 +218,11 @@ nb::object EventRows::place_field(const Trace& trace, Row thread_row, std::size_
 nb::object EventRows::time_range(std::size_t event) const {
     const std::int64_t start = events_.start_ns(event);
     const std::int64_t end = start + events_.duration_ns(event);
-    return interval_type_(static_cast<double>(start) / kNsPerUs, static_cast<double>(end) / kNsPerUs);
+    return interval_type_(static_cast<double>(start) / kEventNsPerUs,
+                          static_cast<double>(end) / kEventNsPerUs);
 }
 
-/// (sequence number, thread of the forward range, number of the call that it is a part of)
+/// (sequence number, thread of the forward range, number of the suspended call)
 nb::tuple EventRows::detail(std::size_t event) const {
     const Row row = events_.range(event);
     const RangeDetail* const detail = row == kNoRow ? nullptr : events_.trace().range_detail(row);
@@ -230,8 +231,8 @@ nb::tuple EventRows::detail(std::size_t event) const {
     return nb::make_tuple(detail->sequence, detail->forward_thread, call);
 }
 
-/// (shapes, structured shapes, structured strides, types, concrete inputs, keyword values). An allocation has
-/// none: no shapes, and None for the rest, as PyTorch has it.
+/// (shapes, structured shapes, structured strides, types, concrete inputs, keyword values). As in PyTorch, an
+/// allocation has no shapes, and None for the rest.
 nb::tuple EventRows::inputs(std::size_t event) const {
     const Trace& trace = events_.trace();
     const Row row = events_.range(event);
@@ -250,7 +251,7 @@ nb::tuple EventRows::inputs(std::size_t event) const {
     return nb::make_tuple(shapes, structured, strides, types, concrete, keyword_values(trace, values));
 }
 
-/// (flow id, flow type, whether it starts there, external id, linked id, Python id, Python parent id)
+/// (flow id, flow type, whether the flow starts here, external id, linked id, Python id, Python parent id)
 nb::tuple EventRows::ids(std::size_t event) const {
     const Trace& trace = events_.trace();
     const Row row = events_.range(event);
@@ -274,7 +275,7 @@ nb::tuple EventRows::ids(std::size_t event) const {
                           caller == kNoRow ? -1 : number(caller));
 }
 
-/// (number of the module among those of its class, modules that it ran in)
+/// (number of the module among those of its class, enclosing modules)
 nb::tuple EventRows::module(std::size_t event) {
     const Row row = events_.range(event);
     if (row == kNoRow) return nb::make_tuple(-1, "");
@@ -284,7 +285,7 @@ nb::tuple EventRows::module(std::size_t event) {
                           text_object(modules_->hierarchy(row)));
 }
 
-/// (name, number of the device, microseconds) of each
+/// (name, device number, microseconds) of each kernel
 nb::list EventRows::kernels(std::size_t event) {
     const Trace& trace = events_.trace();
     nb::list list;
@@ -294,7 +295,7 @@ nb::list EventRows::kernels(std::size_t event) {
             is_timed ? trace.ranges().duration_ns[range] : trace.clipped_duration_ns(range);
         list.append(nb::make_tuple(names_of(trace.ranges().site[range]).name,
                                    trace.tracks()[trace.track_of(range)].device.index,
-                                   static_cast<double>(ns) / kNsPerUs));
+                                   static_cast<double>(ns) / kEventNsPerUs));
     }
     return list;
 }

@@ -1,4 +1,4 @@
-// events_rows.h: the events of a trace as Python sees them, each an object that is made when it is looked at.
+// events_rows.h: the events of a trace as Python objects that are created on first use.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,15 +12,15 @@
 
 namespace marey::bindings {
 
-/// Adds the type EventRow, from which Python derives the events of a trace. False: an exception is set.
+/// Adds the type EventRow, the base class of events in a trace. Returns false with a Python error set.
 bool add_event_row(PyObject* module);
-/// A new event of a type that is derived from EventRow. Null: an exception is set.
+/// Creates an event of a type derived from EventRow. Returns null with a Python error set.
 PyObject* make_event_row(PyTypeObject* type, PyObject* rows, std::size_t event);
 
-/// The names of the fields that EventRow has of its own: keys below EventRows::kKeys.
+/// The names of the fields that EventRow itself defines: keys below EventRows::kKeys.
 const char* core_key_name(std::size_t key) noexcept;
 
-/// The events of a trace, with the Python objects that many of them share. Used under the GIL.
+/// The events of a trace, with the Python objects that they share. Used with the GIL.
 class EventRows {
   public:
     EventRows(const Trace& trace, nanobind::object event_type, nanobind::object interval_type,
@@ -30,15 +30,15 @@ class EventRows {
     nanobind::handle use_device() const noexcept { return use_device_; }
     bool with_flops() const noexcept { return with_flops_; }
 
-    /// Throws Python's IndexError.
+    /// Throws a Python IndexError.
     std::size_t checked(std::size_t event) const;
 
-    /// The object of an event: the same one for as long as somebody holds it. `self` is this object in
-    /// Python.
+    /// The object of an event: the same one while references to it exist. `self` is the Python object of
+    /// this.
     nanobind::object object(nanobind::handle self, std::size_t event);
-    /// Called by an object that goes.
+    /// Called when an object is destroyed.
     void forget(std::size_t event, PyObject* object) noexcept;
-    /// Holds an object that differs from what the trace says.
+    /// Keeps an object that differs from the trace.
     void keep(std::size_t event, nanobind::object object);
     bool is_changed() const noexcept { return !kept_.empty(); }
 
@@ -72,10 +72,10 @@ class EventRows {
     nanobind::object device_type_;
     nanobind::object use_device_;
     bool with_flops_;
-    std::optional<ModuleTable> modules_;  ///< made when needed
-    std::vector<SiteNames> names_;        ///< per site, made when needed
+    std::optional<ModuleTable> modules_;  ///< created on first use
+    std::vector<SiteNames> names_;        ///< by site, created on first use
     std::array<nanobind::object, 256> devices_;
-    std::unordered_map<std::size_t, PyObject*> alive_;  ///< borrowed: an object that goes says so
+    std::unordered_map<std::size_t, PyObject*> alive_;  ///< borrowed: destroyed objects call forget()
     std::unordered_map<std::size_t, nanobind::object> kept_;
 };
 

@@ -1,4 +1,4 @@
-// execution_trace_binding.cpp: marey::ExecutionTrace and what the environment asks for.
+// execution_trace_binding.cpp: marey::ExecutionTrace and its environment settings.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 

@@ -1,4 +1,4 @@
-// guarded_session.h: a session that threads of Python share.
+// guarded_session.h: a session that Python threads can share.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,16 +9,16 @@
 
 namespace marey::bindings {
 
-/// A marey::Session is used by one thread at a time. The GIL does not see to that: what takes long is done
-/// without it.
+/// A marey::Session may be used by one thread at a time. The GIL does not guarantee this because long
+/// operations release it.
 struct GuardedSession {
-    std::mutex mutex;  ///< of the session; taken without the GIL
+    std::mutex mutex;  ///< protects the session; locked without the GIL
     Session session;
 
     GuardedSession() = default;
     GuardedSession(const GuardedSession&) = delete;
     GuardedSession& operator=(const GuardedSession&) = delete;
-    // A device that is written in Python has its last word when a session that runs is dropped.
+    // A device implemented in Python is called when a running session is destroyed.
     ~GuardedSession() {
         if (session.id() == 0) return;
         const nanobind::gil_scoped_release released;

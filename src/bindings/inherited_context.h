@@ -1,4 +1,4 @@
-// inherited_context.h: the context that comes with a contextvars.Context, where nothing else has brought it.
+// inherited_context.h: the context inherited through a contextvars.Context.
 #pragma once
 
 #include <Python.h>
@@ -9,12 +9,12 @@
 
 namespace marey::bindings {
 
-/// The contextvars.ContextVar that carries a marey.Context while a session follows tasks; null: none does.
-/// Guarded by the GIL.
+/// The contextvars.ContextVar that holds a marey.Context while a session follows tasks, else null. Guarded by
+/// the GIL.
 extern PyObject* followed_variable;
 
-/// Stands in the context that the followed variable holds, as long as it lives; in none when it holds none.
-/// Leaves Python errors as they are.
+/// Enters the context in the followed variable, if it holds one, for the lifetime of this object. Does not
+/// change the Python error state.
 class FollowedContext {
   public:
     FollowedContext() noexcept;
@@ -27,7 +27,7 @@ class FollowedContext {
     std::optional<ContextAdoption> adoption_;
 };
 
-/// Runs `open` where a range of this scope is wanted: here, or in the context that is followed.
+/// Runs `open` if a range of this scope is recorded: here, or in the followed context.
 template <class Open>
 [[gnu::always_inline]] inline void open_if_recording(Scope scope, Open open) noexcept {
     if (detail::should_record(scope)) {

@@ -1,4 +1,4 @@
-// mark_functions.cpp: begin, end, instant, counter and their kin, as plain C functions.
+// mark_functions.cpp: begin, end, instant, counter and related functions as plain C functions.
 #include <marey/c.h>
 #include <marey/range.h>
 
@@ -26,7 +26,7 @@ namespace {
         const FollowedContext context;
         if (detail::should_record(Scope::User)) return marey_begin(site_cache.site(name, Scope::User));
     }
-    marey_begin(0);  // counted, so that its end finds it
+    marey_begin(0);  // keeps begin() and end() balanced
 }
 
 PyObject* begin(PyObject*, PyObject* name) {
@@ -37,7 +37,7 @@ PyObject* begin(PyObject*, PyObject* name) {
     Py_RETURN_NONE;
 }
 
-// Of the kinds of functions without arguments, this is the one that interpreters call straight.
+// METH_FASTCALL is the function type without arguments that interpreters call directly.
 PyObject* end(PyObject*, PyObject* const*, Py_ssize_t count) {
     if (count != 0) [[unlikely]] {
         PyErr_Format(PyExc_TypeError, "end() takes no arguments (%zd given)", count);
@@ -61,7 +61,7 @@ PyObject* mark_instant(PyObject*, PyObject* name) {
 
 PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count != 2) {
-        PyErr_Format(PyExc_TypeError, "counter(name, value) takes 2 arguments, not %zd", count);
+        PyErr_Format(PyExc_TypeError, "counter(name, value) takes 2 arguments (%zd given)", count);
         return nullptr;
     }
     if (!check_name(args[0], "counter")) return nullptr;
@@ -102,16 +102,17 @@ PyObject* ask_recording(PyObject*, PyObject*) {
 
 PyMethodDef kFunctions[] = {
     {"begin", begin, METH_O,
-     "begin(name, /)\n--\n\nBegins a range that end() ends: for code that has no block to put it around."},
+     "begin(name, /)\n--\n\nBegin a range that end() ends, for code that cannot use a with statement."},
     {"end", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(end)), METH_FASTCALL,
-     "end()\n--\n\nEnds the innermost range that begin() began on this thread."},
-    {"instant", mark_instant, METH_O, "instant(name, /)\n--\n\nMarks a point in time."},
+     "end()\n--\n\nEnd the innermost range that begin() opened on this thread."},
+    {"instant", mark_instant, METH_O, "instant(name, /)\n--\n\nMark a point in time."},
     {"counter", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(mark_counter)), METH_FASTCALL,
-     "counter(name, value, /)\n--\n\nRecords the value of something that changes over time."},
-    {"step_mark", mark_step, METH_O, "step_mark(step, /)\n--\n\nMarks a global step in every session."},
-    {"thread_name", name_thread, METH_O, "thread_name(name, /)\n--\n\nNames the calling thread in traces."},
+     "counter(name, value, /)\n--\n\nRecord the current value of a counter."},
+    {"step_mark", mark_step, METH_O, "step_mark(step, /)\n--\n\nMark a global step in every session."},
+    {"thread_name", name_thread, METH_O,
+     "thread_name(name, /)\n--\n\nSet the name of the calling thread in traces."},
     {"is_recording", ask_recording, METH_NOARGS,
-     "is_recording()\n--\n\nWhether a range of this thread would be recorded now."},
+     "is_recording()\n--\n\nReturn whether a range on this thread would be recorded now."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -24,13 +24,13 @@ void bind_memory(nb::module_& module) {
         [](std::uint64_t address, std::int64_t bytes, std::int64_t total_allocated,
            std::int64_t total_reserved, const std::string& device) {
             const Device where = device_of(device);
-            // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is a number to Python
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): Python passes addresses as integers
             report_allocation(reinterpret_cast<const void*>(address), bytes, total_allocated, total_reserved,
                               where);
         },
         nb::arg("address"), nb::arg("bytes"), nb::arg("total_allocated") = 0, nb::arg("total_reserved") = 0,
         nb::arg("device") = "cpu",
-        "To be called by an allocator after it has given (bytes > 0) or taken back (bytes < 0) memory.");
+        "Report that an allocator has allocated (bytes > 0) or freed (bytes < 0) memory.");
     module.def(
         "report_out_of_memory",
         [](std::int64_t bytes, std::int64_t total_allocated, std::int64_t total_reserved,
@@ -38,9 +38,9 @@ void bind_memory(nb::module_& module) {
             report_out_of_memory(bytes, total_allocated, total_reserved, device_of(device));
         },
         nb::arg("bytes"), nb::arg("total_allocated") = 0, nb::arg("total_reserved") = 0,
-        nb::arg("device") = "cpu", "To be called by an allocator that had to refuse.");
+        nb::arg("device") = "cpu", "Report that an allocator could not allocate memory.");
     module.def("is_recording_memory", &is_recording_memory,
-               "Whether allocation reports of this thread are recorded.");
+               "Return whether allocation reports of this thread are recorded.");
 }
 
 }  // namespace marey::bindings

@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace marey::bindings {
 namespace {
 
-/// (array, allocation), each None where there is none.
+/// (array, allocation), each None if there is none.
 nb::tuple id_object(const std::vector<ArrayId>& ids, std::size_t row) {
     const ArrayId id = row < ids.size() ? ids[row] : ArrayId{};
     const auto or_none = [](std::uint32_t number, bool is_none) {
@@ -34,7 +34,7 @@ std::int64_t wall_clock(const Trace& trace, Row process) {
     return trace.processes().empty() ? 0 : trace.processes()[process].realtime_offset_ns;
 }
 
-/// Of each allocation from 1 on: (array or None, device, address, bytes, versions).
+/// For each allocation from 1: (array or None, device, address, bytes, versions).
 nb::list blocks(const MemoryProfile& profile) {
     nb::list list;
     for (const MemoryBlock& block : profile.blocks().subspan(1)) {
@@ -45,7 +45,7 @@ nb::list blocks(const MemoryProfile& profile) {
     return list;
 }
 
-/// Of each step: (node, whether it runs backward, edges); edges are (allocation, version, taken, freed,
+/// For each step: (node, whether it is backward, edges); edges are (allocation, version, taken, freed,
 /// written).
 nb::list nodes(const MemoryProfile& profile) {
     nb::list list;
@@ -76,11 +76,11 @@ nb::list timeline(const MemoryProfile& profile) {
 }  // namespace
 
 void bind_memory_profile(nb::module_& module) {
-    nb::class_<ArrayIds>(module, "ArrayIds", "Which arrays of a trace are the same, and in the same memory.")
+    nb::class_<ArrayIds>(module, "ArrayIds", "The identities and allocations of the arrays in a trace.")
         .def("__init__", [](ArrayIds* place, const Trace& trace) { new (place) ArrayIds(array_ids(trace)); })
         .def("of_array", [](const ArrayIds& ids, std::size_t row) { return id_object(ids.arrays, row); })
         .def("of_report", [](const ArrayIds& ids, std::size_t row) { return id_object(ids.reports, row); });
-    nb::class_<MemoryProfile>(module, "MemoryProfile", "What the memory of a trace is for.")
+    nb::class_<MemoryProfile>(module, "MemoryProfile", "The memory of a trace by category.")
         .def(nb::init<Trace>(), nb::arg("trace"), nb::call_guard<nb::gil_scoped_release>())
         .def("blocks", &blocks)
         .def("nodes", &nodes)

@@ -9,7 +9,7 @@
 NB_MODULE(_marey_contents, module) {
     namespace nb = nanobind;
     nb::set_leak_warnings(
-        false);  // a program may end while a profiler runs: nothing that it should be told of
+        false);  // a program may end while a profiler runs: leak warnings would only be noise
     if (!marey::bindings::add_record_function(module.ptr()) ||
         !marey::bindings::add_record_function_fast(module.ptr()) ||
         !marey::bindings::add_mark_functions(module.ptr()) ||
@@ -38,8 +38,8 @@ NB_MODULE(_marey_contents, module) {
     marey::python::add_tracer();
 }
 
-// Python 3.11 would run the above again in a sub-interpreter, and take the bindings away from the main one;
-// later ones refuse by themselves, with these words.
+// Python 3.11 would initialize the module again in a subinterpreter and break it in the main one. Later
+// versions refuse by themselves, with this message.
 extern "C" NB_EXPORT PyObject* PyInit__marey();
 extern "C" PyObject* PyInit__marey() {
     if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__marey_contents();

@@ -1,5 +1,4 @@
-// module_values.cpp: reads the attributes of modules and optimizers where they lie, without running their
-// code.
+// module_values.cpp: reads the attributes of modules and optimizers directly, without running their code.
 #include "bindings/module_values.h"
 
 #include <deque>
@@ -24,12 +23,12 @@ using python::ModuleType;
 
 constexpr std::size_t kMaxParameters = 100'000;
 constexpr std::size_t kMaxChildren = 10'000;
-constexpr int kMaxNesting = 32;
+constexpr int kMaxModuleNesting = 32;
 
-/// A reference that is given back with what holds it.
+/// A reference that is released with this object.
 class OwnedRef {
   public:
-    explicit OwnedRef(PyObject* object = nullptr) noexcept : object_(object) {}  ///< takes over a reference
+    explicit OwnedRef(PyObject* object = nullptr) noexcept : object_(object) {}  ///< steals a reference
     OwnedRef(OwnedRef&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
     OwnedRef& operator=(OwnedRef&& other) noexcept {
         std::swap(object_, other.object_);
@@ -43,9 +42,8 @@ class OwnedRef {
     PyObject* object_;
 };
 
-/// An attribute that the object itself holds, in its dict or in a slot. Looks at nothing else, so no
-/// property,
-/// __getattr__ or __getattribute__ of a class runs. A new reference; null: there is none.
+/// An attribute stored in the object itself, in its dict or in a slot. No property, __getattr__ or
+/// __getattribute__ of a class runs. Returns a new reference, or null if there is none.
 PyObject* held_attribute(PyObject* object, PyObject* name) noexcept {
     if (PyObject* const dict = PyObject_GenericGetDict(object, nullptr)) {
         PyObject* const found =
@@ -62,7 +60,7 @@ PyObject* held_attribute(PyObject* object, PyObject* name) noexcept {
     return found;
 }
 
-/// What an attribute's name, or a callable, gives for an object.
+/// Reads an attribute by name, or calls a callable, for an object.
 OwnedRef read(PyObject* what, PyObject* object) noexcept {
     if (what == nullptr) return OwnedRef();
     if (PyUnicode_Check(what)) return OwnedRef(held_attribute(object, what));
@@ -72,7 +70,7 @@ OwnedRef read(PyObject* what, PyObject* object) noexcept {
         return given;
     }
     if (PyDict_Check(given.get()) || PyList_Check(given.get()) || PyTuple_Check(given.get())) return given;
-    OwnedRef listed(PySequence_List(given.get()));  // an iterator, most likely
+    OwnedRef listed(PySequence_List(given.get()));  // probably an iterator
     if (!listed) drop_error();
     return listed;
 }
@@ -81,9 +79,9 @@ bool is_sequence(PyObject* object) noexcept {
     return PyList_Check(object) || PyTuple_Check(object);
 }
 
-using Named = std::pair<OwnedRef, OwnedRef>;  // a key, or nothing; a value
+using Named = std::pair<OwnedRef, OwnedRef>;  // an optional key, and a value
 
-/// The entries of a dict or of a list. Copied: asking one of them may change what holds it.
+/// The entries of a dict or a list. Copied because reading an entry may change the container.
 std::vector<Named> entries(PyObject* container) {
     std::vector<Named> found;
     if (container == nullptr) return found;
@@ -99,8 +97,8 @@ std::vector<Named> entries(PyObject* container) {
     return found;
 }
 
-/// Parameters: a dict by name; a list of them, of pairs (name, parameter), or of groups, dicts whose "params"
-/// are a list of such.
+/// Parameters are a dict by name, or a list of parameters, of pairs (name, parameter), or of groups (dicts
+/// with such a list under "params").
 void add_parameters(PyObject* container, std::vector<Named>& parameters, int nesting) {
     for (Named& entry : entries(container)) {
         if (parameters.size() >= kMaxParameters) return;
@@ -118,8 +116,8 @@ void add_parameters(PyObject* container, std::vector<Named>& parameters, int nes
     }
 }
 
-/// What belongs to each parameter: in a dict by the parameter itself or by its name, in a list by its place.
-/// Parameters are found by what they are, not by their hash: that may be code of the program.
+/// The values of parameters: in a dict by parameter or name, or in a list by index. Parameters are compared
+/// by identity, not by hash, since their hash may run code of the program.
 class PerParameterValues {
   public:
     explicit PerParameterValues(PyObject* container) : entries_(entries(container)) {
@@ -133,7 +131,7 @@ class PerParameterValues {
             }
         }
     }
-    /// Null: nothing. Borrowed.
+    /// Borrowed; null if there is none.
     PyObject* find(const Named& parameter, std::size_t index) const {
         if (is_list_) return index < entries_.size() ? entries_[index].second.get() : nullptr;
         if (const auto found = by_object_.find(parameter.second.get()); found != by_object_.end())
@@ -181,7 +179,7 @@ class Description {
         return key && PyUnicode_Check(key.get()) ? text(key.get()) : Value(std::string_view());
     }
 
-    // None: it is no array.
+    // Returns an empty value if the object is not an array.
     Value array(PyObject* object) {
         if (object == nullptr || object == Py_None) return {};
         if (type_.arrays != nullptr && PyTuple_GET_SIZE(type_.arrays) != 0) {
@@ -249,10 +247,10 @@ class Description {
         }
     }
 
-    // The parts of a module and theirs: one whose call is not made by the outer one's may stand between.
+    // Adds the modules inside a module recursively: one that is not called by its parent may be in between.
     void add_children(const ModuleType& type, PyObject* self, const std::string& path,
                       std::vector<KeyedValue>& values, int nesting) {
-        if (type.children == nullptr || nesting == kMaxNesting || !seen_.insert(self).second) return;
+        if (type.children == nullptr || nesting == kMaxModuleNesting || !seen_.insert(self).second) return;
         const OwnedRef container = read(type.children, self);
         if (!container || !PyDict_Check(container.get())) return;
         for (const Named& child : entries(container.get())) {

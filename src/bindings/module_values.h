@@ -1,4 +1,4 @@
-// module_values.h: what modules and optimizers say of themselves: class, parameters, gradients, state, parts.
+// module_values.h: reads the class, parameters, gradients, state and children of modules and optimizers.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace marey::bindings {
 
-/// A python::DescribeModule.
+/// Implements python::DescribeModule.
 void describe_module(const python::ModuleInstance& instance, std::vector<KeyedValue>& values,
                      std::shared_ptr<void>& held);
 

@@ -1,5 +1,5 @@
-// modules_binding.cpp: registering the classes whose calls are modules' or optimizers', and torch's by
-// itself.
+// modules_binding.cpp: registers classes whose calls are module or optimizer calls; torch's are registered
+// automatically.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -29,8 +29,8 @@ std::shared_ptr<ModuleType> make_type(const nb::object& cls, const nb::object& c
                                       const nb::object& parameters, const nb::object& gradients,
                                       const nb::object& state, const nb::object& children,
                                       const nb::tuple& arrays, const std::string& prefix, bool is_optimizer) {
-    if (!PyType_Check(cls.ptr())) throw nb::type_error("the class of modules must be a class");
-    if (!PyCode_Check(code.ptr())) throw nb::type_error("the call of modules must be code");
+    if (!PyType_Check(cls.ptr())) throw nb::type_error("cls must be a class");
+    if (!PyCode_Check(code.ptr())) throw nb::type_error("call must be a code object");
     auto type = std::make_shared<ModuleType>();
     type->cls = reinterpret_cast<PyTypeObject*>(Py_NewRef(cls.ptr()));
     type->code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code.ptr()));
@@ -53,12 +53,12 @@ void register_type(const nb::object& cls, const nb::object& code, const nb::obje
         make_type(cls, code, name, parameters, gradients, state, children, arrays, prefix, is_optimizer));
 }
 
-// A module that has been imported, as far as it has come; null: it has not been. Borrowed.
+// A module in sys.modules, possibly still being imported; null if there is none. Borrowed.
 PyObject* imported(const char* name) noexcept {
     return PyDict_GetItemString(PyImport_GetModuleDict(), name);
 }
 
-// An entry of a module's or a class's own dict: nothing of theirs runs. Borrowed.
+// An entry in the dict of a module or class; runs none of its code. Borrowed.
 PyObject* entry(PyObject* owner, const char* name) noexcept {
     if (owner == nullptr) return nullptr;
     if (PyModule_Check(owner)) return PyDict_GetItemString(PyModule_GetDict(owner), name);
@@ -78,8 +78,8 @@ bool is_code_of(PyObject* function, PyCodeObject* code) noexcept {
            PyFunction_GET_CODE(function) == reinterpret_cast<PyObject*>(code);
 }
 
-// The first call of torch's modules or optimizers that is traced: they are registered then, so that torch
-// needs not be imported, nor its import be watched. Runs no Python code.
+// Registers torch's modules and optimizers when the first of their calls is traced, so that torch does not
+// have to be imported or watched. Runs no Python code.
 void on_new_code(PyCodeObject* code) {
     const bool is_module = PyUnicode_CompareWithASCIIString(code->co_name, "_wrapped_call_impl") == 0;
     if (!is_module && PyUnicode_CompareWithASCIIString(code->co_name, "_optimizer_step_code") != 0) return;
@@ -93,7 +93,7 @@ void on_new_code(PyCodeObject* code) {
     if (tensor == nullptr || parameter == nullptr) return;
     const auto text = [](const char* bytes) { return nb::steal(PyUnicode_InternFromString(bytes)); };
     try {
-        // A tensor's _grad is its grad without a word about tensors that have none.
+        // A tensor's _grad is its grad, without the warning for tensors that have none.
         const auto type =
             make_type(nb::borrow(cls), nb::borrow(reinterpret_cast<PyObject*>(code)), nb::none(),
                       text(is_module ? "_parameters" : "param_groups"), text("._grad"),
@@ -103,13 +103,14 @@ void on_new_code(PyCodeObject* code) {
                       is_module ? "nn.Module: " : "Optimizer: ", !is_module);
         type->has_tensors = true;
         python::add_module_type(type);
-    } catch (const std::exception&) {  // then they are calls like any other
+    } catch (const std::exception&) {  // then they are recorded as ordinary calls
         PyErr_Clear();
     }
 }
 
 /// (whether it is an optimizer, class, number, address, address of the class, function, parameters);
-/// parameters are (name, array, gradient, [(name, array) of each state]), arrays as array_object() has them.
+/// parameters are (name, array, gradient, [(name, array) of each state]), with arrays as returned by
+/// array_object().
 nb::object module_object(const Trace& trace, const ModuleInfo* module) {
     if (module == nullptr) return nb::none();
     nb::list parameters;
@@ -124,7 +125,7 @@ nb::object module_object(const Trace& trace, const ModuleInfo* module) {
                           module->cls, text_object(module->function), parameters);
 }
 
-/// With its trace, which it reads.
+/// A ModuleTable and the trace that it reads.
 struct BoundModules {
     explicit BoundModules(const Trace& of) : trace(of), table(of) {}
     Trace trace;
@@ -144,7 +145,8 @@ void bind_modules(nb::module_& module) {
     module.def("register_module_type", &register_type, nb::arg("cls"), nb::arg("code"),
                nb::arg("name").none(), nb::arg("parameters").none(), nb::arg("gradients").none(),
                nb::arg("state").none(), nb::arg("children").none(), nb::arg("arrays"), nb::arg("prefix"),
-               nb::arg("is_optimizer"), "Recognises calls of a class's objects by their code.");
+               nb::arg("is_optimizer"),
+               "Register a class whose objects' calls are recognized by their code object.");
     module.def(
         "unregister_module_type",
         [](const nb::object& cls) {
@@ -152,7 +154,7 @@ void bind_modules(nb::module_& module) {
                        ? python::remove_module_type(reinterpret_cast<PyTypeObject*>(cls.ptr()))
                        : std::size_t{0};
         },
-        nb::arg("cls"), "Drops what was registered for a class. How many entries there were.");
+        nb::arg("cls"), "Remove all registrations of a class and return their number.");
 }
 
 }  // namespace marey::bindings

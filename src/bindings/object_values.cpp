@@ -1,4 +1,4 @@
-// object_values.cpp: asks objects what they are, without importing anything.
+// object_values.cpp: reads the type and metadata of Python objects without importing anything.
 #include "bindings/object_values.h"
 
 #include <array>
@@ -15,9 +15,9 @@ namespace marey::bindings {
 namespace {
 
 constexpr int kMaxNesting = 8;
-constexpr Py_ssize_t kMaxItems = 64;  // the recorder keeps 30 and says that there were more
+constexpr Py_ssize_t kMaxItems = 64;  // the recorder keeps 30 and notes that there were more
 
-/// An attribute of the object's type or of itself; null when it has none.
+/// An attribute of the object or its type; null if there is none.
 PyObject* attribute(PyObject* object, const char* name) noexcept {
     PyObject* const value = PyObject_GetAttrString(object, name);
     if (value == nullptr) PyErr_Clear();
@@ -44,7 +44,7 @@ DType from_typestr(std::string_view text) noexcept {
     return !text.empty() && (text[0] == 'U' || text[0] == 'S') ? DType::Text : DType::Other;
 }
 
-/// The DType of a name: "float32", "torch.float32", "<dtype: 'float32'>".
+/// The DType of a type name: "float32", "torch.float32", "<dtype: 'float32'>".
 DType from_dtype_name(std::string_view text) noexcept {
     if (const std::size_t dot = text.rfind('.'); dot != text.npos) text.remove_prefix(dot + 1);
     constexpr std::pair<std::string_view, DType> kOthers[] = {
@@ -112,7 +112,7 @@ DeviceType from_dlpack_device(long type) noexcept {
     switch (type) {
         case 1:
         case 3:   // pinned host memory
-        case 11:  // the same of ROCm
+        case 11:  // the same for ROCm
             return DeviceType::Cpu;
         case 2:
         case 10:
@@ -132,7 +132,7 @@ DeviceType from_dlpack_device(long type) noexcept {
 Value ObjectValues::value(PyObject* object) noexcept {
     try {
         return any(object, 0);
-    } catch (const std::exception&) {  // no memory
+    } catch (const std::exception&) {  // out of memory
         return {};
     }
 }
@@ -188,7 +188,7 @@ Value ObjectValues::list(PyObject* object, int nesting) {
     const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(object), kMaxItems);
     std::vector<Value> items;
     for (Py_ssize_t i = 0; i < count && i < PySequence_Fast_GET_SIZE(object); ++i) {
-        const PyRef item(Py_NewRef(PySequence_Fast_GET_ITEM(object, i)));  // asking it may change the list
+        const PyRef item(Py_NewRef(PySequence_Fast_GET_ITEM(object, i)));  // reading it may change the list
         items.push_back(any(item.get(), nesting + 1));
     }
     lists_.push_back(std::move(items));
@@ -196,7 +196,7 @@ Value ObjectValues::list(PyObject* object, int nesting) {
 }
 
 bool ObjectValues::array(PyObject* object, Value& value) {
-    if (PyBytes_Check(object) || PyByteArray_Check(object)) return false;  // texts of another kind, no arrays
+    if (PyBytes_Check(object) || PyByteArray_Check(object)) return false;  // text-like, not arrays
     ArrayView found;
     const bool is_array = from_buffer(object, found) ||
                           from_interface(object, "__array_interface__", DeviceType::Cpu, found) ||
@@ -240,7 +240,7 @@ bool ObjectValues::read_extents(PyObject* sequence, std::vector<std::int64_t>& e
     if (!fast) return false;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
         const PyRef item(
-            Py_NewRef(PySequence_Fast_GET_ITEM(fast.get(), i)));  // asking it may change the list
+            Py_NewRef(PySequence_Fast_GET_ITEM(fast.get(), i)));  // reading it may change the list
         const long long extent = PyLong_AsLongLong(item.get());
         if (extent == -1 && PyErr_Occurred() != nullptr) {
             PyErr_Clear();
@@ -254,7 +254,7 @@ bool ObjectValues::read_extents(PyObject* sequence, std::vector<std::int64_t>& e
 bool ObjectValues::from_interface(PyObject* object, const char* name, DeviceType device, ArrayView& array) {
     const PyRef interface(attribute(object, name));
     if (!interface || !PyDict_Check(interface.get())) return false;
-    // PyRef: asking one may change the dict.
+    // PyRef: reading an entry may change the dict.
     const auto entry = [&](const char* key) {
         return Py_XNewRef(PyDict_GetItemString(interface.get(), key));
     };
@@ -278,8 +278,9 @@ bool ObjectValues::from_interface(PyObject* object, const char* name, DeviceType
     return true;
 }
 
-// Tensors of torch, JAX and their kin: __dlpack__ says that it is an array, its attributes say the rest.
-// __dlpack__ itself is not called: it may copy, wait, or refuse.
+// Tensors of torch, JAX and similar libraries: __dlpack__ identifies an array, and its attributes describe
+// it.
+// __dlpack__ itself is not called because it may copy, wait or fail.
 bool ObjectValues::from_attributes(PyObject* object, ArrayView& array) {
     const PyRef where(attribute(object, "__dlpack_device__"));
     if (!where) return false;

@@ -1,4 +1,4 @@
-// object_values.h: Python objects as values: scalars, texts, lists, and what arrays say about themselves.
+// object_values.h: Python objects as values: scalars, texts, lists and array metadata.
 #pragma once
 
 #include <Python.h>
@@ -12,15 +12,16 @@
 
 namespace marey::bindings {
 
-/// Makes values of Python objects and holds what they view. Arrays of any library are told by what they offer
-/// (the buffer protocol, __array_interface__, __cuda_array_interface__, __dlpack_device__ with shape and
-/// dtype); their elements are never touched and their libraries never imported. Leaves no Python error set.
+/// Converts Python objects to values and owns the data that these point to. Arrays of any library are
+/// recognized by their interfaces (the buffer protocol, __array_interface__, __cuda_array_interface__,
+/// __dlpack_device__ with shape and dtype); elements are never read and libraries never imported. Leaves no
+/// Python error set.
 class ObjectValues {
   public:
-    /// None for what is no value. Valid as long as this lives.
+    /// Empty if the object is not a value. Valid during the lifetime of this object.
     Value value(PyObject* object) noexcept;
-    /// Of a tensor of PyTorch, which the object must be: also which tensor it is. None: no session asks for
-    /// that.
+    /// The same for an object that must be a PyTorch tensor, with the identity of the tensor. Empty if no
+    /// session records it.
     Value tensor(PyObject* object) noexcept;
 
   private:

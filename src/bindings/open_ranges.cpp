@@ -1,5 +1,5 @@
-// open_ranges.cpp: ranges that are held by an object of their own: what end_on_future hands on, and lives of
-// generators and coroutines.
+// open_ranges.cpp: ranges owned by separate objects: for end_on_future, and for the lives of generators and
+// coroutines.
 #include <new>
 #include <utility>
 
@@ -65,11 +65,11 @@ void destroy_async(PyObject* object) {
 }
 
 PyMethodDef kOpenMethods[] = {
-    {"end", end_open, METH_NOARGS, "Ends the range; ending twice is harmless."},
+    {"end", end_open, METH_NOARGS, "End the range. Does nothing if it has ended."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot kOpenSlots[] = {
-    {Py_tp_doc, const_cast<char*>("A range that has been taken over from its with-object.")},
+    {Py_tp_doc, const_cast<char*>("A range transferred from its with statement.")},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy_open)},
     {Py_tp_methods, kOpenMethods},
     {0, nullptr},
@@ -79,13 +79,12 @@ PyType_Spec kOpenSpec = {"marey.open_range", sizeof(OpenRange), 0,
                          kOpenSlots};
 
 PyMethodDef kAsyncMethods[] = {
-    {"end", end_async, METH_NOARGS, "Ends the range, on any thread; ending twice is harmless."},
+    {"end", end_async, METH_NOARGS, "End the range, on any thread. Does nothing if it has ended."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot kAsyncSlots[] = {
-    {Py_tp_doc,
-     const_cast<char*>("async_range(name)\n--\n\n"
-                       "A range that is open until end(), and on an async track wherever it ends.")},
+    {Py_tp_doc, const_cast<char*>("async_range(name)\n--\n\n"
+                                  "A range on an async track that is open until end(), on any thread.")},
     {Py_tp_new, reinterpret_cast<void*>(make_async)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy_async)},
     {Py_tp_methods, kAsyncMethods},

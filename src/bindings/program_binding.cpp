@@ -1,4 +1,4 @@
-// program_binding.cpp: what the recording of a whole program takes (marey run).
+// program_binding.cpp: functions that record a whole program (marey run).
 #include <nanobind/nanobind.h>
 
 #include "bindings/bind.h"
@@ -9,15 +9,15 @@ namespace marey::bindings {
 
 void bind_program(nanobind::module_& module) {
     module.def("begin_with_program", &python::begin_with_program, nanobind::arg("alone"),
-               "Starts what the environment asks for when the interpreter runs the program itself.");
+               "Start the session set by the environment when the interpreter begins to run the program.");
     module.def("restart_recording", &python::restart_recording,
-               "In a forked process: starts what the environment asks for, and the recording of calls.");
+               "In a forked process: start the session set by the environment, and record calls.");
     module.def("check_tracer", &python::check_tracer,
-               "The recording is about to end: says what is wrong with its hook as a problem of its trace.");
+               "Before a recording ends: report a replaced hook as a problem of its trace.");
     module.def("finish_recording", &python::finish_program,
-               "Ends the sessions that have a file, as the end of the process does.");
+               "End the sessions that have a capture file, as at the end of the process.");
     module.def("finish_with_interpreter", &python::finish_with_interpreter,
-               "Ends them when the interpreter has ended.");
+               "End the sessions that have a capture file when the interpreter has ended.");
 }
 
 }  // namespace marey::bindings

@@ -1,4 +1,4 @@
-// python_calls.cpp: who may call Python when, up to the interpreter's end.
+// python_calls.cpp: calls into Python from any thread, until the interpreter ends.
 #include "bindings/python_calls.h"
 
 #include <unistd.h>
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 std::atomic<bool> is_over{false};
 std::atomic<int> active_calls{0};
 
-/// As long as it lives the interpreter does not end, if it has not.
+/// Keeps the interpreter from ending during its lifetime, unless it has already ended.
 class CallGuard {
   public:
     CallGuard() noexcept {
@@ -40,7 +40,7 @@ class CallGuard {
     bool is_allowed_;
 };
 
-/// Objects that were let go without the GIL. A list without a lock: nobody holds one when the process forks.
+/// Objects released without the GIL. A list without a lock, so that no lock can be held during a fork.
 struct PendingRelease {
     PyObject* object;
     PendingRelease* next;
@@ -86,7 +86,7 @@ HeldObject::~HeldObject() {
 
 std::string take_error_text() noexcept {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0)
-        PyErr_SetInterrupt();  // the user's: it comes again at the next chance
+        PyErr_SetInterrupt();  // a KeyboardInterrupt: raised again at the next opportunity
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     PyErr_Fetch(&type, &value, &traceback);
     std::string text = "an unknown error";
@@ -113,7 +113,7 @@ void with_gil(const std::function<void()>& work) {
     work();
 }
 
-// ---- errands ----
+// ---- tasks ----
 
 struct PythonTaskQueue::Queue {
     struct Task {
@@ -126,7 +126,7 @@ struct PythonTaskQueue::Queue {
     bool has_thread = false;
     const pid_t process = ::getpid();
 
-    /// Ends when there has been nothing to do for a while.
+    /// Returns after it has been idle for a while.
     void serve() {
         std::unique_lock lock(mutex);
         while (true) {
@@ -139,7 +139,7 @@ struct PythonTaskQueue::Queue {
             lock.unlock();
             try {
                 with_gil(task->work);
-            } catch (const std::exception&) {  // the interpreter has ended: who waits gives up
+            } catch (const std::exception&) {  // the interpreter has ended: the caller gives up waiting
             }
             lock.lock();
             task->is_done = true;
@@ -148,11 +148,11 @@ struct PythonTaskQueue::Queue {
     }
 };
 
-// A queue stays for the life of the process, since its thread may be using it.
+// A queue exists for the lifetime of the process because its thread may be using it.
 PythonTaskQueue::PythonTaskQueue() : queue_(new Queue) {}
 
-// In the child of a fork there is no thread, and the lock may be held by one that is not here: the parent's
-// queue stays behind.
+// In the child of a fork the thread does not exist, and a thread of the parent may have held the lock: the
+// child uses a new queue.
 PythonTaskQueue::Queue& PythonTaskQueue::queue() {
     Queue* queue = queue_.load();
     if (queue->process == ::getpid()) return *queue;
@@ -175,12 +175,12 @@ bool PythonTaskQueue::run(std::function<void()> work, std::chrono::nanoseconds t
         queue.changed.notify_all();
         if (PyGILState_Check() != 0) return false;
         return queue.changed.wait_for(lock, timeout, [&] { return task->is_done; });
-    } catch (const std::exception&) {  // no thread, or no memory
+    } catch (const std::exception&) {  // cannot create a thread, or out of memory
         return false;
     }
 }
 
-// ---- the end ----
+// ---- shutdown ----
 
 bool calls_have_ended() noexcept {
     return is_over.load();
@@ -195,8 +195,8 @@ void end_calls_with_interpreter(std::function<void()> at_end) {
                               [](PyObject*, PyObject*) -> PyObject* {
                                   work();
                                   is_over.store(true);
-                                  // Those that are under way may need the GIL to end; one that never ends is
-                                  // left alone.
+                                  // Calls in progress may need the GIL to finish; one that does not finish is
+                                  // abandoned.
                                   PyThreadState* const thread = PyEval_SaveThread();
                                   for (int i = 0; i < 100 && active_calls.load() != 0; ++i)
                                       std::this_thread::sleep_for(10ms);

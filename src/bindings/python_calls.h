@@ -1,4 +1,4 @@
-// python_calls.h: calling Python from threads that may not hold the GIL, and must not wait for it long.
+// python_calls.h: calls Python from threads that may not hold the GIL and must not wait for it for long.
 #pragma once
 
 #include <Python.h>
@@ -10,7 +10,7 @@
 
 namespace marey::bindings {
 
-/// A strong reference that may be let go without the GIL: then that is done at the next call.
+/// A strong reference that may be released without the GIL; then it is released at the next call.
 class HeldObject {
   public:
     HeldObject() noexcept = default;
@@ -24,20 +24,21 @@ class HeldObject {
     PyObject* object_ = nullptr;
 };
 
-/// The text of the Python error that is set ("ValueError: why"), which is cleared.
+/// Returns the text of the current Python error ("ValueError: why") and clears it.
 std::string take_error_text() noexcept;
 
-/// Runs `work` with the GIL, on this thread, with no error set; what was set before is so again afterwards.
-/// Takes the GIL where this thread does not have it. Throws marey::Error when the interpreter has ended.
+/// Runs `work` on this thread with the GIL and no error set; an error that was set before is restored
+/// afterwards. Acquires the GIL if this thread does not hold it. Throws marey::Error if the interpreter has
+/// ended.
 void with_gil(const std::function<void()>& work);
 
-/// Runs things on a thread of its own, in order, for callers that hold locks which others, with the GIL, wait
-/// for: these may wait for the thread, but not forever.
+/// Runs tasks in order on a separate thread, for callers that hold locks that other threads wait for while
+/// they hold the GIL. Callers wait for the thread with a timeout.
 class PythonTaskQueue {
   public:
     PythonTaskQueue();
-    /// False: not done in time (it will be, or never), or by a caller with the GIL, which must not wait at
-    /// all. `work` must own what it uses, and not throw.
+    /// Returns false if the work was not finished in time (it may still run), or at once if the caller holds
+    /// the GIL, which must not wait. `work` must own everything that it uses, and must not throw.
     bool run(std::function<void()> work, std::chrono::nanoseconds timeout) noexcept;
 
   private:
@@ -46,11 +47,11 @@ class PythonTaskQueue {
     std::atomic<Queue*> queue_;
 };
 
-/// Whether the interpreter has ended, or is about to: nothing calls Python any more.
+/// Whether the interpreter has ended or is ending: no more calls into Python are made.
 bool calls_have_ended() noexcept;
 
-/// To be called when the first device of Python is registered: `at_end` runs, with the GIL, before the
-/// interpreter ends; afterwards nothing calls Python any more.
+/// Called when the first Python device is registered. `at_end` runs with the GIL before the interpreter ends;
+/// after that, no more calls into Python are made.
 void end_calls_with_interpreter(std::function<void()> at_end);
 
 }  // namespace marey::bindings

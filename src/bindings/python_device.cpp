@@ -1,10 +1,10 @@
-// python_device.cpp: calls of the recorder, passed on to a Python object.
+// python_device.cpp: forwards the recorder's calls to a Python object.
 //
-// Who calls decides how. `record`, `mark` and the like come from the thread whose range begins or ends: they
-// run right there, and take the GIL where that thread has none. Everything else comes from whoever starts or
-// stops a session, holding the recorder's lock for sources; a thread that holds the GIL may be waiting for
-// that very lock (to fork, say). So it runs on a thread of its own, for which the caller waits two seconds at
-// most.
+// `record`, `mark` and similar calls come from the thread whose range begins or ends: they run on that
+// thread, which acquires the GIL if needed. All other calls come from the thread that starts or stops a
+// session and holds the recorder's lock for sources. Another thread that holds the GIL may be waiting for
+// that lock (for example to fork). So these calls run on a separate thread, for which the caller waits two
+// seconds at most.
 #include "bindings/python_device.h"
 
 #include <nanobind/nanobind.h>
@@ -47,7 +47,7 @@ std::string text_of(nb::handle object) {
     return text;
 }
 
-/// Runs `use`; what Python raises in it becomes the text of an error, which says what was called.
+/// Runs `use` and returns a Python exception as text, with the name of the called function.
 template <class Use>
 std::string error_text_of(const char* what, Use use) noexcept {
     try {
@@ -75,7 +75,7 @@ class PythonActivities final : public DeviceActivitySource {
         shared_->type = type;
     }
 
-    // What comes when the interpreter has ended has been done before: end().
+    // After the interpreter has ended there is nothing to do: end() has stopped the source.
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override {
         if (calls_have_ended()) return {};
         log_ = &log;
@@ -100,19 +100,19 @@ class PythonActivities final : public DeviceActivitySource {
 
     void forked() noexcept override { shared_->is_started = false; }
 
-    /// Before the interpreter ends; with the GIL.
+    /// Called with the GIL before the interpreter ends.
     void end() noexcept {
         report_metadata(flush(*shared_, 0, false));
         stop(*shared_);
     }
 
   private:
-    /// What errands use, which may outlive whoever sent them.
+    /// The data that tasks use; they may outlive their callers.
     struct Shared {
         HeldObject source;
         std::string name;
         DeviceType type = DeviceType::Other;
-        bool is_started = false;  ///< like the rest, of who holds the GIL
+        bool is_started = false;  ///< guarded by the GIL, like the other members
         nb::handle object() const { return source.get(); }
     };
     struct Answer {
@@ -123,7 +123,7 @@ class PythonActivities final : public DeviceActivitySource {
     bool run(std::function<void()> work) noexcept { return tasks_.run(std::move(work), kCallTimeout); }
 
     std::string unanswered(const char* what) const {
-        return "The device '" + shared_->name + "' could not be told to " + what +
+        return "The device '" + shared_->name + "' could not " + what +
                " at once: Python was busy, or the caller held the GIL.";
     }
 
@@ -150,14 +150,14 @@ class PythonActivities final : public DeviceActivitySource {
             const nb::object flush = member(shared.object(), "flush");
             if (!flush.is_none() &&
                 flush(static_cast<double>(timeout_ns) * 1e-9, wait_for_work).is(nb::bool_(false)))
-                throw Error("it said that something is missing");
+                throw Error("records are missing");
         });
         const std::string about_facts = error_text_of("facts", [&] {
             const nb::object facts = member(shared.object(), "facts");
             if (facts.is_none()) return;
             const nb::object dumps = nb::module_::import_("json").attr("dumps");
             const nb::object given = facts();
-            if (!nb::isinstance<nb::dict>(given)) throw Error("it gives no dict");
+            if (!nb::isinstance<nb::dict>(given)) throw Error("did not return a dict");
             for (const auto [key, value] : nb::borrow<nb::dict>(given))
                 answer.facts.emplace_back(text_of(nb::str(key)), text_of(dumps(value)));
         });
@@ -191,13 +191,14 @@ class PythonDevice final : public DeviceRuntime {
     explicit PythonDevice(nb::handle device) : shared_(std::make_shared<HeldObject>(device.inc_ref().ptr())) {
         const nb::object name = member(device, "name");
         if (!nb::isinstance<nb::str>(name) || nb::len(name) == 0)
-            throw Error("register_device: a device has a name, a text that is not empty");
+            throw Error("register_device: the name of a device must be a str that is not empty");
         name_ = text_of(name);
         const nb::object type = member(device, "type");
         const long number = type.is_none() ? static_cast<long>(DeviceType::Other) : PyLong_AsLong(type.ptr());
         if (PyErr_Occurred() != nullptr || number < 1 || number > 31) {
             PyErr_Clear();
-            throw Error("register_device: the type of " + name_ + " is a marey.DeviceType other than CPU");
+            throw Error("register_device: the type of " + name_ +
+                        " must be a marey.DeviceType other than CPU");
         }
         type_ = static_cast<DeviceType>(number);
         const nb::object source = member(device, "activities");
@@ -275,7 +276,9 @@ class PythonDevice final : public DeviceRuntime {
     }
 
     DeviceActivitySource* activities() override { return activities_.get(); }
-    std::string activities_error() const override { return {}; }  // it is as its maker wants it
+    std::string activities_error() const override {
+        return {};
+    }  // whether to have an activity source is up to the device
     void end() noexcept {
         if (activities_ != nullptr) activities_->end();
     }
@@ -290,7 +293,7 @@ class PythonDevice final : public DeviceRuntime {
         }
     }
 
-    /// On this thread, and throws what goes wrong.
+    /// Calls the device on this thread; throws if the call fails.
     template <class Use>
     void here(const char* what, Use use) const {
         std::string trouble;
@@ -305,8 +308,8 @@ class PythonDevice final : public DeviceRuntime {
         });
     }
 
-    /// On this thread if it has the GIL, else as an errand. Gives what went wrong. `use` owns what it uses:
-    /// it may run when the caller has given up.
+    /// Calls the device on this thread if it holds the GIL, otherwise as a task. Returns the error text.
+    /// `use` must own everything that it uses: it may run after the caller has stopped waiting.
     template <class Use>
     std::string call(const char* what, Use use) const {
         if (PyGILState_Check() != 0) {
@@ -321,7 +324,7 @@ class PythonDevice final : public DeviceRuntime {
             },
             kCallTimeout);
         return is_done ? *trouble
-                       : std::string(what) + "() of the device '" + name_ + "' did not come back in time";
+                       : std::string(what) + "() of the device '" + name_ + "' did not return in time";
     }
 
     std::shared_ptr<HeldObject> shared_;
@@ -334,7 +337,7 @@ class PythonDevice final : public DeviceRuntime {
 }  // namespace
 
 std::shared_ptr<DeviceRuntime> make_python_device(PyObject* device) {
-    // Devices stay for the life of the process.
+    // Devices exist for the lifetime of the process.
     static auto& all = *new std::vector<std::shared_ptr<PythonDevice>>;
     all.push_back(std::make_shared<PythonDevice>(nb::handle(device)));
     end_calls_with_interpreter([] {

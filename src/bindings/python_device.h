@@ -1,4 +1,4 @@
-// python_device.h: a device that is written in Python, as C++ knows devices.
+// python_device.h: a device implemented in Python, as a DeviceRuntime.
 #pragma once
 
 #include <Python.h>
@@ -9,11 +9,11 @@
 
 namespace marey::bindings {
 
-/// Checks that the object has what a device needs: `name`, `type`, and its methods. Throws marey::Error.
-/// Needs the GIL.
+/// Checks that the object has the `name`, `type` and methods that a device needs. Throws marey::Error. Needs
+/// the GIL.
 std::shared_ptr<DeviceRuntime> make_python_device(PyObject* device);
 
-/// The log of a device, as the object's activity source gets it. A new reference; null with an error set.
+/// Creates the log object that the activity source receives. A new reference, or null with an error set.
 PyObject* make_device_log(DeviceLog& log, DeviceType type);
 
 }  // namespace marey::bindings

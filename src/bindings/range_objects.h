@@ -1,4 +1,4 @@
-// range_objects.h: the types and functions that mark ranges from Python, against the raw C API.
+// range_objects.h: the Python types and functions that mark ranges, written with the raw C API.
 #pragma once
 
 #include <Python.h>
@@ -7,14 +7,14 @@ namespace marey::bindings {
 
 class RangeState;
 
-// Each adds its part to the module; false with a Python error set on failure.
+// Each function adds its part to the module; false with a Python error set on failure.
 bool add_record_function(PyObject* module) noexcept;
 bool add_record_function_fast(PyObject* module) noexcept;
 bool add_mark_functions(PyObject* module) noexcept;  ///< begin, end, instant, counter, step_mark, thread_name
-bool add_open_ranges(PyObject* module) noexcept;     ///< async_range, and what take_over() gives
+bool add_open_ranges(PyObject* module) noexcept;     ///< async_range, and the type of take_over()
 
-/// An object that owns the range of the innermost entry of a with-object, with a method end(). Null with a
-/// Python error set on failure.
+/// Creates an object, with a method end(), that owns the range of the innermost entry of a with statement.
+/// Null with a Python error set on failure.
 PyObject* take_over(RangeState& from) noexcept;
 
 }  // namespace marey::bindings

@@ -1,4 +1,4 @@
-// range_state.h: what a with-object has open.
+// range_state.h: the open ranges of a with statement's object.
 #pragma once
 
 #include <Python.h>
@@ -14,9 +14,9 @@
 
 namespace marey::bindings {
 
-/// The range that a with-object has open, and those that it had open when it was entered again. Plain data
-/// (objects come from a free list): init() and release() stand for constructor and destructor. Guarded by the
-/// GIL; ranges may end on another thread than they began on, and are async then.
+/// The open range of a with statement's object, and those of outer entries if it was entered again. Plain
+/// data, since objects come from a free list: init() and release() act as constructor and destructor. Guarded
+/// by the GIL. A range may end on another thread than it began on; it is async then.
 class RangeState {
   public:
     void init() noexcept {
@@ -27,15 +27,15 @@ class RangeState {
         thread_ = 0;
         is_transferred_ = false;
     }
-    /// Ends what is still open. It is as init() leaves it then.
+    /// Ends all open ranges; the state is then as after init().
     void release() noexcept {
         if (entered_ != 0 || outers_ != nullptr) [[unlikely]]
             release_all();
     }
     bool is_entered() const noexcept { return entered_ != 0; }
 
-    /// Counts one more entry; false with a Python error set when there is no memory. open() or take() follow,
-    /// or neither.
+    /// Counts one more entry; false with a Python error set if out of memory. At most one of open() and
+    /// take() follows.
     bool enter() noexcept {
         if (entered_ != 0 && !save()) [[unlikely]]
             return false;
@@ -48,7 +48,7 @@ class RangeState {
         opened_ = detail::open_range(site, scope);
         thread_ = detail::thread_number();
     }
-    /// A range with values, which has begun. It ends at once when asking for the values has left the block.
+    /// Takes a range with values that has begun. Ends it at once if computing the values has left the block.
     void take(std::unique_ptr<Operation> operation) noexcept {
         if (entered_ != 0 && operation_ == nullptr) operation_ = operation.release();
     }
@@ -72,9 +72,9 @@ class RangeState {
         leave_slow();
     }
 
-    /// Whether the range of the innermost entry belongs to somebody else by now.
+    /// Whether the range of the innermost entry has been transferred.
     bool is_transferred() const noexcept { return is_transferred_; }
-    /// Gives the range of the innermost entry to `other`, memory that holds no RangeState yet. Leaving then
+    /// Transfers the range of the innermost entry to `other`, uninitialized memory. Leaving the block then
     /// ends nothing.
     void move_to_range(RangeState& other) noexcept {
         other.init();
@@ -95,7 +95,7 @@ class RangeState {
         bool is_transferred;
     };
 
-    // What is left to do when the range has been closed.
+    // The remaining work after the range has been closed.
     [[gnu::noinline]] void leave_slow() noexcept {
         delete operation_;
         operation_ = nullptr;
@@ -130,10 +130,10 @@ class RangeState {
     }
 
     detail::Opened opened_;
-    Operation* operation_;        ///< owned; the range, instead of opened_, when it has values
-    std::vector<Outer>* outers_;  ///< owned; null: never entered twice at once
+    Operation* operation_;        ///< owned; the range if it has values, instead of opened_
+    std::vector<Outer>* outers_;  ///< owned; null: never entered recursively
     std::uint32_t entered_;
-    std::uint32_t thread_;  ///< that opened it
+    std::uint32_t thread_;  ///< the thread that opened it
     bool is_transferred_;
 };
 

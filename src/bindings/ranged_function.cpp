@@ -1,5 +1,4 @@
-// ranged_function.cpp: the decorator of plain functions and methods, called without any Python code in
-// between.
+// ranged_function.cpp: the decorator of plain functions and methods; calls run no extra Python code.
 #include "bindings/ranged_function.h"
 
 #include <structmember.h>
@@ -19,14 +18,14 @@ struct RangedFunction {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject* function;
     PyObject* name;  ///< str
-    PyObject* dict;  ///< what functools.update_wrapper fills
+    PyObject* dict;  ///< filled by functools.update_wrapper
     PyObject* weakrefs;
     std::uint32_t site;  ///< 0: not known yet
 };
 
 PyTypeObject* ranged_function_type = nullptr;
 
-// Not yet known, or wanted only where the context that is followed leads.
+// The site is not known yet, or the range is recorded only in the followed context.
 [[gnu::noinline]] detail::Opened open_slow(RangedFunction* self) noexcept {
     detail::Opened opened{0, detail::kNotOpen};
     open_if_recording(Scope::User, [&]() noexcept {
@@ -45,8 +44,8 @@ PyTypeObject* ranged_function_type = nullptr;
 
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObject* names) {
     auto* const self = reinterpret_cast<RangedFunction*>(object);
-    if (self->function == nullptr) [[unlikely]] {  // called by another part of the same garbage
-        PyErr_SetString(PyExc_ReferenceError, "the function is gone");
+    if (self->function == nullptr) [[unlikely]] {  // called by another object of the same garbage cycle
+        PyErr_SetString(PyExc_ReferenceError, "the decorated function has been destroyed");
         return nullptr;
     }
     python::before_range();
@@ -90,7 +89,7 @@ void destroy(PyObject* object) {
     Py_DECREF(type);
 }
 
-// As functions are: by where it is found.
+// Pickled like a function: by its qualified name.
 PyObject* reduce(PyObject* object, PyObject*) {
     return PyObject_GetAttrString(object, "__qualname__");
 }
@@ -142,7 +141,7 @@ PyObject* call_module(const char* module_name, const char* function_name, PyObje
     return result;
 }
 
-// staticmethod and classmethod stay what they are, around the function with the range.
+// Keeps staticmethod and classmethod around the decorated function.
 PyObject* rewrap_method(PyObject* method, PyObject* name, PyObject* args, StackChoice stack) noexcept {
     PyObject* const function = PyObject_GetAttrString(method, "__func__");
     if (function == nullptr) return nullptr;
@@ -162,11 +161,11 @@ PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* arg
         PyObject_TypeCheck(function, &PyClassMethod_Type))
         return rewrap_method(function, name, args, stack);
     if (!PyCallable_Check(function)) {
-        PyErr_Format(PyExc_TypeError, "record_function decorates callables, not %.80s",
+        PyErr_Format(PyExc_TypeError, "record_function can only decorate callables, not %.80s",
                      Py_TYPE(function)->tp_name);
         return nullptr;
     }
-    // None: every call runs through, and needs no more than its name.
+    // None: the function does not suspend, and its range needs only a name.
     PyObject* const choice = stack_choice_object(stack);
     if (choice == nullptr) return nullptr;
     PyObject* const wrapped =
@@ -182,7 +181,7 @@ PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* arg
     self->name = Py_NewRef(name);
     PyObject* const result = reinterpret_cast<PyObject*>(self);
     PyObject* const updated = call_module("functools", "update_wrapper", result, function, nullptr);
-    Py_DECREF(result);  // update_wrapper gives it back
+    Py_DECREF(result);  // update_wrapper returns its argument
     return updated;
 }
 

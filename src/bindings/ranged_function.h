@@ -1,4 +1,4 @@
-// ranged_function.h: a function whose every call is a range.
+// ranged_function.h: a function that marks each of its calls as a range.
 #pragma once
 
 #include <Python.h>
@@ -7,7 +7,7 @@
 
 namespace marey::bindings {
 
-/// A callable that marks each call of `function` with a range of that name. Functions that suspend
+/// Creates a callable that marks each call of `function` with a range of that name. Functions that suspend
 /// (generators, coroutines) are wrapped by marey._suspending. Null with a Python error set on failure.
 PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args,
                                StackChoice stack) noexcept;

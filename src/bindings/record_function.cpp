@@ -1,4 +1,4 @@
-// record_function.cpp: marey.record_function against the raw C API: no Python code runs on its way.
+// record_function.cpp: marey.record_function, written with the raw C API so that no Python code runs.
 #include "bindings/errors.h"
 #include "bindings/range_objects.h"
 
@@ -28,14 +28,14 @@ struct RecordFunction {
     StackChoice stack;
 };
 
-// Objects come and go with every block: a few are kept. Guarded by the GIL.
+// Objects are created and destroyed with every block, so a few are kept. Guarded by the GIL.
 constexpr std::size_t kMaxFree = 16;
 RecordFunction* free_objects[kMaxFree];
 std::size_t free_count = 0;
 
 PyTypeObject* record_function_type = nullptr;
 
-/// Whether a session or an observer asks for the text.
+/// Whether a session or an observer records the text.
 bool wants_inputs() noexcept {
     return needs_inputs() || detail::observers_need_inputs(Scope::User);
 }
@@ -68,7 +68,7 @@ void open_with_values(RecordFunction* self) noexcept {
     self->range.take(std::move(operation));
 }
 
-// With a text, under a name that is not known yet, or wanted only where the context that is followed leads.
+// The range has a text, its site is not known yet, or it is recorded only in the followed context.
 [[gnu::noinline]] void open_slow(RecordFunction* self) noexcept {
     open_if_recording(Scope::User, [self]() noexcept {
         if (self->stack == kNoStack && (self->args == nullptr || !wants_inputs())) {
@@ -98,23 +98,23 @@ PyObject* enter(PyObject* object, PyObject*) {
 PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
     if (!self->range.is_entered()) [[unlikely]] {
-        PyErr_SetString(error_type, "record_function: left without having been entered");
+        PyErr_SetString(error_type, "record_function: __exit__() called without __enter__()");
         return nullptr;
     }
     self->range.leave();
     Py_RETURN_NONE;
 }
 
-// The range goes to marey._futures, which ends it when the future is done.
+// Transfers the range to marey._futures, which ends it when the future is done.
 PyObject* end_on_future(PyObject* object, PyObject* future) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
     PyObject* const module = PyImport_ImportModule("marey._futures");
     if (module == nullptr) return nullptr;
     PyObject* const checked = PyObject_CallMethod(module, "check", "O", future);
     PyObject* range = nullptr;
-    // After the check, which runs code that may leave the block.
+    // After the check, which runs Python code that may leave the block.
     if (checked != nullptr && !self->range.is_entered()) {
-        PyErr_SetString(error_type, "end_on_future: the range has not been entered");
+        PyErr_SetString(error_type, "end_on_future: the range is not open");
     } else if (checked != nullptr && self->range.is_transferred()) {
         PyErr_SetString(error_type, "end_on_future can only be called once");
     } else if (checked != nullptr) {
@@ -128,7 +128,7 @@ PyObject* end_on_future(PyObject* object, PyObject* future) {
     return result;
 }
 
-// Whether a subclass has its own way to enter or to leave.
+// Whether a subclass overrides __enter__ or __exit__.
 bool is_block_overridden(PyObject* object) noexcept {
     auto* const own = reinterpret_cast<PyObject*>(Py_TYPE(object));
     auto* const base = reinterpret_cast<PyObject*>(record_function_type);
@@ -171,7 +171,7 @@ PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
     return self;
 }
 
-// One of the kept ones, or a new one; without name and args.
+// Takes an object from the free list or creates one, without name and args.
 [[gnu::always_inline]] inline RecordFunction* take_object(PyTypeObject* type) noexcept {
     if (type != record_function_type || free_count == 0) [[unlikely]]
         return new_object(type);
@@ -184,8 +184,9 @@ PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
     return self;
 }
 
-/// What the constructor is given, both owned; args is null where there are none. Plain texts: an object of a
-/// derived type could hold anything, us too. False with a Python error set.
+/// Parses the arguments of the constructor; both results are owned, and args is null if not given. Converts
+/// to plain str: an object of a derived type could hold any reference, also to us. False with a Python error
+/// set.
 bool parse(PyObject* arguments, PyObject* keywords, PyObject*& name, PyObject*& args,
            StackChoice& choice) noexcept {
     static const char* const kNames[] = {"name", "args", "stack", nullptr};
@@ -212,8 +213,8 @@ bool parse(PyObject* arguments, PyObject* keywords, PyObject*& name, PyObject*& 
     return false;
 }
 
-// A subclass may take what it likes, and says the name when it calls __init__; until then it has that of its
-// type.
+// A subclass may take other arguments and pass the name to __init__; until then, the range has the name of
+// the type.
 PyObject* construct_subclass(PyTypeObject* type) noexcept {
     PyObject* const name = PyType_GetName(type);
     RecordFunction* const self = name != nullptr ? take_object(type) : nullptr;
@@ -272,7 +273,7 @@ int initialize(PyObject* object, PyObject* arguments, PyObject* keywords) {
     return result;
 }
 
-// record_function("x") comes straight through here.
+// The vectorcall of record_function("x").
 PyObject* construct_fast(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (count != 1 || names != nullptr || !PyUnicode_CheckExact(args[0])) [[unlikely]]
@@ -289,12 +290,12 @@ void destroy(PyObject* object) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
     if (self->weak_references != nullptr) [[unlikely]]
         PyObject_ClearWeakRefs(object);
-    self->range.release();  // an open range whose object goes ends then
+    self->range.release();  // ends a range that is still open
     Py_DECREF(self->name);
     Py_XDECREF(self->args);
     PyTypeObject* const type = Py_TYPE(object);
     if (type == record_function_type && free_count < kMaxFree) [[likely]] {
-        free_objects[free_count++] = self;  // with its reference to the type
+        free_objects[free_count++] = self;  // keeps its reference to the type
         return;
     }
     type->tp_free(object);
@@ -323,25 +324,24 @@ PyObject* represent(PyObject* object) {
 }
 
 PyMethodDef kMethods[] = {
-    {"__enter__", enter, METH_NOARGS, "Begins the range."},
+    {"__enter__", enter, METH_NOARGS, "Begin the range."},
     {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL,
-     "Ends the range."},
+     "End the range."},
     {"end_on_future", end_on_future, METH_O,
      "end_on_future($self, future, /)\n--\n\n"
-     "Ends the range when the future is done instead of at the end of the block. Returns a future with the\n"
-     "same outcome that completes after the range has ended. Once for each entry."},
+     "End the range when the future is done instead of at the end of the block.\n\nReturn a future with "
+     "the same outcome that completes after the range has ended. Call it once for each entry."},
     {"_call_end_callbacks_on_future", end_on_future, METH_O,
-     "_call_end_callbacks_on_future($self, future, /)\n--\n\nThe same as end_on_future."},
+     "_call_end_callbacks_on_future($self, future, /)\n--\n\nDo the same as end_on_future."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyGetSetDef kProperties[] = {
-    {"name", get_name, nullptr, "What the range is called.", nullptr},
-    {"args", get_args, nullptr, "The text given with it, or None.", nullptr},
-    {"stack", get_stack, nullptr, "Which frames it carries: False, \"python\", \"cpp\" or \"both\".",
-     nullptr},
-    {"run_callbacks_on_exit", get_runs_on_exit, nullptr, "False once end_on_future has taken the range.",
-     nullptr},
+    {"name", get_name, nullptr, "The name of the range.", nullptr},
+    {"args", get_args, nullptr, "The text recorded with the range, or None.", nullptr},
+    {"stack", get_stack, nullptr,
+     "The frames recorded with the range: False, \"python\", \"cpp\" or \"both\".", nullptr},
+    {"run_callbacks_on_exit", get_runs_on_exit, nullptr, "False after end_on_future.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -352,9 +352,13 @@ PyMemberDef kMembers[] = {
 
 PyType_Slot kSlots[] = {
     {Py_tp_doc,
-     const_cast<char*>("record_function(name, args=None, *, stack=False)\n--\n\n"
-                       "Marks a range: a with-block, or every call of the function that it decorates.\n"
-                       "stack: whether it carries where it began: True or \"python\", \"cpp\", \"both\".")},
+     const_cast<char*>(
+         "record_function(name, args=None, *, stack=False)\n--\n\n"
+         "Mark a range: the block of a with statement, or every call of a decorated function.\n\n"
+         "Args:\n"
+         "    name: The name of the range.\n"
+         "    args: A text recorded with the range.\n"
+         "    stack: The frames to record where it begins: True or \"python\", \"cpp\", or \"both\".")},
     {Py_tp_new, reinterpret_cast<void*>(construct)},
     {Py_tp_init, reinterpret_cast<void*>(initialize)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},

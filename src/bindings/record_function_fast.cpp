@@ -1,4 +1,4 @@
-// record_function_fast.cpp: marey.record_function_fast: an object made once and entered often, with values.
+// record_function_fast.cpp: marey.record_function_fast: a range object for repeated use, with values.
 #include <memory>
 #include <new>
 #include <vector>
@@ -26,7 +26,7 @@ struct RecordFunctionFast {
 };
 
 PyTypeObject* fast_type = nullptr;
-PyObject* warned_keys = nullptr;  ///< set of keyword names whose values nobody can keep, said once
+PyObject* warned_keys = nullptr;  ///< set of keyword names that have been warned about
 
 void warn_of(PyObject* key, PyObject* value) noexcept {
     if (warned_keys == nullptr) warned_keys = PySet_New(nullptr);
@@ -36,11 +36,11 @@ void warn_of(PyObject* key, PyObject* value) noexcept {
     }
     PySet_Add(warned_keys, key);
     PyErr_Clear();
-    // Through marey._warnings, which never raises into the program.
+    // Warns through marey._warnings, which never raises in the program.
     PyObject* const module = PyImport_ImportModule("marey._warnings");
     PyObject* const text = PyUnicode_FromFormat(
-        "record_function_fast: the value of keyword %R is of type %.80s, which cannot be kept: it is shown "
-        "as NULL",
+        "record_function_fast: cannot record the value of keyword %R: unsupported type %.80s (shown as "
+        "NULL)",
         key, Py_TYPE(value)->tp_name);
     PyObject* const done =
         module != nullptr && text != nullptr ? PyObject_CallMethod(module, "warn", "O", text) : nullptr;
@@ -50,7 +50,7 @@ void warn_of(PyObject* key, PyObject* value) noexcept {
     PyErr_Clear();
 }
 
-/// A keyword value: numbers, booleans, texts and lists of texts are kept. A stream is a number.
+/// Whether a keyword value is kept: numbers, booleans, texts and lists of texts are. A stream is a number.
 bool is_keyword_value(PyObject* key, PyObject* value) noexcept {
     if (PyUnicode_CompareWithASCIIString(key, "stream") == 0) return PyLong_CheckExact(value);
     if (PyBool_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || PyUnicode_Check(value))
@@ -91,7 +91,7 @@ void open_with_values(RecordFunctionFast* self) noexcept {
         if (self->inputs != nullptr && operation->needs_inputs()) {
             const PyRef list(Py_NewRef(self->inputs));
             for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
-                const PyRef input(Py_NewRef(PySequence_Fast_GET_ITEM(list.get(), i)));  // asking it may
+                const PyRef input(Py_NewRef(PySequence_Fast_GET_ITEM(list.get(), i)));  // reading it may
                 inputs.push_back(values.value(input.get()));                            // change the list
             }
         }
@@ -113,7 +113,7 @@ void open_with_values(RecordFunctionFast* self) noexcept {
             begin(nullptr);
         }
         self->range.take(std::move(operation));
-    } catch (const std::exception&) {  // no memory: a range without values
+    } catch (const std::exception&) {  // out of memory: a range without values
         self->range.open(site_of(self), self->scope);
     }
 }
@@ -136,7 +136,7 @@ PyObject* enter(PyObject* object, PyObject*) {
 PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
     auto* const self = reinterpret_cast<RecordFunctionFast*>(object);
     if (!self->range.is_entered()) [[unlikely]] {
-        PyErr_SetString(error_type, "record_function_fast: left without having been entered");
+        PyErr_SetString(error_type, "record_function_fast: __exit__() called without __enter__()");
         return nullptr;
     }
     self->range.leave();
@@ -162,7 +162,7 @@ bool check_arguments(PyObject* name, PyObject*& inputs, PyObject*& keywords) noe
     return false;
 }
 
-/// keyword_values={"scope": "user_scope"} makes it a user's range; otherwise it is an operator.
+/// keyword_values={"scope": "user_scope"} makes it a user range; otherwise it is an operator.
 Scope scope_of(PyObject* keywords) noexcept {
     if (keywords == nullptr) return Scope::Function;
     PyObject* const scope = PyDict_GetItemString(keywords, "scope");
@@ -180,7 +180,8 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         !check_arguments(name, inputs, keywords) ||
         !parse_stack_choice(stack, "record_function_fast", choice))
         return nullptr;
-    const PyRef plain(PyUnicode_FromObject(name));  // an object of a derived type could hold anything, us too
+    const PyRef plain(
+        PyUnicode_FromObject(name));  // an object of a derived type could hold any reference, also to us
     auto* const self =
         reinterpret_cast<RecordFunctionFast*>(plain ? type->tp_alloc(type, 0) : PyErr_NoMemory());
     if (self == nullptr) return nullptr;
@@ -221,9 +222,9 @@ void destroy(PyObject* object) {
 }
 
 PyMethodDef kMethods[] = {
-    {"__enter__", enter, METH_NOARGS, "Begins the range."},
+    {"__enter__", enter, METH_NOARGS, "Begin the range."},
     {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL,
-     "Ends the range."},
+     "End the range."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -231,8 +232,8 @@ PyType_Slot kSlots[] = {
     {Py_tp_doc,
      const_cast<char*>(
          "record_function_fast(name, input_values=None, keyword_values=None, *, stack=False)\n--\n\n"
-         "A range that is made once and entered any number of times. Its values are looked at only\n"
-         "while somebody records them, and so is the stack.")},
+         "A range object that is created once and entered any number of times.\n\nIts values and its stack "
+         "are read only while they are recorded.")},
     {Py_tp_new, reinterpret_cast<void*>(construct)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},

@@ -40,7 +40,7 @@ Threads threads_of(const std::string& name) {
     throw nb::value_error(("threads must be 'all' or 'tasks', not '" + name + "'").c_str());
 }
 
-// True, False, "fast" (what True means) or "all".
+// True, False, "fast" (the same as True) or "all".
 void set_c_calls(SessionOptions& options, const nb::object& c_calls) {
     if (!options.with_stack) return;
     bool is_wanted = true;
@@ -66,12 +66,12 @@ void set_c_calls(SessionOptions& options, const nb::object& c_calls) {
 
 std::vector<std::string> patterns_of(const nb::object& given, const char* option) {
     std::vector<std::string> patterns;
-    // One text is no list of patterns, though it could be iterated over.
+    // A single str is not a list of patterns, although it could be iterated over.
     if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) || !PySequence_Check(given.ptr()))
         throw nb::type_error((std::string(option) + " must be a sequence of patterns").c_str());
     for (const nb::handle each : given) {
         if (!nb::isinstance<nb::str>(each))
-            throw nb::type_error((std::string(option) + ": a pattern is a str, not " +
+            throw nb::type_error((std::string(option) + ": a pattern must be a str, not " +
                                   nb::cast<std::string>(nb::str(each.type().attr("__name__"))))
                                      .c_str());
         python::with_text(each.ptr(), [&](std::string_view text) { patterns.emplace_back(text); });
@@ -106,7 +106,7 @@ std::uint64_t ns_of(const nb::object& given, const char* option) {
     return static_cast<std::uint64_t>(us * 1000);
 }
 
-/// Calls a method of a session. The GIL is not held meanwhile, so that threads of Python may come at once.
+/// Calls a method of a session without the GIL, so that Python threads may call at the same time.
 template <class Use>
 auto with_session(GuardedSession& session, Use use) {
     const nb::gil_scoped_release released;
@@ -123,7 +123,7 @@ void bind_errors(nb::module_& module) {
 }
 
 void bind_session(nb::module_& module) {
-    nb::class_<GuardedSession>(module, "Session", "One recording; marey.profile is made of these.")
+    nb::class_<GuardedSession>(module, "Session", "A recording session, as used by marey.profile.")
         .def(nb::init<>())
         .def(
             "start",
@@ -170,53 +170,65 @@ void bind_session(nb::module_& module) {
             nb::arg("exclude") = nb::make_tuple(), nb::arg("fold_libraries") = false,
             nb::arg("min_duration_us") = 0.0, nb::arg("max_depth") = 0, nb::arg("call_budget") = 0,
             nb::arg("call_lines") = false, nb::arg("devices") = nb::make_tuple(),
-            nb::arg("device_activities") = static_cast<std::uint32_t>(kDeviceDefault))
-        .def("stop",
-             [](GuardedSession& self) {
-                 python::check_tracer();
-                 Trace trace = with_session(self, &Session::stop);
-                 python::apply_tracer();
-                 return trace;
-             })
-        .def("snapshot",
-             [](GuardedSession& self) {
-                 python::check_tracer();
-                 return with_session(self, &Session::snapshot);
-             })
-        .def("discard",
-             [](GuardedSession& self) {
-                 with_session(self, &Session::discard);
-                 python::apply_tracer();
-             })
+            nb::arg("device_activities") = static_cast<std::uint32_t>(kDeviceDefault),
+            "Start to record. marey.profile describes most of the options.")
+        .def(
+            "stop",
+            [](GuardedSession& self) {
+                python::check_tracer();
+                Trace trace = with_session(self, &Session::stop);
+                python::apply_tracer();
+                return trace;
+            },
+            "Stop recording and return the trace.")
+        .def(
+            "snapshot",
+            [](GuardedSession& self) {
+                python::check_tracer();
+                return with_session(self, &Session::snapshot);
+            },
+            "Return a trace of the records so far, without stopping.")
+        .def(
+            "discard",
+            [](GuardedSession& self) {
+                with_session(self, &Session::discard);
+                python::apply_tracer();
+            },
+            "Stop recording without building a trace.")
         .def(
             "add_metadata",
             [](GuardedSession& self, std::string_view key, std::string_view json) {
                 with_session(self, [&](Session& own) { own.add_metadata(key, json); });
             },
-            nb::arg("key"), nb::arg("json"))
+            nb::arg("key"), nb::arg("json"), "Add a JSON value, given as text, to the metadata of the trace.")
         .def(
             "record_devices",
             [](GuardedSession& self, bool is_wanted) {
                 with_session(self, [&](Session& own) { own.record_devices(is_wanted); });
             },
-            nb::arg("is_wanted"), "Leaves out what the devices do from now on, or goes on with it.")
-        .def_prop_ro("is_running",
-                     [](GuardedSession& self) { return with_session(self, &Session::is_running); })
-        .def_prop_ro("output_path",
-                     [](GuardedSession& self) {
-                         return with_session(self,
-                                             [](Session& own) { return std::string(own.output_path()); });
-                     })
-        .def_prop_ro("id", [](GuardedSession& self) { return with_session(self, &Session::id); });
+            nb::arg("is_wanted"), "Pause or resume the recording of device activity.")
+        .def_prop_ro(
+            "is_running", [](GuardedSession& self) { return with_session(self, &Session::is_running); },
+            "Whether it is recording.")
+        .def_prop_ro(
+            "output_path",
+            [](GuardedSession& self) {
+                return with_session(self, [](Session& own) { return std::string(own.output_path()); });
+            },
+            "The path of the capture file, or an empty string.")
+        .def_prop_ro(
+            "id", [](GuardedSession& self) { return with_session(self, &Session::id); },
+            "The number of the session in this process.");
     module.def(
         "check_call_patterns",
         [](const nb::object& patterns, const std::string& option) { patterns_of(patterns, option.c_str()); },
-        nb::arg("patterns"), nb::arg("option"), "Raises when one of these is no pattern; names the option.");
-    module.def("hold_tracer", &python::hold_tracer, "Puts hooking and unhooking of the call tracer off.");
-    module.def("release_tracer", &python::release_tracer, "Ends what hold_tracer() began.");
+        nb::arg("patterns"), nb::arg("option"),
+        "Raise an error that names the option if a pattern is invalid.");
+    module.def("hold_tracer", &python::hold_tracer, "Postpone hooking and unhooking of the call tracer.");
+    module.def("release_tracer", &python::release_tracer, "Undo hold_tracer().");
     module.def("set_node_id", &set_node_id, nb::arg("node"),
-               "Says which node or rank this process is. Traces and averages tell by it.");
-    module.def("node_id", &node_id, "What set_node_id() said; -1: nothing.");
+               "Set the node or rank of this process, as shown in traces and averages.");
+    module.def("node_id", &node_id, "Return the value of set_node_id(), or -1.");
 }
 
 }  // namespace marey::bindings

@@ -10,8 +10,7 @@ SiteCache site_cache;
 [[gnu::noinline]] std::uint32_t SiteCache::find(PyObject* name, Scope scope) noexcept {
     const std::uint32_t site =
         with_text(name, [&](std::string_view text) { return detail::dynamic_site(text, scope); });
-    // Every allocator of CPython aligns to 16 bytes; an odd one only makes its strings be looked up each
-    // time.
+    // All CPython allocators align to 16 bytes; with another alignment, strings are looked up each time.
     if (site == 0 || !PyUnicode_CheckExact(name) ||
         (reinterpret_cast<std::uintptr_t>(name) & kScopeMask) != 0)
         return site;

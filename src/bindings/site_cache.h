@@ -1,4 +1,4 @@
-// site_cache.h: from a Python string to the number of its site, in a few instructions.
+// site_cache.h: maps Python strings to site numbers in a few instructions.
 #pragma once
 
 #include <Python.h>
@@ -10,18 +10,19 @@
 
 namespace marey::bindings {
 
-/// The site of a name. Keyed by the object, not by its text: what is written in a program is the same object
-/// every time. Each entry keeps its string alive, so that no other object has its address; a string that
-/// falls on a taken place takes it over. Objects of derived types, which may hold anything, are not kept.
-/// Guarded by the GIL.
+/// Maps names to sites. Keyed by the object, not by its text: a literal in a program is the same object each
+/// time. Each entry keeps its string alive, so that no other object can have its address; a string that maps
+/// to an occupied slot replaces its entry. Objects of derived types, which may hold any reference, are not
+/// kept. Guarded by the GIL.
 class SiteCache {
   public:
-    /// `name` is a str. Never fails: what has no UTF-8 form is escaped; 0 when there is no room for a site.
+    /// `name` is a str. Never fails: text without a UTF-8 form is escaped; 0 if there is no space for another
+    /// site.
     std::uint32_t site(PyObject* name, Scope scope) noexcept {
         const std::uint32_t known = known_site(name, scope);
         return known != 0 ? known : find(name, scope);
     }
-    /// 0 when it is not in the cache.
+    /// 0 if it is not in the cache.
     std::uint32_t known_site(PyObject* name, Scope scope) const noexcept {
         const Entry& entry = entries_[place(name)];
         return entry.key == key(name, scope) ? entry.site : 0;
@@ -30,7 +31,7 @@ class SiteCache {
   private:
     static constexpr std::size_t kEntries = 1024;
     struct Entry {
-        std::uintptr_t key = 0;  ///< address of the string, which is owned, with the scope in its low bits
+        std::uintptr_t key = 0;  ///< address of the owned string, with the scope in its low bits
         std::uint32_t site = 0;
     };
 
@@ -49,10 +50,10 @@ class SiteCache {
     Entry entries_[kEntries];
 };
 
-/// The process's; entries live as long as the interpreter.
+/// The cache of the process; entries live as long as the interpreter.
 extern SiteCache site_cache;
 
-/// A new reference that is given back at the end of its scope. Null: there was an error, which is cleared.
+/// A new reference that is released at the end of its scope. Null after an error, which is cleared.
 class PyRef {
   public:
     explicit PyRef(PyObject* object) noexcept : object_(object) {
@@ -68,8 +69,8 @@ class PyRef {
     PyObject* object_;
 };
 
-/// The text of a str as UTF-8, escaped where it has no such form. Calls `use` with a string_view, valid
-/// during the call; what that throws passes through. No Python error is set afterwards.
+/// Calls `use` with the UTF-8 text of a str as a string_view that is valid during the call; text without a
+/// UTF-8 form is escaped. Exceptions of `use` pass through. No Python error is set afterwards.
 template <class Use>
 auto with_text(PyObject* text, Use use) {
     Py_ssize_t length = 0;

@@ -1,4 +1,4 @@
-// stack_option.cpp: the argument `stack` of ranges: which frames they carry.
+// stack_option.cpp: the `stack` argument of ranges: the frames to record.
 #include "bindings/stack_option.h"
 
 namespace marey::bindings {
@@ -24,8 +24,7 @@ bool parse_stack_choice(PyObject* given, const char* who, StackChoice& choice) n
         if (PyUnicode_CompareWithASCIIString(given, kWords[word]) == 0) choice = word;
     }
     if (choice != kNoStack) return true;
-    PyErr_Format(PyExc_ValueError, "%s: stack is one of True, 'python', 'cpp' and 'both', not %R", who,
-                 given);
+    PyErr_Format(PyExc_ValueError, "%s: stack must be True, 'python', 'cpp' or 'both', not %R", who, given);
     return false;
 }
 

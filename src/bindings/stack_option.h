@@ -1,4 +1,4 @@
-// stack_option.h: the argument `stack` of ranges: which frames they carry.
+// stack_option.h: the `stack` argument of ranges: the frames to record.
 #pragma once
 
 #include <Python.h>
@@ -9,16 +9,17 @@
 
 namespace marey::bindings {
 
-/// Bits: which frames a range carries.
+/// Bits for the frames that a range records.
 using StackChoice = std::uint8_t;
 inline constexpr StackChoice kNoStack = 0;
 inline constexpr StackChoice kPythonStack = 1;
 inline constexpr StackChoice kNativeStack = 2;
 
-/// Of None, False, True, "python", "cpp" or "both". False with a Python error set: it is none of them.
+/// Parses None, False, True, "python", "cpp" or "both". Returns false with a Python error set for anything
+/// else.
 bool parse_stack_choice(PyObject* given, const char* who, StackChoice& choice) noexcept;
 
-/// As it was given: False, "python", "cpp" or "both". A new reference.
+/// The option as a Python object: False, "python", "cpp" or "both". A new reference.
 PyObject* stack_choice_object(StackChoice choice) noexcept;
 
 inline TracebackOptions traceback_options(StackChoice choice) noexcept {

@@ -1,4 +1,4 @@
-// trace_binding.cpp: marey::Trace as marey.Trace. What people call it by is added in marey._trace.
+// trace_binding.cpp: marey::Trace as marey.Trace. Its public methods are added in marey._trace.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -34,7 +34,7 @@ nb::list problems_of(const Trace& trace) {
 
 Trace load(const std::string& path, const std::string& format, std::uint64_t session) {
     if (session == 0) return open_trace(path, format);
-    if (!format.empty()) throw Error("a session is chosen in captures only, which need no format");
+    if (!format.empty()) throw Error("session applies only to Marey captures: do not pass format with it");
     return Trace::load(path, session);
 }
 
@@ -59,10 +59,18 @@ void bind_trace(nb::module_& module) {
     const auto no_gil = nb::call_guard<nb::gil_scoped_release>();
     nb::class_<Trace>(module, "Trace", "A finished recording. Immutable.")
         .def(nb::init<>())
-        .def("__len__", [](const Trace& trace) { return trace.ranges().size(); })
-        .def_prop_ro("name", [](const Trace& trace) { return trace.window().session_name; })
-        .def_prop_ro("start_ns", [](const Trace& trace) { return trace.window().start_ns; })
-        .def_prop_ro("end_ns", [](const Trace& trace) { return trace.window().end_ns; })
+        .def(
+            "__len__", [](const Trace& trace) { return trace.ranges().size(); },
+            "Return the number of ranges.")
+        .def_prop_ro(
+            "name", [](const Trace& trace) { return trace.window().session_name; },
+            "The name of the session.")
+        .def_prop_ro(
+            "start_ns", [](const Trace& trace) { return trace.window().start_ns; },
+            "The start of the recording in nanoseconds on CLOCK_MONOTONIC_RAW.")
+        .def_prop_ro(
+            "end_ns", [](const Trace& trace) { return trace.window().end_ns; },
+            "The end of the recording in nanoseconds on CLOCK_MONOTONIC_RAW.")
         .def_prop_ro("_realtime_offset_ns",
                      [](const Trace& trace) {
                          return trace.processes().empty() ? 0 : trace.processes()[0].realtime_offset_ns;
@@ -95,7 +103,7 @@ void bind_trace(nb::module_& module) {
     module.def("load", load, nb::arg("path"), nb::arg("format") = "", nb::arg("session") = 0, no_gil);
     module.def(
         "join_traces", [](const std::vector<Trace>& traces) { return join_traces(traces); },
-        nb::arg("traces"), no_gil);
+        nb::arg("traces"), no_gil, "Join traces that follow one another into one trace.");
     module.def("list_sessions", sessions_of, nb::arg("path"));
     module.def("export_formats", [] { return formats_of(export_formats()); });
 }

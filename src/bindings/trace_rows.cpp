@@ -54,7 +54,7 @@ nb::object value(const Trace& trace, const Argument& argument) {
     return nb::none();
 }
 
-nb::list rows_of(const Trace& trace) {
+nb::list range_rows(const Trace& trace) {
     const RangeColumns ranges = trace.ranges();
     nb::list rows;
     for (Row row = 0; row < ranges.size(); ++row) {
@@ -94,7 +94,8 @@ nb::list rows_of(const Trace& trace) {
 }  // namespace
 
 void bind_trace_rows(nb::module_& module) {
-    module.def("range_rows", rows_of, nb::arg("trace"), "Every range of a trace as a dict, in row order.");
+    module.def("range_rows", range_rows, nb::arg("trace"),
+               "Return every range of a trace as a dict, in row order.");
 }
 
 }  // namespace marey::bindings

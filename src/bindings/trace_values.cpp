@@ -1,4 +1,4 @@
-// trace_values.cpp: what a trace holds, as Python objects.
+// trace_values.cpp: converts values of a trace to Python objects.
 #include "bindings/trace_values.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace nb = nanobind;
 namespace marey::bindings {
 namespace {
 
-constexpr int kMaxDepth = 16;  // of lists in lists; a damaged trace could hold a cycle
+constexpr int kMaxDepth = 16;  // of nested lists; a damaged trace could contain a cycle
 
 const ArrayInfo* array_of(const Trace& trace, const Argument& value) {
     if (value.kind != ValueKind::Array || value.array >= trace.arrays().size()) return nullptr;
@@ -36,7 +36,7 @@ nb::list integers(std::span<const std::int64_t> values) {
     return list;
 }
 
-/// The complex number of a text; the text itself if it is of another scalar.
+/// Returns a complex number, or the text itself if it is another scalar.
 nb::object number_object(std::string_view text) {
     nb::object made = text_object(text);
     if (!text.ends_with('j')) return made;
@@ -47,7 +47,7 @@ nb::object number_object(std::string_view text) {
     }
 }
 
-nb::object value_object(const Trace& trace, const Argument& value, int depth) {
+nb::object nested_value(const Trace& trace, const Argument& value, int depth) {
     switch (value.kind) {
         case ValueKind::Bool:
             return nb::bool_(value.boolean);
@@ -62,7 +62,7 @@ nb::object value_object(const Trace& trace, const Argument& value, int depth) {
             nb::list list;
             if (depth >= kMaxDepth) return list;
             for (const Argument& item : items_of(trace, value))
-                list.append(value_object(trace, item, depth + 1));
+                list.append(nested_value(trace, item, depth + 1));
             return list;
         }
         default:
@@ -79,7 +79,7 @@ nb::object text_object(std::string_view text) {
 }
 
 nb::object value_object(const Trace& trace, const Argument& value) {
-    return value_object(trace, value, 0);
+    return nested_value(trace, value, 0);
 }
 
 nb::object concrete_object(const Trace& trace, const Argument& value) {

@@ -1,4 +1,4 @@
-// trace_values.h: what a trace holds, as Python objects.
+// trace_values.h: converts values of a trace to Python objects.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,18 +10,18 @@
 
 namespace marey::bindings {
 
-/// Text whatever bytes it holds: what is no UTF-8 becomes U+FFFD. A new reference.
+/// Converts any bytes to a str: invalid UTF-8 becomes U+FFFD. A new reference.
 nanobind::object text_object(std::string_view text);
 
-/// A value: bool, int, float, str, list; None for arrays and for what was left out.
+/// Converts a value to bool, int, float, str or list; None for arrays and for omitted values.
 nanobind::object value_object(const Trace& trace, const Argument& value);
-/// The same of an input; None for lists of arrays too, of which there is nothing but metadata.
+/// The same for an input; None also for lists of arrays, which have only metadata.
 nanobind::object concrete_object(const Trace& trace, const Argument& value);
 
 /// The keyword values of a range, without the call stack.
 nanobind::dict keyword_values(const Trace& trace, std::span<const Argument> values);
 
-/// Of an input: its sizes (or strides). What is no array has none; with `nested`, a list of arrays has one
+/// The sizes (or strides) of an input; empty if it is not an array. With `nested`, a list of arrays has one
 /// list for each.
 nanobind::list extents(const Trace& trace, const Argument& value, bool strides, bool nested);
 

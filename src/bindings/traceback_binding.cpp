@@ -1,4 +1,4 @@
-// traceback_binding.cpp: names for captured tracebacks and addresses.
+// traceback_binding.cpp: symbolizes captured tracebacks and addresses.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -42,14 +42,13 @@ nb::list lists_of(const std::vector<std::vector<TracebackFrame>>& frames) {
     return lists;
 }
 
-/// One list of dicts for each; a frame that occurs often is one dict.
+/// Returns one list of dicts for each; equal frames share one dict.
 nb::list symbolize_tracebacks(const nb::iterable& objects) {
     std::vector<CapturedTraceback> tracebacks;
     for (const nb::handle object : objects) {
         if (!is_traceback(object.ptr()))
             throw nb::type_error(
-                ("a CapturedTraceback was expected, not " + std::string(Py_TYPE(object.ptr())->tp_name))
-                    .c_str());
+                ("expected a CapturedTraceback, got " + std::string(Py_TYPE(object.ptr())->tp_name)).c_str());
         tracebacks.push_back(traceback_of(object.ptr()));
     }
     SymbolizedTracebacks named;

@@ -1,5 +1,4 @@
-// traceback_object.cpp: marey.CapturedTraceback against the raw C API: a capture costs no more than its
-// frames.
+// traceback_object.cpp: marey.CapturedTraceback, written with the raw C API: a capture costs only its frames.
 #include <Python.h>
 
 #include <structmember.h>
@@ -17,7 +16,7 @@ namespace marey::bindings {
 namespace {
 
 struct TracebackObject {
-    PyObject_HEAD detail::TracebackData* data;  ///< null: cleaned up, or unpickled
+    PyObject_HEAD detail::TracebackData* data;  ///< null: cleaned up or unpickled
     PyObject* weak_references;
 };
 
@@ -27,7 +26,7 @@ TracebackObject* as_traceback(PyObject* object) noexcept {
     return reinterpret_cast<TracebackObject*>(object);
 }
 
-/// Lets go of the capture and releases what is released by that.
+/// Drops the capture and the references that it holds.
 void drop(TracebackObject* self) noexcept {
     detail::TracebackData* data = self->data;
     self->data = nullptr;
@@ -49,8 +48,7 @@ PyObject* made(PyTypeObject* type, detail::TracebackData* data) noexcept {
 int traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(object));
     detail::TracebackData* data = as_traceback(object)->data;
-    // References that C++ shares are not this object's to show: the collector would count them as reachable
-    // from here alone.
+    // References shared with C++ are not visited: the collector would treat them as reachable only from here.
     if (data == nullptr || data->owners.load(std::memory_order_acquire) != 1) return 0;
     for (std::uint32_t i = 0; i < data->python_count; ++i)
         Py_VISIT(static_cast<PyObject*>(data->python()[i].code));
@@ -72,7 +70,7 @@ void dealloc(PyObject* object) {
     Py_DECREF(type);
 }
 
-/// A keyword's value into the options. False with an error set.
+/// Stores a keyword's value in the options. False with an error set.
 bool take_option(PyObject* name, PyObject* value, TracebackOptions& options) noexcept {
     if (PyUnicode_CompareWithASCIIString(name, "cpp") == 0 ||
         PyUnicode_CompareWithASCIIString(name, "script") == 0) {
@@ -85,7 +83,7 @@ bool take_option(PyObject* name, PyObject* value, TracebackOptions& options) noe
         const Py_ssize_t skip = PyNumber_AsSsize_t(value, PyExc_OverflowError);
         if (skip == -1 && PyErr_Occurred() != nullptr) return false;
         if (skip < 0) {
-            PyErr_Format(PyExc_ValueError, "skip is a number of frames, not %zd", skip);
+            PyErr_Format(PyExc_ValueError, "skip must not be negative, got %zd", skip);
             return false;
         }
         options.skip = static_cast<std::size_t>(skip);
@@ -107,12 +105,11 @@ PyObject* extract(PyObject* type, PyObject* const* arguments, Py_ssize_t count, 
             if (!take_option(PyTuple_GET_ITEM(names, i), arguments[i], options)) return nullptr;
         }
         if (options.native && options.skip != 0) {
-            PyErr_SetString(error_type,
-                            "skip counts Python frames, and is for captures of those alone: not with cpp");
+            PyErr_SetString(error_type, "skip counts Python frames: it cannot be used with cpp=True");
             return nullptr;
         }
     }
-    detail::TracebackData* data = detail::gather(options, 1);  // without this function
+    detail::TracebackData* data = detail::gather(options, 1);  // skips this function
     if (data == nullptr) return PyErr_NoMemory();
     return made(reinterpret_cast<PyTypeObject*>(type), data);
 }
@@ -122,7 +119,7 @@ PyObject* cleanup(PyObject* object, PyObject*) {
     Py_RETURN_NONE;
 }
 
-/// Calls the function of marey._traceback with the object.
+/// Calls a function in marey._traceback with the object.
 PyObject* delegate(const char* function, PyObject* object) noexcept {
     PyObject* module = PyImport_ImportModule("marey._traceback");
     if (module == nullptr) return nullptr;
@@ -148,11 +145,11 @@ PyObject* reduce(PyObject* object, PyObject*) {
     return Py_BuildValue("O()", Py_TYPE(object));  // the frames belong to this process
 }
 
-/// What a subclass keeps in `from`, into `to`; copied deeply with a memo. False with an error set.
+/// Copies the attributes of a subclass, deeply if there is a memo. False with an error set.
 bool copy_attributes(PyObject* from, PyObject* to, PyObject* memo) noexcept {
     PyObject* attributes = PyObject_GetAttrString(from, "__dict__");
     if (attributes == nullptr) {
-        PyErr_Clear();  // CapturedTraceback itself has none
+        PyErr_Clear();  // CapturedTraceback itself has no attributes
         return true;
     }
     if (memo != nullptr) {
@@ -169,14 +166,14 @@ bool copy_attributes(PyObject* from, PyObject* to, PyObject* memo) noexcept {
     return is_done;
 }
 
-/// Another object for the same capture, which never changes.
+/// Creates another object for the same capture, which is immutable.
 PyObject* copy(PyObject* object, PyObject* memo) {
     detail::TracebackData* data = as_traceback(object)->data;
     if (data != nullptr) detail::keep(data);
     PyObject* twin = made(Py_TYPE(object), data);
     if (twin == nullptr) return nullptr;
     bool is_done = true;
-    if (memo != nullptr) {  // so that what refers to the object refers to the copy
+    if (memo != nullptr) {  // so that references to the object become references to the copy
         PyObject* key = PyLong_FromVoidPtr(object);
         is_done = key != nullptr && PyObject_SetItem(memo, key, twin) == 0;
         Py_XDECREF(key);
@@ -188,7 +185,8 @@ PyObject* copy(PyObject* object, PyObject* memo) {
 
 PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) {
     if (PyTuple_GET_SIZE(arguments) != 0 || (named != nullptr && PyDict_GET_SIZE(named) != 0)) {
-        PyErr_Format(PyExc_TypeError, "%s() takes no arguments; extract() captures", type->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s() takes no arguments; use extract() to capture a traceback",
+                     type->tp_name);
         return nullptr;
     }
     return made(type, nullptr);
@@ -213,21 +211,21 @@ int truth_of(PyObject*) {
 PyMethodDef kMethods[] = {
     {"extract", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(extract)),
      METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-     "extract($type, /, *, cpp=False, skip=0)\n--\n\nWhere the calling thread is now, the caller of this "
-     "function "
-     "innermost. Names\n"
-     "and lines are found when they are asked for."},
-    {"summary", summary, METH_NOARGS, "summary($self, /)\n--\n\nA traceback.StackSummary, outermost first."},
-    {"format", format, METH_NOARGS, "format($self, /)\n--\n\nLines as traceback.format_list gives them."},
+     "extract($type, /, *, cpp=False, skip=0)\n--\n\nCapture the stack of the calling thread.\n\n"
+     "The innermost frame is the caller of this function. Names and lines are looked up on first use."},
+    {"summary", summary, METH_NOARGS,
+     "summary($self, /)\n--\n\nReturn a traceback.StackSummary, outermost first."},
+    {"format", format, METH_NOARGS,
+     "format($self, /)\n--\n\nReturn lines like those of traceback.format_list."},
     {"format_all", format_all, METH_O | METH_STATIC,
-     "format_all(tbs, /)\n--\n\nWhat format() gives for each, found together."},
+     "format_all(tbs, /)\n--\n\nReturn the result of format() for each, symbolized together."},
     {"symbolize", symbolize_one, METH_NOARGS,
-     "symbolize($self, /)\n--\n\nThe frames, innermost first, as dicts: name, filename, line, python, "
+     "symbolize($self, /)\n--\n\nReturn the frames, innermost first, as dicts: name, filename, line, python, "
      "inlined."},
-    {"cleanup", cleanup, METH_NOARGS, "cleanup($self, /)\n--\n\nLets go of the frames."},
-    {"__copy__", copy, METH_NOARGS, "The same frames."},
-    {"__deepcopy__", copy, METH_O, "The same frames: they do not change."},
-    {"__reduce__", reduce, METH_NOARGS, "Pickled, it has no frames."},
+    {"cleanup", cleanup, METH_NOARGS, "cleanup($self, /)\n--\n\nRelease the frames."},
+    {"__copy__", copy, METH_NOARGS, "Return a copy with the same frames."},
+    {"__deepcopy__", copy, METH_O, "Return a copy with the same frames, which are immutable."},
+    {"__reduce__", reduce, METH_NOARGS, "Pickle without the frames."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -237,7 +235,7 @@ PyMemberDef kMembers[] = {
 };
 
 PyType_Slot kSlots[] = {
-    {Py_tp_doc, const_cast<char*>("The frames of one moment of one thread. Made by extract().")},
+    {Py_tp_doc, const_cast<char*>("The stack of a thread at one moment, captured by extract().")},
     {Py_tp_new, reinterpret_cast<void*>(construct)},
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},

@@ -1,4 +1,4 @@
-// traceback_objects.h: marey.CapturedTraceback, for the rest of the bindings.
+// traceback_objects.h: access to marey.CapturedTraceback for other bindings.
 #pragma once
 
 #include <Python.h>
@@ -11,7 +11,7 @@ namespace marey::bindings {
 bool add_traceback(PyObject* module) noexcept;
 
 bool is_traceback(PyObject* object) noexcept;
-/// The capture of an object; empty where it has none, or is of another type.
+/// The capture of an object; empty if it has none or is of another type.
 CapturedTraceback traceback_of(PyObject* object) noexcept;
 
 }  // namespace marey::bindings

@@ -16,7 +16,7 @@ namespace marey::bindings {
 namespace {
 
 std::uint32_t checked(const EventTree& tree, std::uint32_t node) {
-    if (node >= tree.size()) throw nb::index_error("there is no such node");
+    if (node >= tree.size()) throw nb::index_error("node index out of range");
     return node;
 }
 
@@ -47,7 +47,7 @@ nb::list numbers(std::span<const std::uint32_t> values) {
     return list;
 }
 
-/// (tag, name, overload, start, end, thread); times in nanoseconds since 1970, in the window.
+/// (tag, name, overload, start, end, thread); times are nanoseconds since 1970, within the window.
 nb::tuple facts(const EventTree& tree, std::uint32_t node) {
     const Trace& trace = tree.trace();
     const WindowInfo& window = trace.window();
@@ -87,10 +87,11 @@ nb::object input_object(const Trace& trace, const Argument& value) {
     return value_object(trace, value);
 }
 
-/// Of a range: (inputs, scope, sequence number, file, line). Arrays are tuples, as array_object() has them.
+/// For a range: (inputs, scope, sequence number, file, line). Arrays are tuples as returned by
+/// array_object().
 nb::tuple operation(const EventTree& tree, std::uint32_t node) {
     const Trace& trace = tree.trace();
-    if (checked(tree, node) >= trace.ranges().size()) throw nb::index_error("this node is no range");
+    if (checked(tree, node) >= trace.ranges().size()) throw nb::index_error("this node is not a range");
     const SiteInfo& site = trace.sites()[trace.ranges().site[node]];
     const RangeDetail* const detail = trace.range_detail(node);
     nb::list inputs;
@@ -101,7 +102,7 @@ nb::tuple operation(const EventTree& tree, std::uint32_t node) {
                           text_object(trace.string(site.file)), site.line);
 }
 
-/// The line that a call was made from; 0 where that was not recorded.
+/// The line of the call; 0 if it was not recorded.
 std::int64_t call_line(const EventTree& tree, std::uint32_t node) {
     const Trace& trace = tree.trace();
     if (checked(tree, node) >= trace.ranges().size()) return 0;
@@ -113,11 +114,11 @@ std::int64_t call_line(const EventTree& tree, std::uint32_t node) {
     return 0;
 }
 
-/// Of a report: (row, address, bytes, total allocated, total reserved, device type, device index).
+/// For an allocation: (row, address, bytes, total allocated, total reserved, device type, device index).
 nb::tuple allocation(const EventTree& tree, std::uint32_t node) {
     const MemoryColumns memory = tree.trace().memory();
     const std::size_t ranges = tree.trace().ranges().size();
-    if (checked(tree, node) < ranges) throw nb::index_error("this node is no report");
+    if (checked(tree, node) < ranges) throw nb::index_error("this node is not an allocation");
     const std::size_t report = node - ranges;
     return nb::make_tuple(report, memory.address[report], memory.bytes[report],
                           memory.total_allocated[report], memory.total_reserved[report],
@@ -127,7 +128,7 @@ nb::tuple allocation(const EventTree& tree, std::uint32_t node) {
 }  // namespace
 
 void bind_tree(nb::module_& module) {
-    nb::class_<EventTree>(module, "EventTree", "Ranges and allocation reports, one inside the other.")
+    nb::class_<EventTree>(module, "EventTree", "The tree of ranges and allocations.")
         .def(nb::init<Trace>(), nb::arg("trace"))
         .def("__len__", &EventTree::size)
         .def("roots", [](const EventTree& tree) { return numbers(tree.roots()); })

@@ -1,4 +1,4 @@
-// calls_table.cpp: the calls of a program as a table.
+// calls_table.cpp: the table of a program's calls.
 #include "cli/calls_table.h"
 
 #include <algorithm>

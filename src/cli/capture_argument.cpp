@@ -1,4 +1,4 @@
-// capture_argument.cpp: the FILE, --from and --session that most verbs take, and loading what they name.
+// capture_argument.cpp: the arguments FILE, --from and --session that most verbs take, and loading the file.
 #include "cli/capture_argument.h"
 
 #include <string_view>
@@ -11,25 +11,24 @@
 namespace marey::cli {
 
 void declare_file(Options& options, std::string& file, std::string& from) {
-    options.required(file, "FILE", "The capture, or a trace of another tool");
+    options.required(file, "FILE", "Marey capture, or a trace written by another tool");
     std::vector<std::string> names;
     for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
-    options.choice(from, "--from", names, "The format of FILE (told by its content)");
+    options.choice(from, "--from", names, "Format of FILE (detected from its content)");
 }
 
 void CaptureArgument::declare(Options& options) {
     declare_file(options, file, from);
-    options.number(session, "--session",
-                   "The session to show, where the capture holds several (see marey info)");
+    options.number(session, "--session", "Session to show if the capture has several (see marey info)");
 }
 
 Trace CaptureArgument::load() const {
     const Progress progress("reading " + file);
     if (!session) return open_trace(file, from);
-    const ImportFormat* const told = from.empty() ? import_format(file) : nullptr;
-    const std::string_view format = told != nullptr ? told->name : std::string_view(from);
+    const ImportFormat* const detected = from.empty() ? import_format(file) : nullptr;
+    const std::string_view format = detected != nullptr ? detected->name : std::string_view(from);
     if (!format.empty() && format != import_formats().front().name)
-        throw Error(file + ": --session is for Marey's captures, and this is a file of the format " +
+        throw Error(file + ": --session applies only to Marey captures, and this file has the format " +
                     std::string(format));
     return Trace::load(file, *session);
 }

@@ -1,4 +1,4 @@
-// capture_argument.h: the FILE, --from and --session that most verbs take, and loading what they name.
+// capture_argument.h: the arguments FILE, --from and --session that most verbs take, and loading the file.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace marey::cli {
 
-/// FILE and --from. Both must outlive the parsing.
+/// Declares FILE and --from. Both variables must outlive the parsing.
 void declare_file(Options& options, std::string& file, std::string& from);
 
 struct CaptureArgument {
     std::string file;
-    std::string from;  ///< the name of its format; empty: its content tells
+    std::string from;  ///< the name of its format; empty: detected from its content
     std::optional<std::uint64_t> session;
 
     void declare(Options& options);
-    /// Shows progress. Throws marey::Error.
+    /// Reads the file and shows progress. Throws marey::Error.
     Trace load() const;
 };
 
-/// "app" for "dir/app.marey": what names of files made from it start with (the folder is kept).
+/// `path` without ".marey" ("dir/app" for "dir/app.marey"): the start of the names of files made from it.
 std::string without_suffix(const std::string& path);
 
 }  // namespace marey::cli

@@ -1,4 +1,4 @@
-// capture_files.cpp: the names of captures: a free one for a run, and those that a run left behind.
+// capture_files.cpp: the file names of captures: an unused one for a run, and those that a run has written.
 #include "cli/capture_files.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool exists(const std::string& path) {
     return fs::symlink_status(path, error).type() != fs::file_type::not_found;
 }
 
-/// Takes ".<digits>" off the front.
+/// Removes ".<digits>" from the front.
 bool take_number(std::string_view& text) {
     std::size_t end = 1;
     while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
@@ -30,7 +30,7 @@ bool take_number(std::string_view& text) {
     return true;
 }
 
-/// Takes ".rank<digits>" off the front.
+/// Removes ".rank<digits>" from the front.
 bool take_rank(std::string_view& text) {
     constexpr std::string_view kRank = ".rank";
     if (!text.starts_with(kRank)) return false;

@@ -1,4 +1,4 @@
-// capture_files.h: the names of captures: a free one for a run, and those that a run left behind.
+// capture_files.h: the file names of captures: an unused one for a run, and those that a run has written.
 #pragma once
 
 #include <string>
@@ -7,22 +7,22 @@
 
 namespace marey::cli {
 
-/// "app.marey", or "app-2.marey" and so on when that is taken, in the current folder.
+/// An unused name in the current folder: "app.marey", or "app-2.marey" and so on if that exists.
 std::string free_capture_name(std::string_view program);
 
 /// The paths of all captures in the folder of `path`, in no order.
 std::vector<std::string> captures_beside(const std::string& path);
 
-/// Whether `name` is what a child process of a run into `main_name` calls its capture: "app.<pid>.marey" or
-/// "app.<pid>.<n>.marey" for "app.marey", and "app.rank<n>.marey" or "app.rank<n>.<pid>.marey" where it is a
-/// rank of a distributed program. Both without folders.
+/// Whether `name` is the capture of a child process of a run that writes `main_name`: "app.<pid>.marey" or
+/// "app.<pid>.<n>.marey" for "app.marey", and "app.rank<n>.marey" or "app.rank<n>.<pid>.marey" for a rank of
+/// a distributed program. Both names are without folders.
 bool is_child_capture(std::string_view main_name, std::string_view name);
 
-/// "app.rank3.marey" for rank 3 of several, as the variables RANK and WORLD_SIZE say; else `path`.
+/// "app.rank3.marey" for rank 3 of several (the variables RANK and WORLD_SIZE); otherwise `path`.
 std::string rank_capture_name(const std::string& path, std::string_view rank, std::string_view world_size);
 
-/// The capture `path` and those of child processes beside it, those that exist, `path` first. Takes a folder
-/// that cannot be read for an empty one.
+/// The existing captures of a run: `path` first, then those of child processes in the same folder. An
+/// unreadable folder counts as empty.
 std::vector<std::string> captures_of(const std::string& path);
 
 }  // namespace marey::cli

@@ -27,15 +27,14 @@ std::atomic<pid_t> running_child{0};
 
 void forward(int signal, siginfo_t* info, void*) {
     const int saved = errno;
-    // What the kernel sends (a key of the terminal, a hang-up) goes to the whole process group, the child
-    // included.
+    // Signals from the kernel (a terminal key, a hang-up) go to the whole process group, including the child.
     const bool from_process = info->si_code <= 0;
     const pid_t child = running_child.load(std::memory_order_relaxed);
     if (from_process && child > 0) ::kill(child, signal);
     errno = saved;
 }
 
-/// Puts forward() in place for as long as it lives, with those signals blocked until open() is called.
+/// Installs forward() for its lifetime. The signals stay blocked until open() is called.
 class Forwarding {
   public:
     Forwarding() {
@@ -45,11 +44,11 @@ class Forwarding {
         sigprocmask(SIG_BLOCK, &signals, &old_mask_);
         struct sigaction action {};
         action.sa_sigaction = forward;
-        action.sa_flags = SA_SIGINFO;  // the waits for the child go on by themselves
+        action.sa_flags = SA_SIGINFO;  // the loops that wait for the child retry after EINTR
         sigemptyset(&action.sa_mask);
         for (std::size_t i = 0; i < std::size(kForwarded); ++i) {
             sigaction(kForwarded[i], nullptr, &old_[i]);
-            // What we were told to ignore (nohup) stays ignored, by the child too.
+            // Signals that were ignored when we started (nohup) stay ignored, also by the child.
             if (old_[i].sa_handler != SIG_IGN) sigaction(kForwarded[i], &action, nullptr);
         }
     }
@@ -91,31 +90,31 @@ std::vector<std::string> environment_with(const Variables& variables) {
     return result;
 }
 
-/// What the new process needs, made before it is: it shares our memory until it is another program.
+/// All that the new process needs, prepared in advance: it shares our memory until it executes the program.
 struct Start {
     char** arguments;
     char** environment;
-    std::string* numbered = nullptr;  ///< the entry of the environment that is to hold the process id
+    std::string* numbered = nullptr;  ///< the environment entry that receives the process id
     std::size_t mark = 0;             ///< where in it
     const sigset_t* mask;
     int error = 0;
 };
 
-/// Puts the id of this process in the place of the mark. The text has room for it.
+/// Replaces the mark with the id of this process. The text has the capacity for it.
 void put_own_pid(std::string& text, std::size_t mark) noexcept {
     char digits[24];
     const auto [end, failed] = std::to_chars(std::begin(digits), std::end(digits), ::getpid());
     text.replace(mark, 1, digits, static_cast<std::size_t>(end - digits));
 }
 
-/// Asked of the kernel itself: the new process has its parent's memory, and there what ThreadSanitizer's
-/// sigaction() remembers of the parent's handlers.
+/// Restores the default handler by a system call: the new process shares its parent's memory, and
+/// ThreadSanitizer's sigaction() would change its records of the parent's handlers there.
 void handle_by_default(int signal) noexcept {
-    static constexpr unsigned long kDefault[8] = {};  // handler, flags, restorer, mask: nothing of any
+    static constexpr unsigned long kDefault[8] = {};  // handler, flags, restorer, mask: all zero
     ::syscall(SYS_rt_sigaction, signal, kDefault, nullptr, _NSIG / 8);
 }
 
-/// The life of the new process until it is the program. Signals that we catch are not to be caught by it.
+/// Runs in the new process until it executes the program. Signals that we catch get their default handlers.
 int become_program(void* argument) {
     Start& start = *static_cast<Start*>(argument);
     for (const int signal : kForwarded) {
@@ -131,14 +130,14 @@ int become_program(void* argument) {
 }
 
 #if defined(__SANITIZE_THREAD__)
-// ThreadSanitizer takes every clone() for a fork. This is the same function by its other name.
+// ThreadSanitizer treats every clone() as a fork. This is the same function under its other name.
 extern "C" int clone_alike(int (*)(void*), void*, int, void*, ...) noexcept __asm__("__clone");
 #else
 constexpr auto& clone_alike = ::clone;
 #endif
 
-/// Starts the program; returns 0 or why it did not start. As posix_spawn does it, which cannot tell the
-/// program its own number. No fork: the handlers that libmarey has for it are for programs that record.
+/// Starts the program; returns 0, or the errno of the failure. Works like posix_spawn, which cannot pass the
+/// program its own process id. Does not fork: libmarey's fork handlers are for programs that record.
 int start_program(pid_t& child, Start& start, std::size_t words) {
     constexpr std::size_t kStackBytes = 128 * 1024;
     std::vector<char> stack(kStackBytes + words * sizeof(char*));
@@ -159,7 +158,7 @@ ChildEnd run_child(const std::vector<std::string>& words, const Variables& varia
     Start start{.arguments = arguments.data(), .environment = nullptr, .mask = &forwarding.old_mask()};
     for (std::string& entry : entries) {
         if ((start.mark = entry.find(kPidMark)) == std::string::npos) continue;
-        entry.reserve(entry.size() + 24);  // so that it stays where it is
+        entry.reserve(entry.size() + 24);  // so that inserting the process id does not move it
         start.numbered = &entry;
         break;
     }
@@ -168,14 +167,14 @@ ChildEnd run_child(const std::vector<std::string>& words, const Variables& varia
     pid_t child = 0;
     ChildEnd end;
     end.exec_error = start_program(child, start, arguments.size());
-    // A thing of that name is there, though not where PATH leads, or what it needs is not.
+    // A file of that name exists, but it is not in PATH or its interpreter is missing.
     if (end.exec_error == ENOENT && ::access(words[0].c_str(), F_OK) == 0) end.exec_error = EACCES;
     if (end.exec_error != 0) return end;
     end.pid = child;
     running_child = child;
     forwarding.open();
 
-    // Wait without reaping, so that a signal that arrives now is not sent to somebody who got the same pid.
+    // Wait without reaping, so that a signal that arrives now is not sent to a process that reuses the pid.
     siginfo_t info{};
     while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
     }
@@ -198,16 +197,16 @@ std::string start_failure_reason(const std::string& program, int exec_error) {
     if (S_ISDIR(info.st_mode)) return "can't find '__main__' module in '" + program + "'";
     if (!S_ISREG(info.st_mode)) return program + ": " + std::strerror(exec_error);
     if (::access(program.c_str(), X_OK) != 0)
-        return program + ": is not executable, and has no name of a program of Python (x.py, x.pyz)";
+        return program + ": is not executable, and its name is not that of a Python program (x.py, x.pyz)";
     if (program.find('/') == std::string::npos)
-        return program + ": is not in PATH; ./" + program + " is the one in this folder";
-    return program + ": cannot be executed: is the interpreter that it names there?";
+        return program + ": is not in PATH; use ./" + program + " for the file in this folder";
+    return program + ": cannot be executed: the interpreter that it names may be missing";
 }
 
 int end_like(const ChildEnd& end) {
     if (end.exec_error != 0) return end.exec_error == ENOENT ? 127 : 126;
     if (end.signal == 0) return end.exit_code;
-    // The child's core dump, if there is one, is the one that counts.
+    // Do not overwrite the child's core dump with ours.
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
     std::signal(end.signal, SIG_DFL);

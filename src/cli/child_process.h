@@ -11,30 +11,29 @@ namespace marey::cli {
 /// How a program ended.
 struct ChildEnd {
     int pid = 0;
-    int exec_error = 0;  ///< errno when it could not be started; ENOENT: it is not there. The rest means
-                         ///< nothing then
+    int exec_error = 0;  ///< errno if it could not be started (ENOENT: not found). Then the rest is unset
     int exit_code = 0;
     int signal = 0;  ///< the signal that killed it, or 0
 };
 
-/// Stands in one value for the number of the program's process.
+/// Placeholder for the process id of the program; may occur once in the variables.
 inline constexpr char kPidMark = '\1';
 
-/// Environment variables; without a value: the program does not have it.
+/// Environment variables. A variable without a value is removed.
 using Variables = std::vector<std::pair<std::string, std::optional<std::string>>>;
 
-/// Starts `words[0]` (looked up in PATH) with other environment variables and waits for it. The program
+/// Starts `words[0]` (looked up in PATH) with changed environment variables and waits for it. The program
 /// keeps our standard streams, our process group and the signal settings we were started with. While it runs,
-/// signals that another process sends to us are passed on to it; those of the terminal reach it directly and
-/// we outlive them. To be called from a process without other threads. Throws marey::Error when there can be
-/// no child at all.
+/// signals that another process sends to us are forwarded to it; terminal signals reach it directly and do
+/// not end us. The calling process must have no other threads. Throws marey::Error if no child process can be
+/// created.
 ChildEnd run_child(const std::vector<std::string>& words, const Variables& variables);
 
-/// Why `program` could not be started, for people: what stands in its way where it is there, else the text of
-/// `exec_error`.
+/// Why `program` could not be started, as a message for the user: the obstacle if the file exists, otherwise
+/// the text of `exec_error`.
 std::string start_failure_reason(const std::string& program, int exec_error);
 
-/// Ends this process the way the child ended: by the same signal, or gives its exit code.
+/// Ends this process by the signal that ended the child; otherwise returns the child's exit code.
 int end_like(const ChildEnd& end);
 
 }  // namespace marey::cli

@@ -14,8 +14,8 @@
 namespace marey::cli {
 namespace {
 
-// CLI11 hands over what follows the first unknown word through the app; Options::command leaves a note of
-// where to.
+// CLI11 keeps the words after the first unknown one in the app; Options::command registers where to copy
+// them.
 using CommandSinks = std::vector<std::pair<CLI::App*, std::vector<std::string>*>>;
 CommandSinks& command_sinks() {
     static CommandSinks sinks;
@@ -34,7 +34,7 @@ int usage_error(const std::string& verb, const std::string& text) {
 }
 
 struct Command {
-    CLI::App app{"Marey: a profiler for C++ and Python programs.", "marey"};
+    CLI::App app{"Marey: a tracing profiler for C++, Python and PyTorch.", "marey"};
     std::vector<std::pair<CLI::App*, std::unique_ptr<Verb>>> verbs;
     CLI::App* help = nullptr;
     std::string help_topic;
@@ -44,23 +44,23 @@ struct Command {
         app.set_help_flag("-h,--help", "Show this help");
         app.add_flag("--version", version, "Show the version");
         app.require_subcommand(0, 1);
-        app.get_formatter()->label("SUBCOMMAND", "VERB");
+        app.get_formatter()->label("SUBCOMMAND", "COMMAND");
         app.footer(
-            "Start with:  marey run -- ./app     then:  marey report app.marey\nmarey VERB --help tells "
-            "more.");
+            "Start with:  marey run -- ./app     then:  marey report app.marey\n"
+            "Run 'marey COMMAND --help' for the options of a command.");
         for (const VerbEntry& entry : all_verbs()) {
             std::unique_ptr<Verb> verb = entry.make();
             CLI::App* sub = app.add_subcommand(entry.name, verb->help());
             sub->set_help_flag("-h,--help", "Show this help");
-            sub->group("Verbs");
+            sub->group("Commands");
             sub->footer(verb->details());
             Options options(*sub);
             verb->declare(options);
             verbs.emplace_back(sub, std::move(verb));
         }
-        help = app.add_subcommand("help", "Show help, for everything or for one verb");
-        help->group("Verbs");
-        help->add_option("verb", help_topic, "The verb")->type_name("");
+        help = app.add_subcommand("help", "Show help for marey or for one command");
+        help->group("Commands");
+        help->add_option("command", help_topic, "Command to describe (all)")->type_name("");
     }
 };
 
@@ -87,7 +87,7 @@ int show_help(Command& command) {
             return kSuccess;
         }
     }
-    return usage_error("", "there is no verb '" + command.help_topic + "'");
+    return usage_error("", "unknown command '" + command.help_topic + "'");
 }
 
 bool is_verb(const Command& command, const std::string& word) {
@@ -101,7 +101,7 @@ int run_verb(Command& command) {
     for (auto& [sub, verb] : command.verbs) {
         if (sub->parsed()) return verb->run();
     }
-    return usage_error("", "a verb is missing");
+    return usage_error("", "no command given");
 }
 
 int dispatch(int argc, char** argv) {
@@ -111,15 +111,15 @@ int dispatch(int argc, char** argv) {
         return kFailure;
     }
     if (argv[1][0] != '-' && !is_verb(command, argv[1]))
-        return usage_error("", "there is no verb '" + std::string(argv[1]) + "'");
-    // CLI11 does not let a "--" through; what follows it is a program's business.
+        return usage_error("", "unknown command '" + std::string(argv[1]) + "'");
+    // CLI11 does not pass "--" through; the words after it belong to the program to run.
     char** const end = argv + argc;
     char** const dashes =
         std::find_if(argv, end, [](const char* word) { return std::string_view(word) == "--"; });
     try {
         command.app.parse(static_cast<int>(dashes - argv), argv);
     } catch (const CLI::CallForHelp&) {
-        write_help(command.app, "");  // of the verb, if one was typed
+        write_help(command.app, "");  // the help of the verb, if one was typed
         return kSuccess;
     } catch (const CLI::ParseError& error) {
         return usage_error(typed_verb(command), error.what());
@@ -132,11 +132,11 @@ int dispatch(int argc, char** argv) {
     for (auto& [app, words] : command_sinks()) {
         if (!app->parsed()) continue;
         *words = app->remaining();
-        // marey run ./app -- x: the dashes are the program's.
+        // marey run ./app -- x: the dashes belong to the program.
         words->insert(words->end(), words->empty() && dashes != end ? dashes + 1 : dashes, end);
         return run_verb(command);
     }
-    if (dashes != end) return usage_error(typed_verb(command), "unexpected --");
+    if (dashes != end) return usage_error(typed_verb(command), "unexpected '--'");
     return run_verb(command);
 }
 
@@ -162,7 +162,7 @@ void Options::texts(std::vector<std::string>& values, const std::string& names,
 void Options::number(std::optional<std::uint64_t>& value, const std::string& names, const std::string& help) {
     app_.add_option(names, value, help)->type_name("N")->check([](const std::string& given) {
         const bool digits = !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
-        return digits ? std::string() : "'" + given + "' is no number";
+        return digits ? std::string() : "invalid value '" + given + "': expected a non-negative integer";
     });
 }
 
@@ -178,7 +178,7 @@ void Options::choice(std::string& value, const std::string& names, const std::ve
         for (const std::string& choice : choices) {
             if (choice == given) return std::string();
         }
-        return "'" + given + "' is none of " + list;
+        return "invalid value '" + given + "': expected one of " + list;
     });
 }
 

@@ -1,5 +1,5 @@
-// command_line.h: how verbs declare their options, and the reading of the command line. Hides CLI11, which
-// takes ten seconds to compile, from everybody else.
+// command_line.h: how verbs declare their options, and parsing the command line. Hides CLI11, which takes
+// ten seconds to compile, from all other files.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ class App;
 
 namespace marey::cli {
 
-/// Collects the options of one verb. Every variable given must outlive the parsing; it keeps its value when
-/// the option is absent. `names` is "-o,--output".
+/// Collects the options of one verb. Every variable passed must outlive the parsing; it keeps its value if
+/// the option is absent. `names` has the form "-o,--output".
 class Options {
   public:
     explicit Options(CLI::App& app) : app_(app) {}
@@ -22,7 +22,7 @@ class Options {
     void required(std::string& value, const std::string& placeholder, const std::string& help);
     void text(std::string& value, const std::string& names, const std::string& placeholder,
               const std::string& help);
-    /// The same any number of times; each adds one.
+    /// An option that may be repeated; each occurrence adds one value.
     void texts(std::vector<std::string>& values, const std::string& names, const std::string& placeholder,
                const std::string& help);
     void number(std::optional<std::uint64_t>& value, const std::string& names, const std::string& help);
@@ -30,17 +30,17 @@ class Options {
     void choice(std::string& value, const std::string& names, const std::vector<std::string>& choices,
                 const std::string& help);
     void flag(bool& value, const std::string& names, const std::string& help);
-    /// A flag that may say more: `--gpu` gives `usual`, `--gpu=NAME` the name.
+    /// A flag with an optional value: `--gpu` sets `usual`, `--gpu=NAME` sets NAME.
     void flag_or_text(std::string& value, const std::string& names, const std::string& usual,
                       const std::string& placeholder, const std::string& help);
-    /// A program and its arguments: all that follows "--" or the first word that is no option.
+    /// A program and its arguments: all words after "--", or from the first word that is not an option.
     void command(std::vector<std::string>& words);
 
   private:
     CLI::App& app_;
 };
 
-/// All of `marey`: reads the command line, does what it says, and returns the exit code.
+/// Runs the `marey` command: parses the command line, runs the verb and returns the exit code.
 int run_command_line(int argc, char** argv);
 
 }  // namespace marey::cli

@@ -1,4 +1,4 @@
-// compact_verb.cpp: marey compact: a capture in fewer bytes.
+// compact_verb.cpp: marey compact: rewrites a capture in fewer bytes.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -25,10 +25,10 @@ std::uint64_t file_bytes(const std::string& path) {
 
 class CompactVerb final : public Verb {
   public:
-    const char* help() const override { return "Rewrite a capture in fewer bytes, losing nothing"; }
+    const char* help() const override { return "Rewrite a capture in fewer bytes without losing data"; }
     void declare(Options& options) override {
-        options.required(file_, "FILE", "The capture");
-        options.text(output_, "-o,--output", "FILE", "Where to (the capture's name with .compact.marey)");
+        options.required(file_, "FILE", "Marey capture");
+        options.text(output_, "-o,--output", "FILE", "Output file (the capture's name with .compact.marey)");
     }
     int run() override {
         if (output_.empty()) output_ = without_suffix(file_) + ".compact.marey";

@@ -1,4 +1,4 @@
-// export_verb.cpp: marey export: a capture in the format of another tool.
+// export_verb.cpp: marey export: writes a capture in the format of another tool.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -21,23 +21,20 @@ class ExportVerb final : public Verb {
   public:
     const char* help() const override { return "Write a capture in the format of another tool"; }
     const char* details() const override {
-        return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing, speedscope's at "
-               "https://www.speedscope.app.\n"
-               "An output name that ends in .gz is compressed; -o - writes to standard output. marey stacks "
-               "has "
-               "more ways\n"
-               "to fold stacks.";
+        return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing, and speedscope files\n"
+               "at https://www.speedscope.app. If the output name ends in .gz, the file is compressed;\n"
+               "-o - writes to standard output. See marey stacks for more ways to fold stacks.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
         std::vector<std::string> names;
         for (const ExportFormat& format : export_formats()) names.emplace_back(format.name);
-        options.choice(format_, "--to", names, "The format (told by the suffix of the output, else chrome)");
+        options.choice(format_, "--to", names, "Output format (from the output's suffix, otherwise chrome)");
         std::vector<std::string> tables;
         for (const std::string_view table : table_names()) tables.emplace_back(table);
-        options.choice(table_, "--table", tables, "The table to write (csv; ranges)");
+        options.choice(table_, "--table", tables, "Table to write as csv (ranges)");
         options.text(output_, "-o,--output", "FILE",
-                     "Where to (the capture's name with the format's suffix)");
+                     "Output file (the capture's name with the format's suffix)");
     }
     int run() override {
         const bool to_stdout = output_ == "-";
@@ -45,7 +42,7 @@ class ExportVerb final : public Verb {
         if (format_.empty() && (output_.empty() || to_stdout)) format_ = export_formats().front().name;
         const ExportFormat& format = export_format(format_, output_);
         if (!table_.empty() && format.name != "csv")
-            throw Error("--table: only csv is written table by table, not " + std::string(format.name));
+            throw Error("--table: only supported for csv, not for " + std::string(format.name));
         if (output_.empty()) {
             output_ = without_suffix(capture_.file);
             if (!table_.empty()) output_ += "." + table_;
@@ -53,8 +50,8 @@ class ExportVerb final : public Verb {
         }
         std::error_code ignored;
         if (!to_stdout && std::filesystem::equivalent(capture_.file, output_, ignored))
-            throw Error(output_ + ": is the file to export; -o names another");
-        if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // ends quietly when nobody reads on
+            throw Error(output_ + ": is the input file; choose another output with -o");
+        if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // end quietly when the reader closes the pipe
         const Trace trace = capture_.load();
         {
             const Progress progress("writing " + output_);
@@ -66,7 +63,7 @@ class ExportVerb final : public Verb {
             const bool is_other_table = !table_.empty() && table_ != "ranges";
             print_error(fmt::format(
                 "{}: {}{}\n", printable(output_),
-                is_other_table ? "the table " + table_ : format_plural(trace.ranges().size(), "range"),
+                is_other_table ? "table " + table_ : format_plural(trace.ranges().size(), "range"),
                 S_ISREG(info.st_mode) ? ", " + format_bytes(static_cast<std::uint64_t>(info.st_size)) : ""));
         }
         print_error(problem_lines(trace, standard_error()));

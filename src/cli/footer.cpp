@@ -1,5 +1,4 @@
-// footer.cpp: what stands below every table: what was kept and lost, what recording cost, how good the clock
-// is.
+// footer.cpp: the lines below every table: events kept and dropped, recording cost, clock accuracy.
 #include "cli/footer.h"
 
 #include <fmt/format.h>
@@ -37,14 +36,15 @@ std::string events_fact(const Trace& trace) {
     if (counters > 0) text += ", " + format_plural(counters, "counter value");
     if (reports > 0) text += ", " + format_plural(reports, "allocation report");
     text += "), " + format_count(dropped_events(trace)) + " dropped";
-    if (overwritten > 0) text += ", " + format_plural(overwritten, "old chunk") + " overwritten by the ring";
+    if (overwritten > 0)
+        text += ", " + format_plural(overwritten, "old chunk") + " overwritten in the ring buffer";
     return text;
 }
 
 std::string overhead_fact(const Trace& trace) {
     const Overhead overhead = estimate_overhead(trace);
-    if (!overhead.known) return "unknown (the capture holds no measured costs)";
-    std::string text = fmt::format("about {} in all", format_duration(overhead.total_ns));
+    if (!overhead.known) return "unknown (the capture has no measured costs)";
+    std::string text = fmt::format("about {} in total", format_duration(overhead.total_ns));
     if (overhead.busiest_thread != kNoRow) {
         text += fmt::format(", {} of the window on the busiest thread ({})",
                             format_fine_share(overhead.busiest_share),
@@ -59,14 +59,14 @@ std::string clock_fact(const Trace& trace) {
     if (clock.ticks_per_second > 0) text += fmt::format(" at {:.6g} MHz", clock.ticks_per_second / 1e6);
     const auto time = [](std::int64_t ns) { return format_duration(static_cast<double>(ns)); };
     if (clock.pairs == 0) {
-        text += ", of unknown accuracy";
+        text += ", accuracy unknown";
     } else {
-        text += fmt::format(", {}, times right to {}", format_plural(clock.pairs, "clock pair"),
+        text += fmt::format(", {}, accurate to {}", format_plural(clock.pairs, "clock pair"),
                             time(clock.max_error_ns));
-        if (clock.extrapolated) text += ", the end extrapolated";
+        if (clock.extrapolated) text += ", extrapolated at the end";
     }
     if (const auto gpu = gpu_clock(trace)) {
-        text += fmt::format("; times of devices right to {} ({}", time(gpu->worst_error_ns),
+        text += fmt::format("; device times accurate to {} ({}", time(gpu->worst_error_ns),
                             format_plural(static_cast<std::uint64_t>(gpu->readings), "reading"));
         if (gpu->readings > 1) text += ", median " + time(gpu->median_error_ns);
         text += ")";
@@ -79,7 +79,7 @@ std::string window_fact(const Trace& trace) {
     std::string text =
         fmt::format("{} on {}", format_duration(static_cast<double>(window.end_ns - window.start_ns)),
                     format_plural(trace.threads().size(), "thread"));
-    if (!window.finished) text += "; not finished: the program died, or still runs";
+    if (!window.finished) text += "; not finished: the program crashed, was killed or is still running";
     return text;
 }
 
@@ -87,7 +87,7 @@ std::string problem_lines(const Trace& trace, const Terminal& terminal) {
     std::string text;
     for (const ProblemInfo& problem : trace.problems()) {
         std::string line = "problem: " + printable(problem.text.empty() ? problem.code : problem.text);
-        // Most texts say how many; those that do not get it said.
+        // Most texts contain the count; append it to those that do not.
         if (problem.count > 1 && line.find_first_of("0123456789") == line.npos)
             line += fmt::format(" ({} times)", format_count(problem.count));
         text += styled(terminal, Style::Red, line) + "\n";

@@ -1,4 +1,4 @@
-// gpu_verb.cpp: marey gpu: what devices did, when they had nothing to do, and why.
+// gpu_verb.cpp: marey gpu: what devices did, when they were idle, and why.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr std::size_t kLongestGaps = 5;
 constexpr std::size_t kHostRows = 3;  // of each gap
 constexpr std::size_t kWide = 140;    // columns of a terminal
 
-std::string time(std::int64_t ns) {
+std::string gpu_time(std::int64_t ns) {
     return format_duration(static_cast<double>(ns));
 }
 
@@ -50,25 +50,23 @@ std::string host_text(const GpuHostWork& work) {
 
 class GpuVerb final : public Verb {
   public:
-    const char* help() const override { return "What devices did, when they had nothing to do, and why"; }
+    const char* help() const override { return "Show what devices did, when they were idle, and why"; }
     const char* details() const override {
-        return "For every device that the file has work of. busy: some work ran; used: its share of the "
-               "window. A gap is a\n"
-               "time without work; 'meanwhile' is what the thread did that launched what ended it. queue: "
-               "from the start of\n"
-               "a launching call until its work began. Findings are rules with thresholds, which docs/guide/gpu.md "
-               "lists. --json\n"
-               "gives everything, in nanoseconds; --csv the kernels.";
+        return "Shows every device that has work in the file. busy: time with any work running; used:\n"
+               "its share of the window. gap: time without work; host activity: what the thread did that\n"
+               "launched the work after the gap. queue: time from the start of the launching call until\n"
+               "its work began. Findings are rules with thresholds, listed in docs/guide/gpu.md. --json\n"
+               "prints everything, in nanoseconds; --csv prints the kernels.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.number(number_, "--device", "Only the devices of this number");
-        options.number(top_, "--top", "Rows of each table (10; 0 shows all)");
-        options.flag(json_, "--json", "JSON, every row");
-        options.flag(csv_, "--csv", "The kernels as CSV, every one");
+        options.number(number_, "--device", "Show only devices with this number");
+        options.number(top_, "--top", "Rows to show of each table (10; 0 shows all)");
+        options.flag(json_, "--json", "Print every row as JSON");
+        options.flag(csv_, "--csv", "Print every kernel as CSV");
     }
     int run() override {
-        if (csv_ && json_) throw Error("gpu: --csv and --json exclude each other");
+        if (csv_ && json_) throw Error("gpu: --csv and --json are mutually exclusive");
         GpuUseOptions options;
         options.longest_gaps = kLongestGaps;
         if (number_) {
@@ -78,7 +76,7 @@ class GpuVerb final : public Verb {
         }
         const Trace trace = capture_.load();
         const GpuUse use = [&] {
-            const Progress progress("looking at devices");
+            const Progress progress("analysing devices");
             return gpu_use(trace, options);
         }();
         if (json_ || csv_) {
@@ -97,16 +95,16 @@ class GpuVerb final : public Verb {
 
   private:
     void show_nothing() {
-        text_ = number_ ? fmt::format("nothing from a device {} in this file", *number_)
-                        : std::string("nothing from a device in this file");
-        text_ += " (marey run --gpu records what devices do)\n\n";
+        text_ = number_ ? fmt::format("no work on device {} in this file", *number_)
+                        : std::string("no device work in this file");
+        text_ += " (record it with marey run --gpu)\n\n";
     }
 
     void fact(std::string_view title, const std::string& value) {
         text_ += styled(terminal_, Style::Bold, fmt::format("{:<13}", title)) + value + "\n";
     }
     void heading(const std::string& title) { text_ += "\n" + styled(terminal_, Style::Bold, title) + "\n"; }
-    /// How many of so many rows to show.
+    /// The number of rows to show, out of `rows`.
     std::size_t shown(std::size_t rows) const {
         const std::uint64_t top = top_.value_or(kDefaultTop);
         return top == 0 ? rows : std::min<std::size_t>(rows, top);
@@ -135,19 +133,19 @@ class GpuVerb final : public Verb {
                                 format_count(static_cast<std::uint64_t>(device.sm_count)));
         fact("device", name);
         fact("busy",
-             fmt::format("{} of {}, {}; {} between its first and its last work", time(device.times.busy_ns),
-                         time(window), format_share(device.times.utilisation()),
+             fmt::format("{} of {}, {}; {} between its first and last work", gpu_time(device.times.busy_ns),
+                         gpu_time(window), format_share(device.times.utilisation()),
                          share_of(device.times.busy_ns, device.span_ns())));
-        fact("idle", fmt::format("{} in {}; {} of that with nothing queued", time(device.times.idle_ns),
+        fact("idle", fmt::format("{} in {}; {} of that with nothing queued", gpu_time(device.times.idle_ns),
                                  format_plural(device.times.gaps.count, "gap"),
-                                 time(device.starved_short_ns + device.starved_long_ns)));
+                                 gpu_time(device.starved_short_ns + device.starved_long_ns)));
         if (device.copy_busy_ns > 0)
-            fact("copying", fmt::format("{}, {} of it while kernels ran", time(device.copy_busy_ns),
+            fact("copying", fmt::format("{}, {} of it while kernels ran", gpu_time(device.copy_busy_ns),
                                         share_of(device.overlap_ns, device.copy_busy_ns)));
         if (device.most_concurrent > 1)
             fact("concurrency",
-                 fmt::format("several kernels at once for {}, at most {}; {} on average while any ran",
-                             time(device.concurrent_ns), device.most_concurrent,
+                 fmt::format("several kernels at once for {}, at most {}; {} on average while any kernel ran",
+                             gpu_time(device.concurrent_ns), device.most_concurrent,
                              fmt::format("{:.2f}", static_cast<double>(device.times.kernels.total_ns) /
                                                        static_cast<double>(device.kernel_busy_ns))));
         std::string loose;
@@ -155,7 +153,7 @@ class GpuVerb final : public Verb {
             loose = format_plural(device.unlaunched, "piece") + " of work without a launching call";
         if (device.outside > 0)
             loose += (loose.empty() ? "" : ", ") + format_plural(device.outside, "piece") +
-                     " of work launched outside of all ranges";
+                     " of work launched outside any range";
         if (!loose.empty()) fact("unattributed", loose);
         if (device.early > 0)
             fact("clock", fmt::format("{} began before the launching call: the clocks disagree",
@@ -186,11 +184,11 @@ class GpuVerb final : public Verb {
         for (std::size_t i = 0; i < shown(device.streams.size()); ++i) {
             const GpuStream& stream = device.streams[i];
             const GpuTimes& times = stream.times;
-            table.add({stream.stream < 0 ? "-" : std::to_string(stream.stream), time(times.busy_ns),
+            table.add({stream.stream < 0 ? "-" : std::to_string(stream.stream), gpu_time(times.busy_ns),
                        format_share(times.utilisation()), format_count(times.kernels.count),
-                       time(times.kernels.total_ns), format_count(times.copies.count),
-                       time(times.copies.total_ns), format_count(times.sets.count),
-                       format_count(times.gaps.count), time(times.gaps.max_ns), printable(stream.name)});
+                       gpu_time(times.kernels.total_ns), format_count(times.copies.count),
+                       gpu_time(times.copies.total_ns), format_count(times.sets.count),
+                       format_count(times.gaps.count), gpu_time(times.gaps.max_ns), printable(stream.name)});
         }
         finish(table, device.streams.size());
     }
@@ -200,8 +198,9 @@ class GpuVerb final : public Verb {
         Table table(
             {{"launches", true}, {"count"}, {"mean"}, {"min"}, {"median"}, {"p90"}, {"p99"}, {"max"}});
         const auto add = [&](const char* title, const TimeStatistics& of) {
-            table.add({title, format_count(of.count), format_duration(of.mean_ns), time(of.min_ns),
-                       time(of.median_ns), time(of.p90_ns), time(of.p99_ns), time(of.max_ns)});
+            table.add({title, format_count(of.count), format_duration(of.mean_ns), gpu_time(of.min_ns),
+                       gpu_time(of.median_ns), gpu_time(of.p90_ns), gpu_time(of.p99_ns),
+                       gpu_time(of.max_ns)});
         };
         add("queue, from the call's start", device.queue);
         add("queue, from the call's end", device.queue_after_call);
@@ -211,19 +210,20 @@ class GpuVerb final : public Verb {
 
     void show_gaps(const Trace& trace, const GpuDevice& device) {
         if (!device.idle_host.empty()) {
-            heading("while it was idle between its first and its last work, the launching threads were in");
+            heading("idle between its first and last work: ranges that the launching threads were in");
             Table table({{"time"}, {"share"}, {"range", true, true}});
             std::int64_t total = 0;
             for (const GpuHostWork& work : device.idle_host) total += work.time_ns;
             for (std::size_t i = 0; i < shown(device.idle_host.size()); ++i) {
                 const GpuHostWork& work = device.idle_host[i];
-                table.add({time(work.time_ns), share_of(work.time_ns, total), host_text(work)});
+                table.add({gpu_time(work.time_ns), share_of(work.time_ns, total), host_text(work)});
             }
             finish(table, device.idle_host.size());
         }
         if (device.longest_gaps.empty()) return;
         heading("longest gaps");
-        Table table({{"at"}, {"idle"}, {"", true}, {"thread", true}, {"share"}, {"meanwhile", true, true}});
+        Table table(
+            {{"at"}, {"idle"}, {"", true}, {"thread", true}, {"share"}, {"host activity", true, true}});
         for (const GpuGap& gap : device.longest_gaps) {
             const char* const why = gap.place == GpuGapPlace::BeforeFirst ? "before its first work"
                                     : gap.place == GpuGapPlace::AfterLast ? "after its last work"
@@ -233,8 +233,9 @@ class GpuVerb final : public Verb {
             const std::size_t rows = std::min(kHostRows, gap.host.size());
             for (std::size_t i = 0; i < std::max<std::size_t>(rows, 1); ++i) {
                 const bool is_first = i == 0;
-                table.add({is_first ? time(gap.start_ns - trace.window().start_ns) : "",
-                           is_first ? time(gap.duration_ns) : "", is_first ? why : "", is_first ? thread : "",
+                table.add({is_first ? gpu_time(gap.start_ns - trace.window().start_ns) : "",
+                           is_first ? gpu_time(gap.duration_ns) : "", is_first ? why : "",
+                           is_first ? thread : "",
                            i < rows ? share_of(gap.host[i].time_ns, gap.duration_ns) : "",
                            i < rows ? host_text(gap.host[i]) : ""});
             }
@@ -248,7 +249,7 @@ class GpuVerb final : public Verb {
         const bool has_estimates =
             std::any_of(device.kernels.begin(), device.kernels.end(),
                         [](const GpuKernel& kernel) { return kernel.occupancy.blocks_per_sm.has_value(); });
-        // Where there is little room, it is for the names.
+        // On a narrow terminal, leave the space to the names.
         const bool is_wide = terminal_.width == 0 || terminal_.width >= kWide;
         std::vector<Table::Column> columns = {{"time"}, {"share"}, {"count"}, {"mean"}};
         if (is_wide) columns.insert(columns.end(), {{"min"}, {"max"}});
@@ -260,10 +261,11 @@ class GpuVerb final : public Verb {
         for (std::size_t i = 0; i < shown(device.kernels.size()); ++i) {
             const GpuKernel& kernel = device.kernels[i];
             const GpuOccupancy& estimate = kernel.occupancy;
-            std::vector<std::string> cells = {time(kernel.times.total_ns), format_share(kernel.share),
+            std::vector<std::string> cells = {gpu_time(kernel.times.total_ns), format_share(kernel.share),
                                               format_count(kernel.times.count),
                                               format_duration(kernel.times.mean_ns)};
-            if (is_wide) cells.insert(cells.end(), {time(kernel.times.min_ns), time(kernel.times.max_ns)});
+            if (is_wide)
+                cells.insert(cells.end(), {gpu_time(kernel.times.min_ns), gpu_time(kernel.times.max_ns)});
             cells.insert(cells.end(),
                          {kernel.queued > 0 ? format_duration(kernel.mean_queue_ns) : "",
                           triple_text(kernel.shape.grid), triple_text(kernel.shape.block),
@@ -286,8 +288,8 @@ class GpuVerb final : public Verb {
             times.kernels.total_ns + times.copies.total_ns + times.sets.total_ns + times.others.total_ns;
         Table table({{"time"}, {"share"}, {"launched"}, {column, true, true, true}});
         for (std::size_t i = 0; i < shown(rows.size()); ++i)
-            table.add({time(rows[i].time_ns), share_of(rows[i].time_ns, total), format_count(rows[i].count),
-                       range_text(rows[i].name)});
+            table.add({gpu_time(rows[i].time_ns), share_of(rows[i].time_ns, total),
+                       format_count(rows[i].count), range_text(rows[i].name)});
         finish(table, rows.size());
     }
 
@@ -296,23 +298,23 @@ class GpuVerb final : public Verb {
         heading("copies and sets");
         Table table({{"direction", true}, {"count"}, {"bytes"}, {"time"}, {"GB/s"}});
         for (const GpuTransfer& row : device.transfers) {
-            table.add({printable(row.direction) + (row.is_pageable ? ", pageable" : ""),
-                       format_count(row.count),
-                       row.sized > 0 ? format_bytes(static_cast<std::uint64_t>(row.bytes)) : "",
-                       time(row.time_ns), row.sized_ns > 0 ? fmt::format("{:.2f}", row.bytes_per_ns()) : ""});
+            table.add(
+                {printable(row.direction) + (row.is_pageable ? ", pageable" : ""), format_count(row.count),
+                 row.sized > 0 ? format_bytes(static_cast<std::uint64_t>(row.bytes)) : "",
+                 gpu_time(row.time_ns), row.sized_ns > 0 ? fmt::format("{:.2f}", row.bytes_per_ns()) : ""});
         }
         text_ += table.text(terminal_);
     }
 
     void show_calls(const GpuUse& use) {
         if (use.calls.empty()) return;
-        text_ += styled(terminal_, Style::Bold, "calls that drive devices") + "\n";
+        text_ += styled(terminal_, Style::Bold, "device API calls") + "\n";
         Table table({{"time"}, {"count"}, {"mean"}, {"median"}, {"p99"}, {"max"}, {"call", true, true}});
         for (std::size_t i = 0; i < shown(use.calls.size()); ++i) {
             const GpuCall& call = use.calls[i];
-            table.add({time(call.times.total_ns), format_count(call.times.count),
-                       format_duration(call.times.mean_ns), time(call.times.median_ns),
-                       time(call.times.p99_ns), time(call.times.max_ns), printable(call.name)});
+            table.add({gpu_time(call.times.total_ns), format_count(call.times.count),
+                       format_duration(call.times.mean_ns), gpu_time(call.times.median_ns),
+                       gpu_time(call.times.p99_ns), gpu_time(call.times.max_ns), printable(call.name)});
         }
         finish(table, use.calls.size());
     }
@@ -321,10 +323,10 @@ class GpuVerb final : public Verb {
         const std::int64_t window = trace.window().end_ns - trace.window().start_ns;
         if (!use.calls.empty() && !use.waits.empty()) text_ += "\n";
         for (const GpuWaits& waits : use.waits) {
-            fact("waiting", fmt::format("{}: {} in {}, {} of the window; devices idle after that for {}",
-                                        thread_label(trace, waits.thread), time(waits.time_ns),
+            fact("waiting", fmt::format("{}: {} in {}, {} of the window; devices idle afterwards for {}",
+                                        thread_label(trace, waits.thread), gpu_time(waits.time_ns),
                                         format_plural(waits.count, "wait"), share_of(waits.time_ns, window),
-                                        time(waits.idle_after_ns)));
+                                        gpu_time(waits.idle_after_ns)));
         }
         if (!use.calls.empty() || !use.waits.empty()) text_ += "\n";
     }
@@ -340,7 +342,7 @@ class GpuVerb final : public Verb {
                 styled(terminal_, Style::Red, finding.rule) + fmt::format(" ({}): {}\n", where, finding.text);
             for (const GpuEvidence& row : finding.evidence) {
                 std::string numbers = row.count > 0 ? format_count(row.count) : "";
-                if (row.time_ns >= 0) numbers += (numbers.empty() ? "" : ", ") + time(row.time_ns);
+                if (row.time_ns >= 0) numbers += (numbers.empty() ? "" : ", ") + gpu_time(row.time_ns);
                 text_ += fmt::format("    {}: {}\n", printable(row.what), numbers);
             }
         }

@@ -1,4 +1,4 @@
-// info_verb.cpp: marey info: what a capture is about.
+// info_verb.cpp: marey info: what a capture contains.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -18,11 +18,11 @@ namespace {
 class InfoVerb final : public Verb {
   public:
     const char* help() const override {
-        return "What a capture holds: processes, threads, losses, clock, costs";
+        return "Show a capture's processes, threads, dropped events, clock and costs";
     }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.flag(json_, "--json", "JSON, times in nanoseconds");
+        options.flag(json_, "--json", "Print JSON, with times in nanoseconds");
     }
     int run() override {
         const Trace trace = capture_.load();
@@ -52,7 +52,7 @@ class InfoVerb final : public Verb {
         const auto bytes = static_cast<std::uint64_t>(info.st_size);
         std::string size = fmt::format("{} ({})", format_bytes(bytes), format_plural(bytes, "byte"));
         const std::uint64_t log_bytes = trace.window().log_bytes;
-        if (log_bytes > 0) size += fmt::format(", made from {} of log", format_bytes(log_bytes));
+        if (log_bytes > 0) size += fmt::format(", built from {} of log", format_bytes(log_bytes));
         const double ranges = static_cast<double>(trace.ranges().size());
         if (ranges > 0) size += fmt::format(", {:.1f} bytes per range", static_cast<double>(bytes) / ranges);
         fact("file", printable(capture_.file));
@@ -71,7 +71,7 @@ class InfoVerb final : public Verb {
         }
     }
 
-    /// The arguments may be kept apart by NUL.
+    /// The arguments may be separated by NUL.
     static std::string command_line(std::string_view words) {
         std::string text(words);
         while (!text.empty() && text.back() == '\0') text.pop_back();
@@ -86,7 +86,7 @@ class InfoVerb final : public Verb {
         std::vector<SessionInfo> sessions;
         try {
             sessions = list_sessions(capture_.file);
-        } catch (const Error&) {  // the file of another tool has none
+        } catch (const Error&) {  // files of other tools have no sessions
         }
         for (const SessionInfo& session : sessions) {
             std::string text = fmt::format("{}", session.id);

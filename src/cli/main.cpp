@@ -1,8 +1,7 @@
 // main.cpp: the command `marey`.
 #include "cli/command_line.h"
 
-/// Tells libmarey that this program is not to be recorded, whatever the environment asks for: it is meant for
-/// others.
+/// Prevents libmarey from recording this program: the settings in the environment are for other programs.
 extern "C" {
 extern __attribute__((visibility("default"))) const char marey_is_the_command;
 const char marey_is_the_command = 1;

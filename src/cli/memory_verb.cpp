@@ -1,4 +1,4 @@
-// memory_verb.cpp: marey memory: how much memory was held, when most, and who took it.
+// memory_verb.cpp: marey memory: how much memory was held, its peak, and which ranges allocated it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kDefaultLimit = 20;
+constexpr std::uint64_t kDefaultHolderLimit = 20;
 
 std::string bytes_text(std::int64_t bytes) {
     const auto size = static_cast<std::uint64_t>(bytes);
@@ -24,7 +24,7 @@ std::string bytes_text(std::int64_t bytes) {
 }
 
 std::string path_text(const std::vector<std::string>& path) {
-    if (path.empty()) return "(outside of all ranges)";
+    if (path.empty()) return "(outside any range)";
     std::string text;
     for (const std::string& name : path) text += (text.empty() ? "" : " > ") + printable(name);
     return text;
@@ -40,25 +40,24 @@ std::string device_text(const Trace& trace, const DeviceMemory& memory) {
 
 class MemoryVerb final : public Verb {
   public:
-    const char* help() const override { return "How much memory was held, when most, and who took it"; }
+    const char* help() const override {
+        return "Show memory use, its peak, and the ranges that allocated it";
+    }
     const char* details() const override {
-        return "For every device that has allocation reports (marey run --memory records them). at peak: "
-               "what "
-               "these ranges\n"
-               "had taken and still held when most was held. taken: all that they took, total: with the "
-               "ranges inside\n"
-               "them. given back: in these ranges, whoever took it. kept: taken in the window and not given "
-               "back in it.\n"
-               "The counts are of allocations; --sort count sorts by taken count. A report belongs to the "
-               "innermost range that its thread had open.";
+        return "Shows every device that has allocation reports (record them with marey run --memory). at\n"
+               "peak: memory that these ranges had allocated and still held at the peak. taken: all\n"
+               "memory that they allocated; total: including the ranges inside them. freed: memory freed\n"
+               "in these ranges, wherever it was allocated. kept: allocated in the window and not freed\n"
+               "in it. Counts are numbers of allocations; --sort count sorts by taken count. A report\n"
+               "belongs to the innermost range that was open on its thread.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.choice(by_, "--by", {"path", "name"}, "One row per path of names, or per name");
+        options.choice(by_, "--by", {"path", "name"}, "Show one row per path of names, or per name (path)");
         options.choice(sort_, "--sort", {"peak", "taken", "total", "kept", "count"},
-                       "The column to sort by; the largest first");
-        options.number(limit_, "--limit", "Rows per device (20; 0 shows all)");
-        options.flag(json_, "--json", "JSON, every row, in bytes and nanoseconds");
+                       "Column to sort by, largest first (peak)");
+        options.number(limit_, "--limit", "Rows to show per device (20; 0 shows all)");
+        options.flag(json_, "--json", "Print every row as JSON, in bytes and nanoseconds");
     }
     int run() override {
         const Trace trace = capture_.load();
@@ -72,8 +71,7 @@ class MemoryVerb final : public Verb {
             return kSuccess;
         }
         terminal_ = standard_output();
-        if (use.devices.empty())
-            text_ = "no allocation reports (marey run --memory records those that the program makes)\n\n";
+        if (use.devices.empty()) text_ = "no allocation reports (record them with marey run --memory)\n\n";
         for (const DeviceMemory& memory : use.devices) show(trace, memory);
         write_out(text_ + footer(trace, terminal_));
         return kSuccess;
@@ -104,7 +102,7 @@ class MemoryVerb final : public Verb {
         std::string peak =
             fmt::format("{} at {}", bytes_text(memory.peak_bytes), since_start(memory.peak_time_ns));
         if (memory.peak_unknown_bytes != 0)
-            peak += fmt::format(", {} of it taken before the window or by nobody known",
+            peak += fmt::format(", {} of it taken before the window or by unknown ranges",
                                 bytes_text(memory.peak_unknown_bytes));
         if (memory.peak_reserved > 0)
             peak += fmt::format("; at most {} reserved", bytes_text(memory.peak_reserved));
@@ -113,14 +111,14 @@ class MemoryVerb final : public Verb {
                                  bytes_text(memory.end_bytes)));
         fact("taken", fmt::format("{} in {}", bytes_text(memory.allocated_bytes),
                                   format_plural(memory.allocations, "allocation")));
-        std::string given =
+        std::string freed =
             fmt::format("{} in {}", bytes_text(memory.freed_bytes), format_plural(memory.frees, "free"));
         if (memory.earlier_frees > 0)
-            given += fmt::format("; {} of them, {}, of memory taken before the window",
+            freed += fmt::format("; {} of them ({}) of memory taken before the window",
                                  format_count(memory.earlier_frees), bytes_text(memory.earlier_bytes));
         if (memory.unseen_frees > 0)
-            given += fmt::format("; {} not reported", format_plural(memory.unseen_frees, "free"));
-        fact("given back", given);
+            freed += fmt::format("; {} not reported", format_plural(memory.unseen_frees, "free"));
+        fact("freed", freed);
         fact("kept", fmt::format("{} in {}", bytes_text(memory.kept_bytes),
                                  format_plural(memory.kept_allocations, "allocation")));
         show_refusals(trace, memory);
@@ -128,7 +126,7 @@ class MemoryVerb final : public Verb {
     }
 
     void show_refusals(const Trace& trace, const DeviceMemory& memory) {
-        const std::uint64_t limit = limit_.value_or(kDefaultLimit);
+        const std::uint64_t limit = limit_.value_or(kDefaultHolderLimit);
         std::size_t shown = 0;
         for (const OutOfMemoryEvent& event : memory.refusals) {
             if (limit > 0 && shown++ == limit) {
@@ -137,7 +135,7 @@ class MemoryVerb final : public Verb {
                 break;
             }
             std::string text =
-                fmt::format(" at {}: {} asked for, {} held",
+                fmt::format(" at {}: {} requested, {} held",
                             format_duration(static_cast<double>(event.time_ns - trace.window().start_ns)),
                             bytes_text(event.asked_bytes), bytes_text(event.allocated));
             if (event.reserved > 0) text += fmt::format(", {} reserved", bytes_text(event.reserved));
@@ -152,10 +150,10 @@ class MemoryVerb final : public Verb {
                      {"taken"},
                      {"taken count"},
                      {"total"},
-                     {"given back"},
+                     {"freed"},
                      {"kept"},
                      {"kept count"}});
-        const std::uint64_t limit = limit_.value_or(kDefaultLimit);
+        const std::uint64_t limit = limit_.value_or(kDefaultHolderLimit);
         std::size_t shown = 0;
         for (const MemoryHolder& holder : memory.holders) {
             if (limit > 0 && shown == limit) break;

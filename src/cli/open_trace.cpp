@@ -24,7 +24,7 @@ bool is_set(const char* variable) {
     return value != nullptr && *value != '\0';
 }
 
-/// Whether a browser could be started; it goes on by itself.
+/// Starts a browser without waiting for it. Returns whether that succeeded.
 bool start_browser() {
     if (!is_set("BROWSER") && !is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) return false;
     const std::string program = is_set("BROWSER") ? std::getenv("BROWSER") : "xdg-open";
@@ -40,7 +40,7 @@ bool start_browser() {
     return error == 0;
 }
 
-/// What exists is not overwritten.
+/// A file name that does not exist yet.
 std::string free_name(const std::string& stem, const std::string& suffix) {
     std::string name = stem + suffix;
     for (int i = 2; ::access(name.c_str(), F_OK) == 0; ++i) name = stem + "-" + std::to_string(i) + suffix;
@@ -53,10 +53,9 @@ void open_in_browser(const std::string& capture) {
     const std::string trace = free_name(without_suffix(capture), ".json");
     write_chrome_json(Trace::load(capture), trace);
     if (start_browser()) {
-        print_error(fmt::format("marey: {} is opening: drop {} there\n", kViewer, shell_word(trace)));
+        print_error(fmt::format("marey: opening {}: drop {} into the page\n", kViewer, shell_word(trace)));
     } else {
-        print_error(
-            fmt::format("marey: there is no browser here: open {} at {}\n", shell_word(trace), kViewer));
+        print_error(fmt::format("marey: no browser found: open {} at {}\n", shell_word(trace), kViewer));
     }
 }
 

@@ -5,8 +5,8 @@
 
 namespace marey::cli {
 
-/// Exports the capture for the viewer and opens that; says on stderr what was done, or what to do where there
-/// is no browser. Throws marey::Error when the capture cannot be exported.
+/// Exports the capture for the viewer and opens the viewer. Prints on stderr what was done, or what to do if
+/// there is no browser. Throws marey::Error if the capture cannot be exported.
 void open_in_browser(const std::string& capture);
 
 }  // namespace marey::cli

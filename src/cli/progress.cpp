@@ -1,4 +1,4 @@
-// progress.cpp: a line on stderr for what takes over a second.
+// progress.cpp: a progress line on stderr for operations that take over a second.
 #include "cli/progress.h"
 
 #include <chrono>
@@ -14,7 +14,7 @@ Progress::Progress(std::string text) : text_(std::move(text)) {
     try {
         thread_ = std::thread([this] { show(); });
     } catch (const std::system_error&) {
-        // No thread, no progress.
+        // Without a thread no progress is shown.
     }
 }
 

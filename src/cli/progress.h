@@ -1,4 +1,4 @@
-// progress.h: a line on stderr for what takes over a second.
+// progress.h: a progress line on stderr for operations that take over a second.
 #pragma once
 
 #include <condition_variable>
@@ -8,8 +8,8 @@
 
 namespace marey::cli {
 
-/// While it lives: says on stderr, where that is a terminal, what is going on and for how long. Leaves no
-/// trace there.
+/// For its lifetime, shows on stderr what is being done and for how long, if stderr is a terminal. Erases the
+/// line at the end.
 class Progress {
   public:
     explicit Progress(std::string text);

@@ -1,4 +1,4 @@
-// python_program.cpp: programs that are run by Python, and how.
+// python_program.cpp: recognizes Python programs and builds the commands that run them.
 #include "cli/python_program.h"
 
 #include <cstdlib>
@@ -17,8 +17,8 @@ bool is_file(const fs::path& path) {
     return fs::is_regular_file(path, error);
 }
 
-// What the start script of the package tells us (python/marey/_command.py).
-std::string told(const char* variable) {
+// A value set by the package's start script (python/marey/_command.py); empty if there is none.
+std::string package_setting(const char* variable) {
     const char* const text = std::getenv(variable);
     return text != nullptr ? text : "";
 }
@@ -40,9 +40,9 @@ bool is_python_program(const std::vector<std::string>& words) {
 }
 
 std::vector<std::string> python_command(const std::vector<std::string>& words) {
-    const std::string python = told("MAREY_PYTHON");
+    const std::string python = package_setting("MAREY_PYTHON");
     std::vector<std::string> command{python.empty() ? "python3" : python};
-    const std::string options = told("MAREY_PYTHON_OPTIONS");  // one a line
+    const std::string options = package_setting("MAREY_PYTHON_OPTIONS");  // one per line
     for (std::size_t at = 0; at < options.size();) {
         const std::size_t end = std::min(options.find('\n', at), options.size());
         command.push_back(options.substr(at, end - at));
@@ -71,9 +71,9 @@ std::string python_start_folder() {
     std::error_code error;
     const fs::path program = fs::read_symlink("/proc/self/exe", error);
     const fs::path folder = program.parent_path();
-    // Told by the package, beside the command in an installed one, in the folder of a build.
+    // As set by the package, then next to the installed command, then in the build folder.
     for (const fs::path& package :
-         {fs::path(told("MAREY_PACKAGE")), folder.parent_path(), folder / "python" / "marey"}) {
+         {fs::path(package_setting("MAREY_PACKAGE")), folder.parent_path(), folder / "python" / "marey"}) {
         if (!package.empty() && is_file(package / "_start" / "sitecustomize.py"))
             return fs::absolute(package / "_start", error).lexically_normal().string();
     }

@@ -1,4 +1,4 @@
-// python_program.h: programs that are run by Python, and how.
+// python_program.h: recognizes Python programs and builds the commands that run them.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace marey::cli {
 
-/// Whether the words of a command mean a program for Python, as they would behind `python`: a script x.py, an
-/// archive x.pyz, a folder with __main__.py, "-m module", "-c code", "-".
+/// Whether the words name a Python program, as they would after `python`: a script x.py, an archive x.pyz, a
+/// folder with __main__.py, "-m module", "-c code" or "-".
 bool is_python_program(const std::vector<std::string>& words);
-/// The whole command: the interpreter of the environment that marey was installed into, with its options.
+/// The whole command: the interpreter of the environment that marey is installed in, its options, `words`.
 std::vector<std::string> python_command(const std::vector<std::string>& words);
-/// What the program is called: the script without its suffix, the module.
+/// The program's name: the script without its suffix, or the module.
 std::string python_program_name(const std::vector<std::string>& words);
 
-/// The folder by which an interpreter begins to record itself, for PYTHONPATH; empty where the package is not
+/// The folder that makes an interpreter record itself when it is in PYTHONPATH; empty if the package is not
 /// found.
 std::string python_start_folder();
 

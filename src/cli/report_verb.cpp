@@ -19,7 +19,7 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kDefaultLimit = 40;
+constexpr std::uint64_t kDefaultRowLimit = 40;
 constexpr std::size_t kNarrowestName = 20;
 
 std::vector<std::string> split(const std::string& text) {
@@ -32,7 +32,7 @@ std::vector<std::string> split(const std::string& text) {
     return parts;
 }
 
-/// Without the blanks at the ends of its lines, which would wrap.
+/// Removes trailing blanks, which would wrap on a terminal.
 std::string without_trailing_blanks(const std::string& text) {
     std::string result;
     for (std::size_t at = 0; at < text.size();) {
@@ -44,7 +44,7 @@ std::string without_trailing_blanks(const std::string& text) {
     return result;
 }
 
-/// The table, its names narrowed so that it fits the terminal, and its titles bold.
+/// The table with bold titles, its name column narrowed so that it fits the terminal.
 std::string fitted_table(const Averages& averages, TableOptions options, const Terminal& terminal) {
     std::string text = averages_table(averages, options);
     if (text.empty()) return text;
@@ -68,44 +68,43 @@ std::string fitted_table(const Averages& averages, TableOptions options, const T
 
 class ReportVerb final : public Verb {
   public:
-    const char* help() const override { return "Where the time went: a table of all names"; }
+    const char* help() const override { return "Show where the time went, as a table of names"; }
     const char* details() const override { return details_.c_str(); }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.text(sort_, "--sort", "COLUMN", "The column to sort by; the largest first");
-        options.flag(ascending_, "--ascending", "The smallest first");
-        options.text(columns_, "--columns", "LIST", "The columns to show, with commas between");
+        options.text(sort_, "--sort", "COLUMN", "Column to sort by, largest first (self_cpu_time_total)");
+        options.flag(ascending_, "--ascending", "Sort the smallest first");
+        options.text(columns_, "--columns", "LIST", "Columns to show, separated by commas");
         options.number(limit_, "--rows,--limit", "Rows to show (40; 0 shows all)");
-        options.flag(by_shape_, "--by-shape", "One row per name and shapes of inputs");
-        options.number(by_stack_, "--by-stack", "One row per name and so many entries of the call stack");
-        options.flag(by_thread_, "--by-thread", "One row per name and thread");
+        options.flag(by_shape_, "--by-shape", "Show one row per name and input shapes");
+        options.number(by_stack_, "--by-stack", "Show one row per name and innermost N stack frames");
+        options.flag(by_thread_, "--by-thread", "Show one row per name and thread");
         options.choice(by_, "--by", {"name", "thread", "function", "line", "file", "module", "package"},
-                       "One row per name, per name and thread, or per function, line of definition, file, "
-                       "module or package of the calls");
-        options.flag(by_overload_, "--by-overload", "One row per name and overload");
-        options.flag(list_, "--list", "One row per range");
-        options.flag(
-            top_level_, "--top-level",
-            "Only names whose first range lies in no other one, and rows of devices and of async ranges");
-        options.flag(merge_, "--merge-repeated", "A range alone in one of its own name is not counted");
+                       "Group rows by this property of the ranges (name)");
+        options.flag(by_overload_, "--by-overload", "Show one row per name and overload");
+        options.flag(list_, "--list", "Show one row per range");
+        options.flag(top_level_, "--top-level", "Show only top-level names (plus device and async rows)");
+        options.flag(merge_, "--merge-repeated",
+                     "Count a range nested directly in one of the same name once");
         options.flag(any_thread_, "--memory-of-any-thread",
-                     "Memory counts for the ranges of all threads that were open then, as in PyTorch");
-        options.flag(subtract_, "--subtract-overhead", "Take the estimated cost of profiling off the times");
-        options.text(filter_, "--filter", "TEXT", "Only names that hold TEXT (upper and lower case alike)");
-        options.choice(unit_, "--time-unit", {"s", "ms", "us", "auto"}, "One unit for all times");
-        options.choice(format_, "--format", {"table", "csv", "json", "markdown"}, "What to print");
-        options.flag(csv_, "--csv", "The same as --format csv");
-        options.flag(json_, "--json", "The same as --format json");
+                     "Attribute memory to open ranges of all threads, as PyTorch does");
+        options.flag(subtract_, "--subtract-overhead",
+                     "Subtract the estimated profiling cost from the times");
+        options.text(filter_, "--filter", "TEXT", "Show only names that contain TEXT (ignoring case)");
+        options.choice(unit_, "--time-unit", {"s", "ms", "us", "auto"}, "Unit of all times (auto)");
+        options.choice(format_, "--format", {"table", "csv", "json", "markdown"}, "Output format (table)");
+        options.flag(csv_, "--csv", "Same as --format csv");
+        options.flag(json_, "--json", "Same as --format json");
     }
     int run() override {
-        if (csv_ && json_) throw Error("report: --csv and --json exclude each other");
+        if (csv_ && json_) throw Error("report: --csv and --json are mutually exclusive");
         if (csv_) format_ = "csv";
         if (json_) format_ = "json";
         const TableOptions table = table_options();
         check(table);
         const Trace trace = capture_.load();
         Averages averages = [&] {
-            const Progress progress("summing up");
+            const Progress progress("computing averages");
             return list_ ? list_ranges(trace, average_options(table))
                          : key_averages(trace, average_options(table));
         }();
@@ -131,14 +130,14 @@ class ReportVerb final : public Verb {
         options.columns = split(columns_);
         options.shows = [this](const AverageRow& row) { return contains_ignoring_case(row.name, filter_); };
         const bool is_for_people = format_ == "table" || format_ == "markdown";
-        const std::uint64_t limit = limit_.value_or(is_for_people ? kDefaultLimit : 0);
+        const std::uint64_t limit = limit_.value_or(is_for_people ? kDefaultRowLimit : 0);
         options.row_limit = limit == 0 ? -1 : static_cast<std::int64_t>(limit);
         options.top_level_events_only = top_level_;
         options.time_unit = unit_;
         return options;
     }
 
-    /// Wrong columns are told before a large file is read.
+    /// Reports wrong columns before a large file is read.
     static void check(const TableOptions& options) {
         try {
             averages_table({}, options);
@@ -147,14 +146,14 @@ class ReportVerb final : public Verb {
         }
     }
 
-    /// An option that changed nothing would look like a result.
+    /// Prints a note for each option that had no effect; the output alone would not show it.
     void print_missing_notes(const Trace& trace, const Averages& averages) const {
         if (subtract_ && trace.costs().empty())
-            print_error("marey: the trace does not say what recording cost: nothing was subtracted\n");
+            print_error("marey: the trace has no recording costs: nothing was subtracted\n");
         const bool has_stacks = std::any_of(averages.rows.begin(), averages.rows.end(),
                                             [](const AverageRow& row) { return !row.stack.empty(); });
         if (by_stack_.value_or(0) > 0 && !has_stacks)
-            print_error("marey: no range has a call stack: --by-stack changes nothing\n");
+            print_error("marey: no range has a call stack: --by-stack has no effect\n");
     }
 
     AverageOptions average_options(const TableOptions& table) const {
@@ -170,14 +169,14 @@ class ReportVerb final : public Verb {
         options.memory_of_any_thread = any_thread_;
         options.flops = true;
         const bool is_data = format_ == "csv" || format_ == "json";
-        const auto wants = [&](std::string_view key) {
+        const auto is_shown = [&](std::string_view key) {
             return table.sort_by == key ||
                    std::find(table.columns.begin(), table.columns.end(), key) != table.columns.end();
         };
-        const bool wants_all = is_data && table.columns.empty();
-        options.percentiles = wants_all || wants("p50") || wants("p90") || wants("p99");
-        options.nesting =
-            wants_all || subtract_ || wants("covered") || wants("overhead") || wants("self_overhead");
+        const bool shows_all = is_data && table.columns.empty();
+        options.percentiles = shows_all || is_shown("p50") || is_shown("p90") || is_shown("p99");
+        options.nesting = shows_all || subtract_ || is_shown("covered") || is_shown("overhead") ||
+                          is_shown("self_overhead");
         return options;
     }
 
@@ -190,7 +189,7 @@ class ReportVerb final : public Verb {
         return GroupBy::Name;
     }
 
-    /// Whether the table for calls says all that was asked for.
+    /// Whether the table of calls shows everything that the options request.
     bool is_for_calls(const Averages& averages) const {
         const bool is_split = by_shape_ || by_stack_.value_or(0) > 0 || by_thread_ || by_ == "thread" ||
                               by_overload_ || list_ || top_level_;
@@ -225,7 +224,7 @@ class ReportVerb final : public Verb {
             }));
         if (found == 0) {
             text = averages.range_count == 0 ? "no ranges\n"
-                                             : fmt::format("no name holds '{}'\n", printable(filter_));
+                                             : fmt::format("no name contains '{}'\n", printable(filter_));
         } else if (is_for_calls(averages)) {
             text = call_rows(averages, options, terminal);
         } else {
@@ -241,13 +240,15 @@ class ReportVerb final : public Verb {
 
     static std::string column_help() {
         std::string text =
-            "Columns, for --columns and --sort (names of devices mean \"device\": cuda_time_total):\n";
+            "--by groups by name, by name and thread, or by the function, line of definition, file,\n"
+            "module or package of calls.\n"
+            "Columns for --columns and --sort (a device name can replace \"device\": cuda_time_total):\n";
         for (const TableColumn& column : table_columns())
             text += fmt::format("  {:<26}{}\n", column.key, column.description);
         return text +
-               "Ranges are clipped to the session's window. Percentages are of the self time of all ranges. "
-               "csv and\n"
-               "json give nanoseconds and bytes, and every row unless --rows is given.";
+               "Ranges are clipped to the session's window. Percentages are shares of the self time of\n"
+               "all ranges. csv and json use nanoseconds and bytes, and contain every row unless --rows\n"
+               "is given.";
     }
 
     const std::string details_ = column_help();
@@ -263,7 +264,7 @@ class ReportVerb final : public Verb {
     bool by_overload_ = false;
     bool list_ = false;
     bool top_level_ = false;
-    bool merge_ = false;  // recursion is common in programs, and its calls count
+    bool merge_ = false;  // recursion is common, and recursive calls count
     bool any_thread_ = false;
     bool subtract_ = false;
     std::string filter_;

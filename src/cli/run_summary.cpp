@@ -1,4 +1,4 @@
-// run_summary.cpp: what `marey run` says at the end.
+// run_summary.cpp: the summary that `marey run` prints at the end.
 #include "cli/run_summary.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace marey::cli {
 namespace {
 
-/// Above that many captures, only their names are shown.
+/// Captures beyond this number are listed but not read.
 constexpr std::size_t kMaxCapturesRead = 64;
 constexpr std::size_t kHotFunctions = 10;
 constexpr std::size_t kThreadsShown = 4;
@@ -32,7 +32,7 @@ std::string size_of(const std::string& path) {
     return format_bytes(static_cast<std::uint64_t>(info.st_size));
 }
 
-std::uint64_t events_of(const Trace& trace) {
+std::uint64_t event_count(const Trace& trace) {
     return trace.ranges().size() + trace.instants().size() + trace.counters().size();
 }
 
@@ -67,7 +67,7 @@ std::string threads_fact(const Trace& trace) {
     return busy.size() > kThreadsShown ? text + ", ..." : text;
 }
 
-/// Collections of garbage are ranges of their own where the recorder marks them.
+/// Garbage collections, which are separate ranges if the recorder marks them.
 std::string garbage_fact(const Averages& averages) {
     std::uint64_t count = 0;
     std::int64_t total = 0;
@@ -81,13 +81,12 @@ std::string garbage_fact(const Averages& averages) {
         longest = std::max(longest, row.max_ns);
     }
     if (count == 0) return "";
-    return fmt::format("{}, {} in all, the longest {}", format_plural(count, "collection"),
+    return fmt::format("{}, {} in total, longest {}", format_plural(count, "collection"),
                        format_duration(static_cast<double>(total)),
                        format_duration(static_cast<double>(longest)));
 }
 
-/// "cuda:0 busy 34.5%: gemm 1.20 s (812), relu 0.3 s (900); marey gpu FILE tells more": a text for each
-/// device.
+/// One text for each device: "cuda:0 busy 34.5%: gemm 1.20 s (812x), relu 0.3 s (900x)".
 std::vector<std::string> device_facts(const Trace& trace) {
     std::vector<std::string> facts;
     const auto is_of_device = [](const TrackInfo& track) { return track.device.type != DeviceType::Cpu; };
@@ -109,7 +108,7 @@ std::vector<std::string> device_facts(const Trace& trace) {
     return facts;
 }
 
-/// Whether nothing was recorded but what the interpreter does by itself.
+/// Whether only garbage collections were recorded.
 bool is_only_garbage(const Trace& trace, const Averages& averages) {
     const auto is_garbage = [](const AverageRow& row) { return row.scope == Scope::GarbageCollection; };
     return trace.instants().size() + trace.counters().size() == 0 &&
@@ -120,7 +119,7 @@ std::string window_of(const Trace& trace) {
     return format_duration(static_cast<double>(trace.window().end_ns - trace.window().start_ns));
 }
 
-/// A program of Python: its hottest functions, and what else is worth knowing.
+/// The summary of a Python program: its hottest functions and other facts.
 std::string calls_summary(const Trace& trace, const std::string& path, Averages& averages,
                           const Terminal& terminal) {
     make_printable(averages);
@@ -128,8 +127,8 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
         fmt::format("marey: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
                     format_plural(count_calls(averages), "call"), window_of(trace), size_of(path));
     text += calls_text(averages, "function", "self", false, kHotFunctions, terminal);
-    const auto fact = [&](std::string_view title, const std::string& what) {
-        if (!what.empty()) text += styled(terminal, Style::Dim, fmt::format("{:<10}", title)) + what + "\n";
+    const auto fact = [&](std::string_view title, const std::string& value) {
+        if (!value.empty()) text += styled(terminal, Style::Dim, fmt::format("{:<10}", title)) + value + "\n";
     };
     text += "\n";
     fact("threads", threads_fact(trace));
@@ -186,9 +185,9 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
         try {
             const Progress progress("reading " + path);
             const Trace trace = Trace::load(path);
-            const std::uint64_t events = events_of(trace);
+            const std::uint64_t events = event_count(trace);
             if (i > 0 && events == 0) {
-                others.add_unread(path, "no range was reached");
+                others.add_unread(path, "no ranges recorded");
                 continue;
             }
             Averages averages = key_averages(trace, call_options());

@@ -1,4 +1,4 @@
-// run_summary.h: what `marey run` says at the end: where the time went, and what to type next.
+// run_summary.h: the summary that `marey run` prints at the end: where the time went, and what to run next.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace marey::cli {
 
 struct RunSummary {
     std::string text;
-    std::string best;  ///< the capture that the next commands are about; empty: nothing was recorded in any
+    std::string best;  ///< the capture to use in the next commands; empty: all captures are empty
 };
 
-/// Of the captures of one run, that of the program itself first. `why_empty`: said of that one where it holds
-/// nothing. Never throws for what a capture holds.
+/// Summarizes the captures of one run, the program's own capture first. `why_empty` is printed for that
+/// capture if it is empty. Unreadable captures are listed with the reason; they do not throw.
 RunSummary summarize_run(const std::vector<std::string>& captures, std::string_view why_empty,
                          const Terminal& terminal);
 

@@ -1,4 +1,4 @@
-// run_verb.cpp: marey run: runs a program that records itself, and says what came of it.
+// run_verb.cpp: marey run: runs a program that records itself, and prints a summary.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@
 namespace marey::cli {
 namespace {
 
-/// A value for the variable MAREY, whose parts are separated by commas.
+/// Escapes a value for the variable MAREY, whose parts are separated by commas.
 std::string escaped(const std::string& text) {
     std::string result;
     for (const char c : text) {
@@ -38,7 +38,7 @@ std::string escaped(const std::string& text) {
     return result;
 }
 
-/// "user,function" as the variable wants it: "user|function". Throws for a scope that does not exist.
+/// Converts "user,function" to the form of the variable: "user|function". Throws for an unknown scope.
 std::string scope_list(const std::string& text) {
     std::string list;
     std::size_t from = 0;
@@ -51,7 +51,7 @@ std::string scope_list(const std::string& text) {
             std::string names = "all";
             for (int i = 0; i < kScopeCount; ++i)
                 names += std::string(", ") + scope_name(static_cast<Scope>(i));
-            throw Error("run: --scopes: there is no scope '" + name + "'; known: " + names);
+            throw Error("run: --scopes: unknown scope '" + name + "'; expected " + names);
         }
         list += (list.empty() ? "" : "|") + name;
         from = end + 1;
@@ -63,66 +63,64 @@ class RunVerb final : public Verb {
   public:
     const char* help() const override { return "Run a program and record it"; }
     const char* details() const override {
-        return "As in: marey run [OPTIONS] script.py [ARGUMENTS], marey run [OPTIONS] -m MODULE "
-               "[ARGUMENTS],\n"
-               "marey run [OPTIONS] -c CODE [ARGUMENTS], marey run [OPTIONS] -- PROGRAM [ARGUMENTS]\n\n"
-               "A program of Python (x.py, x.pyz, a folder with __main__.py, -m, -c, - for standard input) "
-               "is "
-               "run by the Python\n"
-               "of the environment that marey was installed into, unchanged; all its calls are recorded, on "
-               "every thread. Any\n"
-               "other program must be linked to Marey, or load something that is, or start Python, or use "
-               "CUDA (--gpu) or\n"
-               "NVTX (--nvtx). Signals are passed on to it, and its exit code is passed back. Programs that "
-               "it starts record\n"
-               "too, into captures of their own. Programs linked statically without Marey, and setuid "
-               "programs, cannot be seen.";
+        return "Examples:\n"
+               "  marey run [OPTIONS] script.py [ARGUMENTS]\n"
+               "  marey run [OPTIONS] -m MODULE [ARGUMENTS]\n"
+               "  marey run [OPTIONS] -c CODE [ARGUMENTS]\n"
+               "  marey run [OPTIONS] -- PROGRAM [ARGUMENTS]\n\n"
+               "Python programs (x.py, x.pyz, a folder with __main__.py, -m, -c, - for standard input)\n"
+               "run unchanged under the Python of the environment that marey is installed in; all their\n"
+               "calls are recorded, on every thread. Any other program must be linked to Marey, load a\n"
+               "library that is, start Python, or use CUDA (--gpu) or NVTX (--nvtx). If PROGRAM.marey\n"
+               "exists, its capture is PROGRAM-2.marey. Signals are forwarded to the program, and its\n"
+               "exit code becomes that of marey. Programs that it starts are recorded too, into separate\n"
+               "captures. Statically linked programs without Marey and setuid programs cannot be\n"
+               "recorded.\n\n"
+               "GPU activities: kernels, copies, sets, calls, driver_calls, overhead (together:\n"
+               "default), waits (default,waits is the same as all), times.";
     }
     void declare(Options& options) override {
-        options.text(
-            output_, "-o,--output", "FILE",
-            "The capture (SCRIPT.PID.marey; of other programs PROGRAM.marey, or PROGRAM-2.marey if that "
-            "exists)");
-        options.flag(force_, "--force", "Replace the capture if it exists");
-        options.text(max_, "--max-bytes,--max", "SIZE", "Ceiling of the recording, as in 512MB (1 GiB)");
+        options.text(output_, "-o,--output", "FILE",
+                     "Capture file (SCRIPT.PID.marey; PROGRAM.marey if not Python)");
+        options.flag(force_, "--force", "Replace the capture file if it exists");
+        options.text(max_, "--max-bytes,--max", "SIZE",
+                     "Maximum size of the recording, such as 512MB (1 GiB)");
         options.choice(policy_, "--policy", {"stop", "drop", "ring"},
-                       "At the ceiling: stop recording, drop what is new, or overwrite what is old (stop)");
-        options.flag(ring_, "--ring", "The same as --policy ring: the capture holds the end");
-        options.flag(c_calls_, "--c-calls", "Calls of Python into C too (so it is on Python 3.12 and later)");
-        options.flag(no_c_calls_, "--no-c-calls", "No calls into C (so it is on Python 3.11)");
-        options.flag(no_calls_, "--no-calls", "No calls of Python: only ranges that are marked");
+                       "At that size: stop, drop new events or overwrite old ones (stop)");
+        options.flag(ring_, "--ring", "Same as --policy ring: keep the end of the recording");
+        options.flag(c_calls_, "--c-calls", "Record calls into C functions too (default on Python 3.12+)");
+        options.flag(no_c_calls_, "--no-c-calls",
+                     "Do not record calls into C functions (default on Python 3.11)");
+        options.flag(no_calls_, "--no-calls", "Do not record Python calls, only marked ranges");
         options.texts(include_, "--include", "PATTERN",
-                      "Only calls of these files (src/*.py) or modules (shop.load); may be repeated");
-        options.texts(exclude_, "--exclude", "PATTERN", "No calls of these; may be repeated");
-        options.flag(fold_libraries_, "--fold-libraries",
-                     "Of libraries only the calls that the program makes");
+                      "Record only these files (src/*.py) or modules (shop.load); repeatable");
+        options.texts(exclude_, "--exclude", "PATTERN", "Do not record these files or modules; repeatable");
+        options.flag(fold_libraries_, "--fold-libraries", "Record only the outermost call into library code");
         options.text(min_duration_, "--min-duration", "TIME",
-                     "Only calls that take at least so long, as in 10us; ns, us, ms or s (0: all)");
-        options.number(max_depth_, "--max-depth", "Only calls up to this depth (0: any)");
-        options.number(budget_, "--budget", "Stop recording calls after so many (0: never)");
-        options.flag(call_lines_, "--call-lines", "With each call the line that it was made from");
+                     "Record only calls that take at least this long, such as 10us (0)");
+        options.number(max_depth_, "--max-depth", "Record only calls up to this depth (0: any)");
+        options.number(budget_, "--budget", "Stop recording calls after this many (0: never)");
+        options.flag(call_lines_, "--call-lines", "Record the line that each call was made from");
         options.flag(no_children_, "--no-children", "Do not record processes that a Python program starts");
-        options.text(scopes_, "--scopes", "LIST", "Only these kinds of range, as in user,function");
-        options.flag(memory_, "--memory", "Allocation reports too (marey memory shows them)");
-        options.flag(shapes_, "--shapes", "Shapes of the arrays that operations take and give");
-        options.flag(flops_, "--flops", "What it takes to count floating-point operations; brings --shapes");
-        options.flag(
-            torch_, "--torch",
-            "PyTorch's operators, in processes that import it (compiles an observer the first time)");
+        options.text(scopes_, "--scopes", "LIST", "Record only these kinds of range, such as user,function");
+        options.flag(memory_, "--memory", "Record allocation reports too (see marey memory)");
+        options.flag(shapes_, "--shapes", "Record the shapes of arrays that operations take and return");
+        options.flag(flops_, "--flops", "Record the values needed to count FLOPs; implies --shapes");
+        options.flag(torch_, "--torch", "Record PyTorch operators (compiles an observer on first use)");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
-                             "What the GPU did, and which ranges and calls launched it (marey gpu shows it)");
+                             "Record GPU work and what launched it; see marey gpu (cuda)");
         options.text(gpu_activities_, "--gpu-activities", "LIST",
-                     "What of it, as in default,waits: kernels, copies, sets, calls, driver_calls, overhead "
-                     "(these are default), waits (with them all), times");
-        options.flag(nvtx_, "--nvtx", "Ranges that libraries push through NVTX, of any program that uses it");
+                     "GPU activities to record, such as default,waits (default)");
+        options.flag(nvtx_, "--nvtx", "Record NVTX ranges, in any program that uses NVTX");
         options.flag(open_, "--open", "Export the capture afterwards and open it in a browser");
-        options.flag(quiet_, "-q,--quiet", "No summary at the end");
+        options.flag(quiet_, "-q,--quiet", "Do not print a summary at the end");
         options.command(words_);
     }
 
     int run() override {
-        if (words_.empty()) throw Error("run: the program is missing (see marey run --help)");
-        if (words_[0].starts_with("--")) throw Error("run: there is no option " + words_[0]);
+        if (words_.empty()) throw Error("run: no program given (see marey run --help)");
+        if (words_[0].starts_with("--"))
+            throw Error("run: unknown option " + words_[0] + " (see marey run --help)");
         is_python_ = is_python_program(words_);
         start_folder_ = python_start_folder();
         if (is_python_ && start_folder_.empty())
@@ -145,7 +143,7 @@ class RunVerb final : public Verb {
         }
         if (const std::size_t mark = output_.find(kPidMark); mark != std::string::npos)
             output_.replace(mark, 1, std::to_string(end.pid));
-        // From here on the program's exit code is ours, whatever happens.
+        // From here on we return the program's exit code, whatever happens.
         try {
             report(before);
         } catch (const std::exception& error) {
@@ -155,17 +153,19 @@ class RunVerb final : public Verb {
     }
 
   private:
-    /// Chooses the output and gives the value of the variable MAREY.
+    /// Chooses the output file and returns the value of the variable MAREY.
     std::string settings() {
         prepare_output();
         std::string text = "out=" + escaped(std::filesystem::absolute(output_).lexically_normal().string());
         if (!max_.empty()) {
             const std::optional<std::uint64_t> bytes = parse_bytes(max_);
-            if (!bytes || *bytes == 0) throw Error("run: --max: '" + max_ + "' is no size; try 512MB");
+            if (!bytes || *bytes == 0)
+                throw Error("run: --max: invalid size '" + max_ +
+                            "': expected a number with an optional unit, such as 512MB");
             text += fmt::format(",max={}", *bytes);
         }
         if (ring_ && !policy_.empty() && policy_ != "ring")
-            throw Error("run: --ring and --policy " + policy_ + " exclude each other");
+            throw Error("run: --ring and --policy " + policy_ + " are mutually exclusive");
         if (ring_) policy_ = "ring";
         if (!policy_.empty()) text += ",policy=" + policy_;
         if (!scopes_.empty()) text += ",scopes=" + scope_list(scopes_);
@@ -176,16 +176,16 @@ class RunVerb final : public Verb {
         return text + device_setting() + call_settings();
     }
 
-    /// Whether there is such a device is for the program to find out: it may register one of its own.
+    /// Does not check that the device exists: the program may register a device itself.
     std::string device_setting() const {
         if (gpu_.empty() && !gpu_activities_.empty()) throw Error("run: --gpu-activities needs --gpu");
         if (gpu_.empty()) return "";
         if (gpu_.find('|') != std::string::npos)
-            throw Error("run: --gpu: '" + gpu_ + "' is no name of a device; try --gpu or --gpu=cuda");
+            throw Error("run: --gpu: invalid device name '" + gpu_ + "': use --gpu or --gpu=cuda");
         return ",devices=" + escaped(gpu_) + activities_setting();
     }
 
-    /// "default,waits" as the variable wants it: "default|waits".
+    /// Converts "default,waits" to the form of the variable: "default|waits".
     std::string activities_setting() const {
         if (gpu_activities_.empty()) return "";
         std::string names = gpu_activities_;
@@ -204,10 +204,10 @@ class RunVerb final : public Verb {
         return "," + name + "=" + escaped(pattern);
     }
 
-    /// What is recorded of Python's calls. Their names, and that they come last, are what the package's start
-    /// file looks for.
+    /// The settings for Python calls. The package's start file relies on their names and on their place at
+    /// the end.
     std::string call_settings() const {
-        if (c_calls_ && no_c_calls_) throw Error("run: --c-calls and --no-c-calls exclude each other");
+        if (c_calls_ && no_c_calls_) throw Error("run: --c-calls and --no-c-calls are mutually exclusive");
         std::string text;
         for (const std::string& pattern : include_) text += pattern_setting("include", pattern);
         for (const std::string& pattern : exclude_) text += pattern_setting("exclude", pattern);
@@ -215,8 +215,8 @@ class RunVerb final : public Verb {
         if (!min_duration_.empty()) {
             const std::optional<std::uint64_t> ns = parse_duration(min_duration_);
             if (!ns)
-                throw Error("run: --min-duration: '" + min_duration_ +
-                            "' is no time with its unit (ns, us, ms or s); try 10us");
+                throw Error("run: --min-duration: invalid duration '" + min_duration_ +
+                            "': expected a number with a unit (ns, us, ms or s), such as 10us");
             text += fmt::format(",min_duration_ns={}", *ns);
         }
         if (max_depth_) text += fmt::format(",max_depth={}", *max_depth_);
@@ -227,14 +227,14 @@ class RunVerb final : public Verb {
         return text + fmt::format(",c_calls={},calls={}", c_calls, no_calls_ ? "off" : "on");
     }
 
-    /// How the program's environment differs from ours.
+    /// The changes to the environment of the program.
     Variables variables() {
         Variables variables{{"MAREY", settings()},
                             {"MAREY_PYTHON", std::nullopt},
                             {"MAREY_PYTHON_OPTIONS", std::nullopt},
                             {"MAREY_PACKAGE", std::nullopt}};
         if (nvtx_ || !gpu_.empty()) load_with_nvtx(variables);
-        // Python's package records calls, and the GPU with them, without that: other processes need it.
+        // The Python package records calls and the GPU without this library; other processes need it.
         const bool is_alone = is_python_ && no_children_ && !no_calls_;
         if (gpu_ == "cuda" && !is_alone) load_with_cuda(variables);
         if (start_folder_.empty()) return variables;
@@ -246,22 +246,21 @@ class RunVerb final : public Verb {
         return variables;
     }
 
-    /// Programs that are not linked to Marey load it when they first use NVTX or CUDA. Where another tool is
-    /// loaded already, it stays: there is room for one.
+    /// Makes programs that are not linked to Marey load it when they first use NVTX or CUDA. These variables
+    /// name one library each, so another tool that is already set stays.
     void load_with_nvtx(Variables& variables) const {
         const std::string other = set_unless_other(variables, "NVTX_INJECTION64_PATH");
         if (nvtx_ && !other.empty())
-            print_error("marey: --nvtx: ranges of NVTX go to another tool: " + other +
-                        ", which is left as it is\n");
+            print_error("marey: --nvtx: NVTX ranges go to another tool: " + other + " (left unchanged)\n");
     }
     void load_with_cuda(Variables& variables) const {
         const std::string other = set_unless_other(variables, "CUDA_INJECTION64_PATH");
         if (!other.empty())
-            print_error("marey: --gpu: CUDA loads another tool, which may keep the GPU for itself: " + other +
-                        ", which is left as it is\n");
+            print_error("marey: --gpu: CUDA loads another tool, which may block recording of the GPU: " +
+                        other + " (left unchanged)\n");
     }
 
-    /// What the variable is already, as a text, where that is not Marey.
+    /// Sets the variable to libmarey. If it already names another library, returns a text with its value.
     static std::string set_unless_other(Variables& variables, const char* name) {
         const char* const value = std::getenv(name);
         if (value == nullptr || *value == '\0') {
@@ -279,7 +278,7 @@ class RunVerb final : public Verb {
 
     void prepare_output() {
         if (output_.empty()) {
-            // Should a file of that name be there, the program finds another one beside it.
+            // If a file of that name exists, the program chooses another name.
             output_ = is_python_ ? fmt::format("{}.{}.marey", python_program_name(words_), kPidMark)
                                  : free_capture_name(words_[0]);
             name_by_rank();
@@ -287,7 +286,7 @@ class RunVerb final : public Verb {
             name_by_rank();
             struct stat info {};
             if (::lstat(output_.c_str(), &info) == 0) {
-                if (!force_) throw Error(output_ + ": exists already (--force replaces it)");
+                if (!force_) throw Error(output_ + ": already exists (use --force to replace it)");
                 if (S_ISDIR(info.st_mode)) throw Error(output_ + ": is a directory");
                 if (::unlink(output_.c_str()) != 0) throw Error(output_ + ": " + std::strerror(errno));
             }
@@ -299,8 +298,8 @@ class RunVerb final : public Verb {
         }
     }
 
-    /// Why the program will not be able to make the capture; 0 if it will. Permissions do not say it all (a
-    /// folder of /proc, a quota, a name that is too long): a file is made and taken away.
+    /// The errno with which the program would fail to create the capture; 0 if it can. Creates a file and
+    /// removes it, since permissions are not enough to decide (a folder in /proc, a quota, a long name).
     int creation_error() const {
         std::string path = output_;
         if (const std::size_t mark = path.find(kPidMark); mark != std::string::npos)
@@ -336,39 +335,39 @@ class RunVerb final : public Verb {
         if (open_) open_in_browser(captures.front());
     }
 
-    /// Why the capture of a program that has loaded libmarey holds nothing.
+    /// Why the capture of a program that has loaded libmarey is empty.
     const char* why_empty() const {
-        if (!is_python_) return "it loaded libmarey, but no range was reached";
-        if (no_calls_) return "nothing: --no-calls leaves the calls out, and no range was marked";
+        if (!is_python_) return "empty: the program loaded libmarey but recorded no range";
+        if (no_calls_) return "empty: --no-calls excludes calls, and the program marked no range";
         const bool is_filtered = !include_.empty() || !exclude_.empty() || !min_duration_.empty() ||
                                  max_depth_.value_or(0) != 0 || !scopes_.empty();
-        return is_filtered ? "nothing: no call was made that the options take"
-                           : "nothing: it ended before it made a call";
+        return is_filtered ? "empty: no call matched the options"
+                           : "empty: the program ended before it made a call";
     }
 
-    /// The program tells itself what went wrong when it made the capture; we cannot know.
+    /// Why there is no capture. If the program failed to create it, it has printed the reason itself.
     std::string empty_capture_reason() const {
-        const std::string unless_said = "unless a line above says why, ";
+        const std::string otherwise = "unless a line above gives the reason, ";
         if (no_calls_ && is_python_)
-            return "with --no-calls only ranges that the program marks are, and it has not imported marey" +
-                   std::string(gpu_ == "cuda" ? " or used CUDA" : "") + gpu_missing_reason();
+            return "--no-calls records only ranges that the program marks, and it did not import marey" +
+                   std::string(gpu_ == "cuda" ? " or use CUDA" : "") + gpu_missing_reason();
         if (!is_python_)
-            return unless_said + printable(words_[0]) + " did not load libmarey (it is not linked to Marey" +
+            return otherwise + printable(words_[0]) + " did not load libmarey (it is not linked to Marey" +
                    (gpu_ == "cuda" ? ", used neither CUDA nor NVTX"
                     : nvtx_        ? " and did not call NVTX"
                                    : "") +
                    ", or is setuid)" + gpu_missing_reason();
-        return unless_said + printable(python_command({}).front()) +
-               " did not load the package marey: it ended before it ran the program, was started with -E, -I "
-               "or -S, "
-               "or is not the Python that " +
-               printable(start_folder_) + " is for";
+        return otherwise + printable(python_command({}).front()) +
+               " did not load the marey package: it ended before it ran the program, was started with -E, -I "
+               "or -S, or is not the Python that " +
+               printable(start_folder_) + " was installed for";
     }
 
-    /// A program that does not know Marey loads it with CUDA: where that is missing, nobody else says so.
+    /// Programs that are not linked to Marey load it together with CUDA; if CUDA is missing, only this text
+    /// mentions it.
     std::string gpu_missing_reason() const {
         const std::string trouble = gpu_ == "cuda" ? device_error(gpu_) : "";
-        return trouble.empty() ? "" : ". Of the GPU: " + trouble;
+        return trouble.empty() ? "" : ". GPU: " + trouble;
     }
 
     std::vector<std::string> words_;
@@ -399,7 +398,7 @@ class RunVerb final : public Verb {
     bool open_ = false;
     bool quiet_ = false;
     bool is_python_ = false;
-    std::string start_folder_;  ///< of the Python package; empty: it is not here
+    std::string start_folder_;  ///< of the Python package; empty: not found
 };
 
 }  // namespace

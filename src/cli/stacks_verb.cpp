@@ -12,25 +12,24 @@ namespace {
 
 class StacksVerb final : public Verb {
   public:
-    const char* help() const override { return "Folded stacks, for flame graphs"; }
+    const char* help() const override { return "Print folded stacks, for flame graphs"; }
     const char* details() const override {
-        return "One line per path: its entries joined by ';', a space, a number. Times are nanoseconds, or "
-               "microseconds\n"
-               "with --torch, which prints what PyTorch's export_stacks does: the Python functions around "
-               "each "
-               "operator,\n"
-               "without its name, equal stacks added up. Device time counts where it was launched.";
+        return "Prints one line per path: its entries joined by ';', a space, and a number. Times are in\n"
+               "nanoseconds. --torch prints the output of PyTorch's export_stacks, in microseconds: the\n"
+               "Python functions around each operator, without the operator's name, with equal stacks\n"
+               "added up. Device time counts where the work was launched.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.choice(options_.metric, "--metric", stack_metrics(), "What to add up");
-        options.flag(torch_, "--torch", "Python's stacks, in microseconds");
-        options.flag(options_.append_name, "--append-name", "With --torch: the operator's name comes last");
-        options.choice(by_, "--by", {"name", "thread"}, "With thread, the first entry is the thread");
-        options.text(output_, "-o,--output", "FILE", "Where to (standard output)");
+        options.choice(options_.metric, "--metric", stack_metrics(), "Value to add up (self_cpu_time_total)");
+        options.flag(torch_, "--torch", "Print Python stacks, in microseconds, as PyTorch does");
+        options.flag(options_.append_name, "--append-name", "With --torch: append the operator's name");
+        options.choice(by_, "--by", {"name", "thread"},
+                       "With thread: make the thread the first entry (name)");
+        options.text(output_, "-o,--output", "FILE", "Output file (standard output)");
     }
     int run() override {
-        if (options_.append_name && !torch_) throw Error("stacks: --append-name goes with --torch");
+        if (options_.append_name && !torch_) throw Error("stacks: --append-name requires --torch");
         options_.by_thread = by_ == "thread";
         if (torch_) {
             options_.frames = StackFrames::Python;
@@ -51,7 +50,7 @@ class StacksVerb final : public Verb {
             count = write_stacks(trace, output_, options_);
         }
         if (count == 0)
-            print_error("marey: no stacks: no range " + std::string(torch_ ? "with a stack of Python " : "") +
+            print_error("marey: no stacks: no range " + std::string(torch_ ? "with a Python stack " : "") +
                         "has any " + options_.metric + "\n");
         print_error(problem_lines(trace, standard_error()));
         return kSuccess;

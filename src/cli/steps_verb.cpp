@@ -1,4 +1,4 @@
-// steps_verb.cpp: marey steps: the rounds of a loop, and what was different in the slow ones.
+// steps_verb.cpp: marey steps: the steps of a loop, and how the slow ones differ.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kDefaultLimit = 40;
+constexpr std::uint64_t kDefaultStepLimit = 40;
 constexpr std::uint64_t kDefaultSlowest = 3;
 constexpr std::uint64_t kDefaultDifferences = 8;
 
@@ -32,26 +32,22 @@ std::string signed_time(std::int64_t ns) {
 
 class StepsVerb final : public Verb {
   public:
-    const char* help() const override {
-        return "The steps of a loop: statistics, and what slows the slow ones";
-    }
+    const char* help() const override { return "Show the steps of a loop, and why the slow ones were slow"; }
     const char* details() const override {
-        return "Steps are ranges of scope step and those named ProfilerStep#n, or what --name says. Slow "
-               "steps "
-               "are\n"
-               "compared with the median one, name by name: first what their own thread did, then, by time, "
-               "what other\n"
-               "threads and devices did meanwhile. Steps that the session's window cuts off are marked and "
-               "stand in no\n"
-               "statistic. marey tree --step N shows one step. --json gives everything, in nanoseconds.";
+        return "Steps are ranges of scope step, ranges named ProfilerStep#n, or the ranges that --name\n"
+               "selects. Slow steps are compared with the median step, name by name: first their own\n"
+               "thread, then other threads and devices during the same time. Steps cut off by the\n"
+               "session's window are marked and not included in the statistics. marey tree --step N\n"
+               "shows one step. --json prints everything, in nanoseconds.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.text(name_, "--name", "PATTERN", "Ranges that are steps; * stands for any text");
+        options.text(name_, "--name", "PATTERN",
+                     "Ranges to use as steps; * matches any text (ProfilerStep#*)");
         options.number(slowest_, "--slowest", "Slow steps to explain (3)");
-        options.number(differences_, "--differences", "Names to show of each (8; 0 shows all)");
+        options.number(differences_, "--differences", "Names to show for each slow step (8; 0 shows all)");
         options.number(limit_, "--limit", "Steps to list (40; 0 lists all)");
-        options.flag(json_, "--json", "JSON");
+        options.flag(json_, "--json", "Print JSON");
     }
     int run() override {
         const Trace trace = capture_.load();
@@ -60,9 +56,9 @@ class StepsVerb final : public Verb {
             return step_report(trace, {.name = name_, .slowest = slowest_.value_or(kDefaultSlowest)});
         }();
         if (report.steps.empty()) {
-            throw Error(name_.empty() ? "steps: no range is of scope step or named ProfilerStep#n; --name "
-                                        "takes other ranges as steps"
-                                      : "steps: no range has a name like '" + name_ + "'");
+            throw Error(name_.empty() ? "steps: no range has scope step or is named ProfilerStep#n; use "
+                                        "--name to select other ranges"
+                                      : "steps: no range has a name that matches '" + name_ + "'");
         }
         write_out(json_ ? step_report_json(trace, report) : text(trace, report));
         return kSuccess;
@@ -81,10 +77,10 @@ class StepsVerb final : public Verb {
             std::any_of(report.steps.begin(), report.steps.end(),
                         [&](const StepInfo& step) { return step.thread != report.steps.front().thread; });
         std::vector<Table::Column> columns = {
-            {"step", true, true}, {"start"}, {"duration"}, {"to median"}, {"gap"}};
+            {"step", true, true}, {"start"}, {"duration"}, {"vs median"}, {"gap"}};
         if (has_threads) columns.push_back({"thread", true});
         Table table(std::move(columns));
-        const std::uint64_t limit = limit_.value_or(kDefaultLimit);
+        const std::uint64_t limit = limit_.value_or(kDefaultStepLimit);
         const std::size_t shown =
             limit == 0 ? report.steps.size() : std::min<std::size_t>(limit, report.steps.size());
         const auto median = static_cast<double>(report.durations.median_ns);
@@ -106,7 +102,7 @@ class StepsVerb final : public Verb {
         return text;
     }
 
-    /// " 3" where the name does not tell it.
+    /// " 3" if the name does not contain the number.
     static std::string number(const StepInfo& step) {
         const std::string number = std::to_string(step.number);
         return step.name.ends_with("#" + number) ? "" : " " + number;
@@ -131,12 +127,12 @@ class StepsVerb final : public Verb {
         const StepInfo& median = report.steps[report.median_step];
         std::string text =
             styled(terminal, Style::Bold,
-                   fmt::format("{}{}: {}, {} to {}{}", printable(step.name), number(step),
+                   fmt::format("{}{}: {}, {} vs {}{}", printable(step.name), number(step),
                                time(step.duration_ns), signed_time(step.duration_ns - median.duration_ns),
                                printable(median.name), number(median)));
         text += "\n";
         Table table(
-            {{"difference"}, {"total"}, {"of median"}, {"count"}, {"of median"}, {"name", true, true}});
+            {{"difference"}, {"total"}, {"in median"}, {"count"}, {"in median"}, {"name", true, true}});
         for (const StepPlace place : {StepPlace::Inside, StepPlace::OtherThreads, StepPlace::Devices})
             add_place(table, slow, place);
         return text + table.text(terminal);
@@ -144,8 +140,8 @@ class StepsVerb final : public Verb {
 
     void add_place(Table& table, const SlowStep& slow, StepPlace place) const {
         const char* const title = place == StepPlace::Inside         ? "its own thread"
-                                  : place == StepPlace::OtherThreads ? "other threads, meanwhile"
-                                                                     : "devices, meanwhile";
+                                  : place == StepPlace::OtherThreads ? "other threads at that time"
+                                                                     : "devices at that time";
         const std::uint64_t limit = differences_.value_or(kDefaultDifferences);
         std::uint64_t shown = 0;
         for (const StepDifference& difference : slow.differences) {

@@ -1,4 +1,4 @@
-// symbolize_verb.cpp: marey symbolize: names for the native frames of the stacks in a capture.
+// symbolize_verb.cpp: marey symbolize: finds the names of the native frames in a capture's stacks.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -21,9 +21,9 @@ std::string frames_table(const SymbolizedTrace& symbolized, const Terminal& term
     for (const NamedFrame& frame : symbolized.frames) {
         std::string place = printable(frame.place);
         for (const std::string& entry : frame.entries) {
-            const std::string known = frame.place + ": ";  // not twice in one line
-            const bool has_place = entry.compare(0, known.size(), known) == 0;
-            table.add({place, printable(has_place ? entry.substr(known.size()) : entry)});
+            const std::string prefix = frame.place + ": ";  // shown in the first column already
+            const bool has_place = entry.compare(0, prefix.size(), prefix) == 0;
+            table.add({place, printable(has_place ? entry.substr(prefix.size()) : entry)});
             place.clear();
         }
         if (frame.entries.empty()) table.add({place, "??"}, Style::Dim);
@@ -51,30 +51,28 @@ std::string modules_text(const SymbolizedTrace& symbolized) {
 
 class SymbolizeVerb final : public Verb {
   public:
-    const char* help() const override { return "Name the native frames of the stacks in a capture"; }
+    const char* help() const override { return "Name the native frames in a capture's stacks"; }
     const char* details() const override {
-        return "Ranges carry stacks where the program asked for them (record_function(..., stack=\"both\"), "
-               "marey::CallStack).\n"
-               "Files are found by their build id (DIR/.build-id/ab/cdef.debug), path or name below each "
-               "--debug-dir, then at\n"
-               "the path where the program had them, then below /usr/lib/debug. One with another build id is "
-               "not used.\n"
-               "With -o the trace is written with the names in its stacks; without, they are listed.";
+        return "Ranges have stacks if the program requested them (record_function(..., stack=\"both\"),\n"
+               "marey::CallStack). Files are looked up by build id (DIR/.build-id/ab/cdef.debug), path\n"
+               "or name below each --debug-dir, then at the path that the program loaded them from, then\n"
+               "below /usr/lib/debug. Files with a different build id are not used. With -o, the trace\n"
+               "is written with the names in its stacks; otherwise the names are listed.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
         options.texts(folders_, "--debug-dir", "DIR",
-                      "Where programs, libraries or their debug files are (again for more)");
-        options.text(output_, "-o,--output", "FILE", "Write the trace with the names, as a saved trace");
+                      "Folder with programs, libraries or their debug files; repeatable");
+        options.text(output_, "-o,--output", "FILE", "Write a saved trace with the names to this file");
     }
     int run() override {
         for (const std::string& folder : folders_) {
             std::error_code ignored;
-            if (!std::filesystem::is_directory(folder, ignored)) throw Error(folder + ": is no folder");
+            if (!std::filesystem::is_directory(folder, ignored)) throw Error(folder + ": is not a folder");
         }
         std::error_code ignored;
         if (!output_.empty() && std::filesystem::equivalent(capture_.file, output_, ignored))
-            throw Error(output_ + ": is the file to read; -o names another");
+            throw Error(output_ + ": is the input file; choose another output with -o");
         const Trace trace = capture_.load();
         SymbolizedTrace symbolized;
         {

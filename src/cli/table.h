@@ -14,9 +14,9 @@ class Table {
   public:
     struct Column {
         std::string title;
-        bool left = false;      ///< aligned left, not right
-        bool flexible = false;  ///< cut in the middle where the terminal is too narrow; one column at most
-        bool cut_left = false;  ///< a flexible one: cut at its left instead, as calls are (cut_call)
+        bool left = false;      ///< aligned left instead of right
+        bool flexible = false;  ///< cut in the middle if the terminal is too narrow; one column at most
+        bool cut_left = false;  ///< if flexible: cut at the left instead, as cut_call() does
     };
 
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}

@@ -1,4 +1,4 @@
-// task_section.cpp: the tasks of a trace, for reports.
+// task_section.cpp: the asyncio tasks of a trace, for reports.
 #include "cli/task_section.h"
 
 #include <marey/suspended_calls.h>

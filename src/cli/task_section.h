@@ -1,4 +1,4 @@
-// task_section.h: the tasks of a trace, for reports.
+// task_section.h: the asyncio tasks of a trace, for reports.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace marey::cli {
 
-/// A table of the tasks that ran longest; empty when there are none.
+/// A table of the tasks that ran longest; empty if there are no tasks.
 std::string task_section(const Trace& trace, const Terminal& terminal);
 
 }  // namespace marey::cli

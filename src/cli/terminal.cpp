@@ -1,4 +1,4 @@
-// terminal.cpp: where output goes: how wide it is, whether it takes colour, and writing to it.
+// terminal.cpp: the output stream: its width, whether it supports colour, and writing to it.
 #include "cli/terminal.h"
 
 #include <sys/ioctl.h>
@@ -38,7 +38,7 @@ Terminal terminal_of(int file) {
     return terminal;
 }
 
-/// Returns 0 or the error.
+/// Returns 0 or errno.
 int write_all(int file, std::string_view text) noexcept {
     while (!text.empty()) {
         const ssize_t written = ::write(file, text.data(), text.size());
@@ -73,7 +73,7 @@ std::string styled(const Terminal& terminal, Style style, std::string_view text)
 void write_out(std::string_view text) {
     const int error = write_all(STDOUT_FILENO, text);
     if (error == 0) return;
-    // Reached only where SIGPIPE is ignored; else it has already ended us.
+    // Reached only if SIGPIPE is ignored; otherwise the signal has ended the process.
     if (error == EPIPE) ::_exit(128 + SIGPIPE);
     throw Error(std::string("standard output: ") + std::strerror(error));
 }

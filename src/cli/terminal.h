@@ -1,4 +1,4 @@
-// terminal.h: where output goes: how wide it is, whether it takes colour, and writing to it.
+// terminal.h: the output stream: its width, whether it supports colour, and writing to it.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ Terminal standard_output();
 Terminal standard_error();
 
 enum class Style { Plain, Bold, Dim, Red };
-/// `text` in that style, where the terminal takes colour.
+/// `text` in that style, if the terminal supports colour.
 std::string styled(const Terminal& terminal, Style style, std::string_view text);
 
-/// Writes to stdout, unbuffered. When nobody reads it any more (`| head`) the process ends quietly, as if by
-/// SIGPIPE; every other failure is a marey::Error.
+/// Writes to stdout, unbuffered. If the reader has closed the pipe (`| head`), the process ends quietly, as
+/// if by SIGPIPE; every other failure throws marey::Error.
 void write_out(std::string_view text);
-/// Writes to stderr; failures are nobody's business.
+/// Writes to stderr; failures are ignored.
 void print_error(std::string_view text) noexcept;
 
 }  // namespace marey::cli

@@ -1,4 +1,4 @@
-// text_format.cpp: times, counts, sizes and names as people read them.
+// text_format.cpp: times, counts, sizes and names in readable form.
 #include "cli/text_format.h"
 
 #include <fmt/format.h>
@@ -26,13 +26,13 @@ std::string group_digits(std::string digits) {
     return digits;
 }
 
-/// Three digits, in the largest unit that leaves at least one before the point.
+/// Three digits, in the largest unit that leaves at least one digit before the decimal point.
 template <std::size_t count>
 std::string scaled(double value, const Unit (&units)[count], double step) {
     std::size_t i = 0;
     while (i + 1 < count && value >= units[i + 1].size) ++i;
     double number = value / units[i].size;
-    // What would round up to the next unit is shown in the next unit.
+    // A number that would round up to the next unit is shown in that unit.
     if (i + 1 < count && number >= step - 0.5) {
         ++i;
         number = value / units[i].size;
@@ -50,7 +50,8 @@ std::string scaled(double value, const Unit (&units)[count], double step) {
 
 constexpr char32_t kReplacement = 0xFFFD;
 
-/// Takes one character off the front. What is no UTF-8 gives kReplacement and takes one byte.
+/// Removes one character from the front and returns it. Invalid UTF-8 returns kReplacement and removes one
+/// byte.
 char32_t next_character(std::string_view& text) {
     const auto lead = static_cast<unsigned char>(text.front());
     std::size_t length = lead < 0x80                    ? 1
@@ -123,7 +124,7 @@ std::string format_bytes(std::uint64_t bytes) {
 }
 
 std::string format_share(double share) {
-    if (share > 0 && share < 0.0005) return "<0.1%";  // more than nothing
+    if (share > 0 && share < 0.0005) return "<0.1%";  // not zero
     return fmt::format("{:.1f}%", share * 100);
 }
 

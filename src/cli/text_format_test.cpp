@@ -1,4 +1,4 @@
-// text_format_test.cpp: numbers, names and tables as people read them.
+// text_format_test.cpp: numbers, names and tables in readable form.
 #include "cli/text_format.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace marey::cli {
 namespace {
 
-TEST(FormatDuration, ShowsThreeDigitsInTheFittingUnit) {
+TEST(FormatDuration, ShowsThreeDigitsInTheBestUnit) {
     EXPECT_EQ(format_duration(0), "0 ns");
     EXPECT_EQ(format_duration(7), "7 ns");
     EXPECT_EQ(format_duration(7.5), "7.50 ns");
@@ -62,7 +62,7 @@ TEST(Printable, ControlCharactersBecomeVisible) {
     EXPECT_EQ(printable("\xE6\x97\xA5"), "\xE6\x97\xA5");
 }
 
-TEST(FormatShare, NeverSaysNothingOfWhatIsSomething) {
+TEST(FormatShare, NeverShowsASmallShareAsZero) {
     EXPECT_EQ(format_share(0), "0.0%");
     EXPECT_EQ(format_share(1e-9), "<0.1%");
     EXPECT_EQ(format_share(0.0005), "0.1%");
@@ -76,7 +76,7 @@ TEST(FormatShare, NeverSaysNothingOfWhatIsSomething) {
     EXPECT_EQ(format_fine_share(1.5), "150%");
 }
 
-TEST(DisplayWidth, KnowsWideCharactersAndMarks) {
+TEST(DisplayWidth, CountsWideCharactersAndMarks) {
     EXPECT_EQ(display_width("abc"), 3u);
     EXPECT_EQ(display_width("\xC3\xA9"), 1u);
     EXPECT_EQ(display_width("\xE6\x97\xA5\xE6\x9C\xAC"), 4u);
@@ -111,7 +111,7 @@ TEST(TableText, CutsTheNameOnANarrowTerminalOnly) {
     EXPECT_NE(table.text(Terminal{}).find("a very long name that does not fit"), std::string::npos);
 }
 
-TEST(TableText, IsColouredOnlyWhereColourIsTaken) {
+TEST(TableText, IsColouredOnlyIfTheTerminalSupportsIt) {
     Table table({{"name"}});
     table.add({"a"}, Style::Red);
     EXPECT_EQ(table.text(Terminal{}), "name\n   a\n");
@@ -119,7 +119,7 @@ TEST(TableText, IsColouredOnlyWhereColourIsTaken) {
               std::string::npos);
 }
 
-TEST(CaptureFiles, ChildrenAreToldByTheirNames) {
+TEST(CaptureFiles, ChildCapturesAreRecognizedByTheirNames) {
     EXPECT_TRUE(is_child_capture("app.marey", "app.123.marey"));
     EXPECT_TRUE(is_child_capture("app.marey", "app.123.2.marey"));
     EXPECT_TRUE(is_child_capture("app.marey", "app.rank3.marey"));
@@ -131,7 +131,7 @@ TEST(CaptureFiles, ChildrenAreToldByTheirNames) {
         EXPECT_FALSE(is_child_capture("app.marey", other)) << other;
 }
 
-TEST(CaptureFiles, OfARankAreNamedByIt) {
+TEST(CaptureFiles, ARanksCaptureHasItsNumber) {
     EXPECT_EQ(rank_capture_name("out/app.marey", "3", "4"), "out/app.rank3.marey");
     EXPECT_EQ(rank_capture_name("out.d/app", "0", "2"), "out.d/app.rank0");
     for (const auto& [rank, size] : {std::pair("0", "1"), {"", "2"}, {"1", ""}, {"one", "2"}, {"-1", "2"}})
@@ -155,7 +155,7 @@ TEST(ParseDuration, TakesTheUsualUnits) {
         EXPECT_EQ(parse_duration(text), std::nullopt) << text;
 }
 
-TEST(CutCall, LosesFoldersFirstAndItsFunctionLast) {
+TEST(CutCall, RemovesFoldersFirstAndTheFunctionLast) {
     const std::string call = "some/deep/folder/file.py(120): Thing.method";
     EXPECT_EQ(cut_call(call, 60), call);
     EXPECT_EQ(cut_call(call, 42), "\u2026/deep/folder/file.py(120): Thing.method");
@@ -163,7 +163,7 @@ TEST(CutCall, LosesFoldersFirstAndItsFunctionLast) {
     EXPECT_EQ(cut_call(call, 20), "\u2026: Thing.method");
     EXPECT_EQ(cut_call(call, 9), cut_middle("Thing.method", 9));
     EXPECT_EQ(cut_call("    " + call, 36), "    \u2026/file.py(120): Thing.method");
-    EXPECT_EQ(cut_call("a name that is no call", 10), cut_middle("a name that is no call", 10));
+    EXPECT_EQ(cut_call("a name that is not a call", 10), cut_middle("a name that is not a call", 10));
 }
 
 }  // namespace

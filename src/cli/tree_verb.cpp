@@ -15,46 +15,41 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kDefaultLimit = 100;
+constexpr std::uint64_t kDefaultNodeLimit = 100;
 constexpr std::uint64_t kDefaultPaths = 5;
 constexpr double kDefaultMinShare = 0.1;
 constexpr std::size_t kIndent = 2;
 
 class TreeVerb final : public Verb {
   public:
-    const char* help() const override { return "The call tree: which range calls which, with shares"; }
+    const char* help() const override { return "Show the call tree, with total and self times"; }
     const char* details() const override {
-        return "Ranges with the same names from the root down are one line. share: of the time that root "
-               "ranges cover,\n"
-               "over all threads; of work on devices, of the time that devices worked. A line that is hidden "
-               "hides\n"
-               "what is below it. --bottom-up: every name, below it who called it; times and shares are "
-               "those "
-               "of the\n"
-               "name at the root, as called that way. --inside, --row, --step and --by-step look only into "
-               "some ranges.\n"
-               "--hot: from the root always to the heaviest below, and the paths that take most by "
-               "themselves.\n"
-               "--json gives every node unless a limit is given.";
+        return "Ranges with the same names from the root down share one line. share: of the time that\n"
+               "root ranges cover on all threads; for device work, of the time that devices were busy.\n"
+               "Hiding a line hides the lines below it. --bottom-up lists every name with its callers\n"
+               "below it; times and shares are those of the name at the root when called that way.\n"
+               "--inside, --row, --step and --by-step restrict the tree to some ranges. --hot shows the\n"
+               "path from the root to the heaviest callee at each level, and the paths with the most\n"
+               "self time. --json prints every node unless a limit is given.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.flag(bottom_up_, "--bottom-up", "From each name to its callers");
-        options.flag(hot_, "--hot", "The hot path, and the heaviest paths");
-        options.text(inside_, "--inside", "NAME", "Only what is inside ranges of that name");
-        options.number(row_, "--row", "Only what is inside the range with that number");
-        options.number(step_, "--step", "Only what is inside the step with that number");
-        options.flag(by_step_, "--by-step", "One tree per step");
+        options.flag(bottom_up_, "--bottom-up", "Show each name with its callers below it");
+        options.flag(hot_, "--hot", "Show the hot path and the heaviest paths");
+        options.text(inside_, "--inside", "NAME", "Show only ranges inside ranges of this name");
+        options.number(row_, "--row", "Show only ranges inside the range with this row number");
+        options.number(step_, "--step", "Show only ranges inside the step with this number");
+        options.flag(by_step_, "--by-step", "Show one tree per step");
         options.text(step_name_, "--step-name", "PATTERN",
-                     "Ranges that are steps (ProfilerStep#*); * stands for any text");
+                     "Ranges to use as steps; * matches any text (ProfilerStep#*)");
         options.number(depth_, "--depth", "Levels to show (all)");
-        options.percent(min_share_, "--min-share", "Hide what takes less than that share (0.1)");
-        options.choice(by_, "--by", {"name", "thread"}, "One tree for all threads, or one per thread");
+        options.percent(min_share_, "--min-share", "Hide lines with a smaller share than this (0.1)");
+        options.choice(by_, "--by", {"name", "thread"}, "Show one tree for all threads or per thread (name)");
         options.number(limit_, "--limit", "Lines to show (100; 0 shows all); with --hot, paths (5)");
-        options.flag(json_, "--json", "JSON");
+        options.flag(json_, "--json", "Print JSON");
     }
     int run() override {
-        if (hot_ && bottom_up_) throw Error("tree: --hot and --bottom-up exclude each other");
+        if (hot_ && bottom_up_) throw Error("tree: --hot and --bottom-up are mutually exclusive");
         const Trace trace = capture_.load();
         CallTree tree = make_tree(trace);
         if (tree.nodes.empty()) check_inside_matches(trace);
@@ -66,7 +61,7 @@ class TreeVerb final : public Verb {
         TreeLimits limits;
         limits.max_depth = depth_.value_or(0);
         limits.min_share = (min_share_ >= 0 ? min_share_ : json_ ? 0 : kDefaultMinShare) / 100;
-        limits.max_nodes = limit_.value_or(json_ ? 0 : kDefaultLimit);
+        limits.max_nodes = limit_.value_or(json_ ? 0 : kDefaultNodeLimit);
         const bool is_empty = tree.nodes.empty();
         const std::size_t hidden = limit_tree(tree, limits);
         write_out(json_ ? call_tree_json(trace, tree) : text(trace, tree, hidden, is_empty));
@@ -101,7 +96,7 @@ class TreeVerb final : public Verb {
         if (trace.ranges().size() == 0) return;
         if (!inside_.empty()) throw Error("tree: no range is named '" + inside_ + "'");
         const std::string kind = step_name_.empty() ? "of scope step or named ProfilerStep#n"
-                                                    : "with a name like '" + step_name_ + "'";
+                                                    : "with a name that matches '" + step_name_ + "'";
         if (by_step_) throw Error("tree: there are no steps: no range " + kind);
         if (step_)
             throw Error("tree: there is no step " + std::to_string(*step_) + ": no such range " + kind);

@@ -1,4 +1,4 @@
-// validate_verb.cpp: marey validate: whether a file keeps the promises that tools rely on.
+// validate_verb.cpp: marey validate: checks that a file keeps the rules that tools rely on.
 #include <fmt/format.h>
 
 #include <marey/validate.h>
@@ -18,12 +18,12 @@ class ValidateVerb final : public Verb {
   public:
     const char* help() const override { return "Check a trace of any format: nesting, arrows, ids, JSON"; }
     const char* details() const override {
-        return "Ends with 0 when nothing was found and with 1 otherwise.";
+        return "The exit code is 0 if nothing was found and 1 otherwise.";
     }
     void declare(Options& options) override {
         declare_file(options, file_, from_);
-        options.flag(json_, "--json", "The findings as JSON");
-        options.flag(rules_, "--rules", "Also list every rule with what was found");
+        options.flag(json_, "--json", "Print the findings as JSON");
+        options.flag(rules_, "--rules", "List every rule with its number of findings too");
     }
     int run() override {
         std::vector<Finding> findings;

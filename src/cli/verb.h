@@ -1,4 +1,4 @@
-// verb.h: the shape of a verb of the command `marey`.
+// verb.h: the interface of a verb (subcommand) of the command `marey`.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace marey::cli {
 
-/// What main() returns. A verb that runs a program returns that program's.
+/// Exit codes of the command. A verb that runs a program returns that program's exit code.
 inline constexpr int kSuccess = 0;
-inline constexpr int kFailure = 2;  ///< also for wrong usage
+inline constexpr int kFailure = 2;  ///< also for usage errors
 
 /// One verb: one file `<name>_verb.cpp` that defines make_<name>_verb(), and one line in verbs.cpp.
 class Verb {
@@ -19,7 +19,7 @@ class Verb {
     virtual const char* help() const = 0;               ///< one line
     virtual const char* details() const { return ""; }  ///< shown below the options by --help
     virtual void declare(Options& options) = 0;         ///< the options refer to members of the verb
-    /// Does it; returns the exit code. A marey::Error becomes one line on stderr and kFailure.
+    /// Runs the verb and returns the exit code. A marey::Error becomes one line on stderr and kFailure.
     virtual int run() = 0;
 };
 
@@ -28,7 +28,7 @@ struct VerbEntry {
     std::unique_ptr<Verb> (*make)();
 };
 
-/// Every verb, in the order in which help shows them.
+/// Every verb, in the order of the help text.
 std::span<const VerbEntry> all_verbs();
 
 }  // namespace marey::cli

@@ -1,7 +1,7 @@
 // verbs.cpp: the list of verbs.
 #include "cli/verb.h"
 
-// In the order in which help shows them.
+// In the order of the help text.
 #define MAREY_VERBS(VERB) \
     VERB(run)             \
     VERB(info)            \

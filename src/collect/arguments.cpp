@@ -1,4 +1,4 @@
-// arguments.cpp: typed values, from and to their bytes in a log.
+// arguments.cpp: decodes and encodes typed values of a log.
 #include "collect/arguments.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 constexpr int kMaxNesting = 4;  // lists in lists; recorders write one level
 constexpr std::size_t kMaxExtents = 0xffffffff;
 
-/// How many sizes and strides follow an array's header, and in how many bytes.
+/// How many sizes and strides follow an array's header, and how many bytes they take.
 std::size_t written_extents(const ArrayHeader& array, std::uint32_t dimensions) {
     return std::size_t{dimensions} * ((array.flags & kArrayStrides) != 0 ? 2 : 1);
 }
@@ -27,7 +27,7 @@ std::size_t array_bytes(const ArrayHeader& array, std::uint32_t dimensions) {
                       (is_small ? sizeof(std::uint32_t) : sizeof(std::int64_t)));
 }
 
-/// Goes past one value. False when it is not whole. `has_array` becomes true when it is or holds an array.
+/// Skips one value. False when it is incomplete. `has_array` becomes true when it is or contains an array.
 bool skip_value(std::span<const std::byte>& rest, bool& has_array, int nesting) {
     if (rest.size() < sizeof(ValueHeader)) return false;
     const auto head = read_as<ValueHeader>(rest.data());
@@ -188,7 +188,7 @@ bool ArgumentDecoder::read_facts(std::span<const std::byte>& rest, RangeDetail& 
     if (rest.size() < sizeof(RangeFacts)) return false;
     const auto facts = read_as<RangeFacts>(rest.data());
     rest = rest.subspan(sizeof facts);
-    // No thread has such an id: cut to 32 bits it would be another one's.
+    // No thread has such an id: cut to 32 bits it would be another thread's.
     if (facts.forward_thread > 0xffffffff) {
         ++damaged_;
         return true;

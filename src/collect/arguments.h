@@ -14,7 +14,7 @@
 namespace marey {
 
 /// Decodes payloads (ValueHeader, log_format.h) into the arguments, list items, arrays and range details of
-/// `data`. What is not wanted leaves nothing behind, not even its strings.
+/// `data`. Values that are not needed add nothing, not even their strings.
 class ArgumentDecoder {
   public:
     ArgumentDecoder(TraceData& data, StringPool& strings, const RequestedValues& wanted = {},
@@ -22,20 +22,20 @@ class ArgumentDecoder {
         : data_(data), strings_(strings), wanted_(wanted), frames_(data, strings, modules) {}
 
     /// Appends the arguments of one row and, if there are any, a slice of the index; and the row's detail.
-    /// Rows are given in ascending order. A payload that breaks off gives what is whole before that.
+    /// Rows are given in ascending order. A truncated payload gives its complete values.
     void decode_range(std::span<const std::byte> payload, Row row);
-    /// The same with what is known of its site, which is kept whatever the session asked for.
+    /// The same with the known values of its site, which are kept whatever the session requested.
     void decode_range(std::span<const std::byte> payload, std::span<const std::span<const std::byte>> of_site,
                       Row row);
     /// Likewise; instants have no details.
     void decode_instant(std::span<const std::byte> payload, Row row);
 
     std::uint64_t damaged() const noexcept { return damaged_; }
-    /// Of the stacks so far. They are the value "Call stack", a list of texts.
+    /// Facts about the stacks so far. They are the value "Call stack", a list of texts.
     StackFrames& frames() noexcept { return frames_; }
 
   private:
-    /// What is kept of a value and of the items in it; the rest becomes None that says what it was.
+    /// Which part of a value and its items is kept; the rest becomes None with the original kind.
     struct Kept {
         bool scalars;
         bool arrays;

@@ -1,4 +1,4 @@
-// arguments_test.cpp: values from and to their bytes, and what of them a session gets to see.
+// arguments_test.cpp: decoding and encoding of values, and which of them a session shows.
 #include "collect/arguments.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using testing::problem_codes;
 using testing::Values;
 
 /// A trace of one range with these values.
-Trace build(LogWriter& log, const Values& values, std::uint32_t option_bits = LogWriter::kAllOptions) {
+Trace build_values(LogWriter& log, const Values& values, std::uint32_t option_bits = LogWriter::kAllOptions) {
     log.start(1, 0, {.option_bits = option_bits}).stop(1, 100);
     log.thread(1).long_range("a", 1, 10, 0, 0, values.bytes());
     Trace trace = build_trace(log.raw());
@@ -40,13 +40,13 @@ std::vector<std::int64_t> extents(const Trace& trace, const ArrayInfo& array) {
 // C13, C16
 TEST(Arguments, AnArrayKeepsItsSizesStridesTypeLayoutDeviceAndStorage) {
     LogWriter log;
-    const Trace trace = build(log, log.values().input().array("", {.sizes = {2, 0, 7},
-                                                                   .strides = {21, -7, 1},
-                                                                   .dtype = DType::BFloat16,
-                                                                   .layout = Layout::Blocked,
-                                                                   .device = {DeviceType::Cuda, 3},
-                                                                   .storage = 0xffff'8000'0000'1000,
-                                                                   .storage_id = 77}));
+    const Trace trace = build_values(log, log.values().input().array("", {.sizes = {2, 0, 7},
+                                                                          .strides = {21, -7, 1},
+                                                                          .dtype = DType::BFloat16,
+                                                                          .layout = Layout::Blocked,
+                                                                          .device = {DeviceType::Cuda, 3},
+                                                                          .storage = 0xffff'8000'0000'1000,
+                                                                          .storage_id = 77}));
     const auto arguments = trace.range_arguments(0);
     ASSERT_EQ(arguments.size(), 1u);
     ASSERT_EQ(arguments[0].kind, ValueKind::Array);
@@ -64,17 +64,18 @@ TEST(Arguments, AnArrayKeepsItsSizesStridesTypeLayoutDeviceAndStorage) {
 }
 
 // C16, C20
-TEST(Arguments, AnArrayKeepsWhichObjectItIsAndWhatIsDoneWithIt) {
+TEST(Arguments, AnArrayKeepsItsObjectAndItsUse) {
     LogWriter log;
     const auto add = [&](std::uint32_t flags, std::uint64_t word) {
         return log.values().input().array("", {.sizes = {4}, .storage_id = word, .flags = flags});
     };
-    Trace trace = build(log, add(detail::kArrayObject | detail::kArrayWritten, 0x0002'aaaa'0000'1000));
+    Trace trace = build_values(log, add(detail::kArrayObject | detail::kArrayWritten, 0x0002'aaaa'0000'1000));
     EXPECT_EQ(trace.arrays()[0].object, 0x0002'aaaa'0000'1000u);
     EXPECT_EQ(trace.arrays()[0].storage_id, 0u);
     EXPECT_EQ(trace.arrays()[0].access, ArrayAccess::Write);
     LogWriter other;
-    trace = build(other, other.values().input().array("", {.sizes = {4}, .flags = detail::kArrayRead}));
+    trace =
+        build_values(other, other.values().input().array("", {.sizes = {4}, .flags = detail::kArrayRead}));
     EXPECT_EQ(trace.arrays()[0].object, 0u);
     EXPECT_EQ(trace.arrays()[0].access, ArrayAccess::Read);
 }
@@ -82,7 +83,7 @@ TEST(Arguments, AnArrayKeepsWhichObjectItIsAndWhatIsDoneWithIt) {
 // C15
 TEST(Arguments, AnUndefinedArrayIsOneWithoutMetadata) {
     LogWriter log;
-    const Trace trace = build(log, log.values().input().array("", {.sizes = {}, .is_defined = false}));
+    const Trace trace = build_values(log, log.values().input().array("", {.sizes = {}, .is_defined = false}));
     const ArrayInfo& array = trace.arrays()[trace.range_arguments(0)[0].array];
     EXPECT_FALSE(array.is_defined);
     EXPECT_EQ(array.dimensions, 0u);
@@ -90,13 +91,13 @@ TEST(Arguments, AnUndefinedArrayIsOneWithoutMetadata) {
 }
 
 // C14, C18
-TEST(Arguments, InputsOutputsAndKeywordsKeepTheirOrderAndAreToldApart) {
+TEST(Arguments, InputsOutputsAndKeywordsKeepTheirOrderAndAreDistinguished) {
     LogWriter log;
     auto values = log.values();
     values.input().integer("", 1).integer("k", 2).output().array("", {.sizes = {4}});
     values.input().list("", 2).array("", {.sizes = {1}}).array("", {.sizes = {2, 3}});
     values.input().none("", ValueKind::String);
-    const Trace trace = build(log, values);
+    const Trace trace = build_values(log, values);
     const auto arguments = trace.range_arguments(0);
     ASSERT_EQ(arguments.size(), 5u);
     EXPECT_EQ(arguments[0].role, ArgumentRole::Input);
@@ -112,25 +113,25 @@ TEST(Arguments, InputsOutputsAndKeywordsKeepTheirOrderAndAreToldApart) {
     EXPECT_EQ(arguments[4].left_out, ValueKind::String);
 }
 
-TEST(Arguments, FactsBecomeTheRangesDetailAndNoArgument) {
+TEST(Arguments, FactsBecomeTheRangesDetailAndNotAnArgument) {
     LogWriter log;
-    const Trace trace =
-        build(log, log.values().integer("n", 1).facts(1ll << 60, 0xfffffff0, ~0ull).integer("m", 2), 0);
-    EXPECT_EQ(trace.range_arguments(0).size(), 0u);  // facts stay whatever was asked for
+    const Trace trace = build_values(
+        log, log.values().integer("n", 1).facts(1ll << 60, 0xfffffff0, ~0ull).integer("m", 2), 0);
+    EXPECT_EQ(trace.range_arguments(0).size(), 0u);  // facts stay whatever was requested
     ASSERT_NE(trace.range_detail(0), nullptr);
     EXPECT_EQ(trace.range_detail(0)->sequence, 1ll << 60);
     EXPECT_EQ(trace.range_detail(0)->forward_thread, 0xfffffff0u);
     EXPECT_EQ(trace.range_detail(0)->id, ~0ull);
 }
 
-TEST(Arguments, FactsThatSayNothingMakeNoDetail) {
+TEST(Arguments, EmptyFactsMakeNoDetail) {
     LogWriter log;
-    EXPECT_EQ(build(log, log.values().facts(-1)).range_detail(0), nullptr);
+    EXPECT_EQ(build_values(log, log.values().facts(-1)).range_detail(0), nullptr);
 }
 
 TEST(Arguments, AForwardThreadThatNoThreadCanHaveIsDamage) {
     LogWriter log;
-    const Trace trace = build(log, log.values().facts(3, 1ull << 32 | 1).integer("n", 1));
+    const Trace trace = build_values(log, log.values().facts(3, 1ull << 32 | 1).integer("n", 1));
     EXPECT_EQ(trace.range_detail(0), nullptr);
     EXPECT_EQ(trace.range_arguments(0).size(), 1u);
     EXPECT_EQ(problem_codes(trace), "damaged_values");
@@ -164,11 +165,11 @@ TEST(Arguments, AStackBecomesTheTextsOfItsFrames) {
                                                native(0, 0xffff),
                                                0,
                                                77ull};
-    const Trace trace = build(log, log.values().integer("n", 1).stack(frames, true).integer("m", 2));
+    const Trace trace = build_values(log, log.values().integer("n", 1).stack(frames, true).integer("m", 2));
     EXPECT_EQ(stack_of(trace, 0),
               (std::vector<std::string>{"pkg/x.py(12): f", "pkg/x.py(10): f", "/lib/a.so+0x12ab",
                                         "/lib/a.so@ef01+0x10", "0x20", "0xffff", "??", "??"}));
-    EXPECT_EQ(trace.range_arguments(0).size(), 3u);  // what follows a stack is read too
+    EXPECT_EQ(trace.range_arguments(0).size(), 3u);  // values after a stack are read too
     EXPECT_TRUE(trace.range_arguments(0)[1].truncated);
     ASSERT_EQ(trace.metadata().size(), 1u);
     EXPECT_EQ(trace.metadata()[0].key, "native_modules");
@@ -179,13 +180,13 @@ TEST(Arguments, AStackBecomesTheTextsOfItsFrames) {
 TEST(Arguments, ASessionWithoutValuesHasNoStacks) {
     LogWriter log;
     log.module("/lib/a.so", "abcd");
-    const Trace trace = build(log, log.values().stack({native(1, 0x10)}), 0);
+    const Trace trace = build_values(log, log.values().stack({native(1, 0x10)}), 0);
     EXPECT_EQ(trace.range_arguments(0).size(), 0u);
     EXPECT_EQ(trace.metadata().size(), 0u);
     EXPECT_EQ(problem_codes(trace), "");
 }
 
-TEST(Arguments, AStackThatBreaksOffIsDamage) {
+TEST(Arguments, ATruncatedStackIsDamage) {
     LogWriter log;
     Values values = log.values().integer("n", 1).stack({1, 2, 3});
     std::vector<std::byte> bytes = values.bytes();
@@ -198,7 +199,7 @@ TEST(Arguments, AStackThatBreaksOffIsDamage) {
     EXPECT_EQ(problem_codes(trace), "damaged_values");
 }
 
-/// One of everything: an array, a scalar, a list of scalars and one of arrays as inputs, and two keywords.
+/// One of each: an array, a scalar, a list of scalars and one of arrays as inputs, and two keywords.
 Values everything(LogWriter& log) {
     auto values = log.values();
     values.input().array("", {.sizes = {2, 3}}).input().text("", "secret");
@@ -211,7 +212,7 @@ Values everything(LogWriter& log) {
 
 TEST(Arguments, WithoutShapesThereAreNoArraysInputsOrOutputs) {
     LogWriter log;
-    const Trace trace = build(log, everything(log), kOptionValues | kOptionConcreteInputs);
+    const Trace trace = build_values(log, everything(log), kOptionValues | kOptionConcreteInputs);
     const auto arguments = trace.range_arguments(0);
     ASSERT_EQ(arguments.size(), 2u);
     EXPECT_EQ(arguments[0].integer, 7);
@@ -227,7 +228,7 @@ TEST(Arguments, WithoutShapesThereAreNoArraysInputsOrOutputs) {
 // C17
 TEST(Arguments, WithoutConcreteInputsOnlyTheirKindsAreKnownAndArraysStay) {
     LogWriter log;
-    const Trace trace = build(log, everything(log), kOptionShapes);
+    const Trace trace = build_values(log, everything(log), kOptionShapes);
     const auto arguments = trace.range_arguments(0);
     ASSERT_EQ(arguments.size(), 5u);
     EXPECT_EQ(arguments[0].kind, ValueKind::Array);
@@ -258,7 +259,7 @@ TEST(Arguments, TextsOfScalarsCountAsScalars) {
          {std::uint32_t{kOptionShapes | kOptionConcreteInputs}, std::uint32_t{kOptionShapes}}) {
         LogWriter log;
         const bool is_kept = (options & kOptionConcreteInputs) != 0;
-        const Trace trace = build(log, Values(log).raw(bytes), options);
+        const Trace trace = build_values(log, Values(log).raw(bytes), options);
         const auto arguments = trace.range_arguments(0);
         ASSERT_EQ(arguments.size(), 4u);
         EXPECT_EQ(arguments[0].kind, is_kept ? ValueKind::String : ValueKind::None);
@@ -273,14 +274,14 @@ TEST(Arguments, TextsOfScalarsCountAsScalars) {
 
 TEST(Arguments, WithoutValuesThereAreNoKeywords) {
     LogWriter log;
-    const Trace trace = build(log, everything(log), kOptionShapes | kOptionConcreteInputs);
+    const Trace trace = build_values(log, everything(log), kOptionShapes | kOptionConcreteInputs);
     const auto arguments = trace.range_arguments(0);
     ASSERT_EQ(arguments.size(), 5u);
     for (const Argument& argument : arguments) EXPECT_NE(argument.role, ArgumentRole::Keyword);
     EXPECT_EQ(trace.string(arguments[1].string), "secret");
 }
 
-TEST(Arguments, TwoSessionsOfOneLogSeeEachWhatItAskedFor) {
+TEST(Arguments, EachOfTwoSessionsOfOneLogShowsWhatItRequested) {
     LogWriter log;
     log.start(1, 0, {.option_bits = 0}).start(2, 0, {.option_bits = LogWriter::kAllOptions});
     log.thread(1).long_range("a", 1, 10, 0, 0, everything(log).bytes());
@@ -288,7 +289,7 @@ TEST(Arguments, TwoSessionsOfOneLogSeeEachWhatItAskedFor) {
     EXPECT_EQ(build_trace(log.raw(), {.session = 2}).range_arguments(0).size(), 8u);
 }
 
-TEST(Arguments, APayloadThatBreaksOffGivesWhatIsWholeAndLeavesNoRests) {
+TEST(Arguments, ATruncatedPayloadGivesItsCompleteValues) {
     LogWriter names;
     const std::vector<std::byte> whole = everything(names).bytes();
     for (std::size_t length = 0; length < whole.size(); length += 8) {
@@ -312,7 +313,7 @@ TEST(Arguments, APayloadThatBreaksOffGivesWhatIsWholeAndLeavesNoRests) {
     }
 }
 
-TEST(Arguments, SizesThatAreNotThereAreDamageAndTakeNoMemory) {
+TEST(Arguments, MissingSizesAreDamageAndTakeNoMemory) {
     LogWriter log;
     auto values = log.values();
     values.input().array("", {.sizes = {1, 2}});

@@ -1,4 +1,4 @@
-// async_ranges.cpp: joins async records by id and replays depths to see which ranges nest.
+// async_ranges.cpp: joins async records by id and replays depths to decide which ranges nest.
 #include "collect/async_ranges.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-// More movable ranges than this open at once on one thread are not looked at: they become async.
+// If more movable ranges than this are open at once on one thread, they become async without a check.
 constexpr std::size_t kMaxOpen = 512;
 
 }  // namespace
@@ -99,7 +99,7 @@ class NestingCheck {
                 }
             }
         }
-        // What is still open nests if it never ended at all.
+        // Ranges that are still open nest if they never ended at all.
         for (const Open& open : open_) ranges_[open.range].nests = open.alive && !ranges_[open.range].has_end;
     }
 

@@ -14,7 +14,7 @@ namespace marey {
 
 /// A marey::Range: a begin in one thread's log, an end in the same or another one's.
 struct AsyncRange {
-    std::uint64_t start = 0;  ///< ticks; without a begin: what the end says it was, 0 when it does not
+    std::uint64_t start = 0;  ///< ticks; without a begin: the start that the end states, 0 if it states none
     std::uint64_t end = 0;
     const std::byte* payload = nullptr;
     std::uint32_t payload_bytes = 0;
@@ -27,7 +27,7 @@ struct AsyncRange {
     bool has_begin = false;
     bool has_end = false;
     bool nests = false;     ///< fits between the scopes of its thread: shown among them
-    bool is_kept = false;   ///< in the view; the mark of the replay of its beginning thread
+    bool is_kept = false;   ///< in the view; set by the replay of the thread that it began on
     bool on_stack = false;  ///< likewise
 };
 
@@ -38,15 +38,16 @@ struct AsyncEvent {
     bool is_begin = false;
 };
 
-/// All movable ranges of a log. Fed thread by thread, then every thread is asked what nests.
+/// All movable ranges of a log. Add the threads one by one, then decide for each thread which of its ranges
+/// nest.
 class AsyncRanges {
   public:
-    /// Reads the async records of one thread (`pieces` in order). Gives them in log order.
+    /// Reads the async records of one thread (`pieces` in order). Returns them in log order.
     std::vector<AsyncEvent> add_thread(std::uint32_t thread, std::span<const LogPiece* const> pieces);
 
     /// After all threads were added: decides `nests` for the ranges that began on this thread. A range nests
     /// when it ended on its own thread (or not at all) with as many scopes open as at its begin, none of
-    /// those closed meanwhile, and it does not cross another one.
+    /// those closed in between, and it does not cross another one.
     void decide_nesting(std::uint32_t thread, std::span<const LogPiece* const> pieces,
                         std::span<const AsyncEvent> events);
 
@@ -59,12 +60,12 @@ class AsyncRanges {
     std::vector<AsyncRange> ranges_;
 };
 
-/// Places ranges that overlap on as few rows as possible, none overlapping on any: `starts` ascending.
-/// Gives the row of each.
+/// Places ranges that overlap on as few rows as possible, without overlaps within a row: `starts` ascending.
+/// Returns the row of each.
 std::vector<std::uint32_t> place_on_rows(std::span<const std::int64_t> starts,
                                          std::span<const std::int64_t> ends);
 
-/// Ranges in the order of their async tracks: `order` goes through them track by track, by start within each.
+/// Ranges in the order of their async tracks: `order` lists them track by track, by start within each.
 struct AsyncOrder {
     std::vector<std::uint32_t> places;  ///< the track of each range
     std::vector<std::uint32_t> order;

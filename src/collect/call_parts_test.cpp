@@ -29,7 +29,7 @@ std::string parts(const Trace& trace) {
     return text;
 }
 
-TEST(CallParts, APartBelongsToTheRangeBehindIt) {
+TEST(CallParts, APartBelongsToTheRangeAfterIt) {
     LogWriter log;
     log.thread(1)
         .part(10, 5, kPartFirst)
@@ -41,7 +41,7 @@ TEST(CallParts, APartBelongsToTheRangeBehindIt) {
     EXPECT_EQ(parts(build_trace(log.raw())), "outer a 5/1 b 5/2 c");
 }
 
-TEST(CallParts, APartWithoutItsRangeIsNobodys) {
+TEST(CallParts, APartWithoutItsRangeIsIgnored) {
     LogWriter log;
     log.thread(1).part(11, 5, 0).range("a", 10, 20, 0).part(30, 6, 0).dropped(1, 0, 45).range("b", 50, 60, 0);
     log.thread(1).part(70, 7, 0);
@@ -61,10 +61,10 @@ TEST(CallParts, LongRangesWithFactsAndAsyncRangesHaveParts) {
     EXPECT_EQ(trace.range_detail(0)->id, 9u);
 }
 
-TEST(CallParts, ThoseThatCrossARangeKeepTheirCall) {
+TEST(CallParts, PartsThatCrossARangeKeepTheirCall) {
     LogWriter log;
     constexpr std::uint8_t kCrossing = detail::kRecordAsync | detail::kRecordCrosses;
-    // A generator that yields while a range of its is open, and ends it when it is resumed.
+    // A generator that yields while one of its ranges is open, and ends it when it is resumed.
     log.thread(1)
         .part(10, 5, kPartFirst)
         .long_range("generator", 10, 20, 0, kCrossing)
@@ -74,14 +74,14 @@ TEST(CallParts, ThoseThatCrossARangeKeepTheirCall) {
     EXPECT_EQ(parts(build_trace(log.raw())), "generator 5/1 range generator 5/2");
 }
 
-TEST(CallParts, APartOfARangeThatIsFilteredOutGoesWithIt) {
+TEST(CallParts, APartOfAFilteredRangeIsFilteredToo) {
     LogWriter log;
     log.start(1, 1, {.scopes = ScopeSet{Scope::User}.bits()});
     log.thread(1).part(10, 5, 0).range("hidden", 10, 20, 1, Scope::Function).range("shown", 10, 30, 0);
     EXPECT_EQ(parts(build_trace(log.raw())), "shown");
 }
 
-TEST(CallParts, TheJournalSaysItOfRangesThatAreOpen) {
+TEST(CallParts, TheJournalHasThePartsOfOpenRanges) {
     LogWriter log;
     log.start(1, 0).stop(1, 100).open_at_stop(1, 1, "open", 10, 0).open_at_stop(1, 1, "plain", 20, 1);
     log.open_part(1, 10, 8, kPartFirst | kPartLast).open_part(2, 20, 9, 0);
@@ -127,7 +127,7 @@ TEST(CallParts, PackingKeepsThemBitForBit) {
         ASSERT_EQ(records.size(), span.bytes);
         EXPECT_EQ(std::memcmp(records.data(), span.data, span.bytes), 0);
     }
-    EXPECT_LT(encoder.columns()[kRaw].size(), 64u);  // those with a range behind them are not stored whole
+    EXPECT_LT(encoder.columns()[kRaw].size(), 64u);  // parts with a range after them are not stored in full
 }
 
 }  // namespace

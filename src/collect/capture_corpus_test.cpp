@@ -1,5 +1,5 @@
-// capture_corpus_test.cpp: the seeds of capture_reader_fuzzer: all are survived, and here they come from.
-// To write them anew: MAREY_WRITE_CORPUS=tests/corpus/capture and the test below.
+// capture_corpus_test.cpp: reads the seeds of capture_reader_fuzzer, and generates them. To write them again:
+// MAREY_WRITE_CORPUS=tests/corpus/capture and the test below.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -100,7 +100,7 @@ LogWriter everything() {
 
 TEST(CaptureCorpus, EverySeedIsSurvived) {
     const auto folder = std::filesystem::path(MAREY_SOURCE_DIR) / "tests/corpus/capture";
-    ASSERT_TRUE(std::filesystem::exists(folder)) << folder << " is not here";
+    ASSERT_TRUE(std::filesystem::exists(folder)) << folder << " was not found";
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
         std::ifstream file(entry.path(), std::ios::binary);
@@ -116,7 +116,7 @@ TEST(CaptureCorpus, EverySeedIsSurvived) {
     EXPECT_GE(count, 10);
 }
 
-TEST(CaptureCorpus, CanBeWrittenAnew) {
+TEST(CaptureCorpus, CanBeWrittenAgain) {
     if (std::getenv("MAREY_WRITE_CORPUS") == nullptr) GTEST_SKIP() << "MAREY_WRITE_CORPUS is not set";
     LogWriter empty;
     write_both("empty", empty);

@@ -1,4 +1,4 @@
-// capture_reader.cpp: walks the blocks of a capture and believes only what their headers commit to.
+// capture_reader.cpp: walks the blocks of a capture and reads only what their headers commit to.
 #include "collect/capture_reader.h"
 
 #include <algorithm>
@@ -23,11 +23,11 @@ namespace {
 
 constexpr std::size_t kMinHeaderBytes = offsetof(FileHeader, clock_source);
 
-/// A run of blocks that claims to hold something. `data` is behind the header, `committed` already cut to the
+/// A run of blocks with a plausible header. `data` starts after the header, `committed` is already cut to the
 /// file.
 struct Run {
     BlockHeader header;
-    std::span<const std::byte> data;  ///< the whole of the run, as far as the file goes
+    std::span<const std::byte> data;  ///< all of the run, as far as the file goes
     std::span<const std::byte> committed;
 };
 
@@ -36,8 +36,8 @@ std::string fixed_text(const char (&text)[N]) {
     return {text, strnlen(text, N)};
 }
 
-// A block that was one, going by everything but its magic: to be told from blocks never used, whose bytes are
-// old records or zeros.
+// A block whose header is valid except for its magic: distinguishes damaged blocks from blocks never used,
+// whose bytes are old records or zeros.
 bool is_broken_header(const BlockHeader& header) {
     if (header.kind == 0 || header.kind > static_cast<std::uint16_t>(BlockKind::SideSegment)) return false;
     if (header.blocks != 1 && header.blocks != kLargeBlocks) return false;
@@ -61,7 +61,7 @@ class CaptureParser {
         } else {
             log_.finished = true;
         }
-        if (truncated_) problem("truncated", "The capture is cut off; what lies behind is lost.", 1);
+        if (truncated_) problem("truncated", "The capture is truncated; the rest of it is lost.", 1);
         if (damaged_ != 0) {
             problem("damaged_chunk", "Parts of the capture are damaged and have been left out.", damaged_);
         }
@@ -89,15 +89,15 @@ class CaptureParser {
         log_.ticks_per_second = header.ticks_per_second;
     }
 
-    // A finished file is whole blocks and says how many. Where a cut goes through no block in use nothing
-    // else tells that there was more.
+    // A finished file consists of complete blocks and states how many. If a cut goes through no block in use,
+    // nothing else shows that there was more.
     bool is_shorter_than_stated(const FileHeader& header) const {
         if (header.finished == 0) return false;
         return bytes_.size() % kBlockBytes != 0 || bytes_.size() / kBlockBytes < header.blocks;
     }
 
     void walk() {
-        std::size_t free_until = 0;  // inside a free run old bytes are no damage
+        std::size_t free_until = 0;  // inside a free run old bytes are not damage
         for (std::size_t at = kBlockBytes; at < bytes_.size();) {
             const std::size_t left = bytes_.size() - at;
             if (left < sizeof(BlockHeader)) {
@@ -148,7 +148,7 @@ class CaptureParser {
                 threads_.add(run.header, run.data);
                 break;
             default:
-                break;  // a kind of a later writer
+                break;  // a kind written by a later version
         }
     }
 
@@ -166,7 +166,7 @@ class CaptureParser {
         log_.spans.push_back(span);
     }
 
-    // The blocks of a stream in order of sequence. Behind a damaged record reading goes on with the next
+    // The blocks of a stream in order of sequence. After a damaged record, reading continues with the next
     // block.
     void join(std::vector<Run>& runs, std::vector<std::byte>& stream, const char* what) {
         std::stable_sort(runs.begin(), runs.end(),
@@ -182,8 +182,8 @@ class CaptureParser {
             }
             whole = stream.size() - at.rest_bytes();
             if (!at.ended_early()) continue;
-            // A record may go on in the next block. One that cannot be a record at all is dropped with its
-            // block. Only messages are that large that they go over many blocks.
+            // A record may continue in the next block. One that cannot be a record at all is dropped with its
+            // block. Only messages are large enough to span many blocks.
             const auto rest = std::span(stream).subspan(whole);
             bool can_go_on = rest.size() < sizeof(StreamRecord);
             if (!can_go_on) {
@@ -219,28 +219,27 @@ class CaptureParser {
 
 RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
                           const std::string& name) {
-    if (bytes.empty()) throw Error(name + ": is empty, not a Marey capture");
+    if (bytes.empty()) throw Error(name + ": empty file, not a Marey capture");
     if (bytes.size() < sizeof kFileMagic || std::memcmp(bytes.data(), kFileMagic, sizeof kFileMagic) != 0) {
         throw Error(name + ": not a Marey capture");
     }
-    if (bytes.size() < kMinHeaderBytes) throw Error(name + ": is cut off within its header");
+    if (bytes.size() < kMinHeaderBytes) throw Error(name + ": truncated in its header");
     FileHeader header{};
     std::memcpy(static_cast<void*>(&header), bytes.data(), std::min(sizeof header, bytes.size()));
     if (header.byte_order != kByteOrderMark) {
         const bool swapped = header.byte_order == __builtin_bswap32(kByteOrderMark);
-        throw Error(name + (swapped ? ": written on a machine with the other byte order"
-                                    : ": its header is damaged"));
+        throw Error(name +
+                    (swapped ? ": written on a machine with a different byte order" : ": damaged header"));
     }
     if (header.version > kFormatVersion) {
         throw Error(name + ": written by a newer Marey (format " + std::to_string(header.version) + ")");
     }
-    if (header.version == 0) throw Error(name + ": its header is damaged");
+    if (header.version == 0) throw Error(name + ": damaged header");
     if (header.block_bytes == kPackedBlockBytes) return unpack_capture(bytes, name);
     if (header.block_bytes != kBlockBytes) {
-        throw Error(name + ": has blocks of " + std::to_string(header.block_bytes) +
-                    " bytes, which nobody writes");
+        throw Error(name + ": unsupported block size: " + std::to_string(header.block_bytes) + " bytes");
     }
-    if (bytes.size() < sizeof header) throw Error(name + ": is cut off within its header");
+    if (bytes.size() < sizeof header) throw Error(name + ": truncated in its header");
     RawLog log;
     log.keep_alive = std::move(keep_alive);
     CaptureParser(bytes, log).parse(header);

@@ -10,10 +10,10 @@
 
 namespace marey {
 
-/// Reads a capture, as recorded or packed. The RawLog keeps the file mapped. A cut-off or damaged file gives
-/// what is whole, with the rest in `problems`. Throws marey::Error, naming the path and the cause, when it is
-/// no capture, is written by a newer Marey, or holds nothing that can be read. Memory stays in proportion to
-/// the file's size.
+/// Reads a capture, as recorded or packed. The RawLog keeps the file mapped. A truncated or damaged file
+/// gives its complete records, with the rest in `problems`. Throws marey::Error, naming the path and the
+/// cause, when it is not a capture, was written by a newer Marey, or holds nothing that can be read. Memory
+/// stays in proportion to the file's size.
 RawLog read_capture(const std::string& path);
 
 /// The same from memory. `name` stands for the path in errors; `keep_alive` owns the bytes.

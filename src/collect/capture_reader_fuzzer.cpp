@@ -1,4 +1,4 @@
-// capture_reader_fuzzer.cpp: any bytes as a capture: read, built, saved, packed; every table is looked at.
+// capture_reader_fuzzer.cpp: any bytes as a capture: read, built, saved, packed; every table is checked.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace {
 
 void require(bool holds, const char* what, const std::string& detail = "") {
     if (holds) return;
-    std::fprintf(stderr, "broken promise: %s %s\n", what, detail.c_str());
+    std::fprintf(stderr, "check failed: %s %s\n", what, detail.c_str());
     std::abort();
 }
 
@@ -29,7 +29,7 @@ void check(const marey::RawLog& log, std::uint64_t session) {
     request.threads = 1;
     const marey::Trace trace = marey::build_trace(log, request);
     const std::string fault = marey::testing::find_fault(trace);
-    require(fault.empty(), "the tables hold together:", fault);
+    require(fault.empty(), "the tables are consistent:", fault);
     const auto again = marey::unpack_trace(marey::pack_trace(trace.data()), "saved");
     const std::string difference = marey::testing::find_difference(trace.data(), *again);
     require(difference.empty(), "saving keeps every table:", difference);

@@ -1,4 +1,4 @@
-// capture_reader_test.cpp: captures whole, cut off, damaged and hostile.
+// capture_reader_test.cpp: complete, truncated, damaged and hostile captures.
 #include "collect/capture_reader.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ std::size_t find_block(const Bytes& file, BlockKind kind) {
     return 0;
 }
 
-TEST(CaptureReader, GivesWhatTheRecorderWrote) {
+TEST(CaptureReader, ReturnsTheRecordedData) {
     for (std::uint32_t seed = 1; seed <= 12; ++seed) {
         const LogWriter log = testing::random_log(seed);
         const Trace from_file = build(log.file());
@@ -87,7 +87,7 @@ TEST(CaptureReader, LoadsAFileByItsPath) {
         Trace::load(path, 6);
         FAIL();
     } catch (const Error& error) {
-        EXPECT_EQ(std::string(error.what()), path.string() + ": holds no session 6");
+        EXPECT_EQ(std::string(error.what()), path.string() + ": has no session 6");
     }
     std::filesystem::remove(path);
 }
@@ -95,19 +95,19 @@ TEST(CaptureReader, LoadsAFileByItsPath) {
 TEST(CaptureReader, ErrorsNameTheFileAndTheCause) {
     LogWriter log;
     const Bytes good = log.file();
-    EXPECT_EQ(error_of({}), "x.marey: is empty, not a Marey capture");
+    EXPECT_EQ(error_of({}), "x.marey: empty file, not a Marey capture");
     EXPECT_EQ(error_of(Bytes(100)), "x.marey: not a Marey capture");
-    EXPECT_EQ(error_of(Bytes(good.begin(), good.begin() + 20)), "x.marey: is cut off within its header");
-    EXPECT_EQ(error_of(Bytes(good.begin(), good.begin() + 2000)), "x.marey: is cut off within its header");
+    EXPECT_EQ(error_of(Bytes(good.begin(), good.begin() + 20)), "x.marey: truncated in its header");
+    EXPECT_EQ(error_of(Bytes(good.begin(), good.begin() + 2000)), "x.marey: truncated in its header");
     Bytes file = good;
     poke(file, offsetof(FileHeader, version), std::uint32_t{2});
     EXPECT_EQ(error_of(file), "x.marey: written by a newer Marey (format 2)");
     file = good;
     poke(file, offsetof(FileHeader, byte_order), std::uint32_t{0x04030201});
-    EXPECT_EQ(error_of(file), "x.marey: written on a machine with the other byte order");
+    EXPECT_EQ(error_of(file), "x.marey: written on a machine with a different byte order");
     file = good;
     poke(file, offsetof(FileHeader, block_bytes), std::uint32_t{4096});
-    EXPECT_EQ(error_of(file), "x.marey: has blocks of 4096 bytes, which nobody writes");
+    EXPECT_EQ(error_of(file), "x.marey: unsupported block size: 4096 bytes");
     EXPECT_THROW(read_capture("/nonexistent/x.marey"), Error);
     EXPECT_THROW(read_capture("/"), Error);
 }
@@ -132,7 +132,7 @@ TEST(CaptureReader, ShowsTheOpenRangesOfAKilledProgramToAnyDepth) {
 }
 
 TEST(CaptureReader, ThreadBlocksAreLaidOutAsDocumented) {
-    // docs/formats/capture.md states these: a change is a change of the format.
+    // docs/formats/capture.md states these: changing them changes the format.
     EXPECT_EQ(offsetof(ThreadState, depth), 144u);
     EXPECT_EQ(offsetof(ThreadState, dropped), 200u);
     EXPECT_EQ(offsetof(ThreadState, resyncs), 208u);
@@ -141,13 +141,13 @@ TEST(CaptureReader, ThreadBlocksAreLaidOutAsDocumented) {
     EXPECT_EQ(offsetof(ThreadState, side), 16640u);
 }
 
-TEST(CaptureReader, ASlotThatWasBeingFilledIsNoOpenRange) {
+TEST(CaptureReader, ASlotThatWasBeingFilledIsNotAnOpenRange) {
     LogWriter log;
     log.thread(1).open("a", 10, 0).open("b", 20, 1).open("c", 0, 2);
     EXPECT_EQ(outline(build(log.file())), "thread 1: a 10-20> { b 20-20> }\n");
 }
 
-TEST(CaptureReader, ASlotThatOnlyCountsABeginMadeWhileOffIsNoOpenRange) {
+TEST(CaptureReader, ASlotThatOnlyCountsABeginMadeWhileOffIsNotAnOpenRange) {
     LogWriter log;
     log.thread(1).open("a", 10, 0).open("b", 20, 1);
     Bytes file = log.file();
@@ -184,7 +184,7 @@ TEST(CaptureReader, OnlyCommittedRecordsCount) {
     EXPECT_EQ(outline(build(file)), "thread 1: a 10-20\n");
 }
 
-TEST(CaptureReader, FreeBlocksHoldNothingWhateverTheirBytesSay) {
+TEST(CaptureReader, FreeBlocksAreIgnoredWhateverTheirBytes) {
     LogWriter log;
     log.thread(1).range("a", 10, 20, 0).next_chunk().range("b", 30, 40, 0);
     Bytes file = log.file();
@@ -195,7 +195,7 @@ TEST(CaptureReader, FreeBlocksHoldNothingWhateverTheirBytesSay) {
     EXPECT_EQ(problem_codes(trace), "");
 }
 
-TEST(CaptureReader, ADamagedBlockIsLeftOutAndSaid) {
+TEST(CaptureReader, ADamagedBlockIsLeftOutAndReported) {
     LogWriter log;
     log.thread(1).range("a", 10, 20, 0).next_chunk().range("b", 30, 40, 0);
     const Bytes good = log.file();
@@ -209,7 +209,7 @@ TEST(CaptureReader, ADamagedBlockIsLeftOutAndSaid) {
     }
 }
 
-TEST(CaptureReader, ARecordThatIsNotWholeEndsItsChunk) {
+TEST(CaptureReader, AnIncompleteRecordEndsItsChunk) {
     LogWriter log;
     log.thread(1).range("a", 10, 20, 0).long_range("l", 21, 22, 0).range("b", 30, 40, 0);
     Bytes file = log.file();
@@ -250,7 +250,7 @@ TEST(CaptureReader, TwoBlocksThatClaimTheSamePlaceAreSurvived) {
     EXPECT_EQ(build(file).ranges().size(), 5u);
 }
 
-TEST(CaptureReader, ACaptureCutOffAnywhereIsReadAsFarAsItIsWhole) {
+TEST(CaptureReader, ATruncatedCaptureIsReadAsFarAsItIsComplete) {
     const LogWriter log = testing::random_log(11);
     const Bytes file = log.file();
     std::size_t most = 0;
@@ -267,13 +267,13 @@ TEST(CaptureReader, ACaptureCutOffAnywhereIsReadAsFarAsItIsWhole) {
     EXPECT_GE(most, build(file).ranges().size());
 }
 
-TEST(CaptureReader, AFinishedCaptureThatIsCutOffAnywhereSaysSo) {
+TEST(CaptureReader, ATruncatedFinishedCaptureIsReported) {
     LogWriter log;
     log.start(1, 1).stop(1, 100);
     log.thread(1).range("a", 10, 20, 0).next_chunk().range("b", 30, 40, 0).next_chunk().range("c", 50, 60, 0);
     log.finished = true;
     Bytes file = log.file();
-    // The second chunk is free, and so nothing in it tells of a cut through it.
+    // The second chunk is free, so nothing in it shows a cut through it.
     const std::size_t free = (find_block(file, BlockKind::Log) + 1) * kBlockBytes;
     poke(file, free + offsetof(BlockHeader, kind), static_cast<std::uint16_t>(BlockKind::Free));
     EXPECT_EQ(problem_codes(build(file)), "");
@@ -295,7 +295,7 @@ TEST(CaptureReader, FlippedBytesNeverDoHarm) {
         for (int round = 0; round < 400; ++round) {
             Bytes file = good;
             for (std::uint32_t flips = 1 + random() % 30; flips != 0; --flips) {
-                // Half of them where it hurts: in the first bytes of a block.
+                // Half of them where they matter most: in the first bytes of a block.
                 const std::size_t block = random() % (file.size() / kBlockBytes) * kBlockBytes;
                 const std::size_t at =
                     random() % 2 == 0 ? block + random() % 256 : block + random() % kBlockBytes;
@@ -310,7 +310,7 @@ TEST(CaptureReader, FlippedBytesNeverDoHarm) {
     }
 }
 
-TEST(CaptureReader, RandomBytesBehindAGoodHeaderNeverDoHarm) {
+TEST(CaptureReader, RandomBytesAfterAGoodHeaderNeverDoHarm) {
     std::mt19937_64 random(5);
     const Bytes good = testing::random_log(1).file();
     for (int round = 0; round < 200; ++round) {

@@ -1,4 +1,4 @@
-// clock_fit.cpp: choosing knots among clock pairs, and fixed-point slopes between them.
+// clock_fit.cpp: chooses knots among clock pairs and computes fixed-point slopes between them.
 #include "collect/clock_fit.h"
 
 #include <algorithm>
@@ -162,7 +162,7 @@ ClockFit::ClockFit(detail::ClockSource source, std::uint64_t ticks_per_second, s
     for (const ClockPair& pair : pairs) {
         if (gap(chosen.back(), pair) >= kMinSegmentNs) chosen.push_back(pair);
     }
-    // The last pair of all ends the last segment, which grows rather than leave a short one behind it.
+    // The last pair ends the last segment, which grows rather than leave a short one after it.
     if (chosen.size() > 1) {
         chosen.back() = pairs.back();
     } else if (ticks_per_second == 0 && pairs.size() > 1) {
@@ -204,7 +204,7 @@ void ClockFit::add_segments(const std::vector<Knot>& knots, std::uint64_t nomina
         }
         Segment segment{knots[i].ticks, 0, knots[i].ns, slope.multiplier, slope.shift};
         if (i == 0) {
-            // Reach back as far as there may be ticks worth a conversion at full speed: a day or so.
+            // Reach back as far as there may be ticks that need a conversion at full speed: a day or so.
             const std::uint64_t back = std::min(segment.first, std::uint64_t{1} << 48);
             const std::uint64_t back_ns = scale(back, slope);
             if (back_ns < static_cast<std::uint64_t>(kLimitNs) / 2) {

@@ -1,4 +1,4 @@
-// clock_fit.h: from the counter's ticks to nanoseconds of CLOCK_MONOTONIC_RAW.
+// clock_fit.h: converts the counter's ticks to nanoseconds of CLOCK_MONOTONIC_RAW.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace marey {
 /// built.
 ///
 /// Pairs whose reading took much longer than most are left out where better ones are near, and so are those
-/// that would make time run backwards. Knots stand at least 10 ms apart (each may be off by half its width,
-/// so that a short segment would have a slope of noise); a log shorter than that goes by the nominal rate.
-/// Before the first and behind the last knot the neighbouring slope goes on. Sources whose ticks are
-/// nanoseconds are the identity (Injected: unless there are pairs).
+/// that would make time run backwards. Knots are at least 10 ms apart (each may be off by half its width, so
+/// that the slope of a short segment would be noise); a log shorter than that uses the nominal rate. Before
+/// the first and after the last knot the neighbouring slope continues. Sources whose ticks are nanoseconds
+/// are the identity (Injected: unless there are pairs).
 class ClockFit {
   public:
     /// Between two knots: ns = base_ns + ((ticks - first) * multiplier >> shift) for ticks - first < length.
@@ -37,11 +37,11 @@ class ClockFit {
 
     std::uint32_t pairs_used() const noexcept { return pairs_used_; }
     std::int64_t max_error_ns() const noexcept { return max_error_ns_; }
-    /// What to add for nanoseconds since 1970; 0 when there was no pair.
+    /// The offset to nanoseconds since 1970; 0 when there was no pair.
     std::int64_t realtime_offset_ns() const noexcept { return realtime_offset_ns_; }
-    /// Over the whole of the fit.
+    /// Over the entire fit.
     double ticks_per_second() const noexcept { return ticks_per_second_; }
-    /// The last pair lies more than a millisecond before `end`: what is behind it is a guess.
+    /// The last pair lies more than a millisecond before `end`: times after it are extrapolated.
     bool is_extrapolated_at(std::uint64_t end) const noexcept;
 
     const std::vector<Segment>& segments() const noexcept { return segments_; }
@@ -60,7 +60,7 @@ class ClockFit {
     void add_segments(const std::vector<Knot>& knots, std::uint64_t nominal);
 
     std::vector<Segment>
-        segments_;  // ascending; the first reaches back behind the first knot, the last on and on
+        segments_;  // ascending; the first reaches back before the first knot, the last has no end
     std::uint64_t last_pair_ticks_ = 0;
     std::uint32_t pairs_used_ = 0;
     std::int64_t max_error_ns_ = 0;
@@ -68,8 +68,8 @@ class ClockFit {
     double ticks_per_second_ = 0;
 };
 
-/// Converts a stream of times that are near each other: remembers the segment. One per thread; the fit must
-/// outlive it.
+/// Converts a stream of times that are close to each other: remembers the segment. One per thread; the fit
+/// must outlive it.
 class TickConverter {
   public:
     explicit TickConverter(const ClockFit& fit) noexcept : fit_(&fit), segment_(fit.segments().front()) {}

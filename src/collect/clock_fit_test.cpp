@@ -25,7 +25,7 @@ TEST(ClockFit, IsTheIdentityWhereTicksAreNanoseconds) {
     EXPECT_EQ(fit.to_ns(777), 777);
 }
 
-TEST(ClockFit, GoesByTheNominalRateWithASinglePair) {
+TEST(ClockFit, UsesTheNominalRateWithASinglePair) {
     const ClockFit fit(ClockSource::Cntvct, 25'000'000, {{1'000'000, 5'000'000'000, 7'000'000'000, 4}});
     EXPECT_EQ(fit.to_ns(1'000'000), 5'000'000'000);
     EXPECT_EQ(fit.to_ns(1'000'025), 5'000'001'000);
@@ -34,13 +34,13 @@ TEST(ClockFit, GoesByTheNominalRateWithASinglePair) {
     EXPECT_EQ(fit.max_error_ns(), 80);
 }
 
-TEST(ClockFit, GoesByTheNominalRateWhenAllPairsAreNearEachOther) {
+TEST(ClockFit, UsesTheNominalRateWhenAllPairsAreNearEachOther) {
     const ClockFit fit(ClockSource::Cntvct, 1'000'000'000, {{1000, 1000, 0, 90}, {2000, 2040, 0, 20}});
     EXPECT_EQ(fit.to_ns(2000), 2040);
     EXPECT_EQ(fit.to_ns(1000), 1040);
 }
 
-TEST(ClockFit, HitsItsKnotsAndLosesNoNanosecondBetweenThem) {
+TEST(ClockFit, MatchesItsKnotsAndLosesNoNanosecondBetweenThem) {
     // A counter of 24 MHz that runs 30 ppm fast, far from zero.
     std::vector<ClockPair> pairs;
     for (std::int64_t i = 0; i < 100; ++i) {
@@ -61,7 +61,7 @@ TEST(ClockFit, HitsItsKnotsAndLosesNoNanosecondBetweenThem) {
     }
 }
 
-TEST(ClockFit, IsMonotoneThroughAnyPairs) {
+TEST(ClockFit, IsMonotonicForAnyPairs) {
     std::mt19937_64 random(2);
     for (int round = 0; round < 500; ++round) {
         std::vector<ClockPair> pairs;
@@ -98,7 +98,7 @@ TEST(ClockFit, LeavesOutPairsThatTookLongOrRunBackwards) {
     EXPECT_EQ(fit.pairs_used(), 48u);
 }
 
-TEST(ClockFit, PairsNearEachOtherDoNotMakeSlopesOfNoise) {
+TEST(ClockFit, PairsNearEachOtherDoNotMakeNoisySlopes) {
     std::mt19937 random(3);
     std::vector<ClockPair> pairs;
     for (std::uint64_t i = 0; i < 10'000; ++i) {  // one every 100 us, each off by up to 25 ns
@@ -113,7 +113,7 @@ TEST(ClockFit, PairsNearEachOtherDoNotMakeSlopesOfNoise) {
     }
 }
 
-TEST(ClockFit, SaysWhenTheEndIsAGuess) {
+TEST(ClockFit, ReportsWhenTheEndIsExtrapolated) {
     const ClockFit fit(ClockSource::Tsc, 1'000'000'000,
                        {{1000, 1000, 0, 10}, {1'000'000'000, 1'000'000'000, 0, 10}});
     EXPECT_FALSE(fit.is_extrapolated_at(1'000'000'500));

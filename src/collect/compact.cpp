@@ -1,4 +1,4 @@
-// compact.cpp: pack, check, and put in place.
+// compact.cpp: packs a capture, verifies it, and replaces the target.
 #include "collect/compact.h"
 
 #include <algorithm>
@@ -31,10 +31,10 @@ bool is_same_span(const LogSpan& a, const LogSpan& b) {
 }
 
 void write_packed(const RawLog& log, const std::string& path) {
-    if (!can_compress()) throw Error(path + ": cannot be packed, this build of Marey has no zstd");
+    if (!can_compress()) throw Error(path + ": cannot be packed: this Marey was built without zstd");
     const std::vector<std::byte> packed = pack_capture(log);
     if (!is_same_log(log, unpack_capture(packed, path)))
-        throw Error(path + ": packing lost something; not written");
+        throw Error(path + ": not written: the packed capture differs from the original");
     OutputFile file(path);
     file.write({reinterpret_cast<const char*>(packed.data()), packed.size()});
     file.commit();
@@ -64,7 +64,7 @@ bool is_same_log(const RawLog& a, const RawLog& b) {
 
 void compact_capture(const std::string& in, const std::string& out) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(in);
-    if (is_saved_trace(file->bytes())) {  // has no records; it is as small as it gets
+    if (is_saved_trace(file->bytes())) {  // has no records; it is already as small as possible
         Trace(unpack_trace(file->bytes(), in)).save(out);
     } else {
         write_packed(read_capture_bytes(file->bytes(), file, in), out);

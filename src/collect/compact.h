@@ -1,4 +1,4 @@
-// compact.h: rewriting a capture in its packed form.
+// compact.h: rewrites a capture in its packed form.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace marey {
 
-/// Rewrites the capture `in` as `out` (which may be the same), packed: the same records, ticks and all, in a
-/// fraction of the bytes. What was written is unpacked and compared before it takes its place; `out` appears
-/// whole or not at all. A saved trace is only written anew. Throws marey::Error.
+/// Rewrites the capture `in` as `out` (which may be the same), packed: the same records, including ticks, in
+/// a fraction of the bytes. The result is unpacked and compared before it replaces the target; `out` appears
+/// complete or not at all. A saved trace is only written again. Throws marey::Error.
 MAREY_API void compact_capture(const std::string& in, const std::string& out);
 
-/// Whether two logs hold the same: facts, streams, open ranges, problems, and spans in order of sequence.
+/// Whether two logs are equal: facts, streams, open ranges, problems, and spans in order of sequence.
 bool is_same_log(const RawLog& a, const RawLog& b);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// compact_test.cpp: packed captures and saved traces give back what went in.
+// compact_test.cpp: packed captures and saved traces give back their input.
 #include "collect/compact.h"
 
 #include <gtest/gtest.h>
@@ -217,7 +217,7 @@ TEST_F(Compact, RealisticRangesTakeAtMostSixBytes) {
     EXPECT_TRUE(is_same_log(log.raw(), unpack_capture(packed, "packed")));
 }
 
-TEST_F(Compact, ALogThatPacksAlmostToNothingIsReadBack) {
+TEST_F(Compact, ALogThatCompressesToAlmostNothingIsReadBack) {
     LogWriter log;
     for (std::uint64_t i = 0; i < 400'000; ++i) log.thread(1).range("same", 10 * i, 10 * i + 5, 0);
     const std::vector<std::byte> packed = pack_capture(log.raw());
@@ -279,7 +279,7 @@ TEST_F(Compact, SavedRandomTracesLoadEqual) {
     EXPECT_GT(reports, 100u);
 }
 
-TEST_F(Compact, ASavedTraceIsTakenWhereACaptureIs) {
+TEST_F(Compact, ASavedTraceIsAcceptedInPlaceOfACapture) {
     LogWriter log = rich_log();
     const Trace trace = build_trace(log.stop(3, 74, true).raw());
     trace.save(path("saved.marey"));

@@ -1,4 +1,4 @@
-// device_calls.cpp: a merge of two sequences that are both in order of time.
+// device_calls.cpp: merges two sequences that are both in time order.
 #include "collect/device_calls.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr std::uint32_t kNone = ~0u;
 struct Place {
     std::size_t call;          ///< index in device_calls
     std::uint32_t outer_call;  ///< index in the places of the call around it; kNone: none
-    std::size_t rows_before;   ///< rows that stand before it
+    std::size_t rows_before;   ///< rows before it
     std::uint32_t parent;      ///< row around it; kNone: none
     std::uint32_t depth;
     std::int64_t true_end;   ///< before it was cut
@@ -61,7 +61,7 @@ class CallInserter {
         }
     }
 
-    // Rows stand in order of their starts, so those that start up to the middle of the call come before it.
+    // Rows are in order of their starts, so those that start before the middle of the call come before it.
     void place_outermost(DeviceCallRow& call, Place& place) {
         const std::int64_t from = std::max(call.start_ns, view_.start_ns);
         const std::int64_t middle = from + std::max<std::int64_t>(call.end_ns - from, 0) / 2;
@@ -88,7 +88,7 @@ class CallInserter {
         place.rows_before = next_;
     }
 
-    // Where the call around it was cut, it is too.
+    // If the call around it was cut, it is too.
     void place_inside(DeviceCallRow& call, Place& place) {
         Place& outer = places_[place.outer_call];
         const std::int64_t most = replay_.device_calls[outer.call].end_ns;
@@ -141,9 +141,9 @@ class CallInserter {
             std::min(call.end_ns, view_.end_ns) - std::max(call.start_ns, view_.start_ns), 0);
     }
 
-    // What is written never overtakes what is read: there are as many free rows as calls to come.
+    // Writing never overtakes reading: there are as many free rows as calls to come.
     void write_rows() {
-        std::vector<std::uint32_t> row_of(replay_.rows);  // where rows went, from first_ - places
+        std::vector<std::uint32_t> row_of(replay_.rows);  // new places of rows, from first_ - places
         const std::size_t out = first_ - places_.size();
         std::size_t row = 0;
         std::size_t written = 0;
@@ -155,7 +155,7 @@ class CallInserter {
             write_call(place, out, static_cast<std::uint32_t>(written), row_of);
             ++written;
         }
-        replay_.rows += places_.size();  // the rest stands where it belongs
+        replay_.rows += places_.size();  // the other rows are already in place
     }
 
     void write_call(const Place& place, std::size_t out, std::uint32_t number,
@@ -184,7 +184,7 @@ class CallInserter {
     const View& view_;
     const RowSlice& slice_;
     const std::size_t first_;          ///< of the rows in the slice
-    std::size_t next_ = 0;             ///< first row that starts behind the call looked at
+    std::size_t next_ = 0;             ///< first row that starts after the current call
     std::vector<std::uint32_t> open_;  ///< rows that may be around it, outermost first
     std::int64_t last_end_ = std::numeric_limits<std::int64_t>::min();
     std::vector<Place> places_;

@@ -1,4 +1,4 @@
-// device_calls_test.cpp: calls into devices' libraries, among the ranges of their threads.
+// device_calls_test.cpp: calls into device libraries, among the ranges of their threads.
 #include <gtest/gtest.h>
 
 #include <marey/validate.h>
@@ -12,15 +12,14 @@ namespace {
 
 using testing::device_session;
 using testing::find_fault;
+using testing::kDevice;
+using testing::kMain;
 using testing::LogWriter;
 using testing::outline;
 using testing::problem_codes;
 using testing::put_call;
 
-constexpr std::uint32_t kMain = 1;
-constexpr std::uint32_t kDevice = 9;
-
-/// A log with a session from 0 to 1000 (of thread 1, number 100 of the system) and the log of a device.
+/// A log with a session from 0 to 1000 (of thread 1, system thread id 100) and the log of a device.
 class DeviceCalls : public ::testing::Test {
   protected:
     DeviceCalls() { log.born(kMain, "main", 1, 100).born(kDevice, "cuda", 1, 0); }
@@ -44,13 +43,13 @@ TEST_F(DeviceCalls, BelongToTheInnermostRangeAroundTheirMiddle) {
     call("before", 2, 6);
     call("in outer", 12, 16);
     call("in inner", 30, 40);
-    call("behind inner", 70, 80);
+    call("after inner", 70, 80);
     call("between", 120, 140);
     call("in later", 210, 220);
     call("after", 400, 410);
     EXPECT_EQ(
         outline(build()),
-        "main: before 2-6 outer 10-100 { in outer 12-16 inner 20-60 { in inner 30-40 } behind inner 70-80 }"
+        "main: before 2-6 outer 10-100 { in outer 12-16 inner 20-60 { in inner 30-40 } after inner 70-80 }"
         " between 120-140 later 200-300 { in later 210-220 } after 400-410\n");
 }
 
@@ -132,7 +131,7 @@ TEST_F(DeviceCalls, LeaveValuesAndPartsWithTheirRows) {
     EXPECT_EQ(trace.range_details().size(), 1u);
 }
 
-TEST_F(DeviceCalls, OfAThreadThatRecordedNothingHaveATrackOfItsOwn) {
+TEST_F(DeviceCalls, OfAThreadThatRecordedNothingHaveASeparateTrack) {
     log.thread(kMain).range("range", 10, 100, 0);
     call("mine", 20, 30);
     call("theirs", 20, 30, 555);
@@ -152,11 +151,11 @@ TEST_F(DeviceCalls, GoToTheThreadThatHadTheNumberThen) {
     call("in a", 30, 40, 200);
     call("before it recorded", 120, 130, 200);
     call("in b", 170, 180, 200);
-    call("nobody's", 400, 410, 200);
+    call("unknown", 400, 410, 200);
     EXPECT_EQ(outline(build()),
               "first: early 5-8 a 20-90 { in a 30-40 }\n"
               "second: before it recorded 120-130 b 160-290 { in b 170-180 }\n"
-              "thread 10: nobody's 400-410\n");
+              "thread 10: unknown 400-410\n");
 }
 
 TEST_F(DeviceCalls, OfAnUnknownThreadGetNoNumberThatTheLogUses) {
@@ -197,7 +196,7 @@ TEST_F(DeviceCalls, LongerThan32BitsOfTicksAreWhole) {
     EXPECT_EQ(outline(build(device_session(), 1, 7'000'000'000)), "main: long 10-6000000000\n");
 }
 
-TEST_F(DeviceCalls, AreOnlyInSessionsThatAskedForThem) {
+TEST_F(DeviceCalls, AreOnlyInSessionsThatRequestedThem) {
     log.thread(kMain).range("range", 10, 100, 0);
     call("runtime", 20, 30);
     put_call(log, kDevice, {.name = "driver", .start = 22, .end = 28, .is_driver = true});
@@ -233,7 +232,7 @@ TEST_F(DeviceCalls, OfASessionOfOneThreadAreItsOwnAndThoseWithinItsTasks) {
         "main: main's 10-100 { a 20-30 } b 110-120\nworker: task 40-60 { c 45-50 { c inside 46-49 } }\n");
 }
 
-TEST_F(DeviceCalls, ThatAreNotWholeAreCounted) {
+TEST_F(DeviceCalls, ThatAreIncompleteAreCounted) {
     log.thread(kDevice).put(detail::RecordKind::DeviceCall, detail::kRecordLongCall,
                             log.site("short", Scope::DeviceRuntime), 10, 100ull << 32, 1,
                             std::vector<std::byte>(8));

@@ -1,4 +1,4 @@
-// device_clocks.cpp: lines between readings.
+// device_clocks.cpp: linear interpolation between clock readings.
 #include "collect/device_clocks.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// device_clocks.h: the times of devices brought onto the recorder's clock.
+// device_clocks.h: converts device times to the recorder's clock.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace marey {
 
-/// What was measured of the clocks of all devices. Filled, then asked.
+/// The clock readings of all devices. Filled first, then queried.
 class DeviceClocks {
   public:
-    /// A whole DeviceClock record.
+    /// A complete DeviceClock record.
     void add(const detail::LongRecord& head, const detail::DevicePlace& place);
     /// After the last add().
     void sort();
-    /// When it was, of a time by the device's account. Between two readings their line; before the first and
-    /// behind the last one the nearest line goes on for as long as it was, then stays.
+    /// The recorder's time for a device time. Between two readings it is interpolated; before the first and
+    /// after the last one the nearest line continues for as long as it was, then the offset stays constant.
     std::uint64_t correct(Device device, std::uint64_t ticks) const;
     /// How often the clocks were read, and by how much times can be off: JSON. "": never.
     std::string report(double ticks_per_second) const;

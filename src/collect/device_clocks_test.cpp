@@ -1,4 +1,4 @@
-// device_clocks_test.cpp: times of a device that runs away from the host's.
+// device_clocks_test.cpp: times of a device whose clock drifts from the host's.
 #include "collect/device_clocks.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(DeviceClocks, BetweenReadingsTheirLineHoldsAndBeyondThemForAsLongAgain) {
     EXPECT_EQ(clocks.correct(kFirst, 9000), 9060u);
 }
 
-TEST(DeviceClocks, SayHowFarTimesCanBeOff) {
+TEST(DeviceClocks, ReportTheErrorOfTimes) {
     DeviceClocks clocks;
     read_clock(clocks, 1000, 0, 10);
     read_clock(clocks, 2000, 0, 30);

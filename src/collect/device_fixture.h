@@ -1,4 +1,4 @@
-// device_fixture.h: for tests: records of devices in logs that are written by hand.
+// device_fixture.h: for tests: device records in handwritten logs.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,16 @@
 
 namespace marey::testing {
 
+inline constexpr std::uint32_t kMain = 1;    ///< The main thread's log.
+inline constexpr std::uint32_t kDevice = 9;  ///< The device's log.
 inline constexpr std::uint32_t kCudaBit = 1u << static_cast<int>(DeviceType::Cuda);
 
-/// Option bits of a session that asks for these activities.
+/// Option bits of a session that requests these activities.
 inline std::uint32_t device_bits(std::uint32_t activities) {
     return detail::kOptionValues | activities * detail::kOptionFirstDeviceActivity;
 }
 
-/// A session that wants all of CUDA.
+/// A session that requests everything of CUDA.
 inline LogWriter::SessionParts device_session(std::uint32_t activities = kDeviceAll,
                                               std::uint32_t types = kCudaBit) {
     LogWriter::SessionParts parts;

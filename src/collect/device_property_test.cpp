@@ -1,4 +1,4 @@
-// device_property_test.cpp: random programs with random calls and work, against the plainest reading of them.
+// device_property_test.cpp: random programs with random calls and work, against the simplest reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,11 +17,10 @@ namespace marey {
 namespace {
 
 using testing::ExpectedRange;
+using testing::kDevice;
 using testing::LogWriter;
 using testing::put_call;
 using testing::put_work;
-
-constexpr std::uint32_t kDevice = 9;
 
 struct ExpectedCall {
     std::string name;
@@ -83,7 +82,7 @@ Program make_program(LogWriter& log, std::mt19937& random) {
                                     start + random() % 80'000});
         }
     }
-    // Devices hand over in any order.
+    // Devices deliver in any order.
     std::vector<std::size_t> order(program.calls.size() + program.work.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::shuffle(order.begin(), order.end(), random);
@@ -259,7 +258,7 @@ class Checker {
     std::vector<std::vector<Row>> range_rows_;  ///< by thread - 1 and true range
 };
 
-TEST(DeviceProperty, CallsAndWorkAreWhereAPlainReadingPutsThem) {
+TEST(DeviceProperty, CallsAndWorkAreWhereTheReferencePutsThem) {
     for (std::uint32_t seed = 1; seed <= 150; ++seed) {
         std::mt19937 random(seed);
         LogWriter log;
@@ -270,7 +269,7 @@ TEST(DeviceProperty, CallsAndWorkAreWhereAPlainReadingPutsThem) {
     }
 }
 
-TEST(DeviceProperty, AnyRecordsGiveATraceThatHoldsTogether) {
+TEST(DeviceProperty, AnyRecordsGiveAConsistentTrace) {
     for (std::uint32_t seed = 1; seed <= 400; ++seed) {
         std::mt19937 random(seed);
         LogWriter log = testing::random_log(seed);

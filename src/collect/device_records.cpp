@@ -1,4 +1,4 @@
-// device_records.cpp: records of devices' logs, sorted out by the threads that made the calls.
+// device_records.cpp: records of device logs, sorted by the threads that made the calls.
 #include "collect/device_records.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using namespace detail;
 
 namespace {
 
-/// The others are the host's accounts.
+/// The others describe the host.
 bool is_by_device_clock(DeviceWorkKind kind) noexcept {
     return kind == DeviceWorkKind::Kernel || kind == DeviceWorkKind::Copy || kind == DeviceWorkKind::Set ||
            kind == DeviceWorkKind::Migration;
@@ -29,7 +29,7 @@ std::size_t fixed_bytes(DeviceWorkKind kind) noexcept {
     return kind == DeviceWorkKind::Kernel ? sizeof(DeviceKernelPayload) : sizeof(DeviceOtherPayload);
 }
 
-/// Which thread of the log had a number of the system at a time: numbers are used again.
+/// Which thread of the log had a system thread id at a time: ids are reused.
 class ThreadNumbers {
   public:
     explicit ThreadNumbers(const ReplayedLog& state) {
@@ -44,8 +44,8 @@ class ThreadNumbers {
         for (auto& [number, spans] : threads_) std::sort(spans.begin(), spans.end(), is_before);
     }
 
-    /// A thread is known from its first record on, so one that comes to be known later may be meant; one that
-    /// is not known at all gets an id.
+    /// A thread is known from its first record on, so a thread that appears later may be meant; a thread that
+    /// is not known at all gets a new id.
     std::uint32_t find(std::int64_t os_tid, std::uint64_t ticks, Journal& journal) {
         std::vector<Span>& spans = threads_[os_tid];
         for (const Span& span : spans) {
@@ -59,7 +59,7 @@ class ThreadNumbers {
   private:
     struct Span {
         std::uint64_t birth;
-        std::uint64_t death;  ///< 0: it lives
+        std::uint64_t death;  ///< 0: it is alive
         std::uint32_t id;
     };
     std::map<std::int64_t, std::vector<Span>> threads_;
@@ -213,7 +213,7 @@ class DeviceReader {
 
     ReplayedLog& state_;
     ThreadNumbers numbers_;
-    std::uint32_t log_ = 0;                                      ///< that is being read
+    std::uint32_t log_ = 0;                                      ///< the log being read
     std::map<std::uint32_t, std::vector<DeviceCallRow>> calls_;  ///< by thread
 };
 

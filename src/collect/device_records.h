@@ -1,4 +1,4 @@
-// device_records.h: what logs say of devices: their work, and the host's calls that launched it.
+// device_records.h: device records in logs: work, and the host's calls that launched it.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,20 @@ struct DeviceWorkRow {
     std::int64_t end_ns = 0;
     std::uint32_t site = 0;  ///< a row
     std::uint32_t correlation = 0;
-    std::uint32_t log = 0;  ///< that it was found in: correlations count in each
+    std::uint32_t log = 0;  ///< the log that it is in: correlations are unique within a log
     std::int64_t stream = -1;
     Device device{};
     DeviceWorkKind kind = DeviceWorkKind::Kernel;
     std::uint32_t context = 0;
-    bool runs_on = false;                ///< it went on after the window, whose end is `end_ns`
+    bool runs_on = false;                ///< it continued after the window, whose end is `end_ns`
     std::span<const std::byte> payload;  ///< whole for its kind
 };
 
-/// The values behind the fixed part of its payload.
+/// The values after the fixed part of its payload.
 std::span<const std::byte> values_of(const DeviceWorkRow& work) noexcept;
 
-/// Finds what the view wants of devices: work for `device_work`, calls for the replays of their threads. A
-/// thread that recorded nothing itself gets a replay.
+/// Finds the device records that the view needs: work for `device_work`, calls for the replays of their
+/// threads. A thread that recorded nothing itself gets a replay.
 void read_device_records(ReplayedLog& state);
 
 }  // namespace marey

@@ -1,5 +1,4 @@
-// device_tracks.cpp: rows of devices behind those of threads. Values have the keys that PyTorch's traces
-// have.
+// device_tracks.cpp: appends device rows after those of threads. Values use the keys of PyTorch's traces.
 #include "collect/device_tracks.h"
 
 #include <algorithm>
@@ -19,7 +18,7 @@ using namespace detail;
 
 namespace {
 
-/// Waiting and measuring are no work: they stand beside the queue.
+/// Waiting and measuring are not work: they are shown beside the queue.
 bool is_beside(DeviceWorkKind kind) noexcept {
     return kind == DeviceWorkKind::Wait || kind == DeviceWorkKind::Overhead;
 }
@@ -68,7 +67,7 @@ class DeviceTracks {
         data_.range_arguments.reserve(data_.range_arguments.size() + state_.device_work.size());
     }
 
-    // Of a session of one thread and its tasks, what its own calls launched.
+    // In a session of one thread and its tasks: work that its own calls launched.
     void drop_other_work() {
         if ((state_.view.device_activities & kDeviceCalls) == 0) return;
         std::erase_if(state_.device_work, [&](const DeviceWorkRow& work) {
@@ -84,7 +83,7 @@ class DeviceTracks {
                         {call.log, call.correlation, static_cast<Row>(state_.first_rows[i] + call.row)});
             }
         }
-        // Of a call and one inside it that go by one number, the outer one.
+        // If a call and one inside it have the same number, the outer one counts.
         if (!std::is_sorted(calls_.begin(), calls_.end())) std::sort(calls_.begin(), calls_.end());
         const bool times_ranges =
             std::any_of(state_.device_work.begin(), state_.device_work.end(),
@@ -95,8 +94,8 @@ class DeviceTracks {
         }
     }
 
-    /// Of what was measured only the length is known: it begins with its range. False: this session did not
-    /// ask for that range.
+    /// For timed work only the length is known: it begins with its range. False: this session did not request
+    /// that range.
     bool place_beside_range(DeviceWorkRow& work) const {
         const Row range = launcher_of(work);
         if (range == kNoRow) return false;
@@ -136,7 +135,8 @@ class DeviceTracks {
         return place->second = static_cast<Row>(data_.threads.size() - 1);
     }
 
-    /// The same for a queue in every trace of a process (join_traces goes by it), and no thread's.
+    /// The same id for a queue in every trace of a process (join_traces relies on it), and different from all
+    /// threads.
     std::uint32_t thread_id(const DeviceWorkRow& work) const {
         std::uint32_t id = 1u << 31 | static_cast<std::uint32_t>(work.device.type) << 26 |
                            (static_cast<std::uint32_t>(work.device.index) & 63) << 20 |

@@ -1,4 +1,4 @@
-// device_tracks.h: the tracks of devices, and arrows from the calls that launched their work.
+// device_tracks.h: device tracks, and arrows from the calls that launched their work.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace marey {
 
-/// What could not be said of the work of devices.
+/// Counts of incomplete information about device work.
 struct DeviceFindings {
     std::uint64_t without_call = 0;  ///< work whose launch is not in the log
 };
 
 /// Appends a track for each queue of `state.device_work`, in order of device and queue, with a row of the
-/// thread table each; work that overlaps goes to further tracks. Waits and overhead go to async tracks beside
-/// them. The ranges of the host must be complete.
+/// thread table each; work that overlaps goes to additional tracks. Waits and overhead go to async tracks
+/// beside them. The ranges of the host must be complete.
 DeviceFindings add_device_tracks(ReplayedLog& state, StringPool& strings, ArgumentDecoder& arguments);
 
-/// Gives calls of the host their values: the correlation, and the error that they returned.
+/// Adds the values of host calls: the correlation, and the error that they returned.
 class DeviceCallValues {
   public:
     DeviceCallValues(TraceData& data, StringPool& strings);
@@ -32,7 +32,7 @@ class DeviceCallValues {
     StringId error_key_;
 };
 
-/// Names of devices' sites become readable where they are symbols of C++.
+/// Demangles the names of device sites that are C++ symbols.
 void name_device_sites(TraceData& data, StringPool& strings);
 
 }  // namespace marey

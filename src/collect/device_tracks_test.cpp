@@ -1,4 +1,4 @@
-// device_tracks_test.cpp: work of devices, its tracks, arrows and values.
+// device_tracks_test.cpp: device work, its tracks, arrows and values.
 #include <gtest/gtest.h>
 
 #include <marey/validate.h>
@@ -13,6 +13,8 @@ namespace {
 
 using testing::device_session;
 using testing::find_fault;
+using testing::kDevice;
+using testing::kMain;
 using testing::launches;
 using testing::LogWriter;
 using testing::outline;
@@ -20,9 +22,6 @@ using testing::problem_codes;
 using testing::put_call;
 using testing::put_work;
 using testing::WorkSpec;
-
-constexpr std::uint32_t kMain = 1;
-constexpr std::uint32_t kDevice = 9;
 
 class DeviceTracks : public ::testing::Test {
   protected:
@@ -83,7 +82,7 @@ TEST_F(DeviceTracks, EachQueueHasOneWithArrowsFromTheCalls) {
     EXPECT_EQ(trace.ranges().self_ns[trace.tracks()[1].first_range], 10);
 }
 
-TEST_F(DeviceTracks, TwoDevicesWithTheSameQueueNumberAreApart) {
+TEST_F(DeviceTracks, TwoDevicesWithTheSameQueueNumberAreSeparate) {
     work({.name = "a", .start = 45, .end = 55});
     work({.name = "b", .start = 45, .end = 55, .device = 1});
     work({.name = "c", .start = 45, .end = 55, .type = DeviceType::Other});
@@ -160,11 +159,11 @@ TEST_F(DeviceTracks, WorkWithoutACallIsCounted) {
     EXPECT_EQ(trace.links().size(), 0u);
     EXPECT_EQ(problem_codes(trace), "device_work_without_call=2");
     log.start(6, 1, device_session(kDeviceKernels)).stop(6, 1000);
-    EXPECT_EQ(problem_codes(built(6)), "");  // it asked for no calls
+    EXPECT_EQ(problem_codes(built(6)), "");  // it requested no calls
 }
 
 // K14
-TEST_F(DeviceTracks, WorkThatOverlapsGoesToFurtherTracks) {
+TEST_F(DeviceTracks, WorkThatOverlapsGoesToAdditionalTracks) {
     work({.name = "a", .start = 10, .end = 50});
     work({.name = "b", .start = 20, .end = 30});
     work({.name = "c", .start = 25, .end = 60});
@@ -179,7 +178,7 @@ TEST_F(DeviceTracks, WorkThatOverlapsGoesToFurtherTracks) {
     EXPECT_EQ(trace.tracks()[2].stream, 7);
 }
 
-TEST_F(DeviceTracks, WaitsAndOverheadStandBeside) {
+TEST_F(DeviceTracks, WaitsAndOverheadAreOnAsyncTracks) {
     launch("sync", 10, 60, 3);
     work({.name = "a", .start = 10, .end = 50});
     work({.name = "Stream sync", .start = 12, .end = 50, .correlation = 3, .kind = DeviceWorkKind::Wait});
@@ -204,7 +203,7 @@ TEST_F(DeviceTracks, WorkAcrossTheWindowIsCutAndMarked) {
     EXPECT_EQ(trace.ranges().self_ns[0], 10);
 }
 
-TEST_F(DeviceTracks, ASessionHasWhatItAskedFor) {
+TEST_F(DeviceTracks, ASessionHasTheWorkThatItRequested) {
     work({.name = "kernel", .start = 10, .end = 20});
     work({.name = "copy", .start = 20, .end = 30, .kind = DeviceWorkKind::Copy, .bytes = 4096});
     work({.name = "set", .start = 30, .end = 40, .kind = DeviceWorkKind::Set, .bytes = 512});
@@ -233,7 +232,7 @@ TEST_F(DeviceTracks, CopiesHaveBytesAndBandwidth) {
 }
 
 // K9
-TEST_F(DeviceTracks, ValuesOfTheSourceStandBeforeTheFixedOnes) {
+TEST_F(DeviceTracks, ValuesOfTheSourceComeBeforeTheFixedOnes) {
     work({.name = "a", .start = 20, .end = 40, .values = log.values().integer("priority", 2).bytes()});
     work({.name = "b", .start = 50, .end = 60, .correlation = 6});
     const Trace trace = build();
@@ -241,7 +240,7 @@ TEST_F(DeviceTracks, ValuesOfTheSourceStandBeforeTheFixedOnes) {
     EXPECT_EQ(values_of(trace, 1).rfind("correlation=6; registers", 0), 0u);
 }
 
-TEST_F(DeviceTracks, SymbolsAreShownReadable) {
+TEST_F(DeviceTracks, SymbolsAreDemangled) {
     work({.name = "_Z3addPfi", .start = 20, .end = 40});
     work({.name = "plain_name", .start = 50, .end = 60});
     const Trace trace = build();
@@ -268,7 +267,7 @@ TEST_F(DeviceTracks, ASessionOfOneThreadHasTheWorkThatItsCallsLaunched) {
     EXPECT_EQ(problem_codes(trace), "");
 }
 
-TEST_F(DeviceTracks, WhatIsNotWholeOrNotKnownIsCountedAndSkipped) {
+TEST_F(DeviceTracks, IncompleteAndUnknownRecordsAreCountedAndSkipped) {
     const std::uint32_t site = testing::work_site(log, DeviceWorkKind::Kernel, "x");
     auto& thread = log.thread(kDevice);
     using detail::RecordKind;
@@ -282,7 +281,7 @@ TEST_F(DeviceTracks, WhatIsNotWholeOrNotKnownIsCountedAndSkipped) {
     EXPECT_EQ(problem_codes(trace), "device_work_without_call unknown_records=2 damaged_device=2");
 }
 
-TEST_F(DeviceTracks, AKilledProgramsLogShowsWhatWasHandedOver) {
+TEST_F(DeviceTracks, AKilledProgramsLogShowsTheDeliveredWork) {
     log.start(5, 1, device_session());
     log.thread(kMain).open("open", 10, 0);
     launch("launch", 20, 30, 1);

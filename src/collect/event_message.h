@@ -1,4 +1,5 @@
-// event_message.h: the layout of event messages. docs/formats/event_message.md is the document; this is its code.
+// event_message.h: the layout of event messages. docs/formats/event_message.md documents it; this is the
+// code.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +15,17 @@ inline constexpr std::size_t kChecksumBytes = 8;
 /// Times further from 0 are refused, so that differences never overflow.
 inline constexpr std::int64_t kLatestNs = std::int64_t{1} << 61;
 
-/// What follows a field's key, a number: tag << 3 | type.
+/// A field begins with a number: tag << 3 | type.
 enum class FieldType : std::uint8_t {
     Number = 0,  ///< 7 bits a byte, low first
     Signed = 1,  ///< the same, zigzag
     Real = 2,    ///< 8 bytes
-    Text = 3,    ///< a number, then so many bytes
+    Text = 3,    ///< a number, then that many bytes
     Fields = 4,  ///< likewise; the bytes are fields
     List = 5,    ///< likewise; the bytes are Signed numbers
 };
 
-// Tags. Never given a new meaning; readers skip those that they do not know.
+// Tags. Their meaning never changes; readers skip unknown tags.
 enum class MessageField : std::uint32_t {
     BootId = 1,   // Text
     Start = 2,    // Signed

@@ -1,4 +1,4 @@
-// event_message_check.h: whether an event message holds together, whoever made it.
+// event_message_check.h: checks that an event message is consistent, whoever made it.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace marey {
     throw Error("event message: " + why);
 }
 
-/// Throws marey::Error, saying what contradicts what. What passes has only indexes that lead somewhere, known
-/// kinds, and times whose differences do not overflow.
+/// Throws marey::Error naming the inconsistency. A message that passes has only valid indexes, known kinds,
+/// and times whose differences do not overflow.
 inline void check_message(const EventMessage& message) {
     const auto require = [](bool holds, const char* why) {
         if (!holds) reject_message(why);
@@ -25,35 +25,35 @@ inline void check_message(const EventMessage& message) {
     };
     const auto is_string = [&](StringId id) { return id < message.strings.size(); };
     require(!message.strings.empty() && message.strings[0].empty(), "string 0 is not empty");
-    require(!message.processes.empty(), "it names no process");
+    require(!message.processes.empty(), "it has no process");
     require(is_time(message.start_ns) && is_time(message.end_ns) && message.start_ns <= message.end_ns,
-            "its time is impossible");
+            "its time range is invalid");
     for (const RemoteThread& thread : message.threads) {
-        require(thread.process < message.processes.size(), "a thread is of a process that is not there");
-        require(is_string(thread.name), "a thread's name is a string that is not there");
+        require(thread.process < message.processes.size(), "a thread refers to a missing process");
+        require(is_string(thread.name), "a thread's name refers to a missing string");
     }
     for (std::size_t i = 0; i < message.events.size(); ++i) {
         const RemoteEvent& event = message.events[i];
-        require(event.kind <= RemoteEvent::Kind::Memory, "an event is of no known kind");
-        require(static_cast<unsigned>(event.scope) < 32, "an event is of an impossible scope");
-        require(is_string(event.name), "an event's name is a string that is not there");
-        require(event.process < message.processes.size(), "an event is of a process that is not there");
-        require(is_time(event.start_ns), "an event's time is impossible");
+        require(event.kind <= RemoteEvent::Kind::Memory, "an event has an unknown kind");
+        require(static_cast<unsigned>(event.scope) < 32, "an event has an invalid scope");
+        require(is_string(event.name), "an event's name refers to a missing string");
+        require(event.process < message.processes.size(), "an event refers to a missing process");
+        require(is_time(event.start_ns), "an event's time is out of range");
         if (event.kind == RemoteEvent::Kind::Range) {
             require(is_time(event.end_ns) && event.start_ns <= event.end_ns, "a range ends before it starts");
         }
         require(event.caller >= -1 && event.caller < static_cast<std::int64_t>(message.events.size()) &&
                     event.caller != static_cast<std::int64_t>(i),
-                "an event's caller is not there");
-        require(event.sequence >= -1, "an event's sequence number is impossible");
-        require(event.device_ns >= -1, "an event's device time is impossible");
+                "an event refers to a missing caller");
+        require(event.sequence >= -1, "an event's sequence number is negative");
+        require(event.device_ns >= -1, "an event's device time is negative");
         for (const StringId frame : event.stack) {
-            require(is_string(frame), "a stack's frame is a string that is not there");
+            require(is_string(frame), "a stack frame refers to a missing string");
         }
         for (const RemoteValue& value : event.values) {
             const auto* const text = std::get_if<StringId>(&value.value);
             require(is_string(value.key) && (text == nullptr || is_string(*text)),
-                    "a value is a string that is not there");
+                    "a value refers to a missing string");
         }
     }
 }

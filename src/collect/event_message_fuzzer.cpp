@@ -1,4 +1,4 @@
-// event_message_fuzzer.cpp: any bytes as an event message, and any body in an honest envelope.
+// event_message_fuzzer.cpp: any bytes as an event message, and any body in a valid envelope.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +21,7 @@ namespace {
 
 void require(bool holds, const char* what, const std::string& detail = "") {
     if (holds) return;
-    std::fprintf(stderr, "broken promise: %s %s\n", what, detail.c_str());
+    std::fprintf(stderr, "check failed: %s %s\n", what, detail.c_str());
     std::abort();
 }
 
@@ -59,7 +59,7 @@ void build(const std::string& message, bool is_our_clock) {
     put(log.journal, JournalKind::SessionStop, stop);
     const marey::Trace trace = marey::build_trace(log, {.session = 1, .threads = 1});
     const std::string fault = marey::testing::find_fault(trace);
-    require(fault.empty(), "the tables hold together:", fault);
+    require(fault.empty(), "the tables are consistent:", fault);
     (void)marey::pack_events(marey::events_of(trace));
     const auto again = marey::unpack_trace(marey::pack_trace(trace.data()), "saved");
     const std::string difference = marey::testing::find_difference(trace.data(), *again);

@@ -1,4 +1,5 @@
-// event_message_reader.cpp: unpack_events: bytes from anywhere as an EventMessage, or a reason why not.
+// event_message_reader.cpp: unpack_events: decodes untrusted bytes as an EventMessage, or gives the reason
+// why not.
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -34,7 +35,7 @@ T little_endian_at(std::string_view bytes, std::size_t at) {
 std::uint64_t take_number(std::string_view& rest) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
-        if (rest.empty()) reject_message("a number is cut short");
+        if (rest.empty()) reject_message("a number is truncated");
         const auto byte = static_cast<unsigned char>(rest.front());
         rest.remove_prefix(1);
         if (shift == 63 && byte > 1) break;
@@ -48,7 +49,7 @@ std::int64_t unzigzag(std::uint64_t value) {
     return static_cast<std::int64_t>(value >> 1 ^ (0 - (value & 1)));
 }
 
-/// Walks fields. Each getter is for the current one and refuses it when its type is another.
+/// Walks fields. Each getter reads the current one and rejects it if its type differs.
 class FieldReader {
   public:
     FieldReader(std::string_view fields, const char* what) : rest_(fields), what_(what) {}
@@ -58,14 +59,14 @@ class FieldReader {
         const std::uint64_t key = take_number(rest_);
         tag_ = key >> 3;
         if ((key & 7) > static_cast<std::uint64_t>(FieldType::List))
-            reject_message(describe() + " is of no known type");
+            reject_message(describe() + " has an unknown type");
         type_ = static_cast<FieldType>(key & 7);
         if (type_ == FieldType::Number || type_ == FieldType::Signed) {
             number_ = take_number(rest_);
             return true;
         }
         const std::uint64_t bytes = type_ == FieldType::Real ? 8 : take_number(rest_);
-        if (bytes > rest_.size()) reject_message(describe() + " is longer than what holds it");
+        if (bytes > rest_.size()) reject_message(describe() + " is longer than its enclosing field");
         content_ = rest_.substr(0, bytes);
         rest_.remove_prefix(bytes);
         return true;
@@ -133,7 +134,7 @@ std::int64_t add_wrapping(std::int64_t a, std::int64_t b) {
 
 StringId string_number(std::int64_t value) {
     if (value < 0 || value > std::numeric_limits<StringId>::max())
-        reject_message("a stack's frame is a string that is not there");
+        reject_message("a stack frame refers to a missing string");
     return static_cast<StringId>(value);
 }
 
@@ -225,7 +226,7 @@ class MessageReader {
             else
                 read_event_field(at, tag, event);
         }
-        // Without these an event could be smaller than what the reader must keep of it.
+        // Without these an event could be smaller than the reader's representation of it.
         if (!has_name || !has_thread || !has_start)
             reject_message("an event lacks its name, thread or start");
         last_start_ns_ = event.start_ns;
@@ -345,25 +346,25 @@ class MessageReader {
 
 EventMessage unpack_events(std::string_view bytes) {
     if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-        reject_message(bytes.empty() ? "it is empty" : "these bytes are something else");
-    if (bytes.size() < kHeaderBytes) reject_message("cut short: it has not even a header");
+        reject_message(bytes.empty() ? "it is empty" : "not an event message");
+    if (bytes.size() < kHeaderBytes) reject_message("truncated in its header");
     const auto version = little_endian_at<std::uint16_t>(bytes, 8);
     if (version > kVersion)
-        reject_message("of version " + std::to_string(version) + "; this Marey reads up to version " +
+        reject_message("version " + std::to_string(version) + "; this Marey supports versions up to " +
                        std::to_string(kVersion));
-    if (version == 0) reject_message("of version 0, which there never was");
+    if (version == 0) reject_message("invalid version 0");
     const auto size = little_endian_at<std::uint64_t>(bytes, 16);
     if (size > bytes.size())
-        reject_message("cut short: " + std::to_string(bytes.size()) + " of " + std::to_string(size) +
+        reject_message("truncated: " + std::to_string(bytes.size()) + " of " + std::to_string(size) +
                        " bytes");
     if (size < bytes.size() || size < kHeaderBytes + kChecksumBytes)
-        reject_message("its length is wrong: " + std::to_string(bytes.size()) + " bytes, it says " +
+        reject_message("wrong length: " + std::to_string(bytes.size()) + " bytes, the header states " +
                        std::to_string(size));
     const std::string_view summed = bytes.substr(0, bytes.size() - kChecksumBytes);
     if (checksum64(std::as_bytes(std::span(summed))) != little_endian_at<std::uint64_t>(bytes, summed.size()))
-        reject_message("damaged: its checksum is wrong");
+        reject_message("damaged: wrong checksum");
     if (little_endian_at<std::uint16_t>(bytes, 10) != 0 || little_endian_at<std::uint32_t>(bytes, 12) != 0)
-        reject_message("its header has flags that this Marey does not know");
+        reject_message("its header has unknown flags");
     return MessageReader().read(summed.substr(kHeaderBytes));
 }
 

@@ -1,4 +1,4 @@
-// event_message_test.cpp: messages keep everything, and nothing that is not one is taken for one.
+// event_message_test.cpp: messages keep everything, and anything else is rejected.
 #include "collect/event_message.h"
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace {
 using event_message::kChecksumBytes;
 using event_message::kHeaderBytes;
 
-// Every field has a value of its own.
+// Every field has a distinct value.
 EventMessage rich_message() {
     EventMessage message;
     message.boot_id = "9e4d";
@@ -135,7 +135,7 @@ std::string rejection_reason(const std::string& bytes) {
     return "";
 }
 
-// A message with a body of one's own, length and checksum in order.
+// A message with the given body, with valid length and checksum.
 std::string forged(const std::string& body) {
     std::string bytes = pack_events({}).substr(0, kHeaderBytes - 8);
     const auto put = [&](std::uint64_t word) {
@@ -170,23 +170,23 @@ TEST(EventMessage, ARangeTakesAFewBytesAndARepeatedNameOne) {
     EXPECT_LT(pack_events(message).size(), 1000 * 14 + 400u);
 }
 
-TEST(EventMessage, ANewerVersionIsRefusedByName) {
+TEST(EventMessage, ANewerVersionIsRejectedByName) {
     std::string bytes = pack_events(rich_message());
     bytes[8] = 2;
-    EXPECT_EQ(rejection_reason(bytes), "event message: of version 2; this Marey reads up to version 1");
+    EXPECT_EQ(rejection_reason(bytes), "event message: version 2; this Marey supports versions up to 1");
 }
 
-TEST(EventMessage, OneCutShortAnywhereIsRefused) {
+TEST(EventMessage, ATruncatedOneIsRejected) {
     const std::string bytes = pack_events(rich_message());
     for (std::size_t length = 0; length < bytes.size(); ++length)
         EXPECT_NE(rejection_reason(bytes.substr(0, length)), "") << length;
     EXPECT_EQ(rejection_reason(bytes.substr(0, 100)),
-              "event message: cut short: 100 of " + std::to_string(bytes.size()) + " bytes");
+              "event message: truncated: 100 of " + std::to_string(bytes.size()) + " bytes");
     EXPECT_NE(rejection_reason(bytes + "x"), "");
     EXPECT_NE(rejection_reason("GET / HTTP/1.1"), "");
 }
 
-TEST(EventMessage, OneWithAnyBitFlippedIsRefused) {
+TEST(EventMessage, OneWithAnyBitFlippedIsRejected) {
     std::string bytes = pack_events(rich_message());
     for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
         bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
@@ -195,26 +195,26 @@ TEST(EventMessage, OneWithAnyBitFlippedIsRefused) {
     }
 }
 
-TEST(EventMessage, FieldsOfWrongTypesAreRefused) {
+TEST(EventMessage, FieldsOfWrongTypesAreRejected) {
     // Keys: tag << 3 | type.
     EXPECT_EQ(rejection_reason(forged("\x10\x01")),
               "event message: field 2 of the message is a number, not a signed number");
     EXPECT_EQ(rejection_reason(forged(std::string("\x3a\x01\x02\x03\x04\x05\x06\x07\x08", 9))),
               "event message: field 7 of the message is a real number, not fields");
     EXPECT_EQ(rejection_reason(forged("\x07\x01")),
-              "event message: field 0 of the message is of no known type");
+              "event message: field 0 of the message has an unknown type");
     EXPECT_EQ(rejection_reason(forged(std::string("\x3c\x02\x0b\x00", 4))),
               "event message: field 1 of an event is a text, not a number");
 }
 
-TEST(EventMessage, ForgedOnesThatContradictThemselvesAreRefused) {
-    EXPECT_EQ(rejection_reason(forged("")), "event message: it names no process");
+TEST(EventMessage, InconsistentForgedOnesAreRejected) {
+    EXPECT_EQ(rejection_reason(forged("")), "event message: it has no process");
     EXPECT_EQ(rejection_reason(forged("\x2b\x7f")),
-              "event message: field 5 of the message is longer than what holds it");
+              "event message: field 5 of the message is longer than its enclosing field");
     EXPECT_EQ(rejection_reason(forged(std::string("\x24\x00\x3c\x00", 4))),
               "event message: an event lacks its name, thread or start");
     EXPECT_EQ(rejection_reason(forged(std::string("\x24\x00\x3c\x06\x08\x05\x10\x00\x19\x00", 10))),
-              "event message: an event's name is a string that is not there");
+              "event message: an event's name refers to a missing string");
     EXPECT_EQ(rejection_reason(forged("\x11" + std::string(9, '\xff') + "\x02")),
               "event message: a number has more than 64 bits");
     EventMessage backwards = rich_message();
@@ -226,20 +226,20 @@ TEST(EventMessage, ForgedOnesThatContradictThemselvesAreRefused) {
 }
 
 TEST(EventMessage, FieldsThatALaterMareyMayAddAreSkipped) {
-    // Tag 100 as a number, 101 as a text, 102 as fields that nobody looks into.
+    // Tag 100 as a number, 101 as a text, 102 as fields that are not read.
     const std::string added("\xa0\x06\x01\xab\x06\x02hi\xb4\x06\x01\xff", 12);
     const std::string packed = pack_events(rich_message());
     expect_equal(rich_message(), unpack_events(forged(body_of(packed) + added)));
 }
 
 // The fuzzer's seed: a body with every field.
-TEST(EventMessage, TheCorpusCanBeWrittenAnew) {
+TEST(EventMessage, TheCorpusCanBeWrittenAgain) {
     if (std::getenv("MAREY_WRITE_CORPUS") == nullptr) GTEST_SKIP() << "MAREY_WRITE_CORPUS is not set";
     const std::string body = body_of(pack_events(rich_message()));
     std::ofstream(MAREY_SOURCE_DIR "/tests/corpus/event_message/every_field.body") << body;
 }
 
-TEST(EventMessage, RandomBodiesAreReadOrRefusedButNothingElse) {
+TEST(EventMessage, RandomBodiesAreReadOrRejectedButNothingElse) {
     std::mt19937 random(7);
     const std::string body = body_of(pack_events(rich_message()));
     int read = 0;

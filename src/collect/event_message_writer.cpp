@@ -44,7 +44,7 @@ class FieldWriter {
         raw_number(content.size());
         out_ += content;
     }
-    // Those that a reader takes as 0 when they are missing.
+    // Fields that a reader takes as 0 when they are missing.
     template <class Tag>
     void number_if_nonzero(Tag tag, std::uint64_t value) {
         if (value != 0) number(tag, value);
@@ -98,7 +98,7 @@ class MessageWriter {
     }
 
   private:
-    // Written when it is first used; each text once.
+    // Written at first use; each text once.
     std::uint32_t number_of(StringId id) {
         const std::string& text = message_.strings[id];
         if (text.empty()) return 0;

@@ -1,4 +1,4 @@
-// journal.cpp: reading the two metadata streams. Any bytes are survived; memory stays in proportion to them.
+// journal.cpp: reads the two metadata streams. Survives any bytes; memory stays in proportion to them.
 #include "collect/journal.h"
 
 #include <algorithm>
@@ -194,7 +194,7 @@ class JournalReader {
   private:
     void saw(std::uint64_t ticks) { journal_.latest_ticks = std::max(journal_.latest_ticks, ticks); }
 
-    // What was lost before the session began is not its loss.
+    // Losses before the session began are not its losses.
     void forget_losses() {
         before_ = totals_;
         for (auto& [id, thread] : journal_.threads) {
@@ -234,7 +234,7 @@ class JournalReader {
     Journal& journal_;
     std::uint64_t wanted_;
     std::unordered_map<std::uint64_t, std::size_t> index_;
-    bool has_stopped_ = false;  // what is lost from here on is not the session's loss either
+    bool has_stopped_ = false;  // later losses are not the session's losses either
     std::unordered_map<std::uint32_t, LossesRecord> totals_;  // the last of each thread
     std::unordered_map<std::uint32_t, LossesRecord> before_;  // those when the session started
 };

@@ -1,4 +1,4 @@
-// journal.h: the journal and names streams, taken apart: threads, sessions, contexts, losses, strings, sites.
+// journal.h: the decoded journal and names streams: threads, sessions, contexts, losses, strings, sites.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace marey {
 
-/// What the journal says of one session.
+/// One session in the journal.
 struct SessionMarks {
     std::uint64_t id = 0;
     std::string name;
@@ -56,7 +56,7 @@ struct JournalThread {
     std::uint32_t name = 0;
     std::int64_t os_tid = 0;
     std::uint64_t birth = 0;  ///< ticks; 0: unknown
-    std::uint64_t death = 0;  ///< ticks; 0: it lives
+    std::uint64_t death = 0;  ///< ticks; 0: it is alive
     std::uint64_t dropped = 0;
     std::uint64_t overwritten_chunks = 0;
     std::uint64_t resyncs = 0;
@@ -75,28 +75,28 @@ struct JournalSession {
     std::uint32_t name = 0;
 };
 
-/// A message of another process, for the session asked for.
+/// A message from another process, for the requested session.
 struct JournalMessage {
     detail::RemoteEventsRecord record;
     std::span<const std::byte> bytes;  ///< lies in the stream that was read
 };
 
-/// A fact given to the session asked for.
+/// A fact given to the requested session.
 struct JournalFact {
     std::uint32_t key = 0;
     std::string json;
 };
 
-/// Of ranges that are or were open, by thread and start in ticks: the call and its PartRecordFlags.
+/// For ranges that are or were open, by thread and start in ticks: the call and its PartRecordFlags.
 using OpenParts = std::map<std::pair<std::uint32_t, std::uint64_t>, std::pair<std::uint64_t, std::uint8_t>>;
 
-/// What is known of a site.
+/// Known values of a site.
 struct JournalSiteValues {
     detail::SiteValuesRecord record;
     std::span<const std::byte> payload;  ///< lies in the stream that was read
 };
 
-/// The journal, in one pass. Records that are too short or speak of nothing known are skipped.
+/// The journal, in one pass. Records that are too short or refer to unknown ids are skipped.
 struct Journal {
     std::map<std::uint32_t, JournalThread> threads;  ///< by logical id
     std::vector<JournalSession> sessions;
@@ -104,7 +104,7 @@ struct Journal {
     std::vector<detail::ClockPair> pairs;
     std::vector<detail::CostRecord> costs;
     std::vector<JournalNote> notes;
-    std::vector<OpenRange> open_at_stop;  ///< of the session asked for
+    std::vector<OpenRange> open_at_stop;  ///< of the requested session
     OpenParts open_parts;
     std::vector<JournalMessage> messages;
     std::vector<JournalFact> facts;
@@ -114,8 +114,8 @@ struct Journal {
     const JournalSession* find_session(std::uint64_t id) const noexcept;
 };
 
-/// `session`: whose OpenAtStop, RemoteEvents and Metadata records are wanted (0: of the first session). The
-/// stream must outlive the journal's messages and values.
+/// `session`: the session whose OpenAtStop, RemoteEvents and Metadata records are needed (0: the first
+/// session). The stream must outlive the journal's messages and values.
 Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
 
 }  // namespace marey

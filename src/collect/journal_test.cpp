@@ -1,4 +1,4 @@
-// journal_test.cpp: the names stream as it is read.
+// journal_test.cpp: reading the names stream.
 #include "collect/journal.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 using testing::LogWriter;
 
-TEST(Names, SitesHaveTheCategoryThatTheyWereGiven) {
+TEST(Names, SitesHaveTheirGivenCategory) {
     LogWriter log;
     const std::uint32_t plain = log.site("name");
     const std::uint32_t of_library = log.categorised_site("name", "library");
@@ -24,7 +24,7 @@ TEST(Names, SitesHaveTheCategoryThatTheyWereGiven) {
     EXPECT_EQ(names.strings[names.sites[of_library - 1].name], "name");
 }
 
-TEST(Names, ACategoryThatIsNoStringIsNone) {
+TEST(Names, ACategoryThatIsNotAStringIsIgnored) {
     detail::SiteRecord record{};
     const detail::SiteCategory category{77, 0};
     record.head = {static_cast<std::uint16_t>(detail::NameKind::Site), 0, sizeof record + sizeof category};

@@ -1,4 +1,4 @@
-// links.cpp: forward and backward ranges, joined by thread and sequence number.
+// links.cpp: joins forward and backward ranges by thread and sequence number.
 #include "collect/links.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ bool is_evaluation(const TraceData& data, Row range) {
     return is_engine_range(data.strings[data.sites[site].name]);
 }
 
-/// The rows, ascending, that take over their first child's number. Their details are made or changed.
+/// The rows, ascending, that take their first child's number. Their details are created or changed.
 std::vector<Row> inherit_sequences(TraceData& data) {
     std::vector<RangeDetail> inherited;
     for (const RangeDetail& detail : data.range_details) {
@@ -62,7 +62,7 @@ std::vector<Row> inherit_sequences(TraceData& data) {
             ++next;
         }
     }
-    data.range_details = std::move(merged);  // a child comes behind its parent: none is left over
+    data.range_details = std::move(merged);  // a child comes after its parent: none is left over
     rows.reserve(inherited.size());
     for (const RangeDetail& detail : inherited) rows.push_back(detail.range);
     return rows;
@@ -70,20 +70,20 @@ std::vector<Row> inherit_sequences(TraceData& data) {
 
 using KeySet = std::unordered_set<Key, KeyHash>;
 
-/// What backward ranges ask for.
-KeySet find_asked(const TraceData& data) {
-    KeySet asked;
+/// The numbers that backward ranges refer to.
+KeySet find_backward_keys(const TraceData& data) {
+    KeySet backward_keys;
     for (const RangeDetail& detail : data.range_details) {
         if (detail.forward_thread != 0 && detail.sequence >= 0)
-            asked.insert({detail.forward_thread, static_cast<std::uint64_t>(detail.sequence)});
+            backward_keys.insert({detail.forward_thread, static_cast<std::uint64_t>(detail.sequence)});
     }
-    return asked;
+    return backward_keys;
 }
 
-/// The backward ranges and the forward ranges that one of them asks for, except those that only inherited
+/// The backward ranges and the forward ranges that one of them refers to, except those that only inherited
 /// their number.
 std::vector<Candidate> find_candidates(const TraceData& data, const std::vector<Row>& inherited,
-                                       const KeySet& asked) {
+                                       const KeySet& backward_keys) {
     std::vector<Candidate> candidates;
     auto next_inherited = inherited.begin();
     auto track = data.tracks.begin();
@@ -96,7 +96,7 @@ std::vector<Candidate> find_candidates(const TraceData& data, const std::vector<
         if (track == data.tracks.end()) break;
         const std::uint32_t thread = data.threads[track->thread].id;
         const auto sequence = static_cast<std::uint64_t>(detail.sequence);
-        if (detail.forward_thread == 0 && !asked.contains({thread, sequence})) continue;
+        if (detail.forward_thread == 0 && !backward_keys.contains({thread, sequence})) continue;
         candidates.push_back({data.range_start_ns[row] + data.range_duration_ns[row], row, thread,
                               detail.forward_thread, sequence});
     }
@@ -106,9 +106,9 @@ std::vector<Candidate> find_candidates(const TraceData& data, const std::vector<
 }  // namespace
 
 void link_forward_backward(TraceData& data) {
-    const KeySet asked = find_asked(data);
-    if (asked.empty()) return;
-    std::vector<Candidate> candidates = find_candidates(data, inherit_sequences(data), asked);
+    const KeySet backward_keys = find_backward_keys(data);
+    if (backward_keys.empty()) return;
+    std::vector<Candidate> candidates = find_candidates(data, inherit_sequences(data), backward_keys);
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
         if (a.end_ns != b.end_ns) return a.end_ns < b.end_ns;
         if ((a.forward_thread == 0) != (b.forward_thread == 0)) return a.forward_thread == 0;

@@ -1,4 +1,4 @@
-// links_test.cpp: which backward range belongs to which forward range.
+// links_test.cpp: matching backward ranges with forward ranges.
 #include "collect/links.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using namespace detail;
 using testing::find_fault;
 using testing::LogWriter;
 
-Trace build(const LogWriter& log) {
+Trace build_links(const LogWriter& log) {
     Trace trace = build_trace(log.raw());
     EXPECT_EQ(find_fault(trace), "");
     return trace;
@@ -50,14 +50,14 @@ TEST(Links, ABackwardRangeIsLinkedToTheForwardRangeOfItsThreadAndNumber) {
     put(log, 1, "other", 20, 30, 6);
     put(log, 2, "elsewhere", 10, 20, 5);
     put(log, 3, "backward", 40, 50, 5, 1);
-    EXPECT_EQ(links(build(log)), "forward>backward");
+    EXPECT_EQ(links(build_links(log)), "forward>backward");
 }
 
 TEST(Links, NumbersInTheirRecordsLinkRangesToo) {
     LogWriter log;
     log.thread(1).sequenced_range("forward", 10, 20, 0, 5).sequenced_range("other", 20, 30, 0, 6);
     log.thread(3).sequenced_range("backward", 40, 50, 0, 5, 1);
-    EXPECT_EQ(links(build(log)), "forward>backward");
+    EXPECT_EQ(links(build_links(log)), "forward>backward");
 }
 
 // C31
@@ -66,7 +66,7 @@ TEST(Links, OfForwardRangesWithOneNumberTheLastToStartIsLinked) {
     put(log, 1, "inner", 12, 18, 5, 0, 1);
     put(log, 1, "outer", 10, 20, 5);
     put(log, 1, "backward", 40, 50, 5, 1);
-    EXPECT_EQ(links(build(log)), "inner>backward");
+    EXPECT_EQ(links(build_links(log)), "inner>backward");
 }
 
 // C31
@@ -75,7 +75,7 @@ TEST(Links, ForwardRangesThatStartTogetherLinkTheInnerOne) {
     put(log, 1, "inner", 10, 20, 5, 0, 1);
     put(log, 1, "outer", 10, 20, 5);
     put(log, 1, "backward", 40, 50, 5, 1);
-    EXPECT_EQ(links(build(log)), "inner>backward");
+    EXPECT_EQ(links(build_links(log)), "inner>backward");
 }
 
 // C31
@@ -84,7 +84,7 @@ TEST(Links, AForwardRangeIsLinkedOnce) {
     put(log, 1, "forward", 10, 20, 5);
     put(log, 2, "first", 30, 40, 5, 1);
     put(log, 2, "second", 40, 50, 5, 1);
-    EXPECT_EQ(links(build(log)), "forward>first");
+    EXPECT_EQ(links(build_links(log)), "forward>first");
 }
 
 // C31
@@ -95,7 +95,7 @@ TEST(Links, RangesAreTakenInOrderOfTheirEnds) {
     put(log, 1, "two", 50, 60, 5);
     put(log, 2, "back two", 70, 80, 5, 1);
     put(log, 2, "back three", 80, 90, 5, 1);
-    EXPECT_EQ(links(build(log)), "one>back one two>back two");
+    EXPECT_EQ(links(build_links(log)), "one>back one two>back two");
 }
 
 // C31
@@ -103,7 +103,7 @@ TEST(Links, ABackwardRangeThatEndedBeforeItsForwardRangeIsNotLinked) {
     LogWriter log;
     put(log, 2, "backward", 5, 9, 5, 1);
     put(log, 1, "forward", 10, 20, 5);
-    EXPECT_EQ(links(build(log)), "");
+    EXPECT_EQ(links(build_links(log)), "");
 }
 
 // C31
@@ -113,14 +113,14 @@ TEST(Links, NumbersThatAgreeInTheirLowBitsOnlyAreNotTheSame) {
     put(log, 2, "backward", 30, 40, 5 + (1ll << 48), 1);
     put(log, 1, "far", 50, 60, 9 + (1ll << 60));
     put(log, 2, "back far", 70, 80, 9 + (1ll << 60), 1);
-    EXPECT_EQ(links(build(log)), "far>back far");
+    EXPECT_EQ(links(build_links(log)), "far>back far");
 }
 
 TEST(Links, RangesWithoutANumberAreNotLinked) {
     LogWriter log;
     put(log, 1, "forward", 10, 20, -1);
     put(log, 2, "backward", 30, 40, -1, 1);
-    const Trace trace = build(log);
+    const Trace trace = build_links(log);
     EXPECT_EQ(links(trace), "");
     EXPECT_EQ(trace.range_details().size(), 1u);
 }
@@ -133,14 +133,14 @@ TEST(Links, AsyncAndUnfinishedRangesAreLinkedToo) {
     log.thread(2).async_end(9, 20, 0);
     log.thread(2).open("open", 30, 0, log.values().facts(5, 1).bytes());
     log.thread(3).range("last", 40, 50, 0);
-    EXPECT_EQ(links(build(log)), "async>open");
+    EXPECT_EQ(links(build_links(log)), "async>open");
 }
 
 TEST(Links, AreSortedByTheirForwardRange) {
     LogWriter log;
     for (int i = 0; i < 50; ++i) put(log, 1, "f", 10 + i, 10 + i, i);
     for (int i = 50; i-- != 0;) put(log, 2, "b", 200 - i, 200 - i, i, 1);
-    const Trace trace = build(log);  // find_fault checks the order
+    const Trace trace = build_links(log);  // find_fault checks the order
     ASSERT_EQ(trace.links().size(), 50u);
     for (const LinkInfo& link : trace.links()) {
         EXPECT_EQ(trace.range_detail(link.from)->sequence, trace.range_detail(link.to)->sequence);
@@ -153,7 +153,7 @@ TEST(Links, AnEvaluationInheritsTheNumberOfItsBackwardRangeButNotTheLink) {
     put(log, 1, "forward", 10, 20, 5);
     put(log, 2, "MulBackward0", 40, 50, 5, 1, 1, Scope::BackwardFunction);
     log.thread(2).range("autograd::engine::evaluate_function: MulBackward0", 40, 50, 0, Scope::Function);
-    const Trace trace = build(log);
+    const Trace trace = build_links(log);
     EXPECT_EQ(links(trace), "forward>MulBackward0");
     ASSERT_EQ(trace.range_details().size(), 3u);
     const Row row = trace.range_details()[1].range;
@@ -173,7 +173,7 @@ TEST(Links, AnEvaluationKeepsItsOwnIdAndTakesOnlyFromItsFirstChild) {
     log.thread(2).long_range(name, 59, 66, 0, 0, log.values().facts(-1, 0, 78).bytes(), Scope::Function);
     put(log, 2, "X", 73, 75, 7, 1, 1, Scope::BackwardFunction);
     log.thread(2).range(name, 70, 76, 0, Scope::User);  // not the engine's
-    const Trace trace = build(log);
+    const Trace trace = build_links(log);
     std::map<std::uint64_t, std::int64_t> by_id;
     for (const RangeDetail& detail : trace.range_details()) {
         if (detail.id != 0) by_id[detail.id] = detail.sequence;
@@ -182,7 +182,7 @@ TEST(Links, AnEvaluationKeepsItsOwnIdAndTakesOnlyFromItsFirstChild) {
     EXPECT_EQ(trace.range_details().size(), 5u);
 }
 
-/// The rule once more, in the plainest way.
+/// The rule again, in its simplest form.
 std::string plain_links(const Trace& trace) {
     const RangeColumns ranges = trace.ranges();
     std::vector<RangeDetail> order(trace.range_details().begin(), trace.range_details().end());
@@ -212,7 +212,7 @@ std::string plain_links(const Trace& trace) {
 }
 
 // C31
-TEST(Links, OfRandomProgramsFollowTheRule) {
+TEST(Links, RandomProgramsFollowTheRule) {
     std::mt19937 random(9);
     for (int round = 0; round < 200; ++round) {
         LogWriter log;
@@ -224,7 +224,7 @@ TEST(Links, OfRandomProgramsFollowTheRule) {
             if (random() % 3 == 0) put(log, thread, "in", start + 1, now - 1, random() % 6, 0, 1);
             put(log, thread, "out", start, now, random() % 6, random() % 4);
         }
-        const Trace trace = build(log);
+        const Trace trace = build_links(log);
         std::string text;
         for (const LinkInfo& link : trace.links())
             text += std::to_string(link.from) + ">" + std::to_string(link.to) + " ";

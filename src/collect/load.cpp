@@ -1,4 +1,4 @@
-// load.cpp: Trace::load: a capture file, read and built; or a saved trace, read.
+// load.cpp: Trace::load: reads and builds a capture file, or reads a saved trace.
 #include <marey/error.h>
 #include <marey/trace.h>
 
@@ -20,7 +20,7 @@ Trace Trace::load(const std::string& path, std::uint64_t session_id) {
     if (is_saved_trace(file->bytes())) {
         if (unpack_window(file->bytes(), path).session_id == session_id)
             return Trace(unpack_trace(file->bytes(), path));
-        throw Error(path + ": holds no session " + std::to_string(session_id));
+        throw Error(path + ": has no session " + std::to_string(session_id));
     }
     const RawLog log = read_capture_bytes(file->bytes(), file, path);
     for (const SessionMarks& session : list_sessions(log)) {
@@ -30,7 +30,7 @@ Trace Trace::load(const std::string& path, std::uint64_t session_id) {
             return build_trace(log, request);
         }
     }
-    throw Error(path + ": holds no session " + std::to_string(session_id));
+    throw Error(path + ": has no session " + std::to_string(session_id));
 }
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// log_codec.cpp: every tick is stored once, as its distance from the one before it in time.
+// log_codec.cpp: stores every tick once, as its distance from the previous one.
 #include "collect/log_codec.h"
 
 #include <bit>
@@ -15,15 +15,16 @@ using namespace detail;
 
 namespace {
 
-// Ops. Below kDepthGiven: a compact range whose depth differs by op - kNoChange from the record's before it.
+// Ops. Below kDepthGiven: a compact range whose depth differs by op - kNoChange from that of the previous
+// record.
 constexpr std::uint8_t kNoChange = 32;
 constexpr std::uint8_t kDepthGiven = 64;   // a compact range, depth in kDepths
 constexpr std::uint8_t kInstant = 65;      // a compact instant of depth and duration 0
 constexpr std::uint8_t kRawCompact = 66;   // 16 bytes in kRaw
 constexpr std::uint8_t kLongRangeOp = 67;  // a long range of regular shape
 constexpr std::uint8_t kLongOp = 68;       // any other long record of regular shape
-constexpr std::uint8_t kRawLong = 69;      // whole, in kRaw
-constexpr std::uint8_t kPartOp = 70;       // a part, its start that of the compact range behind it
+constexpr std::uint8_t kRawLong = 69;      // complete, in kRaw
+constexpr std::uint8_t kPartOp = 70;       // a part, whose start is that of the compact range after it
 
 std::size_t regular_units(std::size_t payload_bytes) {
     return (sizeof(LongRecord) + payload_bytes + kRecordUnit - 1) / kRecordUnit;
@@ -115,7 +116,7 @@ void LogEncoder::put_range(LogCodecState::Thread& thread, std::uint32_t depth, s
     end_range(thread, depth, start, end);
 }
 
-// A part in front of its range. False: nothing was done.
+// A part before its range. False: nothing was done.
 bool LogEncoder::put_part(std::span<const std::byte> records, std::uint64_t base_ticks) {
     const auto record = read_as<CompactRecord>(records.data());
     if (records.size() < 2 * kRecordUnit || is_long_record(records.data() + kRecordUnit)) return false;
@@ -185,7 +186,7 @@ void LogEncoder::encode(std::span<const std::byte> records, std::uint32_t thread
     LogCodecState::Thread& state = state_.begin_span(thread, base_ticks);
     while (!records.empty()) {
         const std::size_t bytes = record_bytes(records.data(), records.size());
-        if (bytes == 0) throw Error("a log span does not consist of whole records");
+        if (bytes == 0) throw Error("a log span ends in the middle of a record");
         if (is_long_record(records.data())) {
             put_long(state, records.data(), bytes);
         } else {
@@ -199,7 +200,7 @@ void LogEncoder::encode(std::span<const std::byte> records, std::uint32_t thread
 
 std::span<const std::byte> LogDecoder::take(std::size_t column, std::size_t count) {
     const std::vector<std::byte>& bytes = columns_[column];
-    if (count > bytes.size() - at_[column]) throw Error("a column of records ends early");
+    if (count > bytes.size() - at_[column]) throw Error("corrupt capture: a record column ends early");
     const auto taken = std::span(bytes).subspan(at_[column], count);
     at_[column] += count;
     return taken;
@@ -212,13 +213,14 @@ std::uint64_t LogDecoder::take_number(std::size_t column) {
         value |= std::uint64_t{byte & 0x7fu} << shift;
         if (byte < 0x80) return value;
     }
-    throw Error("a number of records is too long");
+    throw Error("corrupt capture: a number in a record column is too long");
 }
 
 std::uint64_t LogDecoder::take_time(std::size_t column) {
     const std::uint8_t head = take_byte(column);
     const std::size_t length = head & 0x0f;
-    if (length > 8 || (head & ~(kNegativeNumber | 0x0f)) != 0) throw Error("a time of records is malformed");
+    if (length > 8 || (head & ~(kNegativeNumber | 0x0f)) != 0)
+        throw Error("corrupt capture: a time in a record column is malformed");
     std::uint64_t difference = 0;
     for (std::size_t i = 0; i < length; ++i) {
         difference |= std::uint64_t{take_byte(column + byte_plane(length, i))} << (8 * i);
@@ -255,10 +257,11 @@ void LogDecoder::take_long(LogCodecState::Thread& thread, std::uint8_t op, std::
     head.site = take_site(op);
     head.depth = static_cast<std::uint32_t>(thread.depth + from_zigzag(take_number(kDepths)));
     const std::uint64_t payload_bytes = take_number(kPayloadSizes);
-    if (payload_bytes > columns_[kPayloads].size()) throw Error("a payload of records is too long");
+    if (payload_bytes > columns_[kPayloads].size())
+        throw Error("corrupt capture: a record's payload is too long");
     const auto payload = take(kPayloads, payload_bytes);
     const std::size_t units = regular_units(payload.size());
-    if (units > 0xffff || (head.kind & kLongBit) == 0) throw Error("a long record is malformed");
+    if (units > 0xffff || (head.kind & kLongBit) == 0) throw Error("corrupt capture: malformed long record");
     head.units = static_cast<std::uint16_t>(units);
     head.payload_bytes = static_cast<std::uint32_t>(payload.size());
     if (op == kLongRangeOp) {
@@ -284,7 +287,7 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
                          std::uint64_t duration) {
         const std::uint64_t delta = end - base_ticks;
         if (delta >> kDeltaBits != 0 || duration >> kDurationBits != 0 || site >= kMaxSites || depth > 0xff) {
-            throw Error("a compact record does not fit");
+            throw Error("corrupt capture: a compact record's values are too large");
         }
         const CompactRecord record{kind | std::uint64_t{depth} << 8 | delta << 16,
                                    site | duration << kSiteBits};
@@ -294,7 +297,7 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
     bool is_part = false;  // the record before
     while (records.size() < bytes) {
         const std::uint8_t op = take_byte(kOps);
-        if (is_part && op > kDepthGiven) throw Error("a part has no range");
+        if (is_part && op > kDepthGiven) throw Error("corrupt capture: a part record without its range");
         if (op <= kDepthGiven) {
             const auto depth = static_cast<std::uint32_t>(
                 op == kDepthGiven ? take_number(kDepths) : std::uint64_t{state.depth} + op - kNoChange);
@@ -322,7 +325,8 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
             put(static_cast<std::uint8_t>(RecordKind::Instant), 0, state.now, site, 0);
         } else if (op == kRawCompact) {
             const auto record = take(kRaw, kRecordUnit);
-            if (is_long_record(record.data())) throw Error("a compact record is none");
+            if (is_long_record(record.data()))
+                throw Error("corrupt capture: expected a compact record, found a long one");
             records.insert(records.end(), record.begin(), record.end());
         } else if (op == kLongRangeOp || op == kLongOp) {
             take_long(state, op, records);
@@ -330,14 +334,14 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
             const std::size_t left = columns_[kRaw].size() - at_[kRaw];
             const std::size_t size = record_bytes(columns_[kRaw].data() + at_[kRaw], left);
             if (size == 0 || !is_long_record(columns_[kRaw].data() + at_[kRaw]))
-                throw Error("a long record is none");
+                throw Error("corrupt capture: expected a long record");
             const auto record = take(kRaw, size);
             records.insert(records.end(), record.begin(), record.end());
         } else {
-            throw Error("a record of an unknown op");
+            throw Error("corrupt capture: unknown record op");
         }
     }
-    if (records.size() != bytes || is_part) throw Error("records do not fill their span");
+    if (records.size() != bytes || is_part) throw Error("corrupt capture: records do not fill their span");
     return records;
 }
 

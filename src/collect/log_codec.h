@@ -14,28 +14,27 @@
 namespace marey {
 
 /// Where the parts of records go. docs/formats/capture.md describes each; the numbers are part of the format.
-/// A time column takes up kTimeColumns places: those of base/byte_planes.h.
+/// A time column takes kTimeColumns places: those of base/byte_planes.h.
 inline constexpr std::size_t kTimeColumns = kBytePlanes;
 enum LogColumn : std::size_t {
     kOps = 0,  ///< one byte per record
     kSites,    ///< 0: as predicted, else 1 + site; variable length
-    kDepths,   ///< where the op does not say the change of depth
+    kDepths,   ///< where the op does not encode the change of depth
     kKinds,    ///< kind and flags of long records
     kPayloadSizes,
     kPayloads,
     kWords,  ///< word 2 of long records
-    kRaw,    ///< records in no regular shape, whole
-    kGaps,   ///< time from the record before to the start of a range without children
+    kRaw,    ///< records of irregular shape, complete
+    kGaps,   ///< time from the previous record to the start of a range without children
     kDurations = kGaps + kTimeColumns,   ///< of those
     kHeads = kDurations + kTimeColumns,  ///< from a parent's start to that of its first child
     kTails = kHeads + kTimeColumns,      ///< from the end of the last child to that of its parent
-    kTimes = kTails + kTimeColumns,      ///< from the record before to the time of other records
+    kTimes = kTails + kTimeColumns,      ///< time from the previous record to the time of other records
     kLogColumns = kTimes + kTimeColumns,
 };
 using LogColumns = std::array<std::vector<std::byte>, kLogColumns>;
 
-/// What both sides remember: of each thread where its last record left off, and which site tends to follow
-/// which.
+/// State of both sides: where the last record of each thread ended, and which site tends to follow which.
 struct LogCodecState {
     struct First {
         std::uint32_t depth;
@@ -59,7 +58,7 @@ struct LogCodecState {
     }
 };
 
-/// Appends spans to columns. The records must be whole.
+/// Appends spans to columns. The records must be complete.
 class LogEncoder {
   public:
     void encode(std::span<const std::byte> records, std::uint32_t thread, std::uint64_t base_ticks);
@@ -81,7 +80,7 @@ class LogEncoder {
     LogCodecState state_;
 };
 
-/// The other way. Throws marey::Error on columns that no encoder made; never reads or writes out of bounds.
+/// The inverse. Throws marey::Error on columns that no encoder made; never reads or writes out of bounds.
 class LogDecoder {
   public:
     explicit LogDecoder(const LogColumns& columns) noexcept : columns_(columns) {}

@@ -1,4 +1,4 @@
-// log_fixture.h: for tests: logs written by hand, with given ticks, as a RawLog or as the bytes of a capture.
+// log_fixture.h: for tests: handwritten logs, with given ticks, as a RawLog or as the bytes of a capture.
 #pragma once
 
 #include <cstdint>
@@ -99,7 +99,7 @@ class Values {
         header(key, 0, false, static_cast<std::size_t>(left_out));
         return *this;
     }
-    /// What is known of the range itself.
+    /// Facts about the range itself.
     Values& facts(std::int64_t sequence, std::uint64_t forward_thread = 0, std::uint64_t id = 0) {
         header("", detail::kValueFacts, false, 0);
         list_.add(detail::RangeFacts{sequence, forward_thread, id});
@@ -143,8 +143,8 @@ struct Chunk {
     ByteList records;
 };
 
-/// One thread's log. Times are ticks; records are to be given in the order of their ends, as a recorder
-/// would.
+/// One thread's log. Times are ticks; records are given in the order of their ends, as a recorder would write
+/// them.
 class ThreadLog {
   public:
     ThreadLog(LogWriter& log, std::uint32_t id) : log_(&log), id_(id) {}
@@ -155,7 +155,7 @@ class ThreadLog {
     inline ThreadLog& long_range(std::string_view name, std::uint64_t start, std::uint64_t end,
                                  std::uint32_t depth, int flags = 0,
                                  const std::vector<std::byte>& payload = {}, Scope scope = Scope::User);
-    /// One of less than 2^32 ticks, with a number.
+    /// A range of less than 2^32 ticks, with a number.
     ThreadLog& sequenced_range(std::string_view name, std::uint64_t start, std::uint64_t end,
                                std::uint32_t depth, std::uint32_t sequence, std::uint32_t forward_thread = 0,
                                Scope scope = Scope::User);
@@ -167,7 +167,7 @@ class ThreadLog {
     inline ThreadLog& async_begin(std::uint64_t id, std::string_view name, std::uint64_t time,
                                   std::uint32_t depth, const std::vector<std::byte>& payload = {});
     inline ThreadLog& async_end(std::uint64_t id, std::uint64_t time, std::uint32_t depth);
-    /// As recorders write it: with the name and the start, should the begin be lost.
+    /// As recorders write it: with the name and the start, in case the begin is lost.
     inline ThreadLog& async_end_of(std::uint64_t id, std::string_view name, std::uint64_t start,
                                    std::uint64_t time, std::uint32_t depth);
     ThreadLog& dropped(std::uint64_t count, std::uint32_t min_depth, std::uint64_t time = 0) {
@@ -179,7 +179,7 @@ class ThreadLog {
     ThreadLog& adopted(std::uint64_t time, std::uint32_t depth, std::uint64_t count) {
         return put(detail::RecordKind::Adopted, 0, 0, time, count, depth);
     }
-    /// What follows in this chunk belongs to another thread; go on with this object.
+    /// The following records in this chunk belong to another thread; continue with the returned object.
     ThreadLog& switch_to(std::uint32_t thread, std::uint64_t birth) {
         return put(detail::RecordKind::ThreadSwitch, 0, 0, birth, thread, 0);
     }
@@ -210,7 +210,7 @@ class ThreadLog {
     Chunk* chunk_ = nullptr;
 };
 
-/// A whole log. Threads come into being when they are named. With an injected clock, ticks are nanoseconds.
+/// A complete log. Threads are created when they are named. With an injected clock, ticks are nanoseconds.
 class LogWriter {
   public:
     detail::ClockSource clock_source = detail::ClockSource::Injected;
@@ -250,7 +250,7 @@ class LogWriter {
         sites_.emplace(key, record.id);
         return record.id;
     }
-    /// One with a category of its own.
+    /// A site with its own category.
     std::uint32_t categorised_site(std::string_view name, std::string_view category,
                                    Scope scope = Scope::User) {
         const std::string key = "category " + std::string(category) + '\0' + std::string(name) + '\0' +
@@ -394,7 +394,7 @@ class LogWriter {
         if (!tail.empty()) std::memcpy(tail.data(), sessions.data(), tail.size());
         return journal(detail::JournalKind::Context, record, tail);
     }
-    /// What is known of a site.
+    /// Known values of a site.
     LogWriter& site_values(std::string_view name, std::uint64_t ticks,
                            const std::vector<std::byte>& payload) {
         detail::SiteValuesRecord record{};
@@ -403,7 +403,7 @@ class LogWriter {
         record.payload_bytes = static_cast<std::uint32_t>(payload.size());
         return journal(detail::JournalKind::SiteValues, record, payload);
     }
-    /// Events of another process; `head.reserved` says whether its clock is ours.
+    /// Events from another process; `head.reserved` states whether its clock is ours.
     LogWriter& remote(detail::RemoteEventsRecord record, std::string_view prefix, std::string_view message) {
         record.prefix = string(prefix);
         record.message_bytes = static_cast<std::uint32_t>(message.size());
@@ -421,7 +421,7 @@ class LogWriter {
         return *this;
     }
 
-    /// What the builder reads. Points into this object, which must outlive it and not change.
+    /// The input of the builder. Points into this object, which must outlive it and not change.
     RawLog raw() const {
         RawLog log;
         log.pid = 42;
@@ -624,7 +624,7 @@ inline std::vector<std::byte> LogWriter::file() const {
         std::uint64_t side = 0;
         if (!open.payload.empty()) {
             std::vector<std::byte>& stack = sides[open.thread];
-            // An entry never straddles the thread block's end of the side stack.
+            // An entry never crosses the end of the side stack in the thread block.
             const std::size_t bytes = (sizeof(SideEntry) + open.payload.size() + 7) / 8 * 8;
             if (stack.size() < kSideBytes && stack.size() + bytes > kSideBytes) stack.resize(kSideBytes);
             side = stack.size() / 8 + 1;

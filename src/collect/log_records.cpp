@@ -1,4 +1,4 @@
-// log_records.cpp: checking that a log consists of whole records.
+// log_records.cpp: checks that a log consists of complete records.
 #include "collect/log_records.h"
 
 namespace marey {

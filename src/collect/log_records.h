@@ -1,4 +1,4 @@
-// log_records.h: taking the records of logs and streams apart, for every reader of them.
+// log_records.h: decodes the records of logs and streams, for all their readers.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace marey {
 
-/// Copies a plain struct out of bytes that need not be aligned. The caller has checked that they are there.
+/// Copies a plain struct out of bytes that need not be aligned. The caller has checked the size.
 template <class T>
 T read_as(const std::byte* data) noexcept {
     T value;
@@ -23,8 +23,8 @@ inline bool is_long_record(const std::byte* record) noexcept {
     return (std::to_integer<std::uint8_t>(*record) & detail::kLongBit) != 0;
 }
 
-/// Bytes of the record that starts at `record`, 0 when it is not whole within `left` bytes or contradicts
-/// itself.
+/// Size in bytes of the record that starts at `record`, 0 when it does not fit within `left` bytes or is
+/// inconsistent.
 inline std::size_t record_bytes(const std::byte* record, std::size_t left) noexcept {
     if (left < detail::kRecordUnit) return 0;
     if (!is_long_record(record)) return detail::kRecordUnit;
@@ -35,7 +35,7 @@ inline std::size_t record_bytes(const std::byte* record, std::size_t left) noexc
     return head.payload_bytes <= bytes - sizeof(detail::LongRecord) ? bytes : 0;
 }
 
-/// How many of the bytes are whole records, from the first on.
+/// How many of the bytes are complete records, starting from the first.
 std::size_t whole_log_bytes(std::span<const std::byte> log) noexcept;
 
 /// The fields of a compact record.
@@ -66,7 +66,7 @@ inline SequencedFields unpack_sequenced(const detail::LongRecord& head) noexcept
 
 /// The fields of a Part.
 struct PartFields {
-    std::uint8_t flags;   ///< PartRecordFlags; others are none of ours
+    std::uint8_t flags;   ///< PartRecordFlags; other bits are ignored
     std::uint64_t start;  ///< the low 48 bits
     std::uint64_t call;
 };
@@ -86,7 +86,7 @@ constexpr std::size_t round_up_8(std::size_t bytes) noexcept {
 }
 
 /// Walks the records of a names or journal stream: `for (StreamCursor at(stream); at.next();) at.kind()...`.
-/// Ends at the first record that is not whole; ended_early() says so.
+/// Ends at the first incomplete record; ended_early() reports that.
 class StreamCursor {
   public:
     explicit StreamCursor(std::span<const std::byte> stream) noexcept : rest_(stream) {}
@@ -113,7 +113,7 @@ class StreamCursor {
         std::memcpy(&value, record_.data(), sizeof(T));
         return true;
     }
-    /// What follows the fixed part, at most `bytes` of it; empty when the record is not that long.
+    /// The bytes after the fixed part, at most `bytes` of them; empty when the record is not that long.
     template <class T>
     std::span<const std::byte> tail(std::size_t bytes) const noexcept {
         if (record_.size() < sizeof(T) || bytes > record_.size() - sizeof(T)) return {};

@@ -85,7 +85,7 @@ class SpanScanner {
         scan_.latest = std::max(scan_.latest, end);
     }
 
-    void read_long(std::uint32_t at, std::uint32_t behind) {
+    void read_long(std::uint32_t at, std::uint32_t end_of_record) {
         const auto head = read_as<LongRecord>(span_.data + at);
         LogPiece& piece = scan_.pieces.back();
         switch (static_cast<RecordKind>(head.kind)) {
@@ -111,7 +111,7 @@ class SpanScanner {
                 piece.counters += view_.intersects(head.time, head.time);
                 break;
             case RecordKind::AsyncBegin:
-                ++piece.ranges;  // it may come to nest
+                ++piece.ranges;  // it may turn out to nest
                 piece.has_async = true;
                 saw(head.time, head.time);
                 break;
@@ -120,8 +120,8 @@ class SpanScanner {
                 saw(head.time, head.time);
                 break;
             case RecordKind::ThreadSwitch:
-                end_piece(at);  // and belongs to neither of the two pieces
-                begin_piece(static_cast<std::uint32_t>(head.word2), behind);
+                end_piece(at);  // belongs to neither of the two pieces
+                begin_piece(static_cast<std::uint32_t>(head.word2), end_of_record);
                 return;
             case RecordKind::ContextMark:
                 piece.has_marks = true;

@@ -1,4 +1,5 @@
-// log_scan.h: the first pass over a log chunk: whose records it holds, how many, and where the long ones lie.
+// log_scan.h: the first pass over a log chunk: the threads of its records, their number, and where the long
+// ones are.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct LogPiece {
     std::uint32_t end = 0;
     std::uint32_t thread = 0;
 
-    // Counts of what may be in the view: never too small.
+    // Upper bounds for the rows in the view.
     std::uint32_t ranges = 0;
     std::uint32_t sequenced = 0;  ///< of them: SequencedRanges
     std::uint32_t instants = 0;
@@ -26,8 +27,8 @@ struct LogPiece {
     bool has_async = false;  ///< AsyncBegin or AsyncEnd
     bool has_marks = false;
     bool has_device = false;    ///< DeviceWork or DeviceCall
-    std::uint64_t dropped = 0;  ///< records that Dropped records within the window speak of
-    std::uint64_t unknown = 0;  ///< records of kinds that this reader does not know
+    std::uint64_t dropped = 0;  ///< records counted by Dropped records within the window
+    std::uint64_t unknown = 0;  ///< records of unknown kinds
 };
 
 struct SpanScan {
@@ -37,8 +38,8 @@ struct SpanScan {
     std::uint64_t latest = 0;  ///< the latest time in it
 };
 
-/// Reads the span once, forward. `view.stop_ticks` may still be unknown (the maximum). Stops at a record that
-/// is not whole.
+/// Reads the span once, forward. `view.stop_ticks` may still be unknown (the maximum). Stops at an incomplete
+/// record.
 SpanScan scan_span(const LogSpan& span, const View& view);
 
 }  // namespace marey

@@ -15,9 +15,9 @@
 
 namespace marey {
 
-/// Fed with ranges from the last to end to the first. A range's parent is the nearest one on the stack with a
-/// smaller recorded depth; times never decide, they are only set right: a range is cut to its parent and to
-/// the sibling behind it when it sticks out by no more than kSlackNs, and taken out of the nesting when by
+/// Takes ranges from the last to end to the first. A range's parent is the nearest one on the stack with a
+/// smaller recorded depth. Times never decide, they are only corrected: a range is cut to its parent and to
+/// the sibling after it when it exceeds them by no more than kSlackNs, and taken out of the nesting when by
 /// more. A frame leaves the stack when its last descendant is known, which happens in exactly reverse
 /// pre-order: the rows are written once, from the end of the slice to its front, with their final depth and
 /// self time.
@@ -53,9 +53,9 @@ class NestingStack {
         pop_to(key, end);
         push(key, start, end, site, flags, payload, 0);
     }
-    /// A call that crosses: ranges which were around it ended within it, or ranges which began in it outlived
-    /// it. It is shown from the last of those ends to the first of those begins: what is inside such a range
-    /// is the range's.
+    /// A call that crosses: ranges around it ended within it, or ranges that began in it outlived it. It is
+    /// shown from the last of those ends to the first of those begins: the rest, inside such a range, belongs
+    /// to the range.
     void push_crossing(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
                        std::uint16_t flags, std::span<const std::byte> payload) {
         const std::int64_t key = std::int64_t{depth} * 2;
@@ -65,7 +65,7 @@ class NestingStack {
             top_crosses(push(key, start, end, site, flags, payload, 0));
             return;
         }
-        // A range that began in it is on the stack, and not yet known whole: the call's place is before it.
+        // A range that began in it is on the stack and not complete yet: the call's place is before it.
         Frame* first = top_;
         std::size_t left = kMaxShifted;
         while (is_within(first[-1], key, times.start) && --left != 0) --first;
@@ -77,7 +77,7 @@ class NestingStack {
         last_start_ = start;
         last_place_ = Place::Waiting;
     }
-    /// One of a SequencedRange.
+    /// A range of a SequencedRange record.
     void push_sequenced(std::uint64_t start, const SequencedFields& fields, std::uint32_t site) {
         const std::int64_t key = std::int64_t{fields.depth} * 2;
         pop_to(key, fields.end);
@@ -94,14 +94,14 @@ class NestingStack {
     }
     /// A movable range that nests, with `depth` scopes around it: between those and the next deeper ones, and
     /// within the movable ranges of the same depth that are still on the stack. `id` is for pop_async, not 0.
-    /// False when it was put aside as async instead.
+    /// False when it became async instead.
     bool push_async(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
                     std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id) {
         const std::int64_t key = std::int64_t{depth} * 2 - 1;
         pop_to(key + 1, end);
         return push(key, start, end, site, flags, payload, id);
     }
-    /// Its begin has been reached: what is on the stack down to it is complete.
+    /// Its begin has been reached: the frames on the stack down to it are complete.
     void pop_async(std::uint32_t id) {
         const Frame* frame = top_;
         while (frame != frames_.data() && frame->async != id) --frame;
@@ -110,21 +110,21 @@ class NestingStack {
         while (top_ - frames_.data() > index) pop();
         pop();
     }
-    /// A range that takes no part.
+    /// A range outside the nesting.
     void add_async(std::uint64_t start, std::uint64_t end, std::uint32_t site, std::uint16_t flags,
                    std::span<const std::byte> payload) {
         add_async_row(times_of(start, end, flags), view_.site_row(site), payload);
         last_start_ = start;
     }
 
-    /// Records were lost here, the shallowest of them at `depth`: what is deeper on the stack began after
+    /// Records were lost here, the shallowest of them at `depth`: deeper frames on the stack began after
     /// them.
     void pass_dropped(std::uint32_t depth) {
         const std::int64_t key = std::int64_t{depth} * 2;
         last_start_ = 0;
         while (top_->key >= key) pop();
     }
-    /// A range was taken out of the middle of the open stack here: before, those above it were one deeper.
+    /// A range was removed from the middle of the open stack here: before, those above it were one deeper.
     void pass_removed(std::uint32_t depth, std::uint64_t start) {
         const std::int64_t key = std::int64_t{depth} * 2;
         const std::int64_t start_ns = to_ns(start);
@@ -134,9 +134,9 @@ class NestingStack {
             if (is_within(*frame, key, start_ns)) frame->key += 2;
         }
     }
-    /// `count` scopes that had begun before were put onto the open stack here, the first at `depth`, and
-    /// those that stood there moved up. What was recorded before, at that depth or deeper, lies within them
-    /// as far as they had begun then.
+    /// `count` scopes that had already begun were inserted into the open stack here, the first at `depth`,
+    /// and the ranges there moved up. Earlier records, at that depth or deeper, lie within them as far as
+    /// they had begun then.
     void pass_adopted(std::uint32_t depth, std::uint64_t time, std::uint64_t count) {
         const std::int64_t key = std::int64_t{depth} * 2;
         const std::int64_t time_ns = to_ns(time);
@@ -153,18 +153,18 @@ class NestingStack {
             }
         }
     }
-    /// The range that was given last is part of a call, if `start` (ticks, the low 48 bits) is its own.
+    /// The previous range is part of a call, if `start` (ticks, the low 48 bits) is its own.
     void set_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
         if (last_start_ == 0 || (last_start_ & kPartStartMask) != start) return;
         last_start_ = 0;
         set_last_part(call, flags);
     }
-    /// What was given last is not kept.
+    /// The previous range is not kept.
     void pass_unseen() noexcept { last_start_ = 0; }
 
-    /// Whole chunks may be missing here, and with them the ends of parents: what began after the next record
-    /// has ended is no parent of it.
-    void pass_gap() noexcept { behind_gap_ = true; }
+    /// Entire chunks may be missing here, and with them the ends of parents: a range that began after the
+    /// next record has ended is not its parent.
+    void pass_gap() noexcept { after_gap_ = true; }
 
     void finish() {
         while (top_ != frames_.data()) pop();
@@ -181,7 +181,7 @@ class NestingStack {
   private:
     static constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min() / 2;
     static constexpr std::size_t kMaxShifted =
-        4096;  // against hostile logs; nobody closes this far from the top
+        4096;  // against hostile logs; real programs do not close this far from the top
 
     struct Frame {
         std::int64_t key = 0;    ///< scopes: twice the depth; movable ranges: one less
@@ -201,10 +201,10 @@ class NestingStack {
         bool has_waiting = false;  ///< crossing calls come before it
         std::uint32_t sequence = 0;
         std::uint32_t forward_thread = 0;
-        std::uint64_t call = 0;  ///< 0: part of none
+        std::uint64_t call = 0;  ///< 0: not part of a call
     };
 
-    /// Of a range, in ns, and what they say of it.
+    /// Times of a range, in ns, and flags derived from them.
     struct Times {
         std::int64_t start;
         std::int64_t end;
@@ -222,19 +222,19 @@ class NestingStack {
     };
     enum class Place : std::uint8_t { Stack, Aside, Waiting };
 
-    // Whether a range on the stack began inside a scope of that key and start. Of a movable range of just the
-    // scope's depth only the start tells.
+    // Whether a range on the stack began inside a scope of that key and start. For a movable range of the
+    // same depth as the scope only the start decides.
     static bool is_within(const Frame& frame, std::int64_t key, std::int64_t start_ns) noexcept {
         return frame.key >= key || (frame.key == key - 1 && start_ns <= frame.start);
     }
 
-    // Takes off what cannot be around a range of that key, which ended at `end`.
+    // Removes frames that cannot be around a range of that key, which ended at `end`.
     [[gnu::always_inline]] inline void pop_to(std::int64_t key, std::uint64_t end) {
         if (crossing_ != 0) [[unlikely]]
             return pop_crossing(key, end > view_.stop_ticks ? view_.end_ns : to_ns(end));
         while (top_->key >= key) pop();
     }
-    // Crossing calls among them begin, as far as is shown, when that range ended.
+    // Crossing calls among them are shown from the end of that range.
     [[gnu::noinline]] void pop_crossing(std::int64_t key, std::int64_t end_ns) {
         while (top_->key >= key) {
             if (top_->is_crossing && top_->start < end_ns) {
@@ -267,9 +267,9 @@ class NestingStack {
         ++crossing_;
     }
 
-    // The range that calls waited for has left the stack: they come before it.
+    // The range that the calls waited for has left the stack: they come before it.
     [[gnu::noinline]] void push_waiting(std::ptrdiff_t frame) {
-        const bool behind_gap = std::exchange(behind_gap_, false);
+        const bool after_gap = std::exchange(after_gap_, false);
         const auto is_other = [&](const Waiting& call) { return call.frame != frame; };
         const auto last_other = std::find_if(waiting_.rbegin(), waiting_.rend(), is_other);
         const std::vector<Waiting> calls(last_other.base(), waiting_.end());
@@ -286,9 +286,9 @@ class NestingStack {
             set_last_part(call.call, call.part);
         }
         last_start_ = 0;
-        behind_gap_ = behind_gap;
+        after_gap_ = after_gap;
     }
-    // Of a frame that is off the stack.
+    // For a frame that is off the stack.
     [[gnu::noinline]] void leave_crossing(bool is_crossing, bool has_waiting) {
         if (is_crossing) --crossing_;
         if (has_waiting) push_waiting(top_ - frames_.data() + 1);
@@ -317,8 +317,8 @@ class NestingStack {
 
     [[gnu::always_inline]] inline bool place(std::int64_t key, Times times, std::uint32_t site,
                                              std::span<const std::byte> payload, std::uint32_t async) {
-        if (behind_gap_) [[unlikely]] {
-            behind_gap_ = false;
+        if (after_gap_) [[unlikely]] {
+            after_gap_ = false;
             while (times.end < top_->start - kSlackNs) pop();
         }
         while (top_->is_adopted && times.end <= top_->start) [[unlikely]] pop();
@@ -373,7 +373,7 @@ class NestingStack {
         slice_.depth[row] = static_cast<std::uint32_t>(top_ - frames_.data());
         slice_.flags[row] = frame.flags;
         if (frame.payload_bytes != 0) [[unlikely]] {
-            // Counted from the end for now; finish() turns it round.
+            // Counted from the end for now; finish() reverses it.
             replay_.payloads.push_back(
                 {static_cast<std::uint32_t>(slice_.capacity - row), frame.payload_bytes, frame.payload});
         }
@@ -411,11 +411,11 @@ class NestingStack {
     std::vector<Frame> frames_;  // [0] stands for the thread
     Frame* top_;
     Frame* last_;
-    std::uint64_t last_start_ = 0;     // ticks, of the range that was given last; 0: it is not kept
-    Place last_place_ = Place::Stack;  // of that one
-    bool behind_gap_ = false;
+    std::uint64_t last_start_ = 0;     // ticks, of the previous range; 0: it is not kept
+    Place last_place_ = Place::Stack;  // of the previous range
+    bool after_gap_ = false;
     std::size_t crossing_ = 0;      // calls on the stack or waiting
-    std::vector<Waiting> waiting_;  // those of inner ranges behind those of outer ones
+    std::vector<Waiting> waiting_;  // calls of inner ranges after those of outer ones
 };
 
 }  // namespace marey

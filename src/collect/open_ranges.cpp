@@ -1,4 +1,4 @@
-// open_ranges.cpp: reads thread blocks as a dead program left them: any field may be anything.
+// open_ranges.cpp: reads thread blocks as a dead program left them: any field may have any value.
 #include "collect/open_ranges.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void ThreadBlocks::add(const BlockHeader& header, std::span<const std::byte> dat
 
 namespace {
 
-// Offsets of ThreadState, counted from behind its BlockHeader; 0-length when the file ends before.
+// Fields of ThreadState, by offset after its BlockHeader; empty when the file ends before.
 template <class T>
 T field(std::span<const std::byte> data, std::size_t offset) {
     offset -= sizeof(BlockHeader);
@@ -43,8 +43,8 @@ T field(std::span<const std::byte> data, std::size_t offset) {
     return read_as<T>(data.data() + offset);
 }
 
-// The values of an open range: `side` is 1 + the 8-byte unit of the side stack at which they lie. Entries lie
-// in the order of their ranges: none may begin before `used`, so that no byte is handed out twice.
+// The values of an open range: `side` is 1 + the 8-byte unit of the side stack where they are. Entries are in
+// the order of their ranges: none may begin before `used`, so that no byte is returned twice.
 std::span<const std::byte> side_payload(std::span<const std::byte> state, std::span<const std::byte> segment,
                                         std::uint32_t side, std::size_t& used) {
     if (side == 0) return {};
@@ -70,16 +70,16 @@ std::span<const std::byte> side_payload(std::span<const std::byte> state, std::s
 }  // namespace
 
 void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log) {
-    std::map<std::uint32_t, LossesRecord> told;
+    std::map<std::uint32_t, LossesRecord> journaled;
     for (StreamCursor at(log.journal); at.next();) {
         LossesRecord record;
         if (at.kind() == static_cast<std::uint16_t>(JournalKind::Losses) && at.get(record))
-            told[record.thread] = record;
+            journaled[record.thread] = record;
     }
     for (const auto& [thread, part] : blocks.states_) {
         const std::span<const std::byte> state = part.data;
         LossesRecord losses{};
-        if (const auto found = told.find(thread); found != told.end()) losses = found->second;
+        if (const auto found = journaled.find(thread); found != journaled.end()) losses = found->second;
         losses.head = {static_cast<std::uint16_t>(JournalKind::Losses), 0, sizeof losses};
         losses.thread = thread;
         losses.dropped =

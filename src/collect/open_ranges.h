@@ -14,10 +14,10 @@
 namespace marey {
 
 /// The Thread, OpenSegment and SideSegment blocks of a capture, by thread. The newest (by sequence) wins
-/// where two claim the same place. The bytes are the capture's and must outlive this.
+/// where two claim the same place. The bytes belong to the capture and must outlive this.
 class ThreadBlocks {
   public:
-    /// `data` is what follows the header, as far as the file goes.
+    /// `data` starts after the header and goes as far as the file does.
     void add(const detail::BlockHeader& header, std::span<const std::byte> data);
 
   private:
@@ -34,7 +34,7 @@ class ThreadBlocks {
 };
 
 /// Adds the open ranges to `log.open`, and each thread's counters to `log.journal` as Losses records where
-/// they exceed what the journal says.
+/// they exceed those of the journal.
 void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log);
 
 }  // namespace marey

@@ -26,15 +26,14 @@ struct PackedHeader {
     std::uint32_t packed_version;
     std::uint32_t reserved;
     std::uint64_t facts_bytes;   ///< unpacked
-    std::uint64_t facts_stored;  ///< packed, behind this header
+    std::uint64_t facts_stored;  ///< packed, after this header
 };
 static_assert(sizeof(PackedHeader) == 48);
 static_assert(offsetof(PackedHeader, block_bytes) == offsetof(FileHeader, block_bytes));
 
 constexpr std::uint32_t kPackedVersion = 1;
 
-// Nothing unpacks to more than this for its size: a reader need not trust what is stated, a writer pads to
-// keep to it.
+// Upper bound of the expansion: a reader need not trust stated sizes, and a writer pads to stay within it.
 constexpr std::uint64_t kFreeExpansion = 64 * 1024;
 constexpr std::uint64_t kMaxExpansion = 64;
 
@@ -52,7 +51,7 @@ int level_for(std::size_t bytes) {
 std::vector<std::byte> pack(std::span<const std::byte> bytes, int level) {
     std::vector<std::byte> frame = compress(bytes, level);
     if (!is_size_plausible(bytes.size(), frame.size())) {
-        // A skippable frame of zeros, up to the size that justifies so many bytes.
+        // A skippable frame of zeros, up to the size that the bound requires.
         const std::size_t size = (bytes.size() - kFreeExpansion) / kMaxExpansion;
         const std::uint32_t head[2] = {0x184D2A50, static_cast<std::uint32_t>(size - frame.size())};
         const auto* const first = reinterpret_cast<const std::byte*>(head);
@@ -97,7 +96,7 @@ class FactsReader {
         return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     }
     std::span<const std::byte> get_raw(std::uint64_t count) {
-        if (count > rest_.size()) throw Error("its facts end early");
+        if (count > rest_.size()) throw Error("truncated: its facts end early");
         const auto taken = rest_.first(count);
         rest_ = rest_.subspan(count);
         return taken;
@@ -130,7 +129,7 @@ struct OpenEntry {
     std::uint32_t flags;
 };
 
-std::vector<const LogSpan*> by_sequence(const RawLog& log) {
+std::vector<const LogSpan*> spans_by_sequence(const RawLog& log) {
     std::vector<const LogSpan*> spans;
     for (const LogSpan& span : log.spans) spans.push_back(&span);
     std::stable_sort(spans.begin(), spans.end(),
@@ -206,17 +205,18 @@ std::vector<SpanEntry> get_facts(FactsReader& facts, RawLog& log) {
 }
 
 RawLog unpack_sections(std::span<const std::byte> bytes) {
-    if (bytes.size() < sizeof(PackedHeader)) throw Error("is cut off within its header");
+    if (bytes.size() < sizeof(PackedHeader)) throw Error("truncated in its header");
     const auto header = read_as<PackedHeader>(bytes.data());
     if (header.packed_version != kPackedVersion) {
-        throw Error("is packed by a newer Marey (packing " + std::to_string(header.packed_version) + ")");
+        throw Error("packed by a newer Marey (packing " + std::to_string(header.packed_version) + ")");
     }
     if (header.header_bytes < sizeof header || header.header_bytes > bytes.size())
-        throw Error("its header is damaged");
+        throw Error("damaged header");
     std::span<const std::byte> rest = bytes.subspan(header.header_bytes);
     const auto next = [&](std::uint64_t size, std::uint64_t stored) {
-        if (stored > rest.size()) throw Error("is cut off");
-        if (!is_size_plausible(size, stored)) throw Error("states sizes that its own size does not justify");
+        if (stored > rest.size()) throw Error("truncated");
+        if (!is_size_plausible(size, stored))
+            throw Error("corrupt: its stated sizes are too large for the file");
         std::vector<std::byte> unpacked = decompress(rest.first(stored), size);
         rest = rest.subspan(stored);
         return unpacked;
@@ -227,7 +227,7 @@ RawLog unpack_sections(std::span<const std::byte> bytes) {
     const std::vector<SpanEntry> entries = get_facts(facts, log);
     LogColumns columns;
     const auto column_count = facts.get<std::uint64_t>();
-    if (column_count != kLogColumns) throw Error("has other columns than this version knows");
+    if (column_count != kLogColumns) throw Error("unsupported set of columns");
     std::array<ColumnEntry, kLogColumns> directory;
     for (ColumnEntry& entry : directory) entry = facts.get<ColumnEntry>();
     for (std::size_t i = 0; i < kLogColumns; ++i) {
@@ -253,7 +253,7 @@ RawLog unpack_sections(std::span<const std::byte> bytes) {
 }  // namespace
 
 std::vector<std::byte> pack_capture(const RawLog& log) {
-    const std::vector<const LogSpan*> spans = by_sequence(log);
+    const std::vector<const LogSpan*> spans = spans_by_sequence(log);
     LogEncoder encoder;
     for (const LogSpan* span : spans)
         encoder.encode({span->data, span->bytes}, span->thread, span->base_ticks);

@@ -1,4 +1,4 @@
-// problem_list.cpp: the builder's findings as sentences.
+// problem_list.cpp: the texts of the builder's findings.
 #include "collect/problem_list.h"
 
 #include <algorithm>
@@ -24,25 +24,26 @@ void ProblemList::add_findings(const TraceData& data, const Findings& findings) 
     add("crashed", "The program ended without closing this capture.", findings.crashed ? 1 : 0);
     if (data.window.ceiling_reached) {
         add("ceiling_reached",
-            data.window.policy == "ring" ? "The session's ceiling was reached: the oldest records made room."
-            : data.window.policy == "drop" ? "The session's ceiling was reached: newer records were dropped."
-                                           : "The session's ceiling was reached: recording ended there.",
+            data.window.policy == "ring"
+                ? "The session reached its size limit: the oldest records were overwritten."
+            : data.window.policy == "drop" ? "The session reached its size limit: newer records were dropped."
+                                           : "The session reached its size limit: recording stopped.",
             1);
     }
-    add("dropped", "Records were dropped because there was no room for them.", dropped);
+    add("dropped", "Records were dropped because there was no space for them.", dropped);
     add("overwritten", "Chunks of the log were overwritten by newer records.", overwritten);
-    add("resyncs", "Ranges were ended that were not the innermost open one.", resyncs);
+    add("resyncs", "Ranges were ended while they were not the innermost open range.", resyncs);
     add("clamped", "Ranges with a negative duration were set to 0.", clamped);
-    add("unknown_records", "Records of kinds that this version does not know were skipped.",
+    add("unknown_records", "Records of kinds that this version does not support were skipped.",
         findings.unknown_records);
-    add("async_without_begin", "Movable ranges ended whose begin is not in the log.", findings.lost_begins);
-    add("adjusted", "Ranges stuck out of their parents by a few ticks and were cut to them.",
+    add("async_without_begin", "Movable ranges ended without a begin in the log.", findings.lost_begins);
+    add("adjusted", "Ranges exceeded their parents by a few ticks and were clipped to them.",
         findings.adjusted);
     add("misplaced", "Ranges whose times contradict their nesting were put on async tracks.",
         findings.misplaced);
     add("damaged_values", "Values attached to ranges could not be read.", findings.damaged_arguments);
     add("damaged_memory", "Allocation reports could not be read.", findings.damaged_memory);
-    add("damaged_device", "Records of devices could not be read.", findings.damaged_device);
+    add("damaged_device", "Device records could not be read.", findings.damaged_device);
     add("unknown_site", "Some records name a call site that the capture does not describe.",
         findings.unknown_site ? 1 : 0);
 }

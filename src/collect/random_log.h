@@ -1,4 +1,4 @@
-// random_log.h: for tests: made-up programs, as logs and as the plain list of what they did.
+// random_log.h: for tests: random programs, as logs and as the plain list of their ranges.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace marey::testing {
 
-/// What a made-up program did: its ranges with their true parents, in order of their starts.
+/// The ranges of a random program with their true parents, in order of their starts.
 struct ExpectedRange {
     std::string name;
     std::uint64_t start = 0;
@@ -19,9 +19,9 @@ struct ExpectedRange {
     int parent = -1;        ///< index, -1: none
     std::uint32_t depth = 0;
     std::uint32_t thread = 0;
-    std::uint64_t call = 0;      ///< that it is part of; 0: none
+    std::uint64_t call = 0;      ///< the call that it is part of; 0: none
     int part = 0;                ///< PartRecordFlags
-    std::int64_t sequence = -1;  ///< that its record has, without values; -1: none
+    std::int64_t sequence = -1;  ///< of its record, without values; -1: none
     std::uint32_t forward_thread = 0;
 };
 
@@ -95,7 +95,7 @@ inline std::vector<std::byte> random_values(LogWriter& log, std::mt19937& random
     return values.bytes();
 }
 
-/// Runs a random program of well-nested scopes on one thread and writes its log, in chunks of random size.
+/// Runs a random program with well-nested scopes on one thread and writes its log, in chunks of random size.
 /// Ranges open at the end are left open. Ticks may stand still.
 inline std::vector<ExpectedRange> run_program(LogWriter& log, std::uint32_t thread, std::mt19937& random,
                                               int steps) {
@@ -128,7 +128,7 @@ inline std::vector<ExpectedRange> run_program(LogWriter& log, std::uint32_t thre
                 range.part = static_cast<int>(parts() % 4);
                 writer.part(range.start, range.call, range.part);
             } else if (parts() % 16 == 0) {
-                writer.part(range.start + 1, 7, 0);  // of nothing that is there
+                writer.part(range.start + 1, 7, 0);  // of a range that does not exist
             }
             if (random() % 5 == 0) {
                 std::mt19937 other(static_cast<std::uint32_t>(now) + thread);
@@ -151,7 +151,7 @@ inline std::vector<ExpectedRange> run_program(LogWriter& log, std::uint32_t thre
     return ranges;
 }
 
-/// Calls into a device's library and work of it, with any times and in any order.
+/// Calls into a device's library and device work, with any times and in any order.
 inline void add_random_device_records(LogWriter& log, std::uint32_t thread, std::mt19937& random, int count) {
     const auto time = [&] {
         return random() % 8 == 0 ? (std::uint64_t{random()} << 32 | random()) >> (random() % 64)

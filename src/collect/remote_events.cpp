@@ -1,4 +1,5 @@
-// remote_events.cpp: events of other processes become rows: placed in time, nested, linked to their calls.
+// remote_events.cpp: turns events from other processes into rows: placed in time, nested, linked to their
+// calls.
 #include "collect/remote_events.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ struct Placed {
     std::uint16_t flags;
 };
 
-/// A thread of another process, with what it did in the window.
+/// A thread of another process, with its events in the window.
 struct RemoteTrack {
     std::int64_t os_tid = 0;
     StringId name = 0;
@@ -89,8 +90,8 @@ class RemoteBuilder {
         }
     }
 
-    // What to add to the sender's times. Another host's clock is known by the call alone: the request took as
-    // long as the answer, for all we know, so both middles are the same moment.
+    // The offset to add to the sender's times. Another host's clock is known only through the call: the
+    // request is assumed to take as long as the answer, so both middles are the same moment.
     std::int64_t shift_of(const Message& message) {
         const RemoteEventsRecord& record = *message.record;
         if ((record.head.reserved & kRemoteClockIsOurs) != 0) return 0;
@@ -103,7 +104,7 @@ class RemoteBuilder {
         return (start_ns + end_ns) / 2 - (message.events.start_ns + message.events.end_ns) / 2;
     }
 
-    // Names made here have no place in a source file; what is recorded without one is the same.
+    // Names made here have no place in a source file, like any name recorded without one.
     void index_sites() {
         if (messages_.empty()) return;
         for (std::uint32_t row = 0; row < data_.sites.size(); ++row) {
@@ -174,7 +175,7 @@ class RemoteBuilder {
         }
     }
 
-    // Logical ids have 32 bits here. Larger ones get the next free ones, in their order.
+    // Logical ids have 32 bits here. Larger ones get the next free ids, in their order.
     void add_threads() {
         std::uint32_t last_id = 0;
         for (auto& [key, track] : tracks_) {
@@ -199,8 +200,8 @@ class RemoteBuilder {
         return messages_[placed.message].events.events[placed.event];
     }
 
-    // Sorts a thread's ranges into a tree by their times. What overlaps another without lying in it, and what
-    // says that it is async, goes to async tracks.
+    // Sorts a thread's ranges into a tree by their times. Ranges that overlap others without nesting, and
+    // ranges declared async, go to async tracks.
     void add_ranges(RemoteTrack& track) {
         std::vector<Placed>& ranges = track.ranges;
         if (ranges.empty()) return;
@@ -391,9 +392,9 @@ class RemoteBuilder {
         data_.memory_out_of_memory.push_back(event.is_refused ? 1 : 0);
     }
 
-    // ---- who called whom ----
+    // ---- callers ----
 
-    // The outermost ranges of a message hang on the call, those of a further process on their own call.
+    // The outermost ranges of a message are linked to the call, those of a further process to their own call.
     void add_links(const Message& message) {
         const RemoteEventsRecord& record = *message.record;
         Row call = kNoRow;
@@ -410,19 +411,19 @@ class RemoteBuilder {
         }
     }
 
-    // The innermost range of the thread that holds the whole call or, failing that (the answer came to
+    // The innermost range of the thread that contains the entire call or, failing that (the answer arrived on
     // another thread), its start. Rows of a track start in order, so each costs one search and a walk
     // upwards.
     Row find_call(std::uint32_t thread, std::int64_t start_ns, std::int64_t end_ns) const {
         Row best = kNoRow;
-        bool best_is_whole = false;
+        bool best_holds_call = false;
         for (const TrackInfo& track : data_.tracks) {
             const ThreadInfo& info = data_.threads[track.thread];
             if (info.process != 0 || info.id != thread) continue;
             const auto first = data_.range_start_ns.begin() + track.first_range;
-            const auto behind = std::upper_bound(first, first + track.range_count, start_ns);
-            if (behind == first) continue;
-            auto row = static_cast<Row>(behind - data_.range_start_ns.begin() - 1);
+            const auto after_start = std::upper_bound(first, first + track.range_count, start_ns);
+            if (after_start == first) continue;
+            auto row = static_cast<Row>(after_start - data_.range_start_ns.begin() - 1);
             Row holds_start = kNoRow;
             for (; row != kNoRow; row = data_.range_parent[row]) {
                 const std::int64_t row_end_ns = data_.range_start_ns[row] + data_.range_duration_ns[row];
@@ -431,11 +432,11 @@ class RemoteBuilder {
             }
             const bool is_whole = row != kNoRow;
             if (!is_whole) row = holds_start;
-            if (row == kNoRow || is_whole < best_is_whole) continue;
-            if (best == kNoRow || is_whole > best_is_whole ||
+            if (row == kNoRow || is_whole < best_holds_call) continue;
+            if (best == kNoRow || is_whole > best_holds_call ||
                 data_.range_duration_ns[row] < data_.range_duration_ns[best]) {
                 best = row;
-                best_is_whole = is_whole;
+                best_holds_call = is_whole;
             }
         }
         return best;
@@ -444,16 +445,16 @@ class RemoteBuilder {
     void add_problems() {
         ProblemList problems(data_.problems);
         if (damaged_ != 0)
-            problems.add("remote_damaged", "Messages with events of other processes could not be read.",
+            problems.add("remote_damaged", "Messages with events from other processes could not be read.",
                          damaged_);
         if (guessed_ != 0)
             problems.add("remote_clock",
-                         "Events of another host came without the call that they belong to: when they "
-                         "happened is a guess.",
+                         "Events from another host arrived without the call that they belong to: their times "
+                         "are estimates.",
                          guessed_);
         if (outside_ != 0)
             problems.add("remote_outside",
-                         "Events of other processes lie outside of the session's time and are left out.",
+                         "Events from other processes that lie outside the session's time were left out.",
                          outside_);
     }
 

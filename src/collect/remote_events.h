@@ -14,8 +14,7 @@ namespace marey {
 /// In `reserved` of a RemoteEventsRecord's head: the message's times are CLOCK_MONOTONIC_RAW of this host.
 inline constexpr std::uint16_t kRemoteClockIsOurs = 1 << 0;
 
-/// Keywords under which a trace keeps what its tables have no place for; events_of() makes fields of them
-/// again.
+/// Keywords for values that the tables have no column for; events_of() turns them back into fields.
 namespace remote_keys {
 inline constexpr const char* kDevice = "device";
 inline constexpr const char* kDeviceTime = "device_ns";
@@ -31,8 +30,8 @@ inline std::string device_text(Device device) {
     return text;
 }
 
-/// Appends the events of the journal's messages behind everything that was recorded here: processes, threads,
-/// tracks, ranges, points, values, details, links, problems. The local tables are whole by then.
+/// Appends the events of the journal's messages after everything that was recorded here: processes, threads,
+/// tracks, ranges, points, values, details, links, problems. The local tables are complete by then.
 void add_remote_events(ReplayedLog& state, StringPool& strings);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// remote_events_test.cpp: where events of other processes end up in the tables, and how they come out again.
+// remote_events_test.cpp: how events from other processes are placed in the tables, and converted back.
 #include "collect/remote_events.h"
 
 #include <string>
@@ -66,14 +66,14 @@ LogWriter log_of(EventMessage& message, const detail::RemoteEventsRecord& record
     return log;
 }
 
-// Whole tables, whichever way they went.
+// The tables are equal, whichever way they were made.
 void expect_same_when_stored(const Trace& trace) {
     const Trace again(unpack_trace(pack_trace(trace.data()), "saved"));
     EXPECT_EQ(testing::find_difference(again.data(), trace.data()), "");
     EXPECT_EQ(pack_events(events_of(again)), pack_events(events_of(trace)));
 }
 
-TEST(RemoteEvents, NestByTheirTimesAndWhatOverlapsIsAsync) {
+TEST(RemoteEvents, NestByTheirTimesAndOverlapsAreAsync) {
     Sender sender;
     sender.range("inner", 30, 40);  // in any order
     sender.range("outer", 20, 50);
@@ -112,7 +112,7 @@ TEST(RemoteEvents, AreCutToTheSessionsWindow) {
 }
 
 // L2 L3
-TEST(RemoteEvents, KeepWhatTheTablesHaveNoColumnFor) {
+TEST(RemoteEvents, KeepFieldsThatTheTablesHaveNoColumnFor) {
     Sender sender;
     RemoteEvent& event = sender.range("matmul", 20, 50);
     event.scope = Scope::BackwardFunction;
@@ -179,7 +179,7 @@ TEST(RemoteEvents, ThreadsWithLargeIdsStayApart) {
     expect_same_when_stored(trace);
 }
 
-TEST(RemoteEvents, ProcessesAreToldApartByPidHostAndNode) {
+TEST(RemoteEvents, ProcessesAreDistinguishedByPidHostAndNode) {
     Sender one;
     one.range("a", 20, 30);
     Sender two;

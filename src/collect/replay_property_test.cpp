@@ -1,4 +1,4 @@
-// replay_property_test.cpp: random programs, replayed, against a plain list of what they did.
+// replay_property_test.cpp: random programs, replayed, against a plain list of their ranges.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Window {
     std::uint64_t start, stop;
 };
 
-/// The reference: filters, re-parents and clips in the plainest way.
+/// The reference: filters, re-parents and clips in the simplest way.
 void expect_same(const Trace& trace, const std::vector<ExpectedRange>& truth, Window window,
                  const std::string& hidden) {
     const RangeColumns ranges = trace.ranges();
@@ -42,7 +42,7 @@ void expect_same(const Trace& trace, const std::vector<ExpectedRange>& truth, Wi
         EXPECT_EQ((ranges.flags[row] & kUnfinished) != 0, range.end > window.stop);
         EXPECT_EQ((ranges.flags[row] & kBeganBefore) != 0, range.start < window.start);
         const RangeDetail* const detail = trace.range_detail(static_cast<Row>(row));
-        // Of one that goes on after the stop the log says nothing that counts.
+        // For a range that continues after the stop, the log has nothing that counts.
         const bool has_part = range.call != 0 && range.end <= window.stop;
         EXPECT_EQ(detail == nullptr ? 0 : detail->call, has_part ? range.call : 0);
         EXPECT_EQ(detail == nullptr ? 0 : detail->part,
@@ -109,7 +109,7 @@ TEST(ReplayProperty, RangesOfAnotherScopeVanishWithoutATrace) {
     for (std::uint32_t seed = 1; seed <= 60; ++seed) {
         LogWriter log;
         log.site("site3",
-                 Scope::Function);  // takes the name before the program does, which asks for Scope::User
+                 Scope::Function);  // interns the name before the program does, which uses Scope::User
         std::mt19937 random(seed * 31);
         std::vector<ExpectedRange> truth = testing::run_program(log, 1, random, 400);
         RawLog raw = log.raw();
@@ -141,7 +141,7 @@ TEST(ReplayProperty, RangesOfAnotherScopeVanishWithoutATrace) {
     }
 }
 
-TEST(ReplayProperty, LogsOfAllSortsHoldTogether) {
+TEST(ReplayProperty, LogsOfAllSortsGiveConsistentTraces) {
     for (std::uint32_t seed = 100; seed < 400; ++seed) {
         const LogWriter log = testing::random_log(seed);
         ASSERT_EQ(testing::find_fault(build_trace(log.raw())), "") << seed;

@@ -1,4 +1,5 @@
-// replayed_log.h: a log on its way to becoming a trace: what each pass of the builder leaves for the next.
+// replayed_log.h: a log while it becomes a trace: the state that each pass of the builder leaves for the
+// next.
 #pragma once
 
 #include <cstddef>
@@ -38,18 +39,18 @@ struct ReplayedLog {
     std::vector<SpanScan> scans;          ///< of those
     std::vector<ThreadReplay> replays;    ///< by thread id
     std::vector<std::size_t> first_rows;  ///< of each replay's nested rows
-    std::size_t nested_rows = 0;          ///< rows of all of them; room for the async ones follows
+    std::size_t nested_rows = 0;          ///< rows of all of them; space for the async ones follows
     AsyncRanges async;
     DeviceClocks device_clocks;
     std::vector<DeviceWorkRow> device_work;                           ///< in order of the log
     std::unordered_map<std::uint32_t, std::uint64_t> dropped_in_log;  ///< by thread
     std::uint64_t log_bytes = 0;
     std::uint64_t unknown_records = 0;
-    std::uint64_t damaged_device = 0;  ///< records of devices that are not whole
+    std::uint64_t damaged_device = 0;  ///< incomplete device records
     std::uint64_t lost_begins = 0;
 };
 
-/// The last pass: everything around the nested rows: async rows, tracks, threads, points, values, facts,
+/// The last pass, everything except the nested rows: async rows, tracks, threads, points, values, facts,
 /// problems.
 void fill_tables(ReplayedLog& state);
 

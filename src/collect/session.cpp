@@ -34,7 +34,7 @@ Session& Session::operator=(Session&& other) noexcept {
 }
 
 void Session::start(const SessionOptions& options) {
-    if (is_running()) throw Error("this session is running already");
+    if (is_running()) throw Error("this session is already running");
     trace_ = Trace();
     Recorder::Started started = Recorder::get().start(options);
     id_ = started.id;
@@ -72,10 +72,10 @@ void Session::add_events(std::string_view message, const RemoteOptions& options)
     constexpr std::size_t kMaxPrefixBytes = 1024;
     if (!is_running()) throw Error("events cannot be added to a session that is not running");
     if (message.size() > kMaxBytes)
-        throw Error("event message: of " + std::to_string(message.size()) +
-                    " bytes; a session takes up to 256 MiB in one message");
+        throw Error("event message: " + std::to_string(message.size()) +
+                    " bytes exceed the limit of 256 MiB for one message");
     if (options.prefix.size() > kMaxPrefixBytes)
-        throw Error("the prefix of an event message is longer than 1024 bytes");
+        throw Error("event message: the prefix is longer than 1024 bytes");
     const EventMessage checked = unpack_events(message);
     detail::RemoteEventsRecord record{};
     if (!checked.boot_id.empty() && checked.boot_id == Recorder::get().process_facts().boot_id)
@@ -94,7 +94,7 @@ void Session::add_metadata(std::string_view key, std::string_view json) {
     constexpr std::size_t kMaxBytes = std::size_t{128} << 10;
     if (json.size() > kMaxBytes)
         throw Error("metadata of '" + std::string(key) + "': " + std::to_string(json.size()) +
-                    " bytes are more than the 128 KiB that a session takes");
+                    " bytes exceed the limit of 128 KiB");
     if (!is_json(json)) throw Error("metadata of '" + std::string(key) + "': the value is not JSON");
     Recorder::get().add_metadata(id_, key, std::as_bytes(std::span(json)));
 }

@@ -1,4 +1,4 @@
-// site_values.cpp: chooses among the journal's values of sites.
+// site_values.cpp: selects among the journal's values of sites.
 #include "collect/site_values.h"
 
 #include <algorithm>
@@ -6,9 +6,9 @@
 namespace marey {
 
 void SiteValues::choose(const ReplayedLog& state) {
-    const bool wants_calls =
+    const bool needs_calls =
         state.session == nullptr || (state.session->marks.option_bits & detail::kOptionStacks) != 0;
-    if (!wants_calls || state.journal.site_values.empty()) return;
+    if (!needs_calls || state.journal.site_values.empty()) return;
     for (const JournalSiteValues& values : state.journal.site_values) {
         const detail::SiteValuesRecord& record = values.record;
         if (record.site == 0 || record.site > state.view.site_count ||

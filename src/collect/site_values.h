@@ -1,4 +1,4 @@
-// site_values.h: what the journal knows of sites, and with which range of a trace each goes.
+// site_values.h: the journal's values of sites, and the range of a trace that shows each.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,23 @@
 
 namespace marey {
 
-/// Filled once the nested rows are there; rows are then asked for in ascending order.
+/// Filled after the nested rows; rows are then queried in ascending order.
 class SiteValues {
   public:
-    using Parts = std::vector<std::span<const std::byte>>;  ///< payloads; they lie in the journal's stream
+    using Parts = std::vector<std::span<const std::byte>>;  ///< payloads, in the journal's stream
 
-    /// Takes the first whole of each site within the session's window, and finds the site's first range.
+    /// Takes the first complete set of each site within the session's window, and finds the site's first
+    /// range.
     void choose(const ReplayedLog& state);
 
     /// The next row that has some; kNoRow: none.
     Row next_row() const noexcept { return at_ < rows_.size() ? rows_[at_].row : kNoRow; }
-    /// Those of a row; nothing for a row that is not the next one.
+    /// The values of a row; nothing for a row other than the next one.
     std::span<const std::span<const std::byte>> take(Row row) noexcept {
         return row == next_row() ? std::span<const std::span<const std::byte>>(*rows_[at_++].parts)
                                  : std::span<const std::span<const std::byte>>();
     }
-    /// Those of a site of which no nested row is: once.
+    /// The values of a site that has no nested row: once.
     std::span<const std::span<const std::byte>> take_of_site(std::uint32_t site) noexcept;
 
   private:

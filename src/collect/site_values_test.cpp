@@ -1,4 +1,4 @@
-// site_values_test.cpp: what the journal knows of sites comes with their first ranges.
+// site_values_test.cpp: the journal's values of sites are shown with their first ranges.
 #include "collect/site_values.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ std::string placed(const Trace& trace) {
     return text;
 }
 
-TEST(SiteValues, StandWithTheFirstRangeOfTheirSiteWhateverValuesWereAskedFor) {
+TEST(SiteValues, AreWithTheFirstRangeOfTheirSiteWhateverValuesWereRequested) {
     LogWriter log;
     log.start(1, 0, {.option_bits = kCalls}).stop(1, 100);
     log.thread(1).range("b", 1, 2, 0).range("a", 10, 20, 0).range("a", 30, 40, 0);
@@ -39,7 +39,7 @@ TEST(SiteValues, StandWithTheFirstRangeOfTheirSiteWhateverValuesWereAskedFor) {
     EXPECT_EQ(placed(build_trace(log.raw())), "1:7");
 }
 
-TEST(SiteValues, ASessionTakesTheFirstWholeOfItsWindowWithAllItsParts) {
+TEST(SiteValues, ASessionTakesTheFirstCompleteSetOfItsWindow) {
     LogWriter log;
     log.start(1, 0, {.option_bits = kCalls}).start(2, 25, {.option_bits = kCalls}).stop(1, 100).stop(2, 100);
     log.thread(1).range("a", 10, 20, 0).range("a", 30, 40, 0);
@@ -50,7 +50,7 @@ TEST(SiteValues, ASessionTakesTheFirstWholeOfItsWindowWithAllItsParts) {
     EXPECT_EQ(placed(build_trace(log.raw(), {.session = 2})), "0:3");
 }
 
-TEST(SiteValues, ASessionThatAskedForNoCallsHasNone) {
+TEST(SiteValues, ASessionWithoutCallsHasNone) {
     LogWriter log;
     log.start(1, 0, {.option_bits = LogWriter::kAllOptions & ~kCalls}).stop(1, 100);
     log.thread(1).range("a", 10, 20, 0);

@@ -14,7 +14,8 @@ namespace marey::testing {
 
 inline constexpr std::byte kSparseMark{0x53};
 
-/// The mark, then for each block the number of its bytes up to the last that is not 0 (16 bits), and these.
+/// The mark, then for each block the number of its bytes up to the last nonzero one (16 bits), and these
+/// bytes.
 inline std::vector<std::byte> to_sparse(std::span<const std::byte> file) {
     std::vector<std::byte> sparse{kSparseMark};
     while (!file.empty()) {
@@ -29,7 +30,7 @@ inline std::vector<std::byte> to_sparse(std::span<const std::byte> file) {
     return sparse;
 }
 
-/// The other way, for any bytes. What does not begin with the mark is a file already. At most 64 blocks.
+/// The inverse, for any bytes. Input without the mark is already a file. At most 64 blocks.
 inline std::vector<std::byte> from_sparse(std::span<const std::byte> input) {
     if (input.empty() || input[0] != kSparseMark) return {input.begin(), input.end()};
     std::vector<std::byte> file;

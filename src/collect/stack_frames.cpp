@@ -32,7 +32,8 @@ StringId StackFrames::text_of(std::uint64_t word) {
     return at->second;
 }
 
-// A code object's site has its first line in its name, "file.py(10): f"; the frame has the line that ran.
+// The name of a code object's site contains its first line, "file.py(10): f"; the frame has the line that
+// ran.
 std::string StackFrames::python_text(std::uint64_t word) const {
     const auto site = static_cast<std::uint32_t>(word);
     const auto line = static_cast<std::uint32_t>(word >> kFrameLineShift);
@@ -45,7 +46,7 @@ std::string StackFrames::python_text(std::uint64_t word) const {
     return text.empty() ? "??" : text;
 }
 
-// Where a path had two different files in its place, the build id tells them apart.
+// If a path had two different files, the build id distinguishes them.
 void StackFrames::name_modules() {
     std::map<StringId, StringId> builds;
     for (const NamedModule& module : modules_) {

@@ -13,17 +13,17 @@
 
 namespace marey {
 
-/// Makes the text of a frame word (log_format.h): "file.py(12): f" for Python's frames, "library+0x12ab" for
-/// native ones, which symbolize_trace() may name later; "??" for what is not known. Each once.
+/// Makes the text of a frame word (log_format.h): "file.py(12): f" for Python frames, "library+0x12ab" for
+/// native ones, which symbolize_trace() may name later; "??" for unknown ones. Each once.
 class StackFrames {
   public:
-    /// The sites of `data` are there already. All must outlive this.
+    /// The sites of `data` are complete. All must outlive this.
     StackFrames(const TraceData& data, StringPool& strings, std::span<const NamedModule> modules)
         : data_(data), strings_(strings), modules_(modules) {}
 
     StringId text_of(std::uint64_t word);
     bool has_native() const noexcept { return has_native_; }
-    /// What symbolize_trace() needs to know of the modules, as JSON.
+    /// The facts about the modules that symbolize_trace() needs, as JSON.
     std::string modules_json();
 
   private:
@@ -34,7 +34,7 @@ class StackFrames {
     const TraceData& data_;
     StringPool& strings_;
     std::span<const NamedModule> modules_;
-    std::vector<std::string> shown_;  ///< what stands for each module in texts; empty: not made yet
+    std::vector<std::string> shown_;  ///< the name of each module in texts; empty: not made yet
     std::unordered_map<std::uint64_t, StringId> known_;
     bool has_native_ = false;
 };

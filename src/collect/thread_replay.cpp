@@ -14,9 +14,9 @@ using namespace detail;
 
 namespace {
 
-/// For a session of one thread and its tasks: was the session's context in force on this thread at a time?
-/// A range belongs to the context in which it began. Counters tick coarsely, so a mark and what begins beside
-/// it may have the same time: then the order in the log and the depth tell which came first.
+/// For a session of one thread and its tasks: was the session's context in force on this thread at a time? A
+/// range belongs to the context in which it began. Counters tick coarsely, so a mark and a range that begins
+/// beside it may have the same time: then the order in the log and the depth decide which came first.
 class ContextTimes {
   public:
     ContextTimes(const ThreadReplay& replay, const View& view)
@@ -40,7 +40,7 @@ class ContextTimes {
         see_all();
     }
 
-    /// From here on only marks that come before something in the log are looked at: before the end of the
+    /// From here on only marks that come before something in the log are considered: before the end of the
     /// log, before the thread's async record number `event`, or (replaying backwards) before this mark.
     void see_all() noexcept { seen_ = marks_.size(); }
     void see_before_event(std::size_t event) noexcept {
@@ -53,14 +53,13 @@ class ContextTimes {
         if (seen_ != 0 && counts(mark)) --seen_;
     }
 
-    /// For something that began at `time`, `depth` deep; kNoDepth when it did so right where it is in the
-    /// log.
+    /// For a record that began at `time` at `depth`; kNoDepth if it began right where it is in the log.
     bool contains(std::uint64_t time, std::uint64_t depth) const noexcept {
         if (is_home_ && time < start_) return true;  // was open when the session started
         const auto end = marks_.begin() + static_cast<std::ptrdiff_t>(seen_);
         auto after = std::upper_bound(marks_.begin(), end, time,
                                       [](std::uint64_t at, const Mark& mark) { return at < mark.time; });
-        // Was it open already when the mark was made?
+        // Was it already open when the mark was made?
         while (after != marks_.begin() && (after - 1)->time == time && depth < (after - 1)->depth) --after;
         return after == marks_.begin() ? is_home_ : (after - 1)->is_in;
     }
@@ -73,7 +72,7 @@ class ContextTimes {
         std::uint32_t depth;        ///< ranges open
         bool is_in;
     };
-    // On the session's own thread what went before its start says nothing.
+    // On the session's own thread, marks before its start do not count.
     bool counts(const LongRecord& mark) const noexcept { return !is_home_ || mark.time >= start_; }
 
     std::uint64_t start_;
@@ -164,7 +163,7 @@ class Replayer {
             const AsyncEvent& event = replay_.async_events[i];
             if (event.range == AsyncEvent::kNone) continue;
             AsyncRange& range = async_[event.range];
-            // A range whose begin is not in the log is shown where it ended, if the end tells when it began.
+            // A range whose begin is not in the log is shown where it ended, if the end states when it began.
             if (event.is_begin ? false : range.has_begin || range.start == 0) continue;
             const std::uint64_t end = range.has_end ? std::max(range.start, range.end) : ~std::uint64_t{0};
             if (event.is_begin) {
@@ -181,7 +180,7 @@ class Replayer {
         contexts_.see_all();
     }
 
-    // What never ended, outermost first: scopes at their depth, movable ranges between them.
+    // Ranges that never ended, outermost first: scopes at their depth, movable ranges between them.
     void push_open() {
         std::size_t next_async = 0;
         const auto push_async_above = [&](std::uint64_t depth) {
@@ -232,25 +231,25 @@ class Replayer {
         return (record_flags & kRecordUnfinished) != 0 ? std::uint16_t{kEndInferred} : std::uint16_t{0};
     }
 
-    // Compact records fill the room between the long ones.
+    // Compact records are between the long ones.
     void run_piece(const LogPiece& piece) {
-        std::uint32_t behind = piece.end;
+        std::uint32_t next_long = piece.end;
         for (std::uint32_t i = piece.long_count; i-- != 0;) {
             const std::uint32_t at = piece.longs[i];
             const std::byte* const record = piece.span->data + at;
-            const std::size_t bytes = record_bytes(record, behind - at);
+            const std::size_t bytes = record_bytes(record, next_long - at);
             const std::uint32_t end = at + static_cast<std::uint32_t>(bytes);
-            run_compact(piece, end, behind);
+            run_compact(piece, end, next_long);
             if (bytes != 0) run_long(record);
-            behind = at;
+            next_long = at;
         }
-        run_compact(piece, piece.begin, behind);
+        run_compact(piece, piece.begin, next_long);
     }
 
-    void run_compact(const LogPiece& piece, std::uint32_t begin, std::uint32_t behind) {
+    void run_compact(const LogPiece& piece, std::uint32_t begin, std::uint32_t next_long) {
         const std::byte* const data = piece.span->data;
         const std::uint64_t base = piece.span->base_ticks;
-        for (std::size_t at = behind; at >= begin + kRecordUnit;) {
+        for (std::size_t at = next_long; at >= begin + kRecordUnit;) {
             at -= kRecordUnit;
             const CompactFields fields = unpack(read_as<CompactRecord>(data + at));
             const std::uint64_t end = base + fields.delta;
@@ -271,8 +270,8 @@ class Replayer {
         }
     }
 
-    // Whether a scope within the window is to be shown. One that is not still separates what came before its
-    // end from what began after it.
+    // Whether a scope within the window is shown. A hidden scope still separates the ranges before its end
+    // from those that began after it.
     bool takes_part(std::uint32_t site, std::uint64_t start, std::uint64_t end, std::uint32_t depth) {
         nesting_.pass_unseen();
         if (is_open_at_stop(start, end, site)) return false;
@@ -281,14 +280,14 @@ class Replayer {
         return false;
     }
 
-    // The session's own list of what was open says the same, with the depth as it was then.
+    // The session's own list of open ranges has it too, with the depth as it was then.
     bool is_open_at_stop(std::uint64_t start, std::uint64_t end, std::uint32_t site) const {
         return open_.may_hold(start) && open_.find(start, [&](std::uint32_t i) {
             return replay_.open[i]->site == site && (end > view_.stop_ticks || replay_.open[i]->end != 0);
         });
     }
 
-    // The same of one that another thread had ended before the stop: its own thread told the log later.
+    // The same for a range that another thread had ended before the stop: its own thread logged it later.
     bool was_ended_at_stop(const LongRecord& head) const {
         return open_.may_hold(head.time) && open_.find(head.time, [&](std::uint32_t i) {
             return replay_.open[i]->site == head.site && replay_.open[i]->end != 0;
@@ -352,7 +351,7 @@ class Replayer {
                 return nesting_.push_crossing(head.depth, head.time, end, head.site, flags_of(head.flags),
                                               payload);
             }
-            // What a session's open list says is as of its stop: later changes of depth are not in it.
+            // A session's open list is as of its stop: later changes of depth are not in it.
             if (!(view_.stopped && end > view_.stop_ticks)) nesting_.pass_removed(head.depth, head.time);
             if (is_shown) nesting_.add_async(head.time, end, head.site, flags_of(head.flags), payload);
             return;
@@ -413,7 +412,7 @@ class Replayer {
     ContextTimes contexts_;
     OpenIndex open_;
     std::size_t next_event_;
-    bool is_plain_;  // the window is all there is to check
+    bool is_plain_;  // only the window has to be checked
 };
 
 }  // namespace
@@ -422,8 +421,8 @@ void drop_closed_ranges(ThreadReplay& replay) {
     if (replay.open.empty()) return;
     const OpenIndex index(replay.open);
     std::vector<bool> is_closed(replay.open.size(), false);
-    // A range of no duration may be followed by another one of the same place and tick, which is open: only
-    // when it is the last of all is it the same one.
+    // A range without duration may be followed by an open one of the same place and tick: they are the same
+    // only if it is the last of all.
     std::size_t closed_at_last = replay.open.size();
     const auto check = [&](std::uint64_t start, bool is_empty, std::uint32_t site, std::uint32_t depth) {
         closed_at_last = replay.open.size();

@@ -52,7 +52,7 @@ struct TaskRef {
     std::string_view name;
 };
 
-/// A range that takes no part in the nesting.
+/// A range outside the nesting.
 struct AsyncRow {
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;
@@ -61,7 +61,7 @@ struct AsyncRow {
     std::uint32_t payload_bytes = 0;
     const std::byte* payload = nullptr;
     std::uint8_t part = 0;   ///< PartRecordFlags
-    std::uint64_t call = 0;  ///< 0: it is part of none
+    std::uint64_t call = 0;  ///< 0: not part of a call
     bool is_sequenced = false;
     std::uint32_t sequence = 0;
     std::uint32_t forward_thread = 0;
@@ -80,26 +80,26 @@ struct CounterRow {
     std::uint32_t site;
 };
 
-/// An allocation report. `payload` leads to a whole MemoryPayload in the log, aligned or not.
+/// An allocation report. `payload` points to a complete MemoryPayload in the log, aligned or not.
 struct MemoryRow {
     std::int64_t time_ns;
     std::uint64_t address;
     const std::byte* payload;
 };
 
-/// A call of the host into a device's library, found in the device's log.
+/// A host call into a device's library, found in the device's log.
 struct DeviceCallRow {
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;
     std::uint32_t site = 0;  ///< a row
     std::uint32_t correlation = 0;
     std::int32_t result = 0;
-    std::uint32_t log = 0;  ///< that it was found in: correlations count in each
-    std::uint32_t row = 0;  ///< once it is among them: counts from the first of the thread's `rows`
-    bool runs_on = false;   ///< it went on after the window, whose end is `end_ns`
+    std::uint32_t log = 0;  ///< the log that it is in: correlations are unique within a log
+    std::uint32_t row = 0;  ///< once inserted: relative to the first of the thread's `rows`
+    bool runs_on = false;   ///< it continued after the window, whose end is `end_ns`
 };
 
-/// One thread's share of the log, and what became of it.
+/// One thread's share of the log, and the results of its replay.
 struct ThreadReplay {
     std::uint32_t thread = 0;
     std::vector<const LogPiece*> pieces;          ///< in order
@@ -120,20 +120,20 @@ struct ThreadReplay {
     std::vector<InstantRow> instants;    ///< in log order
     std::vector<CounterRow> counters;    ///< in log order
     std::vector<MemoryRow> memory;       ///< in order of their times, then of the log
-    std::uint64_t damaged_memory = 0;    ///< allocation reports that are not whole
-    std::uint64_t adjusted = 0;          ///< ranges set right by up to kSlackNs to lie within their parents
+    std::uint64_t damaged_memory = 0;    ///< incomplete allocation reports
+    std::uint64_t adjusted = 0;          ///< ranges corrected by up to kSlackNs to lie within their parents
     std::uint64_t misplaced = 0;         ///< ranges whose times contradict their nesting: now async
 };
 
 /// How far counter reads may be out of order before times contradict the recorded nesting.
 inline constexpr std::int64_t kSlackNs = 2000;
 
-/// Marks the ranges of `replay.open` that are in the log as well, with their ends, and takes them out (a
-/// reader of a running or killed program sees both). Not for stopped sessions, whose open ranges count.
+/// Marks the ranges of `replay.open` that are in the log as well, with their ends, and removes them (a reader
+/// of a running or killed program sees both). Not for stopped sessions, whose open ranges count.
 void drop_closed_ranges(ThreadReplay& replay);
 
-/// Replays a thread. Ranges of `async` that began on this thread are read, and their own marks written; no
-/// two threads share one. Safe to run for different threads at once.
+/// Replays a thread. Ranges of `async` that began on this thread are read, and their marks written; no two
+/// threads share one. Safe to run for different threads at once.
 void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit,
                    std::vector<AsyncRange>& async, const RowSlice& slice);
 

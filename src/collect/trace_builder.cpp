@@ -72,12 +72,12 @@ class TraceBuilder {
             }
         }
         const ScopeSet wanted = ScopeSet::from_bits(marks.scopes);
-        const bool wants_calls = (marks.option_bits & kOptionStacks) != 0;
+        const bool needs_calls = (marks.option_bits & kOptionStacks) != 0;
         state_.view.included_sites.assign(state_.data->sites.size() + 1, true);
         for (std::size_t i = 0; i < state_.data->sites.size(); ++i) {
             const SiteInfo& site = state_.data->sites[i];
             const bool is_traced_call = (names.site_flags[i] & kSiteTraced) != 0;
-            if (wanted.contains(site.scope) && (wants_calls || !is_traced_call)) continue;
+            if (wanted.contains(site.scope) && (needs_calls || !is_traced_call)) continue;
             state_.view.included_sites[i + 1] = false;
             state_.view.filters_sites = true;
         }
@@ -135,7 +135,8 @@ class TraceBuilder {
             state_.request.threads);
     }
 
-    // Where the window ends when nobody stopped the session: when the log was read, or the latest time in it.
+    // The end of the window when the session was not stopped: when the log was read, or the latest time in
+    // it.
     void close_window() {
         std::uint64_t least = ~std::uint64_t{0};
         std::uint64_t latest = state_.journal.latest_ticks;

@@ -1,4 +1,4 @@
-// trace_builder.h: from a RawLog to a Trace: the only place that knows both.
+// trace_builder.h: from a RawLog to a Trace: the only place that depends on both.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,14 @@
 
 namespace marey {
 
-/// Which part of a log is wanted.
+/// Which part of a log to build.
 struct ViewRequest {
     std::uint64_t session = 0;  ///< 0: the first session; the whole log when there is none
     unsigned threads = 0;       ///< to build with; 0: as many as there are cores
 };
 
-/// Builds the trace of one session. The log is only read and need not outlive the trace. Any bytes are
-/// survived: what cannot be used is counted in problems(). Throws marey::Error when the session is not in the
-/// log.
+/// Builds the trace of one session. The log is only read and need not outlive the trace. Survives any bytes:
+/// unusable records are counted in problems(). Throws marey::Error when the session is not in the log.
 Trace build_trace(const RawLog& log, const ViewRequest& request = {});
 
 }  // namespace marey

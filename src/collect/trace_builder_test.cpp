@@ -1,4 +1,4 @@
-// trace_builder_test.cpp: the rules of the replay, one by one, on logs written by hand.
+// trace_builder_test.cpp: the rules of the replay, one by one, on handwritten logs.
 #include "collect/trace_builder.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(TraceBuilder, NestingIsNotInferredFromTimes) {
     EXPECT_EQ(outline(build(log)), "thread 1: a 5-5 { x 5-5 } b 5-5 { y 5-5 }\n");
 }
 
-TEST(TraceBuilder, AChildThatSticksOutByAFewTicksIsCutToItsParentAndCounted) {
+TEST(TraceBuilder, AChildThatExceedsItsParentByAFewTicksIsCutAndCounted) {
     LogWriter log;
     log.thread(1).range("b", 9, 51, 1).range("a", 10, 50, 0);
     const Trace trace = build(log);
@@ -58,7 +58,7 @@ TEST(TraceBuilder, AChildThatSticksOutByAFewTicksIsCutToItsParentAndCounted) {
     EXPECT_EQ(problem_codes(trace), "adjusted");
 }
 
-TEST(TraceBuilder, SiblingsThatOverlapByAFewTicksAreSetApart) {
+TEST(TraceBuilder, SiblingsThatOverlapByAFewTicksAreSeparated) {
     LogWriter log;
     log.thread(1).range("a", 10, 50, 0).range("b", 48, 60, 0);
     EXPECT_EQ(outline(build(log)), "thread 1: a 10-48 b 48-60\n");
@@ -129,9 +129,9 @@ TEST(TraceBuilder, RangesWithNumbersNestLikeOthersAndKeepThem) {
     EXPECT_EQ(trace.range_detail(4)->sequence, 9);  // its times contradict its nesting: it is async
 }
 
-TEST(TraceBuilder, LostRecordsSeparateWhatCameBeforeThemFromWhatFollows) {
+TEST(TraceBuilder, LostRecordsSeparateEarlierRangesFromLaterOnes) {
     LogWriter log;
-    // Before the gap: x at depth 2, whose parent at depth 1 is among the lost. Behind it: another one of
+    // Before the gap: x at depth 2, whose parent at depth 1 is among the lost. After it: another range of
     // depth 1.
     log.thread(1).range("x", 12, 14, 2).dropped(3, 1).range("p", 30, 40, 1).range("a", 10, 50, 0);
     const Trace trace = build(log);
@@ -150,7 +150,7 @@ TEST(TraceBuilder, AMissingChunkDoesNotMakeLaterRangesParentsOfEarlierOnes) {
     EXPECT_EQ(outline(build(log)), "thread 1: a 10000-50000 { x 12000-14000 p 30000-40000 }\n");
 }
 
-TEST(TraceBuilder, WhatWasRecordedBeforeRunningCallsWereMetLiesWithinThem) {
+TEST(TraceBuilder, RangesRecordedBeforeRunningCallsWereFoundLieWithinThem) {
     LogWriter log;
     log.thread(1)
         .range("long ago", 20'000, 40'000, 0)
@@ -170,7 +170,7 @@ TEST(TraceBuilder, WhatWasRecordedBeforeRunningCallsWereMetLiesWithinThem) {
     EXPECT_EQ(problem_codes(trace), "");
 }
 
-TEST(TraceBuilder, RunningCallsAreMetAroundTheRangesThatBeganSince) {
+TEST(TraceBuilder, RunningCallsAreFoundAroundTheRangesThatBeganSince) {
     LogWriter log;
     // `step` began when recording did, with `before` in it; then the calls `outer` and `inner` were put under
     // it.
@@ -278,7 +278,7 @@ TEST(TraceBuilder, NegativeDurationsBecomeZero) {
     EXPECT_EQ(outline(build(log)), "thread 1: a 50-50\n");
 }
 
-TEST(TraceBuilder, ASessionSeesWhatIntersectsItsWindow) {
+TEST(TraceBuilder, ASessionShowsTheRangesThatIntersectItsWindow) {
     LogWriter log;
     log.start(7, 100).stop(7, 200);
     log.thread(1)
@@ -294,7 +294,7 @@ TEST(TraceBuilder, ASessionSeesWhatIntersectsItsWindow) {
     EXPECT_TRUE(trace.window().finished);
 }
 
-TEST(TraceBuilder, TwoSessionsSeeEachItsOwnWindow) {
+TEST(TraceBuilder, EachOfTwoSessionsShowsItsOwnWindow) {
     LogWriter log;
     log.start(1, 0, {.name = "one"}).start(2, 50, {.name = "two"}).stop(1, 100).stop(2, 150);
     log.thread(1).range("a", 10, 20, 0).range("b", 60, 70, 0).range("c", 120, 130, 0);
@@ -306,7 +306,7 @@ TEST(TraceBuilder, TwoSessionsSeeEachItsOwnWindow) {
     EXPECT_THROW(build_trace(log.raw(), {.session = 3}), Error);
 }
 
-TEST(TraceBuilder, WhatWasOpenAtStopEndsWithTheWindow) {
+TEST(TraceBuilder, RangesOpenAtStopEndWithTheWindow) {
     LogWriter log;
     log.start(1, 0).stop(1, 100).open_at_stop(1, 1, "outer", 10, 0).open_at_stop(1, 1, "inner", 40, 1);
     log.thread(1).range("done", 50, 60, 2);
@@ -437,11 +437,11 @@ TEST(TraceBuilder, AMovableRangeThatNestsIsShownAmongTheScopes) {
         .range("deep", 27, 28, 1)
         .async_end(78, 29, 1)
         .async_end(77, 30, 1)
-        .range("behind", 32, 34, 1)
+        .range("after", 32, 34, 1)
         .range("a", 10, 50, 0);
     EXPECT_EQ(outline(build(log)),
               "thread 1: a 10-50 { before 11-12 moved 20-30 { inside 22-24 inner 26-29 { deep 27-28 } } "
-              "behind 32-34 }\n");
+              "after 32-34 }\n");
 }
 
 TEST(TraceBuilder, AMovableRangeThatOutlivesItsScopeIsAsync) {
@@ -485,7 +485,7 @@ TEST(TraceBuilder, AnEndWithoutABeginIsCounted) {
     EXPECT_EQ(problem_codes(build(log)), "async_without_begin=2" + std::string());
 }
 
-TEST(TraceBuilder, AMovableRangeWhoseBeginIsLostIsKnownByItsEnd) {
+TEST(TraceBuilder, AMovableRangeWhoseBeginIsLostIsShownFromItsEnd) {
     LogWriter log;
     log.thread(1).range("c", 12, 14, 0).async_end_of(77, "request", 5, 20, 0);
     const Trace trace = build(log);
@@ -493,7 +493,7 @@ TEST(TraceBuilder, AMovableRangeWhoseBeginIsLostIsKnownByItsEnd) {
     EXPECT_EQ(problem_codes(trace), "");
 }
 
-TEST(TraceBuilder, ASessionIsNotToldOfWhatWasLostBeforeOrAfterIt) {
+TEST(TraceBuilder, ASessionHasNoLossesFromBeforeOrAfterIt) {
     LogWriter log;
     log.losses(1, 5, 5).start(1, 10).losses(1, 7, 5).stop(1, 20).losses(1, 90, 50);
     log.thread(1).dropped(5, 0, 8).range("a", 12, 14, 0).dropped(80, 0, 25);
@@ -519,7 +519,7 @@ TEST(TraceBuilder, InstantsAndCountersKeepTimeValueAndThread) {
     EXPECT_EQ(trace.string(trace.sites()[trace.counters().site[1]].name), "queue");
 }
 
-TEST(TraceBuilder, AllocationReportsStandInOrderOfThreadsThenTimes) {
+TEST(TraceBuilder, AllocationReportsAreInOrderOfThreadsThenTimes) {
     LogWriter log;
     log.start(1, 10, {.option_bits = kOptionMemory}).stop(1, 50);
     log.thread(2).memory(20, 0x10, 64, 64, 1024, {DeviceType::Cuda, 1}).memory(15, 0x20, 8);
@@ -527,7 +527,7 @@ TEST(TraceBuilder, AllocationReportsStandInOrderOfThreadsThenTimes) {
     log.thread(1).memory(30, ~0ull, 1ll << 40, 7, 8, {DeviceType::Cpu, -1}, true);
     const Trace trace = build(log);
     const MemoryColumns memory = trace.memory();
-    ASSERT_EQ(memory.size(), 4u);  // 9 and 51 are outside of the window
+    ASSERT_EQ(memory.size(), 4u);  // 9 and 51 are outside the window
     EXPECT_EQ(memory.time_ns[0], 30);
     EXPECT_EQ(memory.address[0], ~0ull);
     EXPECT_EQ(memory.bytes[0], 1ll << 40);
@@ -543,7 +543,7 @@ TEST(TraceBuilder, AllocationReportsStandInOrderOfThreadsThenTimes) {
     EXPECT_EQ(problem_codes(trace), "");
 }
 
-TEST(TraceBuilder, ASessionThatDidNotAskForAllocationsDoesNotGetThem) {
+TEST(TraceBuilder, ASessionWithoutAllocationsDoesNotGetThem) {
     LogWriter log;
     log.start(1, 0).stop(1, 100);
     log.thread(1).memory(20, 0x10, 64).range("a", 1, 30, 0);
@@ -561,7 +561,7 @@ TEST(TraceBuilder, AllocationReportsFollowTheContextsOfASession) {
     EXPECT_EQ(trace.memory().address[1], 3u);
 }
 
-TEST(TraceBuilder, AnAllocationReportThatIsNotWholeIsCounted) {
+TEST(TraceBuilder, AnIncompleteAllocationReportIsCounted) {
     LogWriter log;
     log.thread(1).put(RecordKind::Memory, 0, 0, 20, 1, 0, std::vector<std::byte>(31));
     const Trace trace = build(log);
@@ -569,7 +569,7 @@ TEST(TraceBuilder, AnAllocationReportThatIsNotWholeIsCounted) {
     EXPECT_EQ(problem_codes(trace), "damaged_memory");
 }
 
-TEST(TraceBuilder, ArgumentsOfEveryKindComeThrough) {
+TEST(TraceBuilder, ArgumentsOfEveryKindAreKept) {
     LogWriter log;
     log.start(1, 0);
     auto values = log.values();
@@ -595,7 +595,7 @@ TEST(TraceBuilder, ArgumentsOfEveryKindComeThrough) {
     EXPECT_TRUE(arguments[6].truncated);
 }
 
-TEST(TraceBuilder, ASessionThatDidNotAskForValuesDoesNotGetThem) {
+TEST(TraceBuilder, ASessionWithoutValuesDoesNotGetThem) {
     LogWriter log;
     log.start(1, 0, {.option_bits = 0}).stop(1, 100);
     log.thread(1).long_range("a", 1, 10, 0, 0, log.values().integer("n", 1).bytes());
@@ -650,7 +650,7 @@ TEST(TraceBuilder, ThreadsKeepTheirFactsAndLosses) {
     EXPECT_EQ(problem_codes(trace), "ceiling_reached dropped=5 overwritten=6 resyncs=7 clamped=8");
 }
 
-TEST(TraceBuilder, NotesAndCostsComeThrough) {
+TEST(TraceBuilder, NotesAndCostsAreKept) {
     LogWriter log;
     log.note("layout", "A library was built against another Marey.", 2).cost(CostKind::Range, 13400);
     const Trace trace = build(log);
@@ -683,7 +683,7 @@ TEST(TraceBuilder, TheProcessIsDescribed) {
     EXPECT_EQ(trace.string(trace.processes()[0].command_line), "program --fast");
 }
 
-TEST(TraceBuilder, ManyThreadsGiveTheSameOnOneAndOnSeveralCores) {
+TEST(TraceBuilder, ManyThreadsGiveTheSameResultOnOneAndOnSeveralCores) {
     LogWriter log;
     for (std::uint32_t thread = 1; thread <= 200; ++thread) {
         for (std::uint64_t i = 0; i < 50; ++i) {

@@ -16,7 +16,7 @@ namespace {
 constexpr DeviceType kDeviceTypes[] = {DeviceType::Cpu, DeviceType::Cuda, DeviceType::Xpu,
                                        DeviceType::Mps, DeviceType::Meta, DeviceType::None};
 
-// What device_text() wrote.
+// Parses the output of device_text().
 Device parse_device(std::string_view text) {
     Device device{DeviceType::Other, -1};
     const std::size_t colon = text.find(':');
@@ -28,8 +28,8 @@ Device parse_device(std::string_view text) {
     return device;
 }
 
-// Whether the trace's times are those of this machine's clock since it was booted: it was recorded here, by
-// this process, and its clock stands to the wall clock as ours does.
+// Whether the trace's times are those of this machine's clock since boot: it was recorded here, by this
+// process, and its clock has the same offset to the wall clock as ours.
 bool is_of_this_boot(const Trace& trace, const detail::FileHeader& facts) {
     if (trace.processes().empty()) return false;
     const ProcessInfo& process = trace.processes()[0];
@@ -196,7 +196,7 @@ class EventCollector {
         return {sizes.begin(), sizes.end()};
     }
 
-    // What a message brought under a keyword of ours.
+    // A value that a message stored under one of our keywords.
     bool take_field(RemoteEvent& event, const Argument& argument) {
         const std::string_view key = trace_.string(argument.key);
         if (key == remote_keys::kDevice && argument.kind == ValueKind::String) {
@@ -225,7 +225,7 @@ class EventCollector {
     const EventFilter& filter_;
     EventMessage message_;
     std::unordered_set<std::string> names_;
-    std::vector<StringId> string_ids_;  // of the message, by those of the trace; 0: not yet there
+    std::vector<StringId> string_ids_;  // in the message, by id in the trace; 0: not added yet
     std::vector<bool> thread_is_used_;
     std::unordered_map<Row, std::size_t> event_of_row_;
 };

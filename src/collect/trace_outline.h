@@ -1,4 +1,4 @@
-// trace_outline.h: for tests: a trace as a few readable lines, and a check that its tables hold together.
+// trace_outline.h: for tests: a trace as a few readable lines, and a consistency check of its tables.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace marey::testing {
 
-/// One line per track: `name: a 10-50 { b 12-20 c 20-30 } d 60-70`. Marks behind the times: `<` began before
+/// One line per track: `name: a 10-50 { b 12-20 c 20-30 } d 60-70`. Marks after the times: `<` began before
 /// the window, `>` unfinished, `~` async, `?` its end was inferred.
 inline std::string outline(const Trace& trace) {
     std::string text;
@@ -37,7 +37,7 @@ inline std::string outline(const Trace& trace) {
     return text;
 }
 
-/// Problems as `code code=count ...`, without those that only say that the log was not closed.
+/// Problems as `code code=count ...`, without those that only report that the log was not closed.
 inline std::string problem_codes(const Trace& trace) {
     std::string text;
     for (const ProblemInfo& problem : trace.problems()) {
@@ -63,7 +63,7 @@ inline std::string find_fault_beside_ranges(const Trace& trace) {
         last = detail.range;
     }
     for (const LinkInfo& link : trace.links()) {
-        if (link.from == link.to) return "a link leads nowhere";
+        if (link.from == link.to) return "a link refers to a missing range";
     }
     const MemoryColumns memory = trace.memory();
     for (Row row = 0; row < memory.size(); ++row) {
@@ -75,8 +75,8 @@ inline std::string find_fault_beside_ranges(const Trace& trace) {
     return "";
 }
 
-/// Empty when every promise of trace.h about the tables holds, as recorded traces keep them, else which one
-/// does not. Touches every column.
+/// Empty when the tables keep every promise of trace.h, as recorded traces do, else the broken one. Reads
+/// every column.
 inline std::string find_fault(const Trace& trace) {
     if (std::string damage = find_damage(trace.data()); !damage.empty()) return damage;
     const RangeColumns ranges = trace.ranges();
@@ -88,7 +88,7 @@ inline std::string find_fault(const Trace& trace) {
             const std::string where = " at row " + std::to_string(row);
             const std::int64_t start = ranges.start_ns[row];
             const std::int64_t end = start + ranges.duration_ns[row];
-            // Of what was timed on a device only the length is known.
+            // For timed device work only the length is known.
             const bool may_outlast = track.device.type != DeviceType::Cpu;
             if (end > window.end_ns && !may_outlast) return "ends after the window" + where;
             if (trace.track_of(row) != t) return "track_of" + where;
@@ -105,7 +105,7 @@ inline std::string find_fault(const Trace& trace) {
                 if (end > ranges.start_ns[parent] + ranges.duration_ns[parent])
                     return "ends after its parent" + where;
             }
-            // The row before that is no ancestor has ended: its ancestors up to our siblings have.
+            // The row before, if it is not an ancestor, has ended: so have its ancestors up to our siblings.
             for (Row other = row == track.first_range ? kNoRow : row - 1; other != kNoRow && other != parent;
                  other = ranges.parent[other]) {
                 if (ranges.start_ns[other] + ranges.duration_ns[other] > start)

@@ -1,4 +1,4 @@
-// trace_tables.cpp: the tables around the ranges, from what the replay left.
+// trace_tables.cpp: builds the tables around the ranges from the results of the replay.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -199,7 +199,7 @@ class TableFiller {
             arguments.decode_range({}, site_values_.take(row), row);
     }
 
-    // Each async track holds ranges that do not overlap: none is another's child by accident.
+    // Each async track holds ranges that do not overlap, so that none becomes another's child by accident.
     void add_async_tracks(StringPool& strings, ArgumentDecoder& arguments) {
         std::size_t row = state_.nested_rows;
         for (ThreadReplay& replay : state_.replays) {
@@ -262,7 +262,7 @@ class TableFiller {
         details = std::move(merged);
     }
 
-    // Of the tasks that the log tells of, those whose calls are in the trace.
+    // Keeps the tasks whose calls are in the trace.
     void add_tasks(StringPool& strings) {
         std::vector<std::uint64_t> calls;
         for (const PartRef& part : parts_) calls.push_back(part.call);
@@ -391,7 +391,7 @@ class TableFiller {
         const bool sees_calls = (state_.view.device_activities & kDeviceCalls) != 0;
         if (sees_calls && device_findings_.without_call != 0) {
             problems.add("device_work_without_call",
-                         "Work of a device whose launch was not recorded: it is on the device's tracks, and "
+                         "The launch of some device work was not recorded: it is on the device's tracks but "
                          "belongs to no range.",
                          device_findings_.without_call);
         }

@@ -1,4 +1,4 @@
-// used_names.cpp: marks what is named, then moves it together.
+// used_names.cpp: marks the names in use, then compacts the tables.
 #include "collect/used_names.h"
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Renumbering {
         if (old < numbers_.size() && std::exchange(numbers_[old], 0) == kUnused) ++used_;
     }
     std::size_t used() const noexcept { return used_; }
-    /// Gives the marked ones their numbers and moves the rows of `table` there.
+    /// Assigns numbers to the marked ones and moves the rows of `table` there.
     template <class Row>
     void apply(std::vector<Row>& table) {
         std::uint32_t next = 0;

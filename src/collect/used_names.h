@@ -1,12 +1,12 @@
-// used_names.h: a trace without the names that other sessions of its process brought.
+// used_names.h: removes the names that other sessions of the process brought.
 #pragma once
 
 #include "trace/trace_data.h"
 
 namespace marey {
 
-/// Leaves out sites that no row has and strings that nothing names, where there are many of them: a process
-/// keeps every name that it has ever seen, and its later traces should not carry them all. The order stays.
+/// Removes sites without rows and unused strings, where there are many of them: a process keeps every name
+/// that it has ever seen, and its later traces should not carry them all. The order is unchanged.
 void drop_unused_names(TraceData& data);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// view.h: what a session asked for: its window, scopes, threads and options, in the terms of the replay.
+// view.h: a session's options in the terms of the replay: its window, scopes, threads and values.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace marey {
 
-/// Which values a session asked for. Facts of ranges (sequence, forward thread, id) are always kept.
+/// Which values a session requested. Facts of ranges (sequence, forward thread, id) are always kept.
 struct RequestedValues {
     bool keywords = true;
     bool shapes = true;    ///< arrays, inputs and outputs
-    bool concrete = true;  ///< what the inputs and outputs are that are no arrays; only with `shapes`
+    bool concrete = true;  ///< the values of inputs and outputs that are not arrays; only with `shapes`
 };
 
 /// Filled by the builder before the replay, then only read (by all replaying threads).
@@ -27,11 +27,11 @@ struct View {
 
     RequestedValues values;
     bool needs_memory = true;
-    std::uint32_t device_types = ~0u;       ///< whose work is wanted, a bit each by DeviceType
-    std::uint32_t device_activities = ~0u;  ///< what of it: DeviceActivities
+    std::uint32_t device_types = ~0u;       ///< devices whose work is needed, a bit each by DeviceType
+    std::uint32_t device_activities = ~0u;  ///< which part of it: DeviceActivities
     bool filters_sites = false;
     std::vector<bool> included_sites;  ///< by site id; only with filters_sites
-    std::uint32_t site_count = 0;      ///< sites in the names stream; the row behind them is "unknown"
+    std::uint32_t site_count = 0;      ///< sites in the names stream; the row after them is "unknown"
 
     bool filters_contexts = false;               ///< a session of one thread and its tasks
     std::uint32_t thread = 0;                    ///< that thread
@@ -46,7 +46,7 @@ struct View {
     bool intersects(std::uint64_t start, std::uint64_t end) const noexcept {
         return (end >= start_ticks) & (start <= stop_ticks);
     }
-    /// Site ids count from 1, rows from 0; every id that is not known becomes the one row behind the last.
+    /// Site ids count from 1, rows from 0; every unknown id becomes the one row after the last.
     std::uint32_t site_row(std::uint32_t site) const noexcept {
         const std::uint32_t row = site - 1;
         return row < site_count ? row : site_count;

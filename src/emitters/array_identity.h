@@ -1,4 +1,4 @@
-// array_identity.h: telling arrays apart by their memory, as long as that is theirs.
+// array_identity.h: identifies arrays by their memory until it is freed.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace marey {
 
-/// What names an array's memory: the number that its library gave it, or else the address.
+/// Identifies an array's memory: by the number that its library assigned, or else by the address.
 struct StorageKey {
     std::uint64_t number = 0;
     bool is_address = false;
@@ -20,7 +20,7 @@ struct StorageKey {
         if (array.storage_id != 0) return {array.storage_id, false};
         return {reinterpret_cast<std::uintptr_t>(array.storage), true};
     }
-    /// False: nothing is known of where it lies.
+    /// False: the storage is unknown.
     bool is_known() const noexcept { return number != 0; }
     friend bool operator==(const StorageKey&, const StorageKey&) = default;
 };
@@ -31,18 +31,18 @@ struct StorageKeyHash {
     }
 };
 
-/// Something known of each of the storages seen last. Not thread-safe.
+/// Maps recently used storages to a value. Not thread-safe.
 template <class T>
 class StorageMap {
   public:
     explicit StorageMap(std::size_t most) : most_(most) {}
 
-    /// Null: not known, or forgotten.
+    /// Null: unknown or forgotten.
     T* find(const StorageKey& key) {
         const auto at = map_.find(key);
         return at == map_.end() ? nullptr : &at->second.value;
     }
-    /// The oldest goes where there are too many. Valid until the next set().
+    /// Removes the oldest entry if there are too many. The result is valid until the next set().
     T* set(const StorageKey& key, const T& value) {
         const auto [at, is_new] = map_.try_emplace(key, Known{value, next_turn_});
         if (!is_new) {
@@ -57,8 +57,8 @@ class StorageMap {
         }
         return &at->second.value;
     }
-    /// The memory was given back: what comes to lie there is another array. Its place in the order stays, so
-    /// that this costs little.
+    /// The memory was freed: the next array at this address is a different one. The entry's place in the
+    /// order stays, which makes this cheap.
     void forget(const StorageKey& key) { map_.erase(key); }
     void clear() {
         map_.clear();
@@ -69,7 +69,7 @@ class StorageMap {
   private:
     struct Known {
         T value;
-        std::uint64_t turn;  ///< when it came
+        std::uint64_t turn;  ///< when it was added
     };
     struct Place {
         StorageKey key;
@@ -78,7 +78,7 @@ class StorageMap {
     std::size_t most_;
     std::uint64_t next_turn_ = 0;
     std::unordered_map<StorageKey, Known, StorageKeyHash> map_;
-    std::deque<Place> order_;  ///< oldest first; those that were forgotten too
+    std::deque<Place> order_;  ///< oldest first; includes forgotten entries
 };
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// array_identity_test.cpp: telling arrays apart by their memory.
+// array_identity_test.cpp: identifying arrays by their memory.
 #include "emitters/array_identity.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(StorageKey, IsTheLibrarysNumberOrElseTheAddress) {
 }
 
 // L15
-TEST(StorageMap, ForgetsTheOldestAndWhatWasGivenBack) {
+TEST(StorageMap, ForgetsTheOldestAndFreedMemory) {
     StorageMap<int> map(3);
     for (std::uint64_t i = 1; i <= 4; ++i) map.set({i, true}, static_cast<int>(i));
     EXPECT_EQ(map.find({1, true}), nullptr);
@@ -39,11 +39,11 @@ TEST(StorageMap, ForgetsTheOldestAndWhatWasGivenBack) {
     EXPECT_EQ(map.size(), 0u);
 }
 
-TEST(StorageMap, KeepsWhatComesAgainWhileItsOldPlaceGoes) {
+TEST(StorageMap, KeepsAReaddedEntryWhenItsOldPlaceIsRemoved) {
     StorageMap<int> map(3);
     for (std::uint64_t i = 1; i <= 3; ++i) map.set({i, true}, static_cast<int>(i));
     map.forget({1, true});
-    int* const again = map.set({1, true}, 10);  // its place as the oldest goes, it does not
+    int* const again = map.set({1, true}, 10);  // its place as the oldest is removed, the entry stays
     ASSERT_NE(map.find({1, true}), nullptr);
     EXPECT_EQ(map.find({1, true}), again);
     EXPECT_EQ(*again, 10);

@@ -9,9 +9,9 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kMaxItems = 4096;  ///< of a list
+constexpr std::size_t kMaxItems = 4096;  ///< written of a list
 
-// Element types by the names that readers of these files know.
+// Element types under the names that readers of these files expect.
 std::string_view element_type(const ArrayView& array) {
     if (!array.is_defined) return "nullptr (uninitialized)";
     return dtype_cpp_name(array.dtype);
@@ -38,7 +38,7 @@ void add_arrays(const Value& value, std::vector<const ArrayView*>& arrays) {
     for (const Value& item : shown_items(value)) add_arrays(item, arrays);
 }
 
-// What is no number, list or array. Symbols have the word of their kind, not their names.
+// Values other than numbers, lists and arrays. Symbols are written as their kind, not their names.
 std::string_view word_of(const Value& value) {
     if (value.kind() == ValueKind::None)
         return value.counts_as() == ValueKind::None ? "<None>" : value.string();
@@ -221,7 +221,7 @@ void add_keyword(std::string& out, std::string_view name, const Value& value) {
         case ValueKind::String:
             append_json_string(text, value.string());
             break;
-        default: {  // as a text of JSON: readers know no lists here
+        default: {  // as JSON text: readers do not support lists here
             const std::string whole = values_json(std::span(&value, 1), {});
             const std::size_t from = std::string_view("{\"values\": [").size();
             append_json_string(text,

@@ -12,7 +12,7 @@
 
 namespace marey {
 
-/// Which array an array is: one number for its memory, one for this way of looking at it.
+/// Identifies an array: one number for its memory, one for this view of it.
 struct ArrayIds {
     std::uint64_t array = 0;
     std::uint64_t storage = 0;
@@ -21,13 +21,13 @@ struct ArrayIds {
 inline constexpr std::string_view kProcessNode = "[pytorch|profiler|execution_trace|process]";
 inline constexpr std::string_view kThreadNode = "[pytorch|profiler|execution_trace|thread]";
 
-/// What a node has beside its inputs and outputs.
+/// The properties of a node other than its inputs and outputs.
 struct NodeFacts {
     std::uint64_t id = 0;
     std::string_view name;
     std::uint64_t parent = 0;
     std::uint64_t range = 0;           ///< the range's id
-    std::uint64_t forward_parent = 0;  ///< of a backward half; 0: none
+    std::uint64_t forward_parent = 0;  ///< for a backward range; 0: none
     std::int64_t sequence = -1;
     Scope scope = Scope::User;
     std::uint32_t thread = 0;
@@ -37,11 +37,11 @@ struct NodeFacts {
 /// {"values": [...], "shapes": [...], "types": [...], "strides": [...]}, the four of the same length. `ids`
 /// are those of the arrays, in the order in which array_list() gives them.
 std::string values_json(std::span<const Value> values, std::span<const ArrayIds> ids);
-/// All arrays in values, those in lists too, as far as values_json() shows them.
+/// All arrays in `values` that values_json() writes, including those in lists.
 std::vector<const ArrayView*> array_list(std::span<const Value> values);
-/// The attributes, those among the keywords too: known ones take their place, others follow.
+/// The attributes, including those in `keywords`: known ones have a fixed position, others follow.
 std::string attributes_json(const NodeFacts& facts, std::span<const KeyedValue> keywords);
-/// The node, of its parts.
+/// The node, assembled from its parts.
 std::string node_json(const NodeFacts& facts, std::string_view inputs, std::string_view outputs,
                       std::string_view attributes);
 

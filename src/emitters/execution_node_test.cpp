@@ -37,7 +37,7 @@ TEST(ExecutionNode, ValuesOfEveryKindHaveTheirFourParts) {
               R"x("strides": [[3,1],[],[[3,1],[]],[],[],[],[],[]]})x");
 }
 
-TEST(ExecutionNode, WhatHasNoValueHasAWord) {
+TEST(ExecutionNode, ValuesWithoutANumberAreWrittenAsTheirKind) {
     const Value values[] = {Value::shown_as("meta"),
                             Value::shown_as("<Generator>"),
                             Value::scalar_text(ValueKind::Double, "1.+2.j"),
@@ -58,7 +58,7 @@ TEST(ExecutionNode, WhatHasNoValueHasAWord) {
         << json;
 }
 
-TEST(ExecutionNode, NumbersThatJsonLacksStandInQuotes) {
+TEST(ExecutionNode, NumbersThatJsonLacksAreQuoted) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const Value values[] = {Value(kInfinity), Value(-kInfinity),
                             Value(std::numeric_limits<double>::quiet_NaN()), Value(1e300)};
@@ -69,7 +69,7 @@ TEST(ExecutionNode, NumbersThatJsonLacksStandInQuotes) {
     EXPECT_EQ(json["values"].items[3].number(), 1e300);
 }
 
-TEST(ExecutionNode, ListsAreCutAndElementCountsSaturate) {
+TEST(ExecutionNode, ListsAreTruncatedAndElementCountsSaturate) {
     const std::vector<Value> many(5000, Value(1));
     const std::int64_t huge[] = {std::int64_t{1} << 40, std::int64_t{1} << 40};
     const ArrayView array{.sizes = huge};

@@ -23,10 +23,10 @@ namespace {
 
 constexpr std::uint64_t kRoot = 1;
 constexpr std::size_t kMaxStorages = 1 << 16;
-constexpr std::size_t kMaxViews = 64;  ///< ways of looking at one storage that are told apart
+constexpr std::size_t kMaxViews = 64;  ///< distinct views of one storage that are remembered
 
-// There is one trace at a time, so one lock will do. It is held for looking up and appending; text is made
-// outside.
+// There is one trace at a time, so one lock is enough. It is held for lookups and appending; text is
+// formatted without it.
 ForkMutex& graph_mutex() {
     static ForkMutex& only = *new ForkMutex;
     return only;
@@ -46,7 +46,7 @@ std::uint64_t fingerprint(const ArrayView& array) {
 
 }  // namespace
 
-/// All that is known of the trace.
+/// The state of the trace.
 class ExecutionTrace::Graph {
   public:
     explicit Graph(const std::string& path) : file_(path) {
@@ -79,7 +79,7 @@ class ExecutionTrace::Graph {
     }
     bool is_running() const noexcept { return is_running_.load(); }
 
-    /// No callback runs afterwards. Throws when called from one.
+    /// No callback runs afterwards. Throws if called from a callback.
     void detach() {
         stop();
         if (handle_ != 0) remove_and_drain(handle_);
@@ -98,7 +98,7 @@ class ExecutionTrace::Graph {
     static constexpr std::string_view kNoValues =
         R"({"values": [], "shapes": [], "types": [], "strides": []})";
 
-    /// A range that has begun, all but its outputs.
+    /// A range that has begun: everything except its outputs.
     struct OpenNode {
         NodeFacts facts;
         std::string name;
@@ -154,7 +154,7 @@ class ExecutionTrace::Graph {
         node.inputs = values_json(range.inputs(), ids);
         node.attributes = attributes_json(node.facts, range.keywords());
         const std::lock_guard lock(graph_mutex());
-        // Last, so that nothing is left behind by a failure; nothing of this thread can begin meanwhile.
+        // Last, so that a failure leaves nothing to undo. This thread cannot begin another range in between.
         self.open_.emplace(context->id, std::move(node));
         if (context->is_stacked) self.threads_[context->thread].open.push_back(context->id);
         return context;
@@ -180,7 +180,7 @@ class ExecutionTrace::Graph {
         self.file_.append(json);
     }
 
-    // What comes to lie at an address that was given back is another array.
+    // The next array at a freed address is a different one.
     static void on_memory(const MemoryReport& report, void* data) {
         if (report.bytes >= 0 || report.is_out_of_memory) return;
         auto& self = *static_cast<Graph*>(data);
@@ -233,17 +233,17 @@ class ExecutionTrace::Graph {
     const std::uint32_t generation_ = fork_generation();
     std::atomic<bool> is_running_{false};
     ObserverHandle handle_ = 0;
-    // Of graph_mutex():
+    // Guarded by graph_mutex():
     NodeFile file_;
     std::uint64_t next_id_ = kRoot + 1;
-    std::map<std::uint32_t, ThreadNodes> threads_;  ///< by their logical ids
+    std::map<std::uint32_t, ThreadNodes> threads_;  ///< by logical thread id
     std::unordered_map<std::uint64_t, OpenNode> open_;
     StorageMap<Storage> storages_{kMaxStorages};
 };
 
 namespace {
 
-/// Of starting, stopping and finishing, and of who exists. Taken before graph_mutex().
+/// Guards start, stop and finish, and `existing`. Taken before graph_mutex().
 ForkMutex& lifetime_mutex() {
     static ForkMutex& only = *new ForkMutex;
     return only;
@@ -254,7 +254,7 @@ ExecutionTrace* existing = nullptr;  // guarded by lifetime_mutex()
 }  // namespace
 
 void ExecutionTrace::finish_at_exit() noexcept {
-    const std::lock_guard lock(lifetime_mutex());  // nobody destroys it meanwhile
+    const std::lock_guard lock(lifetime_mutex());  // so that it is not destroyed in the meantime
     if (existing != nullptr) existing->finish_or_warn();
 }
 
@@ -263,7 +263,7 @@ ExecutionTrace::ExecutionTrace(const std::string& path) {
     static_cast<void>(at_exit);
     const std::lock_guard lock(lifetime_mutex());
     if (existing != nullptr && existing->graph_ != nullptr && existing->graph_->is_ours())
-        throw Error("another execution trace is being written: there can be one at a time in a process");
+        throw Error("another execution trace is being written: a process can write only one at a time");
     graph_ = std::make_unique<Graph>(path);
     existing = this;
 }
@@ -276,7 +276,7 @@ ExecutionTrace::~ExecutionTrace() {
 
 void ExecutionTrace::start() {
     const std::lock_guard lock(lifetime_mutex());
-    if (graph_ == nullptr) throw Error("the execution trace has been finished: it cannot be started again");
+    if (graph_ == nullptr) throw Error("cannot start the execution trace: it is already finished");
     graph_->start();
 }
 
@@ -299,7 +299,7 @@ void ExecutionTrace::finish_or_warn() noexcept {
     try {
         finish_locked();
     } catch (const std::exception& error) {
-        say(std::string("execution trace: ") + error.what());
+        warn(std::string("execution trace: ") + error.what());
     }
 }
 

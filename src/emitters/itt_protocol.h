@@ -1,8 +1,8 @@
-// itt_protocol.h: what a program and an ITT collector share: structures, names of functions, how they meet.
+// itt_protocol.h: the interface between a program and an ITT collector: structures, function names, loading.
 //
-// The collector is the library that INTEL_LIBITTNOTIFY64 names. If it exports __itt_api_init, it gets an
-// IttGlobal and writes its functions into the pointers of the list there. Older ones export the functions
-// themselves. The layouts are fixed by the collectors that exist.
+// The collector is the library given in INTEL_LIBITTNOTIFY64. If it exports __itt_api_init, it gets an
+// IttGlobal and writes its functions into the pointers of the list there. Older collectors export the
+// functions themselves. Existing collectors depend on these layouts.
 #pragma once
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ struct IttGlobal {
     void* library = nullptr;
     void* error_handler = nullptr;
     const char** library_path = nullptr;
-    IttFunction* functions = nullptr;  ///< ends with one that has no name
+    IttFunction* functions = nullptr;  ///< the last entry has no name
     IttGlobal* next = nullptr;
     void* threads = nullptr;
     IttDomain* domains = nullptr;
@@ -67,7 +67,7 @@ struct IttGlobal {
     void* counter_metadata = nullptr;
 };
 
-/// The functions that we call; null where the collector has none.
+/// The functions that Marey calls; null if the collector does not have one.
 struct IttCalls {
     IttDomain* (*domain_create)(const char* name) = nullptr;
     IttString* (*string_handle_create)(const char* text) = nullptr;

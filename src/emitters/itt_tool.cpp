@@ -1,4 +1,4 @@
-// itt_tool.cpp: ITT, by its loading protocol: the collector that INTEL_LIBITTNOTIFY64 names, if any.
+// itt_tool.cpp: ITT, through its loading protocol: the collector in INTEL_LIBITTNOTIFY64, if set.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -25,13 +25,13 @@ class IttCollector {
         global_.library = dlopen(path.c_str(), RTLD_LAZY);
         if (global_.library == nullptr) {
             const char* const why = dlerror();
-            reason_ = "the collector that INTEL_LIBITTNOTIFY64 names cannot be loaded: " +
+            reason_ = "cannot load the collector given in INTEL_LIBITTNOTIFY64: " +
                       std::string(why != nullptr ? why : path.c_str());
             return;
         }
         connect();
         if (calls_.task_begin == nullptr || calls_.task_end == nullptr) {
-            reason_ = "the library that INTEL_LIBITTNOTIFY64 names takes no tasks: " + path;
+            reason_ = "the library given in INTEL_LIBITTNOTIFY64 does not support tasks: " + path;
             calls_ = {};
             return;
         }
@@ -41,17 +41,17 @@ class IttCollector {
 
     const std::string& reason() const noexcept { return reason_; }
     const IttCalls& calls() const noexcept { return calls_; }
-    /// Somebody listens now.
+    /// Whether the collector is listening now.
     bool is_on() const noexcept { return domain_ != nullptr && domain_->flags != 0; }
     const IttDomain* domain() const noexcept { return domain_; }
     IttString* details_key() const noexcept { return details_; }
 
-    /// The handle of a text; the same for the same text. Any thread.
+    /// The handle of a text; equal texts have the same handle. Any thread.
     IttString* string(const std::string& text) {
         const std::lock_guard lock(mutex_);
         const auto [place, is_new] = strings_.try_emplace(text, nullptr);
         if (is_new) {
-            const char* const kept = place->first.c_str();  // nodes of the map stay where they are
+            const char* const kept = place->first.c_str();  // nodes of the map never move
             place->second = calls_.string_handle_create != nullptr ? calls_.string_handle_create(kept)
                                                                    : create_string(kept);
         }
@@ -86,7 +86,7 @@ class IttCollector {
         global_.is_initialized = 1;
     }
 
-    // A collector without functions for them reads the lists.
+    // A collector without functions for domains and strings reads the lists.
     IttDomain* create_domain() {
         global_.domains = new IttDomain{1, "marey", nullptr, 0, nullptr, nullptr};
         return global_.domains;
@@ -101,7 +101,7 @@ class IttCollector {
     std::string reason_;
     IttDomain* domain_ = nullptr;  ///< null: no collector
     IttString* details_ = nullptr;
-    ForkMutex mutex_;  ///< of strings_, and of global_.strings
+    ForkMutex mutex_;  ///< guards strings_ and global_.strings
     std::unordered_map<std::string, IttString*> strings_;
 };
 
@@ -125,7 +125,7 @@ class IttTool final : public AnnotationBackend {
     }
     int pop() override {
         const IttCollector& to = collector();
-        to.calls().task_end(to.domain());  // also when nobody listens any more: the task has begun
+        to.calls().task_end(to.domain());  // even if the collector was switched off: the task has begun
         return -1;
     }
     std::uint64_t begin(const std::string& name, const std::string& text) override {

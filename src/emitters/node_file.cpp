@@ -1,4 +1,4 @@
-// node_file.cpp: the file of an execution trace, which is whole JSON whenever somebody looks.
+// node_file.cpp: the file of an execution trace, which is valid JSON at any time.
 #include "emitters/node_file.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ long long milliseconds() {
         .count();
 }
 
-// Always of the same length, so that an older one never sticks out behind the nodes that replace it.
+// Always has the same length, so that the nodes that replace it overwrite all of it.
 std::string closing() {
     char text[80];
     std::snprintf(text, sizeof text, "\n  ],\n  \"finish_ts\": %20lld\n}\n", milliseconds());
@@ -51,7 +51,7 @@ std::string opening() {
 
 std::string name_of_written(const std::string& path) {
     if (!path.ends_with(".gz")) return path;
-    const OutputFile probe(path);  // says so now if it cannot be made
+    const OutputFile probe(path);  // throws now if it cannot be created
     return path + ".tmp." + std::to_string(getpid());
 }
 
@@ -65,7 +65,7 @@ int create(const std::string& path) {
 
 NodeFile::NodeFile(const std::string& path)
     : path_(path), written_(name_of_written(path)), file_(create(written_)) {
-    std::error_code error;  // then it cannot be opened again, should the program close it
+    std::error_code error;  // on error it cannot be opened again after the program closes it
     file_.set_path(std::filesystem::absolute(written_, error).string());
     pending_ = opening();
     flush();
@@ -119,7 +119,7 @@ void NodeFile::flush() noexcept {
     if (write_at(pending_, end_)) {
         end_ += static_cast<std::int64_t>(nodes);
     } else if (end_ != 0) {
-        // The disk is full, say: back to what was there, whose room it has.
+        // The disk may be full: restore the closing text, for which there is space.
         const int why = failure_;
         const std::string tail = pending_.substr(nodes);
         const int file = file_.descriptor();

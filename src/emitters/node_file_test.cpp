@@ -1,4 +1,4 @@
-// node_file_test.cpp: the file of an execution trace is JSON whenever somebody looks.
+// node_file_test.cpp: the file of an execution trace is valid JSON at any time.
 #include "emitters/node_file.h"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ class NodeFiles : public ::testing::Test {
         EXPECT_LE(whole["start_ts"].number(), whole["finish_ts"].number());
         return whole["nodes"].items.size();
     }
-    // The number under which the file is open, 0: none.
+    // The descriptor of the open file; 0: none.
     int descriptor() const {
         for (int fd = 3; fd < 4096; ++fd) {
             char target[4096] = {};
@@ -67,17 +67,17 @@ TEST_F(NodeFiles, AreJsonFromTheStartAndAfterEveryFlush) {
     EXPECT_EQ(nodes(), 103u);
 }
 
-TEST_F(NodeFiles, SayAtOnceWhenTheyCannotBeMade) {
+TEST_F(NodeFiles, FailAtOnceWhenTheyCannotBeCreated) {
     EXPECT_THROW(NodeFile(folder_ + "/none/x.json"), Error);
     EXPECT_THROW(NodeFile(folder_ + "/none/x.json.gz"), Error);
     EXPECT_THROW(NodeFile("/dev/full"), Error);
 }
 
-TEST_F(NodeFiles, SurviveThatTheProgramClosesTheirDescriptor) {
+TEST_F(NodeFiles, SurviveTheProgramClosingTheirDescriptor) {
     NodeFile file(path());
     file.append("{}");
     file.flush();
-    // As a daemon does. Its own file gets the number.
+    // As a daemon does. The program's file gets the number.
     const int closed = descriptor();
     ASSERT_GT(closed, 0);
     const std::string other = folder_ + "/other";
@@ -93,7 +93,7 @@ TEST_F(NodeFiles, SurviveThatTheProgramClosesTheirDescriptor) {
     EXPECT_EQ(close(closed), 0);  // still the program's
 }
 
-TEST_F(NodeFiles, SayWhenTheirFileIsGone) {
+TEST_F(NodeFiles, FailWhenTheirFileIsGone) {
     NodeFile file(path());
     ASSERT_EQ(close(descriptor()), 0);
     std::filesystem::remove(path());

@@ -1,4 +1,4 @@
-// nvtx_tool.cpp: NVTX, through its header. NVTX itself finds the tool that listens (NVTX_INJECTION64_PATH).
+// nvtx_tool.cpp: NVTX, through its header. NVTX itself finds the listening tool (NVTX_INJECTION64_PATH).
 #include "emitters/annotation_backend.h"
 
 #if MAREY_HAVE_NVTX
@@ -12,8 +12,8 @@ namespace {
 
 class NvtxTool final : public AnnotationBackend {
   public:
-    // NVTX looks for its tool at the first call, and writes what it finds where other threads read it without
-    // a lock: here, before any thread emits.
+    // NVTX looks for its tool at the first call and stores the result where other threads read it without a
+    // lock. So this happens here, before any thread emits.
     NvtxTool() noexcept : AnnotationBackend(0) { nvtxInitialize(nullptr); }
 
     const std::string& unavailable() noexcept override { return reason_; }
@@ -43,7 +43,7 @@ class NvtxTool final : public AnnotationBackend {
     void mark(const std::string&) override {}
 
   private:
-    const std::string reason_ = "Marey was built without its header, nvtx3/nvToolsExt.h";
+    const std::string reason_ = "Marey was built without the NVTX header, nvtx3/nvToolsExt.h";
 };
 
 #endif

@@ -1,4 +1,4 @@
-// pushed_ranges.cpp: the stacks of pushed ranges, one for each thread and tool.
+// pushed_ranges.cpp: the stacks of pushed ranges, one per thread and tool.
 #include "emitters/pushed_ranges.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 namespace marey {
 namespace {
 
-/// One thread's, used by it alone.
+/// The stacks of one thread; only that thread uses them.
 struct ThreadStacks {
     std::uint64_t thread;
     std::vector<PushedRange*> ranges[kAnnotationBackends];
@@ -41,7 +41,7 @@ ThreadStacks& stacks() {
     return *thread_stacks;
 }
 
-// Pops what has ended, as far as it lies on top.
+// Pops ended ranges from the top of the stack.
 void pop_ended(AnnotationBackend& tool, std::vector<PushedRange*>& stack) {
     while (!stack.empty() && stack.back()->has_ended.load(std::memory_order_acquire)) {
         const bool is_taken = stack.back()->is_taken;
@@ -51,7 +51,7 @@ void pop_ended(AnnotationBackend& tool, std::vector<PushedRange*>& stack) {
     }
 }
 
-// Gives the depth, the tool's own where it has one.
+// Returns the depth: the tool's, if it reports one.
 int push(AnnotationBackend& tool, std::uint64_t run, int holders, const std::string& name,
          const std::string& text, PushedRange** pushed) {
     ThreadStacks& own = stacks();

@@ -1,4 +1,4 @@
-// pushed_ranges.h: what has been pushed to a tool on each thread, so that nobody pops what is another's.
+// pushed_ranges.h: the ranges pushed to a tool on each thread, so that each pop ends the right range.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,12 @@
 namespace marey {
 
 /// A range that was pushed. It is popped once it has ended *and* is the innermost one: a range that ends
-/// before those within it, or on another thread, waits for its turn. Held by its thread and by whoever ends
-/// it.
+/// before its inner ranges, or on another thread, waits. Owned by its thread and by the code that ends it.
 struct PushedRange {
-    std::uint64_t thread = 0;  ///< whose stack it stands on
-    std::uint64_t run = 0;     ///< of the emitter that pushed it; 0: by hand
-    bool is_taken = true;      ///< by the tool; otherwise it knows nothing to pop
-    int depth = 0;             ///< as its push gave it
+    std::uint64_t thread = 0;  ///< the thread whose stack contains it
+    std::uint64_t run = 0;     ///< the emitter run that pushed it; 0: pushed by hand
+    bool is_taken = true;      ///< accepted by the tool; otherwise there is nothing to pop
+    int depth = 0;             ///< as returned by its push
     std::atomic<bool> has_ended{false};
     std::atomic<int> holders{2};
 
@@ -25,18 +24,18 @@ struct PushedRange {
     }
 };
 
-/// For an emitter. Nothing was pushed when it throws.
+/// For an emitter. If it throws, nothing was pushed.
 PushedRange* push_emitted(AnnotationBackend& tool, std::uint64_t run, const std::string& name,
                           const std::string& text);
-/// Any thread. Lets go of it.
+/// Any thread. Releases the range.
 void end_emitted(AnnotationBackend& tool, PushedRange* range) noexcept;
-/// Ends what that run has pushed on the calling thread.
+/// Ends the ranges that the run has pushed on the calling thread.
 void end_run(AnnotationBackend& tool, std::uint64_t run) noexcept;
 
-/// By hand; gives the depth.
+/// Pushes a range by hand and returns its depth.
 int push_manual(AnnotationBackend& tool, const std::string& text);
-/// Ends the innermost one pushed by hand on this thread; gives its depth. -1: none is open, nothing is
-/// popped.
+/// Ends the innermost range pushed by hand on this thread and returns its depth. -1: none is open, nothing
+/// is popped.
 int pop_manual(AnnotationBackend& tool);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// pushed_ranges_test.cpp: nobody pops what is another's.
+// pushed_ranges_test.cpp: each pop ends the right range.
 #include "emitters/pushed_ranges.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace marey {
 namespace {
 
-/// Keeps what a tool would: one stack. A test uses one thread with it unless it says otherwise.
+/// A tool that keeps one stack. A test uses it on one thread unless noted.
 class StackTool final : public AnnotationBackend {
   public:
     StackTool() : AnnotationBackend(0) {}
@@ -39,7 +39,7 @@ class StackTool final : public AnnotationBackend {
 
 using Stack = std::vector<std::string>;
 
-TEST(PushedRanges, OneThatEndsBeforeThoseWithinItWaits) {
+TEST(PushedRanges, ARangeThatEndsBeforeItsInnerRangesWaits) {
     StackTool tool;
     PushedRange* const a = push_emitted(tool, 1, "a", "a");
     PushedRange* const b = push_emitted(tool, 1, "b", "b");
@@ -49,7 +49,7 @@ TEST(PushedRanges, OneThatEndsBeforeThoseWithinItWaits) {
     EXPECT_EQ(tool.stack, Stack{});
 }
 
-TEST(PushedRanges, WhatTheToolDidNotTakeIsNotPopped) {
+TEST(PushedRanges, RangesThatTheToolDidNotTakeAreNotPopped) {
     StackTool tool;
     PushedRange* const a = push_emitted(tool, 1, "a", "a");
     tool.is_on = false;
@@ -64,7 +64,7 @@ TEST(PushedRanges, WhatTheToolDidNotTakeIsNotPopped) {
     EXPECT_EQ(tool.stack, Stack{});
 }
 
-TEST(PushedRanges, OneThatEndsOnAnotherThreadIsPoppedByItsOwn) {
+TEST(PushedRanges, ARangeThatEndsOnAnotherThreadIsPoppedByItsOwnThread) {
     StackTool tool;
     PushedRange* const a = push_emitted(tool, 1, "a", "a");
     std::thread([&] { end_emitted(tool, a); }).join();
@@ -84,7 +84,7 @@ TEST(PushedRanges, MayOutliveTheirThread) {
 }
 
 // L15
-TEST(PushedRanges, TheEndOfARunPopsItsOwnAndLeavesTheRest) {
+TEST(PushedRanges, TheEndOfARunPopsItsRangesAndLeavesTheRest) {
     StackTool tool;
     EXPECT_EQ(push_manual(tool, "outer"), 0);
     PushedRange* const a = push_emitted(tool, 1, "a", "a");
@@ -104,7 +104,7 @@ TEST(PushedRanges, TheEndOfARunPopsItsOwnAndLeavesTheRest) {
 }
 
 // L15
-// Whatever the order: as many pops as pushes, and a range that is open is never popped.
+// In any order, there are as many pops as pushes, and an open range is never popped.
 TEST(PushedRanges, StayBalancedUnderRandomOrders) {
     std::mt19937 random(7);
     for (int round = 0; round < 200; ++round) {

@@ -1,4 +1,4 @@
-// range_emitter.cpp: the observer that passes ranges on to a tool, and marks by hand.
+// range_emitter.cpp: the observer that forwards ranges to a tool, and ranges and marks set by hand.
 #include <marey/emit.h>
 
 #include <atomic>
@@ -23,15 +23,15 @@ namespace {
 
 constexpr std::size_t kMaxProducers = 1 << 16;
 
-/// Passes ranges on to one tool. One object for each tool, which lives as long as the process: callbacks that
-/// run while it is stopped, and ranges that end afterwards, find it. A run is the time between start and
-/// stop.
+/// Forwards ranges to one tool. There is one object for each tool. It lives as long as the process, because
+/// callbacks may run while it is being stopped and ranges may end afterwards. A run is the time between start
+/// and stop.
 class RangeEmitter {
   public:
     RangeEmitter(AnnotationBackend& tool, const char* name) : tool_(tool), name_(name) {}
 
     AnnotationBackend& tool() noexcept { return tool_; }
-    /// The tool, once it is sure that it can be used.
+    /// The tool. Throws marey::Error if it cannot be used.
     AnnotationBackend& usable_tool() {
         const std::string& reason = tool_.unavailable();
         if (!reason.empty()) throw Error(std::string(name_) + " is not available: " + reason);
@@ -42,7 +42,8 @@ class RangeEmitter {
         usable_tool();
         const std::lock_guard lock(mutex_);
         if (run_.load(std::memory_order_relaxed) != 0)
-            throw Error(std::string("an ") + name_ + " emitter runs already: ranges would be emitted twice");
+            throw Error(std::string("an ") + name_ +
+                        " emitter is already running: ranges would be emitted twice");
         {
             const std::lock_guard producers_lock(producers_mutex_);
             producers_.clear();
@@ -55,7 +56,7 @@ class RangeEmitter {
         observer.needs_ids = true;
         observer.needs_inputs = observer.needs_outputs = options.record_shapes;
         if (options.record_shapes) observer.memory = on_memory;
-        // Set before anybody can call: what begins at once belongs to this run.
+        // Set before the first callback, so that ranges that begin at once belong to this run.
         const std::uint64_t run = next_run_++;
         run_.store(run, std::memory_order_release);
         try {
@@ -70,7 +71,7 @@ class RangeEmitter {
     void stop(std::uint64_t run) noexcept {
         const std::lock_guard lock(mutex_);
         if (run == 0 || run_.load(std::memory_order_relaxed) != run) return;
-        // Not drained: ranges that other threads have open are to be popped when they end.
+        // Not drained: ranges that are open on other threads are popped when they end.
         remove_observer(handle_);
         run_.store(0, std::memory_order_release);
         end_run(tool_, run);
@@ -84,7 +85,7 @@ class RangeEmitter {
         }
         RangeEmitter& emitter;
         std::uint64_t run;
-        PushedRange* pushed = nullptr;  ///< null: a range of its own
+        PushedRange* pushed = nullptr;  ///< null: not pushed but begun with begin(), see `own`
         std::uint64_t own = 0;
     };
 
@@ -92,7 +93,7 @@ class RangeEmitter {
     static std::unique_ptr<ObserverContext> on_start(const ObservedRange& range, void* data) {
         auto& self = *static_cast<RangeEmitter*>(data);
         const std::uint64_t run = self.run_.load(std::memory_order_acquire);
-        if (run == 0) return nullptr;  // stopped meanwhile
+        if (run == 0) return nullptr;  // stopped in the meantime
         const std::string name(range.name());
         std::string text;
         if constexpr (with_shapes) {
@@ -161,12 +162,12 @@ class RangeEmitter {
 
     AnnotationBackend& tool_;
     const char* const name_;
-    ForkMutex mutex_;  ///< of starting and stopping
+    ForkMutex mutex_;  ///< guards start and stop
     std::uint64_t next_run_ = 1;
     ObserverHandle handle_ = 0;
-    std::atomic<std::uint64_t> run_{0};  ///< the one that runs; 0: none
+    std::atomic<std::uint64_t> run_{0};  ///< the current run; 0: none
     ForkMutex producers_mutex_;
-    StorageMap<Producer> producers_{kMaxProducers};  ///< who made what arrays hold
+    StorageMap<Producer> producers_{kMaxProducers};  ///< the range that wrote each array
 };
 
 RangeEmitter& nvtx_emitter() {

@@ -1,4 +1,4 @@
-// range_text.cpp: the text that tools get for a range.
+// range_text.cpp: the text of a range for other tools.
 #include "emitters/range_text.h"
 
 #include "base/json_writer.h"
@@ -6,15 +6,15 @@
 namespace marey {
 namespace {
 
-// False: there is none in it.
-bool add_arrays(const Value& value, std::vector<const ArrayView*>& arrays) {
+// False: the value contains no arrays.
+bool collect_arrays(const Value& value, std::vector<const ArrayView*>& arrays) {
     if (value.kind() == ValueKind::Array) {
         arrays.push_back(&value.array());
         return true;
     }
     if (value.kind() != ValueKind::List) return false;
     bool found = false;
-    for (const Value& item : value.list()) found = add_arrays(item, arrays) || found;
+    for (const Value& item : value.list()) found = collect_arrays(item, arrays) || found;
     return found;
 }
 
@@ -34,7 +34,7 @@ void add_sizes(std::string& text, const ArrayView* array) {
 std::vector<const ArrayView*> arrays_of(std::span<const Value> values) {
     std::vector<const ArrayView*> arrays;
     for (const Value& value : values) {
-        if (!add_arrays(value, arrays)) arrays.push_back(nullptr);
+        if (!collect_arrays(value, arrays)) arrays.push_back(nullptr);
     }
     return arrays;
 }

@@ -1,4 +1,4 @@
-// range_text.h: the text that tools get for a range.
+// range_text.h: the text of a range for other tools.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace marey {
 
-/// The range that made an array, and which of its outputs that was.
+/// The range that produced an array, and the index of that output.
 struct Producer {
     std::uint64_t range = 0;  ///< 0: unknown
     std::int32_t output = -1;
     friend bool operator==(const Producer&, const Producer&) = default;
 };
 
-/// The arrays of a value, lists opened, in their order; what is none or holds none gives one null.
+/// The arrays in the values, in order, with lists flattened. A value without arrays gives one null.
 std::vector<const ArrayView*> arrays_of(std::span<const Value> values);
 
-/// "name, seq = 5, op_id = 7, sizes = [[2, 3], []], input_op_ids = [(3,0), (0,-1)]": each part where there is
-/// something to say. `arrays` are those of the inputs; `producers` one for each, or none.
+/// "name, seq = 5, op_id = 7, sizes = [[2, 3], []], input_op_ids = [(3,0), (0,-1)]". Unknown parts are left
+/// out. `arrays` are those of the inputs; `producers` has one entry for each, or is empty.
 std::string range_text(const ObservedRange& range, std::span<const ArrayView* const> arrays,
                        std::span<const Producer> producers);
 

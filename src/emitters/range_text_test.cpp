@@ -1,4 +1,4 @@
-// range_text_test.cpp: the text that tools get for a range.
+// range_text_test.cpp: the text of a range for other tools.
 #include "emitters/range_text.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ ObserverFrame frame_of(const char* name, std::int64_t sequence = -1, std::uint64
     return frame;
 }
 
-TEST(RangeText, SaysOnlyWhatThereIs) {
+TEST(RangeText, ContainsOnlyKnownParts) {
     EXPECT_EQ(range_text(frame_of("mm").range, {}, {}), "mm");
     EXPECT_EQ(range_text(frame_of("mm", 0).range, {}, {}), "mm, seq = 0");
     EXPECT_EQ(range_text(frame_of("mm", -1, 7).range, {}, {}), "mm, op_id = 7");
@@ -46,7 +46,7 @@ TEST(RangeText, NamesProducers) {
               "f, seq = 1, op_id = 9, sizes = [[], []], input_op_ids = [(3,1), (0,-1)]");
 }
 
-TEST(ArraysOf, OpensListsAndKeepsThePlacesOfTheRest) {
+TEST(ArraysOf, FlattensListsAndKeepsThePlacesOfTheRest) {
     const ArrayView a{}, b{};
     const Value inner[] = {Value(b), Value(5)};
     const Value outer[] = {Value(a), Value(std::span<const Value>(inner))};

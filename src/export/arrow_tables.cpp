@@ -1,4 +1,4 @@
-// arrow_tables.cpp: columns as Arrow arrays. Each array owns what it shows, or keeps the trace that does.
+// arrow_tables.cpp: trace columns as Arrow arrays. Each array owns its data or keeps the trace that does.
 #include <marey/arrow.h>
 
 #include <array>
@@ -18,10 +18,10 @@
 namespace marey {
 namespace {
 
-constexpr const char* kTextFormat = "U";  // utf8 with offsets of 64 bits
-constexpr std::int64_t kValidity = 0;     // of the buffers, the first
+constexpr const char* kTextFormat = "U";  // utf8 with 64-bit offsets
+constexpr std::int64_t kValidity = 0;     // index of the validity buffer
 
-/// What stands for a buffer without bytes: some readers take null for a missing buffer.
+/// Stands in for an empty buffer: some readers treat null as a missing buffer.
 alignas(64) constexpr std::byte kNothing[64] = {};
 
 // ---- schemas ----
@@ -59,7 +59,7 @@ void fill_schema(ArrowSchema& schema, const char* format, std::string_view name,
     schema.private_data = parts.release();
 }
 
-/// A dictionary's own format is that of its indexes.
+/// The format of a dictionary column is that of its indexes.
 const char* format_of(CellType type) {
     switch (type) {
         case CellType::Bool:
@@ -108,7 +108,7 @@ void fill_table_schema(ArrowSchema& schema, const TraceTable& table) {
 // ---- arrays ----
 
 struct ArrayParts {
-    Trace trace;  ///< keeps what is shown in place
+    Trace trace;  ///< keeps the exported data alive
     std::array<std::vector<std::byte>, 3> owned;
     std::array<const void*, 3> buffers{};
     std::vector<std::unique_ptr<ArrowArray>> children;
@@ -127,7 +127,7 @@ void release_array(ArrowArray* array) {
     array->release = nullptr;
 }
 
-/// Takes `parts` over; buffers that are owned are shown unless another place is given already.
+/// Takes ownership of `parts`; owned buffers are used unless a pointer is given already.
 void fill_array(ArrowArray& array, std::size_t length, std::size_t nulls, std::int64_t buffers,
                 std::unique_ptr<ArrayParts> parts) {
     for (std::int64_t i = 0; i < buffers; ++i) {
@@ -152,12 +152,12 @@ void set_bit(std::vector<std::byte>& bits, std::size_t at) {
 }
 
 template <class T>
-T* room_for(std::vector<std::byte>& bytes, std::size_t count) {
+T* resized_to(std::vector<std::byte>& bytes, std::size_t count) {
     bytes.resize(count * sizeof(T));
     return reinterpret_cast<T*>(bytes.data());
 }
 
-/// Texts one after another, with the offsets of their ends.
+/// Texts stored one after another, with their end offsets.
 class TextColumn {
   public:
     void add(std::string_view bytes) {
@@ -168,9 +168,9 @@ class TextColumn {
     std::size_t size() const { return offsets_.size() - 1; }
 
     void move_into(ArrayParts& parts) {
-        auto* const offsets = room_for<std::int64_t>(parts.owned[1], offsets_.size());
+        auto* const offsets = resized_to<std::int64_t>(parts.owned[1], offsets_.size());
         std::memcpy(offsets, offsets_.data(), offsets_.size() * sizeof offsets_[0]);
-        char* const text = room_for<char>(parts.owned[2], text_.size());
+        char* const text = resized_to<char>(parts.owned[2], text_.size());
         if (!text_.empty()) std::memcpy(text, text_.data(), text_.size());
     }
 
@@ -179,7 +179,7 @@ class TextColumn {
     std::vector<std::int64_t> offsets_{0};
 };
 
-/// Numbers of cells as indexes into the texts that occur, each of which is there once.
+/// Maps cell values to indexes into the distinct texts.
 class Dictionary {
   public:
     std::int32_t index_of(const TableSource& source, const TraceColumn& column, std::uint64_t number) {
@@ -191,7 +191,7 @@ class Dictionary {
                                    ? std::string_view(column.name_of(number))
                                    : source.trace().string(static_cast<StringId>(number)));
             if (texts_.size() >= std::numeric_limits<std::int32_t>::max())
-                throw Error("there are more names than a dictionary of Arrow holds");
+                throw Error("too many names for an Arrow dictionary (at most 2147483647)");
             const auto [found, is_new] = places_.try_emplace(valid, static_cast<std::int32_t>(texts_.size()));
             if (is_new) texts_.add(valid);
             index = found->second;
@@ -208,7 +208,7 @@ class Dictionary {
     }
 
   private:
-    std::vector<std::int32_t> known_;  ///< by number; -1: not yet
+    std::vector<std::int32_t> known_;  ///< by cell value; -1: not yet used
     std::unordered_map<std::string, std::int32_t> places_;
     TextColumn texts_;
 };
@@ -286,7 +286,7 @@ class ColumnExport {
             parts_->buffers[1] = column_.in_place(source_.data());
             return;
         }
-        T* const numbers = room_for<T>(parts_->owned[1], rows_);
+        T* const numbers = resized_to<T>(parts_->owned[1], rows_);
         for (std::size_t row = 0; row < rows_; ++row) {
             const std::uint64_t number = is_null(row) ? 0 : column_.number(source_, row);
             if constexpr (std::is_same_v<T, double>) {
@@ -299,7 +299,7 @@ class ColumnExport {
 
     void fill_indexes() {
         Dictionary dictionary;
-        auto* const indexes = room_for<std::int32_t>(parts_->owned[1], rows_);
+        auto* const indexes = resized_to<std::int32_t>(parts_->owned[1], rows_);
         for (std::size_t row = 0; row < rows_; ++row) {
             indexes[row] =
                 is_null(row) ? 0 : dictionary.index_of(source_, column_, column_.number(source_, row));

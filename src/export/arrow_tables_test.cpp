@@ -1,4 +1,4 @@
-// arrow_tables_test.cpp: lengths, buffers, nulls, texts, and who releases what.
+// arrow_tables_test.cpp: lengths, buffers, nulls, texts, and ownership.
 #include <marey/arrow.h>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace marey {
 namespace {
 
-/// A table through the interface, released at the end unless that was done.
+/// A table read through the Arrow interface; released at the end unless it was released before.
 struct Exported {
     Exported(const Trace& trace, std::string_view table) { export_arrow(trace, table, &schema, &array); }
     ~Exported() {
@@ -55,7 +55,7 @@ std::string text(const ArrowArray& array, std::size_t row) {
             static_cast<std::size_t>(offsets[row + 1] - offsets[row])};
 }
 
-/// The cell as CSV shows it, read through nothing but the interface.
+/// The cell in CSV form, read only through the interface.
 std::string cell(const ArrowSchema& schema, const ArrowArray& array, std::size_t row) {
     if (!is_valid(array, row)) return "null";
     if (array.dictionary != nullptr)
@@ -82,7 +82,7 @@ std::string cell(const ArrowSchema& schema, const ArrowArray& array, std::size_t
     }
 }
 
-/// The cell by the definition of its table.
+/// The cell according to the table definition.
 std::string expected_cell(const TableSource& source, const TraceColumn& column, std::size_t row) {
     if (column.is_null != nullptr && column.is_null(source, row)) return "null";
     if (column.type >= CellType::String) {
@@ -135,7 +135,7 @@ TEST(Arrow, ShowsEveryCellOfEveryTable) {
     EXPECT_EQ(filled.size(), table_names().size());
 }
 
-TEST(Arrow, DoesNotCopyWhatTheTraceHasInOnePiece) {
+TEST(Arrow, DoesNotCopyContiguousColumns) {
     const Trace trace(testing::random_data(3));
     const Exported ranges(trace, "ranges");
     EXPECT_EQ(ranges["start_ns"].buffers[1], trace.ranges().start_ns.data());
@@ -177,7 +177,7 @@ TEST(Arrow, KeepsTheTraceUntilTheLastArrayIsReleased) {
 TEST(Arrow, DictionariesHoldEachNameOnce) {
     auto data = testing::random_data(3);
     data->strings[data->sites[0].name] = "\xFF";
-    data->strings[data->sites[1].name] = "\xFE";  // the same once it is UTF-8
+    data->strings[data->sites[1].name] = "\xFE";  // identical after conversion to UTF-8
     const Trace trace(data);
     const Exported ranges(trace, "ranges");
     const ArrowArray& dictionary = *ranges["name"].dictionary;

@@ -1,4 +1,4 @@
-// averages_data.cpp: averages for other programs: CSV, JSON, Markdown.
+// averages_data.cpp: averages in machine-readable formats: CSV, JSON, Markdown.
 #include <charconv>
 
 #include <marey/table.h>
@@ -12,10 +12,7 @@
 namespace marey {
 namespace {
 
-constexpr int kIndent = 2;
-
-/// Average of integers: one decimal says all there is to say, and the same value gives the same text
-/// everywhere.
+/// Formats an average of integers with one decimal, which is precise enough and identical on all platforms.
 std::string one_decimal(double value) {
     char text[400];
     const auto result = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 1);
@@ -26,7 +23,7 @@ bool is_share(const ColumnInfo& column) {
     return column.kind == CellKind::CpuShare || column.kind == CellKind::DeviceShare;
 }
 
-/// With its unit.
+/// The column key with its unit.
 std::string data_key(const ColumnInfo& column) {
     std::string key(column.key);
     if (column.kind == CellKind::Time) key += "_ns";
@@ -79,7 +76,7 @@ std::vector<const AverageRow*> wanted_rows(const Averages& averages, const Table
     return rows;
 }
 
-/// What would end a cell or a line is written otherwise.
+/// Escapes characters that would end a cell or a line.
 std::string markdown_text(std::string_view text) {
     std::string result;
     for (const char c : text) {
@@ -112,7 +109,7 @@ std::string averages_json(const Trace& trace, const Averages& averages, const Ta
     const std::vector<const ColumnInfo*> columns = data_columns(averages, options);
     const TableCells cells(averages, columns, options);
     std::string out;
-    JsonWriter json(out, kIndent);
+    JsonWriter json(out, kJsonIndent);
     json.begin_object();
     json.member("window_ns", averages.window_ns).member("recorded_ns", averages.recorded_ns);
     json.member("range_count", averages.range_count);

@@ -1,4 +1,4 @@
-// averages_table.cpp: the table of PyTorch's profiler, character for character.
+// averages_table.cpp: reproduces the table of PyTorch's profiler character for character.
 #include <algorithm>
 
 #include <marey/table.h>
@@ -13,7 +13,7 @@ constexpr std::size_t kPadding = 4;  ///< beyond the longest text
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kDots = "...";
 
-/// Cells of one table, line by line.
+/// Prints one table, line by line.
 class TextTable {
   public:
     TextTable(const Averages& averages, const TableOptions& options)
@@ -49,7 +49,7 @@ class TextTable {
         return cap ? std::min(width, *cap) : width;
     }
 
-    /// Of all rows, printed or not.
+    /// Over all rows, including those that are not printed.
     std::size_t width_of(const ColumnInfo& column) const {
         const auto longest = [&](const ColumnInfo& of) {
             std::size_t length = 0;
@@ -58,7 +58,7 @@ class TextTable {
             return length;
         };
         switch (column.kind) {
-            case CellKind::Name:  // all names are as wide as the first
+            case CellKind::Name:  // all name columns are as wide as the first
                 return capped(longest(find_column("name", "column")) + kPadding,
                               options_.max_name_column_width);
             case CellKind::Shapes:
@@ -78,7 +78,7 @@ class TextTable {
         }
     }
 
-    /// Right-aligned, except for stacks. What is too long stays whole.
+    /// Right-aligned, except for stacks. Text that is too long is not cut.
     void put(std::size_t column, std::string_view text) {
         const std::size_t used = character_count(text);
         const std::size_t padding = widths_[column] > used ? widths_[column] - used : 0;
@@ -95,12 +95,12 @@ class TextTable {
         const auto limit = static_cast<std::int64_t>(*options_.max_name_column_width) -
                            static_cast<std::int64_t>(kDots.size());
         if (length < limit) return text;
-        // A limit below the dots counts from the end of the name, as upstream's slices do.
+        // A limit shorter than the dots counts from the end of the name, like upstream's slices.
         const std::int64_t kept = limit >= 0 ? limit : std::max<std::int64_t>(0, length + limit);
         return std::string(first_characters(text, static_cast<std::size_t>(kept))).append(kDots);
     }
 
-    /// Keeps the end, where the file's name is.
+    /// Keeps the end of the path, which has the file name.
     static std::string cut_path(std::string_view text, std::size_t width) {
         if (character_count(text) <= width) return std::string(text);
         const std::string_view tail = last_characters(text, width);
@@ -122,7 +122,7 @@ class TextTable {
         }
         out_ += '\n';
         if (stack_column == columns_.size()) return;
-        // One line per further entry, then an empty one.
+        // One line per further entry, then an empty line.
         for (std::size_t entry = 1; entry <= std::max<std::size_t>(1, row.stack.size()); ++entry) {
             for (std::size_t i = 0; i < columns_.size(); ++i) {
                 const bool is_entry = i == stack_column && entry < row.stack.size();
@@ -144,7 +144,7 @@ class TextTable {
 
 std::string averages_table(const Averages& averages, const TableOptions& options) {
     TextTable table(averages,
-                    options);  // first, so that wrong options are errors even where there are no rows
+                    options);  // first, so that invalid options are reported even if there are no rows
     return averages.rows.empty() ? "" : table.text();
 }
 

@@ -1,5 +1,5 @@
-// averages_table_test.cpp: what upstream's table has not: chosen columns, ascending order, errors, CSV, JSON,
-// Markdown.
+// averages_table_test.cpp: features that upstream's table lacks: chosen columns, ascending order, errors,
+// CSV, JSON, Markdown.
 #include <gtest/gtest.h>
 
 #include <marey/error.h>
@@ -27,7 +27,7 @@ std::string error_of(const TableOptions& options) {
     return "";
 }
 
-TEST(AveragesTable, ShowsTheColumnsAskedFor) {
+TEST(AveragesTable, ShowsTheRequestedColumns) {
     const Averages averages =
         key_averages(small_trace(), {.by_thread = true, .percentiles = true, .nesting = true});
     EXPECT_EQ(averages_table(averages, {.sort_by = "max",
@@ -43,15 +43,15 @@ TEST(AveragesTable, ShowsTheColumnsAskedFor) {
               "Self CPU time total: 7.500us\n");
 }
 
-TEST(AveragesTable, AnUnknownColumnOrSortKeyIsAnErrorThatNamesTheKnownOnes) {
-    EXPECT_TRUE(error_of({.sort_by = "zzz"}).starts_with("there is no sort key 'zzz'; known: name, "));
-    EXPECT_TRUE(error_of({.columns = {"name", "q"}}).starts_with("there is no column 'q'; known: name, "));
+TEST(AveragesTable, AnUnknownColumnOrSortKeyIsAnErrorThatListsTheKnownOnes) {
+    EXPECT_TRUE(error_of({.sort_by = "zzz"}).starts_with("unknown sort key 'zzz'; known: name, "));
+    EXPECT_TRUE(error_of({.columns = {"name", "q"}}).starts_with("unknown column 'q'; known: name, "));
     EXPECT_NE(error_of({.sort_by = "zzz"}).find("self_cpu_time_total"), std::string::npos);
     EXPECT_EQ(error_of({.sort_by = "self_cuda_time_total"}), "");
 }
 
 // Q18
-TEST(AveragesTable, EveryColumnIsASortKeyAndEveryDevicesNameIsKnown) {
+TEST(AveragesTable, EveryColumnIsASortKeyForEveryDeviceName) {
     const Averages averages = key_averages(small_trace());
     for (const TableColumn& column : table_columns()) {
         EXPECT_FALSE(column.description.empty());
@@ -71,7 +71,7 @@ TEST(AveragesTable, UnknownFlopsAreNeitherZeroNorSortedAboveKnownOnes) {
     EXPECT_EQ(text, "name,flops\nsome,5.0\nzero,0.0\nunknown,\n");
 }
 
-TEST(AveragesData, CsvQuotesWhatNeedsIt) {
+TEST(AveragesData, CsvQuotesFieldsIfNecessary) {
     const Trace trace = TraceFixture().thread("main", {{"a,\"b\"", 0, 10}, {"c", 20, 5}}).trace();
     EXPECT_EQ(averages_csv(key_averages(trace)),
               "name,scope,device_type,count,unfinished,async_count,threads,self_cpu_time_total_ns,"
@@ -97,7 +97,7 @@ TEST(AveragesData, JsonIsStrictForAnyNames) {
     EXPECT_EQ(value["overhead"]["total_ns"].text, "13.5");
 }
 
-TEST(AveragesData, MarkdownEscapesItsOwnSigns) {
+TEST(AveragesData, MarkdownEscapesSpecialCharacters) {
     EXPECT_EQ(averages_markdown(
                   key_averages(small_trace()),
                   {.sort_by = "name", .row_limit = 1, .columns = {"name", "count", "self_cpu_percent"}}),

@@ -1,4 +1,4 @@
-// chrome_arguments.cpp: keyword values, inputs, outputs and numbers of a range as JSON.
+// chrome_arguments.cpp: keyword values, inputs, outputs and ids of a range as JSON.
 #include "export/chrome_arguments.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 namespace marey {
 namespace {
 
-constexpr int kMaxDepth = 16;  // of lists in lists; a trace made by hand could hold a cycle
+constexpr int kMaxDepth = 16;  // of nested lists; a hand-made trace could contain a cycle
 
-/// The keys that are not the user's.
+/// Keys that are reserved for the exporter.
 bool is_reserved(std::string_view key) {
     static constexpr std::string_view kReserved[] = {
         "at",           "scope",          "began_before",    "finished",
@@ -26,7 +26,7 @@ bool is_reserved(std::string_view key) {
     return std::find(std::begin(kReserved), std::end(kReserved), key) != std::end(kReserved);
 }
 
-/// Names of element types in quotes, by number.
+/// Quoted names of the element types, by number.
 const std::array<Word, 256>& type_words() {
     static const std::array<Word, 256> words = [] {
         std::array<Word, 256> made;
@@ -37,13 +37,13 @@ const std::array<Word, 256>& type_words() {
     return words;
 }
 
-/// As PyTorch prints scalars, so that texts of both can be compared: whole numbers keep a point, others have
-/// 17 digits.
+/// Prints scalars as PyTorch does, so that both outputs can be compared: whole numbers keep a decimal point,
+/// others have 17 digits.
 void append_real_text(std::string& text, double value) {
     char digits[32];
     const bool is_short = std::abs(value) < 0x1p63 && value == std::trunc(value);
     const auto format = is_short ? std::chars_format::fixed : std::chars_format::general;
-    if (is_short) value += 0.0;  // no sign on a zero
+    if (is_short) value += 0.0;  // no negative zero
     const auto end = std::to_chars(digits, digits + sizeof digits, value, format, is_short ? 0 : 17).ptr;
     text.append(digits, end);
     if (is_short) text += '.';
@@ -151,7 +151,7 @@ void ChromeArguments::append_concrete(std::string& text, const Argument& value, 
     const std::span<const Argument> items = items_of(value);
     if (level == 0 && std::any_of(items.begin(), items.end(),
                                   [](const Argument& item) { return item.kind == ValueKind::Array; }))
-        return;  // metadata, which stands elsewhere
+        return;  // metadata, which is written elsewhere
     text += '[';
     for (std::size_t i = 0; i < items.size(); ++i) {
         if (i != 0) text += ", ";
@@ -176,8 +176,8 @@ void ChromeArguments::append_list(std::string_view start, std::span<const Argume
     out_.put(']');
 }
 
-/// Arrays, integers and nothing: what nearly every operator takes, and what fits in room that is known
-/// beforehand. False, and nothing is appended: there is something else.
+/// Fast path for arrays, integers and None, which most operators take and whose size is bounded. Returns
+/// false and appends nothing if there are other values.
 bool ChromeArguments::append_small_positional(std::span<const Argument> values, ArgumentRole role) {
     std::size_t dimensions = 0;
     for (const Argument& value : values) {
@@ -217,7 +217,7 @@ bool ChromeArguments::append_small_positional(std::span<const Argument> values, 
         }
         *out++ = ']';
     };
-    // Each list is written with a comma before every entry; the first one's becomes the bracket.
+    // Every entry is written with a comma before it; the comma of the first becomes the opening bracket.
     const auto list = [&](std::size_t index, const auto& entry) {
         out = put_start(out, starts[index], is_empty_);
         char* const first = out;
@@ -283,7 +283,7 @@ void ChromeArguments::append_values(std::span<const Argument> values) {
         cache_.learn(out_.since(start), out_.since(own_end_), own_end_ - own_start_, given_);
 }
 
-// One text, as viewers know it: ";" after each frame.
+// One string, as viewers expect it: ";" after each frame.
 void ChromeArguments::append_stack(const Argument& stack) {
     scratch_.clear();
     for (const Argument& frame : items_of(stack)) {
@@ -356,8 +356,8 @@ const ChromeArguments::Key& ChromeArguments::key_of(StringId id) {
     return keys_[key_index_[id] - 1];
 }
 
-/// The most frequent kind of value, under a key that is known and free. False, and nothing is appended: it
-/// is not.
+/// Fast path for the most frequent kind of value, an integer with a known, unused key. Returns false and
+/// appends nothing otherwise.
 bool ChromeArguments::append_integer(const Argument& value) {
     if (value.key >= key_index_.size() || key_index_[value.key] == 0) return false;
     const Key& key = keys_[key_index_[value.key] - 1];
@@ -380,7 +380,7 @@ bool ChromeArguments::use_late(std::uint32_t canonical) {
     return true;
 }
 
-/// Keys of one object differ: strict readers refuse equal ones, lenient ones lose all but the last.
+/// Keys of one object must differ: strict readers reject duplicates, lenient readers keep only the last.
 void ChromeArguments::append_key(const Argument& value, std::size_t index) {
     const Key& key = value.key < key_index_.size() && key_index_[value.key] != 0
                          ? keys_[key_index_[value.key] - 1]

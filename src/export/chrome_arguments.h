@@ -1,5 +1,5 @@
-// chrome_arguments.h: the values of an event as members of its "args", under the keys that PyTorch's tools
-// know.
+// chrome_arguments.h: the values of an event as members of its "args", with the keys that PyTorch's tools
+// expect.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@
 
 namespace marey {
 
-/// Numbers that we make up where the values of a range do not give them.
+/// Numbers that the exporter generates if the values of a range do not contain them.
 enum ChromeNumber : std::uint32_t {
     kExternalId = 1 << 0,
     kEventIndex = 1 << 1,
@@ -38,11 +38,11 @@ enum ChromeNumber : std::uint32_t {
 struct ChromeNumberKey {
     ChromeNumber number;
     std::string_view key;
-    Word start;  ///< of its member, with a comma before it
+    Word start;  ///< start of its member, with a leading comma
     constexpr ChromeNumberKey(ChromeNumber which, std::string_view text)
         : number(which), key(text), start(text, ",\"", "\":") {}
 };
-/// In order of their bits.
+/// In bit order.
 inline constexpr ChromeNumberKey kChromeNumberKeys[] = {
     {kExternalId, "External id"},        {kEventIndex, "Ev Idx"},
     {kFunctionId, "Record function id"}, {kSequence, "Sequence number"},
@@ -53,10 +53,10 @@ inline constexpr ChromeNumberKey kChromeNumberKeys[] = {
     {kPythonThread, "Python thread"},
 };
 
-/// Appends members of a JSON object to a text, each after the first with a comma before it.
+/// Appends members of a JSON object to a text, separated by commas.
 class ChromeArguments {
   public:
-    /// Both must outlive this.
+    /// Both arguments must outlive this.
     ChromeArguments(const Trace& trace, ChromeText& out);
 
     /// Call after the opening brace of an object.
@@ -65,23 +65,24 @@ class ChromeArguments {
         given_ = 0;
     }
 
-    /// Keyword values under their own keys, made different from each other; inputs as "Input Dims", "Input
-    /// type", "Input Strides" and "Concrete Inputs", lists with one entry for each; outputs likewise.
+    /// Writes keyword values under their keys (duplicates are renamed); inputs as "Input Dims", "Input type",
+    /// "Input Strides" and "Concrete Inputs", lists with one entry per input; outputs in the same way.
     void append_values(std::span<const Argument> values);
-    /// "Sequence number" and "Fwd thread id" if there is a number, "Record function id" if there is an id.
+    /// Writes "Sequence number" and "Fwd thread id" if there is a sequence number, "Record function id" if
+    /// there is an id.
     void append_detail(const RangeDetail& detail);
-    /// A number of ours, unless the values appended since begin() have given it.
+    /// Writes a generated number unless the values appended since begin() contain it.
     void append_number(ChromeNumber which, std::int64_t value) {
         out_.take(put_number(out_.room(kNumberBytes), which, value));
     }
-    /// The same into room of at least kNumberBytes for each. Returns the end.
+    /// Writes the same into a buffer with at least kNumberBytes per number. Returns the end.
     static constexpr std::size_t kNumberBytes = 64;
     char* put_number(char* out, ChromeNumber which, std::int64_t value) noexcept {
         return (given_ & which) != 0 ? out : put_integer(put_number_key(out, which), value);
     }
-    /// What append_detail appends: at most 3 numbers.
+    /// Writes the same as append_detail(): at most 3 numbers.
     char* put_detail(char* out, const RangeDetail& detail) noexcept;
-    /// Members that are text already: a key, a colon, a value.
+    /// Appends members that are already rendered: a key, a colon and a value.
     void append_rendered(const Stamp& members) {
         out_.take(put_rendered(out_.room(1 + members.size() + Stamp::kBlock), members));
     }
@@ -93,12 +94,12 @@ class ChromeArguments {
     }
 
   private:
-    /// What is known of a key once it was seen.
+    /// Properties of a key, computed when it is first used.
     struct Key {
         Stamp text;                ///< "key":
-        std::uint32_t canonical;   ///< equal for keys that are the same text in JSON
-        std::uint32_t number = 0;  ///< the ChromeNumber that it gives
-        bool is_reserved = false;  ///< a user's key of that text is changed
+        std::uint32_t canonical;   ///< equal for keys with the same JSON text
+        std::uint32_t number = 0;  ///< the ChromeNumber that this key provides
+        bool is_reserved = false;  ///< user keys with this text are renamed
     };
 
     void separate() {
@@ -107,7 +108,7 @@ class ChromeArguments {
     }
     const Key& key_of(StringId id);
     std::uint32_t canonical(const std::string& text);
-    /// Marks a key as used; false: it was.
+    /// Marks a key as used. Returns false if it was used already.
     bool use(std::uint32_t canonical) {
         if (canonical >= 64) return use_late(canonical);
         const std::uint64_t bit = std::uint64_t{1} << canonical;
@@ -145,15 +146,15 @@ class ChromeArguments {
     ChromeValueCache cache_;
     ChromeText& out_;
     bool is_empty_ = true;
-    std::uint32_t given_ = 0;  ///< ChromeNumbers
+    std::uint32_t given_ = 0;  ///< ChromeNumbers that the values provide
     std::string scratch_;
     std::vector<Key> keys_;
-    std::vector<std::uint32_t> key_index_;  ///< by StringId: 1 + where in keys_; 0: not seen yet
+    std::vector<std::uint32_t> key_index_;  ///< by StringId: 1 + index in keys_; 0: not used yet
     std::unordered_map<std::string, std::uint32_t> canonical_;
-    // Canonical numbers of the keys of the event at hand: below 64 as bits, others as they are.
+    // Canonical numbers of the current event's keys: numbers below 64 as bits, others in a list.
     std::uint64_t used_early_ = 0;
     std::vector<std::uint32_t> used_;
-    // Where in the text the number is that belongs to no other range; an end of 0: nowhere yet.
+    // Position in the text of the number that is unique to this range; an end of 0: none yet.
     std::uint64_t own_start_ = 0;
     std::uint64_t own_end_ = 0;
 };

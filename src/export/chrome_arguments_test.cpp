@@ -1,4 +1,4 @@
-// chrome_arguments_test.cpp: inputs and outputs under the keys of PyTorch, keywords under their own.
+// chrome_arguments_test.cpp: inputs and outputs with PyTorch's keys, keywords with their own keys.
 #include "export/chrome_arguments.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using testing::boolean;
 using testing::integer;
 using testing::real;
 
-/// A range's values, put together by hand.
+/// Hand-made values of a range.
 class ChromeArgumentsTest : public ::testing::Test {
   protected:
     ChromeArgumentsTest() { fixture_.thread("main", {{"a", 0, 10}}); }
@@ -61,7 +61,7 @@ class ChromeArgumentsTest : public ::testing::Test {
         fixture_.value(key, value);
     }
 
-    /// The members, checked to be strict JSON with keys that differ. Ends the fixture.
+    /// The members, checked to be strict JSON with unique keys. Ends the fixture.
     std::string members(const RangeDetail* detail = nullptr,
                         std::initializer_list<ChromeNumber> numbers = {}) {
         const Trace trace = fixture_.trace();
@@ -86,7 +86,7 @@ class ChromeArgumentsTest : public ::testing::Test {
 };
 
 // C18, C19
-TEST_F(ChromeArgumentsTest, InputsAreListsWithOneEntryForEach) {
+TEST_F(ChromeArgumentsTest, InputsAreListsWithOneEntryPerInput) {
     put(array(DType::Float32, {2, 3}, {3, 1}));
     put(integer(1));
     put(list({array(DType::Int64, {4}), array(DType::Int64, {}, {})}));
@@ -99,7 +99,7 @@ TEST_F(ChromeArgumentsTest, InputsAreListsWithOneEntryForEach) {
 }
 
 // C19
-TEST_F(ChromeArgumentsTest, ElementTypesHaveTheNamesOfCPlusPlus) {
+TEST_F(ChromeArgumentsTest, ElementTypesHaveCPlusPlusNames) {
     for (const DType dtype :
          {DType::Bool, DType::Int8, DType::Int16, DType::Int32, DType::Int64, DType::UInt8, DType::Float16,
           DType::BFloat16, DType::Float32, DType::Float64, DType::Complex64, DType::Complex128, DType::UInt32,
@@ -115,7 +115,7 @@ TEST_F(ChromeArgumentsTest, ElementTypesHaveTheNamesOfCPlusPlus) {
 }
 
 // C15, C18
-TEST_F(ChromeArgumentsTest, OfUndefinedArraysAndListsWithOneNothingIsSaid) {
+TEST_F(ChromeArgumentsTest, UndefinedArraysAndListsWithOneAreEmpty) {
     put(array(DType::Float32, {}, {}, false));
     put(list({array(DType::Float32, {1}), array(DType::Float32, {}, {}, false)}));
     EXPECT_EQ(
@@ -124,14 +124,14 @@ TEST_F(ChromeArgumentsTest, OfUndefinedArraysAndListsWithOneNothingIsSaid) {
 }
 
 // C19
-TEST_F(ChromeArgumentsTest, AListOfArraysThatWasCutShowsNone) {
+TEST_F(ChromeArgumentsTest, ATruncatedListOfArraysIsEmpty) {
     put(list({array(DType::Float32, {1}), array(DType::Float32, {2})}, true));
     EXPECT_EQ(
         members(),
         R"({"Input Dims":[[]],"Input type":["TensorList"],"Input Strides":[[]],"Concrete Inputs":[""]})");
 }
 
-TEST_F(ChromeArgumentsTest, TextsOfScalarsAreScalars) {
+TEST_F(ChromeArgumentsTest, ScalarTextsAreScalars) {
     Argument complex = text("1.+2.j");
     complex.left_out = ValueKind::Double;
     put(complex);
@@ -143,7 +143,7 @@ TEST_F(ChromeArgumentsTest, TextsOfScalarsAreScalars) {
 }
 
 // C17
-TEST_F(ChromeArgumentsTest, WhatWasNotRecordedIsAnEmptyText) {
+TEST_F(ChromeArgumentsTest, ValuesThatWereNotRecordedAreEmpty) {
     put(left_out(ValueKind::Int));
     put(left_out(ValueKind::List));
     put(left_out(ValueKind::None));
@@ -167,7 +167,7 @@ TEST_F(ChromeArgumentsTest, ConcreteInputsAreWrittenAsPyTorchPrintsThem) {
 }
 
 // C21
-TEST_F(ChromeArgumentsTest, OutputsHaveKeysOfTheirOwn) {
+TEST_F(ChromeArgumentsTest, OutputsHaveSeparateKeys) {
     put(array(DType::Float32, {7}), ArgumentRole::Output);
     put(integer(3), ArgumentRole::Input);
     EXPECT_EQ(
@@ -176,7 +176,7 @@ TEST_F(ChromeArgumentsTest, OutputsHaveKeysOfTheirOwn) {
         R"("Output Dims":[[7]],"Output type":["float"],"Output Strides":[[]],"Concrete Outputs":[""]})");
 }
 
-TEST_F(ChromeArgumentsTest, KeywordsKeepTheirKeysAndAnyKeysAreMadeToDiffer) {
+TEST_F(ChromeArgumentsTest, KeywordsKeepTheirKeysAndDuplicatesAreRenamed) {
     put(integer(1), ArgumentRole::Keyword, "Input Dims");
     put(integer(2), ArgumentRole::Keyword, "n");
     put(integer(3), ArgumentRole::Keyword, "n");
@@ -189,18 +189,18 @@ TEST_F(ChromeArgumentsTest, KeywordsKeepTheirKeysAndAnyKeysAreMadeToDiffer) {
                          R"("grid":{"dims":[2,2],"type":"signed char"},"none":null})");
 }
 
-TEST_F(ChromeArgumentsTest, NumbersOfARangeAreThereWhenItHasThem) {
+TEST_F(ChromeArgumentsTest, IdsOfARangeAreWrittenIfItHasThem) {
     const RangeDetail all{0, 5, 0, ~0ull};
     EXPECT_EQ(members(&all),
               R"({"Sequence number":5,"Fwd thread id":0,"Record function id":18446744073709551615})");
 }
 
-TEST_F(ChromeArgumentsTest, NumbersThatItDoesNotHaveAreLeftOut) {
+TEST_F(ChromeArgumentsTest, MissingIdsAreLeftOut) {
     const RangeDetail none{0, -1, 3, 0};
     EXPECT_EQ(members(&none), "{}");
 }
 
-TEST_F(ChromeArgumentsTest, ANumberThatTheValuesGiveIsNotMadeUp) {
+TEST_F(ChromeArgumentsTest, AnIdGivenInTheValuesIsNotGenerated) {
     put(integer(5), ArgumentRole::Keyword, "correlation");
     put(integer(6), ArgumentRole::Keyword, "Sequence number");
     const RangeDetail detail{0, 8, 0, 0};
@@ -208,13 +208,13 @@ TEST_F(ChromeArgumentsTest, ANumberThatTheValuesGiveIsNotMadeUp) {
               R"({"correlation":5,"Sequence number":6,"Fwd thread id":0,"External id":77})");
 }
 
-TEST_F(ChromeArgumentsTest, KeysThatDifferOnlyInBrokenBytesAreMadeToDiffer) {
+TEST_F(ChromeArgumentsTest, KeysThatDifferOnlyInInvalidBytesAreRenamed) {
     put(integer(1), ArgumentRole::Keyword, "a\xFF");
     put(integer(2), ArgumentRole::Keyword, "a\xFE");
     EXPECT_EQ(members(), "{\"a\xEF\xBF\xBD\":1,\"a\xEF\xBF\xBD (2)\":2}");
 }
 
-TEST_F(ChromeArgumentsTest, ValuesThatDifferAnywhereAreNotTakenForThoseSeenBefore) {
+TEST_F(ChromeArgumentsTest, ValuesThatDifferAnywhereAreNotServedFromTheCache) {
     const auto with_role = [](Argument value, ArgumentRole role, StringId key = 0) {
         value.role = role;
         value.key = key;
@@ -224,7 +224,7 @@ TEST_F(ChromeArgumentsTest, ValuesThatDifferAnywhereAreNotTakenForThoseSeenBefor
     const StringId correlation = fixture_.string("correlation"), other = fixture_.string("other");
     const std::vector<std::vector<Argument>> lists = {
         {with_role(array(DType::Float32, {2, 3}, {3, 1}), kInput)},
-        {with_role(array(DType::Float32, {2, 3}, {3, 1}), kInput)},  // equal, at another place
+        {with_role(array(DType::Float32, {2, 3}, {3, 1}), kInput)},  // equal, at another position
         {with_role(array(DType::Float32, {2, 3}, {1, 2}), kInput)},
         {with_role(array(DType::Float64, {2, 3}, {3, 1}), kInput)},
         {with_role(array(DType::Float32, {2, 3, 3, 1}), kInput)},
@@ -257,8 +257,8 @@ TEST_F(ChromeArgumentsTest, ValuesThatDifferAnywhereAreNotTakenForThoseSeenBefor
     }
 }
 
-// Values that are known but for the number that is each range's own.
-TEST_F(ChromeArgumentsTest, EveryRangeHasItsOwnCorrelationWhateverElseComesAgain) {
+// Cached values, except for the number that is unique to each range.
+TEST_F(ChromeArgumentsTest, EveryRangeHasItsOwnCorrelationEvenIfOtherValuesRepeat) {
     const auto values_of = [&](std::int64_t correlation, std::int64_t registers, bool is_twice) {
         Argument own = integer(correlation), twice = integer(-correlation), rest = integer(registers);
         own.key = twice.key = fixture_.string("correlation");
@@ -284,7 +284,7 @@ TEST_F(ChromeArgumentsTest, EveryRangeHasItsOwnCorrelationWhateverElseComesAgain
     for (const std::vector<Argument>& values : all) {
         arguments.begin();
         arguments.append_values(values);
-        arguments.append_number(kCorrelation, 77);  // given already
+        arguments.append_number(kCorrelation, 77);  // already given
         out.put('\n');
     }
     file.commit();

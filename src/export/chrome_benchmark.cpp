@@ -1,5 +1,5 @@
-// chrome_benchmark.cpp: what a Chrome trace with every key that PyTorch's traces have costs: shapes, numbers,
-// devices, arrows. 10 million ranges; CPU time per range on one thread, then wall time on all cores.
+// chrome_benchmark.cpp: the cost of exporting a Chrome trace with all keys of PyTorch traces: shapes, ids,
+// devices, flows. 10 million ranges; CPU time per range on one thread, then wall time on all cores.
 // bench_chrome [FILE [MILLIONS [THREADS]]]; the file is removed.
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ namespace {
 
 /// A training loop on 2 threads and 2 streams. A step has an operator with three inputs, one inside it with
 /// two, the call that launches a kernel, the kernel with its eight values, and the backward operator: five
-/// ranges and two arrows.
+/// ranges and two flows.
 class TrainingTrace {
   public:
     explicit TrainingTrace(std::size_t steps) {
@@ -177,19 +177,19 @@ double ns_of(clockid_t clock, const Work& work) {
     return read_ns(clock) - start;
 }
 
-/// As many bytes as the export has, by bare write(2): what the kernel takes.
+/// The cost in the kernel: writes as many bytes as the export, using only write(2).
 void write_bytes(const std::string& path, std::size_t bytes) {
     const std::vector<char> block(OutputFile::kBufferBytes, 'x');
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     while (bytes > 0) {
         const ssize_t written = ::write(file, block.data(), std::min(bytes, block.size()));
-        if (written <= 0) std::abort();  // a floor that wrote less would be no floor
+        if (written <= 0) std::abort();  // a shorter write would not be a valid baseline
         bytes -= static_cast<std::size_t>(written);
     }
     ::close(file);
 }
 
-/// Takes everything and keeps nothing.
+/// Discards all output.
 class Nowhere : public std::streambuf {
     std::streamsize xsputn(const char*, std::streamsize size) override { return size; }
 };
@@ -228,7 +228,7 @@ int run(int argc, char** argv) {
             ns_of(CLOCK_PROCESS_CPUTIME_ID, [&] { write_chrome_json(trace, stream, kOneThread); }) / count);
         walls.push_back(exported(CLOCK_MONOTONIC, {.threads = threads}));
         walls_of_one.push_back(exported(CLOCK_MONOTONIC, kOneThread));
-        if (i > 0) continue;  // the first to touch memory in a virtual machine pays for it
+        if (i > 0) continue;  // the first run pays for first-touch page faults
         for (std::vector<double>* times : {&exports, &floors, &formats, &walls, &walls_of_one})
             times->clear();
     }

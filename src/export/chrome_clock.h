@@ -1,4 +1,5 @@
-// chrome_clock.h: times of a trace as a Chrome trace has them: since the start of the window, and in it.
+// chrome_clock.h: converts timestamps for a Chrome trace: relative to the start of the window and clamped to
+// it.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// chrome_events.cpp: ranges, instants, values of counters and reports of memory, piece by piece.
+// chrome_events.cpp: writes ranges, instants, counter values and allocation reports, piece by piece.
 #include "export/chrome_events.h"
 
 #include <algorithm>

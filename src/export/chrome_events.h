@@ -1,4 +1,4 @@
-// chrome_events.h: the events of a trace in pieces, each of which can be written without those before it.
+// chrome_events.h: the events of a trace in pieces that can be written independently.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@
 
 namespace marey {
 
-/// Rows of a table that follow each other.
+/// Consecutive rows of a table.
 struct ChromeRun {
     enum class Table : std::uint8_t { Ranges, Instants, Counters, Memory };
 
     Table table;
-    std::uint32_t track;  ///< of ranges
+    std::uint32_t track;  ///< track of the ranges
     Row first;
     Row end;
 };
 
-/// All rows of a trace in the order of the file, cut into pieces of as many rows each.
+/// All rows of a trace in file order, divided into pieces with the same number of rows.
 class ChromePieces {
   public:
     ChromePieces(const Trace& trace, std::size_t rows_of_piece);
@@ -44,13 +44,13 @@ class ChromePieces {
     const std::size_t rows_of_piece_;
     std::size_t rows_ = 0;
     std::vector<ChromeRun> runs_;
-    std::vector<std::size_t> starts_;  ///< of each piece, in runs_
+    std::vector<std::size_t> starts_;  ///< start of each piece in runs_
 };
 
-/// Writes pieces into a buffer, in any order. Used by one thread at a time.
+/// Writes pieces into a buffer, in any order. Not thread-safe.
 class ChromeEvents {
   public:
-    /// Both must outlive this.
+    /// Both arguments must outlive this.
     ChromeEvents(const ChromeTables& tables, OutputBuffer& buffer);
 
     void write(std::span<const ChromeRun> piece);

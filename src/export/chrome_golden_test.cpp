@@ -1,4 +1,4 @@
-// chrome_golden_test.cpp: Chrome JSON of a trace that has one of everything.
+// chrome_golden_test.cpp: Chrome JSON for a trace with one of everything.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -35,7 +35,7 @@ Value parsed(const Trace& trace) {
     return document;
 }
 
-/// The first event of that phase and name.
+/// The first event with that phase and name.
 Value event(const Value& document, const std::string& phase, const std::string& name,
             const std::string& category = "") {
     for (const Value& each : document["traceEvents"].items) {
@@ -76,7 +76,7 @@ TEST(ChromeGolden, CategoriesAreThoseOfPyTorch) {
     event(document, "X", "ProfilerStep#3", "gpu_user_annotation");
 }
 
-TEST(ChromeGolden, KernelsCallsAndOperatorsAreMatchedByTheirNumbers) {
+TEST(ChromeGolden, KernelsCallsAndOperatorsAreMatchedByTheirIds) {
     const Value document = parsed(full_trace());
     const Value op = event(document, "X", "aten::addmm"), call = event(document, "X", "cudaLaunchKernel"),
                 kernel = event(document, "X", "void gemm<float>(Params)");
@@ -97,7 +97,7 @@ TEST(ChromeGolden, KernelsCallsAndOperatorsAreMatchedByTheirNumbers) {
     EXPECT_EQ(frame["args"]["Python parent id"].text, "");
 }
 
-TEST(ChromeGolden, MetadataStandsAtTheTopWithoutHarmToOurOwn) {
+TEST(ChromeGolden, UserMetadataIsAtTheTopLevelAndDoesNotReplaceOurs) {
     const Value document = parsed(full_trace());
     EXPECT_EQ(document["record_shapes"].text, "1");
     EXPECT_EQ(document["trace_id"].text, "0F3A");
@@ -107,7 +107,7 @@ TEST(ChromeGolden, MetadataStandsAtTheTopWithoutHarmToOurOwn) {
     EXPECT_EQ(document["deviceProperties"].kind, StrictJson::Kind::Array);
 }
 
-TEST(ChromeGolden, TheWindowIsASpanAndTwoMarksAndTheEndIsLast) {
+TEST(ChromeGolden, TheWindowIsASpanAndTwoInstantsAndTheEndIsLast) {
     const Value document = parsed(full_trace());
     const Value span = event(document, "X", "PyTorch Profiler (0)");
     EXPECT_EQ(span["pid"].text, "Spans");
@@ -120,7 +120,7 @@ TEST(ChromeGolden, TheWindowIsASpanAndTwoMarksAndTheEndIsLast) {
     event(parsed(plain.trace()), "X", "nightly (0)");
 }
 
-TEST(ChromeGolden, DevicesOfTwoProcessesAndAProcessWithADevicesNumberKeepRowsOfTheirOwn) {
+TEST(ChromeGolden, DevicesOfTwoProcessesAndAProcessWithADevicesNumberHaveSeparateRows) {
     TraceFixture fixture;
     fixture.data().processes[0].pid = 0;
     fixture.data().processes.push_back({});
@@ -139,7 +139,7 @@ TEST(ChromeGolden, DevicesOfTwoProcessesAndAProcessWithADevicesNumberKeepRowsOfT
     for (const Value& each : document["traceEvents"].items) {
         if (each["ph"].text == "X") rows.emplace(each["pid"].text, each["tid"].text);
     }
-    EXPECT_EQ(rows.size(), 4u);  // the span has one, too
+    EXPECT_EQ(rows.size(), 4u);  // the span has a row too
     EXPECT_EQ(event(document, "M", "process_labels")["args"]["labels"].text, "CPU");
 }
 

@@ -1,5 +1,5 @@
-// chrome_header.cpp: what stands before the events of a Chrome trace: facts about it, and the names of its
-// rows.
+// chrome_header.cpp: the part of a Chrome trace before the events: facts about the trace, and the names of
+// its rows.
 #include "export/chrome_header.h"
 
 #include <algorithm>
@@ -11,21 +11,22 @@
 namespace marey {
 namespace {
 
-constexpr std::int64_t kFirstDeviceIndex = 5'000'000;  // as PyTorch sorts devices: behind all processes
-constexpr std::int64_t kIndexStep = 1000;              // room for a thread's other tracks
+constexpr std::int64_t kFirstDeviceIndex = 5'000'000;  // sorts devices after all processes, as PyTorch does
+constexpr std::int64_t kIndexStep = 1000;              // leaves space for a thread's other tracks
 
 std::string_view base_name(std::string_view path) {
     return path.substr(path.find_last_of('/') + 1);
 }
 
-/// Members of the top level, or of an object in it, whose values are JSON text already. Keys differ.
+/// Members of the top level or of an object in it, whose values are JSON already. Keys are unique.
 class MemberList {
   public:
     explicit MemberList(std::string& text, std::initializer_list<std::string_view> taken) : text_(text) {
         for (const std::string_view key : taken) used_.insert(rendered(key));
     }
     bool is_taken(std::string_view key) const { return used_.contains(rendered(key)); }
-    /// A comma goes before it, unless `text` ends in a brace. What is no whole JSON value becomes a string.
+    /// Adds a comma first, unless `text` ends in a brace. Text that is not a complete JSON value becomes a
+    /// string.
     void add(const std::string& key, const std::string& json) {
         std::string name = rendered(key);
         for (int i = 2; !used_.insert(name).second; ++i)
@@ -69,7 +70,7 @@ void ChromeHeader::write_facts() {
     std::string text = "{\"schemaVersion\":1";
     MemberList members(
         text, {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "otherData", "traceEvents"});
-    std::string ours = ",\"metadata\":{";  // those of our own keys that the user has taken
+    std::string ours = ",\"metadata\":{";  // our keys that the user has taken
     MemberList displaced(ours, {});
     const auto is_given = [&](std::string_view key) {
         return std::any_of(trace_.metadata().begin(), trace_.metadata().end(),
@@ -123,7 +124,7 @@ void ChromeHeader::write_metadata(ChromeRow row, std::string_view what, std::str
     out_.put(text);
 }
 
-/// A row that is no thread of its own says what it is, and the row of its thread.
+/// A row that is not a thread names its kind and the row of its thread.
 void ChromeHeader::write_thread_name(ChromeRow row, std::string_view name, const TrackInfo* track) {
     std::string text;
     JsonWriter json(text);
@@ -166,7 +167,7 @@ void ChromeHeader::write_devices() {
         std::string name = label;
         const bool is_of_other = device.process != 0 && device.process < trace_.processes().size();
         if (is_of_other) name += " of " + process_name(trace_.processes()[device.process]);
-        // Where a process has the number too, the rows of both stand below its name.
+        // If a process has the same number, the rows of both appear under its name.
         if (!device.shares_pid) {
             write_metadata(row, "process_name", "name", name);
             write_metadata(row, "process_sort_index", "sort_index",
@@ -197,7 +198,7 @@ std::string ChromeHeader::track_name(const TrackInfo& track) const {
 }
 
 void ChromeHeader::write_tracks() {
-    // Threads in order of their birth, each with its other tracks right behind it.
+    // Threads in order of creation, each followed by its other tracks.
     std::vector<std::int64_t> next_index(trace_.threads().size());
     std::int64_t index = 0;
     for (std::size_t i = 0; i < trace_.threads().size(); ++i, index += kIndexStep) {

@@ -1,4 +1,4 @@
-// chrome_header.h: what stands before the events of a Chrome trace: facts about it, and the names of its
+// chrome_header.h: the part of a Chrome trace before the events: facts about the trace, and the names of its
 // rows.
 #pragma once
 
@@ -16,13 +16,13 @@ namespace marey {
 
 class ChromeHeader {
   public:
-    /// All must outlive this.
+    /// All arguments must outlive this.
     ChromeHeader(const Trace& trace, const ChromeRows& rows, ChromeText& out)
         : trace_(trace), rows_(rows), out_(out), clock_(trace.window()) {}
 
-    /// From the opening brace to the opening bracket of the events.
+    /// Writes everything from the opening brace to the opening bracket of the event list.
     void write_facts();
-    /// Events that name processes, threads and devices, and tell in which order to show them.
+    /// Writes events that name and order processes, threads and devices.
     void write_names();
 
   private:

@@ -1,4 +1,4 @@
-// chrome_json.cpp: Chrome's trace JSON, streamed. docs/formats/chrome_json.md tells what becomes what.
+// chrome_json.cpp: writes Chrome trace JSON as a stream. docs/formats/chrome_json.md describes the mapping.
 #include "export/chrome_json.h"
 
 #include <algorithm>
@@ -21,14 +21,14 @@
 namespace marey {
 namespace {
 
-/// Fewer for each are not worth another thread: some milliseconds of work.
+/// Minimum number of rows per thread; fewer (a few milliseconds of work) do not justify another thread.
 constexpr std::size_t kRowsOfThread = 16384;
-/// More would only wait for the one that writes.
+/// More threads would only wait for the one that writes.
 constexpr std::size_t kMaxThreads = 16;
 
 class ChromeJson {
   public:
-    /// `target`: a path or a stream. `name`: the file's, empty: it has none.
+    /// `target`: a path or a stream. `name`: the file name, or empty.
     template <typename Target>
     ChromeJson(const Trace& trace, Target& target, std::string_view name, ChromeCut cut)
         : trace_(trace), name_(name), cut_(cut), tables_(trace), file_(target) {}
@@ -56,7 +56,8 @@ class ChromeJson {
         write_pieces(file_, pieces.size(), make_writer, static_cast<unsigned>(threads));
     }
 
-    /// The name of the span: what tools look for where the trace is of their kind, else the session's.
+    /// The name of the span: the one that tools look for if the trace is from PyTorch, else the session's
+    /// name.
     std::string span_name() const {
         const auto is_torch_like = [](const SiteInfo& site) {
             return is_operator(site.scope) || site.scope == Scope::Device;
@@ -66,10 +67,10 @@ class ChromeJson {
         return trace_.window().session_name.empty() ? "Marey" : trace_.window().session_name;
     }
 
-    /// The window. Its end is the last event and has no comma after it, so that every other one can have it
-    /// without a look behind.
+    /// Writes the window. Its end is the last event and has no comma after it, so every other event can have
+    /// one unconditionally.
     void write_trailer() {
-        constexpr std::int64_t kSpanIndex = 0x20000000;  // below everything, as PyTorch has it
+        constexpr std::int64_t kSpanIndex = 0x20000000;  // sorts below everything else, as in PyTorch
         const ChromeClock& clock = tables_.clock;
         const std::string span = span_name();
         const std::string start = clock.micros(clock.start_ns()), end = clock.micros(clock.end_ns());
@@ -98,7 +99,7 @@ class ChromeJson {
         }
         out_.put(text + "}\n");
     }
-    /// A trace that was read may have been given its name by its maker.
+    /// An imported trace may already have a name.
     bool has_name() const {
         return !name_.empty() &&
                std::none_of(trace_.metadata().begin(), trace_.metadata().end(),
@@ -117,7 +118,7 @@ class ChromeJson {
 
 void write_chrome_json(const Trace& trace, const std::string& path, ChromeCut cut) {
     std::string_view name = path;
-    if (name.ends_with(".gz")) name.remove_suffix(3);  // of what it holds
+    if (name.ends_with(".gz")) name.remove_suffix(3);  // the name of the uncompressed file
     if (name.starts_with("/dev/")) name = {};          // standard output
     ChromeJson(with_part_flows(with_task_tracks(trace)), path, name, cut).write();
 }

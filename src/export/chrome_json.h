@@ -1,4 +1,4 @@
-// chrome_json.h: how the writing of Chrome JSON is cut up among threads, for tests and benchmarks to choose.
+// chrome_json.h: how writing Chrome JSON is divided among threads, configurable for tests and benchmarks.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace marey {
 
-/// Makes no difference to what is written.
+/// Does not affect the output.
 struct ChromeCut {
-    std::size_t rows_of_piece = 2048;  ///< whose text stays in the second-level cache of a core
-    unsigned threads = 0;              ///< 0: as many as pay and there are cores
+    std::size_t rows_of_piece = 2048;  ///< small enough for a core's L2 cache
+    unsigned threads = 0;              ///< 0: chosen by the number of rows and cores
 };
 
 void write_chrome_json(const Trace& trace, const std::string& path, ChromeCut cut);

@@ -24,14 +24,14 @@ namespace {
 namespace fs = std::filesystem;
 using Value = StrictJson::Value;
 
-/// Nanoseconds of a text like "12.345".
+/// Parses a text like "12.345" to nanoseconds.
 std::int64_t nanoseconds(const Value& micros) {
     const std::size_t point = micros.text.find('.');
     EXPECT_EQ(micros.text.size() - point, 4u) << micros.text;
     return std::stoll(micros.text.substr(0, point)) * 1000 + std::stoll(micros.text.substr(point + 1));
 }
 
-class ChromeJsonTest : public testing::Test {
+class ChromeJsonTest : public ::testing::Test {
   protected:
     void SetUp() override {
         std::string name = (fs::temp_directory_path() / "marey_chrome_XXXXXX").string();
@@ -52,7 +52,7 @@ class ChromeJsonTest : public testing::Test {
         return value;
     }
 
-    /// All of that kind but the span of the whole trace.
+    /// All events of that kind except the span of the whole trace.
     static std::vector<Value> events(const Value& document, const std::string& kind) {
         std::vector<Value> result;
         for (const Value& event : document["traceEvents"].items) {
@@ -93,7 +93,7 @@ TEST_F(ChromeJsonTest, AnEmptyTraceIsValid) {
     EXPECT_TRUE(events(exported(Trace()), "X").empty());
 }
 
-TEST_F(ChromeJsonTest, TimesCountFromTheWindowsStartAndAreExact) {
+TEST_F(ChromeJsonTest, TimesAreRelativeToTheWindowAndExact) {
     const Value document = exported(
         TraceFixture().window(5'000'000, 9'000'000'000'000).thread("main", {{"a", 5'001'234, 7}}).trace());
     const Value event = events(document, "X").at(0);
@@ -131,7 +131,7 @@ TEST_F(ChromeJsonTest, ThreadsAndProcessesHaveNames) {
     EXPECT_EQ(metadata(document, "process_name", "0"), "app");
 }
 
-TEST_F(ChromeJsonTest, AReusedSystemThreadIdGetsARowOfItsOwn) {
+TEST_F(ChromeJsonTest, AReusedSystemThreadIdGetsASeparateRow) {
     const Value document =
         exported(TraceFixture().thread("one", {{"a", 0, 5}}, 77).thread("two", {{"b", 3, 5}}, 77).trace());
     EXPECT_EQ(events(document, "X").at(0)["tid"].text, "77");
@@ -139,7 +139,7 @@ TEST_F(ChromeJsonTest, AReusedSystemThreadIdGetsARowOfItsOwn) {
 }
 
 // K14
-TEST_F(ChromeJsonTest, AsyncTracksAreRowsOfTheirOwnWithNames) {
+TEST_F(ChromeJsonTest, AsyncTracksAreSeparateNamedRows) {
     const Value document =
         exported(TraceFixture().thread("main", {{"a", 0, 10}}).async("requests", {{"r", 5, 10}}).trace());
     const std::string tid = events(document, "X").at(1)["tid"].text;
@@ -147,7 +147,7 @@ TEST_F(ChromeJsonTest, AsyncTracksAreRowsOfTheirOwnWithNames) {
     EXPECT_EQ(metadata(document, "thread_name", tid), "requests");
 }
 
-TEST_F(ChromeJsonTest, ValuesPlacesInstantsAndCountersAreThere) {
+TEST_F(ChromeJsonTest, ValuesPlacesInstantsAndCountersAreWritten) {
     TraceFixture fixture;
     fixture.site("a", Scope::Function, "src/\"a\".cpp", 12);
     fixture.thread("main", {{"a", 0, 10}});
@@ -207,7 +207,7 @@ TEST_F(ChromeJsonTest, LinksAreFlowsBetweenTheStartsOfTheirRanges) {
     EXPECT_NE(starts[0]["id"].text, starts[1]["id"].text);
 }
 
-TEST_F(ChromeJsonTest, AllocationReportsAreInstantsUnderTheKeysOfPyTorch) {
+TEST_F(ChromeJsonTest, AllocationReportsAreInstantsWithPyTorchsKeys) {
     TraceFixture fixture;
     fixture.thread("main", {{"a", 1000, 500}});
     TraceData& data = fixture.data();
@@ -238,7 +238,7 @@ TEST_F(ChromeJsonTest, AllocationReportsAreInstantsUnderTheKeysOfPyTorch) {
     EXPECT_EQ(instants[3]["name"].text, "Record Window End");
 }
 
-TEST_F(ChromeJsonTest, ValuesAndDetailsStandAtTheirOwnRanges) {
+TEST_F(ChromeJsonTest, ValuesAndDetailsBelongToTheirRanges) {
     TraceFixture fixture;
     Argument number;
     number.kind = ValueKind::Int;

@@ -1,4 +1,4 @@
-// chrome_pieces_test.cpp: how the work is cut up among threads makes no difference to the file.
+// chrome_pieces_test.cpp: the division of work among threads does not affect the file.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -36,13 +36,13 @@ void expect_same(const Trace& trace, const std::string& what) {
     ASSERT_TRUE(text_of(trace, ChromeCut{}) == whole) << what;
 }
 
-TEST(ChromePieces, AnyCutOfATraceWithOneOfEverythingGivesTheSameBytes) {
+TEST(ChromePieces, AnyPartitionOfATraceWithOneOfEverythingGivesTheSameBytes) {
     expect_same(full_trace(), "full");
     expect_same(Trace(), "empty");
 }
 
 // K11
-TEST(ChromePieces, AnyCutOfRandomTracesGivesTheSameBytes) {
+TEST(ChromePieces, AnyPartitionOfRandomTracesGivesTheSameBytes) {
     for (unsigned seed = 0; seed < 30; ++seed) {
         const std::string name = std::to_string(seed);
         expect_same(random_trace(seed, {.max_ranges = 300}), "tame " + name);
@@ -52,7 +52,7 @@ TEST(ChromePieces, AnyCutOfRandomTracesGivesTheSameBytes) {
         expect_same(random_training_trace(seed, 500), "training " + std::to_string(seed));
 }
 
-TEST(ChromePieces, ALargeTraceTakesAllCoresByItself) {
+TEST(ChromePieces, ALargeTraceUsesAllCoresByDefault) {
     const Trace trace = random_training_trace(1, 15'000);
     ASSERT_TRUE(text_of(trace, ChromeCut{}) == text_of(trace, kWhole));
 }

@@ -1,4 +1,4 @@
-// chrome_ranges.cpp: the ranges of a trace and the arrows between them as events of a Chrome trace.
+// chrome_ranges.cpp: the ranges of a trace and the flows between them as Chrome trace events.
 #include "export/chrome_ranges.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace marey {
 namespace {
 
-/// Of what follows a range's duration, less its values and what its site says.
+/// Maximum size of the text after a range's duration, without its values and its site's members.
 constexpr std::size_t kMaxRestBytes = 13 * ChromeArguments::kNumberBytes + 4 * Stamp::kBlock;
 constexpr std::uint16_t kFlagsShown = kBeganBefore | kUnfinished | kEndInferred;
 
@@ -27,7 +27,7 @@ ChromeRanges::ChromeRanges(const ChromeTables& tables, ChromeArguments& argument
     seek(0);
 }
 
-/// Moves the places in the sparse tables to the first that are not before `row`.
+/// Moves the positions in the sparse tables to the first entries at or after `row`.
 void ChromeRanges::seek(Row row) {
     slice_ = std::ranges::lower_bound(slices_, row, {}, &ArgumentSlice::row) - slices_.begin();
     detail_ = std::ranges::lower_bound(details_, row, {}, &RangeDetail::range) - details_.begin();
@@ -48,7 +48,7 @@ void ChromeRanges::write(std::size_t index, Row first, Row end) {
     const Stamp row_stamp(chrome_row_text(tables_.rows.track[index]));
     const std::size_t most =
         tables_.largest_stamps() + row_stamp.size() + 2 * kDecimalBytes + kMaxRestBytes + 2 * Stamp::kBlock;
-    // Copies: the compiler knows that what is written does not change them.
+    // Local copies, so that the compiler can assume that the output does not alias them.
     const ChromeClock clock = tables_.clock;
     const RangeColumns ranges = ranges_;
     if (first != next_row_) seek(first);
@@ -73,8 +73,8 @@ void ChromeRanges::write(std::size_t index, Row first, Row end) {
     }
 }
 
-/// The "args" of a range, the end of its event, and the ends of arrows that lie at it. There is room for
-/// `most` bytes at `out`.
+/// Writes the "args" of a range, the end of its event, and the flow events bound to it. `out` has space for
+/// `most` bytes.
 void ChromeRanges::write_rest(char* out, Row row, const ChromeSite& site, const TrackInfo& track,
                               const Stamp& row_stamp, std::uint64_t from) {
     out = put_literal(out, ",\"args\":{");
@@ -104,7 +104,7 @@ void ChromeRanges::write_rest(char* out, Row row, const ChromeSite& site, const 
     find_next_sparse();
 }
 
-/// In which modules it ran.
+/// Writes the modules in which the range ran.
 void ChromeRanges::append_hierarchy(Row row) {
     std::string member;
     const std::string hierarchy = tables_.modules.hierarchy(row);
@@ -143,7 +143,8 @@ char* ChromeRanges::put_flags(char* out, std::uint16_t flags) {
     return out;
 }
 
-/// Numbers that tools match events by. Those of ranges are their rows, counted from 1 where 0 means none.
+/// Writes the ids by which tools match events. The id of a range is its row, counted from 1 where 0 means
+/// none.
 char* ChromeRanges::put_numbers(char* out, Row row, const ChromeSite& site, const TrackInfo& track) {
     Row launch = kNoRow;
     if (is_of_device(track)) {

@@ -1,4 +1,4 @@
-// chrome_ranges.h: the ranges of a trace and the arrows between them as events of a Chrome trace.
+// chrome_ranges.h: the ranges of a trace and the flows between them as Chrome trace events.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace marey {
 
-/// Writes ranges, and both ends of each arrow right behind the range that it is bound to.
+/// Writes ranges, each followed by the flow events that are bound to it.
 class ChromeRanges {
   public:
-    /// All must outlive this.
+    /// All arguments must outlive this.
     ChromeRanges(const ChromeTables& tables, ChromeArguments& arguments, ChromeText& out);
 
-    /// The rows from `first` to before `end` of a track.
+    /// Writes the rows [first, end) of a track.
     void write(std::size_t track, Row first, Row end);
 
   private:
@@ -49,12 +49,12 @@ class ChromeRanges {
     const std::span<const ArgumentSlice> slices_;
     const std::span<const RangeDetail> details_;
 
-    // Where the sparse tables are, as the rows go by: at the first entries that are not before the next row.
+    // Positions in the sparse tables: the first entries at or after the next row.
     Row next_row_ = 0;
     std::size_t link_ = 0;
     std::size_t slice_ = 0;
     std::size_t detail_ = 0;
-    Row next_sparse_ = kNoRow;  ///< the next row that has values or details
+    Row next_sparse_ = kNoRow;  ///< the next row with values or details
 };
 
 }  // namespace marey

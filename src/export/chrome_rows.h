@@ -1,5 +1,4 @@
-// chrome_rows.h: which process id and thread id each process, thread, device and track gets in a Chrome
-// trace.
+// chrome_rows.h: assigns process and thread ids of a Chrome trace to processes, threads, devices and tracks.
 #pragma once
 
 #include <cstdint>
@@ -30,24 +29,24 @@ inline std::string chrome_row_text(ChromeRow row) {
     return "\"pid\":" + std::to_string(row.pid) + ",\"tid\":" + std::to_string(row.tid) + ",\"ts\":";
 }
 
-/// Ids of processes and threads are those of the operating system where they are unique (pids repeat over
-/// hosts, tids over time), logical ones otherwise, and numbers no system hands out for rows that are no
-/// threads. As in PyTorch's traces, a device is a process whose id is its number, and a queue of it a thread
-/// whose id is the queue's.
+/// Processes and threads keep their operating system ids if these are unique (pids repeat across hosts, tids
+/// over time); otherwise they get logical ids. Rows that are not threads get numbers that no system uses. As
+/// in PyTorch traces, a device is a process whose id is its number, and a stream is a thread with the
+/// stream's id.
 class ChromeRows {
   public:
     struct DeviceProcess {
         Row process = 0;
         Device device{};
         std::int64_t pid = 0;
-        bool shares_pid = false;  ///< a process of the trace has that number too
+        bool shares_pid = false;  ///< a process of the trace has the same number
     };
 
     std::vector<std::int64_t> process;  ///< pid of each process
-    std::vector<ChromeRow> thread;      ///< of each thread: its instants and counters
+    std::vector<ChromeRow> thread;      ///< row of each thread's instants and counters
     std::vector<ChromeRow> track;       ///< of each track
     std::vector<DeviceProcess> devices;
-    std::vector<bool> is_device_thread;  ///< of each thread: it has only tracks of devices
+    std::vector<bool> is_device_thread;  ///< per thread: it has only device tracks
 
     explicit ChromeRows(const Trace& trace) {
         for (const ProcessInfo& info : trace.processes()) process.push_back(claim_pid(info.pid));
@@ -60,7 +59,7 @@ class ChromeRows {
             if (is_of_device(info)) {
                 track.push_back(claim_device_row(trace, info));
                 if (!of_thread || !is_device_thread[info.thread]) continue;
-                // The row of its first queue or, where it has none, of its first track.
+                // The row of its first stream or, without streams, of its first track.
                 const bool is_queue = info.kind == TrackKind::Device;
                 if (is_queue ? has_queue[info.thread] : taken[info.thread]) continue;
                 if (is_queue) has_queue[info.thread] = true;
@@ -80,7 +79,7 @@ class ChromeRows {
     }
 
   private:
-    static constexpr std::int64_t kFirstFreeId = 1'000'000'000;  ///< above any pid of Linux, below 2^31
+    static constexpr std::int64_t kFirstFreeId = 1'000'000'000;  ///< above any Linux pid, below 2^31
 
     std::int64_t claim_pid(std::int64_t pid) {
         while (!pids_.insert(pid).second) pid = pid < kFirstFreeId ? kFirstFreeId : pid + 1;
@@ -107,7 +106,7 @@ class ChromeRows {
             const std::int64_t pid = pid_of(info.process);
             std::int64_t tid = info.os_tid;
             if (is_device_thread[i]) {
-                tid = 0;  // its first track says
+                tid = 0;  // set by its first track
             } else if (tid <= 0 || !rows_.emplace(pid, tid).second) {
                 tid = info.id;
                 if (tid <= 0 || !rows_.emplace(pid, tid).second) tid = free_tid(pid);
@@ -116,8 +115,7 @@ class ChromeRows {
         }
     }
 
-    /// The first process to use a device of that number has it; the devices of others get numbers of their
-    /// own.
+    /// The first process that uses a device number keeps it; devices of other processes get new numbers.
     std::int64_t device_pid(const Trace& trace, const TrackInfo& info) {
         const Row owner = info.thread < trace.threads().size() ? trace.threads()[info.thread].process : 0;
         for (const DeviceProcess& known : devices) {

@@ -1,4 +1,4 @@
-// chrome_tables.cpp: what the events of a Chrome trace share.
+// chrome_tables.cpp: data shared by the events of a Chrome trace.
 #include "export/chrome_tables.h"
 
 #include <algorithm>

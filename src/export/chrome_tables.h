@@ -1,4 +1,4 @@
-// chrome_tables.h: what the events of a Chrome trace share: texts of sites and arrows, and where arrows lead.
+// chrome_tables.h: data shared by the events of a Chrome trace: site texts, flow texts and flow targets.
 #pragma once
 
 #include <span>
@@ -15,24 +15,24 @@
 
 namespace marey {
 
-/// What is the same for all events of a site.
+/// The texts that all events of a site share.
 struct ChromeSite {
-    /// The numbers of ours that a range gets.
+    /// Determines which generated numbers a range gets.
     enum class Kind : std::uint8_t { Plain, Operator, Python, Runtime };
 
     Stamp head;     ///< {"ph":"X","cat":"...","name":"...",
     Stamp tail;     ///< ,"args":{"at":"file:line"}},\n
-    Stamp members;  ///< "at":"file:line" and what else the site knows, or empty
+    Stamp members;  ///< "at":"file:line" and other properties of the site, or empty
     Kind kind = Kind::Plain;
 };
 
-/// The ends of an arrow, up to its number.
+/// The start and finish event of a flow, up to its id.
 struct ChromeFlow {
     Stamp start;   ///< {"ph":"s","cat":"...","name":"...","id":
-    Stamp finish;  ///< the same with "f" and its binding
+    Stamp finish;  ///< the same with "f" and its binding point
 };
 
-/// Made once for a trace, then only read, by any number of threads.
+/// Built once per trace, then read-only and safe to use from any number of threads.
 class ChromeTables {
   public:
     static constexpr std::uint32_t kNoLink = ~std::uint32_t{0};
@@ -48,7 +48,7 @@ class ChromeTables {
     const std::vector<ChromeSite>& sites(bool on_device) const {
         return on_device ? device_sites_ : host_sites_;
     }
-    /// Of all sites: the most bytes that head and tail have.
+    /// The maximum combined size of head and tail over all sites.
     std::size_t largest_stamps() const noexcept { return largest_stamps_; }
 
     const ChromeFlow& flow_of(const LinkInfo& link) const {
@@ -59,10 +59,11 @@ class ChromeTables {
     bool is_valid(const LinkInfo& link) const noexcept {
         return link.from < range_count_ && link.to < range_count_;
     }
-    /// The valid links to a range are incoming(row), next_incoming() of that, and so on to kNoLink.
+    /// Iterates over the valid links to a range: incoming(row), then next_incoming() of the result, until
+    /// kNoLink.
     std::uint32_t incoming(Row row) const noexcept { return incoming_.empty() ? kNoLink : incoming_[row]; }
     std::uint32_t next_incoming(std::uint32_t link) const noexcept { return next_incoming_[link]; }
-    /// The range that launched this one; kNoRow: none is known.
+    /// The range that launched this one; kNoRow: unknown.
     Row launch_of(Row row) const noexcept {
         for (std::uint32_t i = incoming(row); i != kNoLink; i = next_incoming_[i]) {
             if (links_[i].kind == LinkKind::Launch) return links_[i].from;
@@ -78,12 +79,12 @@ class ChromeTables {
     const std::size_t range_count_;
     const std::span<const LinkInfo> links_;
     std::vector<ChromeSite> host_sites_;
-    std::vector<ChromeSite> device_sites_;  ///< empty where the trace has no tracks of devices
+    std::vector<ChromeSite> device_sites_;  ///< empty if the trace has no device tracks
     std::size_t largest_stamps_ = 0;
     std::vector<ChromeFlow> flows_;  ///< by kind
     std::unordered_map<StringId, ChromeFlow> named_flows_;
-    std::vector<std::uint32_t> incoming_;       ///< of each range: the first link to it; empty without links
-    std::vector<std::uint32_t> next_incoming_;  ///< of each link: the next to the same range
+    std::vector<std::uint32_t> incoming_;  ///< per range: the first link to it; empty if there are no links
+    std::vector<std::uint32_t> next_incoming_;  ///< per link: the next link to the same range
 };
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// chrome_text.h: JSON text on its way into a file, made for loops that write millions of events.
+// chrome_text.h: output of JSON text, optimized for loops that write millions of events.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace marey {
 
-/// Text rendered once and copied often: padded, so that a copy can move whole blocks of kBlock bytes.
+/// Text that is rendered once and copied often; padded, so that it can be copied in blocks of kBlock bytes.
 class Stamp {
   public:
     static constexpr std::size_t kBlock = 64;
@@ -23,7 +23,7 @@ class Stamp {
     explicit Stamp(std::string text) : text_(std::move(text)), size_(text_.size()) {
         text_.resize(size_ + kBlock, '\0');
     }
-    /// Writes up to kBlock bytes behind the end that it returns.
+    /// May write up to kBlock bytes past the end that it returns.
     char* put(char* out) const noexcept {
         const char* const text = text_.data();
         std::memcpy(out, text, kBlock);
@@ -38,7 +38,7 @@ class Stamp {
     std::size_t size_;
 };
 
-/// A short constant that is copied whole, and counts as far as it goes.
+/// A short constant that is copied as a whole block; only its size counts.
 struct Word {
     static constexpr std::size_t kBytes = 32;
     std::array<char, kBytes> text{};
@@ -56,7 +56,7 @@ struct Word {
     }
 };
 
-/// The start of a member, which has a comma before it that the first member goes without.
+/// Writes the start of a member, without the leading comma for the first member.
 inline char* put_start(char* out, const Word& start, bool& is_first) noexcept {
     if (!is_first) return start.put(out);
     is_first = false;
@@ -71,7 +71,7 @@ char* put_literal(char* out, const char (&text)[N]) noexcept {
     return out + N - 1;
 }
 
-inline constexpr std::size_t kIntegerBytes = kDecimalBytes + 1;  ///< the most that put_integer writes
+inline constexpr std::size_t kIntegerBytes = kDecimalBytes + 1;  ///< maximum size written by put_integer
 inline char* put_integer(char* out, std::int64_t value) noexcept {
     if (value >= 0) return put_decimal(out, static_cast<std::uint64_t>(value));
     *out++ = '-';
@@ -92,11 +92,12 @@ class ChromeText {
     /// `buffer` must outlive this.
     explicit ChromeText(OutputBuffer& buffer) : buffer_(buffer) {}
 
-    /// Room for `bytes` bytes, until the next call; take() takes over what was written there.
+    /// A buffer of `bytes` bytes, valid until the next call; take() appends the bytes written to it.
     char* room(std::size_t bytes) { return buffer_.reserve(bytes); }
     void take(char* end) noexcept { buffer_.advance(end); }
 
-    /// Where the text is, and what was put there since; empty where that is no longer at hand.
+    /// The current position, and the text written since an earlier position; empty if it is no longer in
+    /// memory.
     std::uint64_t position() const noexcept { return buffer_.position(); }
     std::string_view since(std::uint64_t position) const noexcept { return buffer_.written_since(position); }
 
@@ -122,7 +123,7 @@ class ChromeText {
         append_json_number(scratch_, value);
         put(scratch_);
     }
-    /// As a JSON string, whatever the bytes.
+    /// Writes any bytes as a valid JSON string.
     void string(std::string_view bytes) {
         scratch_.clear();
         append_json_string(scratch_, bytes);

@@ -1,4 +1,4 @@
-// chrome_value_cache.h: the JSON of values by what the values are.
+// chrome_value_cache.h: caches the JSON text of values.
 #pragma once
 
 #include <array>
@@ -18,26 +18,26 @@
 
 namespace marey {
 
-/// Remembers the texts of lists of values: most ranges of a program have what some range before had. Arrays
-/// count by their types and extents, and a number that is each range's own does not count: there the text has
-/// a gap. Gives up where values hardly ever come again.
+/// Caches the JSON text of value lists, because most ranges repeat the values of an earlier range. Arrays are
+/// compared by type and extents. A number that is unique to each range is excluded: the text has a gap for
+/// it. Disables itself if values rarely repeat.
 class ChromeValueCache {
   public:
     static constexpr std::size_t kLongestText = 1024;
 
     struct Known {
         Stamp text;               ///< up to the gap, if there is one
-        Stamp rest;               ///< behind it
-        std::uint32_t given = 0;  ///< ChromeNumbers that the values give
+        Stamp rest;               ///< after the gap
+        std::uint32_t given = 0;  ///< ChromeNumbers that the values provide
     };
 
     explicit ChromeValueCache(const Trace& trace)
         : arrays_(trace.arrays()), extents_(trace.array_extents()) {}
 
-    /// Integers under this key are each range's own.
+    /// Integers under this key are unique to each range.
     void set_own_key(StringId key) noexcept { own_key_ = key; }
 
-    /// Null: not known. Then learn() may be told, before the next find().
+    /// Returns null if the values are not cached; then learn() may be called before the next find().
     const Known* find(std::span<const Argument> values) {
         size_ = 0;
         own_ = nullptr;
@@ -51,9 +51,9 @@ class ChromeValueCache {
         ++(is_same ? hits_ : misses_);
         return is_same ? &slot->known : nullptr;
     }
-    /// Of the values that were looked for last: that which belongs into the gap, or null.
+    /// The value that belongs into the gap, from the last find(); or null.
     const Argument* own() const noexcept { return own_; }
-    /// `rest`: the end of `text` that stands behind the gap, `gap` bytes wide.
+    /// `rest`: the part of `text` after the gap, which is `gap` bytes wide.
     void learn(std::string_view text, std::string_view rest, std::size_t gap, std::uint32_t given) {
         if (size_ == 0 || text.empty() || text.size() > kLongestText) return;
         text.remove_suffix(rest.size() + gap);
@@ -72,13 +72,13 @@ class ChromeValueCache {
         Known known;
     };
 
-    /// Puts all that the text depends on into content_, and a hash of most of it into hash_. False: that is
-    /// nothing, or too much.
+    /// Collects everything that the text depends on in content_, and hashes most of it into hash_. Returns
+    /// false if there is nothing or too much.
     bool gather(std::span<const Argument> values) {
         static_assert(sizeof(Argument) == 2 * sizeof(std::uint64_t));
         std::uint64_t* word = content_.data();
         std::uint64_t* const limit = word + kMaxWords;
-        std::uint64_t factor = 0x9E3779B97F4A7C15, sum = 0;  // sums of products do not wait for each other
+        std::uint64_t factor = 0x9E3779B97F4A7C15, sum = 0;  // sums of products can be computed in parallel
         for (const Argument& value : values) {
             if (limit - word < 2) return false;
             std::memcpy(word, &value, sizeof value);
@@ -107,7 +107,7 @@ class ChromeValueCache {
         hash_ = mix_hash(sum, size_);
         return size_ != 0;
     }
-    /// More than kMaxWords where the trace does not hold all of them.
+    /// More than kMaxWords if the trace does not contain all of them.
     std::size_t extent_count(const ArrayInfo& array) const {
         const std::size_t count = std::size_t{array.dimensions} * (array.has_strides ? 2 : 1);
         const bool is_whole =
@@ -120,10 +120,10 @@ class ChromeValueCache {
     StringId own_key_ = ~StringId{0};
     const Argument* own_ = nullptr;
     std::array<std::uint64_t, kMaxWords> content_{};
-    std::size_t size_ = 0;  ///< of content_
+    std::size_t size_ = 0;  ///< size of content_
     std::uint64_t hash_ = 0;
     std::size_t slot_ = 0;
-    std::vector<std::unique_ptr<Slot>> slots_;  ///< null: a free one
+    std::vector<std::unique_ptr<Slot>> slots_;  ///< null: a free slot
     std::size_t hits_ = 0;
     std::size_t misses_ = 0;
 };

@@ -1,4 +1,4 @@
-// csv.cpp: a table of the trace as CSV, streamed.
+// csv.cpp: writes a table of the trace as CSV, as a stream.
 #include <bit>
 #include <charconv>
 #include <ostream>
@@ -74,7 +74,7 @@ class CsvWriter {
         out_.advance(at + 1);
     }
 
-    // Strings of the trace come again and again: each is made fit for CSV once.
+    // Strings of the trace repeat often, so each is converted to CSV only once.
     std::string_view field(const TraceColumn& column, std::size_t row) {
         if (column.type != CellType::String) {
             text_.clear();
@@ -90,7 +90,7 @@ class CsvWriter {
         valid_.clear();
         append_utf8(valid_, bytes);
         append_csv_field(out, valid_);
-        if (bytes.empty()) out += "\"\"";  // nothing at all is null
+        if (bytes.empty()) out += "\"\"";  // an empty field would mean null
     }
 
     OutputFile& out_;

@@ -1,4 +1,4 @@
-// csv_field.h: a field of CSV by RFC 4180.
+// csv_field.h: CSV fields according to RFC 4180.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace marey {
 
-/// Quoted when it has to be.
+/// Quotes the field if necessary.
 inline void append_csv_field(std::string& out, std::string_view field) {
     if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
         out += field;

@@ -1,4 +1,4 @@
-// csv_test.cpp: tables as CSV: a golden one, and that any reader of RFC 4180 gets the cells back.
+// csv_test.cpp: tables as CSV: a golden file, and any RFC 4180 reader gets the cells back.
 #include <marey/export.h>
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::string csv_of(const Trace& trace, std::string_view table = "ranges") {
     return stream.str();
 }
 
-/// The fields of each line; an unquoted empty one is null.
+/// The fields of each line; an unquoted empty field is null.
 std::vector<std::vector<std::string>> parse(const std::string& text) {
     std::vector<std::vector<std::string>> lines;
     for (std::size_t at = 0; at < text.size();) {
@@ -67,18 +67,18 @@ Trace sample() {
     return fixture.trace();
 }
 
-TEST(Csv, OfRangesIsAsItAlwaysWas) {
+TEST(Csv, OfRangesMatchesTheGoldenFile) {
     expect_golden(csv_of(sample()), "ranges.csv");
 }
 
-TEST(Csv, OfEveryTableHoldsTogether) {
+TEST(Csv, OfEveryTableIsConsistent) {
     std::string all;
     for (const std::string_view table : table_names())
         all += "# " + std::string(table) + "\n" + csv_of(sample(), table);
     expect_golden(all, "tables.csv");
 }
 
-TEST(Csv, GivesEveryTextBack) {
+TEST(Csv, PreservesEveryText) {
     for (std::uint32_t seed = 1; seed <= 10; ++seed) {
         const Trace trace(testing::random_data(seed));
         const TableSource source(trace);

@@ -1,4 +1,4 @@
-// decimal.h: integers as decimal digits, made for loops that print millions of them.
+// decimal.h: prints integers in decimal, optimized for millions of numbers.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ inline constexpr auto kThousandths = [] {
     return table;
 }();
 
-/// "0" to "999", and behind the digits, in the fourth byte, how many there are.
+/// "0" to "999"; the fourth byte holds the number of digits.
 inline constexpr auto kSmallNumbers = [] {
     std::array<std::array<char, 4>, 1000> table{};
     for (int i = 0; i < 1000; ++i) {
@@ -30,8 +30,8 @@ inline constexpr auto kSmallNumbers = [] {
     return table;
 }();
 
-/// The eight digits of a number below 10^8, one in each byte (0 to 9), the first one lowest. Divides in
-/// lanes: two of four digits, then four of two, then eight of one.
+/// The eight digits of a number below 10^8, one per byte (0 to 9), the first digit in the lowest byte.
+/// Divides in parallel lanes: two of four digits, then four of two, then eight of one.
 inline std::uint64_t eight_digits(std::uint32_t value) noexcept {
     const std::uint64_t fours = value / 10000 | std::uint64_t{value % 10000} << 32;
     const std::uint64_t hundreds = (fours * 10486 >> 20) & 0x0000'007F'0000'007F;
@@ -40,10 +40,10 @@ inline std::uint64_t eight_digits(std::uint32_t value) noexcept {
     return tens | (twos - tens * 10) << 8;
 }
 
-/// The most bytes that the functions below write, which is up to 8 more than they take.
+/// The maximum number of bytes that the functions below write, up to 8 more than the size they return.
 inline constexpr std::size_t kDecimalBytes = 28;
 
-/// Writes `value` without leading zeros: takes up to 20 bytes. Returns the end of the digits.
+/// Writes `value` without leading zeros, up to 20 digits. Returns the end of the digits.
 inline char* put_decimal(char* out, std::uint64_t value) noexcept {
     static_assert(std::endian::native == std::endian::little);
     if (value < 1000) {
@@ -64,7 +64,7 @@ inline char* put_decimal(char* out, std::uint64_t value) noexcept {
     return out + 8;
 }
 
-/// Writes nanoseconds as microseconds with three decimals, exactly: takes up to 21 bytes. Returns the end.
+/// Writes nanoseconds exactly as microseconds with three decimals, up to 21 characters. Returns the end.
 inline char* put_micros(char* out, std::uint64_t ns) noexcept {
     out = put_decimal(out, ns / 1000);
     std::memcpy(out, kThousandths[ns % 1000].data(), 4);

@@ -1,4 +1,4 @@
-// folded.cpp: folded stacks as text, the input of flame graphs.
+// folded.cpp: writes folded stacks, the input of flame graph tools.
 #include <marey/export.h>
 
 #include "base/output_file.h"

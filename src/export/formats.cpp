@@ -1,4 +1,4 @@
-// formats.cpp: the registry of export formats. A new format is one file and one line here.
+// formats.cpp: the registry of export formats. To add a format, add a file and one line here.
 #include <marey/error.h>
 #include <marey/export.h>
 
@@ -20,12 +20,12 @@ void write_capture(const Trace& trace, const std::string& path) {
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
      write_chrome_json},
-    {"speedscope", "Speedscope's JSON, for https://www.speedscope.app", kSpeedscopeSuffixes,
-     write_speedscope},
+    {"speedscope", "Speedscope JSON, for https://www.speedscope.app", kSpeedscopeSuffixes, write_speedscope},
     {"folded", "Folded stacks, self time in nanoseconds, for flame graphs", kFoldedSuffixes, write_folded},
-    {"csv", "a table of the trace as comma-separated values: the ranges", kCsvSuffixes, write_csv},
-    {"perfetto", "Perfetto's protobuf, for its UI and trace processor", kPerfettoSuffixes, write_perfetto},
-    {"marey", "a capture, which keeps all of the trace", kCaptureSuffixes, write_capture},
+    {"csv", "Comma-separated values: the table of ranges", kCsvSuffixes, write_csv},
+    {"perfetto", "Perfetto protobuf, for the Perfetto UI and trace processor", kPerfettoSuffixes,
+     write_perfetto},
+    {"marey", "Marey capture, which keeps the whole trace", kCaptureSuffixes, write_capture},
 };
 
 std::string known_formats() {
@@ -66,7 +66,7 @@ const ExportFormat& export_format(std::string_view name, const std::string& path
     if (best != nullptr) return *best;
     if (!name.empty())
         throw Error(path + ": unknown export format '" + std::string(name) + "'; known: " + known_formats());
-    throw Error(path + ": no export format has this suffix; known: " + known_formats());
+    throw Error(path + ": no export format for this file name; known: " + known_formats());
 }
 
 void export_trace(const Trace& trace, const std::string& path, std::string_view format) {

@@ -1,4 +1,4 @@
-// full_trace_fixture.cpp: a trace that has one of everything, for tests of formats.
+// full_trace_fixture.cpp: a trace with one of everything, for tests of formats.
 #include "export/full_trace_fixture.h"
 
 #include <cmath>
@@ -171,7 +171,7 @@ class FullTrace {
         keyword(copy, "bytes", integer(1 << 20));
         keyword(copy, "correlation", integer(99));
         assembler_.add_link(copy_call_, copy, LinkKind::Launch);
-        // Crosses the copy: on a row of its own.
+        // Overlaps the copy, so it gets a separate row.
         assembler_.add_range(copies_lane_, 1'100'000, 60'000, site("Stream Sync", Scope::Device));
     }
 

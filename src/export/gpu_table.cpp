@@ -1,4 +1,4 @@
-// gpu_table.cpp: what is known of devices, as JSON text; their kernels as CSV.
+// gpu_table.cpp: the GPU report as JSON; its kernels as CSV.
 #include <marey/export.h>
 
 #include "base/json_writer.h"
@@ -7,8 +7,6 @@
 
 namespace marey {
 namespace {
-
-constexpr int kIndent = 2;
 
 template <typename Rows, typename Write>
 void write_array(JsonWriter& json, std::string_view key, const Rows& rows, const Write& write) {
@@ -196,7 +194,7 @@ std::string triple_text(const std::int64_t (&triple)[3]) {
 
 std::string gpu_use_json(const Trace& trace, const GpuUse& use) {
     std::string text;
-    JsonWriter json(text, kIndent);
+    JsonWriter json(text, kJsonIndent);
     json.begin_object().member("window_start_ns", trace.window().start_ns);
     json.member("window_end_ns", trace.window().end_ns);
     write_clock(json, gpu_clock(trace));

@@ -1,12 +1,10 @@
-// memory_table.cpp: what allocation reports say, as JSON text.
+// memory_table.cpp: the memory report as JSON.
 #include <marey/export.h>
 
 #include "base/json_writer.h"
 
 namespace marey {
 namespace {
-
-constexpr int kIndent = 2;
 
 void write_path(JsonWriter& json, const std::vector<std::string>& path) {
     json.key("path").begin_array();
@@ -60,7 +58,7 @@ void write_device(JsonWriter& json, const Trace& trace, const DeviceMemory& memo
 
 std::string memory_use_json(const Trace& trace, const MemoryUse& use) {
     std::string text;
-    JsonWriter json(text, kIndent);
+    JsonWriter json(text, kJsonIndent);
     json.begin_object().member("window_start_ns", trace.window().start_ns);
     json.member("window_end_ns", trace.window().end_ns);
     json.key("devices").begin_array();

@@ -1,4 +1,4 @@
-// memory_timeline.cpp: how much memory was held over time, as PyTorch's export_memory_timeline writes it.
+// memory_timeline.cpp: allocated memory over time, in the formats of PyTorch's export_memory_timeline.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
 
 using Categories = std::array<std::int64_t, kMemoryCategories>;
 
-/// What is held from a time on, by what it is for.
+/// The memory held from a time on, by category.
 struct Held {
     std::int64_t time_ns = 0;
     Categories bytes{};
@@ -34,9 +34,9 @@ std::int64_t wall_clock_offset(const Trace& trace) {
     return trace.processes().empty() ? 0 : trace.processes()[0].realtime_offset_ns;
 }
 
-/// What the allocators held before the first report, beyond what the timeline knows of.
+/// Memory that was allocated before the first report and is not part of the timeline.
 std::int64_t unseen_bytes(const MemoryProfile& profile, const Device& device) {
-    // PyTorch's total of the processor has in it what was given back while nobody recorded.
+    // PyTorch's CPU total includes memory that was freed while nothing was recorded.
     if (device.type == DeviceType::Cpu && profile.blocks().size() > 1) return 0;
     std::int64_t bytes = 0;
     for (const DeviceMemory& memory : memory_use(profile.trace()).devices) {
@@ -52,7 +52,7 @@ std::int64_t unseen_bytes(const MemoryProfile& profile, const Device& device) {
     return bytes;
 }
 
-/// In order of time; one for each time that something changes, the first for what was held before.
+/// In time order: one entry per change; the first one is the state before the recording.
 std::vector<Held> held_over_time(const MemoryProfile& profile, const Device& device) {
     std::vector<Held> held;
     const auto change = [&](MemoryCategory category, std::int64_t bytes) {
@@ -81,10 +81,10 @@ std::vector<Held> held_over_time(const MemoryProfile& profile, const Device& dev
 void write_points(const MemoryProfile& profile, const Device& device, OutputFile& file) {
     const std::vector<Held> held = held_over_time(profile, device);
     const std::int64_t offset = wall_clock_offset(profile.trace());
-    std::vector<Held> points;  // of each microsecond the last
+    std::vector<Held> points;  // the last entry of each microsecond
     for (std::size_t i = 0; i < held.size(); ++i) {
         const std::int64_t time = (held[i].time_ns + offset) / 1000;
-        const bool is_after_first = i == 1 && held[0].time_ns == held[1].time_ns;  // that was held before
+        const bool is_after_first = i == 1 && held[0].time_ns == held[1].time_ns;  // 0: state before
         if (i == 0 || is_after_first || points.back().time_ns != time) points.emplace_back();
         points.back() = {time, held[i].bytes};
     }
@@ -102,7 +102,7 @@ void write_points(const MemoryProfile& profile, const Device& device, OutputFile
     file.write(text);
 }
 
-/// [nanoseconds or -1, action, signed bytes, category] for every event; a new version is two.
+/// Writes [nanoseconds or -1, action, signed bytes, category] for every event; a new version is two events.
 void write_raw(const MemoryProfile& profile, const Device& device, OutputFile& file) {
     const std::int64_t offset = wall_clock_offset(profile.trace());
     std::string text;
@@ -147,7 +147,7 @@ std::int64_t total_of(const Categories& bytes) {
     return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
-/// At most two for each pixel: when most was held there, and the last.
+/// At most two entries per pixel: the peak and the last one.
 std::vector<Held> thinned(const std::vector<Held>& held, double span_ns) {
     const auto pixel_of = [&](const Held& point) {
         return static_cast<std::int64_t>(kWidth * static_cast<double>(point.time_ns - held.front().time_ns) /
@@ -166,7 +166,7 @@ std::vector<Held> thinned(const std::vector<Held>& held, double span_ns) {
     return kept;
 }
 
-/// The area of one category, on top of those before it: a step line forwards, and one backwards below it.
+/// The area of one category, stacked on the earlier ones: a step line forwards, then one backwards below it.
 std::string area(const std::vector<Held>& held, std::size_t category, double span_ns, double peak) {
     const auto x_of = [&](std::size_t i) {
         const std::int64_t time =
@@ -198,24 +198,24 @@ void write_html(const MemoryProfile& profile, const Device& device, OutputFile& 
     }
     std::string name = device_type_name(device.type);
     if (device.index >= 0) name += ":" + std::to_string(device.index);
-    std::string page = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Memory of " +
+    std::string page = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Memory on " +
                        name +
                        "</title><style>body{font:14px sans-serif;margin:2em}line{stroke:#ddd}"
                        "text{font-size:12px;fill:#444}li{display:inline-block;margin-right:1.5em}"
                        "ul{padding:0}i{display:inline-block;width:1em;height:1em;margin-right:.4em;"
-                       "vertical-align:-.15em}</style></head><body><h1>Memory of " +
+                       "vertical-align:-.15em}</style></head><body><h1>Memory on " +
                        name + "</h1>";
     if (held.empty()) {
-        page += "<p>No allocation was reported.</p></body></html>\n";
+        page += "<p>No allocations were recorded.</p></body></html>\n";
         file.write(page);
         return;
     }
     const double span_ns = std::max(1.0, static_cast<double>(held.back().time_ns - held.front().time_ns));
-    page += "<p>Most held: <b>" + bytes_text(static_cast<double>(peak)) + "</b>";
-    if (peak_reserved > 0) page += ", most reserved: " + bytes_text(static_cast<double>(peak_reserved));
+    page += "<p>Peak allocated: <b>" + bytes_text(static_cast<double>(peak)) + "</b>";
+    if (peak_reserved > 0) page += ", peak reserved: " + bytes_text(static_cast<double>(peak_reserved));
     page += ".</p><svg viewBox=\"0 0 " +
             format("%.0f %.0f", kLeft + kWidth + kRight, kTop + kHeight + kBottom) +
-            "\" role=\"img\" aria-label=\"bytes held over time\">";
+            "\" role=\"img\" aria-label=\"allocated bytes over time\">";
     const double top = std::max(1.0, static_cast<double>(peak));
     for (int i = 0; i <= 4; ++i) {
         const double y = kTop + kHeight * (1 - i / 4.0), x = kLeft + kWidth * i / 4.0;
@@ -235,7 +235,7 @@ void write_html(const MemoryProfile& profile, const Device& device, OutputFile& 
         page +=
             std::string("<path fill=\"") + kColours[i] + "\" d=\"" + area(drawn, i, span_ns, top) + "\"/>";
         legend += std::string("<li><i style=\"background:") + kColours[i] + "\"></i>" +
-                  memory_category_name(static_cast<MemoryCategory>(i)) + ", at most " +
+                  memory_category_name(static_cast<MemoryCategory>(i)) + ", peak " +
                   bytes_text(static_cast<double>(most)) + "</li>";
     }
     page += "</svg><ul>" + legend + "</ul></body></html>\n";

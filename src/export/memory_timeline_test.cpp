@@ -13,7 +13,7 @@
 namespace marey {
 namespace {
 
-Trace sample() {
+Trace memory_sample() {
     TraceAssembler assembler;
     ProcessInfo process;
     process.realtime_offset_ns = 1'000'000;
@@ -30,7 +30,7 @@ Trace sample() {
         assembler.add_memory(row, report);
     };
     add(1000, 1, 100);
-    add(2000, 2, -50);  // taken before the window
+    add(2000, 2, -50);  // allocated before the window
     add(3000, 1, -100);
     add(4000, 3, 7, {DeviceType::Cuda, 0});
     assembler.set_window(0, 10'000);
@@ -39,7 +39,7 @@ Trace sample() {
 
 std::string written(const std::string& name, const Device& device = {}) {
     const std::string path = ::testing::TempDir() + name;
-    write_memory_timeline(sample(), path, device);
+    write_memory_timeline(memory_sample(), path, device);
     std::ostringstream text;
     text << std::ifstream(path).rdbuf();
     return text.str();
@@ -58,10 +58,10 @@ TEST(MemoryTimeline, RawIsEveryReport) {
               "[[-1,1,50,7],[1001000,2,100,7],[1002000,4,-50,7],[1003000,4,-100,7]]");
 }
 
-TEST(MemoryTimeline, ThePageStandsAlone) {
+TEST(MemoryTimeline, ThePageIsSelfContained) {
     const std::string page = written("timeline.html");
     EXPECT_NE(page.find("<svg"), std::string::npos);
-    EXPECT_NE(page.find("Most held: <b>150 B</b>"), std::string::npos);
+    EXPECT_NE(page.find("Peak allocated: <b>150 B</b>"), std::string::npos);
     EXPECT_EQ(page.find("http"), std::string::npos);
     EXPECT_NE(written("empty.html", {DeviceType::Hip, 0}).find("No allocation"), std::string::npos);
 }

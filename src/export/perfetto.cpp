@@ -1,5 +1,5 @@
-// perfetto.cpp: Perfetto's protobuf, streamed. Each track is a packet sequence of its own, whose timestamps
-// count from one packet to the next.
+// perfetto.cpp: writes Perfetto protobuf as a stream. Each track is a separate packet sequence with
+// incremental timestamps.
 #include <marey/error.h>
 #include <marey/export.h>
 #include <marey/suspended_calls.h>
@@ -40,7 +40,7 @@ constexpr char kEventTag =
 constexpr char kTypeTag =
     static_cast<char>(protozero::tag_and_type(EventField::Type, protozero::pbf_wire_type::varint));
 
-/// Up to 10 bytes.
+/// Writes up to 10 bytes.
 inline char* put_varint(char* out, std::uint64_t value) {
     while (value >= 0x80) {
         *out++ = static_cast<char>(value | 0x80);
@@ -50,7 +50,7 @@ inline char* put_varint(char* out, std::uint64_t value) {
     return out;
 }
 
-/// A few bytes that are rendered once and copied whole; what lies behind their size does not matter.
+/// A few bytes that are rendered once and copied as a whole block; only the first `size` bytes count.
 struct Stamp {
     static constexpr std::size_t kCapacity = 40;
     char bytes[kCapacity] = {};
@@ -66,11 +66,11 @@ struct Stamp {
     }
 };
 
-/// What every event of a site has in common.
+/// The data shared by all events of a site.
 struct SiteStamp {
-    Stamp begin;                 ///< the whole TrackEvent field of a begin
-    std::uint32_t sequence = 0;  ///< the last one that knows its names
-    bool has_facts = false;      ///< it has more than fits the stamp
+    Stamp begin;                 ///< the complete TrackEvent field of a begin event
+    std::uint32_t sequence = 0;  ///< the last sequence in which its names are interned
+    bool has_facts = false;      ///< has data that does not fit into the stamp
 };
 
 class PerfettoTrace {
@@ -110,7 +110,7 @@ class PerfettoTrace {
         Row range;
         std::uint64_t id;
     };
-    /// What a range has beyond its stamp.
+    /// The parts of a range that are not in its stamp.
     struct Extras {
         std::span<const Argument> values;
         const RangeDetail* detail = nullptr;
@@ -185,7 +185,7 @@ class PerfettoTrace {
         end_packet();
     }
 
-    /// Frequent sites get small numbers, which are short.
+    /// Gives frequent sites small numbers, which have shorter encodings.
     void number_sites() {
         std::vector<std::uint32_t> uses(trace_.sites().size());
         for (const std::uint32_t site : trace_.ranges().site) ++uses[site];
@@ -215,7 +215,7 @@ class PerfettoTrace {
     }
     static std::uint64_t scope_iid(Scope scope) { return 1 + static_cast<std::uint64_t>(scope); }
 
-    /// The fields of a TrackEvent that its site tells, behind event_.
+    /// Appends to event_ the TrackEvent fields that depend on the site.
     void append_begin(std::uint32_t site, std::int32_t type) {
         const SiteInfo& info = trace_.sites()[site];
         pbf_builder<EventField> event(event_);
@@ -225,7 +225,7 @@ class PerfettoTrace {
         event.add_uint64(EventField::NameIid, site_iid_[site]);
         if (info.file != 0) event.add_uint64(EventField::SourceLocationIid, site_iid_[site]);
     }
-    /// What the numbers of append_begin() mean, behind interned_.
+    /// Appends to interned_ the names for the numbers in append_begin().
     void append_names(std::uint32_t site) {
         const SiteInfo& info = trace_.sites()[site];
         pbf_builder<InternedField> interned(interned_);
@@ -263,7 +263,7 @@ class PerfettoTrace {
         std::stable_sort(flow_ends_.begin(), flow_ends_.end(), is_before);
     }
 
-    /// Starts a packet sequence whose events lie on `track` unless they say otherwise.
+    /// Starts a packet sequence whose default track is `track`.
     void begin_sequence(std::uint64_t track) {
         ++sequence_;
         annotations_.begin_sequence();
@@ -288,13 +288,13 @@ class PerfettoTrace {
         end_packet();
     }
 
-    /// A packet of event_ and interned_ at `time`, counted from the window's start.
+    /// Writes a packet with event_ and interned_ at `time`, relative to the start of the window.
     void write_event(std::uint64_t time) {
         pbf_builder<PacketField> packet(begin_packet());
         if (time >= last_) {
             packet.add_uint64(PacketField::Timestamp, time - last_);
             last_ = time;
-        } else {  // the sequence's own clock cannot go back
+        } else {  // the sequence's incremental clock cannot go back
             packet.add_uint64(PacketField::Timestamp, base_ns_ + time);
             packet.add_uint32(PacketField::TimestampClock, kMonotonicRawClock);
         }
@@ -325,7 +325,7 @@ class PerfettoTrace {
     void write_track(const TrackInfo& track);
     void write_begin(Row row, std::uint64_t time, NextExtras& next);
 
-    /// The end of the innermost open range.
+    /// Writes the end of the innermost open range.
     void write_end() {
         const std::uint64_t time = std::max(open_.back(), last_);
         open_.pop_back();
@@ -413,7 +413,7 @@ class PerfettoTrace {
     OutputFile file_;
     std::int64_t window_start_ns_ = 0;
     std::int64_t window_end_ns_ = 0;
-    std::uint64_t base_ns_ = 0;  ///< the window's start, in a clock that knows no negative times
+    std::uint64_t base_ns_ = 0;  ///< start of the window, in a clock without negative times
     std::vector<SiteStamp> sites_;
     std::vector<std::uint32_t> site_iid_;
     std::unordered_map<StringId, std::uint32_t> categories_;
@@ -421,12 +421,12 @@ class PerfettoTrace {
     std::vector<StringId> flow_names_;
     std::uint32_t sequence_ = kDescriptorSequence;
     Stamp sequence_stamp_;             ///< the field SequenceId
-    std::uint64_t last_ = 0;           ///< the sequence's clock, from the window's start
-    std::vector<std::uint64_t> open_;  ///< the ends of the open ranges, outermost first
+    std::uint64_t last_ = 0;           ///< the sequence's clock, relative to the start of the window
+    std::vector<std::uint64_t> open_;  ///< ends of the open ranges, outermost first
     std::string packet_, event_, interned_;
 };
 
-/// Walks, in order of ranges, over what only a few of them have.
+/// Iterates, in row order, over the data that only a few ranges have.
 class PerfettoTrace::NextExtras {
   public:
     NextExtras(const PerfettoTrace& owner, Row first) : owner_(owner) {
@@ -438,9 +438,9 @@ class PerfettoTrace::NextExtras {
         end_ = std::lower_bound(owner.flow_ends_.begin(), owner.flow_ends_.end(), first, is_before);
         find();
     }
-    /// kNoRow: no more.
+    /// kNoRow: the end.
     Row row() const { return row_; }
-    /// What the range `row` has; its flows go to `event`. Rows must not fall.
+    /// Returns the extras of range `row`; its flows are appended to `event`. Rows must not decrease.
     Extras take(Row row, std::string& event) {
         Extras extras;
         if (row != row_) return extras;

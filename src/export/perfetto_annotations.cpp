@@ -1,4 +1,4 @@
-// perfetto_annotations.cpp: lists become arrays; arrays, and values that are not there or not whole, become
+// perfetto_annotations.cpp: writes lists as Perfetto arrays, and arrays and missing or incomplete values as
 // dictionaries.
 #include "export/perfetto_annotations.h"
 
@@ -19,11 +19,11 @@ using Annotation = pbf_builder<AnnotationField>;
 
 namespace {
 
-constexpr int kMaxDepth = 16;  // of lists in lists; a trace made by hand could hold a cycle
+constexpr int kMaxListDepth = 16;  // of nested lists; a hand-made trace could contain a cycle
 
 }  // namespace
 
-/// One event's annotations.
+/// Writes the annotations of one event.
 class PerfettoAnnotations::Writer {
   public:
     Writer(PerfettoAnnotations& owner, std::string& event, std::string& interned)
@@ -88,7 +88,7 @@ class PerfettoAnnotations::Writer {
   private:
     const Trace& trace() const { return owner_.trace_; }
 
-    /// The number of a string in this sequence; empty ones have none.
+    /// The number of a string in this sequence; 0 for empty strings.
     std::uint64_t intern(std::vector<std::uint32_t>& seen, InternedField field, StringId id) {
         if (seen.empty()) seen.resize(trace().string_count());
         if (id < seen.size() && seen[id] != owner_.sequence_) {
@@ -182,7 +182,7 @@ class PerfettoAnnotations::Writer {
     void put_list(Annotation& annotation, ListItems list, int level) {
         const std::span<const Argument> all = trace().list_items();
         const bool is_whole = list.first <= all.size() && list.count <= all.size() - list.first;
-        if (!is_whole || list.count == 0 || level >= kMaxDepth) {
+        if (!is_whole || list.count == 0 || level >= kMaxListDepth) {
             pbf_builder<NestedField>(annotation, AnnotationField::Nested)
                 .add_enum(NestedField::Type, kNestedArray);
             return;

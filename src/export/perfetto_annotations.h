@@ -1,4 +1,4 @@
-// perfetto_annotations.h: values of ranges and instants as Perfetto's debug annotations.
+// perfetto_annotations.h: values of ranges and instants as Perfetto debug annotations.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace marey {
 
-/// What Marey knows of a range apart from its values; shown in one dictionary under the name "marey".
+/// Properties of a range other than its values; shown in one dictionary named "marey".
 struct PerfettoFacts {
     std::uint16_t flags = 0;
-    const RangeDetail* detail = nullptr;  ///< null: none
+    const RangeDetail* detail = nullptr;  ///< null: no details
     StringId overload = 0;
     StringId raw_name = 0;
 };
 
-/// Appends annotations to a TrackEvent message. Names and texts are interned: what a sequence has not had yet
-/// goes to an InternedData message.
+/// Appends annotations to a TrackEvent message. Names and texts are interned: those that are new in a
+/// sequence go to an InternedData message.
 class PerfettoAnnotations {
   public:
     explicit PerfettoAnnotations(const Trace& trace) : trace_(trace) {}
 
-    /// From now on for another sequence, which knows no texts yet.
+    /// Starts another sequence, without interned texts.
     void begin_sequence() { ++sequence_; }
     void append(std::string& event, std::string& interned, std::span<const Argument> values,
                 const PerfettoFacts& facts);
-    /// An allocation report.
+    /// Appends an allocation report.
     void append_memory(std::string& event, std::string& interned, Row report);
 
   private:
@@ -37,8 +37,8 @@ class PerfettoAnnotations {
 
     const Trace& trace_;
     std::uint32_t sequence_ = 0;
-    std::vector<std::uint32_t> names_;  ///< the last sequence that each string was a name in
-    std::vector<std::uint32_t> texts_;  ///< likewise, a value
+    std::vector<std::uint32_t> names_;  ///< per string: the last sequence in which it was interned as a name
+    std::vector<std::uint32_t> texts_;  ///< likewise, as a value
 };
 
 }  // namespace marey

@@ -1,5 +1,5 @@
-// perfetto_benchmark.cpp: what 10 million plain ranges cost as a Perfetto trace: CPU time and bytes per
-// range. bench_perfetto [FILE [MILLIONS]]; the file is removed.
+// perfetto_benchmark.cpp: the cost of exporting 10 million plain ranges as a Perfetto trace: CPU time and
+// bytes per range. bench_perfetto [FILE [MILLIONS]]; the file is removed.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +15,7 @@
 namespace marey {
 namespace {
 
-/// Ranges of 128 places on 4 threads, three deep, with durations of up to some microseconds.
+/// Ranges of 128 sites on 4 threads, three levels deep, with durations of up to some microseconds.
 Trace make_trace(std::size_t count) {
     constexpr std::uint32_t kThreads = 4;
     TraceAssembler assembler;
@@ -68,7 +68,8 @@ int run(int argc, char** argv) {
     for (int i = 0; i <= kRepetitions; ++i) {
         const double start = cpu_ns();
         write_perfetto(trace, path);
-        if (i > 0) runs.push_back((cpu_ns() - start) / count);  // the first touches memory for the first time
+        if (i > 0)
+            runs.push_back((cpu_ns() - start) / count);  // the first run pays for first-touch page faults
         bytes = static_cast<double>(std::filesystem::file_size(path)) / count;
         std::filesystem::remove(path);
     }

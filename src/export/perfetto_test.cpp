@@ -18,7 +18,7 @@
 namespace marey {
 namespace {
 
-/// Prints a Perfetto trace as text: one line per field. Fields that it has no name for make it fail.
+/// Prints a Perfetto trace as text, one line per field. Unknown fields are failures.
 class ProtoText {
   public:
     static std::string print(std::string_view bytes) {
@@ -193,7 +193,7 @@ Argument integer(StringId key, std::int64_t value) {
     return argument;
 }
 
-/// A launch of a kernel, with everything around it once.
+/// A kernel launch, with one of everything around it.
 Trace make_trace() {
     TraceAssembler assembler;
     ProcessInfo process;
@@ -264,7 +264,7 @@ TEST(PerfettoTest, ATraceIsWrittenAsTheGoldenTextShows) {
     expect_golden(text, "perfetto/everything.txt");
 }
 
-TEST(PerfettoTest, AnEmptyTraceIsAFileToo) {
+TEST(PerfettoTest, AnEmptyTraceIsAValidFile) {
     const std::string text = ProtoText::print(exported(Trace()));
     EXPECT_NE(text.find("marey.version"), std::string::npos);
 }

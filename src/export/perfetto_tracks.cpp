@@ -1,4 +1,4 @@
-// perfetto_tracks.cpp: which track has which parent, and what their descriptors say.
+// perfetto_tracks.cpp: the parents and descriptors of all tracks.
 #include "export/perfetto_tracks.h"
 
 #include "trace/perfetto_fields.h"
@@ -32,7 +32,7 @@ bool is_queue(const TrackInfo& track) {
     return track.kind == TrackKind::Device;
 }
 
-/// Whether a track's ranges only span time of a device: waits for it.
+/// Whether a track's ranges only span device time (waits).
 bool is_wait(const TrackInfo& track) {
     return track.kind == TrackKind::Async && track.device.type != DeviceType::Cpu;
 }
@@ -58,7 +58,7 @@ void PerfettoTracks::number_processes() {
         pids_.push_back(pid);
         processes_.push_back(next_uuid_++);
     }
-    if (processes_.empty()) {  // a trace made by hand
+    if (processes_.empty()) {  // a hand-made trace
         pids_.push_back(next_id_++);
         processes_.push_back(next_uuid_++);
     }
@@ -98,7 +98,7 @@ std::size_t PerfettoTracks::queues_of(Row process, Device device) {
 
 void PerfettoTracks::number_tracks() {
     std::vector<bool> has_first(threads_.size());
-    // The first track of a queue, which others of the same queue overlap.
+    // The first track of each stream, which other tracks of the same stream overlap.
     std::map<std::tuple<Row, std::uint8_t, std::int32_t, std::int64_t>, std::uint64_t> first;
     for (const TrackInfo& track : trace_.tracks()) {
         const bool has_thread = track.thread < threads_.size();
@@ -125,7 +125,7 @@ void PerfettoTracks::number_tracks() {
             parents_.push_back(thread != 0 ? thread : processes_[process_of(track.thread)]);
         }
     }
-    // Waits for a queue stand below it.
+    // Waits for a stream appear below it.
     for (std::size_t row = 0; row < tracks_.size(); ++row) {
         const TrackInfo& track = trace_.tracks()[row];
         if (!is_wait(track)) continue;

@@ -1,4 +1,4 @@
-// perfetto_tracks.h: the tracks of a trace as Perfetto's track descriptors.
+// perfetto_tracks.h: the tracks of a trace as Perfetto track descriptors.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace marey {
 
-/// Gives every process, thread, track and counter a uuid, and describes them. Processes and threads keep the
-/// ids of the operating system where these are unique in the file. The queues of a device belong to a process
-/// of their own ("GPU 0"), which a label ties to the one that used it.
+/// Assigns a uuid to every process, thread, track and counter, and describes them. Processes and threads keep
+/// their operating system ids if these are unique in the file. The streams of a device belong to a separate
+/// process ("GPU 0"), whose label names the process that used it.
 class PerfettoTracks {
   public:
     explicit PerfettoTracks(const Trace& trace);
@@ -24,15 +24,16 @@ class PerfettoTracks {
     /// Calls `take` with every descriptor (a TrackDescriptor message), parents first.
     void describe(const std::function<void(const std::string&)>& take) const;
 
-    /// Where the events of a thread are that are no ranges.
+    /// The track for the events of a thread that are not ranges.
     std::uint64_t of_thread(Row thread) const;
     std::uint64_t of_track(std::size_t track) const { return tracks_[track]; }
     std::uint64_t of_counter(Row thread, std::uint32_t site) const;
-    /// The total that a thread's allocation reports of a device give; 0: they tell none.
+    /// The counter track for the memory total of a device, as reported by a thread; 0: no totals are
+    /// reported.
     std::uint64_t of_memory(Row thread, Device device, bool reserved) const;
 
   private:
-    struct Queues {  ///< a device as a process of its own
+    struct Queues {  ///< a device, shown as a separate process
         std::uint64_t uuid;
         std::int64_t pid;
         Row process;
@@ -58,12 +59,12 @@ class PerfettoTracks {
     std::string describe_track(std::size_t row) const;
 
     const Trace& trace_;
-    std::uint64_t next_uuid_ = 1;  // 0 is Perfetto's own
+    std::uint64_t next_uuid_ = 1;  // 0 is reserved by Perfetto
     std::int64_t next_id_;
-    std::vector<std::uint64_t> processes_, threads_, tracks_;  ///< uuids; 0: a thread that is only a queue
+    std::vector<std::uint64_t> processes_, threads_, tracks_;  ///< uuids; 0: a thread that is only a stream
     std::vector<std::int64_t> pids_, tids_;
-    std::vector<std::uint64_t> parents_;        ///< of tracks; 0: it is its thread's own
-    std::vector<std::uint64_t> thread_events_;  ///< where the points of a thread go
+    std::vector<std::uint64_t> parents_;        ///< parents of tracks; 0: the track is its thread
+    std::vector<std::uint64_t> thread_events_;  ///< track for the instants and counters of each thread
     std::vector<Queues> queues_;
     std::map<std::pair<Row, std::uint32_t>, std::uint64_t> counters_;  ///< by process and site
     std::map<MemoryKey, MemoryTotal> memory_;

@@ -1,4 +1,4 @@
-// presentation_benchmark.cpp: what exporting, saving, loading and summing up 10 million ranges costs, CPU
+// presentation_benchmark.cpp: the cost of exporting, saving, loading and averaging 10 million ranges, in CPU
 // time per range on one core. bench_presentation [FILE [MILLIONS]]; the file is removed.
 #include <fcntl.h>
 #include <malloc.h>
@@ -27,7 +27,7 @@
 namespace marey {
 namespace {
 
-/// Ranges of 128 names on 4 threads, three deep, with durations that spread over three decades.
+/// Ranges with 128 names on 4 threads, three levels deep, with durations that span three decades.
 Trace make_trace(std::size_t count) {
     auto data = std::make_shared<TraceData>();
     constexpr std::uint32_t kNames = 128;
@@ -108,7 +108,7 @@ double median(std::vector<double> values) {
 
 constexpr int kRepetitions = 7;
 
-/// Prints a figure in the form that tools/bench.py reads.
+/// Prints a result in the form that tools/bench.py reads.
 void measure(const char* name, const char* target, std::size_t count, const std::function<void()>& work) {
     std::vector<double> runs;
     for (int i = 0; i < kRepetitions; ++i) runs.push_back(cpu_ns_of(work) / static_cast<double>(count));
@@ -116,13 +116,14 @@ void measure(const char* name, const char* target, std::size_t count, const std:
                 median(runs), target);
 }
 
-/// As many bytes as the export has, by bare write(2) from one buffer of the same size: what the kernel takes.
+/// The cost in the kernel: writes as many bytes as the export, using only write(2) from a buffer of the same
+/// size.
 void write_bytes(const std::string& path, std::size_t bytes) {
     const std::vector<char> block(OutputFile::kBufferBytes, 'x');
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     while (bytes > 0) {
         const ssize_t written = ::write(file, block.data(), std::min(bytes, block.size()));
-        if (written <= 0) std::abort();  // a floor that wrote less would be no floor
+        if (written <= 0) std::abort();  // a shorter write would not be a valid baseline
         bytes -= static_cast<std::size_t>(written);
     }
     ::close(file);
@@ -142,8 +143,8 @@ void measure_export(const Trace& trace, const std::string& path) {
         floors.push_back(cpu_ns_of([&] { write_bytes(path, static_cast<std::size_t>(bytes)); }) / count);
         std::remove(path.c_str());
     };
-    // One run unmeasured: the first to touch memory in a virtual machine pays for it, and the two take turns
-    // at being first.
+    // One warm-up run, because the first run pays for first-touch page faults; then both take turns at being
+    // first.
     export_once();
     exports.clear();
     for (int i = 0; i < kRepetitions; ++i) {
@@ -161,14 +162,14 @@ void measure_export(const Trace& trace, const std::string& path) {
 /// Saving the tables and loading them again.
 void measure_saving(const Trace& trace, const std::string& path) {
     const std::string saved = path + ".marey";
-    trace.save(saved);  // unmeasured: the first to touch memory pays for it
+    trace.save(saved);  // not measured: the first run pays for first-touch page faults
     measure("save", "", trace.ranges().size(), [&] { trace.save(saved); });
     measure("load", "", trace.ranges().size(), [&] { Trace::load(saved); });
     std::remove(saved.c_str());
 }
 
-/// The trace with inputs, as operators have them: two arrays of two sizes and a number on two ranges of
-/// three, of a thousand different shapes.
+/// The trace with typical operator inputs: two arrays of two sizes and a number on two of three ranges, with
+/// a thousand different shapes.
 Trace make_operator_trace(std::size_t count) {
     const Trace plain = make_trace(count);
     auto data = std::make_shared<TraceData>(plain.data());
@@ -204,7 +205,7 @@ void measure_by_shape(std::size_t count) {
             [&] { key_averages(trace, {.by_input_shape = true}); });
 }
 
-/// The text of 1,000 groups, in milliseconds.
+/// The time to format 1,000 groups, in milliseconds.
 void measure_table() {
     Averages averages;
     for (int i = 0; i < 1000; ++i) {
@@ -230,7 +231,7 @@ void measure_table() {
                 median(runs));
 }
 
-/// Bytes of this process that are in memory now ("VmRSS") or were at most ("VmHWM").
+/// Resident memory of this process: current ("VmRSS") or peak ("VmHWM").
 double memory_in_use(const char* key) {
     std::ifstream status("/proc/self/status");
     std::string line;
@@ -240,8 +241,8 @@ double memory_in_use(const char* key) {
     return 0;
 }
 
-/// The most memory during averages and an export, over what holding the trace takes: in a process of its own,
-/// because the peak of a process never falls.
+/// The peak memory during averages and an export, beyond the memory of the trace itself. Runs in a separate
+/// process, because the peak of a process never decreases.
 void measure_peak_memory(const std::string& path, std::size_t count) {
     std::fflush(stdout);
     const pid_t child = ::fork();
@@ -250,10 +251,11 @@ void measure_peak_memory(const std::string& path, std::size_t count) {
         Trace trace;
         {
             const Trace made = make_trace(count);
-            trace = Trace(std::make_shared<TraceData>(made.data()));  // without the room of growing vectors
+            trace = Trace(
+                std::make_shared<TraceData>(made.data()));  // without the spare capacity of growing vectors
         }
         ::malloc_trim(0);
-        std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts again at what is in use
+        std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak to the current use
         const double held = memory_in_use("VmRSS") - before;
         key_averages(trace);
         write_chrome_json(trace, path);

@@ -1,4 +1,4 @@
-// problems_json.h: what a reader of a trace should know, in the JSON of every table.
+// problems_json.h: the problems of a trace, for the JSON output of every table.
 #pragma once
 
 #include <marey/trace.h>
@@ -7,7 +7,7 @@
 
 namespace marey {
 
-/// The member "problems" of the object that is open.
+/// Writes the member "problems" of the current object.
 inline void write_problems(JsonWriter& json, const Trace& trace) {
     json.key("problems").begin_array();
     for (const ProblemInfo& problem : trace.problems()) {

@@ -1,4 +1,4 @@
-// record_profile.cpp: marey::RecordProfile: a session whose end writes a Chrome trace.
+// record_profile.cpp: marey::RecordProfile: a session that writes a Chrome trace when it ends.
 #include <marey/record_profile.h>
 
 #include <unistd.h>
@@ -12,11 +12,11 @@ namespace marey {
 
 namespace {
 
-// One line, whatever happens.
+/// Prints one line. Never throws.
 void print_error(const char* what, const char* why) noexcept {
     try {
         const std::string line = std::string("marey: ") + what + ": " + why + "\n";
-        if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nobody to tell
+        if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // stderr is closed
     } catch (...) {
     }
 }
@@ -37,14 +37,14 @@ void RecordProfile::start(const SessionOptions& options) noexcept {
     try {
         session_.start(options);
     } catch (const std::exception& error) {
-        print_error("the profile cannot start", error.what());
+        print_error("cannot start the profile", error.what());
     } catch (...) {
-        print_error("the profile cannot start", "unknown error");
+        print_error("cannot start the profile", "unknown error");
     }
 }
 
 RecordProfile::~RecordProfile() {
-    if (session_.id() == 0) return;  // never started, or stopped by its user
+    if (session_.id() == 0) return;  // never started, or already stopped by the caller
     try {
         const Trace trace = session_.stop();
         if (stream_ != nullptr)
@@ -52,9 +52,9 @@ RecordProfile::~RecordProfile() {
         else
             write_chrome_json(trace, path_);
     } catch (const std::exception& error) {
-        print_error("the profile is lost", error.what());
+        print_error("cannot write the profile", error.what());
     } catch (...) {
-        print_error("the profile is lost", "unknown error");
+        print_error("cannot write the profile", "unknown error");
     }
 }
 

@@ -1,5 +1,5 @@
-// speedscope.cpp: the file format of speedscope (https://www.speedscope.app), streamed: one evented profile
-// per track.
+// speedscope.cpp: writes the file format of speedscope (https://www.speedscope.app) as a stream: one evented
+// profile per track.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -51,7 +51,7 @@ class Speedscope {
         return std::string(path.substr(path.find_last_of('/') + 1));
     }
 
-    /// What the viewer shows first.
+    /// The profile that the viewer shows first.
     std::uint64_t fullest_profile() const {
         std::uint64_t index = 0, fullest = 0;
         Row most = 0;
@@ -66,7 +66,7 @@ class Speedscope {
         return fullest;
     }
 
-    /// One frame for each name and place in the source that ranges have.
+    /// Writes one frame per name and source location.
     void write_frames() {
         std::vector<bool> is_used(trace_.sites().size(), false);
         for (const std::uint32_t site : trace_.ranges().site) is_used[site] = true;
@@ -98,7 +98,7 @@ class Speedscope {
         if (name.empty()) name = trace_.string(thread.name);
         if (name.empty()) name = "thread " + std::to_string(thread.id);
         if (trace_.processes().size() > 1)
-            name += " of process " + std::to_string(trace_.processes()[thread.process].pid);
+            name += " in process " + std::to_string(trace_.processes()[thread.process].pid);
         return name;
     }
 
@@ -129,7 +129,7 @@ class Speedscope {
         file_.write("]}");
     }
 
-    /// Ends what is open until `depth` ranges are left, the innermost first.
+    /// Closes open ranges, innermost first, until `depth` are left.
     void close_to(std::size_t depth) {
         while (open_.size() > depth) {
             write_event('C', open_.back().frame, open_.back().end);
@@ -137,11 +137,11 @@ class Speedscope {
         }
     }
 
-    /// Times never fall, whatever the trace says: the viewer would refuse the file.
+    /// Makes times non-decreasing, whatever the trace contains: the viewer would reject the file otherwise.
     void write_event(char kind, std::uint32_t frame, std::uint64_t at) {
         constexpr std::size_t kMaxBytes = 96;
         static constexpr char kStart[] = ",\n{\"type\":\"?\",\"frame\":";
-        constexpr std::size_t kKindAt = 11;  // of the '?'
+        constexpr std::size_t kKindAt = 11;  // position of the '?'
         static constexpr char kMiddle[] = ",\"at\":";
         last_ = std::max(last_, at);
         const std::size_t skip = is_first_event_ ? 1 : 0;  // the comma
@@ -165,8 +165,8 @@ class Speedscope {
     OutputFile file_;
     std::int64_t window_start_ns_ = 0;
     std::int64_t window_end_ns_ = 0;
-    std::vector<std::uint32_t> frames_;  ///< of each site
-    std::vector<Open> open_;             ///< of the current track, the outermost first
+    std::vector<std::uint32_t> frames_;  ///< per site
+    std::vector<Open> open_;             ///< of the current track, outermost first
     std::uint64_t last_ = 0;
     bool is_first_event_ = true;
 };

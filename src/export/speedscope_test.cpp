@@ -1,4 +1,4 @@
-// speedscope_test.cpp: speedscope's JSON is strict, ordered and nested for every trace.
+// speedscope_test.cpp: Speedscope JSON is strict, ordered and nested for every trace.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -47,8 +47,8 @@ class SpeedscopeTest : public ::testing::Test {
     fs::path folder_;
 };
 
-/// Fails unless times never fall, every end matches the innermost open range, and all lies in the profile.
-/// Returns how many ranges there are.
+/// Fails unless times never decrease, every end matches the innermost open range, and all events lie within
+/// the profile. Returns the number of ranges.
 std::size_t check_profile(const Value& document, const Value& profile) {
     EXPECT_EQ(profile["type"].text, "evented");
     EXPECT_EQ(profile["unit"].text, "nanoseconds");
@@ -79,7 +79,7 @@ std::size_t check_profile(const Value& document, const Value& profile) {
     return count;
 }
 
-TEST_F(SpeedscopeTest, HasOneProfilePerTrackThatHoldsRanges) {
+TEST_F(SpeedscopeTest, HasOneProfilePerTrackWithRanges) {
     TraceFixture fixture;
     fixture.window(1000, 2000);
     fixture.site("load", Scope::User, "app.cpp", 12);
@@ -89,7 +89,7 @@ TEST_F(SpeedscopeTest, HasOneProfilePerTrackThatHoldsRanges) {
     fixture.thread("worker", {{"read", 900, 200}});
     fixture.async("worker (async)", {{"request", 1000, 1000, {}, kAsync}});
     std::string text = written(fixture.trace(), "t.speedscope.json");
-    const std::size_t version = text.find("marey@") + 5;
+    const std::size_t version = text.find("marey@") + 6;
     text.erase(version, text.find('"', version) - version);
     expect_golden(text, "export/small.speedscope.json");
 }
@@ -106,7 +106,7 @@ TEST_F(SpeedscopeTest, IsStrictOrderedAndNestedForEveryTrace) {
     }
 }
 
-TEST_F(SpeedscopeTest, TakesAnyBytesInNames) {
+TEST_F(SpeedscopeTest, AcceptsAnyBytesInNames) {
     const std::string name("\x00\xff\"\\\n\xe2\x82", 7);
     const Value document = exported(TraceFixture().thread(name, {{name, 0, 10, {{"\x1f", 1, 2}}}}).trace());
     EXPECT_EQ(document["shared"]["frames"].items.size(), 2u);
@@ -117,7 +117,7 @@ TEST_F(SpeedscopeTest, ATraceWithoutRangesHasNoProfiles) {
     EXPECT_TRUE(exported(Trace())["profiles"].items.empty());
 }
 
-TEST_F(SpeedscopeTest, RangesOfOnePlaceAreOneFrame) {
+TEST_F(SpeedscopeTest, RangesWithTheSameLocationAreOneFrame) {
     TraceFixture fixture;
     fixture.thread("t", {{"a", 0, 1}, {"b", 2, 1}});
     fixture.data().sites.push_back(fixture.data().sites[0]);
@@ -127,7 +127,7 @@ TEST_F(SpeedscopeTest, RangesOfOnePlaceAreOneFrame) {
     EXPECT_EQ(document["shared"]["frames"].items.size(), 1u);
 }
 
-TEST_F(SpeedscopeTest, FormatsAreToldByTheLongestSuffix) {
+TEST_F(SpeedscopeTest, FormatsAreChosenByTheLongestSuffix) {
     EXPECT_EQ(export_format("", "a.speedscope.json").name, "speedscope");
     EXPECT_EQ(export_format("", "a.speedscope.json.gz").name, "speedscope");
     EXPECT_EQ(export_format("", "speedscope.json").name, "chrome");
@@ -137,7 +137,7 @@ TEST_F(SpeedscopeTest, FormatsAreToldByTheLongestSuffix) {
     EXPECT_THROW(export_format("", "a.txt"), Error);
 }
 
-TEST_F(SpeedscopeTest, StacksAreWrittenAsTheyAreFolded) {
+TEST_F(SpeedscopeTest, StacksAreWrittenFolded) {
     TraceFixture fixture;
     fixture.site("train (a.py:1)", Scope::PythonFunction);
     fixture.site("op", Scope::Function);

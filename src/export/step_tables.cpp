@@ -1,4 +1,4 @@
-// step_tables.cpp: a report of steps as JSON text.
+// step_tables.cpp: the step report as JSON.
 #include <marey/export.h>
 
 #include "base/json_writer.h"
@@ -60,9 +60,8 @@ void write_slow_step(JsonWriter& json, const SlowStep& slow) {
 }  // namespace
 
 std::string step_report_json(const Trace& trace, const StepReport& report) {
-    constexpr int kIndent = 2;
     std::string out;
-    JsonWriter json(out, kIndent);
+    JsonWriter json(out, kJsonIndent);
     json.begin_object();
     write_statistics(json.key("durations"), report.durations);
     write_statistics(json.key("gaps"), report.gaps);

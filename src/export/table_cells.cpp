@@ -1,4 +1,5 @@
-// table_cells.cpp: numbers with their units. The arithmetic is PyTorch's, step by step: its rounding shows.
+// table_cells.cpp: numbers with units. Follows PyTorch's arithmetic step by step, because the rounding is
+// visible.
 #include "export/table_cells.h"
 
 #include <algorithm>
@@ -96,7 +97,7 @@ TableCells::TableCells(const Averages& averages, const std::vector<const ColumnI
         scale_flops(averages);
 }
 
-/// By the smallest one, so that none is shown as 0.
+/// Chooses the unit by the smallest value, so that none is shown as 0.
 void TableCells::scale_flops(const Averages& averages) {
     static constexpr std::string_view kTitles[] = {"FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"};
     double smallest = std::numeric_limits<double>::infinity();
@@ -124,7 +125,7 @@ std::string TableCells::text(const ColumnInfo& column, const AverageRow& row) co
         case CellKind::Time:
             return time_text(micros(value), unit_);
         case CellKind::CpuShare:
-            // An async range spans what others do: its total is no share.
+            // An async range spans other work: its total is not a share.
             if (row.is_async && column.key == "total_cpu_percent") return "0";
             return share_text(micros(value), cpu_us_);
         case CellKind::DeviceShare:

@@ -1,4 +1,4 @@
-// table_cells.h: the values of a table as people read them, in the words of PyTorch's profiler.
+// table_cells.h: table values as readable text, in the format of PyTorch's profiler.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,25 @@
 namespace marey {
 
 std::string time_text(double us, std::string_view unit);  ///< "1.234ms"; unit: "s", "ms", "us" or any
-std::string share_text(double part, double whole);        ///< "12.34%"; "NaN" of nothing
+std::string share_text(double part, double whole);        ///< "12.34%"; "NaN" if `whole` is 0
 std::string memory_text(std::int64_t bytes);              ///< "1.50 KB"
 
-// Text is UTF-8. A broken byte counts as a character.
+// Text is UTF-8. An invalid byte counts as a character.
 std::size_t character_count(std::string_view text) noexcept;
 std::string_view first_characters(std::string_view text, std::size_t count) noexcept;
 std::string_view last_characters(std::string_view text, std::size_t count) noexcept;
 
-/// Makes the cells of a table; holds the sums that shares are shares of, over all rows.
+/// Formats the cells of a table; holds the sums over all rows that shares refer to.
 class TableCells {
   public:
     TableCells(const Averages& averages, const std::vector<const ColumnInfo*>& columns,
                const TableOptions& options);
 
     std::string title(const ColumnInfo& column) const;
-    /// Whole, not cut; of a stack the first entry.
+    /// The complete text; for a stack the first entry.
     std::string text(const ColumnInfo& column, const AverageRow& row) const;
-    /// "Self CPU time total: 1.234ms" and, if the device worked, the same for it; each ends its line.
+    /// "Self CPU time total: 1.234ms" and, if there is device time, the same for the device; each ends with a
+    /// newline.
     std::string closing_lines() const;
 
   private:

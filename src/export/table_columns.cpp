@@ -1,4 +1,4 @@
-// table_columns.cpp: the registry of columns, which to show, and sorting by one.
+// table_columns.cpp: the registry of columns, the choice of columns, and sorting.
 #include "export/table_columns.h"
 
 #include <algorithm>
@@ -29,74 +29,75 @@ CellValue text(const AverageRow& row) {
 }
 
 constexpr ColumnInfo kColumns[] = {
-    {"name", "Name", CellKind::Name, text<&AverageRow::name>, "the name of the ranges"},
-    {"overload_name", "Overload Name", CellKind::Name, text<&AverageRow::overload>,
-     "which variant of an operator"},
-    {"thread", "Thread", CellKind::Text, text<&AverageRow::thread_name>, "with rows by thread"},
+    {"name", "Name", CellKind::Name, text<&AverageRow::name>, "name of the ranges"},
+    {"overload_name", "Overload Name", CellKind::Name, text<&AverageRow::overload>, "operator overload"},
+    {"thread", "Thread", CellKind::Text, text<&AverageRow::thread_name>,
+     "thread name, when rows are grouped by thread"},
     {"self_cpu_percent", "Self CPU %", CellKind::CpuShare, integer<&AverageRow::self_cpu_time_total_ns>,
-     "self time, of all self time"},
+     "self time as a share of all self time"},
     {"self_cpu_time_total", "Self CPU", CellKind::Time, integer<&AverageRow::self_cpu_time_total_ns>,
-     "time in these ranges and in no range inside them"},
+     "time in these ranges, without the ranges inside them"},
     {"total_cpu_percent", "CPU total %", CellKind::CpuShare, integer<&AverageRow::cpu_time_total_ns>,
-     "time in these ranges, of all self time"},
+     "time in these ranges as a share of all self time"},
     {"cpu_time_total", "CPU total", CellKind::Time, integer<&AverageRow::cpu_time_total_ns>,
-     "time in these ranges, each counted"},
+     "time in these ranges, nested ones counted again"},
     {"cpu_time", "CPU time avg", CellKind::Time,
      [](const AverageRow& row) -> CellValue {
          return PerCall{row.cpu_time_total_ns, row.count};
      },
-     "time of one range"},
+     "average time per range"},
     {"self_device_time_total", "Self @", CellKind::Time, integer<&AverageRow::self_device_time_total_ns>,
-     "time of the device for what these ranges launched, or were"},
+     "device time of these ranges, or of the work they launched"},
     {"total_device_percent", "Self @ %", CellKind::DeviceShare,
-     integer<&AverageRow::self_device_time_total_ns>, "likewise, of all time of the device"},
+     integer<&AverageRow::self_device_time_total_ns>, "the same as a share of all device time"},
     {"device_time_total", "@ total", CellKind::Time, integer<&AverageRow::device_time_total_ns>,
-     "the same with ranges inside"},
+     "device time, including ranges inside"},
     {"device_time", "@ time avg", CellKind::Time,
      [](const AverageRow& row) -> CellValue {
          return PerCall{row.device_time_total_ns, row.count};
      },
-     "time of the device for one range"},
+     "average device time per range"},
     {"cpu_memory_usage", "CPU Mem", CellKind::Bytes, integer<&AverageRow::cpu_memory_bytes>,
-     "memory taken less given back"},
+     "memory allocated minus memory freed"},
     {"self_cpu_memory_usage", "Self CPU Mem", CellKind::Bytes, integer<&AverageRow::self_cpu_memory_bytes>,
-     "likewise, in no range inside"},
+     "the same, without the ranges inside"},
     {"device_memory_usage", "@ Mem", CellKind::Bytes, integer<&AverageRow::device_memory_bytes>,
-     "memory of the device"},
+     "device memory allocated minus freed"},
     {"self_device_memory_usage", "Self @ Mem", CellKind::Bytes,
-     integer<&AverageRow::self_device_memory_bytes>, "likewise, in no range inside"},
-    {"count", "# of Calls", CellKind::Count, count<&AverageRow::count>, "how many ranges"},
+     integer<&AverageRow::self_device_memory_bytes>, "the same, without the ranges inside"},
+    {"count", "# of Calls", CellKind::Count, count<&AverageRow::count>, "number of ranges"},
     {"node_id", "Node ID", CellKind::Count,
      [](const AverageRow& row) -> CellValue { return std::int64_t{row.node}; }, "rank or node"},
     {"input_shapes", "Input Shapes", CellKind::Shapes, text<&AverageRow::input_shapes>,
-     "sizes of input arrays"},
+     "shapes of the input tensors"},
     {"stack", "Source Location", CellKind::Stack,
      [](const AverageRow& row) -> CellValue {
          return row.stack.empty() ? std::string_view() : std::string_view(row.stack[0]);
      },
-     "the call stack, the innermost first"},
+     "call stack, innermost frame first"},
     {"flops", "FLOPs", CellKind::Flops, optional<&AverageRow::flops>, "floating-point operations"},
-    {"min", "Min", CellKind::Time, integer<&AverageRow::min_ns>, "the shortest range"},
-    {"p50", "p50", CellKind::Time, integer<&AverageRow::p50_ns>, "half of the ranges took no longer"},
-    {"p90", "p90", CellKind::Time, integer<&AverageRow::p90_ns>, "90% took no longer"},
-    {"p99", "p99", CellKind::Time, integer<&AverageRow::p99_ns>, "99% took no longer"},
-    {"max", "Max", CellKind::Time, integer<&AverageRow::max_ns>, "the longest range"},
+    {"min", "Min", CellKind::Time, integer<&AverageRow::min_ns>, "time of the shortest range"},
+    {"p50", "p50", CellKind::Time, integer<&AverageRow::p50_ns>, "median time"},
+    {"p90", "p90", CellKind::Time, integer<&AverageRow::p90_ns>, "90th percentile of the time"},
+    {"p99", "p99", CellKind::Time, integer<&AverageRow::p99_ns>, "99th percentile of the time"},
+    {"max", "Max", CellKind::Time, integer<&AverageRow::max_ns>, "time of the longest range"},
     {"covered", "Covered", CellKind::Time, integer<&AverageRow::covered_ns>,
-     "time in these ranges, recursion counted once"},
+     "time in these ranges, recursive calls counted once"},
     {"self_overhead", "Self overhead", CellKind::Time, optional<&AverageRow::self_overhead_ns>,
-     "estimated cost of recording in the self times", 13},
-    {"overhead", "Overhead", CellKind::Time, optional<&AverageRow::overhead_ns>, "likewise, in the totals"},
+     "estimated recording overhead within the self time", 13},
+    {"overhead", "Overhead", CellKind::Time, optional<&AverageRow::overhead_ns>,
+     "estimated recording overhead within the total time"},
     {"threads", "Threads", CellKind::Count,
-     [](const AverageRow& row) -> CellValue { return std::int64_t{row.threads}; }, "how many threads"},
+     [](const AverageRow& row) -> CellValue { return std::int64_t{row.threads}; }, "number of threads"},
     {"unfinished", "Unfinished", CellKind::Count, count<&AverageRow::unfinished>,
      "ranges still open at the end"},
-    {"async_count", "Async", CellKind::Count, count<&AverageRow::async_count>, "async ranges"},
+    {"async_count", "Async", CellKind::Count, count<&AverageRow::async_count>, "number of async ranges"},
     {"scope", "Scope", CellKind::Text,
      [](const AverageRow& row) -> CellValue { return std::string_view(scope_name(row.scope)); },
      "kind of range"},
     {"device_type", "Device", CellKind::Text,
      [](const AverageRow& row) -> CellValue { return std::string_view(device_type_name(row.device_type)); },
-     "where they ran"},
+     "device on which they ran"},
 };
 
 struct Alias {
@@ -107,7 +108,7 @@ constexpr Alias kAliases[] = {
     {"calls", "count"}, {"overload", "overload_name"},
 };
 
-/// Every name of a device in it becomes "device".
+/// Replaces every device name in the key by "device".
 std::string with_device(std::string_view key) {
     std::string result(key);
     std::vector<std::string_view> names = {"privateuse1"};
@@ -121,7 +122,7 @@ std::string with_device(std::string_view key) {
     return result;
 }
 
-/// -1, 0, 1. What is unknown comes before all that is known.
+/// Returns -1, 0 or 1. Unknown values come before known ones.
 template <typename T>
 int order(const T& a, const T& b) {
     return a < b ? -1 : b < a ? 1 : 0;
@@ -141,7 +142,7 @@ int order(const CellValue& a, const CellValue& b) {
     return 0;
 }
 
-/// What a list of averages has to show.
+/// The optional columns for which averages have data.
 struct Contents {
     bool overload = false, device_time = false, device_memory = false, node = false, shapes = false,
          stack = false, flops = false, overhead = false;
@@ -188,7 +189,7 @@ const ColumnInfo& find_column(std::string_view key, const char* what) {
         if (column.key == wanted) return column;
         known += (known.empty() ? "" : ", ") + std::string(column.key);
     }
-    throw Error("there is no " + std::string(what) + " '" + std::string(key) + "'; known: " + known);
+    throw Error("unknown " + std::string(what) + " '" + std::string(key) + "'; known: " + known);
 }
 
 std::vector<const ColumnInfo*> shown_columns(const Averages& averages, const TableOptions& options) {

@@ -1,4 +1,4 @@
-// table_columns.h: the columns of averages: their keys, titles and values.
+// table_columns.h: the columns of averages: keys, titles and values.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ enum class CellKind : std::uint8_t {
     Name,  ///< cut at its end
     Text,
     Time,         ///< nanoseconds
-    CpuShare,     ///< nanoseconds, shown as a part of the sum of all self times
-    DeviceShare,  ///< likewise, of the device
+    CpuShare,     ///< nanoseconds, shown as a share of the sum of all self times
+    DeviceShare,  ///< likewise, of device time
     Bytes,
     Count,
     Shapes,
@@ -26,7 +26,7 @@ enum class CellKind : std::uint8_t {
     Flops,
 };
 
-/// A sum and how often it happened.
+/// A sum and the number of values in it.
 struct PerCall {
     std::int64_t total;
     std::uint64_t count;
@@ -35,23 +35,24 @@ using CellValue = std::variant<std::monostate, std::int64_t, double, PerCall, st
 
 struct ColumnInfo {
     std::string_view key;
-    std::string_view title;  ///< '@' stands for the name of the device
+    std::string_view title;  ///< '@' stands for the device name
     CellKind kind;
     CellValue (*value)(const AverageRow& row);
     std::string_view description;
-    std::size_t width = 12;  ///< of numbers
+    std::size_t width = 12;  ///< for numbers
 };
 
 std::span<const ColumnInfo> known_columns() noexcept;
-/// Throws marey::Error when there is none of that key; `what` is "sort key" or "column".
+/// Throws marey::Error if the key is unknown; `what` is "sort key" or "column".
 const ColumnInfo& find_column(std::string_view key, const char* what);
-/// Those asked for or, where none are, those of PyTorch's table that have something to show.
+/// The requested columns or, by default, those of PyTorch's table that have data.
 std::vector<const ColumnInfo*> shown_columns(const Averages& averages, const TableOptions& options);
-/// Likewise, of plain values.
+/// The same for machine-readable output.
 std::vector<const ColumnInfo*> data_columns(const Averages& averages, const TableOptions& options);
-/// The rows in the order asked for, all of them.
+/// All rows in the requested order.
 std::vector<const AverageRow*> sorted_rows(const Averages& averages, const TableOptions& options);
-/// Leaves those to print: the top level, if only that is wanted, and no more than the limit.
+/// Removes the rows that are not printed: those not at the top level, if requested, and those above the
+/// limit.
 void limit_rows(std::vector<const AverageRow*>& rows, const TableOptions& options);
 
 }  // namespace marey

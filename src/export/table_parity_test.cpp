@@ -1,5 +1,6 @@
-// table_parity_test.cpp: our table against what PyTorch prints for the same events, character for character.
-// tests/parity/table_cases.json holds the events; make_table_goldens.py beside it made the texts.
+// table_parity_test.cpp: compares our table with PyTorch's output for the same events, character for
+// character. tests/parity/table_cases.json has the events; make_table_goldens.py next to it created the
+// texts.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -160,13 +161,13 @@ TableOptions table_options(const Json& given) {
     return options;
 }
 
-/// Quirks of upstream that a table can differ for; the rest has to be equal as it is.
+/// Upstream quirks for which a table may differ; everything else must be equal.
 bool is_mended_quirk(const std::string& quirk) {
     return quirk == "Q13" || quirk == "Q14" || quirk == "Q16" || quirk == "Q17" || quirk == "Q18";
 }
 
 // Q12 Q13 Q14 Q15 Q16 Q17 Q18
-TEST(TableParity, IsWhatUpstreamPrintsCharacterForCharacter) {
+TEST(TableParity, MatchesUpstreamCharacterForCharacter) {
     std::ifstream file(std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "parity" / "table_cases.json");
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     Json cases;

@@ -1,4 +1,4 @@
-// trace_columns.cpp: every table and column. docs/reference/tables.md says what they mean.
+// trace_columns.cpp: every table and column. docs/reference/tables.md documents them.
 #include "export/trace_columns.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ constexpr CellType type_of() {
     return CellType::Double;
 }
 
-/// A column of the model as it is.
+/// A column that is stored in exactly this form.
 template <auto Column>
 constexpr TraceColumn whole(std::string_view name) {
     using T = typename std::remove_cvref_t<decltype(std::declval<TraceData>().*Column)>::value_type;
@@ -124,7 +124,7 @@ template <auto Rows, auto Member>
 constexpr TraceColumn string(std::string_view name) {
     return as_string(field<Rows, Member>(name));
 }
-/// A string that most rows do not have.
+/// A string that most rows lack.
 template <auto Rows, auto Member>
 constexpr TraceColumn rare_string(std::string_view name) {
     return as_string(field<Rows, Member>(name),
@@ -184,14 +184,14 @@ const char* link_kind_text(std::uint64_t number) {
     return name_in(kNames, number);
 }
 
-// ---- what rows lead to ----
+// ---- columns of referenced rows ----
 
 const SiteInfo& site(S source, std::uint32_t row) {
     static const SiteInfo none;
     return row < source.data().sites.size() ? source.data().sites[row] : none;
 }
 
-/// Site columns of a table of events, whose column of sites is `Sites`.
+/// Site columns of an event table whose site column is `Sites`.
 template <auto Sites>
 constexpr TraceColumn event_name() {
     return computed("name", CellType::String, [](S source, std::size_t row) {
@@ -216,7 +216,7 @@ constexpr TraceColumn event_category() {
         [](S source, std::size_t row) { return site(source, (source.data().*Sites)[row]).category == 0; });
 }
 
-/// Thread columns of a table of events, given how to find the row of its thread.
+/// Thread columns of an event table, given a function that finds the thread row.
 template <auto Thread>
 constexpr std::array<TraceColumn, 4> event_places() {
     return {computed("thread", CellType::UInt32,
@@ -244,7 +244,7 @@ constexpr TraceColumn flag(std::string_view name) {
     });
 }
 
-/// Device columns, given how to find the device of a row.
+/// Device columns, given a function that finds the device of a row.
 template <auto Find>
 constexpr TraceColumn device_type_column() {
     TraceColumn column = computed("device", CellType::Name, [](S source, std::size_t row) {
@@ -381,7 +381,7 @@ constexpr auto kTracks =
              [](S source, std::size_t row) { return to_number(source.data().tracks[row].stream); },
              [](S source, std::size_t row) { return source.data().tracks[row].stream < 0; }));
 
-/// Columns of values, given how to find the value of a row.
+/// Value columns, given a function that finds the value of a row.
 template <auto Find>
 constexpr auto value_columns() {
     const auto of = [](std::string_view name, CellType type, Numbers number, Test is_null) {
@@ -550,7 +550,7 @@ const TraceTable& trace_table(std::string_view name) {
         if (table.name == name) return table;
         known += (known.empty() ? "" : ", ") + std::string(table.name);
     }
-    throw Error("a trace has no table '" + std::string(name) + "'; it has: " + known);
+    throw Error("unknown trace table '" + std::string(name) + "'; known: " + known);
 }
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// trace_columns.h: the tables of a trace as lists of columns: the one definition behind CSV and Arrow.
+// trace_columns.h: the tables of a trace as lists of columns, shared by CSV and Arrow.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace marey {
 
-/// What a cell is. Numbers, booleans and doubles are given as 64 bits.
+/// The type of a cell. Numbers, booleans and doubles are returned as 64 bits.
 enum class CellType : std::uint8_t {
     Bool,
     UInt8,
@@ -23,12 +23,12 @@ enum class CellType : std::uint8_t {
     Int32,
     Int64,
     Double,
-    String,  ///< its number is a StringId of the trace
-    Name,    ///< its number has a name in TraceColumn::name_of
-    Text,    ///< given by TraceColumn::text
+    String,  ///< the number is a StringId of the trace
+    Name,    ///< TraceColumn::name_of gives the name of the number
+    Text,    ///< returned by TraceColumn::text
 };
 
-/// A trace whose tables are read, and what is worked out once for them.
+/// A trace whose tables are read, and data that is computed once for them.
 class TableSource {
   public:
     explicit TableSource(const Trace& trace);
@@ -36,7 +36,7 @@ class TableSource {
     const Trace& trace() const noexcept { return trace_; }
     const TraceData& data() const noexcept { return trace_.data(); }
 
-    /// The values of ranges, then those of instants, in order of their rows.
+    /// A value of a range or an instant: ranges first, each in row order.
     struct PlacedValue {
         const ArgumentSlice* slice;
         std::uint32_t position;
@@ -46,27 +46,27 @@ class TableSource {
     std::size_t value_count() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
     PlacedValue value(std::size_t row) const;
 
-    /// Of a range; a track without ranges, on thread 0, for what is on none.
+    /// The track of a range; a dummy track on thread 0 if the range is not on any track.
     const TrackInfo& track_of(std::size_t range) const;
-    /// Null when there is none.
+    /// Null if there is none.
     const ThreadInfo* thread(Row row) const;
     const ProcessInfo* process_of_thread(Row row) const;
 
   private:
     Trace trace_;
-    std::vector<std::size_t> ends_;  ///< of the values of each slice
+    std::vector<std::size_t> ends_;  ///< end of the values of each slice
 };
 
 struct TraceColumn {
     std::string_view name;
     CellType type = CellType::Int64;
-    /// Of all types but Text.
+    /// For all types except Text.
     std::uint64_t (*number)(const TableSource&, std::size_t row) = nullptr;
     std::string_view (*text)(const TableSource&, std::size_t row) = nullptr;
     const char* (*name_of)(std::uint64_t number) = nullptr;
-    /// Null: no cell is null.
+    /// Null: the column has no null cells.
     bool (*is_null)(const TableSource&, std::size_t row) = nullptr;
-    /// Where the model has the column in one piece, in exactly this type. Null: nowhere.
+    /// The address of the column if it is stored contiguously with exactly this type. Null: it is not.
     const void* (*in_place)(const TraceData&) = nullptr;
 };
 
@@ -77,10 +77,10 @@ struct TraceTable {
 };
 
 std::span<const TraceTable> trace_tables() noexcept;
-/// Throws marey::Error, which lists the known ones, when there is none of that name.
+/// Throws marey::Error, which lists the known tables, if the name is unknown.
 const TraceTable& trace_table(std::string_view name);
 
-/// The text of a cell of type String, Name or Text that is not null: any bytes.
+/// The text of a cell of type String, Name or Text that is not null. May contain any bytes.
 std::string_view cell_text(const TableSource& source, const TraceColumn& column, std::size_t row);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// trace_info.cpp: what a trace is about, as JSON text.
+// trace_info.cpp: the properties of a trace as JSON.
 #include <marey/export.h>
 
 #include "base/json_writer.h"
@@ -6,8 +6,6 @@
 
 namespace marey {
 namespace {
-
-constexpr int kIndent = 2;
 
 void write_thread_identity(JsonWriter& json, const Trace& trace, Row row) {
     const ThreadInfo& thread = trace.threads()[row];
@@ -59,7 +57,7 @@ void write_threads(JsonWriter& json, const Trace& trace) {
 
 std::string trace_info_json(const Trace& trace) {
     std::string out;
-    JsonWriter json(out, kIndent);
+    JsonWriter json(out, kJsonIndent);
     json.begin_object();
     json.member("ranges", static_cast<std::uint64_t>(trace.ranges().size()));
     json.member("instants", static_cast<std::uint64_t>(trace.instants().size()));

@@ -1,12 +1,10 @@
-// tree_tables.cpp: call trees and heavy paths as JSON text.
+// tree_tables.cpp: call trees and hot paths as JSON.
 #include <marey/export.h>
 
 #include "base/json_writer.h"
 
 namespace marey {
 namespace {
-
-constexpr int kIndent = 2;
 
 void write_place(JsonWriter& json, const Trace& trace, const CallTreeNode& node) {
     if (node.thread != kNoRow) {
@@ -35,7 +33,7 @@ void write_node(JsonWriter& json, const Trace& trace, const CallTreeNode& node) 
 
 std::string call_tree_json(const Trace& trace, const CallTree& tree) {
     std::string out;
-    JsonWriter json(out, kIndent);
+    JsonWriter json(out, kJsonIndent);
     json.begin_object().member("recorded_ns", tree.recorded_ns).member("device_ns", tree.device_ns);
     json.member("by_thread", tree.by_thread).member("bottom_up", tree.bottom_up);
     json.key("nodes").begin_array();
@@ -47,7 +45,7 @@ std::string call_tree_json(const Trace& trace, const CallTree& tree) {
 
 std::string hot_paths_json(const Trace& trace, const CallTree& tree, std::size_t count) {
     std::string out;
-    JsonWriter json(out, kIndent);
+    JsonWriter json(out, kJsonIndent);
     json.begin_object().member("recorded_ns", tree.recorded_ns).member("device_ns", tree.device_ns);
     json.key("hot_path").begin_array();
     for (const std::uint32_t index : hot_path(tree)) {

@@ -1,4 +1,4 @@
-// tree_tables_test.cpp: trees, heavy paths and steps as JSON.
+// tree_tables_test.cpp: trees, hot paths and steps as JSON.
 #include <gtest/gtest.h>
 
 #include <marey/export.h>

@@ -1,4 +1,4 @@
-// assemble.cpp: described events to lanes, ranges, links and reports.
+// assemble.cpp: turns described events into lanes, ranges, links and reports.
 #include <marey/assemble.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class Assembly {
         return place->second;
     }
 
-    /// The queues of devices stand on a row that is no thread's.
+    /// Device streams belong to a row that is not a thread.
     Row device_thread(std::int32_t node) { return thread(node, kDeviceThread).row; }
 
     const Thread& thread(std::int32_t node, std::int64_t number) {
@@ -76,11 +76,11 @@ class Assembly {
         return place->second;
     }
 
-    /// When something ends that began with the event.
+    /// The end of something that starts with the event.
     static std::int64_t end_of(const DescribedEvent& event, std::int64_t duration_ns) {
-        constexpr std::int64_t kMax = std::int64_t{1} << 61;  // so that sums and differences fit
+        constexpr std::int64_t kMax = std::int64_t{1} << 61;  // so that sums and differences do not overflow
         if (event.start_ns < -kMax || event.start_ns > kMax || duration_ns < -kMax || duration_ns > kMax)
-            throw Error("the times of event '" + event.name + "' are more than a trace holds");
+            throw Error("the timestamps of event '" + event.name + "' are out of range");
         return event.start_ns + duration_ns;
     }
 
@@ -168,7 +168,7 @@ class Assembly {
     DeviceType kernel_device_;
     TraceAssembler assembler_;
     std::vector<TraceAssembler::RangeId> ranges_;
-    std::int64_t first_ns_ = 0;  ///< of the window, so that times stay what they are
+    std::int64_t first_ns_ = 0;  ///< of the window, so that times are not shifted
     std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
     std::map<std::int32_t, Row> processes_;
     std::map<std::pair<std::int32_t, std::int64_t>, Thread> threads_;

@@ -1,4 +1,4 @@
-// assemble_test.cpp: traces from events that are described.
+// assemble_test.cpp: traces assembled from described events.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -18,7 +18,7 @@ DescribedEvent event(const char* name, std::int64_t start, std::int64_t end, std
     return described;
 }
 
-TEST(Assemble, NestsByTimesAndTellsWhereEventsWent) {
+TEST(Assemble, NestsByTimesAndReturnsTheRowsOfEvents) {
     const std::vector<DescribedEvent> events = {event("d", 0, 1, 7), event("a", 0, 2), event("b", 1, 2),
                                                 event("c", 1, 3)};
     const AssembledTrace made = assemble_trace(events);
@@ -32,7 +32,7 @@ TEST(Assemble, NestsByTimesAndTellsWhereEventsWent) {
     EXPECT_EQ(ranges.parent[made.row_of[3]], kNoRow);
 }
 
-TEST(Assemble, ThreadsOfOneNumberOnTwoNodesAreTwo) {
+TEST(Assemble, ThreadsWithTheSameNumberOnTwoNodesAreTwo) {
     std::vector<DescribedEvent> events = {event("outer", 0, 10), event("other", 2, 4), event("inner", 5, 6)};
     events[1].node = 3;
     const AssembledTrace made = assemble_trace(events);
@@ -76,7 +76,7 @@ TEST(Assemble, KeepsStacksShapesBytesAndSequences) {
               trace.threads()[trace.tracks()[trace.track_of(made.row_of[0])].thread].id);
 }
 
-TEST(Assemble, RefusesTimesThatNoTraceHolds) {
+TEST(Assemble, RejectsTimesThatAreOutOfRange) {
     DescribedEvent late = event("late", 0, 1);
     late.start_ns = late.duration_ns = std::numeric_limits<std::int64_t>::max();
     EXPECT_THROW(assemble_trace(std::span(&late, 1)), Error);

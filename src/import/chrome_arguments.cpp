@@ -1,4 +1,4 @@
-// chrome_arguments.cpp: values in one pass over their text.
+// chrome_arguments.cpp: reads values in one pass over their text.
 #include "import/chrome_arguments.h"
 
 #include <bit>
@@ -155,7 +155,7 @@ bool ImportedArguments::read_special(JsonCursor& cursor, ChromeKey which, String
     return true;
 }
 
-/// A list, which is often the one of the event before.
+/// Skips a list, which is often the same as in the previous event.
 bool ImportedArguments::skip_positional(JsonCursor& cursor, ChromeKey which) {
     std::string_view& text = positional_[static_cast<std::size_t>(which)];
     std::string& last = last_positional_[static_cast<std::size_t>(which)];
@@ -171,7 +171,7 @@ bool ImportedArguments::skip_positional(JsonCursor& cursor, ChromeKey which) {
     return true;
 }
 
-/// An object: an array's metadata, or members with longer keys. Anything else as it is.
+/// Reads an object: array metadata, or members with longer keys. Anything else is read as a plain value.
 bool ImportedArguments::read_nested(JsonCursor& cursor, StringId key, const std::string& key_text,
                                     int depth) {
     Argument value;
@@ -262,7 +262,7 @@ bool ImportedArguments::read_word(JsonCursor& cursor, Argument& value) {
         return true;
     }
     if (word == "null") return true;
-    // Python writes these.
+    // Python writes these non-standard values.
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     value.kind = ValueKind::Double;
     if (word == "NaN" || word == "nan" || word == "-nan") {

@@ -1,4 +1,4 @@
-// chrome_arguments.h: the "args" of an event as values of the model.
+// chrome_arguments.h: converts the "args" of an event to values.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@
 
 namespace marey {
 
-/// The keys that may mean more than a value of their name.
+/// Keys with a special meaning.
 enum class ChromeKey : std::uint8_t {
     None,
-    // Lists with an entry for each input or output; kept as text until it is known that they are.
+    // Lists with one entry per input or output; kept as text until all of them are known.
     InputDims,
     InputType,
     InputStrides,
@@ -30,7 +30,7 @@ enum class ChromeKey : std::uint8_t {
     OutputType,
     OutputStrides,
     ConcreteOutputs,
-    // The others.
+    // Other keys.
     Sequence,
     ForwardThread,
     RecordFunctionId,
@@ -46,7 +46,7 @@ enum class ChromeKey : std::uint8_t {
     Name,
     Labels,
     SortIndex,
-    // What our own exporter adds.
+    // Keys that our exporter adds.
     At,
     ScopeName,
     Overload,
@@ -67,23 +67,23 @@ enum class ChromeKey : std::uint8_t {
     Count,
 };
 
-/// Reads "args", one event after the other. Objects in objects become values with keys like "a.b"; objects
-/// in lists, and what lies deeper than eight objects or lists, become the text of their JSON; a number above
-/// 2^63 becomes its text.
+/// Reads the "args" of one event after another. Nested objects become values with keys like "a.b"; objects in
+/// lists, and anything nested more than eight levels deep, become their JSON text; an integer above 2^63
+/// becomes its text.
 class ImportedArguments {
   public:
     explicit ImportedArguments(TraceAssembler& assembler) : assembler_(assembler) {}
 
-    /// Forgets the event before.
+    /// Discards the previous event.
     void clear();
-    /// The value at the cursor. False: it is no JSON, or the text ends too early.
-    /// Events of one category are expected to have the same keys.
+    /// Reads the value at the cursor. Returns false if it is not JSON or the text ends too early. Events of
+    /// one category usually have the same keys, which makes reading faster.
     bool read(JsonCursor& cursor, StringId category);
 
-    /// Whether any key of those that may mean more is there.
+    /// Whether any special key is present.
     bool has_special() const { return present_ != 0; }
     bool has(ChromeKey key) const { return (present_ >> static_cast<unsigned>(key) & 1) != 0; }
-    /// What a special key has, if it has it and is of that kind. take... removes it.
+    /// The value of a special key, if it is present and has the right type. The take functions remove it.
     const Argument* find(ChromeKey key) const {
         return has(key) && !is_positional(key) ? &special_[static_cast<std::size_t>(key)] : nullptr;
     }
@@ -93,14 +93,14 @@ class ImportedArguments {
         return value->integer;
     }
     std::optional<std::int64_t> take_integer(ChromeKey key);
-    bool take_bool(ChromeKey key, bool wanted);  ///< whether it was there and was `wanted`
+    bool take_bool(ChromeKey key, bool wanted);  ///< whether it was present and equal to `wanted`
     void forget(ChromeKey key) { drop(key); }
     StringId take_string(ChromeKey key);
-    /// Addresses may be above what an integer holds.
+    /// An address may exceed the range of a signed integer.
     std::uint64_t take_address();
 
-    /// Every value: keyword values in the order of the text, then special ones that nobody took, then inputs
-    /// and outputs.
+    /// All values: keyword values in text order, then special ones that were not taken, then inputs and
+    /// outputs.
     std::span<const Argument> finish();
     /// The keyword values so far, without special ones.
     std::span<const Argument> plain() const { return values_; }
@@ -112,7 +112,7 @@ class ImportedArguments {
     static constexpr bool is_positional(ChromeKey key) {
         return key >= ChromeKey::InputDims && key <= ChromeKey::ConcreteOutputs;
     }
-    /// A key of "args" itself.
+    /// A top-level key of "args".
     struct KnownKey {
         StringId id = 0;
         ChromeKey special = ChromeKey::None;
@@ -137,19 +137,19 @@ class ImportedArguments {
     std::vector<Argument> values_;
     std::array<Argument, static_cast<std::size_t>(ChromeKey::Count)> special_{};
     std::array<std::string_view, 9> positional_{};  ///< by ChromeKey
-    std::array<std::string, 9> last_positional_{};  ///< likewise, of the event before
-    /// The inputs, and the outputs, of the event before that had any: many operators pass on what they got.
+    std::array<std::string, 9> last_positional_{};  ///< likewise, of the previous event
+    /// The inputs and outputs of the last event that had any: many operators pass on their inputs.
     struct LastValues {
-        std::uint64_t present = 0;  ///< the keys that they were made from; 0: there are none
-        bool is_old = false;        ///< a text was not what it was then
+        std::uint64_t present = 0;  ///< the keys that they were read from; 0: none
+        bool is_old = false;        ///< a text has changed since then
         std::vector<Argument> values;
     };
     LastValues last_inputs_, last_outputs_;
-    std::uint64_t present_ = 0;  ///< a bit for each ChromeKey
+    std::uint64_t present_ = 0;  ///< one bit per ChromeKey
     std::uint64_t address_ = 0;
     JsonMembers members_;
-    std::vector<KnownKey> keys_{1};        ///< by the index that members_ has for them
-    std::vector<std::uint32_t> key_of_{};  ///< by string: index into keys_; 0: none
+    std::vector<KnownKey> keys_{1};        ///< by index in members_
+    std::vector<std::uint32_t> key_of_{};  ///< by string: index in keys_; 0: none
     ValueCache cache_;
     std::string key_;
 };

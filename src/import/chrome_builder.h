@@ -1,4 +1,4 @@
-// chrome_builder.h: events of a Chrome trace, one after the other, become a trace.
+// chrome_builder.h: builds a trace from the events of a Chrome trace.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace marey {
 
-/// Facts of the file that are no events.
+/// Facts about the file from outside the event list.
 struct ChromeFacts {
     bool is_marey_trace = false;  ///< written by our exporter
     std::int64_t base_ns = 0;
@@ -32,10 +32,10 @@ class ChromeBuilder {
     ImportedArguments& arguments() { return arguments_; }
     ChromeFacts& facts() { return facts_; }
 
-    /// Takes the event whose values arguments() holds.
+    /// Adds an event, whose values are in arguments().
     void add(const ChromeEvent& event);
     void add_malformed(const char* cause) { ++malformed_[cause]; }
-    /// As TraceAssembler's.
+    /// See TraceAssembler::expect().
     void expect(double fraction) {
         assembler_.expect(fraction);
         flows_.expect(fraction);
@@ -46,7 +46,7 @@ class ChromeBuilder {
     using RangeId = TraceAssembler::RangeId;
     using LinkEnd = TraceAssembler::LinkEnd;
 
-    /// What is known of a range besides its times.
+    /// Properties of a range other than its times.
     struct RangeFacts {
         std::uint32_t site = 0;
         std::uint16_t flags = 0;
@@ -60,7 +60,7 @@ class ChromeBuilder {
         std::uint64_t call = 0;
         std::uint32_t part = 0;
     };
-    /// A range that waits for its end.
+    /// A range that has no end yet.
     struct Open {
         std::int64_t time_ns;
         std::uint32_t row;
@@ -68,7 +68,7 @@ class ChromeBuilder {
         RangeFacts facts;
         std::vector<Argument> values;
     };
-    /// An end that came before its beginning in the file.
+    /// An end event that comes before its begin event in the file.
     struct EarlyEnd {
         std::int64_t time_ns;
         std::vector<Argument> values;
@@ -90,8 +90,8 @@ class ChromeBuilder {
 
     RangeFacts describe(const ChromeEvent& event, std::uint32_t row);
     void read_numbers(RangeFacts& facts);
-    void read_own(RangeFacts& facts, ChromeSiteKey& key);
-    void read_own_site(ChromeSiteKey& key);
+    void read_marey_arguments(RangeFacts& facts, ChromeSiteKey& key);
+    void read_marey_site(ChromeSiteKey& key);
     void read_device(std::uint32_t row, const CategoryMeaning& meaning);
     std::uint32_t point_site(const ChromeEvent& event);
     RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t end_ns, const RangeFacts& facts,
@@ -118,7 +118,7 @@ class ChromeBuilder {
         RangeId range;
         std::int64_t end_ns;
     };
-    std::vector<Unfinished> unfinished_;   ///< the file says so
+    std::vector<Unfinished> unfinished_;   ///< marked as unfinished in the file
     std::vector<std::vector<Open>> open_;  ///< by row, outermost first
     std::unordered_map<std::uint64_t, std::vector<Open>> open_async_;
     std::unordered_map<std::uint64_t, std::vector<EarlyEnd>> early_ends_;

@@ -1,4 +1,4 @@
-// chrome_check.cpp: the rules of Chrome's trace JSON, checked on the text itself.
+// chrome_check.cpp: checks the text of a Chrome trace against the rules of the format.
 #include "import/chrome_check.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace marey {
 namespace {
 
-/// Nanoseconds of a number of microseconds, exact for what has up to three decimals; none: no finite time.
+/// Converts microseconds to nanoseconds, exactly for up to three decimals; nullopt if the time is not finite.
 std::optional<std::int64_t> nanoseconds(std::string_view micros) {
     std::int64_t whole = 0;
     const char* const last = micros.data() + micros.size();
@@ -37,7 +37,7 @@ std::optional<std::int64_t> nanoseconds(std::string_view micros) {
     return std::llround(value);
 }
 
-/// What is looked at of one event; views of the text.
+/// The checked fields of one event; views into the text.
 struct Event {
     std::string_view phase, name, category, pid, tid, id;
     std::string_view ts, dur;
@@ -63,7 +63,7 @@ class ChromeCheck {
     void run() {
         if (!read_file()) {
             findings_.add("strict_json", [&] { return scanner_.error(); });
-            return;  // what was read of it is not the whole
+            return;  // only part of the file was read
         }
         check_rows();
         check_flows();
@@ -79,7 +79,7 @@ class ChromeCheck {
         return "'" + std::string(name) + "' at byte " + std::to_string(offset);
     }
 
-    // ---- reading; false: no strict JSON
+    // ---- reading; functions return false if the text is not strict JSON
 
     bool read_file() {
         JsonToken token = scanner_.next();
@@ -105,11 +105,11 @@ class ChromeCheck {
             return false;
         }
         if (scanner_.next() != JsonToken::End) return false;
-        if (!found) findings_.add("trace_events", [] { return std::string("there is no such list"); });
+        if (!found) findings_.add("trace_events", [] { return std::string("the file has no such list"); });
         return true;
     }
 
-    /// Of the keys from `first` on, which are those of one object, none comes twice. Forgets them.
+    /// Checks that the keys from `first` on, which belong to one object, are unique. Removes them.
     void check_keys(std::vector<std::string_view>& keys, std::size_t first) {
         constexpr std::size_t kFew = 16;
         const auto begin = keys.begin() + static_cast<std::ptrdiff_t>(first);
@@ -128,7 +128,7 @@ class ChromeCheck {
         keys.resize(first);
     }
 
-    /// A value of any kind, whose objects are looked through for equal keys.
+    /// Reads a value of any type and checks the keys of its objects.
     bool read_value(JsonToken first) {
         if (first != JsonToken::BeginObject && first != JsonToken::BeginArray)
             return first != JsonToken::Error;
@@ -166,8 +166,9 @@ class ChromeCheck {
                 if (!read_event()) return false;
                 continue;
             }
-            findings_.add("trace_events",
-                          [&] { return "no object before byte " + std::to_string(scanner_.offset()); });
+            findings_.add("trace_events", [&] {
+                return "list item that is not an object, before byte " + std::to_string(scanner_.offset());
+            });
             if (!scanner_.skip(token)) return false;
         }
         return token != JsonToken::Error;
@@ -219,7 +220,7 @@ class ChromeCheck {
 
     void use(const Event& event) {
         if (!event.has_phase || event.phase.size() != 1) {
-            add("event_fields", event, "no phase");
+            add("event_fields", event, "missing or invalid phase (ph)");
             return;
         }
         const char phase = event.phase[0];
@@ -227,7 +228,7 @@ class ChromeCheck {
         const std::optional<std::int64_t> time =
             event.has_ts ? nanoseconds(event.ts) : std::optional<std::int64_t>();
         if (!time) {
-            add("event_fields", event, "no time");
+            add("event_fields", event, "missing or invalid time (ts)");
             return;
         }
         std::int64_t end = *time;
@@ -235,7 +236,7 @@ class ChromeCheck {
             const std::optional<std::int64_t> duration =
                 event.has_dur ? nanoseconds(event.dur) : std::optional<std::int64_t>();
             if (!duration || *duration < 0) {
-                add("event_fields", event, "no duration, or a negative one");
+                add("event_fields", event, "missing, invalid or negative duration (dur)");
                 return;
             }
             end += *duration;
@@ -245,7 +246,7 @@ class ChromeCheck {
         } else if (phase == 's' || phase == 't' || phase == 'f') {
             use_flow(event, phase, *time);
         } else if (phase == 'b' || phase == 'e') {
-            if (!event.has_id && event.phase[0] == 'b') add("event_fields", event, "no id");
+            if (!event.has_id && event.phase[0] == 'b') add("event_fields", event, "missing id");
             Async& async = asyncs_[key_of(event)];
             async.open += phase == 'b' ? 1 : -1;
             if (async.offset == 0) async.offset = event.offset;
@@ -256,18 +257,18 @@ class ChromeCheck {
     }
 
     void note_time(const Event& event, std::int64_t start, std::int64_t end) {
-        if (start < 0) add("file_window", event, "before zero");
+        if (start < 0) add("file_window", event, "starts before time zero");
         if (end <= latest_) return;
         latest_ = end;
         latest_event_ = describe(event.name, event.offset);
     }
 
-    /// Rows, and what is known by a text, by number.
+    /// Numbers the rows.
     std::size_t row_of(const Event& event) {
         if (event.pid == last_pid_ && event.tid == last_tid_ && last_row_ < intervals_.size())
             return last_row_;
         std::string key(event.pid);
-        key += '\n';  // in no raw JSON text
+        key += '\n';  // cannot occur in raw JSON text
         key += event.tid;
         const auto [known, is_new] = rows_.try_emplace(std::move(key), rows_.size());
         if (is_new) {
@@ -294,7 +295,7 @@ class ChromeCheck {
     };
     void use_flow(const Event& event, char phase, std::int64_t time) {
         if (!event.has_id) {
-            add("event_fields", event, "no id");
+            add("event_fields", event, "missing id");
             return;
         }
         Flow& flow = flows_[key_of(event)];
@@ -306,9 +307,9 @@ class ChromeCheck {
         }
     }
 
-    // ---- what needs all of it
+    // ---- checks that need the whole file
 
-    /// Of the event that begins there.
+    /// Describes the event at this offset.
     std::string name_at(std::size_t offset) const {
         JsonScanner event(text_.substr(offset));
         std::string_view name;
@@ -334,7 +335,7 @@ class ChromeCheck {
                 while (!open.empty() && open.back().end <= each.start) open.pop_back();
                 if (!open.empty() && each.end > open.back().end) {
                     findings_.add("row_nesting", [&] {
-                        return name_at(each.offset) + " begins inside " + name_at(open.back().offset) +
+                        return name_at(each.offset) + " starts inside " + name_at(open.back().offset) +
                                " and ends after it";
                     });
                     continue;
@@ -345,7 +346,7 @@ class ChromeCheck {
         }
     }
 
-    /// Begins and ends, in order of their times, become intervals.
+    /// Pairs begin and end events, in time order, to intervals.
     void match_marks(std::size_t row) {
         std::vector<Mark>& all = marks_[row];
         std::stable_sort(all.begin(), all.end(),
@@ -355,14 +356,14 @@ class ChromeCheck {
             if (mark.is_begin) {
                 open.push_back(mark);
             } else if (open.empty()) {
-                findings_.add("begin_end", [&] { return name_at(mark.offset) + " ends nothing"; });
+                findings_.add("begin_end", [&] { return name_at(mark.offset) + " has no begin event"; });
             } else {
                 intervals_[row].push_back({open.back().time, mark.time, open.back().offset});
                 open.pop_back();
             }
         }
         for (const Mark& mark : open)
-            findings_.add("begin_end", [&] { return name_at(mark.offset) + " has no end"; });
+            findings_.add("begin_end", [&] { return name_at(mark.offset) + " has no end event"; });
         all = {};
     }
 
@@ -372,7 +373,8 @@ class ChromeCheck {
             if (flow.starts == 0) findings_.add("flow_without_start", [&] { return name_at(flow.offset); });
             if (flow.finishes == 0) findings_.add("flow_without_end", [&] { return name_at(flow.offset); });
             if (flow.starts > 1)
-                findings_.add("flow_id_repeated", [&] { return name_at(flow.offset) + " starts again"; });
+                findings_.add("flow_id_repeated",
+                              [&] { return name_at(flow.offset) + " starts more than once"; });
             if (flow.starts == 1 && flow.finishes > 0 && flow.finish < flow.start) {
                 const bool is_launch = entry.first.starts_with("ac2g\n");
                 findings_.add(is_launch ? "kernel_before_launch" : "flow_backwards",
@@ -403,9 +405,9 @@ class ChromeCheck {
     std::string_view text_;
     JsonScanner scanner_;
     FindingList& findings_;
-    // Keys of the objects that are open, as they stand there.
+    // Raw keys of the open objects.
     std::vector<std::string_view> top_keys_, keys_;
-    std::vector<std::size_t> starts_;  ///< where in keys_ those of each begin
+    std::vector<std::size_t> starts_;  ///< start of each object's keys in keys_
     std::unordered_map<std::string, std::size_t> rows_;
     std::string_view last_pid_, last_tid_;
     std::size_t last_row_ = 0;
@@ -422,7 +424,7 @@ class ChromeCheck {
 
 bool looks_like_json(std::span<const std::byte> head) noexcept {
     constexpr std::byte kMark[] = {std::byte{0xEF}, std::byte{0xBB}, std::byte{0xBF}};
-    // No JSON has a byte order mark, but many a file.
+    // A byte order mark is not valid JSON, but many files have one.
     std::size_t at = head.size() >= 3 && std::equal(std::begin(kMark), std::end(kMark), head.begin()) ? 3 : 0;
     while (at < head.size() && (head[at] == std::byte{' '} || head[at] == std::byte{'\n'} ||
                                 head[at] == std::byte{'\r'} || head[at] == std::byte{'\t'}))

@@ -1,5 +1,5 @@
-// chrome_check.h: the rules of Chrome's trace JSON, checked on the text itself: what an importer would mend
-// or skip is seen here.
+// chrome_check.h: checks the text of a Chrome trace against the rules of the format, including errors that
+// the importer would correct or skip.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace marey {
 /// Whether a file that begins with these bytes looks like JSON.
 bool looks_like_json(std::span<const std::byte> head) noexcept;
 
-/// Adds what is wrong with the text of a whole file. Takes memory for the times of its events and the ids of
-/// its arrows.
+/// Adds a finding for each error in the text of a whole file. Uses memory for the times of its events and the
+/// ids of its flows.
 void check_chrome_json(std::string_view text, FindingList& findings);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// chrome_check_fuzzer.cpp: any bytes are checked without harm, and what is found has names of rules.
+// chrome_check_fuzzer.cpp: any bytes can be checked safely, and every finding names a known rule.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// chrome_check_test.cpp: every rule of Chrome's JSON finds what breaks it, and nothing in what keeps it.
+// chrome_check_test.cpp: every rule finds violations, and finds nothing in valid files.
 #include "import/chrome_check.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace marey {
 namespace {
 
-/// The rules that a text breaks, with their counts: "row_nesting 1, window 2".
+/// The rules that a text violates, with their counts: "row_nesting 1, window 2".
 std::string violated_rules(const std::string& text) {
     FindingList findings;
     check_chrome_json(text, findings);
@@ -30,7 +30,7 @@ std::string flow(const std::string& phase, const std::string& id, const std::str
            R"(,"ts":)" + ts + "}";
 }
 
-TEST(ChromeCheck, AFileThatKeepsTheRulesHasNoFindings) {
+TEST(ChromeCheck, AValidFileHasNoFindings) {
     EXPECT_EQ(violated_rules("[]"), "");
     EXPECT_EQ(violated_rules(R"({"traceEvents":[],"x":{"a":[{"a":1}]}})"), "");
     EXPECT_EQ(violated_rules("[" + range("0", "10") + "," + range("2.5", "7.5") + "," + range("10.000", "0") +
@@ -39,14 +39,14 @@ TEST(ChromeCheck, AFileThatKeepsTheRulesHasNoFindings) {
               "");
 }
 
-TEST(ChromeCheck, WhatIsNoStrictJsonIsOneFinding) {
+TEST(ChromeCheck, InvalidJsonIsOneFinding) {
     for (const char* text :
          {"", "[", "[1,]", "{\"traceEvents\":[NaN]}", "[] x", "['a']", "[\"\x01\"]", "[\"\xFF\"]",
           "[\"\\ud800\"]", "[01]", "[{\"a\" 1}]", "[tru]", "[\"a]", "\xEF\xBB\xBF[]"})
         EXPECT_EQ(violated_rules(text).substr(0, 13), "strict_json 1") << text;
 }
 
-TEST(ChromeCheck, KeysThatComeTwiceAreFoundAtEveryDepth) {
+TEST(ChromeCheck, DuplicateKeysAreFoundAtEveryDepth) {
     EXPECT_EQ(violated_rules(R"({"traceEvents":[],"a":1,"a":2})"), "unique_keys 1");
     EXPECT_EQ(violated_rules(R"([{"ph":"M","ph":"M"}])"), "unique_keys 1");
     EXPECT_EQ(violated_rules(R"([{"ph":"M","args":{"x":{"k":1,"k":2}}}])"), "unique_keys 1");
@@ -55,7 +55,7 @@ TEST(ChromeCheck, KeysThatComeTwiceAreFoundAtEveryDepth) {
     EXPECT_EQ(violated_rules(many + "}}]"), "unique_keys 1");
 }
 
-TEST(ChromeCheck, AListOfEventsMustBeThere) {
+TEST(ChromeCheck, AListOfEventsIsRequired) {
     EXPECT_EQ(violated_rules("{}"), "trace_events 1");
     EXPECT_EQ(violated_rules(R"({"traceEvents":{}})"), "trace_events 1");
     EXPECT_EQ(violated_rules("[1,[],{\"ph\":\"M\"}]"), "trace_events 2");
@@ -68,14 +68,14 @@ TEST(ChromeCheck, EventsHavePhaseTimeAndDuration) {
     EXPECT_EQ(violated_rules(R"([{"ph":"s","ts":1}])"), "event_fields 1");
 }
 
-TEST(ChromeCheck, RangesOfOneRowNestToTheNanosecondInAnyOrder) {
+TEST(ChromeCheck, RangesOnOneRowNestToTheNanosecondInAnyOrder) {
     EXPECT_EQ(violated_rules("[" + range("5", "10") + "," + range("0", "10") + "]"), "row_nesting 1");
     EXPECT_EQ(violated_rules("[" + range("0", "10.000") + "," + range("9.999", "1") + "]"), "row_nesting 1");
     EXPECT_EQ(violated_rules("[" + range("0", "10") + "," + range("10", "1") + "]"), "");
     EXPECT_EQ(violated_rules("[" + range("0", "10") + "," + range("5", "10", "2") + "]"), "");
 }
 
-TEST(ChromeCheck, BeginsHaveEnds) {
+TEST(ChromeCheck, BeginEventsHaveEndEvents) {
     const auto mark = [](const char* phase, const char* ts) {
         return std::string(R"({"ph":")") + phase + R"(","name":"m","pid":1,"tid":1,"ts":)" + ts + "}";
     };
@@ -89,24 +89,24 @@ TEST(ChromeCheck, BeginsHaveEnds) {
               "async_begin_end 2");
 }
 
-TEST(ChromeCheck, AnEventIsNamedByItsOwnNameOnly) {
+TEST(ChromeCheck, AnEventIsIdentifiedByItsOwnNameOnly) {
     const auto example = [](const std::string& first) {
         FindingList findings;
         check_chrome_json("[" + first + R"(,{"ph":"X","name":"zzz","pid":1,"tid":1,"ts":6,"dur":1}])",
                           findings);
         return findings.take().at(0).example;
     };
-    EXPECT_EQ(example(R"({"ph":"E","pid":1,"tid":1,"ts":5})"), "'' at byte 1 ends nothing");
+    EXPECT_EQ(example(R"({"ph":"E","pid":1,"tid":1,"ts":5})"), "'' at byte 1 has no begin event");
     EXPECT_EQ(example(R"({"ph":"E","args":{"name":"in"},"pid":1,"tid":1,"ts":5})"),
-              "'' at byte 1 ends nothing");
+              "'' at byte 1 has no begin event");
     EXPECT_EQ(example(R"({"args":{"a":[{"name":"in"}]},"ph":"E","name" : "own","pid":1,"tid":1,"ts":5})"),
-              "'own' at byte 1 ends nothing");
+              "'own' at byte 1 has no begin event");
     EXPECT_EQ(example(R"({"args":{"a":")" + std::string(1000, 'x') +
                       R"("},"ph":"E","name":"late","pid":1,"tid":1,"ts":5})"),
-              "'late' at byte 1 ends nothing");
+              "'late' at byte 1 has no begin event");
 }
 
-TEST(ChromeCheck, ArrowsHaveBothEndsOnceAndInOrder) {
+TEST(ChromeCheck, FlowsHaveBothEndsOnceAndInOrder) {
     EXPECT_EQ(violated_rules("[" + flow("s", "1", "1") + "]"), "flow_without_end 1");
     EXPECT_EQ(violated_rules("[" + flow("f", "1", "1") + "]"), "flow_without_start 1");
     EXPECT_EQ(violated_rules("[" + flow("s", "1", "1") + "," + flow("s", "1", "2") + "," +

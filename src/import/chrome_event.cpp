@@ -1,4 +1,4 @@
-// chrome_event.cpp: the members of an event, in any order.
+// chrome_event.cpp: reads the members of an event, in any order.
 #include "import/chrome_event.h"
 
 #include <charconv>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMicrosToNanos = 3;  // decimals
 
-/// The members that say something, by the index that JsonMembers has for them.
+/// The members that are read, by their index in JsonMembers.
 enum Member : std::uint32_t {
     kOther = 1,
     kPhase,
@@ -21,25 +21,25 @@ enum Member : std::uint32_t {
     kTid,
     kCategory,
     kName,
-    kArguments,
+    kArgumentsKey,
     kId,
     kId2,
     kIdScope,
     kBindPoint,
     kInstantScope,
     kBindId,
-    kFlowIn,
-    kFlowOut,
+    kFlowInKey,
+    kFlowOutKey,
 };
 struct NamedMember {
     std::string_view name;
     Member member;
 };
 constexpr NamedMember kMembers[] = {
-    {"ph", kPhase},       {"ts", kTime},        {"dur", kDuration},   {"pid", kPid},
-    {"tid", kTid},        {"cat", kCategory},   {"name", kName},      {"args", kArguments},
-    {"id", kId},          {"id2", kId2},        {"scope", kIdScope},  {"bp", kBindPoint},
-    {"s", kInstantScope}, {"bind_id", kBindId}, {"flow_in", kFlowIn}, {"flow_out", kFlowOut},
+    {"ph", kPhase},       {"ts", kTime},        {"dur", kDuration},      {"pid", kPid},
+    {"tid", kTid},        {"cat", kCategory},   {"name", kName},         {"args", kArgumentsKey},
+    {"id", kId},          {"id2", kId2},        {"scope", kIdScope},     {"bp", kBindPoint},
+    {"s", kInstantScope}, {"bind_id", kBindId}, {"flow_in", kFlowInKey}, {"flow_out", kFlowOutKey},
 };
 
 std::uint32_t member_of(std::string_view key) {
@@ -54,7 +54,7 @@ bool whole_number(std::string_view text, std::int64_t& number) {
     return error == std::errc() && stop == text.data() + text.size() && !text.empty();
 }
 
-/// "12", "0x1f".
+/// Parses "12" or "0x1f".
 bool unsigned_number(std::string_view text, std::uint64_t& number) {
     const bool is_hex = text.starts_with("0x") || text.starts_with("0X");
     if (is_hex) text.remove_prefix(2);
@@ -143,7 +143,7 @@ bool ChromeEventReader::read_member(JsonCursor& cursor, std::uint32_t member, Ch
             return read_category(cursor, event);
         case kName:
             return read_name(cursor, event);
-        case kArguments:
+        case kArgumentsKey:
             return read_arguments(cursor, event);
         case kId:
             return read_id(cursor, event, event.id);
@@ -158,9 +158,9 @@ bool ChromeEventReader::read_member(JsonCursor& cursor, std::uint32_t member, Ch
         case kBindId:
             event.has_bind_id = true;
             return read_hash(cursor, event.bind_id);
-        case kFlowIn:
+        case kFlowInKey:
             return read_flag(cursor, event.flows_in);
-        case kFlowOut:
+        case kFlowOutKey:
             return read_flag(cursor, event.flows_out);
         default:
             return cursor.skip_value();
@@ -227,7 +227,7 @@ bool ChromeEventReader::read_time(JsonCursor& cursor, bool& is_there, std::int64
         std::string_view text;
         if (!cursor.read_string(text)) return false;
         is_there = scaled_decimal(text, kMicrosToNanos, time_ns);
-        return is_there || fail("a time that is no number, or too large");
+        return is_there || fail("a time that is not a number or is out of range");
     }
     const char* const start = cursor.at();
     is_there = cursor.read_scaled(kMicrosToNanos, time_ns);
@@ -235,7 +235,7 @@ bool ChromeEventReader::read_time(JsonCursor& cursor, bool& is_there, std::int64
     cursor.move_to(start);
     std::string_view text;
     if (cursor.skip_value(text) && text == "null") return true;
-    return cursor.ran_out() ? false : fail("a time that is no number, or too large");
+    return cursor.ran_out() ? false : fail("a time that is not a number or is out of range");
 }
 
 bool ChromeEventReader::read_hash(JsonCursor& cursor, std::uint64_t& hash) {

@@ -15,23 +15,23 @@
 
 namespace marey {
 
-/// A pid or a tid: a number, or a text that is none.
+/// A pid or a tid: a number or a text.
 struct ChromeId {
     static constexpr std::int64_t kMissing = std::numeric_limits<std::int64_t>::min();
     std::int64_t number = kMissing;
-    StringId text = 0;  ///< not 0: this, and `number` is 0
+    StringId text = 0;  ///< if not 0, the text; then `number` is 0
     friend bool operator==(const ChromeId&, const ChromeId&) noexcept = default;
 };
 
 struct ChromeEvent {
-    char phase = 0;  ///< 0: missing, or longer than one letter
+    char phase = 0;  ///< 0: missing, or longer than one character
     char instant_scope = 't';
-    char bind_point = 0;  ///< 'e': an arrow's end is in the enclosing slice
+    char bind_point = 0;  ///< 'e': the flow binds to the enclosing slice
     bool has_name = false;
     bool has_time = false;
     bool has_duration = false;
     bool has_id = false;
-    bool is_local_id = false;  ///< the id says something only together with the pid
+    bool is_local_id = false;  ///< the id is unique only within its pid
     bool flows_in = false;
     bool flows_out = false;
     bool has_bind_id = false;
@@ -40,15 +40,15 @@ struct ChromeEvent {
     ChromeId pid, tid;
     std::int64_t time_ns = 0;
     std::int64_t duration_ns = 0;
-    std::uint64_t id = 0;             ///< a hash of what was written, and of the scope beside it
-    std::uint64_t id_scope = 0;       ///< that scope's part of it
-    std::uint64_t number_of_id = 0;   ///< the id itself, where it is a number
+    std::uint64_t id = 0;             ///< hash of the id as written, combined with its scope
+    std::uint64_t id_scope = 0;       ///< hash of the scope
+    std::uint64_t number_of_id = 0;   ///< the id itself, if it is a number
     std::uint64_t bind_id = 0;        ///< likewise a hash
-    std::string_view id_text;         ///< as written; empty where that has escapes
-    std::string_view arguments_text;  ///< of "args", where they came before the phase
+    std::string_view id_text;         ///< as written; empty if it contains escapes
+    std::string_view arguments_text;  ///< text of "args", if they came before the phase
 };
 
-/// Whether anything is made from events of that phase.
+/// Whether events of this phase are imported.
 inline bool is_read_phase(char phase) noexcept {
     constexpr std::string_view kPhases = "XBEbneSTpFiIRCstfM";
     constexpr auto kAreRead = [kPhases] {
@@ -61,18 +61,18 @@ inline bool is_read_phase(char phase) noexcept {
 
 enum class EventResult : std::uint8_t {
     Read,
-    RanOut,     ///< the text ends before the event does
-    Malformed,  ///< not JSON, or a member that must be of another kind; `cause` says which
+    RanOut,     ///< the text ends within the event
+    Malformed,  ///< not JSON, or a member of the wrong type; cause() gives the reason
 };
 
-/// Reads one object from `cursor` on; its "args" go to `arguments`, those of phases that nobody reads only if
-/// they come before the phase. Strings are put into `assembler`.
+/// Reads one object at `cursor`. Its "args" go to `arguments`; for phases that are not imported only if they
+/// come before the phase. Strings are added to `assembler`.
 class ChromeEventReader {
   public:
     ChromeEventReader(TraceAssembler& assembler, ImportedArguments& arguments) noexcept
         : assembler_(assembler), arguments_(arguments) {}
     EventResult read(JsonCursor& cursor, ChromeEvent& event);
-    /// Of the last one that was malformed.
+    /// The reason why the last malformed event was rejected.
     const char* cause() const noexcept { return cause_; }
 
   private:
@@ -93,7 +93,7 @@ class ChromeEventReader {
     TraceAssembler& assembler_;
     ImportedArguments& arguments_;
     JsonMembers members_;
-    /// Categories are few: one of each beginning is remembered, with its closing quote.
+    /// There are few categories: one per hash of the first characters is cached, with its closing quote.
     struct KnownCategory {
         StringId id = 0;
         std::uint32_t length = 0;

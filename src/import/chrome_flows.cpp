@@ -1,4 +1,4 @@
-// chrome_flows.cpp: sorts points by key and time, then walks the chains.
+// chrome_flows.cpp: groups flow events by key, sorts them by time and links each chain.
 #include "import/chrome_flows.h"
 
 #include <algorithm>
@@ -6,7 +6,8 @@
 namespace marey {
 
 void ImportedFlows::finish() {
-    // The points of one key, chained in a table: most keys have just two, near to each other in the file.
+    // Flow events are chained by key in a hash table: most keys have two events, close to each other in the
+    // file.
     std::size_t size = 64;
     while (size < 2 * points_.size()) size *= 2;
     constexpr std::uint32_t kFree = ~std::uint32_t{0};
@@ -27,18 +28,19 @@ void ImportedFlows::finish() {
         }
         chain.last = i;
     }
-    std::uint64_t loose = 0;
+    std::uint64_t unmatched = 0;
     std::vector<std::uint32_t> members;
     for (std::uint32_t i = 0; i < points_.size(); ++i) {
         std::size_t slot = points_[i].key & (size - 1);
         while (points_[chains[slot].first].key != points_[i].key) slot = (slot + 1) & (size - 1);
-        if (chains[slot].first != i) continue;  // done with the first of its key
+        if (chains[slot].first != i) continue;  // already handled with the first event of this key
         members.clear();
         for (std::uint32_t member = i; member != kFree; member = next[member]) members.push_back(member);
-        loose += link_chain(members);
+        unmatched += link_chain(members);
     }
-    if (loose > 0)
-        assembler_.add_problem("loose_flow", "points of arrows have no other point to go to", loose);
+    if (unmatched > 0)
+        assembler_.add_problem("loose_flow", "flow events without a matching flow event were skipped",
+                               unmatched);
     std::vector<Entry>().swap(points_);
     link_launches();
 }
@@ -52,11 +54,11 @@ std::uint64_t ImportedFlows::link_chain(std::vector<std::uint32_t>& members) {
     if (!std::is_sorted(members.begin(), members.end(), is_before))
         std::stable_sort(members.begin(), members.end(), is_before);
     std::vector<std::size_t> early;  // ends before any start
-    const Entry* last = nullptr;     // where the next arrow comes from
+    const Entry* last = nullptr;     // source of the next link
     bool last_is_used = true;
     std::vector<std::size_t> unused;  // starts without an end
     std::size_t last_start = 0;
-    std::uint64_t loose = 0;
+    std::uint64_t unmatched = 0;
     for (const std::uint32_t i : members) {
         const Entry& entry = points_[i];
         if (entry.point == Point::Start) {
@@ -77,10 +79,10 @@ std::uint64_t ImportedFlows::link_chain(std::vector<std::uint32_t>& members) {
         if (i < early.size() && i < unused.size()) {
             link(points_[unused[i]], points_[early[i]]);
         } else {
-            ++loose;
+            ++unmatched;
         }
     }
-    return loose;
+    return unmatched;
 }
 
 void ImportedFlows::link_launches() {

@@ -1,4 +1,4 @@
-// chrome_flows.h: the arrows of a Chrome trace: points with one id become links between ranges.
+// chrome_flows.h: turns flow events of a Chrome trace that share an id into links between ranges.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@
 
 namespace marey {
 
-/// Points come in any order. Of those with one key, in order of their times: a start begins a chain, a step
-/// and an end get an arrow from the point before; after an end more ends may follow, all from the same point.
-/// An end that comes before every start of its key is given to the first start that has no end.
+/// Flow events may come in any order. Those with the same key are processed in time order: a start begins a
+/// chain, and a step or an end is linked from the event before it; more ends may follow an end, all linked
+/// from the same event. An end that comes before every start of its key belongs to the first start without an
+/// end.
 class ImportedFlows {
   public:
     enum class Point : std::uint8_t { Start, Step, End };
@@ -25,20 +26,20 @@ class ImportedFlows {
              StringId name) {
         points_.push_back({key, place, point, kind, name});
     }
-    /// A range that launched others, or was launched, with the number that both have.
+    /// Adds a range that launched device work, or was launched, with their common correlation id.
     void add_launch(std::uint64_t correlation, TraceAssembler::RangeId range, bool is_device) {
         launches_.push_back({correlation, range, is_device});
     }
-    /// An arrow of the file's own with that number: no link must be made up from it.
-    void has_arrow(std::uint64_t correlation) { known_.push_back(correlation); }
+    /// The file has a flow with this correlation id, so no link is generated for it.
+    void add_known_flow(std::uint64_t correlation) { known_.push_back(correlation); }
 
-    /// As TraceAssembler's.
+    /// See TraceAssembler::expect().
     void expect(double fraction) {
         reserve_expected(points_, fraction);
         reserve_expected(launches_, fraction);
         reserve_expected(known_, fraction);
     }
-    /// Makes the links. Points that belong to nothing are counted as "loose_flow".
+    /// Creates the links. Flow events without a match are counted as "loose_flow".
     void finish();
 
   private:
@@ -54,7 +55,7 @@ class ImportedFlows {
         TraceAssembler::RangeId range;
         bool is_device;
     };
-    /// Members have one key. Gives how many of them belong to nothing.
+    /// Links the members, which share a key. Returns the number of members without a match.
     std::uint64_t link_chain(std::vector<std::uint32_t>& members);
     void link_launches();
     void link(const Entry& from, const Entry& to) {

@@ -1,4 +1,4 @@
-// chrome_inputs.cpp: four lists become values.
+// chrome_inputs.cpp: converts the four lists to values.
 #include "import/chrome_inputs.h"
 
 #include <algorithm>
@@ -28,13 +28,13 @@ constexpr NamedType kTypes[] = {
     {"bool", DType::Bool},
 };
 
-/// An entry of a list of extents: numbers, or lists of numbers.
+/// An entry of an extents list: numbers, or lists of numbers.
 struct Extents {
     std::vector<std::int64_t> flat;
     std::vector<std::vector<std::int64_t>> nested;
 };
 
-/// A cursor over a text that lies in a buffer of its own, with room behind.
+/// A cursor over a copy of a text, with padding after it.
 class PaddedText {
   public:
     explicit PaddedText(std::string_view text) : text_(text), size_(text.size()) {
@@ -72,7 +72,7 @@ bool read_extents(JsonCursor& cursor, Extents& extents) {
     return cursor.take(']');
 }
 
-/// The entries of a list of extents, as far as they can be read.
+/// The entries of an extents list, up to the first error.
 std::vector<Extents> read_all_extents(std::string_view text) {
     std::vector<Extents> all;
     const PaddedText padded(text);
@@ -163,7 +163,7 @@ class Inputs {
         value.list = assembler_.add_list(items);
         return value;
     }
-    /// "1", "0.5", "True", "[1, 2]"; else as a string.
+    /// Reads "1", "0.5", "True" or "[1, 2]"; anything else becomes a string.
     void read_concrete(const std::string& text, Argument& value) const {
         const PaddedText padded(text);
         JsonCursor cursor = padded.cursor();

@@ -1,4 +1,5 @@
-// chrome_json.cpp: the document around the events: members of the top level, the list, its end or its lack.
+// chrome_json.cpp: reads the document around the events: top-level members, the event list, and its missing
+// end.
 #include "import/chrome_json.h"
 
 #include <cstring>
@@ -18,7 +19,7 @@ namespace {
 constexpr std::size_t kLargestEvent = 64 << 20;
 constexpr std::size_t kLargestFact = 256 << 20;
 constexpr std::uint64_t kFirstCheck = 1 << 14;
-constexpr int kMaxLost = 16;
+constexpr int kMaxResyncs = 16;
 
 class ChromeReader {
   public:
@@ -40,19 +41,19 @@ class ChromeReader {
             read_members();
         } else {
             throw Error(name_ + ": " +
-                        (text_.source().damage().empty() ? "no JSON" : text_.source().damage()));
+                        (text_.source().damage().empty() ? "not a JSON file" : text_.source().damage()));
         }
-        if (!has_events_) throw Error(name_ + ": no traceEvents, so this is no Chrome trace");
+        if (!has_events_) throw Error(name_ + ": not a Chrome trace: traceEvents is missing");
         if (!cut_.empty())
-            builder_.assembler().add_problem("cut_short", cut_ + "; what was whole before that is here");
+            builder_.assembler().add_problem("cut_short", cut_ + "; only the events before that were read");
         return builder_.finish();
     }
 
   private:
     enum class Outcome : std::uint8_t { Done, Bad, TooLarge, End };
 
-    /// Calls `read` until it succeeds, with more and more of the text when it ran out of it. Where it fails,
-    /// the cursor is where it was.
+    /// Calls `read` until it succeeds, with more text each time it reaches the end of the text. If it fails,
+    /// the cursor is unchanged.
     template <typename Read>
     Outcome attempt(std::size_t most, Read read) {
         while (true) {
@@ -72,14 +73,14 @@ class ChromeReader {
         }
     }
 
-    /// Nothing more can be read.
+    /// Records why the rest of the file cannot be read.
     void cut_short(Outcome why) {
         if (why == Outcome::End) {
             cut_ = "the file ends too early";
             if (!text_.source().damage().empty()) cut_ += " (" + text_.source().damage() + ")";
         } else {
             const auto at = text_.offset() + static_cast<std::size_t>(cursor_.at() - text_.begin());
-            cut_ = "the file cannot be read on from byte " + std::to_string(at);
+            cut_ = "the file cannot be read beyond byte " + std::to_string(at);
         }
     }
 
@@ -128,7 +129,7 @@ class ChromeReader {
         if (key == "displayTimeUnit" || key == "schemaVersion" || key == "traceEvents") return;
         JsonCursor value(json.data(), text_.end());
         if (key == "baseTimeNanoseconds" && value.read_scaled(0, facts.base_ns)) return;
-        if (key == "otherData" && read_own_facts(json)) return;
+        if (key == "otherData" && read_marey_facts(json)) return;
         if (key == "distributedInfo") {
             read_rank(json);
             if (facts.is_marey_trace || json == "{\"rank\":" + std::to_string(facts.rank) + "}") return;
@@ -143,7 +144,7 @@ class ChromeReader {
         builder_.assembler().add_metadata(key, whole_json(json));
     }
 
-    /// As it is, or as a string where it is JSON only to forgiving readers.
+    /// Returns the JSON itself, or a string if it is valid only for lenient readers.
     static std::string whole_json(std::string_view json) {
         std::string text(json);
         if (is_json(json)) return text;
@@ -152,7 +153,7 @@ class ChromeReader {
         return text;
     }
 
-    /// Calls `take(key, cursor)` for each member, which reads the value and says whether it could.
+    /// Calls `take(key, cursor)` for each member, which reads the value and returns whether that succeeded.
     template <typename Take>
     void each_member(std::string_view json, Take take) {
         JsonCursor cursor(json.data(), text_.end());
@@ -187,8 +188,8 @@ class ChromeReader {
         });
     }
 
-    /// What our exporter says of itself. False: this is another maker's.
-    bool read_own_facts(std::string_view json) {
+    /// Reads the facts that our exporter writes. Returns false if another program wrote the file.
+    bool read_marey_facts(std::string_view json) {
         ChromeFacts& facts = builder_.facts();
         WindowInfo& window = builder_.assembler().window();
         ClockInfo& clock = builder_.assembler().clock();
@@ -203,8 +204,8 @@ class ChromeReader {
         each_member(json, [&](const std::string& key, JsonCursor& cursor) {
             std::string_view text;
             if (key == "clock_max_error_ns") return cursor.read_scaled(0, clock.max_error_ns);
-            if (key == "problems") return read_own_problems(cursor);
-            if (key == "metadata") return read_own_metadata(cursor);
+            if (key == "problems") return read_marey_problems(cursor);
+            if (key == "metadata") return read_marey_metadata(cursor);
             if (cursor.peek() != '"') {
                 if (!cursor.skip_value(text)) return false;
                 if (key == "finished") window.finished = text != "false";
@@ -219,8 +220,8 @@ class ChromeReader {
         return true;
     }
 
-    /// Facts whose keys are taken in the top level.
-    bool read_own_metadata(JsonCursor& cursor) {
+    /// Reads metadata whose keys are already used at the top level.
+    bool read_marey_metadata(JsonCursor& cursor) {
         std::string_view object;
         if (!cursor.skip_value(object)) return false;
         each_member(object, [&](const std::string& key, JsonCursor& member) {
@@ -232,7 +233,7 @@ class ChromeReader {
         return true;
     }
 
-    bool read_own_problems(JsonCursor& cursor) {
+    bool read_marey_problems(JsonCursor& cursor) {
         std::string_view list;
         if (!cursor.skip_value(list)) return false;
         JsonCursor items(list.data(), text_.end());
@@ -260,7 +261,7 @@ class ChromeReader {
 
     // ---- the list of events
 
-    /// The closing bracket of a list that is the whole file is often left out.
+    /// The closing bracket is often missing if the list is the whole file.
     void read_events(bool is_whole_file) {
         has_events_ = true;
         while (true) {
@@ -279,11 +280,11 @@ class ChromeReader {
                 cursor_.take(']');
                 return;
             }
-            if (!(next == '{' ? read_event() : skip_event("no object"))) return;
+            if (!(next == '{' ? read_event() : skip_event("not an object"))) return;
         }
     }
 
-    /// False: the text is over.
+    /// Returns false at the end of the text.
     bool read_event() {
         EventResult result = EventResult::Read;
         const Outcome outcome = attempt(kLargestEvent, [&] {
@@ -292,15 +293,15 @@ class ChromeReader {
         });
         if (outcome == Outcome::Bad) return skip_event(events_.cause());
         if (outcome != Outcome::Done) {
-            // It has no end. Where there are more events behind it, only its own braces are at fault.
+            // The event is not closed. If more events follow, only its own braces are wrong.
             if (outcome == Outcome::End && !has_more_events()) {
                 cut_short(outcome);
                 return false;
             }
-            builder_.add_malformed("its braces or quotes are not closed, or it is longer than events can be");
-            return get_lost();
+            builder_.add_malformed("unclosed braces or quotes, or longer than the largest allowed event");
+            return resync();
         }
-        is_lost_ = false;
+        is_resyncing_ = false;
         builder_.add(event_);
         if (++event_count_ == next_check_) {
             next_check_ *= 2;
@@ -309,31 +310,31 @@ class ChromeReader {
         return true;
     }
 
-    /// Counts what stands here and goes behind it. False: the text is over.
+    /// Counts and skips the current value. Returns false at the end of the text.
     bool skip_event(const char* cause) {
         builder_.add_malformed(cause);
-        if (is_lost_ || lost_count_ >= kMaxLost) return skip_to_next();
+        if (is_resyncing_ || resync_count_ >= kMaxResyncs) return skip_to_next();
         const Outcome outcome = attempt(kLargestEvent, [&] { return cursor_.skip_value(); });
-        return outcome == Outcome::Done || get_lost();
+        return outcome == Outcome::Done || resync();
     }
 
-    /// After something that has no end: what follows may still be whole. Each time costs a look at all the
-    /// rest, so that it can be done a few times only. False: the text is over, or this was once too often.
-    bool get_lost() {
-        is_lost_ = true;
-        if (++lost_count_ < kMaxLost) return skip_to_next();
+    /// Continues after an unclosed value, because later events may be intact. Each attempt scans the rest of
+    /// the text, so the number of attempts is limited. Returns false at the end of the text or at the limit.
+    bool resync() {
+        is_resyncing_ = true;
+        if (++resync_count_ < kMaxResyncs) return skip_to_next();
         cut_short(Outcome::Bad);
         return false;
     }
 
-    /// Whether the rest of the text looks like more than one event.
+    /// Whether the rest of the text contains more than one event.
     bool has_more_events() const {
         const std::string_view rest(cursor_.at(), static_cast<std::size_t>(text_.end() - cursor_.at()));
         const std::size_t first = rest.find("\"ph\"");
         return first != rest.npos && rest.find("\"ph\"", first + 1) != rest.npos;
     }
 
-    /// To the next opening brace behind this place. False: there is none.
+    /// Moves to the next opening brace. Returns false if there is none.
     bool skip_to_next() {
         const char* from = cursor_.at() + 1;
         while (true) {
@@ -362,11 +363,11 @@ class ChromeReader {
     ChromeEventReader events_{builder_.assembler(), builder_.arguments()};
     ChromeEvent event_;
     std::uint64_t event_count_ = 0;
-    std::uint64_t next_check_ = kFirstCheck;  ///< when to ask how much is still to come
+    std::uint64_t next_check_ = kFirstCheck;  ///< event count at which to estimate the remaining size
     bool has_events_ = false;
-    std::string cut_;  ///< why not all was read; empty: it was
-    int lost_count_ = 0;
-    bool is_lost_ = false;  ///< braces were not closed, and no event was whole since
+    std::string cut_;  ///< why the file was not read completely; empty: it was
+    int resync_count_ = 0;
+    bool is_resyncing_ = false;  ///< braces were not closed, and no complete event has followed yet
 };
 
 }  // namespace
@@ -384,7 +385,7 @@ bool is_chrome_json(std::span<const std::byte> head) noexcept {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     if (first == text.npos || (text[first] != '{' && text[first] != '[')) return false;
-    // Behind the bracket a member or an event begins, or nothing comes at all.
+    // After the bracket comes a member, an event, or nothing.
     const std::size_t second = text.find_first_not_of(" \t\r\n", first + 1);
     if (second == text.npos) return true;
     return text[first] == '{' ? text[second] == '"' || text[second] == '}'

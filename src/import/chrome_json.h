@@ -1,4 +1,4 @@
-// chrome_json.h: reads Chrome's trace JSON, of any maker. docs/formats/import.md tells what becomes what.
+// chrome_json.h: reads Chrome trace JSON from any program. docs/formats/import.md describes the mapping.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace marey {
 
-/// `name` stands in errors. The text passes through memory in pieces of `piece_bytes`, or of what the longest
-/// event needs. Throws marey::Error when it is no such trace.
+/// `name` is used in errors. The text is read in pieces of `piece_bytes`, or more if an event is longer.
+/// Throws marey::Error if it is not a Chrome trace.
 Trace read_chrome_json(const std::string& name, std::unique_ptr<ByteSource> source,
                        std::size_t piece_bytes = 128 << 10);
 

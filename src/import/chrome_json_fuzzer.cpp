@@ -1,4 +1,5 @@
-// chrome_json_fuzzer.cpp: any bytes as a Chrome trace, in pieces of any size, as they are and as our own.
+// chrome_json_fuzzer.cpp: reads any bytes as a Chrome trace, in pieces of any size, unmodified and marked as
+// written by Marey.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +21,7 @@ void require(bool holds, const char* what, const std::string& detail = "") {
     std::abort();
 }
 
-/// Whether a rule is about the tables. The others are about what happened, which is the file's own affair.
+/// Whether a rule is about the tables. Other rules are about the recorded events, which the file may violate.
 bool is_structural(std::string_view rule) {
     for (const std::string_view name : {"columns", "tracks", "parents", "nesting", "window"}) {
         if (rule == name) return true;
@@ -28,7 +29,7 @@ bool is_structural(std::string_view rule) {
     return false;
 }
 
-/// The dump of what was read; empty when it was an error.
+/// A dump of the trace; empty if reading failed.
 std::string read(const std::string& text, std::size_t piece, bool exports) {
     try {
         const marey::Trace trace = marey::read_chrome_json("input", marey::memory_source(text), piece);

@@ -1,4 +1,4 @@
-// chrome_json_test.cpp: Chrome traces of every maker, whole, cut short and broken.
+// chrome_json_test.cpp: Chrome traces of several programs: complete, truncated and damaged.
 #include "import/chrome_json.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using testing::dump_trace;
 Trace read(const std::string& text, std::size_t piece_bytes = 1 << 16) {
     return read_chrome_json("text", memory_source(text), piece_bytes);
 }
-/// The events of a bare list.
+/// Reads the events as a plain list.
 Trace read_events(const std::string& events) {
     return read("[" + events + "]");
 }
@@ -51,7 +51,7 @@ std::string names(const Trace& trace) {
     return text;
 }
 
-TEST(ChromeJson, AnObjectABareListAndAListWithoutItsBracketAreTheSame) {
+TEST(ChromeJson, AnObjectAPlainListAndAnUnclosedListAreTheSame) {
     const std::string events =
         R"({"ph":"X","name":"a","pid":1,"tid":2,"ts":1.5,"dur":2.25},{"ph":"X","name":"b","pid":1,"tid":2,"ts":2,"dur":1})";
     const std::string wanted = dump_trace(read(R"({"displayTimeUnit":"ms","traceEvents":[)" + events + "]}"));
@@ -151,7 +151,7 @@ TEST(ChromeJson, CountersHaveASiteForEachSeries) {
     EXPECT_EQ(problem(trace, "unread_series"), 1u);
 }
 
-TEST(ChromeJson, ArrowsAreBoundToEnclosingOrNextRanges) {
+TEST(ChromeJson, FlowsAreBoundToEnclosingOrNextRanges) {
     const std::string ranges = R"(
         {"ph":"X","name":"outer","pid":1,"tid":1,"ts":0,"dur":10},
         {"ph":"X","name":"inner","pid":1,"tid":1,"ts":2,"dur":4},
@@ -188,8 +188,8 @@ TEST(ChromeJson, ArrowsAreBoundToEnclosingOrNextRanges) {
         "out>in");
 }
 
-TEST(ChromeJson, AnArrowRightBehindItsRangeBelongsToIt) {
-    // Both start at the same time: the enclosing one could not be told by time.
+TEST(ChromeJson, AFlowRightAfterARangeBelongsToIt) {
+    // Both start at the same time: the times do not show which one encloses the other.
     const Trace trace = read_events(R"(
         {"ph":"X","name":"op","pid":1,"tid":1,"ts":0,"dur":10},
         {"ph":"s","cat":"fwdbwd","name":"fwdbwd","id":1,"pid":1,"tid":1,"ts":0},
@@ -202,7 +202,7 @@ TEST(ChromeJson, AnArrowRightBehindItsRangeBelongsToIt) {
     EXPECT_EQ(trace.links()[0].name, 0u);
 }
 
-TEST(ChromeJson, LaunchesAreLinkedByTheirNumberWhereThereIsNoArrow) {
+TEST(ChromeJson, LaunchesAreLinkedByCorrelationIfThereIsNoFlow) {
     const Trace trace = read_events(R"(
         {"ph":"X","cat":"kernel","name":"k1","pid":0,"tid":7,"ts":5,"dur":1,"args":{"correlation":11,"device":0,"stream":7}},
         {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":9,"ts":1,"dur":1,"args":{"correlation":11}},
@@ -218,7 +218,7 @@ TEST(ChromeJson, LaunchesAreLinkedByTheirNumberWhereThereIsNoArrow) {
     EXPECT_EQ(trace.processes()[0].pid, 9);
 }
 
-TEST(ChromeJson, ValuesOfEveryKindArrive) {
+TEST(ChromeJson, ValuesOfEveryKindAreRead) {
     const std::string text = dump_trace(read_events(
         R"({"ph":"X","name":"a","ts":0,"dur":1,"args":{"i":-5,"r":2.5,"t":true,"n":null,"s":"x\u00e9\n",)"
         R"("list":[1,[2,"b"],{"k":1}],"o":{"a":1,"b":{"c":"d"},"e":{}},"big":18446744073709551615,)"
@@ -230,7 +230,7 @@ TEST(ChromeJson, ValuesOfEveryKindArrive) {
         << text;
 }
 
-/// The values of a range, as far as lists of inputs and outputs make them.
+/// The values of a range that come from input and output lists.
 std::string positional(const Trace& trace, Row row) {
     std::string text;
     for (const Argument& value : trace.range_arguments(row)) {
@@ -250,7 +250,7 @@ std::string positional(const Trace& trace, Row row) {
     return text;
 }
 
-TEST(ChromeJson, InputsDoNotDependOnTheEventsBefore) {
+TEST(ChromeJson, InputsDoNotDependOnEarlierEvents) {
     std::string many = "[2";
     for (int i = 0; i < 1000; ++i) many += ",2";
     many += "]";
@@ -285,7 +285,7 @@ TEST(ChromeJson, InputsDoNotDependOnTheEventsBefore) {
     }
 }
 
-TEST(ChromeJson, WhatCannotBeReadIsCounted) {
+TEST(ChromeJson, InvalidEventsAreCounted) {
     const Trace trace = read_events(R"(
         {"ph":"X","name":"good","pid":1,"tid":1,"ts":0,"dur":1},
         {"ph":"X","name":"no ts","pid":1,"tid":1,"dur":1},
@@ -310,7 +310,7 @@ TEST(ChromeJson, WhatCannotBeReadIsCounted) {
     for (const ProblemInfo& info : trace.problems()) EXPECT_FALSE(info.text.empty());
 }
 
-TEST(ChromeJson, AnEventWhoseBracesAreNotClosedLosesOnlyItself) {
+TEST(ChromeJson, AnUnclosedEventLosesOnlyItself) {
     const Trace trace =
         read_events(R"({"ph":"X","name":"a","ts":0,"dur":1},{"ph":"X","name":"b","ts":1,"dur":{,)"
                     R"({"ph":"X","name":"c","ts":2,"dur":1},{"ph":"X","name":"d","ts":3,"dur":1})");
@@ -318,7 +318,7 @@ TEST(ChromeJson, AnEventWhoseBracesAreNotClosedLosesOnlyItself) {
     EXPECT_GE(problem(trace, "malformed_event"), 1u);
 }
 
-TEST(ChromeJson, NamesOfAnyBytesArrive) {
+TEST(ChromeJson, NamesMayContainAnyBytes) {
     const Trace trace = read_events(
         "{\"ph\":\"X\",\"name\":\"tab\there \xFF \\ud83d\\ude00 \\ud83d \\q\","
         "\"ts\":0,\"dur\":1}");
@@ -346,7 +346,7 @@ TEST(ChromeJson, PidsAndTidsMayBeTextsOrMissing) {
     EXPECT_EQ(trace.string(trace.threads()[3].name), "18446744073709551615");
 }
 
-TEST(ChromeJson, WhatIsNoTraceIsAnErrorThatSaysSo) {
+TEST(ChromeJson, AFileThatIsNotATraceIsAClearError) {
     for (const std::string& text :
          {std::string(), std::string("  "), std::string("{}"), std::string("{\"a\":1}"), std::string("hello"),
           std::string("{\"traceEvents\":5}"), std::string("{\"traceEvents")}) {
@@ -359,7 +359,7 @@ TEST(ChromeJson, WhatIsNoTraceIsAnErrorThatSaysSo) {
     }
 }
 
-TEST(ChromeJson, FactsOfTheTopLevelAreKeptAsTheyAre) {
+TEST(ChromeJson, TopLevelMembersAreKeptUnchanged) {
     const Trace trace =
         read(R"({"schemaVersion":1,"distributedInfo":{"backend":"nccl","rank":3},"traceEvents":[)"
              R"({"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}],"traceName":"x \"y\"","odd":[NaN],)"
@@ -372,7 +372,7 @@ TEST(ChromeJson, FactsOfTheTopLevelAreKeptAsTheyAre) {
     EXPECT_EQ(trace.processes()[0].node, 3);
 }
 
-TEST(ChromeJson, TheNameOfTheHostIsThatOfItsProcesses) {
+TEST(ChromeJson, TheHostNameAppliesToAllProcesses) {
     const std::string events = R"("traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}])";
     const Trace trace = read(R"({"host_name":"box",)" + events + "}");
     EXPECT_EQ(trace.string(trace.processes()[0].host), "box");
@@ -381,7 +381,7 @@ TEST(ChromeJson, TheNameOfTheHostIsThatOfItsProcesses) {
     EXPECT_EQ(odd.metadata().size(), 1u);
 }
 
-TEST(ChromeJson, EveryPlaceToCutAFileGivesWhatWasWholeBefore) {
+TEST(ChromeJson, AFileTruncatedAnywhereGivesTheCompleteEventsBefore) {
     const std::string whole = contents(sample("kineto.json"));
     ASSERT_GT(whole.size(), 1000u);
     std::size_t last = 0;
@@ -396,7 +396,7 @@ TEST(ChromeJson, EveryPlaceToCutAFileGivesWhatWasWholeBefore) {
     EXPECT_EQ(last, read(whole).ranges().size());
 }
 
-TEST(ChromeJson, HowTheTextIsCutIntoPiecesDoesNotMatter) {
+TEST(ChromeJson, ThePieceSizeDoesNotMatter) {
     for (const char* const name : {"kineto.json", "chrome.json", "viztracer.json"}) {
         const std::string text = contents(sample(name));
         const std::string wanted = dump_trace(read(text, 1 << 20));
@@ -404,7 +404,7 @@ TEST(ChromeJson, HowTheTextIsCutIntoPiecesDoesNotMatter) {
     }
 }
 
-TEST(ChromeJson, ACompressedFileCutShortGivesItsBeginning) {
+TEST(ChromeJson, ATruncatedCompressedFileGivesItsBeginning) {
     const std::string whole = contents(sample("torch.json.gz"));
     const Trace all = read(whole);
     const Trace part = read(whole.substr(0, whole.size() * 2 / 3));
@@ -414,9 +414,9 @@ TEST(ChromeJson, ACompressedFileCutShortGivesItsBeginning) {
     EXPECT_LT(part.ranges().size(), all.ranges().size());
 }
 
-// The samples; tests/samples has what made those that a program made. Each was looked at.
+// The samples. tests/samples has the programs that created them. Each golden file was reviewed.
 class ChromeSample : public ::testing::TestWithParam<const char*> {};
-TEST_P(ChromeSample, BecomesTheKnownModel) {
+TEST_P(ChromeSample, MatchesTheGoldenModel) {
     const std::string name = GetParam();
     const Trace trace = open_trace(sample(name).string());
     expect_golden(dump_trace(trace), "import/" + name + ".txt");

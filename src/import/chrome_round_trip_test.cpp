@@ -1,5 +1,4 @@
-// chrome_round_trip_test.cpp: what our exporter writes comes back: the projection that docs/formats/chrome_json.md
-// tells of.
+// chrome_round_trip_test.cpp: exported traces are read back, as far as docs/formats/chrome_json.md promises.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -28,7 +27,7 @@ Trace reimported(const std::string& text) {
     return read_chrome_json("exported", memory_source(text), 4096);
 }
 
-/// Traces that hold something of everything that the projection keeps.
+/// Random traces with everything that a round trip preserves.
 class RandomTrace {
   public:
     explicit RandomTrace(unsigned seed) : random_(seed) {}
@@ -42,7 +41,7 @@ class RandomTrace {
         for (std::size_t i = below(10); i > 0 && ranges_ > 1; --i) add_link();
         for (std::size_t i = below(3); i > 0; --i)
             assembler_.add_metadata("fact " + std::to_string(i), "{\"list\": [1, 2.5, null, \"x\"]}");
-        if (below(4) == 0) assembler_.add_metadata("traceEvents", "[]");  // its key is taken
+        if (below(4) == 0) assembler_.add_metadata("traceEvents", "[]");  // its key is already used
         if (below(2) == 0) assembler_.add_problem("dropped", "some were \"lost\"", 7);
         assembler_.window().session_name = "run";
         assembler_.window().finished = below(2) == 0;
@@ -121,7 +120,7 @@ class RandomTrace {
     void add_range(std::size_t lane, std::size_t number) {
         const bool on_device =
             std::find(device_lanes_.begin(), device_lanes_.end(), lane) != device_lanes_.end();
-        // Few distinct times, so that equal ones, nesting and crossing all happen.
+        // Few distinct times, so that equal times, nesting and overlaps all occur.
         std::int64_t start = kStart + static_cast<std::int64_t>(below(40)) * 10'000;
         std::int64_t duration = static_cast<std::int64_t>(below(30)) * 10'001;
         std::uint16_t flags = 0;
@@ -286,7 +285,7 @@ class RandomTrace {
     std::size_t ranges_ = 0;
 };
 
-TEST(ChromeRoundTrip, WhatWasExportedComesBack) {
+TEST(ChromeRoundTrip, ExportedTracesAreReadBack) {
     std::map<TrackKind, std::size_t> kinds;
     std::size_t links = 0, instants = 0, counters = 0, reports = 0, details = 0, arrays = 0;
     for (unsigned seed = 1; seed <= 300; ++seed) {
@@ -303,13 +302,13 @@ TEST(ChromeRoundTrip, WhatWasExportedComesBack) {
         ASSERT_EQ(dump_trace(again), dump_trace(trace)) << "seed " << seed;
         ASSERT_EQ(exported(again), text) << "seed " << seed;
     }
-    // Something of everything was there.
+    // Everything occurred at least once.
     EXPECT_EQ(kinds.size(), 4u);
     for (const std::size_t count : {links, instants, counters, reports, details, arrays})
         EXPECT_GT(count, 100u);
 }
 
-TEST(ChromeRoundTrip, WhatWaitsForADeviceStaysAsyncOnItsQueue) {
+TEST(ChromeRoundTrip, WaitsForADeviceStayAsyncOnTheirStream) {
     const Trace trace = testing::device_waits_trace();
     const Trace again = reimported(exported(trace));
     EXPECT_EQ(again.threads().size(), 3u);

@@ -1,4 +1,4 @@
-// chrome_rows.cpp: processes, threads and queues, once everything about them was read.
+// chrome_rows.cpp: creates processes, threads and streams after everything about them was read.
 #include "import/chrome_rows.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace marey {
 namespace {
 
-/// The number at the end of "GPU 3"; -1: there is none.
+/// The number after `start`, as in "GPU 3"; -1 if there is none.
 std::int64_t number_after(std::string_view text, std::string_view start) {
     const std::size_t at = text.find(start);
     if (at == text.npos) return -1;
@@ -62,14 +62,14 @@ void ImportedRows::label_process(const ChromeId& pid, StringId labels) {
 Row ImportedRows::thread(std::uint32_t index) {
     ImportedRow& row = rows_[index];
     if (row.thread == kNoRow) {
-        // Rows that are no threads of their own share their owner's.
+        // Rows that are not separate threads share the thread of their owner.
         const auto is_owner = [&](std::uint32_t owner) {
             return rows_[owner].kind == ImportedRow::Kind::Own || rows_[owner].owner == owner;
         };
         const bool has_owner = row.kind != ImportedRow::Kind::Own && row.owner != ImportedRow::kNone &&
                                row.owner != index && is_owner(row.owner);
         row.thread = has_owner ? thread(row.owner) : assembler_.add_thread({});
-        // A thread that only has ranges out of any nesting is the owner of that row.
+        // A thread with only async ranges owns its row.
         const bool stays_async = row.kind == ImportedRow::Kind::Async && row.owner == index;
         if (!has_owner && !stays_async) rows_[index].kind = ImportedRow::Kind::Own;
         rows_[index].has_own_thread = !has_owner;
@@ -127,7 +127,7 @@ void ImportedRows::mark_device(ImportedRow& row) {
         row.stream = row.tid.number;
 }
 
-/// The process whose devices these are: "GPU 0 of train" names it, else it is the first.
+/// The process that used these devices: "GPU 0 of train" names it; otherwise the first process.
 std::uint32_t ImportedRows::host_of(const ImportedRow& row) const {
     const std::string& name = text(processes_[row.process].name);
     if (const std::size_t of = name.find(" of "); of != name.npos) {
@@ -160,18 +160,18 @@ Row ImportedRows::process_row(std::uint32_t index, bool is_marey_trace) {
     return process.row;
 }
 
-/// PyTorch writes "thread 12 (name)", and "stream 7 " with a space behind it.
+/// PyTorch writes "thread 12 (name)", and "stream 7 " with a trailing space.
 std::string ImportedRows::thread_name(const ImportedRow& row, bool is_marey_trace) const {
     std::string name = text(row.name);
     while (name.ends_with(' ')) name.pop_back();
     if (name.empty()) return text(row.tid.text);
     constexpr std::string_view kThread = "thread ";
     if (!name.starts_with(kThread)) return name;
-    const std::size_t behind = name.find_first_not_of("0123456789", kThread.size());
-    if (behind == kThread.size()) return name;
-    if (behind == name.npos) return is_marey_trace ? std::string() : name;
-    if (name.compare(behind, 2, " (") == 0 && name.ends_with(')'))
-        return name.substr(behind + 2, name.size() - behind - 3);
+    const std::size_t digits_end = name.find_first_not_of("0123456789", kThread.size());
+    if (digits_end == kThread.size()) return name;
+    if (digits_end == name.npos) return is_marey_trace ? std::string() : name;
+    if (name.compare(digits_end, 2, " (") == 0 && name.ends_with(')'))
+        return name.substr(digits_end + 2, name.size() - digits_end - 3);
     return name;
 }
 

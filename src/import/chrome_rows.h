@@ -1,4 +1,4 @@
-// chrome_rows.h: the rows of a Chrome trace, told by pid and tid, as threads and lanes of the model.
+// chrome_rows.h: maps the rows of a Chrome trace, identified by pid and tid, to threads and lanes.
 #pragma once
 
 #include <array>
@@ -14,29 +14,29 @@
 
 namespace marey {
 
-/// What a row is, as far as is known.
+/// A row, as far as it is known.
 struct ImportedRow {
     static constexpr std::uint32_t kNone = ~std::uint32_t{0};
     enum class Kind : std::uint8_t {
-        Own,      ///< a thread, or a queue of a device
-        Async,    ///< our own files: ranges out of the nesting of the thread `owner`
-        Overlap,  ///< our own files: ranges that cross others of the row `owner`
-        Track,    ///< our own files: another track of the thread `owner`
+        Own,      ///< a thread, or a device stream
+        Async,    ///< Marey files: async ranges of the thread `owner`
+        Overlap,  ///< Marey files: ranges that overlap others of the row `owner`
+        Track,    ///< Marey files: another track of the thread `owner`
     };
     ChromeId pid, tid;
-    std::uint32_t process = 0;  ///< index into the processes of ImportedRows
+    std::uint32_t process = 0;  ///< index of its process in ImportedRows
     Kind kind = Kind::Own;
     std::uint32_t owner = kNone;
     StringId name = 0;
-    bool is_device = false;  ///< its events say so
+    bool is_device = false;  ///< its events are device events
     DeviceType device_type = DeviceType::Cuda;
     std::int64_t device = -1;
     std::int64_t stream = -1;
-    Row thread = kNoRow;               ///< made when it is first needed; likewise the lanes
-    bool has_own_thread = false;       ///< not that of its owner
-    std::uint32_t lane = kNone;        ///< of ranges that nest
-    std::uint32_t async_lane = kNone;  ///< of those that only span time
-    // The complete event read last, which the arrows right behind it belong to.
+    Row thread = kNoRow;               ///< created on first use, like the lanes
+    bool has_own_thread = false;       ///< not shared with its owner
+    std::uint32_t lane = kNone;        ///< lane of nested ranges
+    std::uint32_t async_lane = kNone;  ///< lane of async ranges
+    // The last complete event, to which directly following flow events belong.
     TraceAssembler::RangeId last_range = TraceAssembler::LinkEnd::kNoRange;
     std::int64_t last_start_ns = 0;
 };
@@ -58,10 +58,10 @@ class ImportedRows {
     void label_process(const ChromeId& pid, StringId labels);
     void name_row(std::uint32_t row, StringId name) { rows_[row].name = name; }
 
-    /// Makes the processes, and says which rows are devices'. `is_marey_trace`: names that our exporter makes
-    /// up are taken for what they stand for.
+    /// Creates the processes and determines which rows are devices. `is_marey_trace`: resolves names that our
+    /// exporter generates.
     void finish(bool is_marey_trace);
-    /// Facts of the file, after finish(): of every process, and of the only one.
+    /// Adds facts about the file, after finish(): for every process, or for the only one.
     void add_facts(std::int64_t base_ns, std::int32_t rank, const std::string& host);
 
   private:
@@ -85,7 +85,7 @@ class ImportedRows {
     };
 
     std::uint32_t process_index(const ChromeId& pid);
-    /// What a row's process says of devices: its number, or -1 when it is none.
+    /// The device number of a process, or -1 if it is not a device.
     std::int64_t device_of_process(const Process& process, DeviceType& type) const;
     void mark_device(ImportedRow& row);
     Row process_row(std::uint32_t process, bool is_marey_trace);
@@ -101,7 +101,7 @@ class ImportedRows {
     std::unordered_map<RowKey, std::uint32_t, RowHash> process_of_;
     std::unordered_map<std::string, std::uint32_t> process_of_name_;
     std::array<Cached, 64> cache_{};
-    std::uint32_t last_ = ImportedRow::kNone;  ///< that was asked for
+    std::uint32_t last_ = ImportedRow::kNone;  ///< last row that was requested
     std::uint32_t first_host_ = ImportedRow::kNone;
 };
 

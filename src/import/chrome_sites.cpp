@@ -1,4 +1,4 @@
-// chrome_sites.cpp: what the makers' words mean here.
+// chrome_sites.cpp: maps categories of other programs to scopes.
 #include "import/chrome_sites.h"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ std::uint32_t ImportedSites::make(const ChromeSiteKey& key) {
         info.raw_name = key.mangled;
     } else {
         std::string_view text = assembler_.text(key.name);
-        if (key.overload != 0) {  // it stands behind the name, after a dot
+        if (key.overload != 0) {  // follows the name, after a dot
             const std::string_view overload = assembler_.text(key.overload);
             const std::size_t rest = text.size() - std::min(text.size(), overload.size() + 1);
             if (text.ends_with(overload) && text.substr(rest).starts_with('.')) text = text.substr(0, rest);

@@ -1,4 +1,4 @@
-// chrome_sites.h: names and categories of a Chrome trace as sites of the model.
+// chrome_sites.h: names and categories of a Chrome trace as sites.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace marey {
 
-/// What a category says of its events.
+/// The meaning of a category for its events.
 struct CategoryMeaning {
     enum class Place : std::uint8_t { Host, Runtime, Device };
     Scope scope = Scope::User;
     Place place = Place::Host;
     DeviceType device = DeviceType::Cuda;
-    bool is_known = false;  ///< has been looked at
+    bool is_known = false;  ///< has been looked up
 };
 
-/// What tells sites of a Chrome trace apart; 0: not given.
+/// The properties that distinguish sites of a Chrome trace; 0: not given.
 struct ChromeSiteKey {
     StringId name = 0;
     StringId category = 0;
-    // What our own exporter adds.
+    // Members that our exporter adds.
     StringId at = 0;
     StringId scope = 0;
     StringId overload = 0;
@@ -37,7 +37,7 @@ class ImportedSites {
     explicit ImportedSites(TraceAssembler& assembler) : assembler_(assembler) {}
 
     const CategoryMeaning& meaning(StringId category);
-    /// A row of the site table.
+    /// Returns a row of the site table.
     std::uint32_t site(const ChromeSiteKey& key);
 
   private:
@@ -52,7 +52,7 @@ class ImportedSites {
 
     TraceAssembler& assembler_;
     std::vector<CategoryMeaning> meanings_;  ///< by string
-    std::vector<Known> known_;               ///< a power of two, at most half of them used
+    std::vector<Known> known_;               ///< size is a power of two, at most half used
     std::size_t known_count_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// cuda_names.cpp: numbers as in CUPTI's headers. Of several versions of a call all have the same name.
+// cuda_names.cpp: numbers from CUPTI's headers. All versions of a call have the same name.
 #include "import/cuda_names.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ struct CallName {
     std::string_view name;
 };
 
-// In order of the numbers.
+// Sorted by number.
 constexpr CallName kRuntimeCalls[] = {
     {1, "cudaDriverGetVersion"},
     {2, "cudaRuntimeGetVersion"},

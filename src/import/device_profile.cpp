@@ -1,4 +1,4 @@
-// device_profile.cpp: rows are made when they are first named; calls are found by binary search.
+// device_profile.cpp: creates rows on first use; finds calls by binary search.
 #include "import/device_profile.h"
 
 #include <algorithm>
@@ -175,7 +175,7 @@ bool DeviceProfile::has_times(const TableRows& row, const std::string& table,
                               std::initializer_list<int> columns) {
     if (std::all_of(columns.begin(), columns.end(), [&](int column) { return row.is_whole_number(column); }))
         return true;
-    count("bad_time", "Rows of the table " + table + " are left out: their times are no whole numbers.");
+    count("bad_time", "Rows of the table " + table + " were skipped: their times are not integers.");
     return false;
 }
 
@@ -211,9 +211,10 @@ Trace DeviceProfile::finish() {
             range.lane, range.start, std::max(last_, range.start) - range.start, range.site, kUnfinished);
         trace_.add_values(id, range.values);
     }
-    count("unreachable_times", "Times further away than 146 years were brought within reach.", unreachable_);
+    count("unreachable_times", "Times more than 146 years away were clamped.", unreachable_);
     if (!file_.is_settled())
-        count("unsettled", "A transaction was not finished when this file was written: rows may be missing.");
+        count("unsettled",
+              "A transaction was not committed when this file was written: rows may be missing.");
     for (ProblemInfo& problem : problems_)
         trace_.add_problem(std::move(problem.code), std::move(problem.text), problem.count);
     return trace_.finish();

@@ -1,5 +1,5 @@
-// device_profile.h: what the profiles of CUDA's tools have in common: processes and queues that are named by
-// numbers, calls that launch work, work that names its call.
+// device_profile.h: the common parts of profiles from CUDA tools: processes and streams identified by
+// numbers, calls that launch work, and work that refers to its call.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 
 namespace marey {
 
-/// The strings of a profile, which its other tables name by numbers.
+/// The strings of a profile, to which other tables refer by number.
 class ProfileStrings {
   public:
     ProfileStrings(const SqliteFile& file, const std::string& table, const char* id, const char* value);
-    /// Null when there is no such string.
+    /// Null if there is no such string.
     const std::string* find(std::int64_t id) const noexcept;
-    /// "" and counted when there is no such string.
+    /// Returns "" and counts a problem if there is no such string.
     std::string_view text(std::int64_t id) noexcept;
     std::uint64_t unknown_count() const noexcept { return unknown_; }
 
@@ -43,14 +43,14 @@ struct LaunchCall {
     TraceAssembler::RangeId range = 0;
     Row thread = 0;
     std::int64_t start = 0, end = 0;
-    std::int64_t call_number = -1;  ///< among the runtime's calls; -1: not told, or a call of the driver
-    std::uint32_t kernels = 0;      ///< that were found to be launched by it
+    std::int64_t call_number = -1;  ///< number of the runtime call; -1: unknown, or a driver call
+    std::uint32_t kernels = 0;      ///< kernels that it launched
 };
 
-/// Their sum, or the largest number where there is none.
+/// The sum, or the largest integer if it overflows.
 std::int64_t add_numbers(std::int64_t a, std::int64_t b) noexcept;
 
-/// Assembles the trace of such a profile. Processes are known by a key of the importer's choice.
+/// Builds the trace of such a profile. Processes are identified by a key that the importer chooses.
 class DeviceProfile {
   public:
     explicit DeviceProfile(const SqliteFile& file) : file_(file) {}
@@ -60,44 +60,45 @@ class DeviceProfile {
     Row process(std::int64_t key, std::int64_t pid);
     std::size_t process_count() const noexcept { return processes_.size(); }
     Row thread(Row process, std::int64_t os_tid);
-    /// The same without making them.
+    /// Like process() and thread(), but return nullopt instead of creating a row.
     std::optional<Row> known_process(std::int64_t key) const;
     std::optional<Row> known_thread(Row process, std::int64_t os_tid) const;
-    /// The track of a thread's own ranges, or of those that only span time.
+    /// The track of a thread's nested ranges, or of its async ranges.
     std::uint32_t thread_lane(Row thread, TrackKind kind = TrackKind::Thread);
-    /// The queue of a device, as `process` uses it.
+    /// The track of a device stream, as used by `process`.
     std::uint32_t queue_lane(Row process, std::int64_t device, std::int64_t stream,
                              TrackKind kind = TrackKind::Device);
-    /// Names the queues of that number, in every process.
+    /// Names the streams with this number, in every process.
     void name_queue(std::int64_t device, std::int64_t stream, std::string_view name);
 
-    /// A site for a name; a C++ symbol is made readable.
+    /// The site for a name; C++ symbols are demangled.
     std::uint32_t site(std::string_view name, Scope scope, std::string_view category);
 
-    /// Times that no clock has are brought within reach and counted.
+    /// Times out of range are clamped and counted.
     TraceAssembler::RangeId add_range(std::uint32_t lane, std::int64_t start, std::int64_t end,
                                       std::uint32_t site);
-    /// A range without an end: it ends with the trace.
+    /// Adds a range without an end, which ends with the trace.
     void add_unfinished(std::uint32_t lane, std::int64_t start, std::uint32_t site,
                         std::span<const Argument> values);
     void add_instant(Row thread, std::int64_t time, std::uint32_t site, std::span<const Argument> values);
     std::int64_t reachable(std::int64_t time);
 
     void add_call(const LaunchCall& call);
-    /// The call of that number; `process_key` nothing: of any process. Calls may not be added afterwards.
+    /// The call with this correlation id; without `process_key`, of any process. No calls may be added
+    /// afterwards.
     LaunchCall* find_call(std::int64_t correlation, std::optional<std::int64_t> process_key);
     const std::vector<LaunchCall>& calls() const noexcept { return calls_; }
 
-    /// Three numbers as a list, "grid" or "block"; equal ones share their items.
+    /// Three numbers as a list ("grid" or "block"); equal lists share their items.
     ListItems triple(std::int64_t x, std::int64_t y, std::int64_t z);
 
-    /// Whether these columns of a row of `table` are whole numbers, as times are. A row of which they are not
-    /// has no place in a trace: it is counted as the problem "bad_time" of its table.
+    /// Whether these columns of a row of `table` are integers, as times must be. Other rows cannot be
+    /// imported and are counted as problem "bad_time".
     bool has_times(const TableRows& row, const std::string& table, std::initializer_list<int> columns);
 
-    /// Adds to the problem of that code.
+    /// Adds to the count of a problem.
     void count(const std::string& code, const std::string& text, std::uint64_t times = 1);
-    /// Counts the tables that hold rows and are not among `read` and whose names do not begin with `ignored`.
+    /// Counts the non-empty tables that are not in `read` and whose names do not start with `ignored`.
     void count_unread_tables(const std::vector<std::string>& read, std::string_view ignored);
 
     Trace finish();
@@ -117,8 +118,8 @@ class DeviceProfile {
     std::map<std::int64_t, Row> processes_;
     std::map<std::pair<Row, std::int64_t>, Row> threads_;
     std::map<std::pair<Row, TrackKind>, std::uint32_t> lanes_;
-    std::map<Queue, std::pair<Row, std::uint32_t>> queues_;  ///< its thread row and its lane
-    std::vector<std::uint32_t> threads_of_;                  ///< of each process
+    std::map<Queue, std::pair<Row, std::uint32_t>> queues_;  ///< thread row and lane
+    std::vector<std::uint32_t> threads_of_;                  ///< per process
     std::vector<LaunchCall> calls_;
     bool calls_are_sorted_ = false;
     std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, ListItems> triples_;
@@ -128,14 +129,14 @@ class DeviceProfile {
     std::int64_t last_ = kFirstTime;  ///< the latest time seen
 };
 
-/// The values of one row, taken from its columns. What is NULL is left out.
+/// The values of one row, taken from its columns. NULL values are left out.
 class RowValues {
   public:
     explicit RowValues(DeviceProfile& profile) noexcept : profile_(profile) {}
 
     void clear() noexcept { values_.clear(); }
     void integer(StringId key, std::int64_t number);
-    void text(StringId key, std::string_view words);  ///< left out where it is empty
+    void text(StringId key, std::string_view words);  ///< left out if empty
     void column(StringId key, const TableRows& row, int column);
     void triple(StringId key, const TableRows& row, int first_column);
     std::span<const Argument> all() const noexcept { return values_; }

@@ -1,4 +1,4 @@
-// device_work.cpp: one pass over each table; values have the keys that PyTorch's traces have.
+// device_work.cpp: one pass over each table; values have the same keys as in PyTorch traces.
 #include "import/device_work.h"
 
 #include "import/cuda_names.h"
@@ -6,7 +6,7 @@
 namespace marey {
 namespace {
 
-/// Every table is asked for these first.
+/// The first columns requested from every table.
 enum {
     kStart,
     kEnd,
@@ -176,7 +176,7 @@ void DeviceWork::read_synchronizations(const std::string& table) {
     TableRows rows = file_.rows(table, columns_with({"syncType", "eventId"}));
     const StringId stream_key = profile_.trace().string("stream");
     const StringId event_key = profile_.trace().string("event");
-    const StringId arrow = profile_.trace().string("cuda_sync");
+    const StringId link_name = profile_.trace().string("cuda_sync");
     while (next(rows, table)) {
         const LaunchCall* call = find_call(rows);
         const std::uint32_t lane =
@@ -185,7 +185,7 @@ void DeviceWork::read_synchronizations(const std::string& table) {
             profile_.site(synchronization_name(rows.integer(kKind)), Scope::DeviceRuntime, "cuda_sync");
         const TraceAssembler::RangeId range =
             profile_.add_range(lane, rows.integer(kStart), rows.integer(kEnd), site);
-        if (call != nullptr) profile_.trace().add_link(call->range, range, LinkKind::Flow, arrow);
+        if (call != nullptr) profile_.trace().add_link(call->range, range, LinkKind::Flow, link_name);
         values_.clear();
         values_.column(context_key_, rows, kContext);
         values_.column(stream_key, rows, kStream);
@@ -202,7 +202,7 @@ void DeviceWork::count_problems() {
                            std::to_string(number) + "), not by cudaLaunchKernel.",
                        count);
     }
-    profile_.count("kernel_without_call", "Kernels name no call that launched them.", lost_kernels_);
+    profile_.count("kernel_without_call", "Kernels have no launch call in the file.", lost_kernels_);
 }
 
 }  // namespace marey

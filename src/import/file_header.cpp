@@ -1,4 +1,4 @@
-// file_header.cpp: of damaged gzip, what can be decompressed.
+// file_header.cpp: reads the start of a file; decompresses damaged gzip data as far as possible.
 #include "import/file_header.h"
 
 #include <errno.h>

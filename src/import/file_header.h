@@ -1,4 +1,4 @@
-// file_header.h: the beginning of a file, by which its format is told.
+// file_header.h: reads the start of a file, from which its format is detected.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@
 
 namespace marey {
 
-/// Up to 64 KiB, decompressed where the file is gzip; what comes before a damage, which is for the reader to
-/// tell. Empty for what cannot be read twice (a pipe). Throws marey::Error when nothing can be read.
+/// Returns up to 64 KiB, decompressed if the file is gzip. If the data is damaged, returns the part before
+/// the damage; the reader reports the error. Empty for files that cannot be read twice (pipes). Throws
+/// marey::Error if nothing can be read.
 std::vector<std::byte> read_file_head(const std::string& path);
 
 }  // namespace marey

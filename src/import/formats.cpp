@@ -1,4 +1,4 @@
-// formats.cpp: the registry of import formats. A new format is one file, one declaration and one line here.
+// formats.cpp: the registry of import formats. To add a format, add a file, a declaration and one line here.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -21,20 +21,20 @@ Trace read_capture_file(const std::string& path) {
 }
 
 constexpr ImportFormat kFormats[] = {
-    {"marey", "Marey's own captures", is_capture, read_capture_file},
-    {"chrome", "Chrome's trace JSON, of any maker (.json, .json.gz)", is_chrome_json, read_chrome_json_file},
-    {"perfetto", "Perfetto's protobuf (track events)", is_perfetto, read_perfetto},
-    {"nvprof", "SQLite databases of nvprof", is_sqlite_profile, read_sqlite_profile},
-    {"nsight", "SQLite exports of Nsight Systems", is_sqlite_profile, read_sqlite_profile},
+    {"marey", "Marey captures", is_capture, read_capture_file},
+    {"chrome", "Chrome trace JSON from any program (.json, .json.gz)", is_chrome_json, read_chrome_json_file},
+    {"perfetto", "Perfetto protobuf (track events)", is_perfetto, read_perfetto},
+    {"nvprof", "nvprof SQLite databases", is_sqlite_profile, read_sqlite_profile},
+    {"nsight", "Nsight Systems SQLite exports", is_sqlite_profile, read_sqlite_profile},
 };
 
-/// Its first bytes cannot be looked at beforehand.
+/// The format of a pipe cannot be detected, because reading its first bytes would consume them.
 Trace read_pipe(const std::string& path) {
     try {
         return Trace::load(path);
     } catch (const Error& error) {
         throw Error(std::string(error.what()) +
-                    "; a pipe is read as a capture unless --from tells its format");
+                    "; a pipe is read as a Marey capture unless --from gives its format");
     }
 }
 
@@ -70,8 +70,8 @@ Trace open_trace(const std::string& path, std::string_view name) {
     }
     if (const ImportFormat* const format = import_format(path)) return format->read(path);
     if (!std::filesystem::is_regular_file(path)) return read_pipe(path);
-    if (std::filesystem::file_size(path) == 0) throw Error(path + ": is empty");
-    throw Error(path + ": no format that Marey reads (" + known_formats() + ")");
+    if (std::filesystem::file_size(path) == 0) throw Error(path + ": the file is empty");
+    throw Error(path + ": unknown file format; known: " + known_formats());
 }
 
 }  // namespace marey

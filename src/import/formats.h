@@ -1,4 +1,5 @@
-// formats.h: what the registry of import formats registers. Each is told and read in a file of its own.
+// formats.h: the functions in the registry of import formats. Each format is detected and read in a separate
+// file.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ bool is_chrome_json(std::span<const std::byte> head) noexcept;
 Trace read_chrome_json_file(const std::string& path);
 bool is_perfetto(std::span<const std::byte> head) noexcept;
 Trace read_perfetto(const std::string& path);
-/// Databases of nvprof and Nsight Systems look alike from outside: which one it is, its tables tell.
+/// nvprof and Nsight Systems databases have the same header: only their tables differ.
 bool is_sqlite_profile(std::span<const std::byte> head) noexcept;
 Trace read_sqlite_profile(const std::string& path);
 

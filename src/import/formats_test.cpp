@@ -1,5 +1,5 @@
-// formats_test.cpp: files are told by their content, and what is told wrongly or not at all is refused by
-// name.
+// formats_test.cpp: formats are detected from the file contents; unknown or damaged files are rejected with
+// their path.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ class ImportFormatsTest : public ::testing::Test {
         std::ofstream(path(name), std::ios::binary) << bytes;
         return path(name);
     }
-    /// What opening it fails with, without the path; "" where it does not fail.
+    /// The error when opening it, without the path; "" if it succeeds.
     static std::string failure(const std::string& path) {
         try {
             (void)open_trace(path);
@@ -48,34 +48,34 @@ class ImportFormatsTest : public ::testing::Test {
     std::filesystem::path folder_;
 };
 
-TEST_F(ImportFormatsTest, WhatIsOfNoFormatIsToldSoWithTheFormatsThereAre) {
-    const std::string expected = "no format that Marey reads (marey, chrome, perfetto, nvprof, nsight)";
+TEST_F(ImportFormatsTest, AnUnknownFormatIsAnErrorThatListsTheKnownOnes) {
+    const std::string expected = "unknown file format; known: marey, chrome, perfetto, nvprof, nsight";
     std::string noise = "\x01";
     std::mt19937 random(3);
     for (int i = 0; i < 4000; ++i) noise += static_cast<char>(random());
-    EXPECT_EQ(failure(write("junk", "this is no trace")), expected);
+    EXPECT_EQ(failure(write("junk", "this is not a trace")), expected);
     EXPECT_EQ(failure(write("table.csv", "name,start\na,1\n")), expected);
     EXPECT_EQ(failure(write("noise.bin", noise)), expected);
     EXPECT_EQ(failure(write("brackets.json", "[[[[")), expected);
     EXPECT_EQ(failure(write("junk.marey", std::string(100, '\0'))), expected);
 }
 
-TEST_F(ImportFormatsTest, EmptyFilesAndBrokenCapturesAreToldSo) {
-    EXPECT_EQ(failure(write("empty.pftrace", "")), "is empty");
-    EXPECT_EQ(failure(write("empty.marey", "")), "is empty");
+TEST_F(ImportFormatsTest, EmptyFilesAndBrokenCapturesAreReported) {
+    EXPECT_EQ(failure(write("empty.pftrace", "")), "the file is empty");
+    EXPECT_EQ(failure(write("empty.marey", "")), "the file is empty");
     EXPECT_EQ(failure(write("begin.marey", "MAREYnothing")), "not a Marey capture");
     EXPECT_EQ(failure(path("missing")), "No such file or directory");
     EXPECT_EQ(failure(path("")), "Is a directory");
 }
 
-TEST_F(ImportFormatsTest, APipeThatIsNoCaptureNeedsItsFormat) {
+TEST_F(ImportFormatsTest, APipeThatIsNotACaptureNeedsItsFormat) {
     const std::string pipe = path("pipe");
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
     const std::string text = R"([{"ph":"X","name":"a","ts":0,"dur":1}])";
     const auto fill = [&] { std::ofstream(pipe) << text; };
     std::thread writer(fill);
     EXPECT_EQ(failure(pipe),
-              "not a Marey capture; a pipe is read as a capture unless --from tells its format");
+              "not a Marey capture; a pipe is read as a Marey capture unless --from gives its format");
     writer.join();
     writer = std::thread(fill);
     EXPECT_EQ(open_trace(pipe, "chrome").ranges().size(), 1u);
@@ -84,7 +84,7 @@ TEST_F(ImportFormatsTest, APipeThatIsNoCaptureNeedsItsFormat) {
 
 #if MAREY_HAVE_ZLIB
 
-TEST_F(ImportFormatsTest, OfDamagedGzipComesWhatIsWholeWithTheDamage) {
+TEST_F(ImportFormatsTest, DamagedGzipGivesTheIntactPartAndTheDamage) {
     std::string events = "[";
     std::mt19937 random(5);
     for (int i = 0; i < 2000; ++i) {
@@ -108,9 +108,9 @@ TEST_F(ImportFormatsTest, OfDamagedGzipComesWhatIsWholeWithTheDamage) {
     EXPECT_EQ(trace.problems()[0].code, "cut_short");
 }
 
-TEST_F(ImportFormatsTest, GzipThatIsDamagedAtOnceIsToldSo) {
-    EXPECT_EQ(failure(write("a.json.gz", "\x1f\x8b\x08garbage that is no stream at all")),
-              "the compressed data are damaged");
+TEST_F(ImportFormatsTest, GzipDamagedAtTheStartIsReported) {
+    EXPECT_EQ(failure(write("a.json.gz", "\x1f\x8b\x08garbage that is not a stream")),
+              "the compressed data is damaged");
 }
 
 #endif

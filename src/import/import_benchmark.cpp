@@ -1,6 +1,6 @@
-// import_benchmark.cpp: what reading a Chrome trace shaped like PyTorch's costs, CPU time per event on one
-// core, beside Python's json.load of the same file. bench_import [FILE [THOUSANDS]]; the file is removed.
-// bench_import FILE THOUSANDS keep: only makes the file.
+// import_benchmark.cpp: the cost of reading a Chrome trace like PyTorch's, in CPU time per event on one core,
+// compared with Python's json.load of the same file. bench_import [FILE [THOUSANDS]]; the file is removed.
+// bench_import FILE THOUSANDS keep: only creates the file.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@
 namespace marey {
 namespace {
 
-/// Writes events as PyTorch does: operators three deep with shapes, runtime calls, kernels and their arrows.
+/// Writes events as PyTorch does: operators three levels deep with shapes, runtime calls, kernels and their
+/// flows.
 class TorchFile {
   public:
     explicit TorchFile(const std::string& path) : file_(path) {
@@ -133,7 +134,7 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-/// CPU time of json.load, as Python itself tells it; 0 when there is no Python.
+/// CPU time of json.load, as measured by Python; 0 if there is no Python.
 double python_ns(const std::string& path) {
     const std::string command =
         "python3 -c 'import json, sys, time; begin = time.process_time_ns(); json.load(open(sys.argv[1])); "
@@ -158,7 +159,7 @@ int run(int argc, char** argv) {
     const double bytes = ::stat(path.c_str(), &info) == 0 ? static_cast<double>(info.st_size) : 0;
     const auto count = static_cast<double>(file.count());
     std::vector<double> ours, pythons;
-    open_trace(path);  // unmeasured: the first to touch memory pays for it
+    open_trace(path);  // not measured: the first run pays for first-touch page faults
     for (int i = 0; i < kRepetitions; ++i) {
         const double start = cpu_ns();
         open_trace(path);

@@ -1,4 +1,5 @@
-// nsight.cpp: databases that `nsys export --type sqlite` writes. Columns that a version lacks are NULL.
+// nsight.cpp: reads databases written by `nsys export --type sqlite`. Columns that a version lacks read as
+// NULL.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -15,7 +16,7 @@
 namespace marey {
 namespace {
 
-/// Kinds of rows of NVTX_EVENTS.
+/// Row types of NVTX_EVENTS.
 enum NvtxType : std::int64_t {
     kCategoryName = 33,
     kMark = 34,
@@ -26,7 +27,7 @@ enum NvtxType : std::int64_t {
     kDomainGone = 76,
 };
 
-/// "cudaMalloc_v3020" is cudaMalloc of one version of CUDA.
+/// Removes the CUDA version suffix from names like "cudaMalloc_v3020".
 std::string_view without_version(std::string_view name) {
     const std::size_t at = name.rfind("_v");
     if (at == std::string_view::npos || at + 2 == name.size()) return name;
@@ -72,7 +73,7 @@ class NsightReader {
         for (std::string& table : read_nsight_facts(file_, profile_, strings_))
             read_tables_.push_back(std::move(table));
         work_.count_problems();
-        profile_.count("unknown_name", "Names are not in the table of strings.", strings_.unknown_count());
+        profile_.count("unknown_name", "Names are missing from the string table.", strings_.unknown_count());
         profile_.count_unread_tables(read_tables_, "ENUM_");
         return profile_.finish();
     }
@@ -96,7 +97,7 @@ class NsightReader {
         return rows.is_null(text_id) ? std::string_view() : strings_.text(rows.integer(text_id));
     }
 
-    /// Domains, categories and threads get their names from rows among the ranges, before or after them.
+    /// Names of domains, categories and threads are in rows among the ranges, before or after their use.
     void read_nvtx_names() {
         enum { kType, kText, kTextId, kTid, kDomain, kCategory };
         TableRows rows =
@@ -166,7 +167,7 @@ class NsightReader {
             profile_.add_instant(thread, start, site, values_.all());
             return;
         }
-        // What nvtxRangeStart began may end on any thread and in any order.
+        // A range started by nvtxRangeStart may end on any thread and in any order.
         const std::uint32_t lane =
             profile_.thread_lane(thread, type == kStartEnd ? TrackKind::Async : TrackKind::Thread);
         if (is_open) {
@@ -177,7 +178,7 @@ class NsightReader {
         }
     }
 
-    // ---- calls of the host
+    // ---- host calls
 
     void read_runtime() {
         enum { kStart, kEnd, kTid, kCorrelation, kName, kResult };
@@ -213,7 +214,7 @@ class NsightReader {
         return profile_.trace().site(info);
     }
 
-    /// Libraries have tables of one shape: OSRT_API, CUBLAS_EVENTS, MPI_P2P_EVENTS, ...
+    /// Library tables have the same form: OSRT_API, CUBLAS_EVENTS, MPI_P2P_EVENTS, ...
     void read_host_tables() {
         for (const std::string& table : file_.tables()) {
             if (table == "NVTX_EVENTS" || table.starts_with("CUPTI_ACTIVITY_KIND_")) continue;
@@ -230,7 +231,7 @@ class NsightReader {
     void read_host_table(const std::string& table, const char* name_column) {
         enum { kStart, kEnd, kTid, kName };
         TableRows rows = file_.rows(table, {"start", "end", "globalTid", name_column});
-        // The profiler's own work lies across the program's.
+        // The profiler's own overhead overlaps the program's ranges.
         const bool is_overhead = table == "PROFILER_OVERHEAD";
         const std::string category = is_overhead ? "overhead" : category_of(table);
         std::unordered_map<std::int64_t, std::uint32_t> sites;

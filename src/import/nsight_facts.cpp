@@ -1,4 +1,4 @@
-// nsight_facts.cpp: small tables, read whole.
+// nsight_facts.cpp: reads the small tables.
 #include "import/nsight_facts.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class NsightFacts {
             const auto thread =
                 process ? profile_.known_thread(*process, tid & kGlobalThreadMask) : std::nullopt;
             const std::string* name = strings_.find(rows.integer(1));
-            // What the program itself said (NVTX) stays.
+            // A name set by the program (NVTX) takes precedence.
             if (thread && name != nullptr && profile_.trace().thread(*thread).name == 0)
                 profile_.trace().thread(*thread).name = profile_.trace().string(*name);
         }
@@ -61,7 +61,7 @@ class NsightFacts {
         }
     }
 
-    /// Times count from the session's start.
+    /// Times are relative to the start of the session.
     void read_clock() {
         TableRows rows = file_.rows("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
         if (!rows.next() || rows.is_null(0)) return;
@@ -80,7 +80,7 @@ class NsightFacts {
         Row thread;
     };
 
-    /// Numbers of operations that free. Their names are in the file.
+    /// The numbers of the operations that free memory. Their names are in the file.
     std::set<std::int64_t> freeing_operations() const {
         std::set<std::int64_t> numbers;
         TableRows rows = file_.rows("ENUM_CUDA_DEV_MEM_EVENT_OPER", {"id", "name"});
@@ -119,7 +119,7 @@ class NsightFacts {
                                          ? nullptr
                                          : profile_.find_call(rows.integer(kCorrelation), report.process_key);
             const Row process = global_process(profile_, rows.integer(kPid));
-            // The main thread has the number of its process.
+            // The main thread has the same number as its process.
             report.thread = call != nullptr ? call->thread
                                             : profile_.thread(process, profile_.trace().process(process).pid);
             reports.push_back(report);
@@ -179,7 +179,7 @@ class NsightFacts {
         }
     }
 
-    /// The rows of a table as a list of JSON objects; false where they are too many for that.
+    /// Adds the rows of a table as a list of JSON objects; returns false if there are too many.
     bool add_table(const std::string& name, const std::string& table, const std::vector<std::string>& keys,
                    const std::vector<std::string>& columns) {
         constexpr int kMaxRows = 10'000;

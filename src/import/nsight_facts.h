@@ -1,4 +1,4 @@
-// nsight_facts.h: what an export of Nsight Systems tells beside its ranges.
+// nsight_facts.h: reads the parts of an Nsight Systems export other than ranges.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace marey {
 
-/// Names of processes and threads, the wall clock, allocations on devices; what describes machine, devices
-/// and session becomes metadata. To be called when the ranges are there. Returns the tables it read.
+/// Reads the names of processes and threads, the wall clock and device allocations; descriptions of machine,
+/// devices and session become metadata. Must be called after all ranges were added. Returns the tables that
+/// were read.
 std::vector<std::string> read_nsight_facts(const SqliteFile& file, DeviceProfile& profile,
                                            const ProfileStrings& strings);
 

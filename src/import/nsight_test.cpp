@@ -1,4 +1,4 @@
-// nsight_test.cpp: exports of Nsight Systems, of this year and of years before.
+// nsight_test.cpp: Nsight Systems exports of current and older versions.
 #if MAREY_HAVE_SQLITE
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace marey {
 namespace {
 
-/// Hardly a column of each table: the least that old exports and cut-down ones have.
+/// Minimal columns for each table, as in old or reduced exports.
 constexpr const char* kFewColumns =
     "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);"
     "CREATE TABLE NVTX_EVENTS(start INT, end INT, eventType INT, text TEXT, globalTid INT);"
@@ -20,7 +20,7 @@ constexpr const char* kFewColumns =
     "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, shortName INT, correlationId INT);"
     "INSERT INTO StringIds VALUES (1, 'cudaLaunchKernel'), (2, 'kernel');";
 
-TEST(Nsight, TheSampleIsReadWhole) {
+TEST(Nsight, TheSampleIsReadCompletely) {
     SqliteSample sample;
     sample.run_file("nsight_schema").run_file("nsight_rows");
     expect_golden(profile_text(sample.read()), "import/nsight.txt");
@@ -39,7 +39,7 @@ TEST(Nsight, MetadataIsStrictJson) {
     }
 }
 
-TEST(Nsight, ColumnsThatAVersionLacksAreDoneWithout) {
+TEST(Nsight, MissingColumnsOfOtherVersionsAreAccepted) {
     const Trace trace =
         profile_of(kFewColumns,
                    "INSERT INTO NVTX_EVENTS VALUES (0, 1000, 59, 'outer', 1), (100, 500, 59, NULL, 1);"
@@ -53,7 +53,7 @@ TEST(Nsight, ColumnsThatAVersionLacksAreDoneWithout) {
     EXPECT_TRUE(trace.problems().empty());
 }
 
-TEST(Nsight, EqualCorrelationIdsOfTwoProcessesStayApart) {
+TEST(Nsight, EqualCorrelationIdsOfTwoProcessesStaySeparate) {
     SqliteSample sample;
     sample.run_file("nsight_schema").run_file("nsight_rows");
     const Trace trace = sample.read();
@@ -67,7 +67,7 @@ TEST(Nsight, EqualCorrelationIdsOfTwoProcessesStayApart) {
     EXPECT_EQ(callers["other(int)"], 600);
 }
 
-TEST(Nsight, LibrariesAreReadByTheShapeOfTheirTables) {
+TEST(Nsight, LibrariesAreRecognizedByTheFormOfTheirTables) {
     const Trace trace = profile_of(
         kFewColumns,
         "CREATE TABLE CUBLAS_EVENTS(start INT, end INT, globalTid INT, nameId INT);"
@@ -94,7 +94,7 @@ TEST(Nsight, LibrariesAreReadByTheShapeOfTheirTables) {
     EXPECT_EQ(trace.problems()[0].count, 2u);
 }
 
-TEST(Nsight, VersionsOfCallsAreTakenOffTheirNames) {
+TEST(Nsight, VersionSuffixesAreRemovedFromCallNames) {
     const Trace trace = profile_of(
         kFewColumns,
         "INSERT INTO StringIds VALUES (3, 'cudaMalloc_v3020'), (4, 'cuMemFree_v2'), (5, 'cudaX_vY'), (6, "
@@ -128,11 +128,11 @@ TEST(Nsight, KernelsWithoutAReadableNameGetOneFromTheirSymbol) {
     EXPECT_EQ(problem_count(trace, "unknown_name"), 1u);
 }
 
-TEST(Nsight, RowsWithoutTimesAreLeftOutAndCountedByTable) {
+TEST(Nsight, RowsWithoutTimesAreSkippedAndCountedByTable) {
     SqliteSample sample;
     sample.run_file("nsight_schema").run_file("nsight_rows");
     const std::size_t whole = sample.read().ranges().size();
-    const std::string kernels = sample.ask("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").at(0);
+    const std::string kernels = sample.query("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").at(0);
     sample.run(
         "CREATE TABLE kept AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL;"
         "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL;"
@@ -143,7 +143,7 @@ TEST(Nsight, RowsWithoutTimesAreLeftOutAndCountedByTable) {
     EXPECT_EQ(std::to_string(problem_count(trace, "bad_time")), kernels);
 }
 
-TEST(Nsight, RowsOfTheHostNeedTimesToo) {
+TEST(Nsight, HostRowsNeedTimesToo) {
     const Trace trace = profile_of(
         kFewColumns,
         "CREATE TABLE OSRT_API(start INT, end INT, nameId INT, globalTid INT);"
@@ -188,7 +188,7 @@ TEST(Nsight, EmptyTablesGiveAnEmptyTrace) {
     EXPECT_TRUE(trace.problems().empty());
 }
 
-TEST(Nsight, WhatIsInTheWriteAheadLogBelongsToTheTrace) {
+TEST(Nsight, RowsInTheWriteAheadLogBelongToTheTrace) {
     SqliteSample sample;
     sample.run("PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0")
         .run(kFewColumns)

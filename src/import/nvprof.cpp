@@ -1,5 +1,5 @@
-// nvprof.cpp: nvprof's databases. Times are nanoseconds; a marker has a row for its start and one for its
-// end.
+// nvprof.cpp: reads nvprof databases. Times are in nanoseconds; a marker has one row for its start and one
+// for its end.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -15,7 +15,7 @@
 namespace marey {
 namespace {
 
-// CUPTI's numbers.
+// CUPTI constants.
 constexpr std::int64_t kInstantFlag = 1, kStartFlag = 2, kEndFlag = 4;
 enum ObjectKind : std::int64_t { kProcessObject = 1, kThreadObject = 2, kStreamObject = 5 };
 
@@ -23,12 +23,12 @@ const char* const kMarkers = "CUPTI_ACTIVITY_KIND_MARKER";
 const char* const kRuntime = "CUPTI_ACTIVITY_KIND_RUNTIME";
 const char* const kDriver = "CUPTI_ACTIVITY_KIND_DRIVER";
 
-/// What an object of CUPTI is named by: process and thread, or device, context and stream.
+/// Identifies a CUPTI object: process and thread, or device, context and stream.
 struct ObjectId {
     std::uint32_t words[3] = {0, 0, 0};
     explicit ObjectId(std::string_view bytes) {
         for (std::size_t i = 0; i < 3 && bytes.size() >= 4 * (i + 1); ++i) {
-            std::memcpy(&words[i], bytes.data() + 4 * i, 4);  // as the machine wrote it: little-endian
+            std::memcpy(&words[i], bytes.data() + 4 * i, 4);  // in the writer's byte order: little-endian
         }
     }
 };
@@ -42,11 +42,12 @@ class NvprofReader {
           work_(file, profile_, strings_, cupti_memory_kind) {}
 
     Trace read() {
-        // Threads of markers and calls can be brought together only where both tell them.
-        const bool markers_tell = !file_.has_table(kMarkers) || file_.has_column(kMarkers, "objectId") ||
-                                  file_.has_column(kMarkers, "threadId");
-        const bool calls_tell = !file_.has_table(kRuntime) || file_.has_column(kRuntime, "threadId");
-        has_threads_ = markers_tell && calls_tell;
+        // Threads of markers and calls can be matched only if both tables have them.
+        const bool markers_have_threads = !file_.has_table(kMarkers) ||
+                                          file_.has_column(kMarkers, "objectId") ||
+                                          file_.has_column(kMarkers, "threadId");
+        const bool calls_have_threads = !file_.has_table(kRuntime) || file_.has_column(kRuntime, "threadId");
+        has_threads_ = markers_have_threads && calls_have_threads;
 
         profile_.trace().clock().source = "nvprof";
         read_markers();
@@ -79,11 +80,11 @@ class NvprofReader {
     struct MarkerEnd {
         std::int64_t id, time;
     };
-    /// A marker on its thread, for the question which one holds a call.
+    /// A marker on its thread, used to find the marker that contains a call.
     struct MarkerSpan {
         Row thread;
         std::int64_t start, end, id, name;
-        std::int64_t latest_end;  ///< of this one and those before it on the thread
+        std::int64_t latest_end;  ///< of this marker and all earlier ones on the thread
     };
 
     Row thread(std::int64_t pid, std::int64_t tid) {
@@ -146,7 +147,7 @@ class NvprofReader {
             if (has_end) ++end;
         }
         unmatched += static_cast<std::uint64_t>(ends.end() - end);
-        profile_.count("end_without_start", "Markers end that never started.", unmatched);
+        profile_.count("end_without_start", "Marker ends without a start were skipped.", unmatched);
     }
 
     void add_marker(const MarkerStart& start, const MarkerEnd* end) {
@@ -160,7 +161,7 @@ class NvprofReader {
         const std::uint32_t lane = profile_.thread_lane(start.thread);
         if (end == nullptr) {
             profile_.add_unfinished(lane, start.time, site, {});
-            profile_.count("unfinished", "Markers have no end: they end with the trace.");
+            profile_.count("unfinished", "Markers without an end were ended at the end of the trace.");
             return;
         }
         profile_.add_range(lane, start.time, end->time, site);
@@ -196,7 +197,7 @@ class NvprofReader {
             }
             LaunchCall call;
             call.correlation = rows.integer(kCorrelation);
-            call.process_key = is_runtime ? 0 : 1;  // of two with one number the runtime's call comes first
+            call.process_key = is_runtime ? 0 : 1;  // the runtime call comes first if both share an id
             call.thread = thread(rows.integer(kProcess), rows.integer(kThread));
             call.range = profile_.add_range(profile_.thread_lane(call.thread), rows.integer(kStart),
                                             rows.integer(kEnd), place->second);
@@ -212,9 +213,9 @@ class NvprofReader {
         }
     }
 
-    // ---- rules
+    // ---- checks
 
-    /// A cudaLaunchKernel launches one kernel: a second one would count twice in the marker around the call.
+    /// A cudaLaunchKernel call launches one kernel: a second one would count twice in the enclosing marker.
     void check_launches() {
         std::sort(spans_.begin(), spans_.end(), [](const MarkerSpan& a, const MarkerSpan& b) {
             return a.thread != b.thread ? a.thread < b.thread : a.start < b.start;
@@ -237,9 +238,9 @@ class NvprofReader {
                 if (span->end <= call.end) continue;
                 const std::string* name = strings_.find(span->name);
                 throw Error(file_.path() + ": marker " + std::to_string(span->id) +
-                            (name != nullptr ? " ('" + *name + "')" : "") + " and the runtime call " +
-                            std::to_string(call.correlation) + " in it are together more than once: it has " +
-                            std::to_string(call.kernels) + " kernels");
+                            (name != nullptr ? " ('" + *name + "')" : "") + " contains runtime call " +
+                            std::to_string(call.correlation) + ", which launched " +
+                            std::to_string(call.kernels) + " kernels instead of one");
             }
         }
     }
@@ -253,9 +254,8 @@ class NvprofReader {
                         calls[i].process_key == calls[i - 1].process_key && calls[i].correlation != 0;
         }
         profile_.count("repeated_correlation",
-                       "Calls have the correlation id of another one: their work is ascribed to the first.",
-                       repeated);
-        profile_.count("unknown_name", "Names are not in the table of strings.", strings_.unknown_count());
+                       "Calls share a correlation id: their work is attributed to the first call.", repeated);
+        profile_.count("unknown_name", "Names are missing from the string table.", strings_.unknown_count());
     }
 
     // ---- names and devices
@@ -276,7 +276,7 @@ class NvprofReader {
             } else if (rows.integer(kKind) == kStreamObject) {
                 profile_.name_queue(object.words[0], object.words[2], name);
             } else {
-                profile_.count("unread_name", "Names of devices and contexts are not read.");
+                profile_.count("unread_name", "Device and context names are not read.");
             }
         }
     }

@@ -1,4 +1,4 @@
-// nvprof_test.cpp: what nvprof wrote, rule by rule.
+// nvprof_test.cpp: nvprof databases, rule by rule.
 #if MAREY_HAVE_SQLITE
 
 #include <map>
@@ -12,7 +12,7 @@
 namespace marey {
 namespace {
 
-/// Only what PyTorch's own reader asks for: no threads, no flags.
+/// Only the columns that PyTorch's reader uses: no threads, no flags.
 constexpr const char* kOldSchema =
     "CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY, value TEXT);"
     "CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER(_id_ INTEGER PRIMARY KEY, id INT, name INT, timestamp INT);"
@@ -26,7 +26,7 @@ std::string name_of(const Trace& trace, Row row) {
     return row == kNoRow ? "none" : std::string(trace.range_name(row));
 }
 
-/// The innermost marker of each kernel, through the call that launched it.
+/// The innermost marker of each kernel, found through its launch call.
 std::map<Row, Row> markers_of_kernels(const Trace& trace) {
     std::map<Row, Row> markers;
     for (const LinkInfo& link : trace.links()) {
@@ -38,7 +38,7 @@ std::map<Row, Row> markers_of_kernels(const Trace& trace) {
     return markers;
 }
 
-TEST(Nvprof, TheSampleIsReadWhole) {
+TEST(Nvprof, TheSampleIsReadCompletely) {
     SqliteSample sample;
     sample.run_file("nvprof_schema").run_file("nvprof_rows");
     expect_golden(profile_text(sample.read()), "import/nvprof.txt");
@@ -52,9 +52,9 @@ TEST(Nvprof, MarkersNestAndSumUp) {
     ASSERT_EQ(trace.ranges().size(), 3u);
     EXPECT_EQ(name_of(trace, trace.ranges().parent[1]), "outer");
     EXPECT_EQ(name_of(trace, trace.ranges().parent[2]), "outer");
-    EXPECT_EQ(trace.ranges().self_ns[0], 600);  // nanoseconds, as they are
+    EXPECT_EQ(trace.ranges().self_ns[0], 600);  // nanoseconds, unchanged
     const Averages averages = key_averages(trace);
-    ASSERT_EQ(averages.rows.size(), 2u);  // there is a tree to average over
+    ASSERT_EQ(averages.rows.size(), 2u);  // averages can be computed over the tree
     EXPECT_EQ(trace.processes().size(), 1u);
     EXPECT_EQ(trace.threads().size(), 1u);
     EXPECT_TRUE(trace.problems().empty());
@@ -76,7 +76,7 @@ TEST(Nvprof, AKernelBelongsToTheInnermostMarkerOnly) {
     for (const LinkInfo& link : trace.links()) EXPECT_EQ(link.kind, LinkKind::Launch);
 }
 
-TEST(Nvprof, KernelsOfOtherCallsAreCountedAndTheCallsStay) {
+TEST(Nvprof, KernelsOfOtherCallsAreCountedAndTheCallsAreKept) {
     const Trace trace = profile_of(
         kOldSchema,
         "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 13, 200, 300, 7), (2, 4711, 500, 600, 8),"
@@ -93,7 +93,7 @@ TEST(Nvprof, KernelsOfOtherCallsAreCountedAndTheCallsStay) {
               "Kernels were launched by cudaLaunch (cbid 13), not by cudaLaunchKernel.");
 }
 
-TEST(Nvprof, ARepeatedMarkerIsAnError) {
+TEST(Nvprof, ADuplicateMarkerIsAnError) {
     SqliteSample starts, ends;
     starts.run(kOldSchema)
         .run(
@@ -107,7 +107,7 @@ TEST(Nvprof, ARepeatedMarkerIsAnError) {
     EXPECT_EQ(ends.failure(), ends.path() + ": marker 10 ends more than once");
 }
 
-TEST(Nvprof, ARepeatedPairOfMarkerAndCallIsAnError) {
+TEST(Nvprof, ALaunchOfSeveralKernelsInAMarkerIsAnError) {
     SqliteSample sample;
     sample.run(kOldSchema)
         .run(
@@ -117,9 +117,9 @@ TEST(Nvprof, ARepeatedPairOfMarkerAndCallIsAnError) {
             "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, 2000, 2100, 7, 3),"
             "(2, 2200, 2300, 7, 3)");
     EXPECT_EQ(sample.failure(), sample.path() +
-                                    ": marker 10 ('outer') and the runtime call 7 in it are together "
-                                    "more than once: it has 2 kernels");
-    // Outside of every marker there is no pair.
+                                    ": marker 10 ('outer') contains runtime call 7, which launched 2 "
+                                    "kernels instead of one");
+    // Calls outside every marker are not checked.
     sample.run("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET start = 1100, end = 1200");
     EXPECT_EQ(sample.read().links().size(), 2u);
 }
@@ -172,7 +172,7 @@ TEST(Nvprof, DamagedRowsAreCounted) {
     EXPECT_GT(trace.window().end_ns - trace.window().start_ns, 0);
 }
 
-TEST(Nvprof, RowsWithoutTimesAreLeftOutAndCountedByTable) {
+TEST(Nvprof, RowsWithoutTimesAreSkippedAndCountedByTable) {
     const Trace trace = profile_of(
         kOldSchema,
         "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (1, 10, 1, 500), (2, 10, 0, 900), (3, 20, 2, "
@@ -189,13 +189,12 @@ TEST(Nvprof, RowsWithoutTimesAreLeftOutAndCountedByTable) {
     EXPECT_EQ(
         texts,
         (std::vector<std::string>{
-            "2 Rows of the table CUPTI_ACTIVITY_KIND_MARKER are left out: their times are no whole numbers.",
-            "1 Rows of the table CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL are left out: their times are no "
-            "whole "
-            "numbers."}));
+            "2 Rows of the table CUPTI_ACTIVITY_KIND_MARKER were skipped: their times are not integers.",
+            "1 Rows of the table CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL were skipped: their times are not "
+            "integers."}));
 }
 
-TEST(Nvprof, NamesMayHoldAnyBytes) {
+TEST(Nvprof, NamesMayContainAnyBytes) {
     SqliteSample sample;
     sample.run(kOldSchema)
         .run(
@@ -212,13 +211,13 @@ TEST(Nvprof, EmptyAndMissingTablesGiveAnEmptyTrace) {
     EXPECT_TRUE(trace.problems().empty());
 }
 
-TEST(Nvprof, SumsOfKernelsByMarkerAreThoseOfSql) {
+TEST(Nvprof, KernelSumsByMarkerMatchSql) {
     std::mt19937 random(11);
     for (int round = 0; round < 20; ++round) {
         SqliteSample sample;
         sample.run(kOldSchema).run("BEGIN");
         int marker = 0, call = 0, kernel = 0;
-        // Markers in markers; a call between any two of their ends.
+        // Nested markers, and calls between any two of their ends.
         std::int64_t time = 0;
         std::vector<int> open;
         for (int step = 0; step < 200; ++step) {
@@ -262,7 +261,7 @@ TEST(Nvprof, SumsOfKernelsByMarkerAreThoseOfSql) {
                        std::to_string(open.back()) + ", 0, " + std::to_string(++time) + ")");
         }
         sample.run("COMMIT");
-        const std::vector<std::string> truth = sample.ask(
+        const std::vector<std::string> truth = sample.query(
             "WITH m AS (SELECT s.id, s.timestamp a, e.timestamp b FROM CUPTI_ACTIVITY_KIND_MARKER s"
             "  JOIN CUPTI_ACTIVITY_KIND_MARKER e ON s.id = e.id WHERE s.name != 0 AND e.name = 0),"
             " k AS (SELECT k.end - k.start d, (SELECT a FROM m WHERE a < r.start AND r.end < b"

@@ -1,4 +1,4 @@
-// perfetto.cpp: Perfetto's protobuf: packets, and what they say of the trace as a whole.
+// perfetto.cpp: reads Perfetto protobuf: packets, and facts about the trace.
 #include "import/perfetto.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ using namespace perfetto;
 
 namespace {
 
-/// What the packets hold that Marey does not read, by the numbers of their fields.
+/// Names of the packet data that Marey does not read, by field number.
 std::string data_name(std::uint32_t field) {
     static const std::map<std::uint32_t, const char*> kNames = {
         {1, "ftrace_events"},
@@ -63,14 +63,14 @@ std::string data_name(std::uint32_t field) {
     return found == kNames.end() ? "field " + std::to_string(field) : found->second;
 }
 
-/// Whether a field of a packet says something about the recording itself, not of what was recorded.
+/// Whether a packet field describes the recording itself rather than recorded data.
 bool is_about_recording(std::uint32_t field) {
     static constexpr std::uint32_t kFields[] = {3,  33, 34, 35, 36,  45,  51,  69, 72,
                                                 79, 87, 89, 98, 124, 125, 126, 138};
     return std::find(std::begin(kFields), std::end(kFields), field) != std::end(kFields);
 }
 
-constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;  // of times: sums of two stay in range
+constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;  // so that sums of two times do not overflow
 
 class PerfettoReader {
   public:
@@ -78,7 +78,7 @@ class PerfettoReader {
 
     Trace read(std::string_view bytes) {
         read_packets(bytes, PerfettoPackets::is_gzip(bytes), 0);
-        if (packets_ == 0) throw Error(name_ + ": no Perfetto trace, or damaged at its first packet");
+        if (packets_ == 0) throw Error(name_ + ": not a Perfetto trace, or damaged in its first packet");
         tracks_.place(is_marey_trace_, clocks_.realtime_offset());
         if (is_marey_trace_) {
             assembler_.set_window(window_start_, window_end_);
@@ -91,7 +91,7 @@ class PerfettoReader {
     }
 
   private:
-    /// The parts of a packet, which may come in any order and build upon one another.
+    /// The parts of a packet, which may come in any order and depend on each other.
     struct Packet {
         bool has_time = false;
         std::uint64_t time = 0;
@@ -198,7 +198,7 @@ class PerfettoReader {
         if (!packet.thread.empty()) read_thread(packet.thread, sequence);
         if (!packet.has_event) return;
         const bool needs_state = (packet.flags & kNeedsStateFlag) != 0 && !sequence.is_cleared;
-        // The clock runs on, whether the event is read or not.
+        // The clock advances even if the event is skipped.
         const std::int64_t time = time_of(packet, sequence);
         if (sequence.has_lost || needs_state)
             ++stateless_;
@@ -330,7 +330,7 @@ class PerfettoReader {
             while (const std::uint32_t inner = entry.next_field()) {
                 if (inner == varint(InternedTextField::Iid))
                     iid = entry.get_uint64();
-                else if (inner == bytes(InternedTextField::Text))  // of places, the file
+                else if (inner == bytes(InternedTextField::Text))  // for source locations, the file
                     text = entry.get_view();
                 else if (inner == varint(SourceLocationField::Line))
                     line = entry.get_uint32();
@@ -393,7 +393,7 @@ class PerfettoReader {
                         item.skip();
                 }
             }
-            if (!read_own_metadata(key, text, number))
+            if (!read_marey_metadata(key, text, number))
                 assembler_.add_metadata(std::string(key), std::move(json));
         }
     }
@@ -403,8 +403,8 @@ class PerfettoReader {
         return json;
     }
 
-    /// What a file of ours says of itself; false: it is something else.
-    bool read_own_metadata(std::string_view key, std::string_view text, std::int64_t number) {
+    /// Reads the metadata that our exporter writes; returns false for other keys.
+    bool read_marey_metadata(std::string_view key, std::string_view text, std::int64_t number) {
         if (key == kVersionKey && packets_ <= 2) {
             is_marey_trace_ = true;
             events_.set_marey_trace();
@@ -413,7 +413,7 @@ class PerfettoReader {
         if (!is_marey_trace_) return false;
         if (key == kWindowStartKey) {
             window_start_ = std::clamp(number, -kMaxTimeNs, kMaxTimeNs);
-            // Its clock knows no negative times.
+            // The clock cannot represent negative times.
             shift_ = static_cast<std::uint64_t>(std::min<std::int64_t>(window_start_, 0));
         } else if (key == kWindowEndKey) {
             window_end_ = std::clamp(number, window_start_, kMaxTimeNs);
@@ -442,14 +442,15 @@ class PerfettoReader {
             if (count != 0) assembler_.add_problem(code, text, count);
         };
         add("cut_short", "The file ends in the middle of a packet.", cut_short_);
-        add("damaged", "The file is damaged; what follows the damage is not read.", damaged_);
-        add("damaged_packets", "Packets are damaged and were left out.", damaged_packets_);
+        add("damaged", "The file is damaged; only the packets before the damage were read.", damaged_);
+        add("damaged_packets", "Damaged packets were skipped.", damaged_packets_);
         add("lost_packets", "Packets were lost when the trace was recorded.", lost_);
-        add("stateless_events", "Track events build upon packets that were lost, and were left out.",
-            stateless_);
-        add("timeless_events", "Track events have no time of their own.", timeless_);
-        add("far_times", "Times are too far away and were brought nearer.", far_times_);
-        add("unknown_clock", "Timestamps have a clock that the file does not tell; taken as they are.",
+        add("stateless_events", "Track events that depend on lost packets were skipped.", stateless_);
+        add("timeless_events", "Track events without a timestamp were given the time of the event before.",
+            timeless_);
+        add("far_times", "Timestamps out of range were clamped.", far_times_);
+        add("unknown_clock",
+            "Timestamps use a clock that the file does not describe; they were not converted.",
             clocks_.unknown());
         for (const auto& [field, count] : unread_)
             add("unread_packets", "Packets with " + data_name(field) + " were not read.", count);
@@ -499,7 +500,7 @@ Trace read_perfetto(const std::string& path) {
     return read_perfetto_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
-/// A first packet whose fields have the types that they have in packets, and the next one behind it.
+/// Checks that the fields of the first packet have the right types, and that another packet follows.
 bool is_perfetto(std::span<const std::byte> head) noexcept {
     constexpr std::size_t kWholeHead = 64 * 1024;
     const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(head[i]); };

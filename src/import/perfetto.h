@@ -1,4 +1,4 @@
-// perfetto.h: Perfetto traces from memory, for the reader of files and for its fuzzer.
+// perfetto.h: reads Perfetto traces from memory, for the file reader and its fuzzer.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace marey {
 
-/// `bytes`: a whole file, plain or gzip. Throws marey::Error, which begins with `name`, when it holds no
-/// packet at all.
+/// `bytes`: a whole file, plain or gzip. Throws marey::Error, starting with `name`, if it contains no
+/// packets.
 Trace read_perfetto_bytes(std::string_view bytes, const std::string& name);
 
 }  // namespace marey

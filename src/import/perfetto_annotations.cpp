@@ -1,4 +1,4 @@
-// perfetto_annotations.cpp: annotations to a small tree, and the tree to values.
+// perfetto_annotations.cpp: reads annotations into a small tree, and converts the tree to values.
 #include "import/perfetto_annotations.h"
 
 #if MAREY_HAVE_PROTOZERO
@@ -16,7 +16,7 @@ using namespace perfetto;
 
 namespace {
 
-constexpr int kMaxDepth = 64;  // of values in values
+constexpr int kMaxDepth = 64;  // of nested values
 
 Argument integer(std::uint64_t bits) {
     Argument value;
@@ -205,7 +205,7 @@ const PerfettoValues::Node* PerfettoValues::entry(const Node& dict, std::string_
     return nullptr;
 }
 
-/// A dictionary by which a file of ours tells a value that Perfetto has no word for.
+/// Whether this is a dictionary by which our exporter represents a value without a Perfetto equivalent.
 bool PerfettoValues::is_wrapped(const Node& node) const {
     if (!is_marey_trace_ || node.kind != Node::Kind::Dict) return false;
     const Node* const inner = entry(node, "value");
@@ -229,7 +229,7 @@ bool PerfettoValues::is_value(const Node& node) const {
     return false;
 }
 
-/// Of a node that is a value.
+/// Converts a node that is a single value.
 Argument PerfettoValues::value_of(const Node& node) {
     Argument value;
     switch (node.kind) {

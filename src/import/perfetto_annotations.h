@@ -1,4 +1,4 @@
-// perfetto_annotations.h: debug annotations of a Perfetto trace as values.
+// perfetto_annotations.h: converts debug annotations of a Perfetto trace to values.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace marey {
 
-/// What a file of ours says of a range beyond its values.
+/// Properties of a range other than its values, in files written by Marey.
 struct ReadFacts {
     std::uint16_t flags = 0;
     bool has_detail = false;
@@ -26,30 +26,32 @@ struct ReadFacts {
     StringId raw_name = 0;
 };
 
-/// The device that "cuda:0" or "cpu" means.
+/// Parses a device name such as "cuda:0" or "cpu".
 Device perfetto_device(std::string_view text);
 
-/// Dictionaries, which the model has no word for, become several values: "key.entry". Lists of dictionaries
-/// likewise: "key[0].entry".
+/// Dictionaries, which the trace model lacks, become several values: "key.entry". Lists of dictionaries
+/// become "key[0].entry".
 class PerfettoValues {
   public:
     /// The assembler must outlive this.
     explicit PerfettoValues(TraceAssembler& assembler) : assembler_(assembler) {}
 
-    /// Appends what a DebugAnnotation message holds. `is_marey_trace`: the file was written by Marey. Damage
-    /// is a protozero::exception.
+    /// Appends the contents of a DebugAnnotation message. `is_marey_trace`: the file was written by Marey.
+    /// Throws protozero::exception if the message is damaged.
     void read(std::string_view message, const PerfettoSequence& sequence, bool is_marey_trace,
               std::vector<Argument>& values, ReadFacts& facts);
 
-    std::uint64_t unread() const { return unread_; }    ///< values of unknown kinds, or too deep
-    std::uint64_t unnamed() const { return unnamed_; }  ///< numbers of texts that the file does not have
+    std::uint64_t unread() const { return unread_; }  ///< values of unknown types, or nested too deeply
+    std::uint64_t unnamed() const {
+        return unnamed_;
+    }  ///< references to texts that are missing from the file
 
   private:
     struct Node {
         enum class Kind : std::uint8_t { None, Scalar, Dict, List } kind = Kind::None;
         StringId name = 0;
         Argument scalar;
-        std::uint64_t bits = 0;  ///< of integers
+        std::uint64_t bits = 0;  ///< integer value
         std::vector<Node> items;
     };
 

@@ -1,4 +1,4 @@
-// perfetto_clocks.cpp: offsets between clocks. All arithmetic wraps, so that no timestamp can break it.
+// perfetto_clocks.cpp: offsets between clocks. All arithmetic wraps around, so any timestamp is safe.
 #include "import/perfetto_clocks.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ bool PerfettoClocks::convert(const Clock& clock, std::uint64_t time, std::uint64
     return true;
 }
 
-/// The trace's time at a snapshot.
+/// Finds the trace time of a snapshot.
 bool PerfettoClocks::find_moment(std::uint32_t sequence, std::span<const Reading> readings,
                                  std::uint64_t& moment) const {
     for (const Reading& reading : readings) {
@@ -52,7 +52,7 @@ void PerfettoClocks::add_snapshot(std::uint32_t sequence, std::span<const Readin
         clock.is_incremental = reading.is_incremental;
         clock.unit_ns = reading.unit_ns;
         clock.last_ns = time;
-        // What lies behind it in the clock's own time belongs to a clock that was set back.
+        // Points with a later clock time are from before the clock was set back.
         while (!clock.points.empty() && clock.points.back().first >= time) clock.points.pop_back();
         clock.points.emplace_back(time, moment - time);
         if (reading.clock == kRealtimeClock && !has_realtime_) {
@@ -73,7 +73,7 @@ std::int64_t PerfettoClocks::time_of(std::uint32_t sequence, std::uint32_t clock
         last_key_ = wanted;
     }
     if (last_ == nullptr) {
-        // Without any snapshot the boot clock is the trace's.
+        // Without any snapshot the boot clock is the trace clock.
         if (trace_clock_ != 0 || clock != kBootClock) ++unknown_;
         return static_cast<std::int64_t>(timestamp);
     }

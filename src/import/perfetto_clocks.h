@@ -1,4 +1,4 @@
-// perfetto_clocks.h: the clocks of a Perfetto trace, and the times of its packets in one of them.
+// perfetto_clocks.h: the clocks of a Perfetto trace, and packet times converted to one of them.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace marey {
 
-/// Each snapshot tells what several clocks showed at the same moment. Times are given in the trace's clock:
-/// the one that a snapshot calls primary, else the boot clock. Times before a clock's first snapshot use that
-/// one; a clock in no snapshot is taken for the trace's.
+/// Each snapshot gives the values of several clocks at the same moment. Times are converted to the trace
+/// clock: the primary clock of a snapshot, else the boot clock. Times before a clock's first snapshot use
+/// that snapshot; a clock without a snapshot is treated as the trace clock.
 class PerfettoClocks {
   public:
     struct Reading {
@@ -20,24 +20,24 @@ class PerfettoClocks {
         bool is_incremental = false;
         std::uint64_t unit_ns = 1;
     };
-    /// Of a packet of that sequence. `primary` 0: not told.
+    /// Adds a snapshot from a packet of that sequence. `primary` 0: not given.
     void add_snapshot(std::uint32_t sequence, std::span<const Reading> readings, std::uint32_t primary);
 
-    /// The time of the next packet of a sequence that shows `timestamp` of `clock` (0: the trace's own). Of
-    /// an incremental clock it is the time since the packet before.
+    /// The time of the next packet of a sequence with `timestamp` on `clock` (0: the trace clock). For an
+    /// incremental clock, `timestamp` is the time since the previous packet.
     std::int64_t time_of(std::uint32_t sequence, std::uint32_t clock, std::uint64_t timestamp);
 
-    /// Wall-clock time minus the trace's; 0: no snapshot tells.
+    /// Wall-clock time minus trace time; 0: unknown.
     std::int64_t realtime_offset() const { return realtime_offset_; }
-    /// Packets with a clock that no snapshot had told.
+    /// The number of packets with a clock that is not in any snapshot.
     std::uint64_t unknown() const { return unknown_; }
 
   private:
     struct Clock {
         bool is_incremental = false;
         std::uint64_t unit_ns = 1;
-        std::uint64_t last_ns = 0;  ///< incremental: what it shows
-        /// Where it was compared: its time, and the trace's time minus it. In order of the former.
+        std::uint64_t last_ns = 0;  ///< incremental clock: its current value
+        /// Snapshots, sorted: the clock's time, and the trace time minus it.
         std::vector<std::pair<std::uint64_t, std::uint64_t>> points;
     };
     static std::uint64_t key(std::uint32_t sequence, std::uint32_t clock);

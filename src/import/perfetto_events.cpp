@@ -1,4 +1,4 @@
-// perfetto_events.cpp: reading events. perfetto_matching.cpp puts them together.
+// perfetto_events.cpp: reads events. perfetto_matching.cpp matches them.
 #include "import/perfetto_events.h"
 
 #if MAREY_HAVE_PROTOZERO
@@ -29,7 +29,7 @@ struct PerfettoEvents::Fields {
     std::vector<std::uint64_t> extra_tracks, extra_double_tracks;
     std::vector<double> extra_values, extra_double_values;
 
-    // An event of Chrome's kind.
+    // A legacy (Chrome-style) event.
     bool has_phase = false;
     std::int32_t phase = 0;
     std::int64_t duration_us = 0;
@@ -38,7 +38,7 @@ struct PerfettoEvents::Fields {
     bool has_thread = false;
     std::int64_t pid = -1, tid = -1;
 
-    /// As new, but the room of its lists is kept.
+    /// Resets all fields but keeps the capacity of the lists.
     void reset() {
         Fields old = std::move(*this);
         *this = Fields();
@@ -155,7 +155,7 @@ void PerfettoEvents::parse_place(std::string_view message, Fields& fields) {
     }
 }
 
-/// Flows, counters and times; false: the field is something else, and still to be read.
+/// Reads flows, counters and times; returns false if it is another field, which is not consumed.
 bool PerfettoEvents::parse_numbers(Message& event, std::uint32_t field, Fields& fields) {
     switch (field) {
         case fixed64(EventField::FlowIds):
@@ -200,7 +200,7 @@ bool PerfettoEvents::parse_numbers(Message& event, std::uint32_t field, Fields& 
         case bytes(EventField::ExtraDoubleCounterValues):
             each_double(event, [&](double value) { fields.extra_double_values.push_back(value); });
             break;
-        case varint(EventField::TimestampDeltaUs):  // the packet's reader has seen to these
+        case varint(EventField::TimestampDeltaUs):  // already handled by the packet reader
         case varint(EventField::TimestampAbsoluteUs):
         case varint(EventField::ThreadTimeDeltaUs):
         case varint(EventField::ThreadTimeAbsoluteUs):

@@ -1,4 +1,4 @@
-// perfetto_events.h: the track events of a Perfetto trace, gathered in any order, then matched.
+// perfetto_events.h: collects the track events of a Perfetto trace in any order, then matches them.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,24 @@ namespace perfetto {
 class Message;
 }
 
-/// Takes events as they come in the file; finish() sorts those of each track by time, pairs begins with ends
-/// and gives everything to the assembler.
+/// Collects events in file order; finish() sorts those of each track by time, pairs begins with ends and
+/// passes everything to the assembler.
 class PerfettoEvents {
   public:
     PerfettoEvents(TraceAssembler& assembler, PerfettoTrackTable& tracks);
     ~PerfettoEvents();
 
-    /// From now on the file is known to be ours.
+    /// Marks the file as written by Marey.
     void set_marey_trace();
-    /// Only files of ours: the names of flows, in order.
+    /// Only for files written by Marey: the names of flows, in order.
     void add_flow_name(std::string_view name) { flow_names_.push_back(assembler_.string(name)); }
-    /// A TrackEvent message at `time_ns`. Damage is a protozero::exception; nothing of the event is kept
-    /// then.
+    /// Adds a TrackEvent message at `time_ns`. Throws protozero::exception if it is damaged; then nothing of
+    /// the event is kept.
     void add(std::string_view message, const PerfettoSequence& sequence, std::int64_t time_ns);
 
-    /// When unfinished ranges end: else with the latest event.
+    /// Sets when unfinished ranges end (default: with the last event).
     void set_window_end(std::int64_t time_ns) { window_end_ns_ = time_ns, has_window_ = true; }
-    /// Once, when all are there and the tracks are placed.
+    /// Must be called once, after all events were added and the tracks were placed.
     void finish();
 
     std::size_t size() const { return event_count_; }
@@ -47,9 +47,9 @@ class PerfettoEvents {
     static constexpr std::uint32_t kEnd = ~0u;
     static constexpr std::uint32_t kNone = ~0u;
 
-    struct Event {  ///< a begin or an end
+    struct Event {  ///< a begin or an end event
         std::int64_t time;
-        std::uint32_t site;    ///< kEnd: an end
+        std::uint32_t site;    ///< kEnd: an end event
         std::uint32_t extras;  ///< row of extras_, or kNone
     };
     struct Extras {
@@ -63,7 +63,7 @@ class PerfettoEvents {
         std::uint64_t call = 0;
         std::uint32_t part = 0;
     };
-    struct Complete {  ///< a range told by one event
+    struct Complete {  ///< a range from a single event
         std::int64_t time, duration;
         std::uint32_t track, site, extras;
     };
@@ -82,7 +82,7 @@ class PerfettoEvents {
     struct Flow {
         std::uint64_t id;
         std::int64_t time;
-        std::uint32_t range;  ///< kNone: of none
+        std::uint32_t range;  ///< kNone: not bound to a range
         bool is_end;
     };
     struct Fields;
@@ -123,14 +123,14 @@ class PerfettoEvents {
     std::unordered_map<StringId, Scope> scopes_;  ///< is_marey_trace_
     std::vector<StringId> flow_names_;
 
-    std::vector<std::vector<Event>> edges_;  ///< of each track
+    std::vector<std::vector<Event>> edges_;  ///< by track
     std::vector<Complete> completes_;
     std::vector<Instant> instants_;
     std::vector<Sample> samples_;
     std::vector<Extras> extras_;
     std::vector<Argument> arguments_;
     std::vector<Flow> flows_;
-    std::unordered_map<std::uint32_t, double> sums_;  ///< of incremental counters
+    std::unordered_map<std::uint32_t, double> sums_;  ///< values of incremental counters
     std::vector<std::uint32_t> matches_;
     std::size_t event_count_ = 0;
 

@@ -1,4 +1,4 @@
-// perfetto_fixture.h: protobuf messages written down by hand, for tests.
+// perfetto_fixture.h: hand-made protobuf messages for tests.
 #pragma once
 
 #include <bit>

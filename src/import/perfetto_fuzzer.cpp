@@ -1,4 +1,4 @@
-// perfetto_fuzzer.cpp: any bytes as a Perfetto trace: read, looked at, written, and read again.
+// perfetto_fuzzer.cpp: reads any bytes as a Perfetto trace, validates and writes it, and reads it again.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

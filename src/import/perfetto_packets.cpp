@@ -1,4 +1,4 @@
-// perfetto_packets.cpp: bytes to packets, through zlib where they are compressed.
+// perfetto_packets.cpp: splits bytes into packets, using zlib if they are compressed.
 #include "import/perfetto_packets.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace marey {
 
 #if MAREY_HAVE_ZLIB
-/// Holds what was decompressed and not yet used.
+/// Holds decompressed data that has not been used yet.
 class PerfettoPackets::Inflater {
   public:
     Inflater(std::string_view bytes, const std::string& name) : input_(bytes) {
@@ -21,8 +21,8 @@ class PerfettoPackets::Inflater {
     }
     ~Inflater() { inflateEnd(&stream_); }
 
-    /// `rest`, which is the end of what was given before, and more behind it until there are `bytes` of it or
-    /// no more.
+    /// Returns `rest`, which must be the end of the previous result, followed by more data until there are
+    /// `bytes` bytes or the input ends.
     std::string_view more(std::string_view rest, std::size_t bytes) {
         buffer_.erase(0, buffer_.size() - rest.size());
         while (buffer_.size() < bytes && !done_) {
@@ -47,7 +47,7 @@ class PerfettoPackets::Inflater {
         const int state = inflate(&stream_, Z_NO_FLUSH);
         input_.remove_prefix(part - stream_.avail_in);
         whole_ = state == Z_STREAM_END;
-        if (state == Z_STREAM_END && !input_.empty()) {  // gzip files may be joined
+        if (state == Z_STREAM_END && !input_.empty()) {  // gzip files may be concatenated
             done_ = inflateReset(&stream_) != Z_OK;
         } else {
             done_ = state != Z_OK;
@@ -85,7 +85,7 @@ bool PerfettoPackets::fill(std::size_t bytes) {
     return rest_.size() >= bytes;
 }
 
-/// False: the bytes end before it does, or it is too long (then damaged_).
+/// Returns false if the data ends too early or the number is too long (then sets damaged_).
 bool PerfettoPackets::read_varint(std::uint64_t& value) {
     value = 0;
     for (unsigned i = 0; i < 10; ++i) {

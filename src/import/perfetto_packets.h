@@ -1,4 +1,4 @@
-// perfetto_packets.h: the packets of a Perfetto trace, one after another.
+// perfetto_packets.h: reads the packets of a Perfetto trace one by one.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,10 @@
 
 namespace marey {
 
-/// Splits bytes, which are read as they come and may be gzip or zlib, into packets. The bytes must outlive
-/// this.
+/// Splits bytes into packets, decompressing gzip or zlib on the fly. The bytes must outlive this.
 class PerfettoPackets {
   public:
-    /// Throws marey::Error, naming `name`, when they are compressed and this build has no zlib.
+    /// Throws marey::Error, starting with `name`, if the data is compressed and this build has no zlib.
     PerfettoPackets(std::string_view bytes, const std::string& name, bool is_compressed);
     ~PerfettoPackets();
     PerfettoPackets(const PerfettoPackets&) = delete;
@@ -22,10 +21,10 @@ class PerfettoPackets {
         return bytes.size() > 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
     }
 
-    /// The next packet, valid until the next call; false: there is none.
+    /// Reads the next packet, which is valid until the next call; returns false if there is none.
     bool next(std::string_view& packet);
 
-    /// After the last one: why there are no more. At most one is true.
+    /// After the last packet: why there are no more. At most one is true.
     bool is_cut_short() const { return cut_short_; }
     bool is_damaged() const { return damaged_; }
 
@@ -35,7 +34,7 @@ class PerfettoPackets {
     bool fill(std::size_t bytes);
     bool read_varint(std::uint64_t& value);
 
-    std::string_view rest_;  ///< what is there and not yet handed out
+    std::string_view rest_;  ///< available data that has not been returned yet
     std::unique_ptr<Inflater> inflater_;
     bool cut_short_ = false;
     bool damaged_ = false;

@@ -1,4 +1,4 @@
-// perfetto_round_trip_test.cpp: what docs/formats/perfetto.md says is kept, is kept.
+// perfetto_round_trip_test.cpp: a round trip preserves everything that docs/formats/perfetto.md promises.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@
 namespace marey {
 namespace {
 
-/// The projection of a trace that a Perfetto file keeps, as sorted lines.
+/// The part of a trace that a Perfetto file preserves, as sorted lines.
 class Projection {
   public:
-    /// Without nesting: how ranges of a window that cuts some lie in one another does not count.
+    /// Without nesting, which can change for ranges that the window cuts off.
     Projection(const Trace& trace, bool with_nesting) : trace_(trace), with_nesting_(with_nesting) {
         for (const TrackInfo& track : trace.tracks()) {
             if (track.kind == TrackKind::Device) queue_of_[track.thread] = &track;
@@ -100,7 +100,7 @@ class Projection {
         if (const RangeDetail* const detail = trace_.range_detail(row); detail != nullptr)
             text += "detail " +
                     list(detail->sequence, detail->forward_thread, detail->id, detail->call, detail->part);
-        // Ranges that cross before the window's start may nest once they are cut.
+        // Ranges that overlap before the start of the window may nest after clipping.
         if (!with_nesting_) return text;
         text += " " + string(track.name) + list(static_cast<int>(track.kind), ranges.depth[row]);
         if (ranges.parent[row] != kNoRow)
@@ -108,7 +108,7 @@ class Projection {
         return text;
     }
 
-    /// Keyword values stand in their order, and behind them inputs, then outputs.
+    /// Keyword values in order, followed by inputs, then outputs.
     std::string values(std::span<const Argument> arguments) const {
         std::string text;
         for (const ArgumentRole role : {ArgumentRole::Keyword, ArgumentRole::Input, ArgumentRole::Output}) {
@@ -220,7 +220,7 @@ class PerfettoRoundTripTest : public ::testing::Test {
     std::string folder_ = make_folder();
 };
 
-TEST_F(PerfettoRoundTripTest, RandomTracesComeBackAsTheProjectionSays) {
+TEST_F(PerfettoRoundTripTest, RandomTracesAreReadBackAsProjected) {
     for (unsigned seed = 0; seed < 300; ++seed) {
         const Trace trace = testing::random_trace(seed);
         const Trace again = round(trace);
@@ -228,21 +228,21 @@ TEST_F(PerfettoRoundTripTest, RandomTracesComeBackAsTheProjectionSays) {
     }
 }
 
-TEST_F(PerfettoRoundTripTest, WritingWhatWasReadChangesNothingMore) {
+TEST_F(PerfettoRoundTripTest, WritingAnImportedTraceChangesNothingMore) {
     for (unsigned seed = 0; seed < 50; ++seed) {
         const Trace once = round(testing::random_trace(seed));
         ASSERT_EQ(difference(round(once), once), "") << "seed " << seed;
     }
 }
 
-TEST_F(PerfettoRoundTripTest, WhatWaitsForADeviceStaysAsyncOnItsQueue) {
+TEST_F(PerfettoRoundTripTest, WaitsForADeviceStayAsyncOnTheirStream) {
     const Trace trace = testing::device_waits_trace();
     const Trace again = round(trace);
     EXPECT_EQ(again.threads().size(), 3u);
     EXPECT_EQ(testing::places_of_ranges(again), testing::places_of_ranges(trace));
 }
 
-TEST_F(PerfettoRoundTripTest, FilesAreKnownByTheirSuffixAndTheirFirstBytes) {
+TEST_F(PerfettoRoundTripTest, FilesAreRecognizedBySuffixAndFirstBytes) {
     const Trace trace = testing::random_trace(7);
     EXPECT_EQ(difference(round_through_file(trace, "a.pftrace"), trace), "");
     EXPECT_EQ(difference(round_through_file(trace, "a.perfetto-trace"), trace), "");

@@ -1,4 +1,4 @@
-// perfetto_sequence.h: what the packets of one sequence of a Perfetto trace build upon.
+// perfetto_sequence.h: the state that packets of one Perfetto sequence depend on.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace marey {
 
-/// Values by the numbers that a sequence gave them; most are small.
+/// Values by interning id; most ids are small.
 template <class T>
 class InternTable {
   public:
@@ -22,7 +22,7 @@ class InternTable {
         if (iid >= dense_.size()) dense_.resize(iid + 1);
         dense_[iid] = value;
     }
-    /// Null: never given.
+    /// Null if the id was never defined.
     const T* find(std::uint64_t iid) const {
         if (iid < dense_.size()) return dense_[iid] ? &*dense_[iid] : nullptr;
         const auto found = sparse_.find(iid);
@@ -51,14 +51,14 @@ struct PerfettoSequence {
     InternTable<StringId> annotation_strings;
     InternTable<Place> places;
 
-    bool is_cleared = false;  ///< its state was begun in this file
-    bool has_lost = false;    ///< packets were lost since
-    std::uint32_t clock = 0;  ///< of timestamps that name none; 0: the trace's
+    bool is_cleared = false;  ///< its state was reset in this file
+    bool has_lost = false;    ///< packets were lost since then
+    std::uint32_t clock = 0;  ///< default clock of timestamps; 0: the trace clock
     bool has_track = false;
-    std::uint64_t track = 0;  ///< of events that name none
+    std::uint64_t track = 0;  ///< default track of events
     std::vector<std::uint64_t> extra_counters, extra_double_counters;
 
-    // Old files: the thread of its events, and the time that deltas add up to.
+    // Legacy files: the thread of its events, and the time to which deltas are added.
     bool has_thread = false;
     std::int64_t pid = 0, tid = 0;
     std::uint64_t time_us = 0;

@@ -1,4 +1,4 @@
-// perfetto_test.cpp: traces as other makers write them.
+// perfetto_test.cpp: traces as other programs write them.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -111,7 +111,7 @@ TEST_F(PerfettoTest, EventsOfATrackMayComeInAnyOrderAndBeforeItsDescriptor) {
     EXPECT_EQ(outline(read()), "main: a 100-120\n");
 }
 
-TEST_F(PerfettoTest, InternedNamesAreThoseOfTheirSequence) {
+TEST_F(PerfettoTest, InternedNamesBelongToTheirSequence) {
     add_thread();
     const auto names = [](std::string_view name) {
         return Proto()
@@ -127,7 +127,7 @@ TEST_F(PerfettoTest, InternedNamesAreThoseOfTheirSequence) {
     for (const std::uint32_t sequence : {1u, 2u}) {
         add(packet(sequence)
                 .number(PacketField::Timestamp, 100 * sequence)
-                // Behind the event that uses it.
+                // After the event that uses it.
                 .message(PacketField::TrackEvent, event(kSliceBegin, 2)
                                                       .number(EventField::NameIid, 7)
                                                       .number(EventField::CategoryIids, 7)
@@ -143,7 +143,7 @@ TEST_F(PerfettoTest, InternedNamesAreThoseOfTheirSequence) {
     EXPECT_EQ(site.line, 3u);
 }
 
-TEST_F(PerfettoTest, WhatALossTookIsCountedUntilTheStateBeginsAnew) {
+TEST_F(PerfettoTest, EventsAfterALossAreCountedUntilTheStateIsReset) {
     add_thread();
     add(packet().number(PacketField::PacketsDropped, 1));
     add_event(100, event(kInstant, 2, "lost"));
@@ -192,14 +192,14 @@ TEST_F(PerfettoTest, TracksBelowAThreadAreAsync) {
     EXPECT_EQ(trace.threads()[trace.tracks()[0].thread].os_tid, 11);
 }
 
-TEST_F(PerfettoTest, TracksThatContainThemselvesDoNoHarm) {
+TEST_F(PerfettoTest, TracksThatContainThemselvesAreHarmless) {
     add_track(3, 4, "a");
     add_track(4, 3, "b");
     add_event(100, event(kInstant, 3, "i"));
     EXPECT_EQ(read().instants().size(), 1u);
 }
 
-TEST_F(PerfettoTest, CountersAreWholeFractionsAndDeltas) {
+TEST_F(PerfettoTest, CountersMayBeIntegersFractionsAndDeltas) {
     add_thread();
     const auto counter = [&](std::uint64_t uuid, std::string_view name, const Proto& descriptor) {
         add(packet().message(PacketField::TrackDescriptor, Proto()
@@ -225,7 +225,7 @@ TEST_F(PerfettoTest, CountersAreWholeFractionsAndDeltas) {
               (std::vector<double>{40, 5, 3, 7, 8}));
 }
 
-TEST_F(PerfettoTest, FlowsLinkFromRangeToRangeInOrderOfTime) {
+TEST_F(PerfettoTest, FlowsLinkRangesInTimeOrder) {
     add_thread();
     for (int i = 0; i < 3; ++i) {
         const auto time = static_cast<std::uint64_t>(100 * i);
@@ -291,11 +291,11 @@ TEST_F(PerfettoTest, OldEventsWithPhasesAreRead) {
     EXPECT_EQ(problem(trace, "unknown_events"), 1u);
 }
 
-TEST_F(PerfettoTest, WhatIsNotReadIsCounted) {
+TEST_F(PerfettoTest, UnreadDataIsCounted) {
     add_thread();
     add(packet().text(1, "ftrace"));
     add(packet().text(1, "ftrace"));
-    add(packet().text(33, "a configuration says nothing of what happened"));
+    add(packet().text(33, "a configuration has no recorded data"));
     add_event(1, event(kSliceEnd, 2));
     add_event(2, event(kSliceBegin, 2, "open").text(21, "a log message"));
     add_event(3, event(kInstant, 99, "nowhere"));
@@ -308,7 +308,7 @@ TEST_F(PerfettoTest, WhatIsNotReadIsCounted) {
     EXPECT_EQ(outline(trace), "main: open 2-3...\n");
 }
 
-TEST_F(PerfettoTest, AFileCutShortGivesWhatIsWhole) {
+TEST_F(PerfettoTest, ATruncatedFileGivesTheCompletePackets) {
     add_thread();
     add_event(100, event(kInstant, 2, "one"));
     const std::size_t whole = file_.bytes().size();
@@ -320,7 +320,7 @@ TEST_F(PerfettoTest, AFileCutShortGivesWhatIsWhole) {
     }
 }
 
-TEST_F(PerfettoTest, ADamagedPacketIsLeftOutAndTheNextIsRead) {
+TEST_F(PerfettoTest, ADamagedPacketIsSkippedAndTheNextIsRead) {
     add_thread();
     file_.text(TraceField::Packet, "\x5a\x7f");  // an event longer than its packet
     add_event(200, event(kInstant, 2, "two"));
@@ -329,7 +329,7 @@ TEST_F(PerfettoTest, ADamagedPacketIsLeftOutAndTheNextIsRead) {
     EXPECT_EQ(problem(trace, "damaged_packets"), 1u);
 }
 
-TEST_F(PerfettoTest, FilesOfPerfettosOwnMakersAreRead) {
+TEST_F(PerfettoTest, FilesWrittenByPerfettoAreRead) {
     const std::string folder = MAREY_SOURCE_DIR "/tests/corpus/perfetto/";
     const Trace sdk = open_trace(folder + "sdk.pftrace");
     EXPECT_EQ(outline(sdk), "t: n 6000-31000 >n 11000-26000 >>n 16000-21000\n");
@@ -348,7 +348,7 @@ TEST_F(PerfettoTest, FilesOfPerfettosOwnMakersAreRead) {
 #endif
 }
 
-TEST_F(PerfettoTest, OtherFilesAreNoPerfettoTraces) {
+TEST_F(PerfettoTest, OtherFilesAreNotPerfettoTraces) {
     EXPECT_THROW(read_perfetto_bytes("{\"traceEvents\":[]}", "x"), Error);
     EXPECT_THROW(read_perfetto_bytes("", "x"), Error);
     const auto is = [](const std::string& text) {

@@ -1,4 +1,4 @@
-// perfetto_track_table.cpp: descriptors to processes, threads and lanes.
+// perfetto_track_table.cpp: turns descriptors into processes, threads and lanes.
 #include "import/perfetto_track_table.h"
 
 #if MAREY_HAVE_PROTOZERO
@@ -15,7 +15,7 @@ using namespace perfetto;
 
 namespace {
 
-/// What follows `start` in `text`, if it begins so.
+/// If `text` starts with `start`, sets `rest` to the remainder.
 bool follows(std::string_view text, std::string_view start, std::string_view& rest) {
     if (!text.starts_with(start)) return false;
     rest = text.substr(start.size());
@@ -100,7 +100,7 @@ void PerfettoTrackTable::read_process(std::string_view message, Process& process
     if (!command_line.empty()) process.command_line = assembler_.string(command_line);
 }
 
-/// Later descriptors of a process add to earlier ones.
+/// Later descriptors of a process extend earlier ones.
 void PerfettoTrackTable::merge(const Process& process) {
     const auto [place, is_new] = processes_.try_emplace(process.pid, process);
     if (is_new) {
@@ -213,7 +213,7 @@ void PerfettoTrackTable::describe(std::string_view message) {
     if (track.has_process) merge(process);
     Track& known = tracks_[of_uuid(uuid)];
     if (!has_name) track.name = known.name;
-    if (known.is_described && !track.has_thread && !track.has_process) {  // an addition to an earlier one
+    if (known.is_described && !track.has_thread && !track.has_process) {  // extends an earlier descriptor
         track.has_thread = known.has_thread;
         track.has_process = known.has_process;
         track.pid = known.pid;
@@ -236,7 +236,7 @@ void PerfettoTrackTable::describe_tree(std::string_view message) {
         std::int64_t id = 0, pid = 0;
         StringId name = 0;
         while (const std::uint32_t inner = entry.next_field()) {
-            if (inner == varint(TreeThreadField::Tid))  // of a process, its pid
+            if (inner == varint(TreeThreadField::Tid))  // for a process, its pid
                 id = entry.get_int32();
             else if (inner == varint(TreeThreadField::Pid) && !is_process)
                 pid = entry.get_int32();
@@ -254,7 +254,7 @@ void PerfettoTrackTable::describe_tree(std::string_view message) {
             Process process;
             process.pid = id;
             process.name = name;
-            processes_.emplace(id, process);  // with no row of its own until something happens in it
+            processes_.emplace(id, process);  // gets a row when its first event is added
         }
     }
 }
@@ -267,7 +267,7 @@ std::uint32_t PerfettoTrackTable::parent_of(const Track& track) const {
     return found == by_uuid_.end() ? kNone : found->second;
 }
 
-/// The nearest track, from this one upwards, of a thread or a process; kNone: none.
+/// The nearest thread or process track, starting with this one and going up; kNone: none.
 std::uint32_t PerfettoTrackTable::place_above(std::uint32_t track) const {
     for (int i = 0; i < kMaxDepth && track != kNone; ++i) {
         if (tracks_[track].has_thread || tracks_[track].has_process) return track;
@@ -322,7 +322,7 @@ Row PerfettoTrackTable::thread_row(std::int64_t pid, std::int64_t tid, std::int3
     return place->second.first;
 }
 
-/// The row of what happens in a process and in no thread of it.
+/// The row for events of a process that are not on any thread.
 Row PerfettoTrackTable::process_events(std::int64_t pid) {
     const auto [place, is_new] = process_events_.try_emplace(pid);
     if (is_new) place->second = add_thread(process_row(pid), 0, assembler_.string("process"), 0);

@@ -1,4 +1,4 @@
-// perfetto_track_table.h: the tracks that a Perfetto trace describes, and where in our model they are.
+// perfetto_track_table.h: the tracks of a Perfetto trace, and their positions in the trace model.
 #pragma once
 
 #include <cstdint>
@@ -17,48 +17,49 @@
 
 namespace marey {
 
-/// Collects descriptors, which may come in any order and after the events of their tracks; place() then makes
-/// the processes, threads and lanes.
+/// Collects descriptors, which may come in any order and after the events of their tracks; place() then
+/// creates the processes, threads and lanes.
 ///
-/// A track of a thread is that thread. Other tracks below a thread or a process are async lanes of it. Tracks
-/// below neither are told apart like threads. In files of ours a track's description says what it is.
+/// A thread track becomes that thread. Other tracks below a thread or a process become async lanes. Tracks
+/// below neither become separate threads. In files written by Marey, the description of a track gives its
+/// kind.
 class PerfettoTrackTable {
   public:
     explicit PerfettoTrackTable(TraceAssembler& assembler) : assembler_(assembler) {}
 
-    // Each gives the number of a track, the same for the same arguments.
+    // Each returns the number of a track, the same for the same arguments.
     std::uint32_t of_uuid(std::uint64_t uuid);
     std::uint32_t of_thread(std::int64_t pid, std::int64_t tid);
     std::uint32_t of_async(std::int64_t pid, StringId scope, std::uint64_t id);
 
-    // Damage in a message is a protozero::exception.
+    // These throw protozero::exception if a message is damaged.
     void describe(std::string_view track_descriptor);
     void describe_process(std::string_view process_descriptor);
-    /// Gives the ids of process and thread.
+    /// Returns the process id and the thread id.
     std::pair<std::int64_t, std::int64_t> describe_thread(std::string_view thread_descriptor);
     void describe_tree(std::string_view process_tree);
 
-    /// To be called once, before those below. `realtime_offset_ns`: as in ProcessInfo.
+    /// Must be called once, before the functions below. `realtime_offset_ns`: as in ProcessInfo.
     void place(bool is_marey_trace, std::int64_t realtime_offset_ns);
     Row thread_of(std::uint32_t track);
-    /// Where the ranges of a track go.
+    /// The lane for the ranges of a track.
     std::uint32_t lane_of(std::uint32_t track);
 
-    /// The thread that the values of a counter track belong to.
+    /// The thread to which the values of a counter track belong.
     Row counter_thread_of(std::uint32_t track);
 
     std::size_t size() const { return tracks_.size(); }
     StringId name_of(std::uint32_t track) const { return tracks_[track].name; }
     bool is_incremental(std::uint32_t track) const { return tracks_[track].is_incremental; }
     double multiplier(std::uint32_t track) const { return tracks_[track].multiplier; }
-    /// Whether it shows totals that allocation reports tell as well.
+    /// Whether it shows totals that are also in allocation reports.
     bool shows_memory(std::uint32_t track) const { return tracks_[track].shows_memory; }
-    /// Tracks that have events and no descriptor.
+    /// The number of tracks with events but without a descriptor.
     std::uint64_t undescribed() const { return undescribed_; }
 
   private:
     static constexpr std::uint32_t kNone = ~0u;
-    static constexpr int kMaxDepth = 64;  // of tracks in tracks
+    static constexpr int kMaxDepth = 64;  // of nested tracks
 
     struct Process {
         std::int64_t pid = 0;
@@ -113,7 +114,7 @@ class PerfettoTrackTable {
     std::map<std::int64_t, Process> processes_;
     std::vector<std::int64_t> process_order_;
     std::map<std::pair<std::int64_t, std::int64_t>, StringId> thread_names_;
-    // Rows, once they are made.
+    // Rows that have been created.
     std::map<std::int64_t, Row> process_rows_;
     std::map<std::pair<std::int64_t, std::int64_t>, std::pair<Row, std::uint32_t>> thread_rows_;  // and lane
     std::map<std::int64_t, Row> process_events_;

@@ -1,4 +1,4 @@
-// perfetto_wire.h: for switches over the fields of a message: a field's number together with its wire type.
+// perfetto_wire.h: combines a field's number and wire type, for switch statements over message fields.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ constexpr std::uint32_t bytes(Field field) {
     return protozero::tag_and_type(field, protozero::pbf_wire_type::length_delimited);
 }
 
-/// A message whose fields are read one after another. Damage is a protozero::exception.
+/// A message whose fields are read one by one. Throws protozero::exception if it is damaged.
 class Message : public protozero::pbf_reader {
   public:
     explicit Message(std::string_view text) : protozero::pbf_reader(text.data(), text.size()) {}
-    /// The next field as the functions above name it; 0: there is none.
+    /// The next field, as encoded by the functions above; 0: there is none.
     std::uint32_t next_field() { return next() ? tag_and_type() : 0; }
 };
 

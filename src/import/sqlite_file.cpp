@@ -1,5 +1,5 @@
-// sqlite_file.cpp: over libsqlite3, if this build has it, with everything off that a database could bring
-// along.
+// sqlite_file.cpp: reads databases with libsqlite3, if available, with every feature disabled through which a
+// database could run code.
 #include "import/sqlite_file.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ TableRows SqliteFile::rows(const std::string& table, std::initializer_list<const
     return rows(table, std::vector<std::string>(columns.begin(), columns.end()));
 }
 
-SqliteProducer SqliteFile::maker() const {
+SqliteProducer SqliteFile::producer() const {
     for (const char* table : {"StringIds", "NVTX_EVENTS", "ANALYSIS_DETAILS", "META_DATA_EXPORT",
                               "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV"}) {
         if (has_table(table)) return SqliteProducer::Nsight;
@@ -66,15 +66,15 @@ SqliteProducer SqliteFile::maker() const {
 
 namespace {
 
-// Reading a table of a sound database takes a few steps of SQLite's machine for every byte of the file, and
-// a row takes some bytes. A damaged one may have tables that contain themselves.
+// Reading a table of a valid database takes a few SQLite VM steps per byte of the file, and every row takes
+// some bytes. A damaged database may have tables that contain themselves.
 constexpr std::uint64_t kStepsPerByte = 8;
 constexpr std::uint64_t kStepsForTheSchema = 1'000'000;
 constexpr int kStepsPerCheck = 10'000;
 constexpr std::uint64_t kMinBytesPerRow = 4;
 constexpr int kLongestValue = 64 << 20;
 
-std::string quoted(std::string_view name) {
+std::string quoted_name(std::string_view name) {
     std::string text = "\"";
     for (const char c : name) text.append(c == '"' ? 2 : 1, c);
     return text + "\"";
@@ -109,8 +109,8 @@ void check_head(const std::string& path) {
     const std::string_view bytes(head, static_cast<std::size_t>(file.gcount()));
     if (bytes == kMagic) return;
     if (bytes.starts_with("\x1f\x8b"))
-        throw Error(path + ": is compressed; a SQLite database must be decompressed first (gunzip)");
-    throw Error(path + ": is no SQLite database");
+        throw Error(path + ": the file is compressed; decompress it first (gunzip)");
+    throw Error(path + ": not a SQLite database");
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ struct SqliteConnection {
 
     [[noreturn]] void fail(int code) const {
         std::string cause = database != nullptr ? sqlite3_errmsg(database) : sqlite3_errstr(code);
-        if (code == SQLITE_INTERRUPT) cause = "damaged: its tables have no end";
+        if (code == SQLITE_INTERRUPT) cause = "damaged: a table does not end";
         throw Error(path + ": " + cause);
     }
 
@@ -165,7 +165,7 @@ struct SqliteConnection {
 
 struct TableRows::State {
     const SqliteConnection* connection = nullptr;
-    sqlite3_stmt* statement = nullptr;  // null: no rows
+    sqlite3_stmt* statement = nullptr;  // null: the table does not exist
     std::uint64_t rows_left = 0;
 
     State() = default;
@@ -184,7 +184,7 @@ bool TableRows::next() {
     if (code == SQLITE_DONE) return false;
     if (code != SQLITE_ROW) state_->connection->fail(code);
     if (state_->rows_left == 0)
-        throw Error(state_->connection->path + ": damaged: a table has more rows than its file has room for");
+        throw Error(state_->connection->path + ": damaged: a table has more rows than fit into the file");
     --state_->rows_left;
     return true;
 }
@@ -229,12 +229,12 @@ SqliteFile::SqliteFile(const std::string& path)
     if (log_bytes == 0) {
         connection_->open("?mode=ro&immutable=1");
     } else {
-        // An exclusive connection keeps the index of the log in its own memory; without locks none is asked
-        // for on a file that may not be writable.
+        // An exclusive connection keeps the write-ahead log index in its own memory; without locking, none is
+        // requested on a file that may not be writable.
         connection_->open("?mode=ro&vfs=unix-none");
         sqlite3_exec(connection_->database, "PRAGMA locking_mode=EXCLUSIVE", nullptr, nullptr, nullptr);
     }
-    // Ordinary tables have a root page; views and virtual tables have none.
+    // Ordinary tables have a root page; views and virtual tables do not.
     const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement(
         connection_->prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"),
         sqlite3_finalize);
@@ -252,7 +252,7 @@ SqliteFile::~SqliteFile() = default;
 std::vector<std::string> SqliteFile::columns(const std::string& table) const {
     std::vector<std::string> names;
     const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement(
-        connection_->prepare("PRAGMA table_info(" + quoted(table) + ")"), sqlite3_finalize);
+        connection_->prepare("PRAGMA table_info(" + quoted_name(table) + ")"), sqlite3_finalize);
     while (sqlite3_step(statement.get()) == SQLITE_ROW) {
         const unsigned char* name = sqlite3_column_text(statement.get(), 1);
         names.emplace_back(name != nullptr ? reinterpret_cast<const char*>(name) : "");
@@ -272,10 +272,10 @@ TableRows SqliteFile::rows(const std::string& table, std::span<const std::string
                 return is_same_name(name, column);
             });
             if (sql.size() > 7) sql += ",";
-            sql += is_known ? quoted(column) : "NULL";
+            sql += is_known ? quoted_name(column) : "NULL";
         }
         if (columns.empty()) sql += "NULL";
-        state->statement = connection_->prepare(sql + " FROM " + quoted(table) + " NOT INDEXED");
+        state->statement = connection_->prepare(sql + " FROM " + quoted_name(table) + " NOT INDEXED");
     }
     return TableRows(std::move(state));
 }
@@ -311,7 +311,7 @@ std::string_view TableRows::text(int) const noexcept {
 }
 
 SqliteFile::SqliteFile(const std::string& path) : path_(path) {
-    throw Error(path + ": is a SQLite database, and this build of Marey was made without SQLite");
+    throw Error(path + ": cannot read SQLite databases: this Marey was built without SQLite");
 }
 SqliteFile::~SqliteFile() = default;
 std::vector<std::string> SqliteFile::columns(const std::string&) const {

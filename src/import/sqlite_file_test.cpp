@@ -1,4 +1,4 @@
-// sqlite_file_test.cpp: databases of any state: sound, foreign, damaged, hostile.
+// sqlite_file_test.cpp: databases in any state: valid, of other programs, damaged, hostile.
 #include "import/sqlite_file.h"
 
 #if MAREY_HAVE_SQLITE
@@ -51,7 +51,7 @@ TEST(SqliteFile, ReadsTablesAndColumnsByNameWithoutRegardToCase) {
     EXPECT_EQ(file.row_count("no such table"), 0u);
 }
 
-TEST(SqliteFile, ViewsVirtualTablesAndMadeUpColumnsAreNotThere) {
+TEST(SqliteFile, ViewsVirtualTablesAndGeneratedColumnsAreIgnored) {
     SqliteSample sample;
     sample.run(
         "CREATE TABLE t(a INT, b AS (a * 2)); CREATE VIEW v AS SELECT a FROM t;"
@@ -64,13 +64,13 @@ TEST(SqliteFile, ViewsVirtualTablesAndMadeUpColumnsAreNotThere) {
     EXPECT_FALSE(file.has_column("t", "b"));
 }
 
-TEST(SqliteFile, WhatIsInTheWriteAheadLogIsReadAndNothingIsWritten) {
+TEST(SqliteFile, TheWriteAheadLogIsReadAndNothingIsWritten) {
     SqliteSample sample;
     sample.run(
         "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; CREATE TABLE t(a);"
         "INSERT INTO t VALUES (1), (2), (3)");
     ASSERT_GT(std::filesystem::file_size(sample.path() + "-wal"), 0u);
-    // As a dead writer leaves them: the log, and no index of it.
+    // As a crashed writer leaves them: the log without its index.
     const std::string copy = sample.path() + ".copy";
     std::filesystem::copy_file(sample.path(), copy);
     std::filesystem::copy_file(sample.path() + "-wal", copy + "-wal");
@@ -86,7 +86,7 @@ TEST(SqliteFile, WhatIsInTheWriteAheadLogIsReadAndNothingIsWritten) {
     std::filesystem::remove(copy + "-wal");
 }
 
-TEST(SqliteFile, AFileOfWalModeWithoutItsLogIsRead) {
+TEST(SqliteFile, AFileInWalModeWithoutItsLogIsRead) {
     SqliteSample sample;
     sample.run("PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES (1)");
     sample.close();
@@ -95,7 +95,7 @@ TEST(SqliteFile, AFileOfWalModeWithoutItsLogIsRead) {
     EXPECT_FALSE(std::filesystem::exists(sample.path() + "-shm"));
 }
 
-TEST(SqliteFile, AJournalThatIsLeftOverIsTold) {
+TEST(SqliteFile, ALeftoverJournalIsReported) {
     SqliteSample sample;
     sample.run("CREATE TABLE t(a)");
     EXPECT_TRUE(SqliteFile(sample.path()).is_settled());
@@ -103,7 +103,7 @@ TEST(SqliteFile, AJournalThatIsLeftOverIsTold) {
     EXPECT_FALSE(SqliteFile(sample.path()).is_settled());
 }
 
-TEST(SqliteFile, PathsMayHoldAnyCharacter) {
+TEST(SqliteFile, PathsMayContainAnyCharacter) {
     SqliteSample sample;
     sample.run("CREATE TABLE t(a); INSERT INTO t VALUES (1)");
     const std::string path = sample.path() + " ?#%20&mode=rw\xff+.sqlite";
@@ -118,18 +118,17 @@ TEST(SqliteFile, FailuresNameTheFileAndTheCause) {
     SqliteSample sample;
     const std::string& path = sample.path();
     std::ofstream(path) << "no database at all, only text";
-    EXPECT_EQ(failure_to_open(path), path + ": is no SQLite database");
+    EXPECT_EQ(failure_to_open(path), path + ": not a SQLite database");
     std::ofstream(path, std::ios::trunc) << "\x1f\x8b\x08 compressed";
-    EXPECT_EQ(failure_to_open(path),
-              path + ": is compressed; a SQLite database must be decompressed first (gunzip)");
+    EXPECT_EQ(failure_to_open(path), path + ": the file is compressed; decompress it first (gunzip)");
     std::ofstream(path, std::ios::trunc) << std::string("SQLite format 3\0 and nothing of it", 34);
     EXPECT_EQ(failure_to_open(path), path + ": file is not a database");
     std::ofstream(path, std::ios::trunc).flush();
-    EXPECT_EQ(failure_to_open(path), path + ": is no SQLite database");
+    EXPECT_EQ(failure_to_open(path), path + ": not a SQLite database");
     EXPECT_NE(failure_to_open("/tmp").find("/tmp: "), std::string::npos);
 }
 
-TEST(SqliteFile, AFileThatIsCutIsRefusedUnlessNoRowIsMissing) {
+TEST(SqliteFile, ATruncatedFileIsRejectedUnlessNoRowIsMissing) {
     SqliteSample sample;
     sample.run_file("nvprof_schema").run_file("nvprof_rows");
     sample.close();
@@ -139,7 +138,7 @@ TEST(SqliteFile, AFileThatIsCutIsRefusedUnlessNoRowIsMissing) {
     for (std::size_t size = 0; size < whole.size(); size += 1000) {
         std::ofstream(sample.path(), std::ios::binary | std::ios::trunc) << whole.substr(0, size);
         try {
-            EXPECT_EQ(profile_text(sample.read()), text) << size << " bytes";  // only an index is cut
+            EXPECT_EQ(profile_text(sample.read()), text) << size << " bytes";  // only an index is truncated
         } catch (const Error& error) {
             EXPECT_TRUE(std::string(error.what()).starts_with(sample.path() + ": ")) << error.what();
             ++refused;
@@ -164,7 +163,7 @@ TEST(SqliteFile, RandomDamageNeverCrashesAndFailsWithItsPath) {
     }
 }
 
-TEST(SqliteFile, EveryDatabaseOfTheCorpusIsReadOrRefusedByName) {
+TEST(SqliteFile, EveryDatabaseOfTheCorpusIsReadOrRejectedByName) {
     int databases = 0;
     for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(MAREY_SOURCE_DIR) /
                                                                  "tests/corpus/sqlite")) {
@@ -181,11 +180,12 @@ TEST(SqliteFile, EveryDatabaseOfTheCorpusIsReadOrRefusedByName) {
 }
 
 TEST(SqliteFile, ATableThatContainsItselfEnds) {
-    // An interior page of which every cell leads to the page below it: rows without number in a small file.
+    // An interior page in which every cell points to the page below: an unlimited number of rows in a small
+    // file.
     SqliteSample sample;
     sample.run("PRAGMA page_size=512; VACUUM; CREATE TABLE t(a)");
     for (int i = 0; i < 4000; ++i) sample.run("INSERT INTO t VALUES ('some text that fills a page')");
-    const int root = std::stoi(sample.ask("SELECT rootpage FROM sqlite_master").at(0));
+    const int root = std::stoi(sample.query("SELECT rootpage FROM sqlite_master").at(0));
     sample.close();
     std::string bytes = bytes_of(sample.path());
     const auto u16 = [&](std::size_t at) {
@@ -197,7 +197,7 @@ TEST(SqliteFile, ATableThatContainsItselfEnds) {
         if (bytes[page * 512] == 5) interior.push_back(page);
     }
     ASSERT_GT(interior.size(), 2u);
-    // A chain: each interior page points only to the next one, as often as it has cells; the last to leaves.
+    // A chain: every cell of an interior page points to the next one, and the last page to leaves.
     std::swap(interior[0], *std::find(interior.begin(), interior.end(), static_cast<std::size_t>(root - 1)));
     for (std::size_t level = 0; level + 1 < std::min<std::size_t>(interior.size(), 12); ++level) {
         const std::size_t start = interior[level] * 512;
@@ -215,16 +215,16 @@ TEST(SqliteFile, ATableThatContainsItselfEnds) {
         << failure_to_open(sample.path());
 }
 
-TEST(SqliteFile, KnowsTheMakerByItsTables) {
+TEST(SqliteFile, RecognizesTheProducerByItsTables) {
     SqliteSample nvprof, nsight, other;
-    EXPECT_EQ(SqliteFile(nvprof.run_file("nvprof_schema").path()).maker(), SqliteProducer::Nvprof);
-    EXPECT_EQ(SqliteFile(nsight.run_file("nsight_schema").path()).maker(), SqliteProducer::Nsight);
-    EXPECT_EQ(SqliteFile(other.run("CREATE TABLE t(a)").path()).maker(), SqliteProducer::Unknown);
+    EXPECT_EQ(SqliteFile(nvprof.run_file("nvprof_schema").path()).producer(), SqliteProducer::Nvprof);
+    EXPECT_EQ(SqliteFile(nsight.run_file("nsight_schema").path()).producer(), SqliteProducer::Nsight);
+    EXPECT_EQ(SqliteFile(other.run("CREATE TABLE t(a)").path()).producer(), SqliteProducer::Unknown);
     EXPECT_EQ(other.failure(),
-              other.path() + ": a SQLite database with no table of nvprof or Nsight Systems");
+              other.path() + ": not an nvprof or Nsight Systems database: none of their tables was found");
 }
 
-TEST(SqliteFile, IsKnownByItsHeadAndEitherNameReadsEither) {
+TEST(SqliteFile, IsRecognizedByItsHeaderAndEitherFormatNameReadsEither) {
     SqliteSample nvprof, nsight;
     nvprof.run_file("nvprof_schema").run_file("nvprof_rows");
     nsight.run_file("nsight_schema").run_file("nsight_rows");

@@ -1,4 +1,4 @@
-// sqlite_fixture.h: for tests: databases made from SQL, and traces as a few readable lines.
+// sqlite_fixture.h: for tests: databases created from SQL, and traces as readable lines.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace marey {
 
-/// A database in a file of its own, which goes with it.
+/// A database in a temporary file, which is removed with this object.
 class SqliteSample {
   public:
     SqliteSample() {
@@ -49,8 +49,8 @@ class SqliteSample {
         EXPECT_TRUE(file.good()) << name;
         return run({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
     }
-    /// The rows that a query gives, their columns joined by '|'.
-    std::vector<std::string> ask(const std::string& sql) {
+    /// The rows returned by a query, with columns joined by '|'.
+    std::vector<std::string> query(const std::string& sql) {
         std::vector<std::string> rows;
         const auto add = [](void* list, int count, char** texts, char**) {
             std::string row;
@@ -69,7 +69,7 @@ class SqliteSample {
     sqlite3* database() { return database_; }
     const std::string& path() const { return path_; }
     Trace read() const { return open_trace(path_); }
-    /// What reading it fails with; "" where it does not.
+    /// The error when reading it; "" if it succeeds.
     std::string failure() const {
         try {
             (void)read();
@@ -88,7 +88,7 @@ class SqliteSample {
     sqlite3* database_ = nullptr;
 };
 
-/// What is read from a database of that schema with those rows.
+/// Reads a database with that schema and those rows.
 inline Trace profile_of(const char* schema, const char* rows) {
     SqliteSample sample;
     return sample.run(schema).run(rows).read();
@@ -114,7 +114,7 @@ inline std::string value_text(const Trace& trace, const Argument& value) {
     }
 }
 
-/// One line per range below one per track: what a person would check.
+/// One line per track, followed by one per range, for review by a person.
 inline std::string profile_text(const Trace& trace) {
     std::string text;
     const RangeColumns ranges = trace.ranges();
@@ -169,7 +169,7 @@ inline std::string profile_text(const Trace& trace) {
     return text;
 }
 
-/// How often a problem of that code was counted.
+/// The count of a problem.
 inline std::uint64_t problem_count(const Trace& trace, std::string_view code) {
     std::uint64_t count = 0;
     for (const ProblemInfo& problem : trace.problems()) count += problem.code == code ? problem.count : 0;

@@ -1,5 +1,5 @@
-// sqlite_fuzzer.cpp: any bytes as a database of another tool; or, where they are none, as a recipe for one:
-// tables and columns that are looked for, with any values in them.
+// sqlite_fuzzer.cpp: reads any bytes as a database of another tool or, if they are not a database, as a
+// recipe for one: the tables and columns that the readers use, with any values.
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -132,7 +132,7 @@ constexpr const char* kColumns[] = {"_id_",
                                     "staticSharedMemory",
                                     "dynamicSharedMemory"};
 
-/// A database from a recipe: for each table its columns, then rows.
+/// Creates a database from a recipe: for each table its columns, then rows.
 class Recipe {
   public:
     explicit Recipe(std::span<const std::uint8_t> bytes) : bytes_(bytes) {

@@ -1,4 +1,4 @@
-// sqlite_profiles.cpp: which maker's database it is.
+// sqlite_profiles.cpp: selects the reader for a SQLite profile.
 #include "import/sqlite_profiles.h"
 
 #include <marey/error.h>
@@ -13,7 +13,7 @@ bool is_sqlite_profile(std::span<const std::byte> head) noexcept {
 
 Trace read_sqlite_profile(const std::string& path) {
     const SqliteFile file(path);
-    switch (file.maker()) {
+    switch (file.producer()) {
         case SqliteProducer::Nvprof:
             return read_nvprof(file);
         case SqliteProducer::Nsight:
@@ -21,7 +21,7 @@ Trace read_sqlite_profile(const std::string& path) {
         case SqliteProducer::Unknown:
             break;
     }
-    throw Error(path + ": a SQLite database with no table of nvprof or Nsight Systems");
+    throw Error(path + ": not an nvprof or Nsight Systems database: none of their tables was found");
 }
 
 }  // namespace marey

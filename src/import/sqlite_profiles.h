@@ -1,4 +1,4 @@
-// sqlite_profiles.h: the two makers of SQLite profiles that can be read.
+// sqlite_profiles.h: the two supported kinds of SQLite profiles.
 #pragma once
 
 #include <marey/trace.h>
@@ -7,11 +7,11 @@
 
 namespace marey {
 
-/// What nvprof wrote: markers, calls of the CUDA runtime and driver, kernels, copies. Throws marey::Error
-/// when a marker, or a marker and a launching call, is there twice.
+/// Reads an nvprof database: markers, CUDA runtime and driver calls, kernels, copies. Throws marey::Error if
+/// a marker is duplicated, or if a launch call inside a marker launched several kernels.
 Trace read_nvprof(const SqliteFile& file);
 
-/// What `nsys export --type sqlite` wrote.
+/// Reads the output of `nsys export --type sqlite`.
 Trace read_nsight(const SqliteFile& file);
 
 }  // namespace marey

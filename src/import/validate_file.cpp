@@ -1,4 +1,5 @@
-// validate_file.cpp: marey::validate_file: files of any format, Chrome's JSON as a text first.
+// validate_file.cpp: marey::validate_file: checks files of any format; the text of Chrome JSON is checked
+// first.
 #include <marey/validate.h>
 
 #include <algorithm>
@@ -31,14 +32,14 @@ bool is_gzip(std::string_view text) {
 std::string unpacked(const std::string& path) {
     std::string text;
     const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(::gzopen(path.c_str(), "rbe"), ::gzclose);
-    if (!file) throw Error(path + ": cannot be read");
+    if (!file) throw Error(path + ": cannot open the file");
     constexpr std::size_t kPiece = std::size_t{1} << 20;
     while (true) {
         const std::size_t old = text.size();
         text.resize(old + kPiece);
         const int count = ::gzread(file.get(), text.data() + old, static_cast<unsigned>(kPiece));
         text.resize(old + static_cast<std::size_t>(std::max(count, 0)));
-        if (count < 0) throw Error(path + ": damaged gzip");
+        if (count < 0) throw Error(path + ": damaged gzip data");
         if (count == 0) return text;
     }
 }
@@ -69,8 +70,7 @@ std::vector<Finding> validate_file(const std::string& path, std::string_view for
             check_chrome_json(bytes, findings);
         }
     }
-    // What an importer makes of it keeps the rules of all traces, too; broken files may be more than it
-    // takes.
+    // The imported trace must satisfy the rules for all traces too. The importer may fail on a broken file.
     std::vector<Finding> found = findings.take();
     if (format.empty() && !is_known(head)) return found;
     const bool is_broken = std::any_of(found.begin(), found.end(),

@@ -1,4 +1,4 @@
-// value_cache.h: values by the text that they were read from.
+// value_cache.h: caches values by the text that they were read from.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace marey {
 
-/// Remembers what texts meant, so that each distinct one is read, and its lists and arrays are stored, once.
-/// Stops learning when it has learnt a lot.
+/// Caches the values of texts, so that each distinct text is parsed, and its lists and arrays are stored,
+/// only once. Stops adding entries at a size limit.
 class ValueCache {
   public:
     ValueCache() : slots_(1 << 10, kFree) {}
@@ -61,7 +61,7 @@ class ValueCache {
         for (std::uint32_t i = 0; i < entries_.size(); ++i) insert(entries_[i].hash, i);
     }
 
-    std::vector<std::uint32_t> slots_;  ///< a power of two, at most half of them taken
+    std::vector<std::uint32_t> slots_;  ///< size is a power of two, at most half used
     std::vector<Entry> entries_;
     std::string texts_;
     std::vector<Argument> values_;

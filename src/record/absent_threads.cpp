@@ -1,4 +1,4 @@
-// absent_threads.cpp: threads that were in calls when a tracer began, and have not come to record them.
+// absent_threads.cpp: threads that were in calls when a tracer began and have not recorded them since.
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -31,7 +31,7 @@ void Recorder::forget_absent(std::int64_t os_tid) noexcept {
     std::erase_if(absent_, [os_tid](const AbsentThread& each) { return each.stack.os_tid == os_tid; });
 }
 
-// One that has been spoken of has its number.
+// A thread that has been mentioned already has its number.
 std::uint32_t Recorder::number_of_thread(std::int64_t os_tid) noexcept {
     for (const AbsentThread& each : absent_) {
         const auto has_it = [&](const auto& entry) { return entry->id == each.id; };
@@ -49,7 +49,8 @@ std::vector<OpenRange> Recorder::absent_open_ranges() noexcept {
         const auto entry = std::find_if(threads_.begin(), threads_.end(),
                                         [&](const auto& each) { return each->id == thread.id; });
         if (entry != threads_.end()) {
-            depth = detail::load_acquire((*entry)->state->depth);  // inside what it has marked itself
+            depth =
+                detail::load_acquire((*entry)->state->depth);  // inside the ranges that it has marked itself
             for (std::uint32_t index = 0; index < depth; ++index) {
                 const detail::OpenSlot& open_slot = *slot(*(*entry)->state, index);
                 const auto is_it = [&](const ThreadEntry::EndedElsewhere& ended) {

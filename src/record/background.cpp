@@ -1,4 +1,5 @@
-// background.cpp: the recorder's own thread: blocks faulted in ahead of recording, a clock pair every second.
+// background.cpp: the recorder's own thread: faults in blocks ahead of recording and takes a clock pair every
+// second.
 #include <pthread.h>
 #include <signal.h>
 
@@ -17,7 +18,7 @@ using detail::kLargeBlocks;
 void Recorder::start_background() noexcept {
     if (background_runs_) return;
     background_runs_ = true;
-    // It must never be the one to run the program's signal handlers.
+    // This thread must never run the program's signal handlers.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -27,12 +28,12 @@ void Recorder::start_background() noexcept {
         return nullptr;
     };
     if (pthread_create(&background_, nullptr, run, this) != 0)
-        background_runs_ = false;  // threads then extend by themselves: slower, not wrong
+        background_runs_ = false;  // threads then extend the store themselves: slower, but correct
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// A process that forks should have no thread that its program knows nothing of: Python warns of those. The
-// next block that is taken brings it back.
+// A process that forks should have no thread that the program did not start: Python warns about such threads.
+// The next block that is taken starts it again.
 void Recorder::stop_background(std::unique_lock<RecorderMutex>& lock) noexcept {
     if (!background_runs_) return;
     background_stops_ = true;
@@ -77,7 +78,7 @@ void Recorder::background_loop() noexcept {
                 store.add_warm(cold);
             } else {
                 const std::size_t missing = ahead_ - std::min(ahead_, store.free_warm());
-                // A few blocks at a time: the first are wanted soonest.
+                // A few blocks at a time: the first ones are needed soonest.
                 BlockStore::Extent extent =
                     store.reserve(std::min<std::size_t>(missing, 16) * kLargeBlocks * kBlockBytes);
                 extending_ = true;
@@ -93,7 +94,7 @@ void Recorder::background_loop() noexcept {
                 out_of_space = error != 0;
             }
             extending_ = false;
-            wake().notify_all();  // somebody may wait to close the store
+            wake().notify_all();  // another thread may be waiting to close the store
             continue;
         }
         if (is_any_open()) {

@@ -26,7 +26,7 @@ using detail::kLargeBlocks;
 
 namespace {
 
-// Really allocates [offset, offset + bytes) of the file. Where the file system cannot, writes zeros instead.
+// Allocates [offset, offset + bytes) of the file on disk. Where the file system cannot, writes zeros instead.
 int allocate_on_disk(int fd, std::size_t offset, std::size_t bytes) noexcept {
     if (const int error = check_file_limit(offset + bytes)) return error;
     if (fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
@@ -42,14 +42,14 @@ int allocate_on_disk(int fd, std::size_t offset, std::size_t bytes) noexcept {
     return 0;
 }
 
-// Of blocks that nobody writes to yet.
+// For blocks that are not written to yet.
 void fault_in(std::byte* address, std::size_t bytes) noexcept {
     if (madvise(address, bytes, MADV_POPULATE_WRITE) == 0) return;
     for (std::size_t at = 0; at < bytes; at += 4096)  // older kernels
         *reinterpret_cast<volatile char*>(address + at) = 0;
 }
 
-// What a cold large block has lost. The page of the header stays: it counts the block's generations.
+// Restores the pages of a cold large block. The page of the header stays: it counts the block's generations.
 std::span<std::byte> decommit_range(const Block& block) noexcept {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     constexpr std::size_t kBytes = kBlockBytes * kLargeBlocks;
@@ -92,7 +92,7 @@ int BlockStore::map_extent(Extent& extent) noexcept {
     void* const address =
         mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address == MAP_FAILED) return errno;
-    // Huge pages are dear after the machine has idled; small ones are steady.
+    // Huge pages are expensive after the machine has idled; small ones are steady.
     madvise(address, extent.bytes, MADV_NOHUGEPAGE);
     extent.address = static_cast<std::byte*>(address);
     return 0;
@@ -114,7 +114,7 @@ int BlockStore::map_file(Extent& extent) noexcept {
             if (error == 0) extent.address = static_cast<std::byte*>(address);
             return error;
         }
-        if (address != MAP_FAILED) munmap(address, extent.bytes);  // closed by another thread meanwhile
+        if (address != MAP_FAILED) munmap(address, extent.bytes);  // another thread has closed it since
     }
     return EBADF;
 }
@@ -122,7 +122,7 @@ int BlockStore::map_file(Extent& extent) noexcept {
 std::string BlockStore::reason(int error) const {
     if (!is_file() || error != EBADF) return std::strerror(error);
     const int cause = file_.reopen_error();
-    return std::string("the program has closed its descriptor, and it cannot be opened again") +
+    return std::string("the program closed its file descriptor, and the file cannot be reopened") +
            (cause != 0 ? std::string(" (") + std::strerror(cause) + ")" : std::string());
 }
 
@@ -194,7 +194,7 @@ void BlockStore::free_block(Block* block) noexcept {
 
 void BlockStore::decommit(std::size_t keep_bytes) noexcept {
     if (is_file()) return;
-    // Those that are taken next are kept.
+    // Blocks that are taken next are kept.
     const std::size_t keep = std::min(keep_bytes / (kBlockBytes * kLargeBlocks), free_large_.size());
     for (std::size_t i = 0; i < free_large_.size() - keep; ++i) {
         Block& block = *free_large_[i];
@@ -215,10 +215,10 @@ std::size_t BlockStore::free_warm() const noexcept {
 }
 
 Block* BlockStore::take_cold() noexcept {
-    const auto behind = first_warm();
-    if (frozen_ || behind == free_large_.begin()) return nullptr;
-    Block* const block = *(behind - 1);
-    free_large_.erase(behind - 1);
+    const auto cold_end = first_warm();
+    if (frozen_ || cold_end == free_large_.begin()) return nullptr;
+    Block* const block = *(cold_end - 1);
+    free_large_.erase(cold_end - 1);
     return block;
 }
 
@@ -229,7 +229,7 @@ void BlockStore::warm(const Block& block) noexcept {
 
 void BlockStore::add_warm(Block* block) noexcept {
     block->is_cold = false;
-    free_large_.insert(first_warm(), block);  // where one was taken from: there is room
+    free_large_.insert(first_warm(), block);  // where one was taken from: there is capacity
 }
 
 std::size_t BlockStore::used_file_bytes() const noexcept {
@@ -268,7 +268,7 @@ void BlockStore::trim() noexcept {
     }
     next_offset_ = end;
     const int fd = file_.descriptor();
-    if (fd < 0 || ftruncate(fd, static_cast<off_t>(end)) != 0) return;  // longer than needed, nothing lost
+    if (fd < 0 || ftruncate(fd, static_cast<off_t>(end)) != 0) return;  // longer than needed, nothing is lost
 }
 
 }  // namespace marey

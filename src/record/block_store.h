@@ -1,4 +1,4 @@
-// block_store.h: blocks of memory, anonymous or mapped from a capture file, handed out and taken back.
+// block_store.h: blocks of memory, anonymous or mapped from a capture file, handed out and returned.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,20 @@ namespace marey {
 
 class BlockStore;
 
-/// 0, or EFBIG when a file must not grow to `bytes` (RLIMIT_FSIZE): asked for before every growth, because
-/// the kernel answers the attempt with SIGXFSZ, which ends the program.
+/// 0, or EFBIG when a file must not grow to `bytes` (RLIMIT_FSIZE). Checked before every growth, because the
+/// kernel answers the attempt with SIGXFSZ, which ends the program.
 int check_file_limit(std::size_t bytes) noexcept;
 
-/// A run of blocks: the memory behind one chunk, one thread's state, one part of a stream.
-/// All members are guarded by the recorder's lock.
+/// A run of blocks: the memory of one chunk, one thread's state, or one part of a stream. All members are
+/// guarded by the recorder's lock.
 struct Block {
     detail::BlockHeader* header = nullptr;
     BlockStore* store = nullptr;
-    std::uint32_t claims = 0;        ///< sessions and builds that still need what is in it
+    std::uint32_t claims = 0;        ///< sessions and builds that still need its contents
     std::uint32_t blocks = 0;        ///< length in units of kBlockBytes
-    bool in_use = false;             ///< handed out, not given back
-    bool is_cold = false;            ///< free, and its memory was given back to the system
-    bool is_open = false;            ///< a thread's current chunk, or one that the next thread goes on with
+    bool in_use = false;             ///< handed out, not returned
+    bool is_cold = false;            ///< free, and its memory was returned to the system
+    bool is_open = false;            ///< a thread's current chunk, or one that the next thread continues in
     std::uint32_t last_full_of = 0;  ///< the thread whose last full chunk this is
 
     std::byte* data() const noexcept {
@@ -40,14 +40,14 @@ struct Block {
 };
 
 /// Where blocks come from: anonymous memory, or a file whose blocks are allocated on disk before they are
-/// mapped (so that a full disk is an error here and never a SIGBUS in the program). Grows by extents, which
-/// stay mapped until it dies. Every call but map_extent, prefault and warm needs the recorder's
-/// lock.
+/// mapped (so that a full disk is an error here and never a SIGBUS in the program). It grows by extents,
+/// which stay mapped until it is destroyed. Every call except map_extent, prefault and warm needs the
+/// recorder's lock.
 class BlockStore {
   public:
     /// Anonymous memory.
     BlockStore() noexcept = default;
-    /// An open, writable file whose first `header_bytes` are its caller's. Takes over the descriptor.
+    /// An open, writable file whose first `header_bytes` belong to the caller. Takes over the descriptor.
     BlockStore(int fd, std::size_t header_bytes) noexcept
         : file_(fd), header_bytes_(header_bytes), next_offset_(header_bytes) {}
     ~BlockStore();
@@ -58,54 +58,54 @@ class BlockStore {
     FileHandle& file() noexcept { return file_; }
     const FileHandle& file() const noexcept { return file_; }
 
-    /// A run of 1 or kLargeBlocks blocks with a zeroed, Free header whose generation has been counted up;
-    /// null when there is none free (then extend). Small ones are split off large ones.
+    /// A run of 1 or kLargeBlocks blocks with a zeroed, Free header whose generation has been incremented;
+    /// null when none is free (then extend). Small runs are split off large ones.
     Block* take(std::size_t blocks) noexcept;
-    /// Marks it Free, so that no reader of the file sees it; it stays its taker's.
+    /// Marks it Free, so that readers of the file ignore it; it still belongs to its taker.
     void hide(Block* block) noexcept;
     /// Marks it Free and keeps it for the next taker.
     void free_block(Block* block) noexcept;
     std::size_t free_large() const noexcept { return free_large_.size(); }
-    /// Those of them that have their memory: taken first.
+    /// The free blocks that have their memory; they are taken first.
     std::size_t free_warm() const noexcept;
-    /// Anonymous memory: gives the memory of free large blocks back to the system, all but `keep_bytes` of
-    /// it. The blocks can be taken as before; their pages come back when they are written.
+    /// Anonymous memory: returns the memory of free large blocks to the system, except for `keep_bytes`. The
+    /// blocks can be taken as before; their pages come back when they are written.
     void decommit(std::size_t keep_bytes) noexcept;
-    /// One of those, out of the list until add_warm() puts it back; null: there is none. To be warmed
-    /// meanwhile, without the lock.
+    /// Takes one of those cold blocks out of the list until add_warm() puts it back; null: there is none. The
+    /// caller warms it without the lock.
     Block* take_cold() noexcept;
     static void warm(const Block& block) noexcept;
     void add_warm(Block* block) noexcept;
 
-    /// A piece of address space to be, reserved under the lock, then mapped without it, then added under it.
+    /// Planned address space: reserved under the lock, then mapped without it, then added under it.
     struct Extent {
         std::byte* address = nullptr;
         std::size_t bytes = 0;
         std::size_t offset = 0;  ///< in the file
     };
     Extent reserve(std::size_t bytes) noexcept;
-    /// Takes back a reservation that could not be mapped. Where another came after it, the file keeps a hole.
+    /// Undoes a reservation that could not be mapped. If another one followed it, the file keeps a hole.
     void unreserve(const Extent& extent) noexcept {
         if (is_file() && extent.offset + extent.bytes == next_offset_) next_offset_ = extent.offset;
     }
-    /// 0, or the errno of why not: ENOSPC, EDQUOT, EFBIG, ENOMEM; EBADF when the program has closed the
-    /// file's descriptor and it cannot be opened again.
+    /// 0, or an errno: ENOSPC, EDQUOT, EFBIG, ENOMEM; EBADF when the program has closed the file's descriptor
+    /// and the file cannot be reopened.
     int map_extent(Extent& extent) noexcept;
-    /// Such an error in words.
+    /// A readable text for such an error.
     std::string reason(int error) const;
-    /// Faults the pages in, so that recording threads need not.
+    /// Faults the pages in, so that recording threads do not have to.
     static void prefault(const Extent& extent) noexcept;
     void add(const Extent& extent);
     /// Bytes mapped so far.
     std::size_t bytes() const noexcept { return bytes_; }
 
-    /// File stores: bytes up to the end of the last block in use; what lies behind may be cut off.
+    /// File stores: bytes up to the end of the last block in use; the rest may be cut off.
     std::size_t used_file_bytes() const noexcept;
-    /// File stores: forgets (unmaps) free blocks behind used_file_bytes() and cuts the file there.
+    /// File stores: unmaps free blocks after used_file_bytes() and truncates the file there.
     void trim() noexcept;
-    /// From now on blocks given back keep their contents and are not handed out again: the file is finished.
+    /// From now on returned blocks keep their contents and are not handed out again: the file is finished.
     void freeze() noexcept { frozen_ = true; }
-    /// Unmaps everything and closes the file; its blocks are gone. For the child of a fork.
+    /// Unmaps everything and closes the file; its blocks become invalid. For the child of a fork.
     void abandon() noexcept;
 
   private:
@@ -123,7 +123,7 @@ class BlockStore {
     std::size_t bytes_ = 0;
     std::vector<Mapped> mapped_;
     std::vector<Block*> free_small_;
-    std::vector<Block*> free_large_;  // the cold ones first
+    std::vector<Block*> free_large_;  // cold ones first
 };
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// block_store_test.cpp: blocks handed out, taken back, mapped from files, cut off.
+// block_store_test.cpp: blocks handed out, returned, mapped from files, cut off.
 #include "record/block_store.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ std::size_t resident_pages(const Block& block) {
         std::count_if(pages.begin(), pages.end(), [](unsigned char is) { return (is & 1) != 0; }));
 }
 
-TEST(BlockStore, GivesTheMemoryOfFreeBlocksBackButForWhatItIsToldToKeep) {
+TEST(BlockStore, ReturnsTheMemoryOfFreeBlocksExceptForTheBytesToKeep) {
     BlockStore store;
     grow(store, 3 * kLargeBlocks * kBlockBytes);
     Block* blocks[] = {store.take(kLargeBlocks), store.take(kLargeBlocks), store.take(kLargeBlocks)};
@@ -137,7 +137,7 @@ TEST(BlockStore, GivesTheMemoryOfFreeBlocksBackButForWhatItIsToldToKeep) {
     EXPECT_EQ(again->data()[again->capacity() - 1], std::byte{0});
 }
 
-TEST(BlockStore, WarmsWhatIsTakenNext) {
+TEST(BlockStore, WarmsTheBlockThatIsTakenNext) {
     BlockStore store;
     grow(store, 4 * kLargeBlocks * kBlockBytes);
     Block* blocks[4];
@@ -177,7 +177,7 @@ TEST(BlockStore, WritesThroughToItsFile) {
     close(reader);
 }
 
-TEST(BlockStore, ReallyAllocatesWhatItMaps) {
+TEST(BlockStore, AllocatesTheMemoryThatItMaps) {
     const int fd = temporary_file();
     BlockStore store(fd, kBlockBytes);
     BlockStore::Extent extent = store.reserve(1);
@@ -189,7 +189,7 @@ TEST(BlockStore, ReallyAllocatesWhatItMaps) {
     store.add(extent);
 }
 
-TEST(BlockStore, CutsOffWhatIsNotUsed) {
+TEST(BlockStore, CutsOffUnusedBlocks) {
     const int fd = temporary_file();
     BlockStore store(fd, kBlockBytes);
     grow(store, 2 * kLargeBlocks * kBlockBytes);
@@ -205,7 +205,7 @@ TEST(BlockStore, CutsOffWhatIsNotUsed) {
     EXPECT_LT(file_bytes(fd), (1 + 4 * kLargeBlocks) * kBlockBytes);
     EXPECT_EQ(std::memcmp(first->data(), "kept", 4), 0);
     EXPECT_EQ(std::memcmp(second->data(), "kept", 4), 0);
-    // What is left still works, and so does growing again.
+    // The remaining blocks still work, and so does growing again.
     while (store.take(1) != nullptr) {
     }
     EXPECT_LE(store.used_file_bytes(), file_bytes(fd));
@@ -239,7 +239,7 @@ TEST(BlockStore, KeepsTheContentsOfAFinishedFile) {
     EXPECT_EQ(store.take(1), nullptr);
 }
 
-TEST(BlockStore, SaysWhenTheFileMustNotGrow) {
+TEST(BlockStore, ReportsWhenTheFileMustNotGrow) {
     rlimit before{};
     getrlimit(RLIMIT_FSIZE, &before);
     const rlimit limit{1 << 20, before.rlim_max};
@@ -256,14 +256,14 @@ TEST(BlockStore, SaysWhenTheFileMustNotGrow) {
     EXPECT_EQ(check_file_limit(std::size_t{1} << 50), 0);
 }
 
-TEST(BlockStore, SaysWhyItCannotGrow) {
+TEST(BlockStore, ReportsWhyItCannotGrow) {
     const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     BlockStore store(fd, kBlockBytes);
     BlockStore::Extent extent = store.reserve(1);
     EXPECT_NE(store.map_extent(extent), 0);
 }
 
-// A file on disk that the test may close behind the store's back.
+// A file on disk that the test may close without the store's knowledge.
 class BlockStoreDescriptor : public ::testing::Test {
   protected:
     void SetUp() override {
@@ -278,7 +278,7 @@ class BlockStoreDescriptor : public ::testing::Test {
         store_.reset();
         unlink(path_.c_str());
     }
-    // What a program does that closes all descriptors and then opens a file of its own.
+    // Does what a program does that closes all descriptors and then opens its own file.
     int reuse_descriptor() const {
         const int victim = temporary_file();
         EXPECT_EQ(pwrite(victim, "hello", 5, 0), 5);
@@ -296,7 +296,7 @@ class BlockStoreDescriptor : public ::testing::Test {
     std::optional<BlockStore> store_;
 };
 
-TEST_F(BlockStoreDescriptor, GoesOnWhenTheProgramHasClosedIt) {
+TEST_F(BlockStoreDescriptor, ContinuesWhenTheProgramHasClosedIt) {
     grow(*store_, 1);
     close(fd_);
     EXPECT_TRUE(store_->is_file());
@@ -317,7 +317,7 @@ TEST_F(BlockStoreDescriptor, GoesOnWhenTheProgramHasClosedIt) {
     close(reader);
 }
 
-TEST_F(BlockStoreDescriptor, NeverTouchesAFileThatHasTakenItsNumber) {
+TEST_F(BlockStoreDescriptor, NeverTouchesAFileThatReusesItsNumber) {
     grow(*store_, 1);
     const int victim = reuse_descriptor();
     grow(*store_, 1);
@@ -332,26 +332,26 @@ TEST_F(BlockStoreDescriptor, NeverTouchesAFileThatHasTakenItsNumber) {
     close(victim);
 }
 
-TEST_F(BlockStoreDescriptor, AbandonedLeavesOpenWhatHasTakenItsNumber) {
+TEST_F(BlockStoreDescriptor, AbandonedLeavesAFileThatReusesItsNumberOpen) {
     const int victim = reuse_descriptor();
     store_->abandon();
     expect_untouched(victim);
     close(victim);
 }
 
-TEST_F(BlockStoreDescriptor, SaysThatAClosedFileCannotBeOpenedAgain) {
+TEST_F(BlockStoreDescriptor, ReportsThatAClosedFileCannotBeReopened) {
     grow(*store_, 1);
     const int victim = reuse_descriptor();
     unlink(path_.c_str());
     BlockStore::Extent extent = store_->reserve(1);
     EXPECT_EQ(store_->map_extent(extent), EBADF);
     EXPECT_EQ(extent.address, nullptr);
-    EXPECT_EQ(
-        store_->reason(EBADF),
-        "the program has closed its descriptor, and it cannot be opened again (No such file or directory)");
+    EXPECT_EQ(store_->reason(EBADF),
+              "the program closed its file descriptor, and the file cannot be reopened (No such file or "
+              "directory)");
     EXPECT_EQ(store_->reason(ENOSPC), "No space left on device");
     store_->unreserve(extent);
-    EXPECT_NE(store_->take(kLargeBlocks), nullptr);  // what it has can still be used
+    EXPECT_NE(store_->take(kLargeBlocks), nullptr);  // its blocks can still be used
     store_->trim();
     store_.reset();
     expect_untouched(victim);

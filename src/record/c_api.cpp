@@ -31,10 +31,6 @@ bool is_on() noexcept {
             (detail::kArmedRecorder | detail::kArmedObservers | detail::kArmedAttention)) != 0;
 }
 
-std::uint32_t site_of(const detail::OpenSlot& slot) noexcept {
-    return static_cast<std::uint32_t>(load_relaxed(slot.what) & (detail::kMaxSites - 1));
-}
-
 bool is_objectless(const detail::OpenSlot& slot) noexcept {
     return (load_relaxed(slot.what) >> detail::kSiteBits & kObjectless) != 0;
 }
@@ -48,7 +44,7 @@ std::uint32_t innermost_begin(ThreadState& state, std::uint32_t site) noexcept {
     return kNotOpen;
 }
 
-// The observers of a begin are kept by the slot that it will have.
+// The observers of a begin are kept at the slot that it will have.
 ObserverFrame* observe_begin(std::uint32_t site) noexcept {
     if (site == 0 || (load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) == 0)
         return nullptr;
@@ -64,7 +60,7 @@ ObserverFrame* observe_begin(std::uint32_t site) noexcept {
 void observe_end(std::uint32_t index) noexcept {
     auto* const part = static_cast<ThreadObservers*>(detail::current_thread->observers);
     if (part == nullptr) return;
-    // What stood above it has been ended, or will never be.
+    // The slots above it have been ended, or will never be.
     while (!part->objectless.empty() && part->objectless.back().index >= index) {
         ObserverFrame* const frame = part->objectless.back().frame;
         part->objectless.pop_back();
@@ -78,7 +74,7 @@ void push_begin(std::uint32_t site, std::uint32_t side) noexcept {
     if (!path) return;
     ThreadState* state = detail::current_thread;
     if (state->owner == nullptr && !is_on()) {
-        ++unregistered_off_begins;  // only to be counted, so that its end finds it
+        ++unregistered_off_begins;  // only counted, so that its end finds it
         return;
     }
     state = ready_thread();
@@ -93,7 +89,7 @@ void begin(std::uint32_t site) noexcept {
     push_begin(site, frame != nullptr ? push_range_id(frame->range.id(), {}) : 0);
 }
 
-// Gives the index that it had, or kNotOpen.
+// Returns the index that it had, or kNotOpen.
 std::uint32_t pop_begin(std::uint32_t site) noexcept {
     const std::uint64_t now = Clock::now();
     SlowPath path;
@@ -128,7 +124,7 @@ void end(std::uint32_t site) noexcept {
     if (index != kNotOpen) observe_end(index);
 }
 
-// Runs `append(state)` on the log given, or on the calling thread's, if something records there.
+// Runs `append(state)` on the given log, or on the calling thread's, if something records there.
 template <class Append>
 int with_log(marey_log* log, Append append) noexcept {
     if (log != nullptr) return with_owned_log(*reinterpret_cast<ThreadEntry*>(log), append) ? 1 : 0;
@@ -220,7 +216,7 @@ struct marey_context {
 
 struct marey_adoption {
     explicit marey_adoption(const Context& adopted) noexcept : context(adopted), adoption(context) {}
-    Context context;  // so that the caller may free his
+    Context context;  // so that the caller may free its own
     ContextAdoption adoption;
 };
 

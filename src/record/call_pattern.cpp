@@ -1,4 +1,4 @@
-// call_pattern.cpp: what is wrong with a pattern, for all who take one.
+// call_pattern.cpp: validates call patterns for all options that take one.
 #include <marey/call_pattern.h>
 
 namespace marey {
@@ -11,11 +11,11 @@ std::size_t detail::end_of_pattern_set(std::string_view text, std::size_t at) no
 
 const char* call_pattern_error(std::string_view text) noexcept {
     if (text.empty()) return "is empty";
-    if (text.find('\0') != std::string_view::npos) return "has a NUL in it";
+    if (text.find('\0') != std::string_view::npos) return "contains a NUL character";
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (text[i] != '[') continue;
         i = detail::end_of_pattern_set(text, i);
-        if (i == std::string_view::npos) return "has a '[' that is not closed";
+        if (i == std::string_view::npos) return "has an unclosed '['";
     }
     return nullptr;
 }

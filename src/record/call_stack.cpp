@@ -1,4 +1,4 @@
-// call_stack.cpp: captured frames as the numbers that a log has for them.
+// call_stack.cpp: captured frames as the numbers that a log uses for them.
 #include <marey/call_stack.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace marey {
 namespace {
 
-/// Words of addresses, known until the loader loads or unloads something. Never waited for: whoever does not
-/// get the lock works the word out.
+/// Frame words by address, valid until the loader loads or unloads a library. Its lock is never waited for: a
+/// thread that does not get it computes the word itself.
 struct FrameWordCache {
     static constexpr std::size_t kMaxEntries = std::size_t{1} << 16;
     std::mutex mutex;
@@ -64,7 +64,7 @@ void native_words(std::span<const std::uintptr_t> addresses, std::uint64_t* out)
         const auto [at, fresh] = known.words.try_emplace(addresses[i], 0);
         if (fresh) at->second = native_word(*modules, addresses[i]);
         out[i] = at->second;
-        if (module_of(out[i]) == 0) known.words.erase(at);  // there may be room for its module later
+        if (module_of(out[i]) == 0) known.words.erase(at);  // there may be space for its module later
     }
 }
 
@@ -109,7 +109,7 @@ void CallStack::add(const CapturedTraceback& traceback) noexcept {
 }
 
 CallStack::CallStack(const TracebackOptions& options) noexcept {
-    // A thread that is recording already (a hook of an allocator, a signal handler) has no stack to give.
+    // A thread that is already recording (in an allocator hook or a signal handler) has no stack to capture.
     if (detail::load_relaxed(detail::current_thread->busy) != 0) return;
     add(CapturedTraceback::adopt(detail::gather(options, 1)));
 }

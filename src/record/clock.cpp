@@ -1,4 +1,4 @@
-// clock.cpp: choice of the counter, and reading all clocks together.
+// clock.cpp: chooses the counter and reads all clocks together.
 #include "record/clock.h"
 
 #include <fcntl.h>
@@ -48,7 +48,8 @@ detail::ClockSource choose_source() {
     [[maybe_unused]] const std::string kernel =
         read_small_file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
 #if defined(__aarch64__)
-    // The architecture promises a constant rate; the kernel says whether it trusts this machine's.
+    // The architecture guarantees a constant rate; the kernel reports whether it trusts the counter of this
+    // machine.
     if (kernel.empty() || has_word(kernel, "arch_sys_counter")) return detail::ClockSource::Cntvct;
 #elif defined(__x86_64__)
     const std::string info = read_small_file("/proc/cpuinfo");
@@ -77,7 +78,7 @@ std::uint64_t measure_rate() noexcept {
             return 1'000'000'000;
         }
         case detail::ClockSource::Tsc: {
-            // The fit over the session's own pairs decides; this is only what is said before there are two.
+            // The fit over the session's own pairs decides; this is only the rate before there are two pairs.
             const std::int64_t begin_ns = read_clock(CLOCK_MONOTONIC_RAW);
             const std::uint64_t begin = detail::read_counter();
             std::int64_t end_ns;
@@ -139,15 +140,15 @@ detail::ClockPair Clock::pair() noexcept {
             best.raw_ns = raw;
         }
     }
-    // The wall clock is only for people: how far behind `raw_ns` it was read does not matter to a
-    // microsecond.
+    // The wall clock is only for people: a delay of a microsecond between `raw_ns` and this reading does not
+    // matter.
     best.real_ns = read_clock(CLOCK_REALTIME) - (read_clock(CLOCK_MONOTONIC_RAW) - best.raw_ns);
     return best;
 }
 
 void Clock::inject(std::uint64_t (*function)() noexcept) noexcept {
     injected.store(function, std::memory_order_relaxed);
-    counts_.store(false, std::memory_order_relaxed);  // until it is asked for again
+    counts_.store(false, std::memory_order_relaxed);  // until it is checked again
 }
 
 }  // namespace marey

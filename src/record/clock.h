@@ -9,18 +9,18 @@
 
 namespace marey {
 
-/// Decided once per process: the counter register when the processor's flags and the kernel's own clock
-/// source both vouch for it, CLOCK_MONOTONIC_RAW otherwise. All functions are safe from any thread.
+/// Decided once per process: the counter register if both the processor's flags and the kernel's own clock
+/// source vouch for it, CLOCK_MONOTONIC_RAW otherwise. All functions are safe from any thread.
 class Clock {
   public:
     static detail::ClockSource source() noexcept;
-    /// Nominal rate: what the hardware says, or a short measurement against CLOCK_MONOTONIC_RAW.
+    /// Nominal rate: reported by the hardware, or measured briefly against CLOCK_MONOTONIC_RAW.
     static std::uint64_t ticks_per_second() noexcept;
     /// True when read_counter() may be used inline.
     static bool is_inline() noexcept {
         return counts_.load(std::memory_order_relaxed) || source_is_counter();
     }
-    /// The time now, by whatever source is in force.
+    /// The current time, from whatever clock is in use.
     static std::uint64_t now() noexcept {
         return counts_.load(std::memory_order_relaxed) ? detail::read_counter() : now_slow();
     }
@@ -34,8 +34,8 @@ class Clock {
   private:
     static std::uint64_t now_slow() noexcept;
     static bool source_is_counter() noexcept;
-    // Known to be the counter register. A flag of its own, because the guard of a static that is made at
-    // first use is an acquiring load, which waits for the releasing stores of the record before it (10 ns on
+    // True if the clock is the counter register. A separate flag, because the guard of a function-local
+    // static is an acquiring load, which waits for the releasing stores of the record before it (10 ns on
     // aarch64).
     static std::atomic<bool> counts_;
 };

@@ -29,7 +29,7 @@ TEST(Clock, GoesForward) {
     }
 }
 
-TEST(Clock, PairsAreMonotoneInEveryClockAndSayHowWideTheyAre) {
+TEST(Clock, PairsAreMonotonicInEveryClockAndStateTheirWidth) {
     detail::ClockPair last = Clock::pair();
     const detail::ClockPair first = last;
     for (int i = 0; i < 1000; ++i) {
@@ -61,7 +61,7 @@ TEST(Clock, MayBeReadInlineOnlyWhenItIsTheCounter) {
     EXPECT_NE(Clock::source(), detail::ClockSource::Injected);
 }
 
-TEST_F(InjectedClock, GivesTheTicksItIsTold) {
+TEST_F(InjectedClock, GivesTheTicksOfTheFunction) {
     fake_ticks = 12'345;
     EXPECT_EQ(Clock::now(), 12'345u);
     const detail::ClockPair pair = Clock::pair();

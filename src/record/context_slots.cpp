@@ -37,7 +37,7 @@ AdoptionNode* as_adoption(ContextNode* node) noexcept {
     return node->key == &kAdoption ? static_cast<AdoptionNode*>(node) : nullptr;
 }
 
-// The next older guard or adoption of this thread: behind an adoption, what it will return to.
+// The next older guard or adoption of this thread: after an adoption, the slots it will return to.
 ContextNode* next_older(ContextNode* node) noexcept {
     AdoptionNode* const adoption = as_adoption(node);
     return adoption != nullptr ? adoption->saved : node->next;
@@ -132,7 +132,7 @@ void end_adoption(AdoptionNode& node) noexcept {
     apply_extras(node.saved_extras);
 }
 
-/// What adopt() leaves on a thread that is in no adoption, until the thread ends.
+/// Left by adopt() on a thread that is in no adoption, until the thread ends.
 struct LastingAdoption {
     AdoptionNode node;
     ~LastingAdoption() { end_adoption(node); }
@@ -145,14 +145,14 @@ namespace detail {
 inline namespace layout1 {
 
 void unlink_guard(GuardNode& guard) noexcept {
-    // Only if it is still there: an adoption that it was made in may have ended before it.
+    // Only if it is still in the list: an adoption that it was made in may have ended before it.
     ContextNode* at = context_head;
     while (at != nullptr && at != &guard) at = next_older(at);
     if (at == nullptr) return;
     ContextNode** link = &context_head;
     while (*link != &guard) {
         AdoptionNode* const adoption = as_adoption(*link);
-        // What the guards above it have shared names it.
+        // Shared copies made by the guards above it refer to it.
         if (adoption == nullptr) static_cast<GuardNode*>(*link)->shared.reset();
         link = adoption != nullptr ? &adoption->saved : &(*link)->next;
     }
@@ -200,7 +200,7 @@ void adopt(const Context& context) {
         node->kept = data;
         return;
     }
-    // Takes the place of what that adoption had brought. Guards made in it since are out of the list.
+    // Replaces the slots that the adoption had brought. Guards made in it since are out of the list.
     const std::shared_ptr<const detail::ContextData> before = std::move(node->kept);
     take_in(*node, data.get());
     node->kept = data;

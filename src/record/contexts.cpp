@@ -1,4 +1,5 @@
-// contexts.cpp: which sessions follow which threads: sets of sessions, arming by them, marks in the logs.
+// contexts.cpp: which sessions follow which threads: sets of sessions, arming threads for them, marks in the
+// logs.
 #include "record/contexts.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ bool ContextSessions::holds(const TaskSession& session) const noexcept {
 }
 
 const ContextSessions* settled(const ContextSessions* sessions) noexcept {
-    // A set holds what lived in its outer one, and one more, which is its last.
+    // A set holds the living members of its outer set and one more, which is its last.
     while (sessions != nullptr && sessions->members.back()->is_closed.load(std::memory_order_relaxed)) {
         sessions = sessions->outer.get();
     }
@@ -65,7 +66,7 @@ void enter_sessions(const ContextSessions* sessions) noexcept {
     if ((known != nullptr ? known->sessions : nullptr) == sessions) return;
     SlowPath path;
     if (!path) return;
-    // Early: nothing that begins under the new set may seem to have begun before its mark.
+    // Early, so that nothing that begins under the new set appears to have begun before its mark.
     const std::uint64_t now = Clock::now();
     ThreadState* state = ready_thread();
     if (state == nullptr) return;
@@ -168,7 +169,7 @@ SessionOptions active_options() {
     return Recorder::get().active_options();
 }
 
-// ---- what observers add ----
+// ---- state added by observers ----
 
 detail::ThreadExtras capture_extras() noexcept {
     const auto* const part = static_cast<const ThreadObservers*>(calling_thread()->observers);

@@ -1,4 +1,4 @@
-// contexts.h: what contexts are made of: shared slots, and the sessions that follow tasks.
+// contexts.h: the parts of a context: shared slots, and the sessions that follow tasks.
 #pragma once
 
 #include <atomic>
@@ -13,32 +13,33 @@
 
 namespace marey {
 
-/// A session of one thread and its tasks, as contexts know it. Outlives the session.
+/// A session of one thread and its tasks, as contexts refer to it. Outlives the session.
 struct TaskSession {
     std::uint64_t session = 0;
-    std::uint64_t armed = 0;             ///< bits of ThreadState::armed that it asks for
-    std::atomic<bool> is_closed{false};  ///< set once, with the recorder's lock
+    std::uint64_t armed = 0;             ///< bits of ThreadState::armed that it needs
+    std::atomic<bool> is_closed{false};  ///< set once, with the recorder's lock held
 };
 
-/// The sessions of a context: an immutable set with an id, of which marks in logs speak. Any thread reads it.
+/// The sessions of a context: an immutable set with an id that marks in logs refer to. Readable from any
+/// thread.
 struct ContextSessions : std::enable_shared_from_this<ContextSessions> {
     std::uint64_t id = 0;
     std::vector<std::shared_ptr<const TaskSession>> members;  ///< at least one; the newest is the last
     /// The set without the newest member, as it was when that one started.
     std::shared_ptr<const ContextSessions> outer;
 
-    std::uint64_t armed() const noexcept;  ///< the bits that the living members ask for
+    std::uint64_t armed() const noexcept;  ///< the bits that the living members need
     bool holds(const TaskSession& session) const noexcept;
 };
-/// Steps out of sets whose newest members have closed: the same living sessions, in the oldest such set. Null
-/// when none lives.
+/// Steps out of sets whose newest members have closed: returns the oldest set with the same living sessions.
+/// Null when none is alive.
 const ContextSessions* settled(const ContextSessions* sessions) noexcept;
 
-/// The bits of ThreadState::armed that a session asks for.
+/// The bits of ThreadState::armed that a session needs.
 std::uint64_t armed_bits(const SessionOptions& options) noexcept;
 
-/// Guards one thread's armed word against its owner and the recorder at once. Held for a few instructions,
-/// never while anything else is taken.
+/// Guards one thread's armed word against concurrent writes by its owner and the recorder. Held for a few
+/// instructions, never while another lock is taken.
 class ArmingLock {
   public:
     void lock() noexcept {
@@ -51,14 +52,15 @@ class ArmingLock {
 };
 
 /// Puts the calling thread under a set of sessions (null: none), with a mark in its log if anything records.
-/// The set must live until the thread is put under another one. Locks nothing that threads share, but for a
-/// thread's first registration. In a signal handler that interrupted the recorder it does nothing.
+/// The set must live until the thread is put under another one. Takes no lock that threads share, except for
+/// a thread's first registration. Does nothing in a signal handler that interrupted the recorder.
 void enter_sessions(const ContextSessions* sessions) noexcept;
-/// The calling thread's set, settled; null: none.
+/// The calling thread's set, without closed sessions; null: none.
 const ContextSessions* current_sessions() noexcept;
 
-/// The seam for observers and the per-thread switch: what the calling thread has, and giving it what a
-/// context carries. apply_extras is on the way of every adoption: it must not write what threads share.
+/// The interface for observers and the per-thread switch: reads the calling thread's state, and applies the
+/// state that a context carries. apply_extras runs at every adoption: it must not write anything that threads
+/// share.
 detail::ThreadExtras capture_extras() noexcept;
 void apply_extras(const detail::ThreadExtras& extras) noexcept;
 
@@ -72,7 +74,7 @@ struct SharedSlot : ContextNode {
     SharedSlot() = default;
     SharedSlot(const SharedSlot&) = delete;
     SharedSlot& operator=(const SharedSlot&) = delete;
-    ~SharedSlot();  ///< of a long list, without recursion
+    ~SharedSlot();  ///< frees a long list without recursion
 };
 
 struct ContextData {

@@ -1,4 +1,4 @@
-// contexts_test.cpp: sets of sessions seen from inside: what lives in them, and that they do not pile up.
+// contexts_test.cpp: sets of sessions from inside: which members are alive, and that sets do not pile up.
 #include "record/contexts.h"
 
 #include <memory>
@@ -38,7 +38,7 @@ std::size_t sets_around_this_thread() {
     return count;
 }
 
-TEST(ContextSessions, AskForWhatTheirLivingMembersAskFor) {
+TEST(ContextSessions, NeedWhatTheirLivingMembersNeed) {
     const auto one = make_session(1, 0b01);
     const auto two = make_session(2, 0b10);
     const auto set = make_set(make_set(nullptr, one), two);
@@ -50,7 +50,7 @@ TEST(ContextSessions, AskForWhatTheirLivingMembersAskFor) {
     EXPECT_EQ(set->armed(), 0u);
 }
 
-TEST(ContextSessions, AreSteppedOutOfWhenTheirNewestHaveClosed) {
+TEST(ContextSessions, AreLeftWhenTheirNewestMembersHaveClosed) {
     const auto one = make_session(1, 1);
     const auto two = make_session(2, 1);
     const auto inner = make_set(make_set(nullptr, one), two);
@@ -74,7 +74,7 @@ TEST(ContextSessions, DoNotPileUpOnAThreadWhoseSessionsOthersStop) {
     EXPECT_EQ(current_sessions(), nullptr);
 }
 
-TEST(Contexts, RegisterAThreadOnlyForASessionThatLives) {
+TEST(Contexts, RegisterAThreadOnlyForALiveSession) {
     Context context;
     {
         const Session session(SessionOptions{.threads = Threads::Tasks});

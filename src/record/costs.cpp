@@ -1,4 +1,4 @@
-// costs.cpp: what recording costs here, measured once per process into a private log.
+// costs.cpp: the cost of recording on this machine, measured once per process into a private log.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -20,7 +20,7 @@ namespace {
 constexpr int kBatches = 15;
 constexpr int kEvents = 64;
 
-/// A thread state and a chunk of nobody's, armed for the calling thread as long as this lives.
+/// A private thread state and chunk, armed for the calling thread while this object lives.
 class PrivateLog {
   public:
     PrivateLog()
@@ -71,7 +71,7 @@ void Recorder::measure_costs() noexcept {
     if (!costs_.empty() || Clock::source() == detail::ClockSource::Injected) return;
     static detail::Site plain{"marey.cost", __FILE__, __LINE__, Scope::User};
     static detail::Site valued{"marey.cost.values", __FILE__, __LINE__, Scope::User};
-    plain.id = 1;  // any number: nobody reads this log
+    plain.id = 1;  // any number: this log is never read
     valued.id = 1;
     detail::KeyIds keys;
     std::fill(std::begin(keys.ids), std::end(keys.ids), 1u);

@@ -1,4 +1,4 @@
-// device_fixture.h: for tests: a device that writes down what it is told.
+// device_fixture.h: for tests: a device that logs the calls it receives.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace marey::testing {
 
-/// Writes down what it is told.
+/// Logs the calls it receives.
 class FakeDevice : public DeviceRuntime, public DeviceActivitySource {
   public:
     FakeDevice(std::string name, DeviceType type) : name_(std::move(name)), type_(type) {}
@@ -31,7 +31,7 @@ class FakeDevice : public DeviceRuntime, public DeviceActivitySource {
     DeviceActivitySource* activities() override { return has_activities ? this : nullptr; }
 
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override {
-        told.push_back(needs);
+        received.push_back(needs);
         to = &log;
         return needs.activities != 0 ? trouble : "";
     }
@@ -43,7 +43,7 @@ class FakeDevice : public DeviceRuntime, public DeviceActivitySource {
     }
     void forked() noexcept override { calls += "forked "; }
 
-    /// Work from now on, for as long as it is asked.
+    /// Work that starts now and lasts as long as requested.
     void work(std::string_view what, std::uint64_t ticks = 10) const {
         const std::uint64_t now = device_ticks();
         DeviceWork work;
@@ -59,7 +59,7 @@ class FakeDevice : public DeviceRuntime, public DeviceActivitySource {
     std::string trouble;
     bool has_activities = true;
     bool is_whole = true;
-    std::vector<DeviceNeeds> told;
+    std::vector<DeviceNeeds> received;
     std::string calls;
     std::uint64_t timeout = 0;
     DeviceLog* to = nullptr;
@@ -69,14 +69,14 @@ class FakeDevice : public DeviceRuntime, public DeviceActivitySource {
     DeviceType type_;
 };
 
-// A device is registered for the life of the process; every test looks at the same one.
+// A device is registered for the life of the process; all tests share one.
 inline FakeDevice& fake() {
     static const std::shared_ptr<FakeDevice> device = [] {
         auto made = std::make_shared<FakeDevice>("fake", DeviceType::Xpu);
         register_device(made);
         return made;
     }();
-    device->told.clear();
+    device->received.clear();
     device->calls.clear();
     device->why_not.clear();
     device->trouble.clear();

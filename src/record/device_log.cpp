@@ -1,4 +1,4 @@
-// device_log.cpp: what a device did, into its log.
+// device_log.cpp: writes a device's work into its log.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -41,7 +41,7 @@ const char* category_of(DeviceWorkKind kind) noexcept {
     return "kernel";
 }
 
-std::uint32_t site_of(std::string_view name, const char* category, Scope scope) noexcept {
+std::uint32_t device_site(std::string_view name, const char* category, Scope scope) noexcept {
     const SlowPath path;
     if (!path) return 0;
     return Recorder::get().intern_site(name, {}, 0, scope, 0, category);
@@ -91,18 +91,18 @@ DeviceLog::~DeviceLog() {
 }
 
 std::uint32_t DeviceLog::work_site(DeviceWorkKind kind, std::string_view name) noexcept {
-    // A span of the device's time that its own work may lie in, as annotations are.
+    // A span of the device's time that its own work may lie in, like an annotation.
     const Scope scope = kind == DeviceWorkKind::Timed ? Scope::User : Scope::Device;
-    return site_of(name, category_of(kind), scope);
+    return device_site(name, category_of(kind), scope);
 }
 
 std::uint32_t DeviceLog::call_site(std::string_view name, bool is_driver) noexcept {
-    return site_of(name, is_driver ? "cuda_driver" : "cuda_runtime", Scope::DeviceRuntime);
+    return device_site(name, is_driver ? "cuda_driver" : "cuda_runtime", Scope::DeviceRuntime);
 }
 
 void DeviceLog::write(const DeviceWork& work) noexcept {
     if (entry_ == nullptr) return;
-    if (work.site == 0) return count_lost(1);  // there was no room for its name
+    if (work.site == 0) return count_lost(1);  // there was no space for its name
     alignas(8) std::byte payload[detail::kMaxPayloadBytes];
     std::byte* end = put_facts(payload, work);
     if (!work.values.empty()) {

@@ -1,4 +1,4 @@
-// device_log_test.cpp: what devices write, in memory, in captures, and in the children of forks.
+// device_log_test.cpp: device records in memory, in captures, and in the children of forks.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ using testing::FakeDevice;
 using testing::problem_count;
 using testing::with_fake;
 
-TEST(DeviceLog, ShowsWorkToTheSessionsThatAskedForIt) {
+TEST(DeviceLog, ShowsWorkToTheSessionsThatRequestedIt) {
     FakeDevice& device = fake();
     Session without{SessionOptions{}};
     Session with(with_fake());
@@ -64,7 +64,7 @@ TEST(DeviceLog, ShowsWorkToTheSessionsThatAskedForIt) {
     EXPECT_EQ(without.stop().ranges().size(), 1u);
 }
 
-TEST(DeviceLog, TakesAllocationsWithTheirTimes) {
+TEST(DeviceLog, RecordsAllocationsWithTheirTimes) {
     FakeDevice& device = fake();
     SessionOptions options = with_fake();
     options.profile_memory = true;
@@ -79,7 +79,7 @@ TEST(DeviceLog, TakesAllocationsWithTheirTimes) {
     EXPECT_EQ(without.stop().memory().size(), 0u);
 }
 
-TEST(DeviceLog, IgnoresWhatComesWhileNothingRecords) {
+TEST(DeviceLog, IgnoresWorkWhileNothingRecords) {
     FakeDevice& device = fake();
     Session(with_fake()).stop();
     device.work("late");
@@ -90,19 +90,19 @@ TEST(DeviceLog, IgnoresWhatComesWhileNothingRecords) {
     EXPECT_EQ(problem_count(trace, "dropped"), 0u);
 }
 
-TEST(DeviceLog, CountsWhatNeverCame) {
+TEST(DeviceLog, CountsMissingRecords) {
     FakeDevice& device = fake();
     Session session(with_fake());
     device.work("a");
     device.to->count_lost(40);
-    device.to->write(DeviceWork{});  // there was no room for its name
+    device.to->write(DeviceWork{});  // there was no space for its name
     device.work("b");
     const Trace trace = session.stop();
     EXPECT_EQ(trace.ranges().size(), 2u);
     EXPECT_EQ(problem_count(trace, "dropped"), 41u);
 }
 
-TEST(DeviceLog, DropsAndCountsOverTheCeiling) {
+TEST(DeviceLog, DropsAndCountsOverTheSizeLimit) {
     FakeDevice& device = fake();
     SessionOptions options = with_fake();
     options.policy = Policy::Drop;
@@ -130,7 +130,7 @@ TEST(DeviceLog, KeepsTheNewestInARing) {
 
 // ---- processes and files ----
 
-TEST(DeviceLog, GoesOnInTheChildOfAFork) {
+TEST(DeviceLog, ContinuesInTheChildOfAFork) {
     FakeDevice& device = fake();
     Session session(with_fake());
     device.work("parent's");
@@ -161,7 +161,7 @@ class DeviceCapture : public ::testing::Test {
     std::string folder_;
 };
 
-TEST_F(DeviceCapture, OfAKilledProgramHoldsWhatTheDeviceHandedOver) {
+TEST_F(DeviceCapture, OfAKilledProgramHoldsTheDeliveredWork) {
     const pid_t child = fork();
     if (child == 0) {
         FakeDevice& device = fake();
@@ -183,7 +183,7 @@ TEST_F(DeviceCapture, OfAKilledProgramHoldsWhatTheDeviceHandedOver) {
     EXPECT_EQ(trace.metadata()[0].json, "\"abacus\"");
 }
 
-TEST_F(DeviceCapture, HoldsAFactOnceHoweverOftenItIsTold) {
+TEST_F(DeviceCapture, HoldsAFactOnceHoweverOftenItIsReported) {
     FakeDevice& device = fake();
     SessionOptions options = with_fake();
     options.output = path("facts.marey");

@@ -27,7 +27,7 @@ namespace {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// So many pairs may wait. Then the older half of them is asked for: those are most likely done.
+/// At most this many pairs wait. Then the older half is measured: those are most likely complete.
 constexpr std::size_t kMaxWaiting = 4096;
 
 // ---- which ranges are timed ----
@@ -108,13 +108,13 @@ class DeviceTimer final : public Source {
             if (pairs.empty()) return;
             if (!is_stopping) return keep_waiting(pairs);
             if (std::chrono::steady_clock::now() > deadline)
-                return lose(pairs.size(), "The events of " + name_ + " were not all there in time.");
+                return lose(pairs.size(), "The events of " + name_ + " did not all complete in time.");
         }
     }
 
-    // The parent's events are not ours to give back.
+    // The parent's events must not be released here.
     void forked() noexcept override {
-        scopes_ = ~0u;  // its observer is removed, or added anew, with the next session
+        scopes_ = ~0u;  // its observer is removed, or added again, with the next session
         is_on_.store(false, std::memory_order_release);
         std::construct_at(&mutex_);
         std::construct_at(&waiting_);
@@ -123,7 +123,7 @@ class DeviceTimer final : public Source {
   private:
     static std::unique_ptr<ObserverContext> on_start(const ObservedRange& range, void* data) {
         auto& self = *static_cast<DeviceTimer*>(data);
-        // Async ranges only span what others do.
+        // Async ranges only span the work of others.
         if (!self.is_on_.load(std::memory_order_acquire) || range.is_async() ||
             untimed_names().load(std::memory_order_acquire)->names.contains(range.name()))
             return nullptr;
@@ -149,12 +149,12 @@ class DeviceTimer final : public Source {
                    DeviceLog::work_site(DeviceWorkKind::Timed, range.name())});
     }
 
-    /// Null: there is nothing to be measured on this thread, or it failed.
+    /// Null: there is nothing to measure on this thread, or recording failed.
     std::unique_ptr<DeviceEvent> record(bool is_needed) noexcept {
         try {
             std::unique_ptr<DeviceEvent> event = device_->record();
             if (event == nullptr && is_needed)
-                lose(1, "No device of " + name_ + " was current where a range ended.");
+                lose(1, "No device of " + name_ + " was current when a range ended.");
             return event;
         } catch (const std::exception& error) {
             lose(1, "Events were not recorded for " + name_ + ": " + error.what());
@@ -162,11 +162,11 @@ class DeviceTimer final : public Source {
         return nullptr;
     }
 
-    /// Nothing: it cannot be asked, or does not know.
+    /// Nothing: the device cannot be queried, or does not answer.
     std::optional<bool> has_reached(const DeviceEvent& point) noexcept {
         try {
             return device_->has_reached(point);
-        } catch (const std::exception&) {  // whoever asks for the time will hear of it
+        } catch (const std::exception&) {  // reported when the elapsed time is read
             return std::nullopt;
         }
     }
@@ -176,11 +176,11 @@ class DeviceTimer final : public Source {
         try {
             device_->synchronize();
         } catch (const std::exception& error) {
-            tell("Waiting for " + name_ + " failed: " + error.what());
+            report("Waiting for " + name_ + " failed: " + error.what());
         }
     }
 
-    /// Takes those out to whose ends the device has come.
+    /// Removes the pairs whose events the device has reached.
     void write_reached(std::vector<Pair>& pairs, Deadline deadline) noexcept {
         const auto unreached = std::stable_partition(pairs.begin(), pairs.end(), [this](const Pair& pair) {
             return has_reached(*pair.to).value_or(true) && has_reached(*pair.from).value_or(true);
@@ -209,18 +209,18 @@ class DeviceTimer final : public Source {
         if (!older.empty()) write(older, Deadline::max());
     }
 
-    /// Each pair's events are given back as soon as its time is known.
+    /// The events of each pair are released as soon as its time is known.
     void write(std::span<Pair> pairs, Deadline deadline) noexcept {
         for (std::size_t i = 0; i < pairs.size(); ++i) {
             const Pair pair = std::move(pairs[i]);
             if (std::chrono::steady_clock::now() > deadline) {
-                lose(pairs.size() - i, "The events of " + name_ + " were not all there in time.");
+                lose(pairs.size() - i, "The events of " + name_ + " did not all complete in time.");
                 return;
             }
             try {
                 write(pair, device_->elapsed_us(*pair.from, *pair.to));
             } catch (const std::exception& error) {
-                lose(1, "The time between two events of " + name_ + " is not known: " + error.what());
+                lose(1, "Could not measure the time between two events of " + name_ + ": " + error.what());
             }
         }
     }
@@ -228,8 +228,8 @@ class DeviceTimer final : public Source {
     void write(const Pair& pair, double elapsed_us) noexcept {
         constexpr double kMaxUs = 1e15;
         if (!(elapsed_us >= 0) || elapsed_us > kMaxUs) {
-            lose(1, "The time between two events of " + name_ + " was none: " + std::to_string(elapsed_us) +
-                        " us.");
+            lose(1,
+                 "Invalid time between two events of " + name_ + ": " + std::to_string(elapsed_us) + " us.");
             return;
         }
         const double ticks = elapsed_us * 1e-6 * static_cast<double>(Clock::ticks_per_second());
@@ -245,11 +245,11 @@ class DeviceTimer final : public Source {
 
     void lose(std::uint64_t pairs, const std::string& why) noexcept {
         log_->count_lost(pairs);
-        tell(why);
+        report(why);
     }
 
-    /// Each session hears of the first few.
-    void tell(const std::string& why) noexcept {
+    /// Only the first few are reported in each session.
+    void report(const std::string& why) noexcept {
         constexpr int kMaxReported = 8;
         if (reported_.fetch_add(1, std::memory_order_relaxed) < kMaxReported)
             note_problem("device_not_timed", why);
@@ -258,7 +258,8 @@ class DeviceTimer final : public Source {
     std::shared_ptr<DeviceRuntime> device_;
     const std::string name_;
     const std::string source_name_;
-    std::uint32_t scopes_ = 0;  ///< of the observer that is added; like handle_ and log_, of needs_changed()
+    std::uint32_t scopes_ =
+        0;  ///< of the added observer; like handle_ and log_, only used by needs_changed()
     ObserverHandle handle_ = 0;
     std::unique_ptr<DeviceLog> log_;  ///< made before any callback can come
     std::atomic<bool> is_on_{false};

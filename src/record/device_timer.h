@@ -1,5 +1,4 @@
-// device_timer.h: how long ranges took on a device that tells nothing of its work: events around each of
-// them.
+// device_timer.h: times ranges on a device that does not report its work, with events around each range.
 #pragma once
 
 #include <memory>
@@ -10,9 +9,9 @@
 
 namespace marey {
 
-/// While some session wants ranges timed on this device (RecordingNeeds::timed_devices), a point in the
-/// device's queue is recorded where a range begins and where it ends. Their distance is asked for when a
-/// session stops, or earlier when many of them wait, and written as work of the kind Timed.
+/// While a session needs ranges timed on this device (RecordingNeeds::timed_devices), an event is recorded in
+/// the device's queue where a range begins and where it ends. The time between them is read when a session
+/// stops, or earlier when many pairs wait, and written as work of the kind Timed.
 std::shared_ptr<Source> make_device_timer(std::shared_ptr<DeviceRuntime> device);
 
 }  // namespace marey

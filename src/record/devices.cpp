@@ -1,4 +1,4 @@
-// devices.cpp: the devices that are registered, and their activities as a source.
+// devices.cpp: the registered devices, and their activities as a source.
 #include "record/devices.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ namespace marey {
 DeviceRuntime::~DeviceRuntime() = default;
 
 std::string DeviceRuntime::activities_error() const {
-    return "The device '" + name() + "' tells nothing of its work.";
+    return "The device '" + name() + "' does not report its work.";
 }
 
 namespace {
@@ -47,9 +47,10 @@ class DeviceSource final : public Source {
     void flush(std::uint64_t timeout_ns, bool wait_for_devices) noexcept override {
         if (needs_ == DeviceNeeds()) return;
         if (!activities_.flush(timeout_ns, wait_for_devices)) {
-            note_problem("device_work_missing", "The work of " + name_ +
-                                                    " was not all done, or not all handed over, in time: "
-                                                    "some of it is missing.");
+            note_problem(
+                "device_work_missing",
+                "The work of " + name_ +
+                    " did not all complete, or was not all delivered, in time: some of it is missing.");
         }
     }
 
@@ -69,11 +70,11 @@ class DeviceSource final : public Source {
 struct Registry {
     std::mutex mutex;
     std::vector<std::shared_ptr<DeviceRuntime>> devices;
-    std::vector<std::string> tried_libraries;  ///< libraries of ours that have been looked for
+    std::vector<std::string> tried_libraries;  ///< Marey's own libraries that were tried
 };
 
 Registry& registry() {
-    static auto& registry = *new Registry;  // devices may be asked for until the very end
+    static auto& registry = *new Registry;  // devices may be requested until the very end
     return registry;
 }
 
@@ -85,7 +86,7 @@ std::shared_ptr<DeviceRuntime> find_registered(std::string_view name) {
     return nullptr;
 }
 
-/// A library of ours lies beside this one.
+/// Marey's device libraries are in the same folder as this library.
 std::string library_of(std::string_view name) {
     Dl_info info{};
     std::string path;
@@ -95,7 +96,7 @@ std::string library_of(std::string_view name) {
     return path + "libmarey_" + std::string(name) + ".so";
 }
 
-/// What keeps a library of ours from being loaded; empty: it has registered its device, or there is none.
+/// Why a device library of Marey's cannot be loaded; empty: it has registered its device, or there is none.
 std::string load_device_library(std::string_view name) {
     if (name != "cuda" && name != "simulated") return {};
     {
@@ -110,8 +111,8 @@ std::string load_device_library(std::string_view name) {
         return why != nullptr ? why : "unknown cause";
     }
     using Register = void (*)();
-    const auto make_known = reinterpret_cast<Register>(dlsym(library, "marey_register_device"));
-    if (make_known == nullptr) return "it has no marey_register_device";
+    const auto register_it = reinterpret_cast<Register>(dlsym(library, "marey_register_device"));
+    if (register_it == nullptr) return "it does not export marey_register_device";
     {
         std::lock_guard lock(registry().mutex);
         auto& tried_libraries = registry().tried_libraries;
@@ -119,7 +120,7 @@ std::string load_device_library(std::string_view name) {
             return {};
         tried_libraries.emplace_back(name);
     }
-    make_known();
+    register_it();
     return {};
 }
 
@@ -134,28 +135,29 @@ std::atomic<CurrentQueue>& current_queue_of(DeviceType type) noexcept {
 
 }  // namespace
 
-void set_current_queue(DeviceType type, CurrentQueue ask) noexcept {
-    current_queue_of(type).store(ask, std::memory_order_release);
+void set_current_queue(DeviceType type, CurrentQueue query) noexcept {
+    current_queue_of(type).store(query, std::memory_order_release);
 }
 
 void* current_queue(DeviceType type) noexcept {
-    const CurrentQueue ask = current_queue_of(type).load(std::memory_order_acquire);
-    return ask != nullptr ? ask() : nullptr;
+    const CurrentQueue query = current_queue_of(type).load(std::memory_order_acquire);
+    return query != nullptr ? query() : nullptr;
 }
 
 void register_device(std::shared_ptr<DeviceRuntime> device) {
-    if (device == nullptr) throw Error("register_device: there is no device");
+    if (device == nullptr) throw Error("register_device: the device is null");
     const std::string name = device->name();
     if (name.empty()) throw Error("register_device: a device needs a name");
     if (device_bit(device->type()) == 0 || device->type() == DeviceType::Cpu)
-        throw Error("register_device: " + name + " needs a type of its own, which is not the CPU's");
+        throw Error("register_device: " + name + " needs a device type that is not the CPU's");
     {
         std::lock_guard lock(registry().mutex);
         for (const auto& other : registry().devices) {
-            if (other->name() == name) throw Error("a device called " + name + " is registered already");
+            if (other->name() == name)
+                throw Error("register_device: a device named " + name + " is already registered");
             if (other->type() == device->type()) {
-                throw Error("register_device: " + name + " has the type of " + other->name() +
-                            ", which is registered already");
+                throw Error("register_device: " + name + " has the same type as " + other->name() +
+                            ", which is already registered");
             }
         }
         registry().devices.push_back(device);
@@ -175,15 +177,15 @@ std::string device_error(std::string_view name) {
     if (find_registered(name) == nullptr) {
         const std::string why = load_device_library(name);
         if (!why.empty())
-            return "Marey's part for the device '" + std::string(name) + "' cannot be loaded: " + why;
+            return "Marey's library for the device '" + std::string(name) + "' cannot be loaded: " + why;
     }
     const std::shared_ptr<DeviceRuntime> device = find_registered(name);
-    if (device == nullptr) return "There is no device called '" + std::string(name) + "'.";
+    if (device == nullptr) return "There is no device named '" + std::string(name) + "'.";
     return device->unavailable();
 }
 
 void synchronize_devices() noexcept {
-    // Where the program has loaded NVIDIA's driver it may have work there.
+    // If the program has loaded NVIDIA's driver, it may have work there.
     if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) find_device("cuda");
     std::vector<std::shared_ptr<DeviceRuntime>> devices;
     {
@@ -193,7 +195,7 @@ void synchronize_devices() noexcept {
     for (const auto& device : devices) {
         try {
             device->synchronize();
-        } catch (const std::exception&) {  // it has said so to whoever gave it the work
+        } catch (const std::exception&) {  // the device has reported it to the code that gave it the work
         }
     }
 }
@@ -216,9 +218,9 @@ RequestedDevices find_devices(std::span<const std::string> names, std::uint32_t 
             wanted.without_source |= device_bit(device->type());
             trouble = (device_activities & kDeviceTimes) == 0 ? device->activities_error() : "";
             if (!trouble.empty())
-                wanted.troubles.push_back(trouble + " Ranges are timed with its events instead.");
+                wanted.problems.push_back(trouble + " Ranges are timed with its events instead.");
         } else {
-            wanted.troubles.push_back(std::move(trouble));
+            wanted.problems.push_back(std::move(trouble));
         }
     }
     return wanted;

@@ -1,4 +1,4 @@
-// devices.h: which devices a session can have.
+// devices.h: the devices that a session can record.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ inline std::uint32_t device_bit(DeviceType type) noexcept {
 
 struct RequestedDevices {
     std::uint32_t types = 0;            ///< a bit each
-    std::uint32_t without_source = 0;   ///< of them, those that tell nothing of their work
-    std::vector<std::string> troubles;  ///< why others cannot be had, or not all of them
+    std::uint32_t without_source = 0;   ///< the subset that does not report its work
+    std::vector<std::string> problems;  ///< why other devices, or some of their work, cannot be recorded
 };
 
-/// Finds, and loads, the devices of these names.
+/// Finds, and loads, the devices with these names.
 RequestedDevices find_devices(std::span<const std::string> names, std::uint32_t device_activities);
 
-/// The program initialises that device's library. Loads nothing.
+/// Called when the program initialises that device's library. Loads nothing.
 void device_begins(std::string_view name) noexcept;
 
 }  // namespace marey

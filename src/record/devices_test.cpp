@@ -1,4 +1,4 @@
-// devices_test.cpp: devices that are registered, and what they are told.
+// devices_test.cpp: registered devices, and the calls they receive.
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,7 +30,7 @@ std::string refusal(std::shared_ptr<DeviceRuntime> device) {
 
 // ---- registered devices ----
 
-TEST(Devices, HearFromCudasDriverThatItBegins) {
+TEST(Devices, AreNotifiedWhenCudasDriverStarts) {
     const auto cuda = std::make_shared<FakeDevice>("cuda", DeviceType::Cuda);
     EXPECT_EQ(InitializeInjection(), 1);  // where there is no such device, too
     register_device(cuda);
@@ -40,44 +40,45 @@ TEST(Devices, HearFromCudasDriverThatItBegins) {
 
 TEST(Devices, AreRefusedWithTheReason) {
     fake();
-    EXPECT_EQ(refusal(nullptr), "register_device: there is no device");
+    EXPECT_EQ(refusal(nullptr), "register_device: the device is null");
     EXPECT_EQ(refusal(std::make_shared<FakeDevice>("", DeviceType::Mps)),
               "register_device: a device needs a name");
     EXPECT_EQ(refusal(std::make_shared<FakeDevice>("processor", DeviceType::Cpu)),
-              "register_device: processor needs a type of its own, which is not the CPU's");
+              "register_device: processor needs a device type that is not the CPU's");
     EXPECT_EQ(refusal(std::make_shared<FakeDevice>("none", DeviceType::None)),
-              "register_device: none needs a type of its own, which is not the CPU's");
+              "register_device: none needs a device type that is not the CPU's");
     EXPECT_EQ(refusal(std::make_shared<FakeDevice>("fake", DeviceType::Mps)),
-              "a device called fake is registered already");
+              "register_device: a device named fake is already registered");
     EXPECT_EQ(refusal(std::make_shared<FakeDevice>("second", DeviceType::Xpu)),
-              "register_device: second has the type of fake, which is registered already");
+              "register_device: second has the same type as fake, which is already registered");
     EXPECT_EQ(find_device("second"), nullptr);
 }
 
 TEST(Devices, AreFoundByTheirNames) {
-    fake();  // registered when it is first asked for
+    fake();  // registered at first use
     EXPECT_EQ(find_device("fake").get(), &fake());
     EXPECT_EQ(device_error("fake"), "");
     fake().why_not = "it is switched off";
     EXPECT_EQ(device_error("fake"), "it is switched off");
-    EXPECT_EQ(device_error("abacus"), "There is no device called 'abacus'.");
-    // Its library is not beside this program.
+    EXPECT_EQ(device_error("abacus"), "There is no device named 'abacus'.");
+    // Its library is not in this program's folder.
     EXPECT_EQ(find_device("simulated"), nullptr);
     EXPECT_EQ(
-        device_error("simulated").rfind("Marey's part for the device 'simulated' cannot be loaded: ", 0), 0u);
+        device_error("simulated").rfind("Marey's library for the device 'simulated' cannot be loaded: ", 0),
+        0u);
 }
 
-TEST(Devices, ThatCannotBeHadAreLeftOutAndTheTraceSaysWhy) {
+TEST(Devices, ThatAreUnavailableAreLeftOutAndTheTraceStatesWhy) {
     SessionOptions options;
     options.devices = {"abacus"};
     Session session(options);
     { MAREY_RANGE("range"); }
     const Trace trace = session.stop();
-    EXPECT_EQ(problem_text(trace, "device_unavailable"), "There is no device called 'abacus'.");
+    EXPECT_EQ(problem_text(trace, "device_unavailable"), "There is no device named 'abacus'.");
     EXPECT_EQ(trace.ranges().size(), 1u);
     fake().why_not = "it is switched off";
     Session other(with_fake());
-    EXPECT_EQ(fake().told.size(), 0u);
+    EXPECT_EQ(fake().received.size(), 0u);
     EXPECT_EQ(problem_text(other.stop(), "device_unavailable"), "it is switched off");
 }
 
@@ -89,15 +90,15 @@ TEST(Devices, WithoutActivitiesAreTimedWithTheirEvents) {
     options.devices = {"silent"};
     Session session(options);
     EXPECT_EQ(problem_text(session.stop(), "device_unavailable"),
-              "The device 'silent' tells nothing of its work. Ranges are timed with its events instead.");
+              "The device 'silent' does not report its work. Ranges are timed with its events instead.");
 }
 
-// ---- what they are told ----
+// ---- the calls they receive ----
 
-TEST(Devices, AreToldTheUnionOfWhatSessionsAskFor) {
+TEST(Devices, ReceiveTheUnionOfTheSessionsNeeds) {
     FakeDevice& device = fake();
     Session plain{SessionOptions{}};
-    EXPECT_EQ(device.told.size(), 0u);
+    EXPECT_EQ(device.received.size(), 0u);
     SessionOptions options = with_fake();
     options.device_activities = kDeviceKernels;
     Session first(options);
@@ -107,13 +108,13 @@ TEST(Devices, AreToldTheUnionOfWhatSessionsAskFor) {
     first.stop();
     second.stop();
     plain.stop();
-    EXPECT_EQ(device.told, (std::vector<DeviceNeeds>{{kDeviceKernels, false},
-                                                     {kDeviceKernels | kDeviceCopies, true},
-                                                     {kDeviceCopies, true},
-                                                     {0, false}}));
+    EXPECT_EQ(device.received, (std::vector<DeviceNeeds>{{kDeviceKernels, false},
+                                                         {kDeviceKernels | kDeviceCopies, true},
+                                                         {kDeviceCopies, true},
+                                                         {0, false}}));
 }
 
-TEST(Devices, AreWaitedForWhenASessionThatAskedForThemStops) {
+TEST(Devices, AreWaitedForWhenASessionThatRequestedThemStops) {
     FakeDevice& device = fake();
     Session with(with_fake());
     Session without{SessionOptions{}};
@@ -128,7 +129,7 @@ TEST(Devices, AreWaitedForWhenASessionThatAskedForThemStops) {
     EXPECT_EQ(device.calls, "");
 }
 
-TEST(Devices, ThatRefuseOrFailToDeliverAreAProblemOfTheTrace) {
+TEST(Devices, ThatRefuseOrFailToDeliverAreReportedInTheTrace) {
     FakeDevice& device = fake();
     device.trouble = "another profiler holds it";
     device.is_whole = false;
@@ -138,7 +139,7 @@ TEST(Devices, ThatRefuseOrFailToDeliverAreAProblemOfTheTrace) {
     EXPECT_NE(problem_text(trace, "device_work_missing"), "");
 }
 
-TEST(Devices, GiveFactsToTheSessionsThatAskedForThem) {
+TEST(Devices, GiveFactsToTheSessionsThatRequestedThem) {
     fake();
     Session without{SessionOptions{}};
     Session with(with_fake());

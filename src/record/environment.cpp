@@ -1,4 +1,4 @@
-// environment.cpp: the one place where environment variables are read. docs/reference/environment.md is its table.
+// environment.cpp: the only place that reads environment variables. docs/reference/environment.md lists them.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include "record/environment.h"
 #include "record/recorder.h"
 
-/// Defined by the command `marey` alone, which uses this library and must not record itself.
+/// Defined only by the command `marey`, which uses this library and must not record itself.
 extern "C" __attribute__((weak, visibility("default"))) const char marey_is_the_command;
 
 namespace marey {
@@ -59,7 +59,7 @@ Policy parse_policy(const std::string& text) {
     throw Error("policy=" + text + ": expected stop, drop or ring");
 }
 
-/// Calls `visit` with each of the words that stand between "|".
+/// Calls `visit` with each word between "|" separators.
 template <class Visit>
 void each_word(const std::string& text, Visit visit) {
     for (std::size_t at = 0; at <= text.size();) {
@@ -88,7 +88,7 @@ ScopeSet parse_scopes(const std::string& text) {
             bits |= 1u << scope;
             known = true;
         }
-        if (!known) throw Error("scopes=" + text + ": there is no scope '" + word + "'");
+        if (!known) throw Error("scopes=" + text + ": unknown scope '" + word + "'");
     });
     return ScopeSet::from_bits(bits);
 }
@@ -117,7 +117,7 @@ const std::string& parse_pattern(const std::string& key, const std::string& text
     return text;
 }
 
-/// Which of the Python calls. False: no such key.
+/// Sets the options that select Python calls. False: no such key.
 template <class Options>
 bool set_call_option(Options& options, const std::string& key, const std::string& value) {
     if constexpr (requires { options.calls; }) {
@@ -165,9 +165,9 @@ std::uint32_t parse_device_activities(const std::string& names) {
         const auto* const found = std::find_if(std::begin(kWords), std::end(kWords),
                                                [&](const auto& known) { return word == known.first; });
         if (found == std::end(kWords))
-            throw Error("there is no activity of devices '" + word +
-                        "'; known: kernels, copies, sets, calls, driver_calls, waits, overhead, times, "
-                        "default, all");
+            throw Error("unknown device activity '" + word +
+                        "'; expected kernels, copies, sets, calls, driver_calls, waits, overhead, times, "
+                        "default or all");
         bits |= found->second;
     });
     return bits;
@@ -225,9 +225,9 @@ SessionOptions parse_options(std::string_view text) {
     return options;
 }
 
-void say(std::string_view text) noexcept {
+void warn(std::string_view text) noexcept {
     const std::string line = "marey: " + std::string(text) + "\n";
-    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nobody to tell
+    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nothing else to do
 }
 
 std::string environment_text(const char* name) {
@@ -237,10 +237,10 @@ std::string environment_text(const char* name) {
 
 ExecutionTraceRequest execution_trace_request() {
     ExecutionTraceRequest request;
-    const std::string own = environment_text("MAREY_EXECUTION_TRACE");
-    const std::string there = environment_text("ENABLE_PYTORCH_EXECUTION_TRACE");
-    request.is_wanted = own.empty() ? there == "1" : own != "0";
-    if (own != "0" && own != "1") request.path = own;
+    const std::string ours = environment_text("MAREY_EXECUTION_TRACE");
+    const std::string pytorch = environment_text("ENABLE_PYTORCH_EXECUTION_TRACE");
+    request.is_wanted = ours.empty() ? pytorch == "1" : ours != "0";
+    if (ours != "0" && ours != "1") request.path = ours;
     const std::string extras = environment_text("MAREY_EXECUTION_TRACE_EXTRAS");
     request.with_resources =
         (extras.empty() ? environment_text("ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS") : extras) == "1";
@@ -252,10 +252,11 @@ void start_environment_session() noexcept {
     if (text == nullptr || *text == '\0' || &marey_is_the_command != nullptr) return;
     try {
         SessionOptions options = parse_options(text);
-        if (options.output.empty()) throw Error("out= is missing: where shall the capture go?");
+        if (options.output.empty())
+            throw Error("out= is missing: set it to the path of the capture, as in MAREY=out=app.marey");
         Recorder::get().start_for_environment(options);
     } catch (const std::exception& error) {
-        say(std::string("not recording: MAREY=") + text + ": " + error.what());
+        warn(std::string("not recording: MAREY=") + text + ": " + error.what());
     }
 }
 

@@ -1,11 +1,12 @@
-// environment.h: what the environment says beyond MAREY. Read where MAREY is, listed in docs/reference/environment.md.
+// environment.h: environment variables other than MAREY. Read where MAREY is; docs/reference/environment.md
+// lists them.
 #pragma once
 
 #include <string>
 
 namespace marey {
 
-/// The value of a variable, now; "" when it is not set.
+/// The current value of a variable; "" when it is not set.
 std::string environment_text(const char* name);
 
 }  // namespace marey

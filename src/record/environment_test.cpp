@@ -17,7 +17,7 @@ std::string error_of(std::string_view text) {
     return "(no error)";
 }
 
-TEST(ParseOptions, NothingGivesTheDefaults) {
+TEST(ParseOptions, AnEmptyTextGivesTheDefaults) {
     for (const char* const text : {"", ",", ",,"}) {
         const SessionOptions options = parse_options(text);
         EXPECT_EQ(options.output, "");
@@ -29,7 +29,7 @@ TEST(ParseOptions, NothingGivesTheDefaults) {
     }
 }
 
-TEST(ParseOptions, TakesEveryKeyInAnyOrder) {
+TEST(ParseOptions, AcceptsEveryKeyInAnyOrder) {
     const SessionOptions options = parse_options(
         "values=off,name=night run,scopes=user|function,policy=ring,max=512MB,out=/tmp/app.marey");
     EXPECT_EQ(options.output, "/tmp/app.marey");
@@ -40,7 +40,7 @@ TEST(ParseOptions, TakesEveryKeyInAnyOrder) {
     EXPECT_FALSE(options.record_values);
 }
 
-TEST(ParseOptions, CallsAreAskedForWithOrWithoutThoseIntoC) {
+TEST(ParseOptions, CallsAreRecordedWithOrWithoutThoseIntoC) {
     EXPECT_FALSE(parse_options("out=a").with_stack);
     EXPECT_FALSE(parse_options("calls=off").with_stack);
     for (const char* const text : {"calls=on", "calls=on,c_calls=on", "c_calls=auto,calls=on"}) {
@@ -54,11 +54,11 @@ TEST(ParseOptions, CallsAreAskedForWithOrWithoutThoseIntoC) {
     EXPECT_EQ(error_of("c_calls=some"), "c_calls=some: expected on or off");
 }
 
-TEST(ParseOptions, TheLastOfAKeyCounts) {
+TEST(ParseOptions, TheLastValueOfAKeyCounts) {
     EXPECT_EQ(parse_options("out=a,out=b").output, "b");
 }
 
-TEST(ParseOptions, ABackslashKeepsWhatFollows) {
+TEST(ParseOptions, ABackslashEscapesTheNextCharacter) {
     EXPECT_EQ(parse_options("out=a\\,b.marey,name=x").output, "a,b.marey");
     EXPECT_EQ(parse_options("out=a\\\\b").output, "a\\b");
     EXPECT_EQ(parse_options("out=a\\").output, "a\\");
@@ -88,7 +88,7 @@ TEST(ParseOptions, ReadsSizes) {
     }
 }
 
-TEST(ParseOptions, NamesTheSizeThatItDoesNotUnderstand) {
+TEST(ParseOptions, NamesAnInvalidSize) {
     for (const std::string text :
          {"", "0", "0MB", "-1", "+1", " 1", "1 MB", "MB", "1.5GB", "1TB", "1mb", "64MBx", "0x10",
           "18446744073709551616", "18446744073709551615KB", "17179869184GB"}) {
@@ -112,12 +112,12 @@ TEST(ParseOptions, ReadsScopes) {
         const auto scope = static_cast<Scope>(i);
         EXPECT_EQ(parse_options(std::string("scopes=") + scope_name(scope)).scopes, ScopeSet{scope});
     }
-    EXPECT_EQ(error_of("scopes=user|users"), "scopes=user|users: there is no scope 'users'");
-    EXPECT_EQ(error_of("scopes="), "scopes=: there is no scope ''");
-    EXPECT_EQ(error_of("scopes=user|"), "scopes=user|: there is no scope ''");
+    EXPECT_EQ(error_of("scopes=user|users"), "scopes=user|users: unknown scope 'users'");
+    EXPECT_EQ(error_of("scopes="), "scopes=: unknown scope ''");
+    EXPECT_EQ(error_of("scopes=user|"), "scopes=user|: unknown scope ''");
 }
 
-TEST(ParseOptions, ReadsDevicesAndWhatToRecordOfThem) {
+TEST(ParseOptions, ReadsDevicesAndTheirActivities) {
     EXPECT_TRUE(parse_options("out=a").devices.empty());
     EXPECT_EQ(parse_options("devices=cuda").devices, std::vector<std::string>{"cuda"});
     EXPECT_EQ(parse_options("devices=cuda|my device").devices,
@@ -129,8 +129,8 @@ TEST(ParseOptions, ReadsDevicesAndWhatToRecordOfThem) {
     EXPECT_EQ(error_of("devices="), "devices=: expected names such as cuda");
     EXPECT_EQ(error_of("devices=a||b"), "devices=a||b: expected names such as cuda");
     EXPECT_EQ(error_of("device_activities=naps"),
-              "there is no activity of devices 'naps'; known: kernels, copies, sets, calls, "
-              "driver_calls, waits, overhead, times, default, all");
+              "unknown device activity 'naps'; expected kernels, copies, sets, calls, "
+              "driver_calls, waits, overhead, times, default or all");
 }
 
 TEST(ParseOptions, ReadsSwitches) {
@@ -149,7 +149,7 @@ TEST(ParseOptions, ReadsSwitches) {
     EXPECT_TRUE(parse_options("flops=yes").with_flops);
 }
 
-TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
+TEST(ParseOptions, NamesAnUnknownKey) {
     for (const std::string text : {"colour=red", "Out=x", " out=x", "garbage", "=x", "="}) {
         EXPECT_EQ(error_of(text),
                   "'" + text +
@@ -159,7 +159,7 @@ TEST(ParseOptions, NamesTheKeyThatItDoesNotKnow) {
 }
 
 // E4
-TEST(ExecutionTraceRequest, IsAskedForByOurVariableOrElseByTheOtherOne) {
+TEST(ExecutionTraceRequest, IsMadeByOurVariableOrElseByPyTorchs) {
     const auto request = [](const char* own, const char* other) {
         own != nullptr ? setenv("MAREY_EXECUTION_TRACE", own, 1) : unsetenv("MAREY_EXECUTION_TRACE");
         other != nullptr ? setenv("ENABLE_PYTORCH_EXECUTION_TRACE", other, 1)

@@ -20,14 +20,14 @@ using detail::ThreadState;
 
 namespace {
 
-// Appends a long record. Its time, or 0 when there was no room (counted).
+// Appends a long record. Returns its time, or 0 when there was no space (counted).
 std::uint64_t write_event(ThreadState& state, RecordKind kind, std::uint8_t flags, std::uint32_t site,
                           std::uint64_t word2, std::span<const std::byte> payload) noexcept {
     const std::uint64_t now = std::max<std::uint64_t>(Clock::now(), 1);
     return write_long(state, {kind, flags, site, now, word2, state.depth}, payload) ? now : 0;
 }
 
-// The same with the values behind `side`, which are used up.
+// The same with the values at `side`, which are consumed.
 std::uint64_t write_valued_event(ThreadState& state, RecordKind kind, std::uint32_t site, std::uint64_t word2,
                                  std::uint32_t side, std::uint8_t flags = 0) noexcept {
     const std::uint64_t time = write_event(state, kind, flags, site, word2, side_payload(state, side));
@@ -35,7 +35,7 @@ std::uint64_t write_valued_event(ThreadState& state, RecordKind kind, std::uint3
     return time;
 }
 
-// Values that were gathered for observers alone, or in vain.
+// Discards values that were gathered only for observers, or not needed after all.
 void drop_unrecorded(std::uint32_t side) noexcept {
     ThreadState* const state = detail::current_thread;
     if (state->owner != nullptr) drop_side(*state, side);
@@ -56,7 +56,7 @@ void write_instant(std::uint32_t site, std::uint32_t side) noexcept {
     write_valued_event(*state, RecordKind::LongInstant, site, 0, side);
 }
 
-// The start callbacks of a range that may end anywhere; null: nobody sees it.
+// Calls the start callbacks of a range that may end anywhere; null: no observer sees it.
 ObserverFrame* begin_async_frame(std::uint32_t site, Scope scope, std::uint32_t& side) noexcept {
     ObserverFrame* const frame = begin_frame(site, scope);
     if (frame == nullptr) return nullptr;

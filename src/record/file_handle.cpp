@@ -1,4 +1,4 @@
-// file_handle.cpp: telling our descriptor from one that took its number, opening the file again.
+// file_handle.cpp: recognises our descriptor among ones that reuse its number, and reopens the file.
 #include "record/file_handle.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ void FileHandle::set_path(const std::string& path) {
 
 bool FileHandle::is_ours(int fd) const noexcept {
     struct stat status {};
-    // The program may have the capture open too, to read it.
+    // The program may have opened the capture too, to read it.
     return fd >= 0 && fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_ &&
            (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 }
@@ -51,7 +51,7 @@ bool FileHandle::is_at(const std::string& path) const noexcept {
 int FileHandle::descriptor() noexcept {
     const std::lock_guard lock(mutex_);
     if (is_ours(fd_)) return fd_;
-    fd_ = -1;  // not closed: it is nobody's or the program's
+    fd_ = -1;  // not closed: the number is free or belongs to the program
     reopen_error_.store(reopen(), std::memory_order_relaxed);
     return fd_;
 }
@@ -59,7 +59,7 @@ int FileHandle::descriptor() noexcept {
 int FileHandle::reopen() noexcept {
     struct stat status {};
     if (stat(path_.c_str(), &status) != 0) return errno;
-    if (!is_at(path_)) return ESTALE;  // what is there may be a device or a pipe: not even opened
+    if (!is_at(path_)) return ESTALE;  // the path may lead to a device or a pipe: do not even open it
     const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) return errno;
     if (!is_ours(fd)) {

@@ -1,4 +1,4 @@
-// file_handle.h: a file that stays open in a program which may close every descriptor that it finds.
+// file_handle.h: a file that stays open in a program that may close every descriptor it finds.
 #pragma once
 
 #include <sys/types.h>
@@ -10,14 +10,15 @@
 
 namespace marey {
 
-/// The same file under a high number, where a program that opens files does not come by; the given
-/// descriptor is closed then. Where there is no such number, the given one.
+/// The same file under a high number, which a program that opens files does not reach; the given descriptor
+/// is then closed. Where there is no such number, the given descriptor.
 int avoid_standard_fds(int fd) noexcept;
 
 /// A file of ours, open for reading and writing. Programs close descriptors that are not theirs (daemons
-/// close all of them), and the number may then lead to a file of the program. So the file is known by its
-/// device and inode, a number is used or closed only while it leads there, and when it does not, the file is
-/// opened again by its path. Any thread may call descriptor() and is_ours(); the rest is for one at a time.
+/// close all of them), and the number may then lead to one of the program's files. So the file is identified
+/// by its device and inode, a number is used or closed only while it leads there, and when it does not, the
+/// file is reopened by its path. Any thread may call descriptor() and is_ours(); other calls need external
+/// synchronisation.
 class FileHandle {
   public:
     /// No file.
@@ -28,20 +29,20 @@ class FileHandle {
     FileHandle(const FileHandle&) = delete;
     FileHandle& operator=(const FileHandle&) = delete;
 
-    /// True even while the program has closed the descriptor.
+    /// True even after the program has closed the descriptor.
     bool is_held() const noexcept { return is_held_; }
-    /// Where it can be opened again.
+    /// The path used to reopen it.
     void set_path(const std::string& path);
-    /// A number that leads to the file now; -1 when the program has closed it and it cannot be opened again.
+    /// A number that leads to the file now; -1 when the program has closed it and it cannot be reopened.
     int descriptor() noexcept;
-    /// Whether that number still does.
+    /// Whether that number still leads to the file.
     bool is_ours(int fd) const noexcept;
     /// Whether the path leads to the file.
     bool is_at(const std::string& path) const noexcept;
-    /// The errno of why it could not be opened again; ESTALE: another file has its path.
+    /// The errno of the failed reopening; ESTALE: the path leads to another file.
     int reopen_error() const noexcept { return reopen_error_.load(std::memory_order_relaxed); }
-    /// Closes the descriptor, if it is still ours. There is no file then. Gives the errno of the closing, or
-    /// 0.
+    /// Closes the descriptor if it is still ours; no file is open afterwards. Returns the errno of the close,
+    /// or 0.
     int close_file() noexcept;
 
   private:
@@ -50,7 +51,7 @@ class FileHandle {
     bool is_held_ = false;
     dev_t device_ = 0;
     ino_t inode_ = 0;
-    RecorderMutex mutex_;  // of fd_ and path_
+    RecorderMutex mutex_;  // guards fd_ and path_
     int fd_ = -1;
     std::string path_;
     std::atomic<int> reopen_error_{0};

@@ -1,4 +1,5 @@
-// journal.h: writing one record of the journal stream. Part of the recorder, apart only for its template.
+// journal.h: writes one record of the journal stream. Part of the recorder; a separate file only for its
+// template.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// lifecycle.cpp: what happens when the library is loaded, when the process forks, and when it ends.
+// lifecycle.cpp: loading the library, forking and ending the process.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -25,7 +25,8 @@
 struct MareyCopyMark {
     unsigned active;
 };
-/// This copy's own, under a name of its own: the exported one leads to the first copy's in every copy.
+/// This copy's own mark, under a separate name: in every copy the exported name leads to the first copy's
+/// mark.
 extern "C" __attribute__((visibility("hidden"))) MareyCopyMark marey_own_copy_mark;
 MareyCopyMark marey_own_copy_mark = {0};
 extern "C" __attribute__((visibility("default"), alias("marey_own_copy_mark"))) MareyCopyMark marey_copy_mark;
@@ -58,7 +59,7 @@ int find_active_copy(dl_phdr_info* info, std::size_t, void* found) {
     return is_active ? 1 : 0;
 }
 
-/// Loaded by NVTX or CUDA, as marey run asks them to: the program's own copy records.
+/// Loaded by NVTX or CUDA, as marey run requests: the program's own copy records.
 bool is_loaded_by_tool() {
     return nvtx::is_library(environment_text(kNvtxVariable)) ||
            nvtx::is_library(environment_text("CUDA_INJECTION64_PATH"));
@@ -72,8 +73,9 @@ __attribute__((constructor)) void on_load() {
     if (other_copy) {
         is_second_copy = true;
         Recorder::get().disable(
-            is_loaded_by_tool() ? ""
-                                : "a second copy of Marey was loaded into this process; it does not record");
+            is_loaded_by_tool()
+                ? ""
+                : "a second copy of Marey was loaded into this process; only the first one records");
         return;
     }
     marey_own_copy_mark.active = 1;
@@ -84,14 +86,14 @@ __attribute__((constructor)) void on_load() {
     start_environment_session();
 }
 
-// The last destructor of the process that matters: those of the program and of other libraries have run.
+// Runs after the destructors of the program and of other libraries.
 __attribute__((destructor)) void on_exit() {
     if (is_started) Recorder::get().finish_all();
 }
 
 }  // namespace
 
-// The forking thread records nothing until the handlers are through: in the child its log is still the
+// The forking thread records nothing until the handlers have finished: in the child its log is still the
 // parent's.
 void Recorder::before_fork() noexcept {
     source_mutex_.lock();
@@ -113,7 +115,7 @@ void Recorder::before_fork() noexcept {
     }
 }
 
-// What finds no memory the child takes as the parent has it by then.
+// Where there is no memory for a copy, the child uses the parent's state as it is by then.
 void Recorder::copy_for_child(const ThreadEntry& entry) noexcept {
     const auto copy = [this](const void* place, std::size_t bytes) {
         fork_copies_.push_back({place, std::make_unique_for_overwrite<std::byte[]>(bytes)});
@@ -154,11 +156,11 @@ void Recorder::after_fork_in_child() noexcept {
     extending_ = false;
     restarting_ = false;
     wakes_.emplace_front();
-    // One that has not recorded yet hands on to its own children what it was asked for.
+    // A process that has not recorded yet passes its request on to its own children.
     const bool had_environment_session = environment_session_ != 0 || restart_environment_;
     environment_session_ = 0;
 
-    // The parent's chunks that are plain memory are ours now (copies); those in its file are not.
+    // The parent's chunks in plain memory are ours now (copies); those in its file are not.
     const std::shared_ptr<Spool> parent_spool = std::move(spool_);
     spool_.reset();
     spool_owner_ = 0;
@@ -182,9 +184,9 @@ void Recorder::after_fork_in_child() noexcept {
     std::sort(chunks.begin(), chunks.end());
     chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
 
-    // Of the threads only the forking one lives on, with what it had open (which any session of the child
-    // will see to have begun before it; a flag in the slots would be in the way of closing them inline); logs
-    // that are not threads do too. They get states of their own.
+    // Only the forking thread continues, with the ranges that it had open; every session of the child shows
+    // them as begun before it (a flag in the slots would prevent closing them inline). Logs that are not
+    // threads continue too. They all get new states.
     std::vector<std::unique_ptr<ThreadEntry>> kept;
     std::vector<std::shared_ptr<Spool>> parent_spools{parent_spool};
     for (auto& entry : threads_) {
@@ -206,7 +208,7 @@ void Recorder::after_fork_in_child() noexcept {
     detail::current_thread = own != nullptr ? &idle_thread : forking_thread_;
     for (auto& each : kept) {
         ThreadEntry& entry = *each;
-        std::vector<Block*> left;  // the parent's: neither given back nor written to
+        std::vector<Block*> left;  // the parent's blocks: neither returned nor written to
         if (entry.spool && !copy_to_current_store(entry, left)) continue;
         entry.in_journal = false;
         entry.chunks_taken = 0;
@@ -218,7 +220,7 @@ void Recorder::after_fork_in_child() noexcept {
             entry.os_tid = gettid();
             detail::current_thread = entry.state;
         } else {
-            std::construct_at(&entry.log_lock);  // a thread that is not here may have held it
+            std::construct_at(&entry.log_lock);  // a thread that the child does not have may have held it
         }
         threads_.push_back(std::move(each));
     }
@@ -236,10 +238,10 @@ void Recorder::after_fork_in_child() noexcept {
 
 }  // namespace marey
 
-/// What CUDA's driver calls, when a program initialises it, in the library that CUDA_INJECTION64_PATH names.
-/// That has been loaded by then, and records if the variable MAREY asks for it. 1: all is well.
+/// CUDA's driver calls this in the library that CUDA_INJECTION64_PATH names, when a program initialises it.
+/// The library has been loaded by then, and records if the variable MAREY requests it. Returns 1 for success.
 extern "C" MAREY_API int InitializeInjection() {
-    marey::attach_thread();  // a forked child begins to record here, if it has not before
+    marey::attach_thread();  // a forked child starts to record here, if it has not before
     marey::device_begins("cuda");
     return 1;
 }

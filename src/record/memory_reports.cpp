@@ -1,4 +1,4 @@
-// memory_reports.cpp: what allocators say, into the log and to observers.
+// memory_reports.cpp: allocation reports, into the log and to observers.
 #include <marey/memory.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kBytes = sizeof(LongRecord) + sizeof(MemoryPayload);
 
-// There is room for it, and the thread counts as busy.
+// There is space for it, and the thread is marked busy.
 void write_report(ThreadState& state, const MemoryReport& report, std::uint64_t now) noexcept {
     auto* const record = reinterpret_cast<LongRecord*>(state.cursor);
     *record = LongRecord{
@@ -35,7 +35,7 @@ void write_report(ThreadState& state, const MemoryReport& report, std::uint64_t 
 
 [[gnu::noinline]] void report_slow(const MemoryReport& report) noexcept {
     const std::uint64_t armed = load_relaxed(current_thread->armed);
-    // Observers may be those of this thread or all of them: they know.
+    // Observers of this thread or of all threads: their own filters decide.
     if ((armed & (kArmedMemoryObservers | kArmedAttention)) != 0) observe_memory(report);
     if ((armed & (kArmedMemoryRecorder | kArmedAttention)) == 0) return;
     const SlowPath path;

@@ -1,4 +1,4 @@
-// name_table.cpp: interning, and the table that run-time names are looked up in without a lock.
+// name_table.cpp: interning, and the lock-free table of run-time names.
 #include "record/name_table.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ NameTable::NameTable() {
     make_table(12);
 }
 
-// With everything known so far in it.
+// Contains everything interned so far.
 void NameTable::make_table(unsigned log2_size) {
     tables_.push_back(std::make_unique<Line[]>((std::size_t{1} << log2_size) / std::size(Line{}.slots)));
     const std::uintptr_t word = reinterpret_cast<std::uintptr_t>(tables_.back().get()) | log2_size;

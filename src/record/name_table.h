@@ -1,4 +1,4 @@
-// name_table.h: strings and sites, each interned once and known by a number from then on.
+// name_table.h: strings and sites, each interned once and then identified by a number.
 #pragma once
 
 #include <atomic>
@@ -17,15 +17,15 @@
 namespace marey {
 
 /// A text as four words: the first and the last sixteen bytes, which overlap when it is short (zeros fill up
-/// what is missing below sixteen). With the length they tell all texts of up to 32 bytes apart. They are also
-/// the words in which copying routines write, so that a text just put together can be read without a stall.
+/// texts below sixteen bytes). Together with the length they distinguish all texts of up to 32 bytes. They
+/// are also the words that copying routines write, so that a text just composed can be read without a stall.
 struct TextWords {
     std::uint64_t words[4];
 };
 TextWords words_of_short(std::string_view text) noexcept;
 [[gnu::always_inline]] inline TextWords words_of(std::string_view text) noexcept {
     if (text.size() < 16)
-        return words_of_short(text);  // apart: a copy of unknown size would go through memory
+        return words_of_short(text);  // separate, because a copy of unknown size would go through memory
     const auto word_at = [&text](std::size_t at) {
         std::uint64_t word;
         std::memcpy(&word, text.data() + at, sizeof word);
@@ -39,7 +39,7 @@ TextWords words_of_short(std::string_view text) noexcept;
 [[gnu::always_inline]] inline std::uint64_t hash_text(std::string_view text, const TextWords& ends) noexcept {
     std::uint64_t hash = ends.words[0] * 0x9e3779b1u + ends.words[1] * 0x85ebca77u +
                          ends.words[2] * 0xc2b2ae3du + ends.words[3] * 0x27d4eb2fu + text.size();
-    for (std::size_t at = 16; at + 16 < text.size(); at += 8) {  // what lies between the ends
+    for (std::size_t at = 16; at + 16 < text.size(); at += 8) {  // the part between the ends
         std::uint64_t word;
         std::memcpy(&word, text.data() + at, sizeof word);
         hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
@@ -49,14 +49,14 @@ TextWords words_of_short(std::string_view text) noexcept;
     return hash ^ hash >> 40;
 }
 
-/// What an id stands for. Written under a lock, read without one.
+/// The text or site of an id. Written under a lock, read without one.
 template <class T>
 class Directory {
   public:
     ~Directory() {
         for (const auto& part : parts_) delete[] part.load(std::memory_order_relaxed);
     }
-    /// `item` must stay where it is.
+    /// `item` must not move.
     void set(std::uint32_t id, const T* item) {
         if (id / kPart >= kParts) return;
         std::atomic<Slot*>& part = parts_[id / kPart];
@@ -79,21 +79,21 @@ class Directory {
     std::atomic<Slot*> parts_[kParts] = {};
 };
 
-/// All strings and sites of the process, as the names stream that captures carry: what is interned is
+/// All strings and sites of the process, and the names stream that captures carry: everything interned is
 /// appended there and never changes. Writing needs the recorder's lock; find_dynamic needs none.
 class NameTable {
   public:
     NameTable();
 
-    /// Ids are dense from 1; 0 stands for "" and for "no room left" (kMaxNameBytes).
+    /// Ids are dense from 1; 0 stands for "" and for "no space left" (kMaxNameBytes).
     std::uint32_t intern(std::string_view text);
-    /// Equal places get equal ids, also after a library was unloaded and loaded again. 0: no room left.
+    /// Equal places get equal ids, also after a library was unloaded and loaded again. 0: no space left.
     /// `flags`: detail::SiteFlags; `category`: a string id, 0 for the scope's own.
     std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope,
                               std::uint32_t flags = 0, std::uint32_t category = 0);
-    /// A program or library. The same path, build id and place get the same id. 0: no room left.
+    /// A program or library. The same path, build id and place get the same id. 0: no space left.
     std::uint32_t intern_module(std::string_view path, std::string_view build_id, std::uint64_t bias);
-    /// A site without file and line, findable by find_dynamic from then on.
+    /// A site without file and line, which find_dynamic finds from then on.
     std::uint32_t intern_dynamic(std::string_view name, Scope scope, std::uint32_t category = 0);
     /// Its id, or 0 when it has not been interned. Lock-free, from any thread.
     [[gnu::always_inline]] std::uint32_t find_dynamic(std::string_view name, Scope scope,
@@ -111,7 +111,7 @@ class NameTable {
         }
     }
 
-    /// What an id that intern() or intern_site() has given stands for. Any thread, without the lock.
+    /// The text of an id that intern() or intern_site() has returned. Any thread, without the lock.
     std::string_view text(std::uint32_t id) const noexcept { return texts_.get(id); }
     struct SiteFacts {
         std::string_view name;
@@ -135,9 +135,9 @@ class NameTable {
         std::uint32_t site;
         const char* text;
     };
-    // Open addressing; entries are never removed, a full table is replaced by a larger. Where the slots are
-    // and how many there are is one word, so that one load tells both: the address, its low bits holding the
-    // size's logarithm.
+    // Open addressing. Entries are never removed; a full table is replaced by a larger one. The address and
+    // the size of the table are one word, so that one load reads both: the low bits of the address hold the
+    // logarithm of the size.
     using Slot = std::atomic<const DynamicName*>;
     struct alignas(64) Line {
         Slot slots[8];
@@ -157,8 +157,8 @@ class NameTable {
     struct SiteKeyHash {
         std::size_t operator()(const SiteKey& key) const noexcept;
     };
-    // What find_dynamic reads it reaches through the very pointers that were published, and such reads are
-    // never made early: no acquire is needed on any processor that we know. On aarch64 it would be dear: an
+    // find_dynamic reads everything through the pointers that were published, and such dependent reads are
+    // never made early: no acquire is needed on any known processor. On aarch64 it would be expensive: an
     // acquiring load waits until the releasing stores of the range before it have left the store buffer (10
     // ns each, measured).
 #if defined(__SANITIZE_THREAD__)
@@ -166,8 +166,8 @@ class NameTable {
 #else
     static constexpr std::memory_order kThroughPointer = std::memory_order_relaxed;
 #endif
-    // Scope and category are in the hash alone: any two pairs of them move one text's hash by different
-    // amounts, so they never meet there.
+    // Scope and category are only in the hash: any two pairs of them move a text's hash by different amounts,
+    // so their entries never collide.
     static std::uint64_t dynamic_hash(std::string_view name, const TextWords& ends, Scope scope,
                                       std::uint32_t category) noexcept {
         const std::uint64_t kind = static_cast<std::uint64_t>(scope) | std::uint64_t{category} << 8;

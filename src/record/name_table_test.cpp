@@ -1,4 +1,4 @@
-// name_table_test.cpp: interning, and looking run-time names up without a lock.
+// name_table_test.cpp: interning, and looking up run-time names without a lock.
 #include "record/name_table.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ TEST(NameTable, GivesEqualTextsEqualIdsFromOneOn) {
     EXPECT_EQ(names.string_count(), 3u);
 }
 
-TEST(NameTable, TellsSitesApartByEverything) {
+TEST(NameTable, DistinguishesSitesByEveryField) {
     NameTable names;
     const std::uint32_t site = names.intern_site("f", "a.cpp", 1, Scope::User);
     EXPECT_EQ(site, 1u);
@@ -36,7 +36,7 @@ TEST(NameTable, TellsSitesApartByEverything) {
     EXPECT_EQ(others, (std::set<std::uint32_t>{2, 3, 4, 5}));
 }
 
-TEST(NameTable, TellsModulesApartByPathBuildAndPlace) {
+TEST(NameTable, DistinguishesModulesByPathBuildAndPlace) {
     NameTable table;
     EXPECT_EQ(table.intern_module("/lib/a.so", "ab", 1), 1u);
     EXPECT_EQ(table.intern_module("/lib/a.so", "cd", 1), 2u);
@@ -63,7 +63,7 @@ TEST(NameTable, FindsRunTimeNamesOnlyOnceInterned) {
     EXPECT_EQ(names.find_dynamic({}, Scope::User), empty);
 }
 
-TEST(NameTable, TellsNamesOfEveryLengthApartByEveryByte) {
+TEST(NameTable, DistinguishesNamesOfEveryLengthByEveryByte) {
     NameTable names;
     for (std::size_t length = 1; length <= 70; ++length) {
         const std::string plain(length, 'x');
@@ -116,7 +116,7 @@ TEST(NameTable, WritesEverythingIntoItsStreamInOrder) {
     EXPECT_EQ(sites, (std::vector<std::string>{"name@file.cpp:12/15", "name@:0/15"}));
 }
 
-TEST(NameTable, TellsCategoriesOfOneNameApart) {
+TEST(NameTable, DistinguishesCategoriesOfOneName) {
     NameTable names;
     const std::uint32_t one = names.intern("one"), two = names.intern("two");
     const std::uint32_t plain = names.intern_dynamic("name", Scope::User);
@@ -148,7 +148,7 @@ std::uint64_t hash_of(std::string_view text) {
     return hash_text(text, words_of(text));
 }
 
-// How the hashes of similar names spread over a table of twice their number, as the look-up uses them.
+// How the hashes of similar names spread over a table of twice their number, as lookups use them.
 std::size_t most_in_one_place(const std::vector<std::string>& texts) {
     std::size_t size = 1;
     while (size < texts.size() * 2) size *= 2;
@@ -177,7 +177,7 @@ TEST(NameHash, SpreadsSimilarNames) {
     }
 }
 
-TEST(NameHash, TellsSwappedPartsApart) {
+TEST(NameHash, DistinguishesSwappedParts) {
     std::unordered_set<std::uint64_t> hashes;
     const std::string parts[] = {"aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"};
     int order[] = {0, 1, 2, 3};
@@ -194,7 +194,7 @@ TEST(NameHash, TellsSwappedPartsApart) {
     EXPECT_EQ(hashes.size(), static_cast<std::size_t>(texts));
 }
 
-TEST(NameTable, IsSearchedWhileItGrows) {
+TEST(NameTable, CanBeSearchedWhileItGrows) {
     NameTable names;
     constexpr int kNames = 20'000;
     std::atomic<int> interned{0};
@@ -209,7 +209,7 @@ TEST(NameTable, IsSearchedWhileItGrows) {
                 at = at * 1664525 + 1013904223;
                 const int pick = static_cast<int>(at >> 8) % kNames;
                 const std::uint32_t found = names.find_dynamic("name " + std::to_string(pick), Scope::User);
-                // Known ones are found; others are found whole or not at all.
+                // Known names are found; new ones are found complete or not at all.
                 if (pick < known && found != sites[static_cast<std::size_t>(pick)]) wrong.fetch_add(1);
                 if (pick >= known && found != 0 && found != static_cast<std::uint32_t>(pick) + 1)
                     wrong.fetch_add(1);

@@ -1,4 +1,4 @@
-// nvtx_injection.cpp: whether the NVTX of this process speaks to Marey.
+// nvtx_injection.cpp: whether this process's NVTX calls reach Marey.
 #include "record/nvtx_injection.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ constinit thread_local bool EmitterCall::is_inside = false;
 
 namespace {
 
-// Another copy of libmarey hands over to this one.
+// Another copy of libmarey forwards to this one.
 bool is_marey(const std::string& path) {
     return std::filesystem::path(path).filename().string().starts_with("libmarey.so") ||
            nvtx::is_library(path);
@@ -31,12 +31,12 @@ std::string nvtx_inactive_reason() {
     const std::string path = environment_text(kNvtxVariable);
     if (path.empty())
         return std::string(
-                   "ranges of NVTX are not heard: a library looks for its listener at its first call "
-                   "of NVTX, and ") +
-               kNvtxVariable + " was not set; start the program with marey run --nvtx";
+                   "NVTX ranges are not recorded: NVTX looks for its listener at a library's first call, "
+                   "and ") +
+               kNvtxVariable + " was not set then; start the program with 'marey run --nvtx'";
     if (is_marey(path)) return {};
-    return std::string("ranges of NVTX are not heard: ") + kNvtxVariable +
-           " names the library of another tool, " + path;
+    return std::string("NVTX ranges are not recorded: ") + kNvtxVariable +
+           " is set to another tool's library, " + path;
 }
 
 namespace nvtx {

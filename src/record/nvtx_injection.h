@@ -1,4 +1,4 @@
-// nvtx_injection.h: what sessions, emitters and the NVTX listener know of each other.
+// nvtx_injection.h: the state shared by sessions, emitters and the NVTX listener.
 #pragma once
 
 #include <atomic>
@@ -7,24 +7,24 @@
 
 namespace marey {
 
-/// The variable in which NVTX looks for its listener.
+/// The variable that NVTX reads to find its listener.
 inline constexpr const char* kNvtxVariable = "NVTX_INJECTION64_PATH";
 
 /// Set once some library's NVTX has found the listener.
 extern std::atomic<bool> nvtx_attached;
 
-/// Why ranges of NVTX will not be heard in this process; empty: they are, or will be.
+/// Why NVTX ranges will not be recorded in this process; empty: they are, or will be.
 std::string nvtx_inactive_reason();
 
-/// What NVTX calls in the library that it has loaded.
+/// Called by NVTX in the library that it has loaded.
 using NvtxGetTable = const void* (*)(std::uint32_t table);
 using NvtxEntry = int (*)(NvtxGetTable get_table);
-/// In a second copy of Marey, which records nothing: the entry of the one that does. Set when the library is
-/// loaded.
+/// In a second copy of Marey, which records nothing: the entry of the copy that records. Set when the library
+/// is loaded.
 extern NvtxEntry entry_of_first_copy;
 extern bool is_second_copy;
 
-/// While it lives the calling thread passes ranges on to a tool. Where that tool is Marey itself, it must not
+/// While it lives, the calling thread forwards ranges to a tool. If that tool is Marey itself, it must not
 /// record them again.
 class EmitterCall {
   public:

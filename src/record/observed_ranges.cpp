@@ -1,4 +1,4 @@
-// observed_ranges.cpp: ranges that somebody watches: their frames, and calling their observers.
+// observed_ranges.cpp: ranges that have observers: their frames, and calling the observers.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -21,7 +21,7 @@ using detail::ThreadState;
 
 namespace {
 
-// The calling thread's part if callbacks may be called now; null: nobody is.
+// The calling thread's part if callbacks may be called now; null: they may not.
 [[gnu::always_inline]] inline ThreadObservers* ready_part() noexcept {
     const ThreadState* const state = detail::current_thread;
     ThreadObservers* const part = part_of(*state);
@@ -53,7 +53,7 @@ void release_frame(ThreadObservers* thread, ObserverFrame* frame) noexcept {
     thread->pool = frame;
 }
 
-// Which of the sampled see the range that begins now; each that does draws anew.
+// Which sampled observers see the range that begins now; each of those draws again.
 bool is_hit(ThreadObservers& thread, ObserverSnapshot::Item& item) noexcept {
     if (item.countdown != 0) {
         --item.countdown;
@@ -63,7 +63,7 @@ bool is_hit(ThreadObservers& thread, ObserverSnapshot::Item& item) noexcept {
     return true;
 }
 
-// Some of the scope's observers are sampled: chooses among them. False: none sees this range.
+// Some of the scope's observers are sampled: selects among them. False: none sees this range.
 bool choose(ThreadObservers& thread, ObserverSnapshot::PerScope& ranges, ObserverFrame& frame) {
     frame.sampled_entries.clear();
     frame.needs = {};
@@ -91,7 +91,7 @@ void grow_contexts(ObserverFrame& frame) {
     frame.contexts = frame.many_contexts.data();
 }
 
-// True when none of the sampled sees this range. Those to come are left to the inlined path, where possible.
+// True when no sampled observer sees this range. The next ones are left to the inlined path, where possible.
 bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) noexcept {
     std::uint32_t& left = state.skip[static_cast<std::size_t>(scope)];
     if (left == 0 && ranges.skip == 0) return false;
@@ -174,7 +174,7 @@ bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) n
     release_frame(thread, frame);
 }
 
-// Observers come before the recorder, so that the range's time is not theirs.
+// Observers are called before the recorder, so that their time is not part of the range.
 [[gnu::noinline]] detail::Opened open_any(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
     ThreadObservers* const thread = ready_part();
     ObserverFrame* frame = nullptr;
@@ -193,7 +193,7 @@ bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) n
     return {reinterpret_cast<std::uint64_t>(frame), detail::kOpenObserved};
 }
 
-// The short way: a few observers, none sampled, no values, nothing recorded.
+// The short path: a few observers, none sampled, no values, nothing recorded.
 [[gnu::noinline]] detail::Opened open_plain(ThreadObservers& thread, ObserverSnapshot::PerScope& ranges,
                                             std::uint32_t site, Scope scope) noexcept {
     ObserverFrame* const frame = thread.pool;
@@ -266,7 +266,7 @@ std::uint32_t run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept
     try {
         values.assign(payload.begin(), payload.end());
     } catch (const std::bad_alloc&) {
-        // Then they are lost: callbacks must not find them there.
+        // They are lost then: callbacks must not see them.
     }
     drop_side(*detail::current_thread, side);
     try {
@@ -289,7 +289,7 @@ std::uint32_t push_range_id(std::uint64_t id, std::span<const std::byte> values)
     if (room.place == nullptr) return 0;
     ValueEncoder encoder(room.place, room.limit);
     encoder.add_facts({-1, 0, id});
-    // Values that do not fit behind it are dropped, as a whole: half of one could not be read.
+    // Values that do not fit after it are dropped as a whole: part of one could not be read.
     const auto left = static_cast<std::size_t>(room.limit - encoder.end());
     if (!values.empty() && values.size() <= left) std::memcpy(encoder.end(), values.data(), values.size());
     return detail::close_side(room, encoder.end() + (values.size() <= left ? values.size() : 0));
@@ -312,7 +312,7 @@ void observe_memory(const MemoryReport& report) noexcept {
     ThreadObservers* const thread = ready_part();
     if (thread == nullptr || thread->current->memory.empty()) return;
     const CallbackScope inside(thread);
-    // A callback may add or remove observers: what is called now is kept until it is done.
+    // A callback may add or remove observers: the current list is kept until the call is done.
     ObserverSnapshot& snapshot = *thread->current;
     ++snapshot.open;
     for (ObserverEntry* entry : snapshot.memory) {

@@ -1,4 +1,4 @@
-// observer_calls.h: how a callback is called: guarded, and seen by whoever drains its observer.
+// observer_calls.h: how a callback is called: guarded, and visible to a thread that drains its observer.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,14 @@ namespace marey {
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-/// How many ranges pass until the next hit, if each is one with this probability: one draw for all of them.
+/// How many ranges pass until the next hit, if each is a hit with this probability: one draw for all of them.
 std::uint64_t draw_countdown(ThreadObservers& thread, double probability) noexcept;
 
-// ---- telling a drainer what runs ----
-// A thread says which observer it is about to call, then looks whether that one is drained; the drainer says
-// so, then looks at what the threads say. Each needs its store to be seen before its look. The drainer pays
-// for both with a barrier on all processors (membarrier); where that does not exist, each call pays.
+// ---- coordination with remove_and_drain() ----
+// A thread publishes which observer it is about to call, then checks whether that observer is being drained;
+// the drainer marks the observer, then checks what the threads have published. Each needs its store to be
+// visible before its check. The drainer pays for both with a barrier on all processors (membarrier); where
+// that does not exist, each call pays.
 
 #if defined(__SANITIZE_THREAD__)
 constexpr std::memory_order kStoreOrder = std::memory_order_seq_cst;
@@ -42,7 +43,7 @@ inline void fence_of_caller() noexcept {
     }
 }
 
-/// Says once what a callback has thrown.
+/// Reports the first exception of a callback.
 [[gnu::cold]] void report_exception(ObserverEntry& entry, const char* what) noexcept;
 
 template <class Call>
@@ -52,12 +53,13 @@ template <class Call>
     } catch (const std::exception& error) {
         report_exception(entry, error.what());
     } catch (...) {
-        report_exception(entry, "something that is no std::exception");
+        report_exception(entry, "an object that is not a std::exception");
     }
 }
 
-/// Calls unless it is drained, and lets a drainer see that it does. A thread says one at a time: calls made
-/// while one runs (a callback, or a signal handler, ends an observed range) are counted at their observer.
+/// Calls it unless it is being drained, and makes the call visible to a drainer. A thread publishes one
+/// observer at a time: calls made while one runs (a callback, or a signal handler, ends an observed range)
+/// are counted at their observer.
 template <class Call>
 [[gnu::always_inline]] inline void call_observer(ThreadObservers* thread, ObserverEntry& entry,
                                                  Call call) noexcept {
@@ -73,10 +75,11 @@ template <class Call>
     thread->executing.store(nullptr, std::memory_order_release);
 }
 
-/// ThreadObservers::inside of a thread that has no part yet, or no more, and ends another one's range.
+/// ThreadObservers::inside for a thread that has no part yet, or no longer has one, and ends another thread's
+/// range.
 extern constinit thread_local std::uint32_t inside_without_part __attribute__((tls_model("initial-exec")));
 
-/// Marks the thread as calling, so that what a callback or a signal handler opens meanwhile is not observed.
+/// Marks the thread as calling, so that ranges opened by a callback or a signal handler are not observed.
 class CallbackScope {
   public:
     explicit CallbackScope(ThreadObservers* thread) noexcept

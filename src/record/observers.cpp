@@ -1,4 +1,4 @@
-// observers.cpp: adding and removing observers, and what each thread makes of them.
+// observers.cpp: adding and removing observers, and each thread's list of them.
 #include "record/observers.h"
 
 #include <linux/membarrier.h>
@@ -72,9 +72,10 @@ std::uint64_t draw_countdown(ThreadObservers& thread, double probability) noexce
 }
 
 void report_exception(ObserverEntry& entry, const char* what) noexcept {
-    if (entry.has_thrown.exchange(true)) return;  // once is enough
+    if (entry.has_thrown.exchange(true)) return;  // reported once
     try {
-        say("an observer threw: " + std::string(what) + " (said once for it; the program goes on)");
+        warn("an observer threw: " + std::string(what) +
+             " (reported once for each observer; the program continues)");
     } catch (...) {
     }
 }
@@ -117,7 +118,8 @@ void Observers::sweep() noexcept {
 
 ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool for_this_thread) {
     if (!(observer.sampling >= 0 && observer.sampling <= 1))
-        throw Error("an observer's sampling lies between 0 and 1, not " + std::to_string(observer.sampling));
+        throw Error("an observer's sampling must be between 0 and 1, not " +
+                    std::to_string(observer.sampling));
     auto entry = std::make_shared<ObserverEntry>();
     entry->observer = observer;
     entry->scopes = observer.scopes.empty() ? ScopeSet::all() : observer.scopes;
@@ -150,7 +152,7 @@ void Observers::adopt(Recorder& recorder, std::shared_ptr<const ObserverList> li
     ThreadObservers* const part = part_of_this_thread(recorder);
     if (part == nullptr) return;
     auto& entry = *static_cast<ThreadEntry*>(detail::current_thread->owner);
-    part->version = 0;  // what it calls is put together anew
+    part->version = 0;  // its list of calls is rebuilt
     const std::lock_guard lock(entry.arming);
     part->own.swap(list);
     entry.thread_observers_armed = part->own ? armed_for(*part->own) : 0;
@@ -173,7 +175,7 @@ Observers::Found Observers::find(ThreadObservers* thread, ObserverHandle handle)
 bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
     ThreadObservers* const thread = part_of(*calling_thread());
     if (how == Removal::Drained && ((thread != nullptr && thread->inside != 0) || inside_without_part != 0))
-        throw Error("remove_and_drain() was called from a callback: it would wait for itself");
+        throw Error("remove_and_drain() cannot be called from a callback: it would wait for itself");
     Found found;
     {
         std::lock_guard lock(recorder.mutex_);
@@ -285,7 +287,7 @@ ThreadObservers* Observers::part_of_this_thread(Recorder& recorder) noexcept {
 }
 
 ThreadObservers* Observers::refresh(Recorder& recorder) noexcept {
-    if (inside_depth != 0) return nullptr;  // a signal handler that has interrupted the recorder
+    if (inside_depth != 0) return nullptr;  // a signal handler has interrupted the recorder
     if (inside_without_part != 0) return nullptr;
     ThreadObservers* const part = part_of_this_thread(recorder);
     if (part == nullptr || part->inside != 0) return nullptr;
@@ -343,7 +345,7 @@ void Observers::rebuild(ThreadObservers& thread) noexcept {
         thread.snapshot = thread.current.get();
         std::fill(std::begin(calling_thread()->skip), std::end(calling_thread()->skip), 0u);
     } catch (const std::bad_alloc&) {
-        made_for = 0;  // no memory: those of before are called once more
+        made_for = 0;  // no memory: the earlier list is called once more
     }
     thread.version = made_for;
 }
@@ -360,7 +362,7 @@ void Observers::forget_thread(ThreadObservers* thread) noexcept {
 }
 
 void Observers::keep_only(ThreadObservers* thread) noexcept {
-    threads_.clear();  // theirs is lost with them: they may have been anywhere in it
+    threads_.clear();  // their parts are lost with them: the threads may have been anywhere in them
     if (thread != nullptr) threads_.push_back(thread);
 }
 

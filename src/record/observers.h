@@ -1,4 +1,4 @@
-// observers.h: who watches, and what each thread has to call.
+// observers.h: the registered observers, and what each thread has to call.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace marey {
 class Recorder;
 struct ThreadEntry;
 
-/// An observer that was added. Lives until the last range that it has seen start has ended.
+/// A registered observer. Lives until the last range that it has seen start has ended.
 struct ObserverEntry {
     Observer observer;
     std::atomic<bool> is_drained{false};  ///< none of its callbacks may start any more
@@ -25,7 +25,7 @@ struct ObserverEntry {
     ScopeSet scopes;
     std::atomic<bool> has_thrown{false};
     std::atomic<std::uint32_t> running_elsewhere{
-        0};  ///< callbacks on threads that the recorder does not know, or within another callback
+        0};  ///< callbacks on threads that are not registered, or within another callback
 
     bool is_sampled() const noexcept { return observer.sampling < 1; }
     bool takes_part() const noexcept {
@@ -33,16 +33,16 @@ struct ObserverEntry {
                !is_drained.load(std::memory_order_relaxed) && observer.sampling > 0;
     }
 };
-/// A thread's own observers: shared with the threads that adopt its context, never changed.
+/// A thread's own observers: shared with the threads that adopt its context, immutable.
 using ObserverList = std::vector<std::shared_ptr<ObserverEntry>>;
 
-/// What a thread calls for the ranges of each scope. Made anew when somebody adds, removes or switches an
-/// observer; the old one stays while ranges that began under it are open. Its thread's, but for
-/// `ended_elsewhere`.
+/// The observers that a thread calls for the ranges of each scope. Rebuilt when an observer is added, removed
+/// or switched; the old one stays while ranges that began under it are open. Only used by its thread, except
+/// for `ended_elsewhere`.
 struct ObserverSnapshot {
     struct Item {
         ObserverEntry* entry;
-        std::uint64_t countdown;  ///< ranges that it lets pass before the next one that it sees
+        std::uint64_t countdown;  ///< ranges to skip before the next one that it sees
     };
     struct Needs {
         bool inputs = false;
@@ -55,43 +55,44 @@ struct ObserverSnapshot {
         }
     };
     struct PerScope {
-        std::uint64_t skip = 0;                 ///< all_sampled: ranges that nobody will see, still to come
+        std::uint64_t skip = 0;                 ///< all_sampled: coming ranges that no observer will see
         ObserverEntry* const* first = nullptr;  ///< of `entries`
         std::uint32_t count = 0;                ///< of `entries`
         Needs needs;                            ///< of all of them together
-        bool is_plain = false;                  ///< a few, none sampled, nobody asks for ids: the short way
+        bool is_plain = false;                  ///< a few, none sampled, none needs ids: the short path
         std::vector<ObserverEntry*> entries;    ///< global ones first, each group in the order of adding
         std::vector<Item> items;  ///< the same as `entries`, when any of them is sampled; else empty
         bool all_sampled = false;
-        std::uint64_t drawn = 0;  ///< what `skip` was set to
+        std::uint64_t drawn = 0;  ///< the value that `skip` was set to
     };
     PerScope scopes[kScopeCount];
     std::vector<ObserverEntry*> memory;
     std::vector<ObserverEntry*> instants;  ///< of any scope
     ObserverList keep;
-    std::uint64_t open = 0;  ///< ranges begun under it, less those that ended on their own thread
+    std::uint64_t open = 0;  ///< ranges begun under it, minus those that ended on their own thread
     std::atomic<std::uint64_t> ended_elsewhere{0};
 
     bool is_done() const noexcept { return open == ended_elsewhere.load(std::memory_order_acquire); }
 };
 
-/// An open range that is being watched. Taken from its thread's pool, given to the pool of the thread that
-/// ends it. In a pool everything but what begin_frame() sets is as in a new one.
+/// An open range that is being observed. Taken from its thread's pool, returned to the pool of the thread
+/// that ends it. In a pool, everything except the fields that begin_frame() sets is as in a new one.
 class ObserverFrame {
   public:
     ObservedRange range;
     detail::Opened opened{0, detail::kNotOpen};  ///< the recorder's part of it
     ObserverSnapshot* snapshot = nullptr;
-    ObserverFrame* next = nullptr;            ///< in a pool
-    ObserverEntry* const* entries = nullptr;  ///< those that see it: the snapshot's, or sampled_entries
+    ObserverFrame* next = nullptr;  ///< in a pool
+    ObserverEntry* const* entries =
+        nullptr;  ///< the observers that see it: the snapshot's, or sampled_entries
     std::uint32_t count = 0;
     ObserverSnapshot::Needs needs;
-    bool is_changed = false;  ///< more was set than begin_frame() sets
+    bool is_changed = false;  ///< more fields were set than begin_frame() sets
 
     static constexpr std::size_t kFew = 6;
-    ObserverContext** contexts = few_contexts;  ///< one for each
+    ObserverContext** contexts = few_contexts;  ///< one for each observer
     ObserverContext* few_contexts[kFew];
-    std::vector<ObserverContext*> many_contexts;  ///< keeps its room in the pool
+    std::vector<ObserverContext*> many_contexts;  ///< keeps its capacity in the pool
     std::vector<ObserverEntry*> sampled_entries;
 
     void set_range(std::uint32_t site, Scope scope, std::uint32_t thread) noexcept {
@@ -124,7 +125,7 @@ class ObserverFrame {
         is_changed = true;
         range.outputs_ = outputs;
     }
-    /// Makes it as a new one.
+    /// Resets it to a new one.
     void reset() noexcept {
         is_changed = false;
         contexts = few_contexts;
@@ -137,9 +138,9 @@ class ObserverFrame {
     }
 };
 
-/// One thread's part. Used by that thread alone, but for `executing`.
+/// One thread's part. Used by that thread alone, except for `executing`.
 struct ThreadObservers {
-    std::uint64_t version = 0;             ///< of the registry, when `current` was made; 0: make it anew
+    std::uint64_t version = 0;             ///< of the registry, when `current` was made; 0: rebuild it
     ObserverSnapshot* snapshot = nullptr;  ///< `current`
     ObserverFrame* pool = nullptr;
     std::uint32_t inside = 0;  ///< in a callback, or about to be
@@ -160,32 +161,32 @@ struct ThreadObservers {
     ~ThreadObservers();
 };
 
-/// All observers of the process. The recorder's lock guards it, unless a member says otherwise.
+/// All observers of the process. Guarded by the recorder's lock, unless a member states otherwise.
 class Observers {
   public:
     ObserverHandle add(Recorder& recorder, const Observer& observer, bool for_this_thread);
     enum class Removal { Plain, Drained };
     bool remove(Recorder& recorder, ObserverHandle handle, Removal how);
-    /// Gives the calling thread another list of its own. Takes no lock that threads share.
+    /// Replaces the calling thread's own list. Takes no lock that threads share.
     void adopt(Recorder& recorder, std::shared_ptr<const ObserverList> list) noexcept;
     bool switch_on(Recorder& recorder, ObserverHandle handle, bool on) noexcept;
     void clear(Recorder& recorder, bool global, bool own) noexcept;
     bool has_any(Recorder& recorder, bool global, bool own) noexcept;
     void seed(Recorder& recorder, std::uint64_t seed) noexcept;
 
-    /// Bits of ThreadState::armed that the global ones ask for.
+    /// Bits of ThreadState::armed that the global observers need.
     std::uint64_t armed() const noexcept { return armed_; }
     static std::uint64_t armed_for(const ObserverList& list) noexcept;
-    /// Counts up with every change. Any thread.
+    /// Incremented at every change. Any thread.
     static std::uint64_t version() noexcept { return version_.load(std::memory_order_relaxed); }
     static std::uint64_t next_range_id() noexcept {
         return next_range_id_.fetch_add(1, std::memory_order_relaxed);
     }
 
-    /// The calling thread's part, made or brought up to date; null when that cannot be done now.
+    /// The calling thread's part, created or updated; null when that cannot be done now.
     ThreadObservers* refresh(Recorder& recorder) noexcept;
     void forget_thread(ThreadObservers* thread) noexcept;
-    /// In a forked child: of the other threads nothing is left.
+    /// In a forked child: discards the parts of all other threads.
     void keep_only(ThreadObservers* thread) noexcept;
 
   private:
@@ -202,7 +203,7 @@ class Observers {
     static void wait_for_callbacks(Recorder& recorder, const ObserverEntry& entry);
 
     ObserverList global_;
-    std::vector<std::weak_ptr<ObserverEntry>> all_;  ///< that live: contexts may hold one after its removal
+    std::vector<std::weak_ptr<ObserverEntry>> all_;  ///< those alive: contexts may hold one after its removal
     std::vector<ThreadObservers*> threads_;
     std::vector<std::unique_ptr<ObserverSnapshot>> orphans_;  ///< of ended threads, with ranges open
     std::uint64_t armed_ = 0;
@@ -213,28 +214,28 @@ class Observers {
     static std::atomic<std::uint64_t> next_range_id_;
 };
 
-/// A scope that opens while somebody observes: its observers, then the recorder.
-/// `state` is the calling thread's.
+/// Opens a scope while observers are registered: calls its observers, then the recorder. `state` is the
+/// calling thread's.
 detail::Opened open_observed(const detail::ThreadState& state, std::uint32_t site, Scope scope,
                              std::uint32_t side) noexcept;
 /// The frame of a range of `scope` that begins now, with the observers that will see it; null: none will.
 ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept;
 /// Calls the start callbacks; the frame's range has been filled in.
 void run_starts(ObserverFrame& frame) noexcept;
-/// The same, with the keyword values behind a side-stack handle, if somebody asks for them. They are not on
-/// the side stack while callbacks run (these may leave ranges open); gives their handle afterwards. The
-/// range's id, if it has one, is kept with them.
+/// The same, with the keyword values at a side-stack handle, if an observer needs them. They are not on the
+/// side stack while callbacks run (these may leave ranges open); returns their handle afterwards. The range's
+/// id, if it has one, is kept with them.
 std::uint32_t run_starts_with(ObserverFrame& frame, std::uint32_t side) noexcept;
-/// Calls the end callbacks and gives the frame back. Any thread.
+/// Calls the end callbacks and releases the frame. Any thread.
 void end_frame(ObserverFrame* frame) noexcept;
-/// Gives a frame back whose range never began.
+/// Releases a frame whose range never began.
 void drop_frame(ObserverFrame* frame) noexcept;
 /// Calls the memory callbacks.
 void observe_memory(const MemoryReport& report) noexcept;
 /// Calls the callbacks for instants.
 void observe_instant(std::uint32_t site, Scope scope) noexcept;
-/// Puts the id of a range onto the side stack, before its other values; gives their handle. 0: there is
-/// neither id nor values, or there is no room.
+/// Puts the id of a range onto the side stack, before its other values; returns their handle. 0: there is
+/// neither id nor values, or there is no space.
 std::uint32_t push_range_id(std::uint64_t id, std::span<const std::byte> values) noexcept;
 
 }  // namespace marey

@@ -26,12 +26,12 @@ ObserverFrame* frame_of(void* frame) noexcept {
     return static_cast<ObserverFrame*>(frame);
 }
 
-// The string id of a key, found as names made at run time are: without a lock after the first time.
+// The string id of a key, found like names made at run time: without a lock after the first time.
 std::uint32_t string_of(std::string_view key) noexcept {
     return Recorder::get().names().site(detail::dynamic_site(key, Scope::User)).name_id;
 }
 
-// Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no room.
+// Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no space.
 std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& facts, const CallStack* stack,
                              std::span<const Value> inputs, std::span<const KeyedValue> keywords) noexcept {
     const ValueNeeds needs{(armed & detail::kArmedShapes) != 0, (armed & detail::kArmedConcrete) != 0};
@@ -65,7 +65,7 @@ detail::Opened open_with_side(std::uint32_t site, Scope scope, std::uint32_t sid
     return side != 0 ? detail::open_valued(thread, site, side) : detail::open_slot(thread, site);
 }
 
-// Adds to what the innermost open range, which began at `start`, has on the side stack.
+// Adds to the side-stack values of the innermost open range, which began at `start`.
 template <class Add>
 void push_more(std::uint64_t start, const Add& add) noexcept {
     const SlowPath path;
@@ -140,7 +140,7 @@ void Operation::start(std::string_view name, const OperationFacts& facts, std::s
 
 void Operation::start(detail::Site& site, const OperationFacts& facts, std::span<const Value> inputs,
                       std::span<const KeyedValue> keywords) noexcept {
-    // One that stands for another scope would be filtered by that.
+    // A site that stands for another scope would be filtered by that scope.
     const std::uint32_t id =
         site.scope == scope_ ? detail::site_id(site) : detail::dynamic_site(site.name, scope_);
     start(id, facts, inputs, keywords);
@@ -198,7 +198,7 @@ void Operation::finish() noexcept {
 }
 
 void set_node_id(std::int32_t node) {
-    if (node < 0) throw Error("a node id is not negative: " + std::to_string(node));
+    if (node < 0) throw Error("a node id must not be negative: " + std::to_string(node));
     Recorder::get().set_node(node);
 }
 

@@ -1,4 +1,4 @@
-// owned_log.h: writing into logs that are not threads.
+// owned_log.h: writes into logs that are not threads.
 #pragma once
 
 #include <cstring>
@@ -15,8 +15,8 @@ inline bool is_recording(const detail::ThreadState& state) noexcept {
     return (detail::load_relaxed(state.armed) & detail::kArmedRecorder) != 0;
 }
 
-/// Runs `append(state)` on the log, one writer at a time, if something records. False: nothing does, or it
-/// says so.
+/// Runs `append(state)` on the log, one writer at a time, if something records. False: nothing records, or
+/// `append` returned false.
 template <class Append>
 bool with_owned_log(ThreadEntry& entry, Append append) noexcept {
     std::lock_guard lock(entry.log_lock);
@@ -35,7 +35,7 @@ struct LongWords {
     std::uint32_t depth;
 };
 
-/// Appends it with its payload; what finds no room is counted as dropped.
+/// Appends it with its payload; it is counted as dropped if there is no space.
 inline bool write_long(detail::ThreadState& state, const LongWords& words,
                        std::span<const std::byte> payload) noexcept {
     const std::size_t bytes = (sizeof(detail::LongRecord) + payload.size() + detail::kRecordUnit - 1) /

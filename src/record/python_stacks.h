@@ -1,11 +1,11 @@
-// python_stacks.h: the Python extension's part of tracebacks, where it is loaded.
+// python_stacks.h: the Python extension's part of tracebacks, if it is loaded.
 #pragma once
 
 #include <marey/detail/python_stacks.h>
 
 namespace marey {
 
-/// Null: no Python here.
+/// Null: Python is not loaded.
 const detail::PythonStacks* python_stacks() noexcept;
 
 }  // namespace marey

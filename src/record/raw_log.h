@@ -1,5 +1,4 @@
-// raw_log.h: what has been recorded, as bytes: the one input of the trace builder, from memory or from a
-// file.
+// raw_log.h: the recorded bytes: the only input of the trace builder, from memory or from a file.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace marey {
 
-/// Whole records of a log chunk. `data` is `bytes` long and does not change while the RawLog lives.
+/// Complete records of a log chunk. `data` has `bytes` bytes and does not change while the RawLog lives.
 struct LogSpan {
     const std::byte* data = nullptr;
     std::size_t bytes = 0;
@@ -30,10 +29,10 @@ struct OpenRange {
     std::uint32_t site = 0;
     std::uint8_t flags = 0;  ///< RecordFlags
     std::vector<std::byte> payload;
-    std::uint64_t end = 0;  ///< not 0: another thread has ended it, its own has not come by yet
+    std::uint64_t end = 0;  ///< not 0: another thread has ended it, its own thread has not noticed yet
 };
 
-/// A record kind of damage or loss found while reading, to be shown as a problem.
+/// A kind of damage or loss found while reading, to be shown as a problem.
 struct RawProblem {
     std::string code;
     std::string text;
@@ -50,17 +49,17 @@ struct RawLog {
     detail::ClockSource clock_source = detail::ClockSource::MonotonicRaw;
     std::uint64_t ticks_per_second = 0;  ///< nominal
 
-    // The two streams, whole (cut at the last whole record).
+    // The two streams (cut after the last complete record).
     std::vector<std::byte> names;
     std::vector<std::byte> journal;
 
     std::vector<LogSpan> spans;   ///< in any order
     std::vector<OpenRange> open;  ///< of sessions that have no SessionStop in the journal
     std::uint64_t end_ticks = 0;  ///< when the log was read; 0 = unknown (a crash): the latest time seen
-    bool finished = false;        ///< nothing more can come: every session has stopped
+    bool finished = false;        ///< nothing can be added: every session has stopped
 
     std::vector<RawProblem> problems;
-    std::shared_ptr<const void> keep_alive;  ///< owns what the spans point into
+    std::shared_ptr<const void> keep_alive;  ///< owns the memory of the spans
 };
 
 }  // namespace marey

@@ -54,7 +54,7 @@ void make_exit_key() noexcept {
     pthread_key_create(&exit_key, [](void*) { Recorder::get().retire_current_thread(); });
 }
 
-// Copies what a thread has open into a fresh block. The side stack is copied as far as it is used.
+// Copies a thread's open ranges into a new block. The side stack is copied as far as it is used.
 void copy_state(ThreadState& to, const ThreadState& from) noexcept {
     const BlockHeader block = to.block;
     std::memcpy(static_cast<void*>(&to), &from, offsetof(ThreadState, side));
@@ -97,7 +97,7 @@ bool Recorder::end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsew
         try {
             entry->ended_elsewhere.push_back(ended);
         } catch (const std::bad_alloc&) {
-            count_lost();  // its end: it stays open until its thread ends
+            count_lost();  // its end is lost: it stays open until its thread ends
             return false;
         }
         std::lock_guard arming(entry->arming);
@@ -108,10 +108,10 @@ bool Recorder::end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsew
     return false;
 }
 
-// By the owner. Each stays in the list until its record is written and its slot is gone, so that whoever
-// reads the open stack meanwhile knows of its end.
+// Called by the owner. Each stays in the list until its record is written and its slot is gone, so that a
+// concurrent reader of the open stack sees its end.
 void Recorder::remove_ended(ThreadEntry& entry, std::unique_lock<RecorderMutex>& lock) noexcept {
-    auto& list = entry.ended_elsewhere;  // grows meanwhile, at its end
+    auto& list = entry.ended_elsewhere;  // may grow at its end while this runs
     const std::size_t count = list.size();
     detail::store_relaxed(entry.state->busy, 1u);
     for (std::size_t i = 0; i < count; ++i) {
@@ -129,7 +129,7 @@ void Recorder::remove_ended(ThreadEntry& entry, std::unique_lock<RecorderMutex>&
 }
 
 void Recorder::update_entry(ThreadEntry& entry) noexcept {
-    // What a chunk holds from before recording was last off says nothing about what happened meanwhile.
+    // Records from before recording was last off must not be read as continuous with the next ones.
     if (entry.period != period_) leave_chunk(entry, false);
     entry.period = period_;
     if (entry.spool != spool_) move_to_current_store(entry);
@@ -175,13 +175,13 @@ ThreadEntry* Recorder::register_current_thread() noexcept {
     ThreadEntry& added = *threads_.back();
     if (!sessions_.empty()) journal_thread(added);
     publish_names();
-    arm(added);  // nobody else has it yet: we hold the recorder's lock
+    arm(added);  // not visible to other threads yet: we hold the recorder's lock
     detail::current_thread = added.state;
     return &added;
 }
 
-// Gives `entry` a state block (and segments) of the current store with what it has open. What it leaves is
-// untouched; `left` receives it. The owner itself comes here, so nothing of it runs meanwhile.
+// Gives `entry` a state block (and segments) of the current store with its open ranges. The old ones are
+// untouched; `left` receives them. Called by the owner itself, so nothing else of it runs at the same time.
 bool Recorder::copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept {
     ThreadState* const old_state = entry.state;
     Block* const old_block = entry.state_block;
@@ -209,7 +209,7 @@ bool Recorder::copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& le
     };
     for (std::size_t i = 0; i < entry.open_segments.size(); ++i) {
         if (copy_segment(entry.open_segments[i], 1, BlockKind::OpenSegment)) continue;
-        entry.open_segments.resize(i);  // no room: the innermost ranges of a very deep thread are lost
+        entry.open_segments.resize(i);  // no space: the innermost ranges of a very deep thread are lost
         entry.state->depth = static_cast<std::uint32_t>(detail::kOpenSlots + i * detail::kSlotsPerSegment);
     }
     if (entry.side_segment != nullptr &&
@@ -241,7 +241,7 @@ void Recorder::retire_current_thread() noexcept {
         if (path && !entry.ended_elsewhere.empty()) remove_ended(entry, lock);
     }
     close_all_open(*state);
-    detail::current_thread = &idle_thread;  // what still runs on this thread is not recorded
+    detail::current_thread = &idle_thread;  // code that still runs on this thread is not recorded
     std::lock_guard lock(mutex_);
     observers_.forget_thread(static_cast<ThreadObservers*>(std::exchange(state->observers, nullptr)));
     end_entry(static_cast<ThreadEntry*>(state->owner));
@@ -307,7 +307,7 @@ ThreadEntry* Recorder::make_log(std::string_view name) noexcept {
     ThreadEntry& added = *threads_.back();
     publish_names();
     if (!sessions_.empty()) journal_thread(added);
-    arm(added);  // nobody else has it yet: we hold the recorder's lock
+    arm(added);  // not visible to other threads yet: we hold the recorder's lock
     return &added;
 }
 
@@ -327,14 +327,14 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
     BlockStore& store = current_store();
     const bool is_late = blocks != 1 && store.free_warm() == 0;
     Block* block = store.take(blocks);
-    // The background thread has fallen behind (or has had no reason yet): more lead from now on.
+    // The background thread is late (or has had no reason yet): keep more blocks ready from now on.
     if (block == nullptr || is_late) ahead_ = std::min<std::size_t>(ahead_ * 2, 64);
     if (block == nullptr) {
-        // Each time by more: an extension made by the recording thread itself is a pause of the program.
+        // More each time: an extension made by the recording thread itself pauses the program.
         const std::size_t large = kLargeBlocks * kBlockBytes;
         BlockStore::Extent extent = store.reserve(blocks == 1 ? large : ahead_ / 2 * large);
         error = store.map_extent(extent);
-        if (error != 0 && extent.bytes > large) {  // there may be room for less
+        if (error != 0 && extent.bytes > large) {  // there may be space for less
             store.unreserve(extent);
             extent = store.reserve(large);
             error = store.map_extent(extent);
@@ -362,7 +362,7 @@ void Recorder::release_chunk(Block* chunk) noexcept {
 
 void Recorder::remember_last_full(ThreadEntry& entry, Block* chunk) noexcept {
     Block* const before = std::exchange(entry.last_full, chunk);
-    // It may have been given back meanwhile, and be another thread's.
+    // It may have been returned since, and belong to another thread.
     if (before != nullptr && before->last_full_of == entry.id) before->last_full_of = 0;
     if (chunk != nullptr) chunk->last_full_of = entry.id;
 }
@@ -372,14 +372,14 @@ void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
     ThreadState& state = *entry.state;
     state.cursor = state.limit = nullptr;
     if (chunk == nullptr) return;
-    // Not one of a file that is finished: its blocks go with the last thread that stands in it.
+    // Not a chunk of a finished file: its blocks go with the last thread that uses it.
     const bool stays = chunk->store == &memory_ || chunk->store == &current_store();
     remember_last_full(entry, stays ? chunk : nullptr);
     const std::size_t left = chunk->capacity() - load_relaxed(chunk->header->committed);
-    // One of before may be claimed still, by somebody who reads it: the sessions that run now do not.
+    // An earlier chunk may still be claimed by a reader; the running sessions do not claim it.
     const bool is_claimed = chunk->claims != 0 && entry.period == period_ && is_any_open();
     if (reusable && chunk->store == &current_store() && is_claimed && left >= 256) {
-        leftover_chunks_.push_back(chunk);  // the next new thread goes on in it
+        leftover_chunks_.push_back(chunk);  // the next new thread continues in it
         entry.chunk_spool.reset();
         return;
     }
@@ -388,8 +388,8 @@ void Recorder::leave_chunk(ThreadEntry& entry, bool reusable) noexcept {
     entry.chunk_spool.reset();
 }
 
-// The oldest that may go: every living thread keeps the chunk that it fills and the one before, so that a
-// thread which gets no core, or rests, still has its last records.
+// The oldest chunk that may be overwritten. Every living thread keeps the chunk that it fills and the one
+// before, so that a thread that gets no core, or sleeps, still has its last records.
 void Recorder::evict_oldest(SessionEntry& session) noexcept {
     auto leftover = leftover_chunks_.end();
     const auto oldest = std::find_if(session.chunks.begin(), session.chunks.end(), [&](Block* chunk) {
@@ -406,12 +406,12 @@ void Recorder::evict_oldest(SessionEntry& session) noexcept {
     session.chunks.erase(oldest);
     session.claimed_bytes -= chunk->blocks * kBlockBytes;
     ++overwritten_[chunk->header->thread];
-    // Others may claim it still; the file has lost it now, so that what is left of a thread has no holes.
+    // Others may still claim it; the file has lost it now, so that the rest of the thread has no holes.
     if (session.id == spool_owner_ && chunk->store == &spool_->store()) chunk->store->hide(chunk);
     release_chunk(chunk);
 }
 
-// Applies the ceilings before a chunk of `bytes` is taken. True when some session still wants it.
+// Applies the size limits before a chunk of `bytes` is taken. True when some session still needs it.
 bool Recorder::make_room(std::size_t bytes) noexcept {
     bool wanted = false;
     bool closed = false;
@@ -421,7 +421,7 @@ bool Recorder::make_room(std::size_t bytes) noexcept {
         const std::uint64_t least = 2 * bytes * threads_.size();
         if (session.max_bytes < least) {
             session.max_bytes = least;
-            add_note("ceiling_raised", "the ceiling of " + std::to_string(session.options.max_bytes) +
+            add_note("ceiling_raised", "the size limit of " + std::to_string(session.options.max_bytes) +
                                            " bytes is less than two chunks for each of " +
                                            std::to_string(threads_.size()) + " threads; it was raised");
         }
@@ -448,7 +448,7 @@ bool Recorder::make_room(std::size_t bytes) noexcept {
     return wanted;
 }
 
-// No more memory or disk: what the ceiling would do, happens now. True when a chunk has become free.
+// No memory or disk space is left: acts as if the size limit were reached. True when a chunk has become free.
 bool Recorder::out_of_space(int error) noexcept {
     bool freed = false;
     bool closed = false;
@@ -457,21 +457,21 @@ bool Recorder::out_of_space(int error) noexcept {
         if (session.is_closed || session.is_full) continue;
         session.ceiling_reached = true;
         const std::string where = spool_ ? spool_->path() : std::string("memory");
-        const char* then = "recording stops here";
+        const char* then = "recording stops";
         if (session.options.policy == Policy::Ring) {
             const std::size_t before = session.chunks.size();
             evict_oldest(session);
             freed = freed || session.chunks.size() != before;
             session.max_bytes = std::max<std::uint64_t>(session.claimed_bytes, 1);
-            then = "the oldest records make room from here on";
+            then = "the oldest records are overwritten from now on";
         } else if (session.options.policy == Policy::Drop) {
             session.is_full = true;
-            then = "new records are dropped from here on";
+            then = "new records are dropped from now on";
         } else {
             close_session(session, Clock::now());
             closed = true;
         }
-        // The file is what it was; only its descriptor is gone.
+        // The file is unchanged; only its descriptor is gone.
         const char* const code = spool_ && error == EBADF ? "descriptor_closed" : "no_space";
         add_note(code, where + ": " + current_store().reason(error) + "; " + then);
     }
@@ -530,7 +530,7 @@ bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes
         session->claimed_bytes += chunk->blocks * kBlockBytes;
         ++chunk->claims;
     }
-    if (chunk->claims == 0) {  // the last session went while room was made
+    if (chunk->claims == 0) {  // the last session ended while space was made
         chunk->store->free_block(chunk);
         entry.full_since = __atomic_load_n(&space_epoch_, __ATOMIC_RELAXED);
         return false;
@@ -593,16 +593,16 @@ std::byte* Recorder::side_segment(ThreadEntry& entry) noexcept {
 void Recorder::publish_names() noexcept {
     if (!spool_ || names_in_spool_ == names_.stream().size()) return;
     const std::span<const std::byte> fresh = std::span(names_.stream()).subspan(names_in_spool_);
-    if (!spool_->append_names(fresh)) add_note("names_lost", spool_->path() + ": no room for names");
+    if (!spool_->append_names(fresh)) add_note("names_lost", spool_->path() + ": no space left for names");
     names_in_spool_ = names_.stream().size();
 }
 
 std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
     if (site.layout != detail::kLayoutNumber) {
         note("layout_mismatch",
-             std::string("a library was built with another version of Marey's headers (layout ") +
-                 std::to_string(site.layout) + ", this is " + std::to_string(detail::kLayoutNumber) +
-                 "); its ranges stay off");
+             std::string("a library was built with a different version of Marey's headers (layout ") +
+                 std::to_string(site.layout) + " instead of " + std::to_string(detail::kLayoutNumber) +
+                 "); its ranges are not recorded");
         return 0;
     }
     return intern_site(site.name != nullptr ? site.name : "", site.file != nullptr ? site.file : "",
@@ -676,10 +676,10 @@ void Recorder::journal_losses(const ThreadEntry& entry) noexcept {
     journal(JournalKind::Losses, record);
 }
 
-void Recorder::add_note(std::string_view code, std::string_view text, bool aloud) noexcept {
+void Recorder::add_note(std::string_view code, std::string_view text, bool print) noexcept {
     if (std::find(noted_.begin(), noted_.end(), text) != noted_.end()) return;
     noted_.emplace_back(text);
-    if (aloud) say(text);
+    if (print) warn(text);
     detail::NoteRecord record{};
     record.code = names_.intern(code);
     record.text = names_.intern(text);
@@ -688,9 +688,9 @@ void Recorder::add_note(std::string_view code, std::string_view text, bool aloud
     if (!sessions_.empty()) journal(JournalKind::Note, record);
 }
 
-void Recorder::note(std::string_view code, std::string_view text, bool aloud) noexcept {
+void Recorder::note(std::string_view code, std::string_view text, bool print) noexcept {
     std::lock_guard lock(mutex_);
-    add_note(code, text, aloud);
+    add_note(code, text, print);
 }
 
 void Recorder::note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
@@ -713,7 +713,7 @@ void Recorder::disable(const char* why) noexcept {
     std::lock_guard lock(mutex_);
     disabled_ = true;
     rearm();
-    if (*why != '\0') say(why);
+    if (*why != '\0') warn(why);
 }
 
 }  // namespace marey

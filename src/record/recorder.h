@@ -1,4 +1,4 @@
-// recorder.h: the one process-wide mutable object: who records, into what, for whom.
+// recorder.h: the only mutable object of the recording path: who records, into what, for whom.
 #pragma once
 
 #include <pthread.h>
@@ -31,16 +31,15 @@
 
 namespace marey {
 
-/// A thread (or another owner of a log), as the recorder knows it.
-/// `state` is written by its owner alone (but for `armed`); the rest is guarded by the recorder's lock,
-/// unless a member says otherwise.
+/// A thread (or another owner of a log) in the recorder. `state` is written by its owner alone (except
+/// `armed`); the rest is guarded by the recorder's lock, unless a member states otherwise.
 struct ThreadEntry {
     std::uint32_t id = 0;
     std::int64_t os_tid = 0;
     std::uint64_t pthread_id = 0;
     std::uint32_t name = 0;
     std::uint64_t birth = 0;
-    bool is_thread = true;  ///< false: a log that is nobody's thread
+    bool is_thread = true;  ///< false: a log that does not belong to a thread
     bool in_journal = false;
     std::uint32_t chunks_taken = 0;
 
@@ -49,64 +48,65 @@ struct ThreadEntry {
     std::shared_ptr<Spool> spool;  ///< keeps `state_block` mapped; null: plain memory
     Block* chunk = nullptr;
     std::shared_ptr<Spool> chunk_spool;  ///< keeps `chunk` mapped
-    Block* last_full = nullptr;          ///< the chunk before, as long as its store is in use
+    Block* last_full = nullptr;          ///< the previous chunk, as long as its store is in use
     std::vector<Block*> open_segments;
     Block* side_segment = nullptr;
-    std::uint64_t period = 0;      ///< Recorder::period_ when it last came to attention
+    std::uint64_t period = 0;      ///< Recorder::period_ when it last handled attention
     std::uint64_t full_since = 0;  ///< Recorder::space_epoch_ when a chunk was refused; owner only
     std::mutex log_lock;           ///< logs that are not threads: one writer at a time
 
-    /// The thread's armed word, by its owner (contexts) and the recorder: both hold `arming`, the recorder
-    /// inside its own lock. `sessions` is written by the owner alone.
+    /// The thread's armed word, written by its owner (contexts) and the recorder: both hold `arming`, the
+    /// recorder inside its own lock. `sessions` is written by the owner alone.
     ArmingLock arming;
-    std::atomic<bool> needs_attention{false};    ///< goes with its bits as long as there are any
+    std::atomic<bool> needs_attention{false};    ///< set together with its bits as long as there are any
     const ContextSessions* sessions = nullptr;   ///< of the context that the thread runs under
     std::shared_ptr<const void> sessions_owner;  ///< of `sessions`, where no adoption owns it; owner only
-    bool has_marks = false;                      ///< its log speaks of contexts; owner only
-    std::uint64_t thread_observers_armed = 0;    ///< bits that its own observers ask for
+    bool has_marks = false;                      ///< its log contains context marks; owner only
+    std::uint64_t thread_observers_armed = 0;    ///< bits that its own observers need
 
-    /// A scope of this thread that another thread has ended. Its slot goes when the thread comes to
+    /// A scope of this thread that another thread has ended. Its slot is removed when the thread handles
     /// attention.
     struct EndedElsewhere {
-        std::uint32_t index;  ///< of its slot, if nothing below has ended since; or not known (kOpenUnusual)
+        std::uint32_t index;  ///< of its slot, if nothing below has ended since; or unknown (kOpenUnusual)
         std::uint64_t start;
         std::uint64_t end;
     };
     std::vector<EndedElsewhere> ended_elsewhere;
-    std::uint32_t ended_early = 0;  ///< ranges that end_open_calls() ended, still to be closed; owner only
+    std::uint32_t ended_early =
+        0;  ///< ranges that end_open_calls() ended and that are still to be closed; owner only
 };
 
-/// A running session, or one that its ceiling has closed and that nobody has collected yet.
+/// A running session, or one that its size limit has closed and that has not been collected yet.
 struct SessionEntry {
     std::uint64_t id = 0;
     SessionOptions options;
     std::string output_path;
-    std::uint64_t max_bytes = 0;  ///< the ceiling in force: options.max_bytes, raised where it was too small
-    std::uint32_t device_types = 0;   ///< whose work it wants, a bit each
-    std::uint32_t timed_devices = 0;  ///< of them, those on which ranges are timed with events
-    bool pauses_devices = false;      ///< for the time being
+    std::uint64_t max_bytes = 0;     ///< the limit in force: options.max_bytes, raised where it was too small
+    std::uint32_t device_types = 0;  ///< devices whose work it needs, a bit each
+    std::uint32_t timed_devices = 0;  ///< the subset on which ranges are timed with events
+    bool pauses_devices = false;      ///< device recording is paused
     std::uint64_t start_ticks = 0;
     std::uint64_t end_ticks = 0;
-    bool is_closed = false;  ///< its end is in the journal; it claims nothing more
+    bool is_closed = false;  ///< its end is in the journal; it claims no more chunks
     bool is_full = false;    ///< policy drop: it claims no more chunks
     bool ceiling_reached = false;
     std::uint32_t tasks_thread = 0;      ///< the thread that started it, if it follows tasks
-    std::shared_ptr<TaskSession> tasks;  ///< if it follows tasks: itself, as contexts know it
+    std::shared_ptr<TaskSession> tasks;  ///< if it follows tasks: its entry in contexts
     std::deque<Block*> chunks;
     std::uint64_t claimed_bytes = 0;
-    std::uint64_t remote_bytes = 0;                   ///< of messages taken in (remote_call.cpp)
-    std::map<std::string, std::string> device_facts;  ///< as they have been told, by key
+    std::uint64_t remote_bytes = 0;                   ///< of messages added (remote_call.cpp)
+    std::map<std::string, std::string> device_facts;  ///< as reported, by key
 };
 
-/// Locking: `mutex_` guards everything here unless a member says otherwise. It is taken at thread birth and
-/// death, at chunk changes, at first uses of names and at session starts and stops; never on the inlined
-/// path, and never while a trace is built. `source_mutex_` serialises calls into sources and is taken before
+/// Locking: `mutex_` guards everything here unless a member states otherwise. It is taken at thread start and
+/// exit, at chunk changes, at first uses of names and at session starts and stops; never on the inlined path,
+/// and never while a trace is built. `source_mutex_` serialises calls into sources and is taken before
 /// `mutex_`.
 class Recorder {
   public:
-    /// Made at first use, never destroyed: threads may record until the very end of the process.
+    /// Created at first use, never destroyed: threads may record until the very end of the process.
     static Recorder& get() noexcept {
-        // Relaxed: what is read through the pointer cannot have been read before it (see
+        // Relaxed: data read through the pointer cannot have been read before it (see
         // NameTable::find_dynamic).
         Recorder* const recorder = instance_.load(kOrder);
         return recorder != nullptr ? *recorder : make();
@@ -119,49 +119,49 @@ class Recorder {
     };
     /// Throws marey::Error when the capture cannot be made.
     Started start(const SessionOptions& options);
-    /// The same, remembered as the one that the environment asked for: a forked child starts one of its own.
+    /// The same, for the session that the environment requests: a forked child starts its own.
     void start_for_environment(const SessionOptions& options);
-    /// Ends it and hands over its log; its capture file, if it has one, is complete afterwards. An unknown id
-    /// (ended already, or inherited over a fork) gives false.
+    /// Ends it and returns its log; its capture file, if it has one, is complete afterwards. An unknown id
+    /// (already ended, or inherited over a fork) gives false.
     bool stop(std::uint64_t id, RawLog& log);
     /// The log so far.
     bool snapshot(std::uint64_t id, RawLog& log);
     void discard(std::uint64_t id) noexcept;
     bool is_running(std::uint64_t id) noexcept;
-    /// Journals a message, which the caller has checked, for session `id`; fills in what `record` lacks
-    /// (session, prefix, length). Throws marey::Error when the session is not running or would outgrow its
-    /// max_bytes.
+    /// Journals a message, which the caller has checked, for session `id`; fills in the missing fields of
+    /// `record` (session, prefix, length). Throws marey::Error when the session is not running or would
+    /// exceed its max_bytes.
     void add_remote_events(std::uint64_t id, detail::RemoteEventsRecord record, std::string_view prefix,
                            std::span<const std::byte> message);
     /// Whether the devices of a session are recorded for it now. Throws marey::Error when it is not running.
     void record_devices(std::uint64_t id, bool is_wanted);
     /// A fact for the session's trace. Throws marey::Error when it is not running.
     void add_metadata(std::uint64_t id, std::string_view key, std::span<const std::byte> json);
-    /// A fact for the sessions that asked for devices of this type.
+    /// A fact for the sessions that requested devices of this type.
     void add_device_fact(DeviceType type, std::string_view key, std::string_view json) noexcept;
-    /// What captures say of this process.
+    /// The facts about this process that captures carry.
     detail::FileHeader process_facts() noexcept;
     /// At the end of the process: completes every capture file.
     void finish_all() noexcept;
 
     // -- slow paths of the calling thread (thread_log.cpp); `busy` is set, nothing throws --
-    /// Registers the calling thread, or does what kArmedAttention asks for. Gives the state to go on with;
-    /// null when the thread cannot be registered.
+    /// Registers the calling thread, or does the work that kArmedAttention requests. Returns the state to
+    /// continue with; null when the thread cannot be registered.
     detail::ThreadState* handle_attention() noexcept;
-    /// Gets a new chunk for a record that ends at `ticks`. False: there is no room, the record is to be
+    /// Gets a new chunk for a record that ends at `ticks`. False: there is no space, and the record must be
     /// dropped.
     bool refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes) noexcept;
-    /// The slot `index` of a thread's open stack, in whichever segment; null when there is no room for it.
+    /// The slot `index` of a thread's open stack, in whichever segment; null when there is no space for it.
     detail::OpenSlot* slot(detail::ThreadState& state, std::uint32_t index) noexcept;
     std::byte* side_segment(ThreadEntry& entry) noexcept;
     void retire_current_thread() noexcept;
-    /// Ends a scope of another thread, which removes it when it next comes by. False: that thread has ended.
+    /// Ends a scope of another thread, which removes it when it next runs. False: that thread has ended.
     bool end_elsewhere(std::uint32_t thread, const ThreadEntry::EndedElsewhere& ended) noexcept;
     void name_current_thread(std::string_view name) noexcept;
-    /// Names a thread by its number in the system. Nothing happens to one that has not recorded.
+    /// Names a thread by its system thread id. Does nothing for a thread that has not recorded.
     void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
     void count_lost(std::uint64_t records = 1) noexcept;
-    /// Sets a thread's armed word by its sessions and those of all threads; its `arming` is held.
+    /// Sets a thread's armed word from its sessions and those of all threads; its `arming` is held.
     void arm(ThreadEntry& entry) noexcept;
     /// Some session is open, whether or not it sees the calling thread.
     bool has_open_session() const noexcept { return has_open_session_.load(std::memory_order_relaxed); }
@@ -187,7 +187,7 @@ class Recorder {
     // -- logs that are not threads --
     ThreadEntry* make_log(std::string_view name) noexcept;
     void end_log(ThreadEntry* entry) noexcept;
-    /// What kArmedAttention asks for, on behalf of a log that is not a thread (its log_lock is held).
+    /// Does the work that kArmedAttention requests, for a log that is not a thread (its log_lock is held).
     void handle_log_attention(ThreadEntry& entry) noexcept;
 
     // -- sources --
@@ -199,11 +199,11 @@ class Recorder {
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
-    /// This copy of the library records nothing, ever. An empty `why` is not told.
+    /// This copy of the library never records. `why` is printed unless it is empty.
     void disable(const char* why) noexcept;
-    /// Puts a problem into the captures being written, and on standard error once if it is said aloud.
-    void note(std::string_view code, std::string_view text, bool aloud = true) noexcept;
-    /// Which call a range of a thread that is open is part of.
+    /// Puts a problem into the captures being written and, if `print`, on standard error once.
+    void note(std::string_view code, std::string_view text, bool print = true) noexcept;
+    /// Which call an open range of a thread is part of.
     void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                         std::uint8_t flags) noexcept;
     void add_site_values(std::uint32_t site, std::uint64_t ticks,
@@ -256,7 +256,7 @@ class Recorder {
     void close_spool() noexcept;
     void copy_open_payload(const ThreadEntry& entry, std::uint32_t side,
                            std::vector<std::byte>& payload) noexcept;
-    /// Those that another thread has ended have their end.
+    /// Ranges that another thread has ended have their end.
     std::vector<OpenRange> open_ranges(const ThreadEntry& entry) noexcept;
     SessionEntry* find(std::uint64_t id) noexcept;
     bool is_any_open() const noexcept;
@@ -269,7 +269,7 @@ class Recorder {
     void journal_costs() noexcept;
     void journal_losses(const ThreadEntry& entry) noexcept;
     void publish_names() noexcept;
-    void add_note(std::string_view code, std::string_view text, bool aloud = true) noexcept;
+    void add_note(std::string_view code, std::string_view text, bool print = true) noexcept;
     // These need source_mutex_.
     RecordingNeeds needs() noexcept;
     void notify_sources() noexcept;
@@ -286,14 +286,14 @@ class Recorder {
     NameTable names_;
     Observers observers_;
     std::atomic<std::int32_t> node_{-1};
-    std::vector<std::byte> journal_;  ///< cleared when no session is left
-    std::size_t names_in_spool_ = 0;  ///< bytes of the names stream that the spool has
+    std::vector<std::byte> journal_;  ///< cleared when the last session has ended
+    std::size_t names_in_spool_ = 0;  ///< bytes of the names stream in the spool
     BlockStore memory_;
     std::shared_ptr<Spool> spool_;
-    std::uint64_t spool_owner_ = 0;                                 ///< the session whose output the spool is
-    std::vector<std::unique_ptr<ThreadEntry>> threads_;             ///< the living
+    std::uint64_t spool_owner_ = 0;                      ///< the session that the spool is the output of
+    std::vector<std::unique_ptr<ThreadEntry>> threads_;  ///< the living
     std::unordered_map<std::uint32_t, std::uint64_t> overwritten_;  ///< chunks, by thread
-    std::vector<Block*> leftover_chunks_;                           ///< of dead threads, with room left
+    std::vector<Block*> leftover_chunks_;                           ///< of ended threads, with space left
     std::vector<std::unique_ptr<SessionEntry>> sessions_;
     std::uint32_t next_thread_ = 1;
     std::uint64_t next_session_ = 1;
@@ -302,17 +302,17 @@ class Recorder {
     std::uint64_t fork_generation_ = 0;
     std::uint64_t period_ = 1;        ///< counts how often recording went from off to on
     std::uint64_t lost_outside_ = 0;  ///< records of threads that could not be registered; atomic
-    std::uint64_t space_epoch_ = 1;   ///< counts up when room may have appeared; atomic
+    std::uint64_t space_epoch_ = 1;   ///< incremented when space may have become available; atomic
     bool disabled_ = false;
-    /// What the sessions of all threads ask of every thread, and whether there is any session: written by
-    /// rearm(), read by anybody.
+    /// Bits that the sessions of all threads need on every thread, and whether there is any session: written
+    /// by rearm(), read by any thread.
     std::atomic<std::uint64_t> shared_armed_{0};
     std::atomic<bool> has_open_session_{false};
     std::uint64_t environment_session_ = 0;  ///< its id while it runs
     bool restart_environment_ = false;       ///< a forked child starts its own when it first records
     bool restarting_ = false;                ///< a thread of that child is starting it
     std::vector<std::string> noted_;
-    /// A thread that was in these calls when a tracer began and has not come to it since.
+    /// A thread that was in these calls when a tracer began and has not recorded since.
     struct AbsentThread {
         std::uint32_t id;
         bool in_journal;
@@ -321,15 +321,15 @@ class Recorder {
     std::vector<AbsentThread> absent_;
 
     // The background thread (background.cpp).
-    /// The first is in use. Those behind it are from before forks: they still count waiters that this process
-    /// does not have, one of whom may have held their lock, and so are never touched again.
+    /// The first is in use. The others are from before forks: they still count waiters that this process does
+    /// not have, and one of them may have held their lock, so they are never touched again.
     std::forward_list<std::condition_variable_any> wakes_ = std::forward_list<std::condition_variable_any>(1);
     std::condition_variable_any& wake() noexcept {
         return wakes_.front();
     }
     pthread_t background_{};
     bool background_runs_ = false;
-    bool background_stops_ = false;          ///< it is to end
+    bool background_stops_ = false;          ///< it must end
     bool background_idles_ = false;          ///< it waits for a session to start
     bool extending_ = false;                 ///< it is mapping or warming without the lock
     std::vector<detail::CostRecord> costs_;  ///< measured once, at the first start
@@ -343,8 +343,8 @@ class Recorder {
     std::mutex source_mutex_;
     std::vector<std::shared_ptr<Source>> sources_;
     detail::ThreadState* forking_thread_ = nullptr;
-    /// What a child takes over of its parent's file, as it was when the process forked: both have the file,
-    /// and the parent goes on.
+    /// The state of the parent's file that a child takes over, as it was at the fork: both have the file, and
+    /// the parent continues.
     struct ForkCopy {
         const void* place;
         std::unique_ptr<std::byte[]> bytes;
@@ -354,12 +354,12 @@ class Recorder {
 };
 
 /// The options of a session in the text form of the MAREY environment variable,
-/// "out=app.marey,max=512MB,policy=ring". Throws marey::Error naming what it does not understand.
+/// "out=app.marey,max=512MB,policy=ring". Throws marey::Error naming the part that is invalid.
 SessionOptions parse_options(std::string_view text);
-/// Starts the session that the environment asks for, if it does. Called once, when the library is loaded, and
-/// in a forked child when it first records.
+/// Starts the session that the environment requests, if any. Called once, when the library is loaded, and in
+/// a forked child when it first records.
 void start_environment_session() noexcept;
-/// A line on standard error, "marey: ...": the only way in which recording ever speaks up.
-void say(std::string_view text) noexcept;
+/// Prints "marey: ..." on standard error: the only way in which recording ever reports to the user.
+void warn(std::string_view text) noexcept;
 
 }  // namespace marey

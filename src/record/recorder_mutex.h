@@ -7,11 +7,10 @@
 namespace marey {
 
 /// How deep the calling thread is inside the recorder: slow paths, and holders of its lock. A signal handler
-/// that finds it above 0 has interrupted the recorder on its own thread; what it would record is dropped and
-/// counted.
+/// that finds it above 0 has interrupted the recorder on its own thread; its records are dropped and counted.
 extern constinit thread_local std::uint32_t inside_depth;
 
-/// A mutex that no signal handler of its holder can come to wait for.
+/// A mutex that a signal handler of its holder never waits for.
 class RecorderMutex {
   public:
     void lock() {

@@ -1,5 +1,5 @@
-// remote_call.cpp: what a session is handed from outside: when a call to another process was under way, what
-// it brought back, and facts.
+// remote_call.cpp: data added to a session from outside: the time of a call to another process, the events
+// that it returned, and facts.
 #include <new>
 #include <string>
 
@@ -41,10 +41,10 @@ void Recorder::add_remote_events(std::uint64_t id, detail::RemoteEventsRecord re
     SessionEntry* const session = find(id);
     if (session == nullptr || session->is_closed)
         throw Error("events cannot be added to a session that is not running");
-    // A message is never dropped in part: what does not fit is refused while its owner can still act.
+    // A message is never dropped in part: it is refused if it does not fit, while its owner can still react.
     if (message.size() > session->max_bytes - std::min(session->max_bytes, session->remote_bytes))
-        throw Error("events cannot be added: with " + std::to_string(message.size()) +
-                    " more bytes the session would exceed its max_bytes");
+        throw Error("events cannot be added: " + std::to_string(message.size()) +
+                    " more bytes would exceed the session's max_bytes");
     record.session = id;
     record.prefix = names_.intern(prefix);
     record.message_bytes = static_cast<std::uint32_t>(message.size());
@@ -66,12 +66,12 @@ void Recorder::add_device_fact(DeviceType type, std::string_view key, std::strin
     try {
         for (const auto& session : sessions_) {
             if (session->is_closed || (session->device_types & device_bit(type)) == 0) continue;
-            std::string& told = session->device_facts[std::string(key)];
-            if (told == json) continue;
-            told = json;
+            std::string& known_json = session->device_facts[std::string(key)];
+            if (known_json == json) continue;
+            known_json = json;
             journal_fact(session->id, key, std::as_bytes(std::span(json)));
         }
-    } catch (const std::bad_alloc&) {  // without it, then
+    } catch (const std::bad_alloc&) {  // continue without it
     }
 }
 

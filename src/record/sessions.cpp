@@ -47,7 +47,7 @@ std::string absolute_path(const std::string& path) {
     return error ? path : absolute.string();
 }
 
-// Of the memory of logs, what is kept for the next session when the last one has ended.
+// How much memory of logs is kept for the next session when the last one has ended.
 constexpr std::size_t kWarmBytes = std::size_t{2} << 20;
 
 // The journal as one session's capture carries it: without the marks of others (0: of any).
@@ -84,7 +84,7 @@ struct Recorder::Claims {
     ~Claims() {
         Recorder& recorder = Recorder::get();
         std::lock_guard lock(recorder.mutex_);
-        if (fork_generation != recorder.fork_generation_) return;  // the parent's chunks: gone here
+        if (fork_generation != recorder.fork_generation_) return;  // the parent's chunks do not exist here
         for (Block* chunk : chunks) recorder.release_chunk(chunk);
         if (recorder.sessions_.empty()) recorder.memory_.decommit(kWarmBytes);
     }
@@ -100,7 +100,7 @@ SessionEntry* Recorder::find(std::uint64_t id) noexcept {
 Recorder::Started Recorder::start(const SessionOptions& options) {
     const RequestedDevices devices = find_devices(
         options.devices, options.device_activities);  // loads and registers them: no lock is held
-    const std::string nvtx_silence = options.with_nvtx ? nvtx_inactive_reason() : std::string();
+    const std::string nvtx_inactive = options.with_nvtx ? nvtx_inactive_reason() : std::string();
     std::lock_guard source_lock(source_mutex_);
     measure_costs();
     Started started{};
@@ -109,7 +109,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
     {
         std::unique_lock lock(mutex_);
         if (disabled_)
-            throw Error("this copy of Marey does not record: another one is loaded in this process");
+            throw Error("this copy of Marey does not record: another copy is already loaded in this process");
         auto session = std::make_unique<SessionEntry>();
         session->id = next_session_++;
         session->options = options;
@@ -145,7 +145,8 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
                 session->output_path = spool_->path();
                 names_in_spool_ = 0;
                 publish_names();
-                // Those that run already have no file: the capture knows their threads and clock, not them.
+                // Sessions that already run have no file: the capture contains their threads and clock, not
+                // the sessions.
                 if (!journal_.empty()) spool_->append_journal(journal_of(journal_, 0));
             } else {
                 std::vector<std::string> claimed;
@@ -169,7 +170,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
             session->claimed_bytes += chunk->blocks * detail::kBlockBytes;
         }
         for (const auto& entry : threads_)
-            journal_losses(*entry);  // what was lost before is not this session's loss
+            journal_losses(*entry);  // earlier losses are not this session's losses
         detail::SessionStartRecord record{};
         record.session = session->id;
         record.ticks = session->start_ticks;
@@ -185,7 +186,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         if (own != nullptr) context = make_context(*own, *session);
         started = {session->id, session->output_path};
         sessions_.push_back(std::move(session));
-        if (!nvtx_silence.empty()) add_note("nvtx_not_listening", nvtx_silence);
+        if (!nvtx_inactive.empty()) add_note("nvtx_not_listening", nvtx_inactive);
         rearm();
         if (background_idles_) wake().notify_all();
     }
@@ -194,7 +195,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         if (own->sessions == context.get()) own->sessions_owner = std::move(context);
     }
     notify_sources();
-    for (const std::string& trouble : devices.troubles) note("device_unavailable", trouble);
+    for (const std::string& problem : devices.problems) note("device_unavailable", problem);
     return started;
 }
 
@@ -231,14 +232,14 @@ std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept 
         if (const auto side = static_cast<std::uint32_t>(what >> 32)) {
             copy_open_payload(entry, side, range.payload);
         }
-        // Counts only if it stood still while we looked.
+        // Counts only if it did not change while we read.
         if (start == 0 || range.site == 0 || load_acquire(slot->start) != start ||
             load_acquire(slot->what) != what) {
             continue;
         }
         open.push_back(std::move(range));
     }
-    // Of equal starts the innermost one, as its owner will do.
+    // Of equal starts, the innermost one, as its owner will choose.
     for (const ThreadEntry::EndedElsewhere& ended : entry.ended_elsewhere) {
         for (std::size_t i = open.size(); i-- != 0;) {
             if (open[i].start != ended.start || open[i].depth > ended.index || open[i].end != 0) continue;
@@ -251,8 +252,8 @@ std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept 
     return open;
 }
 
-// Its owner may be writing there: what is torn fails the caller's second look, and every length is checked.
-// The copy itself is an intended race on plain bytes, hence the exemption.
+// Its owner may be writing there: torn data fails the caller's second check, and every length is checked. The
+// copy itself is an intended race on plain bytes, hence the exemption.
 #if defined(__SANITIZE_THREAD__)
 __attribute__((no_sanitize("thread")))
 #endif
@@ -296,7 +297,8 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
         record.payload_bytes = static_cast<std::uint32_t>(range.payload.size());
         journal(JournalKind::OpenAtStop, record, range.payload);
     };
-    // Of every thread, also for a session that follows tasks: the marks in the logs tell which are its own.
+    // For every thread, also if the session follows tasks: the marks in the logs show which ranges belong to
+    // it.
     for (const auto& entry : threads_) {
         for (OpenRange& range : open_ranges(*entry)) journal_open(range);
         journal_losses(*entry);
@@ -306,7 +308,8 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
         detail::NoteRecord note{};
         note.code = names_.intern("lost_outside");
         note.text = names_.intern(
-            "records of threads that could not be registered, or made inside the recorder, are lost");
+            "records were lost: their threads could not be registered, or they were made inside the "
+            "recorder");
         note.count = lost;
         publish_names();
         journal(JournalKind::Note, note);
@@ -382,7 +385,7 @@ void Recorder::finish_output(SessionEntry& session) noexcept {
                 spool_->move_aside();
                 moved = spool_->is_temporary();
             } else {
-                say(session.output_path + ": was removed while it was being recorded; it is written again");
+                warn(session.output_path + ": removed while it was being recorded; writing it again");
             }
         }
         std::vector<CutChunk> chunks;
@@ -390,7 +393,8 @@ void Recorder::finish_output(SessionEntry& session) noexcept {
             chunks.push_back({chunk, load_acquire(chunk->header->committed)});
         const std::string path =
             write_cut(session.output_path, names_.stream(), journal_of(journal_, session.id), chunks);
-        if (path != session.output_path) say(session.output_path + ": was taken; the capture is " + path);
+        if (path != session.output_path)
+            warn(session.output_path + ": already exists; the capture is " + path);
     } catch (const std::exception& error) {
         if (moved) spool_->move_back(session.output_path);
         // Then the spool is its capture, and keeps its chunks: they stay claimed.
@@ -398,7 +402,7 @@ void Recorder::finish_output(SessionEntry& session) noexcept {
             std::erase_if(session.chunks,
                           [this](const Block* chunk) { return chunk->store == &spool_->store(); });
         }
-        say(error.what());
+        warn(error.what());
     }
 }
 
@@ -409,7 +413,7 @@ void Recorder::forget(std::uint64_t id) noexcept {
     const std::shared_ptr<Spool> spool = spool_;  // mapped until its chunks are let go
     std::deque<Block*> chunks = std::move(session->chunks);
     const bool last = sessions_.size() == 1;
-    if (last && spool_) close_spool();  // before its chunks are let go: a finished file keeps them
+    if (last && spool_) close_spool();  // before its chunks are released: a finished file keeps them
     for (Block* chunk : chunks) release_chunk(chunk);
     std::erase_if(sessions_, [id](const auto& each) { return each->id == id; });
     if (last) {
@@ -437,7 +441,7 @@ void Recorder::close_spool() noexcept {
             entry->last_full = nullptr;
     }
     spool_->finish();
-    spool_.reset();  // threads that still stand in it, and logs being read, keep it mapped
+    spool_.reset();  // threads that still use it, and logs being read, keep it mapped
     spool_owner_ = 0;
 }
 
@@ -525,7 +529,7 @@ RecordingNeeds Recorder::needs() noexcept {
         if (!session->options.with_stack) continue;
         try {
             needs.calls.push_back({session->id, session->options.calls});
-        } catch (const std::bad_alloc&) {  // without room for its filter there is none
+        } catch (const std::bad_alloc&) {  // without memory for its filter there is none
             needs.calls.clear();
             return needs;
         }

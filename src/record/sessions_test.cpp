@@ -1,4 +1,4 @@
-// sessions_test.cpp: sessions over one recorder, seen from inside: sources, and exact times by an injected
+// sessions_test.cpp: sessions over one recorder, from inside: sources, and exact times with an injected
 // clock.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@
 #include "record/recorder_mutex.h"
 
 #if defined(__SANITIZE_THREAD__)
-// The child of a fork starts a thread of its own here (the recorder's), which works.
+// The child of a fork starts a thread here (the recorder's), which works.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
     return "die_after_fork=0";
 }
@@ -31,7 +31,7 @@ namespace {
 
 // ---- sources ----
 
-/// Writes down what it is told.
+/// Logs the calls it receives.
 class FakeSource : public Source {
   public:
     const char* name() const noexcept override { return "fake"; }
@@ -56,7 +56,7 @@ class FakeSource : public Source {
     bool records_when_flushed = false;
 };
 
-// A source is registered for the life of the process; every test looks at the same one.
+// A source is registered for the life of the process; all tests share one.
 FakeSource& source() {
     static const std::shared_ptr<FakeSource> fake = [] {
         auto made = std::make_shared<FakeSource>();
@@ -69,7 +69,7 @@ FakeSource& source() {
 
 using Calls = std::vector<std::string>;
 
-TEST(Sources, AreToldOnceWhenTheyAreAdded) {
+TEST(Sources, AreCalledOnceWhenTheyAreAdded) {
     auto late = std::make_shared<FakeSource>();
     Session session(SessionOptions{.scopes = {Scope::Step}});
     Recorder::get().add_source(late);
@@ -77,7 +77,7 @@ TEST(Sources, AreToldOnceWhenTheyAreAdded) {
     EXPECT_EQ(late->last.scopes, ScopeSet{Scope::Step}.bits());
 }
 
-TEST(Sources, AreToldOfStartAndStopAndFlushedBefore) {
+TEST(Sources, AreNotifiedOfStartAndStopAndFlushedBefore) {
     FakeSource& fake = source();
     Session session(SessionOptions{});
     EXPECT_EQ(fake.take_calls(), Calls{"needs"});
@@ -92,7 +92,7 @@ TEST(Sources, AreToldOfStartAndStopAndFlushedBefore) {
     EXPECT_EQ(fake.take_calls(), (Calls{"needs", "flush", "nothing"}));
 }
 
-TEST(Sources, AreToldTheUnionOfWhatNestedSessionsAskFor) {
+TEST(Sources, ReceiveTheUnionOfNestedSessionsNeeds) {
     FakeSource& fake = source();
     Session outer(SessionOptions{.scopes = {Scope::User}, .record_values = false, .with_stack = true});
     EXPECT_EQ(fake.last.scopes, ScopeSet{Scope::User}.bits());
@@ -109,7 +109,7 @@ TEST(Sources, AreToldTheUnionOfWhatNestedSessionsAskFor) {
     EXPECT_EQ(fake.take_calls(), (Calls{"flush", "nothing"}));
 }
 
-TEST(Sources, AreToldWhichCallsEachSessionAsksFor) {
+TEST(Sources, ReceiveTheCallsThatEachSessionNeeds) {
     FakeSource& fake = source();
     SessionOptions options{.with_stack = true};
     options.calls.exclude = {"json"};
@@ -140,7 +140,7 @@ TEST(Sources, MayRecordWhileTheyAreFlushed) {
     EXPECT_EQ(trace.range_name(0), "flushed");
 }
 
-TEST(Sources, AreToldInTheChildOfAFork) {
+TEST(Sources, AreNotifiedInTheChildOfAFork) {
     FakeSource& fake = source();
     Session session(SessionOptions{});
     fake.calls.clear();
@@ -157,7 +157,7 @@ TEST(Sources, AreToldInTheChildOfAFork) {
     EXPECT_TRUE(fake.take_calls().empty());
 }
 
-TEST(Sources, AreToldWhenACeilingEndsASession) {
+TEST(Sources, AreNotifiedWhenASizeLimitEndsASession) {
     FakeSource& fake = source();
     Session session(SessionOptions{.max_bytes = 1 << 20});
     for (int i = 0; i < 100'000; ++i) {
@@ -172,20 +172,20 @@ TEST(Sources, AreToldWhenACeilingEndsASession) {
 
 // ---- exact times ----
 
-std::atomic<std::uint64_t> fake_ticks{0};
-std::uint64_t fake_now() noexcept {
-    return fake_ticks.load();
+std::atomic<std::uint64_t> session_ticks{0};
+std::uint64_t session_now() noexcept {
+    return session_ticks.load();
 }
 
 /// Time stands still unless the test moves it. Ticks are nanoseconds.
 class ExactTimes : public ::testing::Test {
   protected:
     void SetUp() override {
-        fake_ticks = 1000;
-        Clock::inject(fake_now);
+        session_ticks = 1000;
+        Clock::inject(session_now);
     }
     void TearDown() override { Clock::inject(nullptr); }
-    static void at(std::uint64_t ticks) { fake_ticks = ticks; }
+    static void at(std::uint64_t ticks) { session_ticks = ticks; }
 };
 
 struct Shown {
@@ -365,7 +365,7 @@ TEST_F(ExactTimes, OfAClockThatGoesBackwards) {
     EXPECT_EQ(trace.threads()[0].clamped, 1u);
 }
 
-TEST_F(ExactTimes, OfAFileAreThoseOfTheTrace) {
+TEST_F(ExactTimes, OfAFileEqualThoseOfTheTrace) {
     char name[] = "/tmp/marey-exact-XXXXXX";
     const std::string path = std::string(mkdtemp(name)) + "/exact.marey";
     Session session(SessionOptions{.output = path});
@@ -387,14 +387,15 @@ TEST_F(ExactTimes, OfAFileAreThoseOfTheTrace) {
     rmdir(name);
 }
 
-// ---- what is left ----
+// ---- state that remains ----
 
 TEST(Usage, ComesBackToNothingWhenTheLastSessionEnds) {
     {
         Session session(SessionOptions{});
-        MAREY_RANGE("first");  // from now on this thread is known
+        MAREY_RANGE("first");  // from now on this thread is registered
     }
-    const std::size_t threads = Recorder::get().usage().threads;  // and logs of devices, if tests made some
+    const std::size_t threads =
+        Recorder::get().usage().threads;  // including logs of devices, if tests made some
     for (int i = 0; i < 3; ++i) {
         Session first(SessionOptions{});
         Session second(SessionOptions{});
@@ -417,7 +418,7 @@ TEST(Sessions, AThreadThatEndsLeavesNoChunkOfAnEarlierRecordingToTheNext) {
         may_end.get_future().wait();
     });
     recorded.get_future().wait();
-    RawLog log;  // being read all the while
+    RawLog log;  // being read all the time
     ASSERT_TRUE(Recorder::get().stop(first.id, log));
     Session session(SessionOptions{});
     may_end.set_value();
@@ -428,7 +429,7 @@ TEST(Sessions, AThreadThatEndsLeavesNoChunkOfAnEarlierRecordingToTheNext) {
     EXPECT_EQ(trace.range_name(0), "new");
 }
 
-TEST(Usage, AThreadRemembersNoChunkOfAFileThatIsFinished) {
+TEST(Usage, AThreadKeepsNoChunkOfAFinishedFile) {
     char name[] = "/tmp/marey-usage-XXXXXX";
     const std::string path = std::string(mkdtemp(name)) + "/file.marey";
     {
@@ -439,15 +440,15 @@ TEST(Usage, AThreadRemembersNoChunkOfAFileThatIsFinished) {
         Session session(SessionOptions{});
         { MAREY_RANGE("in memory"); }
         const auto* const entry = static_cast<const ThreadEntry*>(detail::current_thread->owner);
-        // Sanitizers see more: its blocks have been freed.
+        // Sanitizers detect more: its blocks have been freed.
         EXPECT_TRUE(i != 0 || entry->last_full == nullptr);
     }
     unlink(path.c_str());
     rmdir(name);
 }
 
-// As a signal handler does that lands where its thread holds the recorder's lock.
-TEST(Sessions, WhatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
+// Like a signal handler that runs while its thread holds the recorder's lock.
+TEST(Sessions, ARangeThatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
     const auto handle = [] {
         MAREY_RANGE("in a handler");
         MAREY_RANGE("with a value", "n", 1);

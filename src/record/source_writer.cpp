@@ -1,4 +1,4 @@
-// source_writer.cpp: recording on behalf of sources.
+// source_writer.cpp: recording for sources.
 #include "record/source_writer.h"
 
 #include <unistd.h>
@@ -34,7 +34,7 @@ std::uint32_t traced_site(std::string_view name, std::string_view file, std::uin
 
 namespace {
 
-// Apart, so that the usual way has no frame to set up.
+// A separate function, so that the usual path has no frame to set up.
 [[gnu::noinline]] std::uint32_t intern_categorised(std::string_view name, Scope scope,
                                                    std::uint32_t category) noexcept {
     const SlowPath path;
@@ -121,7 +121,7 @@ void drop_range(Opened opened) noexcept {
     if (state == nullptr) return;
     const std::uint32_t index = find_open(*state, opened.index, opened.start);
     if (index == detail::kNotOpen) return;
-    // Like a range that only kept count: its end says that what lies before it has lost a parent.
+    // Like a range that only kept count: its end marks that the ranges before it have lost a parent.
     detail::OpenSlot& slot = *Recorder::get().slot(*state, index);
     detail::store_relaxed(slot.what, load_relaxed(slot.what) & ~std::uint64_t{detail::kMaxSites - 1});
     pop_open(*state, index, Clock::now(), 0);
@@ -147,8 +147,8 @@ void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers) noe
     const std::uint32_t index = find_open(*state, opened.index, opened.start);
     if (index == detail::kNotOpen) return;
     detail::OpenSlot* const slot = Recorder::get().slot(*state, index);
-    const bool wants_values = (load_relaxed(state->armed) & detail::kArmedValues) != 0;
-    if (wants_values && index + 1 == state->depth) {
+    const bool needs_values = (load_relaxed(state->armed) & detail::kArmedValues) != 0;
+    if (needs_values && index + 1 == state->depth) {
         const SideExtension room = extend_side(*state, *slot);
         if (room.place != nullptr) {
             ValueEncoder encoder(room.place, room.limit);
@@ -205,7 +205,7 @@ void Recorder::add_site_values(std::uint32_t site, std::uint64_t ticks,
     if (sessions_.empty()) return;
     alignas(8) std::byte payload[detail::kMaxPayloadBytes];
     for (std::size_t next = 0; next < values.size();) {
-        // As many as fit; one that is too long for a record of its own is cut.
+        // As many as fit; one that is too long for a single record is cut.
         ValueEncoder encoder(payload, payload + sizeof payload);
         const std::size_t first = next;
         for (; next < values.size(); ++next) {
@@ -238,8 +238,8 @@ std::uint64_t source_ticks_of(std::uint64_t ns) noexcept {
     return ticks >= 9e18L ? std::uint64_t{1} << 63 : static_cast<std::uint64_t>(ticks);
 }
 
-void note_problem(std::string_view code, std::string_view text, bool aloud) noexcept {
-    Recorder::get().note(code, text, aloud);
+void note_problem(std::string_view code, std::string_view text, bool print) noexcept {
+    Recorder::get().note(code, text, print);
 }
 
 void begin_environment_session() noexcept {

@@ -1,5 +1,5 @@
-// source_writer.h: what a source outside libmarey calls to record: sites, threads, ranges that it has not
-// seen begin or end.
+// source_writer.h: the functions that a source outside libmarey calls to record: sites, threads, and ranges
+// whose begin or end it has not seen.
 #pragma once
 
 #include <atomic>
@@ -22,16 +22,16 @@ namespace marey {
 /// Registers a source for the rest of the process.
 MAREY_API void add_source(std::shared_ptr<Source> source);
 
-/// A site of a call tracer; `file` is not empty: a C function has its module there. Views of sessions that
-/// asked for no calls leave its ranges out. 0: no room.
+/// A site of a call tracer; `file` is not empty: for a C function it is the module. Views of sessions that
+/// requested no calls leave its ranges out. 0: no space.
 MAREY_API std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                                     Scope scope) noexcept;
 
-/// The site of a name made at run time whose category (a string id) is not its scope's: a lock-free look-up,
-/// interned the first time. 0: no room.
+/// The site of a name made at run time whose category (a string id) differs from its scope's: a lock-free
+/// lookup, interned the first time. 0: no space.
 std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept;
 
-/// An instant of a site. `side`: its values, as push_values() gives them.
+/// An instant at a site. `side`: its values, as push_values() returns them.
 void record_site_instant(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
 
 /// Movable ranges of a site.
@@ -40,38 +40,37 @@ struct SiteRange {
     static Range apart(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
 };
 
-/// Names a thread by its number in the system; another than the calling one only if it has recorded.
+/// Names a thread by its system thread id; a thread other than the calling one only if it has recorded.
 void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
 
-/// Makes the calling thread known and up to date, so that its state may be used. False: it cannot record now.
+/// Registers the calling thread and updates it, so that its state may be used. False: it cannot record now.
 MAREY_API bool attach_thread() noexcept;
 
 /// Opens a range of the calling thread that began at `start`: the open ranges that began later are inside it.
-/// `side`: values for it, by the number that detail::close_side() gave; 0: none. kNotOpen: there was no room,
-/// or nothing records.
+/// `side`: values for it, by the number that detail::close_side() returned; 0: none. kNotOpen: there was no
+/// space, or nothing records.
 MAREY_API detail::Opened adopt_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
 
-/// Says that `count` ranges are going to be adopted, the first of which began at `start`: what the thread has
-/// recorded since then lies in them.
+/// Announces that `count` ranges are going to be adopted, the first of them begun at `start`: everything that
+/// the thread has recorded since then lies in them.
 MAREY_API void begin_adoption(std::uint64_t start, std::uint32_t count) noexcept;
 
-/// Ends the calls of the calling thread that are open, at `end`, marked unfinished. Whoever opened them may
-/// still close them: that does nothing then.
+/// Ends the open calls of the calling thread at `end`, marked unfinished. Whoever opened them may still close
+/// them, without effect.
 MAREY_API void end_open_calls(std::uint64_t end) noexcept;
 
 /// Closes a range of the calling thread whose end was not seen: it ends now and is marked unfinished.
 MAREY_API void close_late(detail::Opened opened) noexcept;
 
-/// Ends a range of the calling thread that is not to be recorded after all. What was recorded inside it, if
-/// anything was, stays.
+/// Ends a range of the calling thread that should not be recorded after all. Records made inside it stay.
 MAREY_API void drop_range(detail::Opened opened) noexcept;
 
-/// What is known of threads that have not had an event; replaces what was said before. Empty: nothing.
+/// The calls of threads that have not had an event; replaces the earlier list. Empty: none.
 MAREY_API void set_absent_threads(std::vector<AbsentStack> stacks) noexcept;
-/// A thread, by its number in the system, records its calls itself from now on.
+/// The thread with this system thread id records its calls itself from now on.
 MAREY_API void forget_absent_thread(std::int64_t os_tid) noexcept;
 
-/// A number that a range is to have.
+/// A number for a range.
 struct KeyedNumber {
     std::string_view key;
     std::int64_t number;
@@ -80,8 +79,8 @@ struct KeyedNumber {
 /// Closes a range of the calling thread, with values that are known only now.
 MAREY_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNumber> numbers) noexcept;
 
-/// Says, right before the end of a range of the calling thread, that the range is part of the call with this
-/// number. `start`: the range's; `flags`: PartRecordFlags.
+/// Announces, right before the end of a range of the calling thread, that the range is part of the call with
+/// this number. `start`: the range's; `flags`: PartRecordFlags.
 MAREY_API void write_part_slow(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept;
 inline void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
     detail::ThreadState* const thread = detail::current_thread;
@@ -102,32 +101,32 @@ inline void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t fla
     detail::store_relaxed(thread->busy, 0u);
 }
 
-/// Says that a call with parts is that of a task's coroutine.
+/// Records that a call with parts is that of a task's coroutine.
 MAREY_API void write_task(std::uint64_t call, std::string_view name) noexcept;
 
-/// The same of a range that is open and may stay so until the session ends; `thread`: the recorder's number.
+/// The same for a range that is open and may stay so until the session ends; `thread`: the recorder's number.
 MAREY_API void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                               std::uint8_t flags) noexcept;
 
-/// Tells the running sessions that asked for calls what is known of a site of the call tracer. It is whole
-/// when all of its values have been given with one `ticks`; entries that do not fit are cut.
+/// Passes the known values of a call tracer's site to the running sessions that requested calls. They are
+/// complete when all of them have been given with one `ticks`; entries that do not fit are cut.
 MAREY_API void add_site_values(std::uint32_t site, std::uint64_t ticks,
                                std::span<const KeyedValue> values) noexcept;
 
-/// Now, in the recorder's clock.
+/// The current time, in the recorder's clock.
 MAREY_API std::uint64_t source_ticks() noexcept;
-/// How many of its ticks a time is.
+/// A duration in its ticks.
 MAREY_API std::uint64_t source_ticks_of(std::uint64_t ns) noexcept;
 
-/// Puts a problem into the traces of the sessions that run; aloud: on standard error too, once.
-MAREY_API void note_problem(std::string_view code, std::string_view text, bool aloud = true) noexcept;
+/// Puts a problem into the traces of the running sessions; print: on standard error too, once.
+MAREY_API void note_problem(std::string_view code, std::string_view text, bool print = true) noexcept;
 
-/// Starts the session that the environment asks for, if it does: for a program that had none of it when the
-/// library was loaded.
+/// Starts the session that the environment requests, if any: for a program whose environment had none when
+/// the library was loaded.
 MAREY_API void begin_environment_session() noexcept;
 
-/// Ends the sessions that have a file, as the end of the process does: for a process that is about to leave
-/// without one.
+/// Ends the sessions that have a file, as the end of the process does: for a process that is about to exit
+/// without running exit handlers.
 MAREY_API void finish_recording() noexcept;
 
 }  // namespace marey

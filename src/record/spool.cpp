@@ -1,4 +1,4 @@
-// spool.cpp: making the capture file, appending to its streams, finishing it, cutting captures out of it.
+// spool.cpp: creates the capture file, appends to its streams, finishes it, and cuts captures out of it.
 #include "record/spool.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ int create_temporary(const std::string& temporary, const std::string& wanted) {
     struct stat named {};
     const bool is_folder = stat(wanted.c_str(), &named) == 0 && S_ISDIR(named.st_mode);
     if (is_folder || wanted.back() == '/') fail(wanted, "cannot create the capture", EISDIR);
-    unlink(temporary.c_str());  // a namesake's leavings: pids come round
+    unlink(temporary.c_str());  // left by an earlier process with the same pid
     const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) fail(wanted, "cannot create the capture", errno);
     return fd;
@@ -108,10 +108,10 @@ std::size_t whole_records(std::span<const std::byte> records, std::size_t room) 
     return end;
 }
 
-constexpr std::size_t kStreamRoom = kBlockBytes - sizeof(BlockHeader);  // of one block
+constexpr std::size_t kStreamRoom = kBlockBytes - sizeof(BlockHeader);  // in one block
 
-// The first record of a journal if no block holds it whole (an event message can be that large), else
-// nothing. Names are never that long.
+// The first record of a journal if no block can hold it (an event message can be that large), else nothing.
+// Names are never that long.
 std::span<const std::byte> large_record(std::span<const std::byte> records, detail::BlockKind kind) noexcept {
     detail::StreamRecord head;
     if (kind != detail::BlockKind::Journal || records.size() < sizeof head) return {};
@@ -141,7 +141,7 @@ void read_process_facts(FileHeader& header) noexcept {
 
 }  // namespace
 
-// Asked for once per process (a forked child is another one); the clock may be another one in tests.
+// Read once per process (a forked child is another process); tests may replace the clock.
 void fill_file_header(FileHeader& header) noexcept {
     static FileHeader facts{};
     if (facts.pid != getpid()) read_process_facts(facts);
@@ -277,8 +277,8 @@ bool Spool::append(Stream& stream, std::span<const std::byte> records) noexcept 
     return true;
 }
 
-// All of its blocks or none: behind half a record nothing could be read. They become part of the stream in
-// their order; whoever is killed meanwhile leaves a stream that breaks off.
+// All of its blocks or none: nothing could be read after half a record. They become part of the stream in
+// order; a process that is killed in between leaves a stream that ends early.
 bool Spool::append_large(Stream& stream, std::span<const std::byte> record) noexcept {
     std::vector<Block*> blocks;
     for (std::size_t bytes = 0; bytes < record.size(); bytes += kStreamRoom) {
@@ -311,7 +311,7 @@ void Spool::finish() noexcept {
     store_.freeze();
     header_->blocks = static_cast<std::uint32_t>(store_.used_file_bytes() / kBlockBytes);
     detail::store_release(header_->finished, 1u);
-    if (temporary_ && is_in_place()) unlink(path_.c_str());  // those who still stand in it keep it mapped
+    if (temporary_ && is_in_place()) unlink(path_.c_str());  // threads that still use it keep it mapped
 }
 
 bool Spool::is_in_place() const noexcept {
@@ -344,7 +344,7 @@ std::string write_cut(const std::string& requested_path, std::span<const std::by
         write_all(fd, block.data(), block.size(), requested_path);
         std::uint64_t sequence = 1;
         const auto write_stream = [&](detail::BlockKind kind, std::span<const std::byte> records) {
-            std::size_t of_large = 0;  // what is left of a record that goes over several blocks
+            std::size_t of_large = 0;  // the rest of a record that spans several blocks
             while (!records.empty()) {
                 if (of_large == 0) of_large = large_record(records, kind).size();
                 const std::size_t bytes =

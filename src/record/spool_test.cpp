@@ -43,7 +43,7 @@ class SpoolTest : public ::testing::Test {
     std::string pid_;
 };
 
-// Stream records of the given whole size, told apart by a number.
+// Stream records of the given total size, distinguished by a number.
 std::vector<std::byte> records(std::size_t count, std::uint32_t bytes, std::uint64_t first = 0) {
     std::vector<std::byte> stream(count * bytes);
     for (std::size_t i = 0; i < count; ++i) {
@@ -62,7 +62,7 @@ std::vector<std::byte> bytes_of(const std::string& file) {
     return bytes;
 }
 
-// The blocks of one kind, in the file's order, as headers and what is committed behind them.
+// The blocks of one kind, in the file's order, as headers and the committed bytes after them.
 struct FoundBlock {
     BlockHeader header;
     std::vector<std::byte> committed;
@@ -84,7 +84,7 @@ std::vector<FoundBlock> blocks_of(const std::string& file, detail::BlockKind kin
     return found;
 }
 
-// A stream, put together by the numbers of its blocks.
+// A stream, assembled by the numbers of its blocks.
 std::vector<std::byte> stream_of(const std::string& file, detail::BlockKind kind) {
     std::vector<FoundBlock> blocks = blocks_of(file, kind);
     std::sort(blocks.begin(), blocks.end(),
@@ -113,7 +113,7 @@ TEST_F(SpoolTest, FindsAlternativeNames) {
     EXPECT_EQ(alternative_path("a.b.marey", 1), "a.b." + pid_ + ".marey");
 }
 
-TEST_F(SpoolTest, FindsAFreeNameThatNobodyHasClaimed) {
+TEST_F(SpoolTest, FindsAFreeUnclaimedName) {
     const std::vector<std::string> claimed = {path("a." + pid_ + ".marey")};
     EXPECT_EQ(free_path(path(), claimed), path());
     std::ofstream(path()) << "taken";
@@ -137,7 +137,7 @@ TEST_F(SpoolTest, AppearsWithAValidHeader) {
     EXPECT_EQ(std::filesystem::file_size(path()) % kBlockBytes, 0u);
 }
 
-TEST_F(SpoolTest, NeverTakesANameThatIsTaken) {
+TEST_F(SpoolTest, NeverUsesAnExistingName) {
     std::ofstream(path()) << "precious";
     EXPECT_EQ(Spool::create(path())->path(), path("a." + pid_ + ".marey"));
     EXPECT_EQ(Spool::create(path())->path(), path("a." + pid_ + ".2.marey"));
@@ -146,7 +146,7 @@ TEST_F(SpoolTest, NeverTakesANameThatIsTaken) {
     EXPECT_EQ(text, "precious");
 }
 
-TEST_F(SpoolTest, SaysWhyItCannotBeMade) {
+TEST_F(SpoolTest, ReportsWhyItCannotBeCreated) {
     const auto error = [](const std::string& where) -> std::string {
         try {
             Spool::create(where);
@@ -162,7 +162,7 @@ TEST_F(SpoolTest, SaysWhyItCannotBeMade) {
     EXPECT_EQ(files(), 0u);
 }
 
-TEST_F(SpoolTest, CarriesStreamsOverBlocksAndTakesNoRecordApart) {
+TEST_F(SpoolTest, ContinuesStreamsAcrossBlocksWithoutSplittingRecords) {
     const std::shared_ptr<Spool> spool = Spool::create(path());
     // Sizes that do not divide a block, both streams in turn.
     for (std::uint64_t i = 0; i < 200; ++i) {
@@ -176,7 +176,7 @@ TEST_F(SpoolTest, CarriesStreamsOverBlocksAndTakesNoRecordApart) {
     }
 }
 
-TEST_F(SpoolTest, TakesNamesUpToABlockAndRefusesLargerOnes) {
+TEST_F(SpoolTest, AcceptsNamesUpToABlockAndRejectsLargerOnes) {
     const std::shared_ptr<Spool> spool = Spool::create(path());
     const auto most = static_cast<std::uint32_t>(kBlockBytes - sizeof(BlockHeader));
     EXPECT_TRUE(spool->append_names(records(3, most)));
@@ -184,7 +184,7 @@ TEST_F(SpoolTest, TakesNamesUpToABlockAndRefusesLargerOnes) {
     EXPECT_EQ(names_of(path()), records(3, most));
 }
 
-TEST_F(SpoolTest, AJournalRecordMayGoOverSeveralBlocks) {
+TEST_F(SpoolTest, AJournalRecordMaySpanSeveralBlocks) {
     const std::shared_ptr<Spool> spool = Spool::create(path());
     const std::vector<std::byte> small = records(3, 64);
     const std::vector<std::byte> large = records(1, 3 * kBlockBytes);
@@ -212,7 +212,7 @@ TEST_F(SpoolTest, IsCutToItsLengthWhenFinished) {
     EXPECT_EQ(journal_of(path()), records(20, 64));
 }
 
-TEST_F(SpoolTest, KnowsWhenItsNameIsGone) {
+TEST_F(SpoolTest, DetectsThatItsNameIsGone) {
     const std::shared_ptr<Spool> spool = Spool::create(path());
     EXPECT_TRUE(spool->is_in_place());
     std::filesystem::remove(path());
@@ -252,7 +252,7 @@ TEST_F(SpoolTest, IsFinishedWhenItsDescriptorWasClosed) {
     ASSERT_EQ(dup2(victim, fd), fd);
     close(victim);
     EXPECT_TRUE(spool->is_in_place());
-    // Until it has grown, with the descriptor closed once more on the way.
+    // Until it has grown, with the descriptor closed once more in between.
     for (std::uint64_t i = 0; i < 4000; ++i) {
         ASSERT_TRUE(spool->append_names(records(1, 1000, i)));
         if (i == 2000) close(descriptors_of(path()).at(0));
@@ -271,7 +271,7 @@ TEST_F(SpoolTest, IsFinishedWhenItsDescriptorWasClosed) {
     close(fd);
 }
 
-TEST_F(SpoolTest, MovedAsideIsOpenedAgainThere) {
+TEST_F(SpoolTest, MovedAsideIsReopenedThere) {
     const std::shared_ptr<Spool> spool = Spool::create(path());
     spool->move_aside();
     std::ofstream(path()) << "another";
@@ -281,7 +281,7 @@ TEST_F(SpoolTest, MovedAsideIsOpenedAgainThere) {
     EXPECT_EQ(std::filesystem::file_size(path()), 7u);
 }
 
-TEST_F(SpoolTest, MovesAsideAndGoesWhenFinished) {
+TEST_F(SpoolTest, MovesAsideAndIsRemovedWhenFinished) {
     const std::shared_ptr<Spool> spool = Spool::create(path());
     spool->move_aside();
     EXPECT_TRUE(spool->is_temporary());
@@ -329,7 +329,7 @@ TEST_F(SpoolTest, CutsACaptureOutOfStreamsAndChunks) {
                                            1};
         std::memcpy(chunk->data() + at, &record, sizeof record);
     }
-    chunk->header->committed = bytes + detail::kRecordUnit;  // its owner has gone on meanwhile
+    chunk->header->committed = bytes + detail::kRecordUnit;  // its owner has continued since
     std::ofstream(path("b.marey")) << "taken";
     const CutChunk cut{chunk, bytes};
     const std::string made = write_cut(path("b.marey"), records(2000, 40), records(10, 80), {&cut, 1});

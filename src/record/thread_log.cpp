@@ -1,4 +1,4 @@
-// thread_log.cpp: appending records, the open stack beyond the usual, the side stack.
+// thread_log.cpp: appending records, the uncommon paths of the open stack, the side stack.
 #include "record/thread_log.h"
 
 #include <algorithm>
@@ -76,7 +76,8 @@ SlowPath::SlowPath() noexcept {
         }
         return;
     }
-    // Busy first and longest: a signal handler that lands in between opens nothing that it could not close.
+    // `busy` is set first and cleared last: a signal handler that runs in between opens nothing that it could
+    // not close.
     if (state->owner != nullptr) store_relaxed(state->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     ++inside_depth;
@@ -128,7 +129,7 @@ ThreadState* ending_thread() noexcept {
 // ---- appending ----
 
 void count_dropped(ThreadState& state, std::uint32_t depth, std::uint64_t count) noexcept {
-    if (!records(state)) return;  // its ceiling has ended the last session: no loss
+    if (!records(state)) return;  // the last session has reached its size limit: no loss
     store_relaxed(state.dropped, state.dropped + count);
     state.gap_records += count;
     state.gap_min_depth = std::min(state.gap_min_depth, depth);
@@ -151,7 +152,7 @@ void commit(ThreadState& state) noexcept {
 
 namespace {
 
-// Says that `records` are missing here, and how far down the open stack went meanwhile. There is room for it.
+// Records that `records` are missing here, and how far down the open stack went since. There is space for it.
 void write_gap(ThreadState& state, std::uint64_t ticks, std::uint64_t records, std::uint32_t depth) noexcept {
     LongRecord* const gap = append_long(state, RecordKind::Dropped, 0);
     gap->time = ticks;
@@ -180,7 +181,7 @@ bool ensure_room(ThreadState& state, std::size_t bytes, std::uint64_t ticks) noe
         state.gap_min_depth = ~0u;
     }
     if (state.context != 0 || entry->has_marks)
-        write_context_mark(state, ticks);  // a ring may take the chunk with the last one
+        write_context_mark(state, ticks);  // a ring may overwrite the chunk with the last one
     return static_cast<std::size_t>(state.limit - state.cursor) >= bytes;
 }
 
@@ -224,7 +225,7 @@ std::byte* side_address(const ThreadState& state, std::size_t offset) noexcept {
     return segment == nullptr ? nullptr : segment + (offset - detail::kSideBytes);
 }
 
-// Where the next entry goes, and how many bytes it may have there (0: there is no room).
+// Where the next entry goes, and how many bytes it may have there (0: there is no space).
 std::size_t next_side_entry(const ThreadState& state, std::size_t& room) noexcept {
     std::size_t offset = state.side_used;
     if (offset + kMinSpace > detail::kSideBytes && offset < detail::kSideBytes) offset = detail::kSideBytes;
@@ -267,7 +268,7 @@ SideExtension extend_side(ThreadState& state, const OpenSlot& slot) noexcept {
         return {place + sizeof(detail::SideEntry),
                 place + std::min(room, sizeof(detail::SideEntry) + detail::kMaxPayloadBytes)};
     }
-    // It must be the last entry, and go on in the same piece of memory.
+    // It must be the last entry, and continue in the same piece of memory.
     const std::span<const std::byte> payload = side_payload(state, side);
     offset = (side - 1) * std::size_t{8};
     const std::size_t used = (offset + sizeof(detail::SideEntry) + payload.size() + 7) & ~std::size_t{7};
@@ -345,8 +346,8 @@ Opened push_open(ThreadState& state, std::uint32_t site, std::uint8_t flags, std
 
 namespace {
 
-// Cuts the side stack behind the values of the innermost of `depth` open ranges: what lies above them is
-// nobody's any more.
+// Cuts the side stack after the values of the innermost of `depth` open ranges: the values above them are
+// unused.
 void reclaim_side(ThreadState& state, std::uint32_t depth) noexcept {
     std::size_t used = 0;
     while (depth != 0 && used == 0) {
@@ -370,8 +371,8 @@ bool is_call(const OpenSlot& slot) noexcept {
 
 namespace {
 
-// A range that is ended from within calls which began inside it (an __exit__ method and what that calls): it
-// is they that cross.
+// A range that is ended from within calls that began inside it (an __exit__ method and the functions it
+// calls): those calls are the ones that cross.
 bool ends_around_calls(ThreadState& state, std::uint32_t index) noexcept {
     Recorder& recorder = Recorder::get();
     if (is_call(*recorder.slot(state, index))) return false;
@@ -381,7 +382,8 @@ bool ends_around_calls(ThreadState& state, std::uint32_t index) noexcept {
     return true;
 }
 
-// What ends around functions that are waited for has waited: the thread that resumed them is about to say so.
+// Ranges that end around functions that were waited for have waited: the thread that resumed them is about to
+// record it.
 void end_waited(ThreadState& state, std::uint32_t index, std::uint64_t now) noexcept {
     Recorder& recorder = Recorder::get();
     for (std::uint32_t above = index + 1; above < state.depth; ++above) {
@@ -421,7 +423,7 @@ Opened insert_open(ThreadState& state, std::uint32_t index, std::uint32_t site, 
         const OpenSlot& from = *recorder.slot(state, above - 1);
         set(*recorder.slot(state, above), load_relaxed(from.what), load_relaxed(from.start));
     }
-    // It is not outside of what was open before, whatever that was.
+    // It is not outside the ranges that were open before.
     if (index != 0) start = std::max(start, load_relaxed(recorder.slot(state, index - 1)->start));
     set(*recorder.slot(state, index), site | std::uint64_t{side} << 32, start);
     return {start, index < detail::kInlineDepth && side == 0 ? index : detail::kOpenUnusual};
@@ -445,14 +447,14 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
     if (!writes_ends(state)) {
         // Nothing records any more: the range is in the views of the sessions that saw it open.
     } else if (site == 0) {
-        // It only kept count of a begin made while nothing recorded. What was inside it must not seem to lie
-        // inside the next range of its depth.
+        // It only counted a begin made while nothing recorded. Ranges inside it must not appear to lie inside
+        // the next range of its depth.
         if (ensure_room(state, sizeof(LongRecord), now)) write_gap(state, now, 0, index);
     } else {
         flags |= static_cast<std::uint8_t>((what >> detail::kSiteBits) & 0x7f);
         if (!nests) flags |= detail::kRecordAsync;
         if (!nests && is_call(*slot) && !is_call(*recorder.slot(state, index + 1)))
-            flags |= detail::kRecordCrosses;  // a range began in it (an __enter__ method) and goes on
+            flags |= detail::kRecordCrosses;  // a range began in it (an __enter__ method) and continues
         write_range(state, {start, now, index, site, flags, side_payload(state, side)});
     }
     if (innermost) {
@@ -465,7 +467,7 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
             const OpenSlot& from = *recorder.slot(state, above);
             OpenSlot& to = *recorder.slot(state, above - 1);
             store_release(to.start, std::uint64_t{0});
-            // Those that have moved are not closed inline: their place is not the one that they began at.
+            // Ranges that have moved are not closed inline: they are not at the place where they began.
             constexpr std::uint64_t kCrosses = std::uint64_t{detail::kRecordAsync | detail::kRecordCrosses}
                                                << detail::kSiteBits;
             store_relaxed(to.what, load_relaxed(from.what) | (nests ? kCrosses : 0));
@@ -517,8 +519,8 @@ Opened open_recorded(std::uint32_t site, Scope scope, std::uint32_t side) noexce
 
 namespace {
 
-// A signal handler that has interrupted the recorder opens ranges inline; where one's end would need the
-// recorder it is lost, but does not stay open.
+// A signal handler that has interrupted the recorder opens ranges inline; if an end would need the recorder,
+// the range is lost but does not stay open.
 void abandon_innermost(std::uint64_t start) noexcept {
     ThreadState& state = *detail::current_thread;
     const std::uint32_t depth = state.depth;
@@ -537,7 +539,7 @@ void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now)
     SlowPath path;
     if (!path) return abandon_innermost(start);
     ThreadState* const state = detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
-    if (state == nullptr) return;  // the thread has ended, or is in between fork's handlers
+    if (state == nullptr) return;  // the thread has ended, or is between fork's handlers
     if (!Clock::is_inline()) now = Clock::now();
     index = find_open(*state, index, start);
     if (index == kNotOpen) {
@@ -604,7 +606,7 @@ void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) 
 
 namespace {
 
-// Apart, so that the usual way has no frame to set up.
+// A separate function, so that the usual path has no frame to set up.
 [[gnu::noinline]] std::uint32_t intern_dynamic_site(std::string_view name, Scope scope) noexcept {
     SlowPath path;
     return path ? Recorder::get().intern_dynamic(name, scope) : 0;

@@ -1,4 +1,4 @@
-// traceback.cpp: captures of stacks, and their lives.
+// traceback.cpp: captures of stacks, and their lifetimes.
 #include <marey/traceback.h>
 
 #include <array>
@@ -18,24 +18,24 @@ namespace {
 
 std::atomic<const detail::PythonStacks*> python{nullptr};
 
-// Where the extension that offers them lies in memory: it holds no code of anybody else.
+// Where the extension that provides them is in memory: it contains no other code.
 std::atomic<std::uintptr_t> extension_begin{0};
 std::atomic<std::uintptr_t> extension_end{0};
 
-// Dropped captures with references to Python's objects: a stack to which any thread adds without a lock, and
-// which is taken whole by whoever has the GIL.
+// Dropped captures with references to Python objects: a stack to which any thread adds without a lock, and
+// which a thread that has the GIL takes as a whole.
 std::atomic<detail::TracebackData*> dropped{nullptr};
 
 constexpr std::size_t kInlineFrames = 64;
 constexpr std::size_t kMaxNative = std::size_t{1} << 16;
 
-/// Room on the stack for the usual, on the heap for more.
+/// Stack memory for the usual size, heap memory for more.
 template <class T>
 class Room {
   public:
     T* data() noexcept { return more_ ? more_.get() : usual_; }
     std::size_t size() const noexcept { return size_; }
-    /// Forgets what is there. False: no memory.
+    /// Discards the contents. False: no memory.
     bool enlarge(std::size_t size) noexcept {
         more_.reset(static_cast<T*>(std::malloc(size * sizeof(T))));
         size_ = more_ ? size : kInlineFrames;
@@ -74,8 +74,8 @@ void capture_python(const detail::PythonStacks& stacks, std::size_t skip, Captur
     }
 }
 
-/// Leaves out the innermost native frames that are Marey's own: how the extension came to capture is no part
-/// of where the program is.
+/// Leaves out the innermost native frames that are Marey's own: how the extension made the capture is not
+/// part of where the program is.
 void strip_extension_frames(Captured& captured, std::uintptr_t* stack_pointers) noexcept {
     const std::uintptr_t begin = extension_begin.load(std::memory_order_relaxed);
     const std::uintptr_t end = extension_end.load(std::memory_order_relaxed);
@@ -94,7 +94,7 @@ void place(Captured& captured, const std::uintptr_t* anchors, const std::uintptr
     for (std::size_t i = 0; i < captured.python_count; ++i) {
         detail::PythonFrame& frame = captured.python.data()[i];
         frame.place = detail::kNoPlace;
-        std::size_t found = at;  // both go outwards, so that one walk does
+        std::size_t found = at;  // both go outwards, so one pass is enough
         while (found + 1 < captured.native_count && stack_pointers[found + 1] <= anchors[i]) ++found;
         if (found + 1 >= captured.native_count || stack_pointers[found] > anchors[i]) continue;
         at = found;
@@ -162,7 +162,7 @@ void set_python_stacks(const PythonStacks* stacks) noexcept {
         const auto modules = loaded_modules();
         const LoadedModule* const own = modules->find(reinterpret_cast<std::uintptr_t>(stacks->capture));
         const LoadedModule* const library = modules->find(reinterpret_cast<std::uintptr_t>(&python));
-        // Where all is linked into one program, its frames are not ours alone.
+        // If everything is linked into one program, its frames are not ours alone.
         if (own != nullptr && own != library) {
             extension_end.store(own->end, std::memory_order_relaxed);
             extension_begin.store(own->begin, std::memory_order_relaxed);
@@ -190,7 +190,7 @@ void release_traceback(TracebackData* data) noexcept {
 void release_dropped() noexcept {
     if (dropped.load(std::memory_order_relaxed) == nullptr) return;
     const PythonStacks* stacks = python_stacks();
-    // Taken before anything is released: a finalizer may come here again.
+    // Taken before anything is released: a finalizer may run this again.
     TracebackData* data = dropped.exchange(nullptr, std::memory_order_acquire);
     while (data != nullptr) {
         TracebackData* next = data->next;
@@ -201,7 +201,7 @@ void release_dropped() noexcept {
 }
 
 std::size_t dropped_count() noexcept {
-    // Only whoever has the GIL takes from the list, so it can be walked by one who has it.
+    // Only a thread that has the GIL takes from the list, so such a thread can walk it.
     std::size_t count = 0;
     for (const TracebackData* data = dropped.load(std::memory_order_acquire); data != nullptr;
          data = data->next)

@@ -45,7 +45,7 @@ Frames frames_of(const std::vector<NativeSymbol>& symbols, const std::string& pa
     return frames;
 }
 
-/// What the loader itself knows, where files cannot be read.
+/// Names from the loader itself, where files cannot be read.
 Frames frames_of_loader(std::uintptr_t address, const std::string& path, std::uint64_t offset) {
     Frames frames{unnamed(path, offset)};
     Dl_info info{};
@@ -55,7 +55,7 @@ Frames frames_of_loader(std::uintptr_t address, const std::string& path, std::ui
     return frames;
 }
 
-/// Numbers for what differs, in order of first sight.
+/// Numbers for distinct values, in order of first occurrence.
 class Numbered {
   public:
     std::uint32_t add(TracebackFrame frame) {
@@ -86,7 +86,7 @@ struct HashInstruction {
     }
 };
 
-/// Has the GIL while it lives, where it could be had.
+/// Holds the GIL while it lives, if it could be taken.
 class PythonScope {
   public:
     PythonScope() noexcept : stacks_(python_stacks()) {
@@ -151,7 +151,7 @@ bool has_native_lines() noexcept {
 
 SymbolizedTracebacks symbolize(std::span<const CapturedTraceback> tracebacks) {
     Numbered numbered;
-    // Files are read before the GIL is taken: others run meanwhile.
+    // Files are read before the GIL is taken: other threads run in that time.
     const NativeNumbers native = name_native(tracebacks, numbered);
     const PythonNumbers python = name_python(tracebacks, numbered);
     SymbolizedTracebacks result;
@@ -193,7 +193,7 @@ std::vector<Frames> symbolize_addresses(std::span<const std::uintptr_t> addresse
         std::vector<std::vector<NativeSymbol>> symbols;
         try {
             symbols = symbols_at(module->path, module->build_id, offsets);
-        } catch (const Error&) {  // no such file, another file: the loader knows a little
+        } catch (const Error&) {  // no such file, or another file: use the loader's names
             symbols.clear();
         }
         for (std::size_t k = 0; k < indices.size(); ++k) {

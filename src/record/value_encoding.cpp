@@ -1,4 +1,4 @@
-// value_encoding.cpp: values to and from their bytes on the side stack.
+// value_encoding.cpp: encodes and decodes values on the side stack.
 #include "record/value_encoding.h"
 
 #include <algorithm>
@@ -216,7 +216,7 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
             return true;
         }
     }
-    flags = detail::kValueInput;  // no keyword
+    flags = detail::kValueInput;  // not a keyword
     if (head.kind == detail::kValueFacts) return take(sizeof(detail::RangeFacts)) != nullptr;
     return head.kind == detail::kValueStack && take(head.count * sizeof(std::uint64_t)) != nullptr;
 }

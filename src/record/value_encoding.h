@@ -1,4 +1,4 @@
-// value_encoding.h: values from their bytes on the side stack.
+// value_encoding.h: decodes values from the side stack.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// argument_fixture.h: for tests: values of ranges, written down.
+// argument_fixture.h: for tests: values of ranges as text.
 #pragma once
 
 #include <marey/trace.h>

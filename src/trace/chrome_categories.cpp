@@ -1,4 +1,4 @@
-// chrome_categories.cpp: the words that tools made for PyTorch's traces have for kinds of events.
+// chrome_categories.cpp: the category names of PyTorch's traces.
 #include "trace/chrome_categories.h"
 
 #include <cctype>
@@ -15,7 +15,7 @@ std::string_view category_of_device_work(std::string_view name) {
     return "kernel";
 }
 
-/// The driver's calls are cuLaunchKernel and the like; the runtime's begin with cuda, hip, ...
+/// The driver's calls are named like cuLaunchKernel; the runtime's begin with cuda, hip, ...
 bool is_driver_call(std::string_view name) {
     return name.size() > 2 && name.starts_with("cu") && std::isupper(static_cast<unsigned char>(name[2]));
 }

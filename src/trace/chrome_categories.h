@@ -1,4 +1,4 @@
-// chrome_categories.h: the words that tools made for PyTorch's traces have for kinds of events.
+// chrome_categories.h: the category names of PyTorch's traces.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace marey {
 
-/// What PyTorch calls an operator: every scope of its own but that of users.
+/// Whether PyTorch calls it an operator: all of its scopes except the user scope.
 inline bool is_operator(Scope scope) noexcept {
     return static_cast<int>(scope) <= static_cast<int>(Scope::RuntimeModel) && scope != Scope::User;
 }
@@ -16,11 +16,11 @@ inline bool is_python_frame(Scope scope) noexcept {
     return scope == Scope::PythonFunction || scope == Scope::CFunction;
 }
 
-/// "cpu_op", "kernel", ...; what the maker of an imported trace called it, where that is known.
+/// "cpu_op", "kernel", ...; for an imported trace the original category, if known.
 std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool on_device);
-/// The same for a site whose maker's word is not known.
+/// The same for a site whose original category is not known.
 std::string_view chrome_category(Scope scope, std::string_view name, bool on_device);
-/// The scope that a reader of our files takes a category for, so that only others must be told.
+/// The scope that a reader of our files derives from a category, so that only other scopes must be written.
 Scope default_scope(std::string_view category);
 
 }  // namespace marey

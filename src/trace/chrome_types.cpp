@@ -1,4 +1,4 @@
-// chrome_types.cpp: the words that PyTorch's traces have for the types of values.
+// chrome_types.cpp: the type names of values in PyTorch's traces.
 #include "trace/chrome_types.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// chrome_types.h: the words that PyTorch's traces have for the types of values.
+// chrome_types.h: the type names of values in PyTorch's traces.
 #pragma once
 
 #include <string_view>
@@ -7,11 +7,11 @@
 
 namespace marey {
 
-/// A boolean, an integer, a double, or the text of another scalar; whether or not its value was asked for.
+/// A boolean, an integer, a double, or the text of another scalar; whether or not its value was recorded.
 bool is_scalar(const Argument& value) noexcept;
-/// A list of arrays, all there and all defined. Of any other one PyTorch's tools are told nothing.
+/// A list of arrays, all present and all defined. PyTorch's traces omit any other list.
 bool is_array_list(const Trace& trace, const Argument& value) noexcept;
-/// "float", "Scalar", "TensorList", ...; empty for what has no word.
+/// "float", "Scalar", "TensorList", ...; empty for values without a type name.
 std::string_view input_type_text(const Trace& trace, const Argument& value) noexcept;
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// column_codec.cpp: varints, planes, texts. What is read is checked before it is believed.
+// column_codec.cpp: varints, planes, texts. Input is checked before it is used.
 #include "trace/column_codec.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ PackedColumn finish(ColumnEntry entry, std::vector<std::byte> bytes, int level) 
     return column;
 }
 
-// Each plane: its length, its stored length, and all of them behind.
+// Each plane: its length and its stored length, then the bytes of all planes.
 std::vector<std::byte> pack_planes(std::span<const std::uint64_t> numbers, int level) {
     BytePlanes planes = split_into_planes(numbers);
     std::vector<std::byte> bytes;
@@ -90,29 +90,29 @@ std::vector<std::uint64_t> unpack_planes(std::span<const std::byte> bytes, std::
         size.bytes = take_varint(bytes, at);
         size.stored = take_varint(bytes, at);
     }
-    if (sizes[0].bytes != rows) throw Error("a column has another length than stated");
+    if (sizes[0].bytes != rows) throw Error("a column does not have the stated length");
     std::array<std::vector<std::byte>, kBytePlanes> unpacked;
     std::array<std::span<const std::byte>, kBytePlanes> planes;
     for (std::size_t plane = 0; plane < kBytePlanes; ++plane) {
         const Sizes size = sizes[plane];
         if (size.stored > bytes.size() - at) throw Error("a column ends early");
         if (size.stored > size.bytes || size.bytes / sizeof(std::uint64_t) > rows)
-            throw Error("a column states sizes that do not fit");
+            throw Error("a column states inconsistent sizes");
         planes[plane] = bytes.subspan(at, size.stored);
         at += size.stored;
         if (size.stored == size.bytes) continue;
         unpacked[plane] = decompress(planes[plane], size.bytes);
         planes[plane] = unpacked[plane];
     }
-    if (at != bytes.size()) throw Error("something lies behind a column's numbers");
+    if (at != bytes.size()) throw Error("unexpected bytes after a column's numbers");
     return join_planes(planes);
 }
 
-// The column's bytes; `room` holds them where they were packed.
+// The column's bytes; `room` holds them if they were packed.
 std::span<const std::byte> unpack_bytes(const ColumnEntry& entry, std::span<const std::byte> stored,
                                         std::vector<std::byte>& room) {
     if (entry.packed == 0) {
-        if (stored.size() != entry.bytes) throw Error("a column has another size than stated");
+        if (stored.size() != entry.bytes) throw Error("a column does not have the stated size");
         return stored;
     }
     room = decompress(stored, entry.bytes);
@@ -172,7 +172,7 @@ std::vector<std::uint64_t> unpack_numbers(const ColumnEntry& entry, std::span<co
             break;
         case ColumnForm::Varints: {
             if (entry.rows > entry.bytes || entry.bytes / kMaxVarintBytes > entry.rows)
-                throw Error("a column states sizes that do not fit");
+                throw Error("a column states inconsistent sizes");
             const std::span<const std::byte> bytes = unpack_bytes(entry, stored, room);
             numbers.resize(entry.rows);
             std::size_t at = 0;
@@ -181,7 +181,7 @@ std::vector<std::uint64_t> unpack_numbers(const ColumnEntry& entry, std::span<co
                 number = from_zigzag(is_short ? std::to_integer<std::uint64_t>(bytes[at++])
                                               : take_varint(bytes, at));
             }
-            if (at != bytes.size()) throw Error("something lies behind a column's numbers");
+            if (at != bytes.size()) throw Error("unexpected bytes after a column's numbers");
             break;
         }
         case ColumnForm::Planes:
@@ -189,7 +189,7 @@ std::vector<std::uint64_t> unpack_numbers(const ColumnEntry& entry, std::span<co
             numbers = unpack_planes(unpack_bytes(entry, stored, room), entry.rows);
             break;
         default:
-            throw Error("a column of numbers is written in an unknown form");
+            throw Error("a column of numbers has an unknown encoding");
     }
     if (entry.differences != 0) {
         std::uint64_t last = 0;
@@ -200,8 +200,8 @@ std::vector<std::uint64_t> unpack_numbers(const ColumnEntry& entry, std::span<co
 
 UnpackedTexts unpack_texts(const ColumnEntry& entry, std::span<const std::byte> stored) {
     if (entry.form != static_cast<std::uint8_t>(ColumnForm::Texts))
-        throw Error("a column of texts is written in an unknown form");
-    if (entry.rows > entry.bytes) throw Error("a column states sizes that do not fit");
+        throw Error("a column of texts has an unknown encoding");
+    if (entry.rows > entry.bytes) throw Error("a column states inconsistent sizes");
     UnpackedTexts texts;
     const std::span<const std::byte> bytes = unpack_bytes(entry, stored, texts.payload);
     texts.lengths.resize(entry.rows);
@@ -211,7 +211,7 @@ UnpackedTexts unpack_texts(const ColumnEntry& entry, std::span<const std::byte> 
         if (length > bytes.size() - sum) throw Error("a text is longer than its column");
         sum += length;
     }
-    if (sum != bytes.size() - texts.first) throw Error("texts do not fill their column");
+    if (sum != bytes.size() - texts.first) throw Error("a column's texts do not fill it");
     if (entry.packed == 0) texts.payload.assign(bytes.begin(), bytes.end());
     return texts;
 }

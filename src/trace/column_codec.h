@@ -1,5 +1,5 @@
-// column_codec.h: one column of numbers or of texts as bytes, and back. The numbers are part of the format of
-// saved traces, docs/formats/capture.md.
+// column_codec.h: encodes one column of numbers or of texts as bytes, and decodes it. The numbers are part of
+// the format of saved traces, docs/formats/capture.md.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace marey {
 
-/// How a column's values are written.
+/// The encoding of a column's values.
 enum class ColumnForm : std::uint8_t {
     Zeros = 0,    ///< nothing is stored: every row is 0
     Varints = 1,  ///< zigzag, 7 bits a byte, low first
-    Planes = 2,   ///< taken apart into byte planes, each of which is packed by itself
+    Planes = 2,   ///< split into byte planes, each packed by itself
     Texts = 3,    ///< the lengths as varints, then the bytes
 };
 
-/// What the table of contents says of a column, in its order in the file.
+/// A column in the table of contents, in file order.
 struct ColumnEntry {
     std::uint32_t id = 0;          ///< table << 8 | column
     std::uint8_t form = 0;         ///< a ColumnForm
@@ -31,7 +31,7 @@ struct ColumnEntry {
     std::uint64_t checksum = 0;  ///< of the stored bytes
 };
 
-/// What a writer prefers for a column of numbers; a column of zeros is written as such anyway.
+/// A writer's preferred encoding for a column of numbers; a column of zeros is always written as Zeros.
 struct NumberStyle {
     ColumnForm form = ColumnForm::Varints;
     bool differences = false;
@@ -47,11 +47,11 @@ struct PackedColumn {
 inline constexpr int kNotCompressed = 0;
 PackedColumn pack_numbers(std::uint32_t id, std::vector<std::uint64_t> numbers, NumberStyle style, int level);
 PackedColumn pack_texts(std::uint32_t id, std::span<const std::string_view> texts, int level);
-/// A frame, or the bytes as they are where that is no longer.
+/// A frame, or the bytes unchanged if a frame is not shorter.
 std::vector<std::byte> pack_bytes(std::vector<std::byte> bytes, int level);
 
-/// The other way. `stored` are the column's bytes in the file. Throw marey::Error on whatever no writer made.
-/// They allocate in proportion to entry.rows (and, for texts, entry.bytes), which is the caller's to check.
+/// The inverse. `stored` are the column's bytes in the file. Throw marey::Error on input that no writer made.
+/// They allocate in proportion to entry.rows (and, for texts, entry.bytes), which the caller must check.
 std::vector<std::uint64_t> unpack_numbers(const ColumnEntry& entry, std::span<const std::byte> stored);
 /// The bytes of all texts, one after another, and where each ends.
 struct UnpackedTexts {

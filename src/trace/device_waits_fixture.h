@@ -1,4 +1,4 @@
-// device_waits_fixture.h: for tests: queues of a device with what only waits for them.
+// device_waits_fixture.h: for tests: device queues with ranges that only wait for them.
 #pragma once
 
 #include <set>

@@ -1,4 +1,4 @@
-// engine_ranges.h: how PyTorch's engine names what it runs.
+// engine_ranges.h: the names of ranges of PyTorch's autograd engine.
 #pragma once
 
 #include <string_view>

@@ -10,7 +10,7 @@
 
 namespace marey {
 
-/// Adds a fact; one of the same key gives way to it.
+/// Adds a fact; replaces one with the same key.
 inline void put_fact(std::vector<MetadataInfo>& facts, std::string key, std::string json) {
     const auto same =
         std::find_if(facts.begin(), facts.end(), [&](const MetadataInfo& fact) { return fact.key == key; });

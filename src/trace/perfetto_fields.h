@@ -1,5 +1,5 @@
-// perfetto_fields.h: the numbers of Perfetto's protobuf messages that we write or read, and the marks by
-// which we know our own files again.
+// perfetto_fields.h: the field numbers of Perfetto's protobuf messages that we write or read, and the marks
+// that identify our own files.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ enum class ClockSnapshotField : std::uint32_t { Clocks = 1, PrimaryClock = 2 };
 enum class ClockField : std::uint32_t { Id = 1, Timestamp = 2, IsIncremental = 3, UnitNs = 4 };
 inline constexpr std::uint32_t kRealtimeClock = 1;
 inline constexpr std::uint32_t kMonotonicRawClock = 5;
-inline constexpr std::uint32_t kBootClock = 6;  // the trace's, where no snapshot says another
+inline constexpr std::uint32_t kBootClock = 6;  // the trace's clock, unless a snapshot states another
 inline constexpr std::uint32_t kFirstSequenceClock = 64;
 inline constexpr std::uint32_t kLastSequenceClock = 127;
 
@@ -104,7 +104,7 @@ inline constexpr std::int32_t kSliceEnd = 2;
 inline constexpr std::int32_t kInstant = 3;
 inline constexpr std::int32_t kCounter = 4;
 
-/// Events as Chrome's JSON has them, in old files.
+/// Events in the form of Chrome's JSON, in old files.
 enum class PhaseEventField : std::uint32_t {
     NameIid = 1,
     Phase = 2,
@@ -128,7 +128,7 @@ enum class InternedField : std::uint32_t {
     SourceLocations = 4,
     AnnotationStrings = 29,
 };
-/// Of every interned text.
+/// In every interned text.
 enum class InternedTextField : std::uint32_t { Iid = 1, Text = 2 };
 enum class SourceLocationField : std::uint32_t { Iid = 1, File = 2, Function = 3, Line = 4 };
 
@@ -169,7 +169,7 @@ enum class TreeThreadField : std::uint32_t { Tid = 1, Name = 2, Pid = 3 };
 
 // ---------------------------------------------------------------------------------------- marks of our files
 
-/// Metadata that our files begin with. The first tells that a file is ours.
+/// Metadata at the beginning of our files. The first identifies a file as ours.
 inline constexpr std::string_view kVersionKey = "marey.version";
 inline constexpr std::string_view kWindowStartKey = "marey.window_start_ns";
 inline constexpr std::string_view kWindowEndKey = "marey.window_end_ns";
@@ -180,23 +180,23 @@ inline constexpr std::string_view kProblemKey = "marey.problem";
 /// Several, counted from 1: the names of flows that have one.
 inline constexpr std::string_view kFlowNameKey = "marey.flow_name";
 
-/// What tracks that are no threads are, as their descriptions say.
+/// The descriptions of tracks that are not threads.
 inline constexpr std::string_view kAsyncTrack =
     "Ranges of this thread that ended out of order or on another thread.";
 inline constexpr std::string_view kOverlapTrack = "Ranges that cross those of the first track.";
 inline constexpr std::string_view kDeviceTrack = "What a queue of this device did.";
 
-/// The annotation that holds what Marey knows of a range beyond the values its program gave.
+/// The annotation that holds what Marey stores about a range beyond the values its program gave.
 inline constexpr std::string_view kFacts = "marey";
 /// The category of allocation reports, and of the counters that show their totals.
 inline constexpr std::string_view kMemoryCategory = "marey.memory";
-/// What the labels of processes begin with.
+/// The prefix of process labels.
 inline constexpr std::string_view kRankLabel = "rank ";
 inline constexpr std::string_view kHostLabel = "host ";
 inline constexpr std::string_view kDeviceLabel = "device ";
 inline constexpr std::string_view kOwnerLabel = "process ";
 
-/// Ids of processes and threads that have none of their own: above any of Linux, below 2^31.
+/// Ids for processes and threads that have none: above any Linux id, below 2^31.
 inline constexpr std::int64_t kFirstFreeId = 1'000'000'000;
 
 /// Flow ids: the link's kind, the number of its name (0: none), the link's own number.

@@ -1,4 +1,4 @@
-// random_trace_fixture.h: for tests: made-up traces that use everything the model has.
+// random_trace_fixture.h: for tests: random traces that use everything in the model.
 #pragma once
 
 #include <algorithm>
@@ -346,7 +346,7 @@ class RandomTrace {
         }
     }
 
-    /// What an assembler has no word for.
+    /// Fields that an assembler cannot set.
     void add_arbitrary_facts(TraceData& data) {
         data.clock = {bytes(), one_in(2) ? -1.0 : 25e6, static_cast<std::uint32_t>(below(99)),
                       static_cast<std::int64_t>(wild() >> 1), one_in(2)};
@@ -400,7 +400,7 @@ inline Trace random_trace(unsigned seed, const RandomTraceOptions& options = {})
     return RandomTrace(seed, options).make();
 }
 
-/// A wild trace, to be changed.
+/// A random trace, to be changed.
 inline std::shared_ptr<TraceData> random_data(unsigned seed) {
     return std::make_shared<TraceData>(random_trace(seed, {.max_ranges = 200, .is_arbitrary = true}).data());
 }

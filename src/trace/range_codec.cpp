@@ -1,4 +1,5 @@
-// range_codec.cpp: both ways walk the rows once with a stack of the open ranges, and do the same at each.
+// range_codec.cpp: both directions walk the rows once with a stack of the open ranges, with the same steps at
+// each row.
 #include "trace/range_codec.h"
 
 #include <limits>
@@ -10,7 +11,7 @@
 namespace marey {
 namespace {
 
-/// Which site tends to follow which, where the depth changes in the same way.
+/// Which site tends to follow which, for the same change of depth.
 class SitePrediction {
   public:
     std::uint32_t& next(std::uint32_t depth_change) noexcept {
@@ -23,7 +24,7 @@ class SitePrediction {
     std::uint32_t last_ = 0;
 };
 
-/// A range whose end has not come yet, and what is known of its children.
+/// A range whose end is still to come, and the known facts about its children.
 struct Open {
     Row row = kNoRow;
     std::uint64_t start = 0;
@@ -35,12 +36,12 @@ std::uint64_t wrap(std::int64_t time) noexcept {
     return static_cast<std::uint64_t>(time);
 }
 
-/// Of a column that may be left out where all its rows are 0.
+/// For a column that may be left out if all its rows are 0.
 std::uint64_t at(const std::vector<std::uint64_t>& numbers, std::size_t row) noexcept {
     return numbers.empty() ? 0 : numbers[row];
 }
 
-/// Takes the next number of a column that is as long as the rows make it.
+/// Takes the next number of a column whose length depends on the rows.
 class NumberCursor {
   public:
     explicit NumberCursor(const std::vector<std::uint64_t>& numbers) noexcept : numbers_(numbers) {}
@@ -56,7 +57,7 @@ class NumberCursor {
 };
 
 void split_times(const TraceData& data, RangeNumbers& numbers) {
-    std::vector<Open> open(1);  // the first stands for the whole table
+    std::vector<Open> open(1);  // the first stands for the entire table
     open[0].has_children = true;
     const auto close = [&] {
         const Open range = open.back();
@@ -104,13 +105,13 @@ void join_times(const RangeNumbers& numbers, TraceData& data) {
     for (std::size_t row = 0; row < count; ++row) {
         const std::size_t depth = data.range_depth[row];
         while (open.size() > depth + 1) close();
-        if (open.size() <= depth) throw Error("the depth of ranges leaps");
+        if (open.size() <= depth) throw Error("a range's depth exceeds its predecessor's by more than one");
         const Open& outer = open.back();
         const std::uint64_t start =
             outer.has_children ? outer.last_end + gaps.take() : outer.start + heads.take();
         data.range_start_ns[row] = static_cast<std::int64_t>(start);
         const std::uint64_t parent = outer.row + at(numbers.parent, row);
-        if (parent != kNoRow && parent >= row) throw Error("a range stands before its parent");
+        if (parent != kNoRow && parent >= row) throw Error("a range comes before its parent");
         data.range_parent[row] = static_cast<Row>(parent);
         open.push_back({static_cast<Row>(row), start, 0, false});
     }
@@ -124,7 +125,7 @@ void check_lengths(const RangeNumbers& numbers, std::size_t count) {
          {&numbers.depth, &numbers.parent, &numbers.site, &numbers.flags, &numbers.self}) {
         if (!column->empty() && column->size() != count) throw Error("columns of ranges differ in length");
     }
-    if (count >= kNoRow) throw Error("there are more ranges than a trace holds");
+    if (count >= kNoRow) throw Error("there are more ranges than a trace can hold");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// saved_columns.h: which columns a saved trace has. The one list for its writer and its reader; the ids are
-// part of the format (docs/formats/capture.md) and never get another meaning.
+// saved_columns.h: the columns of a saved trace. A single list for its writer and its reader; the ids are
+// part of the format (docs/formats/capture.md) and never change their meaning.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace marey {
 
-/// A column of a table: where it is in a row, and how its numbers are best written.
+/// A column of a table: its member in a row, and the best encoding of its numbers.
 template <class Member>
 struct SavedField {
     std::uint32_t column;
     Member member;
     NumberStyle style;
 };
-/// The same where the model has the column as a vector of its own.
+/// The same if the model has the column as a separate vector.
 template <class Vector>
 struct SavedVector {
     std::uint32_t column;
@@ -66,8 +66,8 @@ enum RangeColumn : std::uint32_t {
     kSelf
 };
 
-/// Columns of values beside those in visit_values: the value itself, of lists their first item; and their
-/// length.
+/// Columns of values in addition to those in visit_values: the value itself, for lists their first item; and
+/// their length.
 inline constexpr std::uint32_t kValue = 6;
 inline constexpr std::uint32_t kItemCount = 7;
 
@@ -85,7 +85,7 @@ SavedVector<Vector> vector(std::uint32_t column, Vector& values, NumberStyle sty
     return {column, values, style};
 }
 
-// A failure here: the model has a new field. Give it a column below, and a line in find_difference().
+// If this fails: the model has a new field. Give it a column below, and a line in find_difference().
 static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 32 && sizeof(ThreadInfo) == 72);
 static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16);
 static_assert(sizeof(ArrayInfo) == 48 && sizeof(RangeDetail) == 40 && sizeof(LinkInfo) == 16);
@@ -191,7 +191,7 @@ void visit_facts(Data& data, Visitor& visit) {
               field(4, &C::max_error_ns), field(5, &C::extrapolated));
 }
 
-/// All tables but strings, ranges and the values of arguments, which are written in ways of their own.
+/// All tables except strings, ranges and the values of arguments, which have their own encodings.
 template <class Data, class Visitor>
 void visit_tables(Data& data, Visitor& visit) {
     visit_window(data, visit);

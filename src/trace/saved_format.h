@@ -20,8 +20,8 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 48;
 inline constexpr std::size_t kEntryBytes = 40;
 
-// Nothing unpacks to more than this for its size: a reader need not trust what is stated, a writer pads the
-// file to keep to it.
+// Upper bound of the expansion: a reader need not trust stated sizes, and a writer pads the file to stay
+// within it.
 inline constexpr std::uint64_t kFreeBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMaxExpansion = 256;
 
@@ -57,7 +57,7 @@ T from_number(std::uint64_t number) {
     }
 }
 
-/// Values of lists and arrays count on from the last one of their kind: nearly all become 0.
+/// Values of lists and arrays are relative to the previous one of their kind: nearly all become 0.
 class ValueBase {
   public:
     std::uint64_t& of(ValueKind kind) noexcept {

@@ -1,4 +1,4 @@
-// saved_trace.h: a trace as a file of columns, and back: the whole model, whatever it came from.
+// saved_trace.h: a trace as a file of columns, and back: the entire model, whatever its origin.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace marey {
 /// Whether a file that begins with these bytes is a saved trace.
 bool is_saved_trace(std::span<const std::byte> head) noexcept;
 
-/// The bytes of the file, docs/formats/capture.md. Throws marey::Error when the tables do not hold together
+/// The bytes of the file, docs/formats/capture.md. Throws marey::Error when the tables are inconsistent
 /// (find_damage). Compressed if this build can and `is_compressed`.
 std::vector<std::byte> pack_trace(const TraceData& data, bool is_compressed = true);
 
 /// Reads tables that are equal to those that were written. `name` stands for the file in errors. Throws
-/// marey::Error on any damage: what it gives holds together. Memory stays in proportion to the file's size.
+/// marey::Error on any damage: the result is consistent. Memory stays in proportion to the file's size.
 std::shared_ptr<const TraceData> unpack_trace(std::span<const std::byte> bytes, const std::string& name);
 
 /// The window alone, without reading the rest.

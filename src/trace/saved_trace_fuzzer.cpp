@@ -1,4 +1,4 @@
-// saved_trace_fuzzer.cpp: any bytes as a saved trace, and any columns under honest checksums.
+// saved_trace_fuzzer.cpp: any bytes as a saved trace, and any columns under valid checksums.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 
 void require(bool holds, const char* what, const std::string& detail = "") {
     if (holds) return;
-    std::fprintf(stderr, "broken promise: %s %s\n", what, detail.c_str());
+    std::fprintf(stderr, "check failed: %s %s\n", what, detail.c_str());
     std::abort();
 }
 
@@ -24,7 +24,7 @@ void check(const std::vector<std::byte>& bytes) {
     try {
         const auto data = marey::unpack_trace(bytes, "fuzzed");
         const std::string damage = marey::find_damage(*data);
-        require(damage.empty(), "what is read holds together:", damage);
+        require(damage.empty(), "the result is consistent:", damage);
         const auto again = marey::unpack_trace(marey::pack_trace(*data, bytes.size() % 8 == 0), "saved");
         const std::string difference = marey::testing::find_difference(*data, *again);
         require(difference.empty(), "saving keeps every table:", difference);

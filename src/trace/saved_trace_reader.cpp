@@ -1,5 +1,5 @@
-// saved_trace_reader.cpp: believes the table of contents as far as the file's size justifies it, and the
-// tables once find_damage has found nothing.
+// saved_trace_reader.cpp: trusts the table of contents as far as the file's size allows, and the tables once
+// find_damage has found nothing.
 #include <cstring>
 #include <functional>
 #include <span>
@@ -28,11 +28,11 @@ T get(const std::byte*& at) {
     return static_cast<T>(number);
 }
 
-/// The columns of a file by their ids. The bytes of a column are looked at when it is asked for.
+/// The columns of a file by their ids. The bytes of a column are read on request.
 class Contents {
   public:
     explicit Contents(std::span<const std::byte> file) {
-        if (file.size() < kHeaderBytes) throw Error("is cut off within its header");
+        if (file.size() < kHeaderBytes) throw Error("truncated in its header");
         const std::byte* at = file.data() + sizeof kMagic;
         const auto version = get<std::uint32_t>(at);
         const auto header_bytes = get<std::uint32_t>(at);
@@ -42,16 +42,16 @@ class Contents {
         if (version > kVersion)
             throw Error("saved by a newer Marey (saved trace " + std::to_string(version) + ")");
         if (version == 0 || header_bytes < kHeaderBytes || header_bytes > file.size())
-            throw Error("its header is damaged");
+            throw Error("damaged header");
         std::span<const std::byte> rest = file.subspan(header_bytes);
-        if (stored > rest.size()) throw Error("is cut off within its table of contents");
+        if (stored > rest.size()) throw Error("truncated in its table of contents");
         const std::span<const std::byte> packed = rest.first(stored);
         rest = rest.subspan(stored);
-        if (checksum64(packed) != checksum) throw Error("its table of contents is damaged");
-        if (count > file.size()) throw Error("states sizes that its own size does not justify");
+        if (checksum64(packed) != checksum) throw Error("damaged table of contents");
+        if (count > file.size()) throw Error("corrupt: its stated sizes are too large for the file");
         const std::uint64_t bytes = count * kEntryBytes;
         const bool is_packed = stored < bytes;
-        if (stored > bytes) throw Error("its table of contents is damaged");
+        if (stored > bytes) throw Error("damaged table of contents");
         std::vector<std::byte> room;
         if (is_packed) room = decompress(packed, bytes);
         read_entries(is_packed ? std::span<const std::byte>(room) : packed, rest, file.size());
@@ -66,7 +66,7 @@ class Contents {
         const auto found = columns_.find(id);
         return found == columns_.end() ? nullptr : &found->second;
     }
-    /// The rows of a table: those of any of its columns.
+    /// The number of rows of a table, from any of its columns.
     std::uint64_t rows(Table table) const {
         const auto found = rows_.find(table);
         return found == rows_.end() ? 0 : found->second;
@@ -94,23 +94,24 @@ class Contents {
             entry.bytes = get<std::uint64_t>(at);
             entry.stored = get<std::uint64_t>(at);
             entry.checksum = get<std::uint64_t>(at);
-            if (entry.stored > rest.size()) throw Error("is cut off");
+            if (entry.stored > rest.size()) throw Error("truncated");
             if (entry.rows > left || entry.bytes > left || unpacked_bytes(entry) > left)
-                throw Error("states sizes that its own size does not justify");
+                throw Error("corrupt: its stated sizes are too large for the file");
             left -= unpacked_bytes(entry);
             if (!columns_.try_emplace(entry.id, Column{entry, rest.first(entry.stored)}).second)
-                throw Error("holds a column twice");
+                throw Error("corrupt: the same column occurs twice");
             rest = rest.subspan(entry.stored);
             note_rows(entry);
         }
     }
 
-    // The times of ranges are shared out to columns of different lengths.
+    // The times of ranges are distributed over columns of different lengths.
     void note_rows(const ColumnEntry& entry) {
         const std::uint32_t table = entry.id >> 8, column = entry.id & 0xff;
         if (table == kRanges && column >= kGaps && column <= kTails) return;
         const auto [found, is_new] = rows_.try_emplace(table, entry.rows);
-        if (!is_new && found->second != entry.rows) throw Error("columns of a table differ in length");
+        if (!is_new && found->second != entry.rows)
+            throw Error("corrupt: the columns of a table differ in length");
     }
 
     std::unordered_map<std::uint32_t, Column> columns_;
@@ -131,7 +132,7 @@ class TraceReader {
         values(kListItems, data.list_items);
         ranges(data);
         if (const std::string damage = find_damage(data); !damage.empty())
-            throw Error("does not hold together: " + damage);
+            throw Error("inconsistent trace: " + damage);
     }
     void read_window(TraceData& data) { visit_window(data, *this); }
 
@@ -142,7 +143,7 @@ class TraceReader {
     }
     template <class Info, class... Members>
     void row(Table table, Info& info, const SavedField<Members>&... fields) {
-        if (contents_.rows(table) > 1) throw Error("a table of one row has several");
+        if (contents_.rows(table) > 1) throw Error("a table with one row has several");
         if (contents_.rows(table) == 0) return;
         std::span<Info> one(&info, 1);
         (fill(table, one, fields), ...);
@@ -154,7 +155,7 @@ class TraceReader {
     }
 
   private:
-    /// Zeros where there is no such column: `rows` of them.
+    /// Zeros if there is no such column: `rows` of them.
     std::vector<std::uint64_t> numbers(std::uint32_t id, std::uint64_t row_count) {
         const Contents::Column* const column = contents_.find(id);
         if (column == nullptr) return std::vector<std::uint64_t>(row_count);
@@ -162,7 +163,7 @@ class TraceReader {
         return unpack_numbers(column->entry, column->stored);
     }
 
-    // A column that is not there leaves the defaults of its rows.
+    // A missing column leaves the defaults of its rows.
     template <class Rows, class Member>
     void fill(Table table, Rows& all, const SavedField<Member>& field) {
         using Value = std::remove_cvref_t<decltype(std::invoke(field.member, *all.begin()))>;

@@ -1,4 +1,4 @@
-// saved_trace_repair.h: for tests: saved traces with honest checksums over dishonest contents.
+// saved_trace_repair.h: for tests: saved traces with valid checksums over invalid contents.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline void put_little_endian(std::span<std::byte> bytes, std::size_t at, std::u
     for (std::size_t i = 0; i < size; ++i) bytes[at + i] = static_cast<std::byte>(number >> (8 * i));
 }
 
-/// Where in an uncompressed file the entry of a column is; 0 when it has none.
+/// The position of a column's entry in an uncompressed file; 0 when it has none.
 inline std::size_t find_entry(std::span<const std::byte> file, std::uint32_t id) {
     const std::uint64_t count = little_endian_at(file, 16, 8);
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -31,7 +31,7 @@ inline std::size_t find_entry(std::span<const std::byte> file, std::uint32_t id)
     return 0;
 }
 
-/// Sets the magic, and the checksums of what can be found of an uncompressed file, whatever it says.
+/// Sets the magic and all checksums that can be located in an uncompressed file, whatever its contents.
 inline void repair_checksums(std::vector<std::byte>& file) {
     if (file.size() < saved::kHeaderBytes) return;
     std::memcpy(file.data(), saved::kMagic, sizeof saved::kMagic);

@@ -1,4 +1,4 @@
-// saved_trace_test.cpp: a saved trace is the trace; what is no saved trace is an error.
+// saved_trace_test.cpp: a saved trace equals the trace; anything else is an error.
 #include "trace/saved_trace.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(SavedTrace, OfEveryTraceLoadsEqual) {
         EXPECT_GT(seen, 100u);
 }
 
-TEST(SavedTrace, TellsEveryFieldApart) {
+TEST(SavedTrace, DistinguishesEveryField) {
     const auto data = random_data(3);
     ASSERT_GT(data->range_start_ns.size(), 10u);
     const auto again = unpack_trace(pack_trace(*data), "saved");
@@ -66,7 +66,7 @@ TEST(SavedTrace, OfAnEmptyTraceIsEmpty) {
     EXPECT_EQ(find_difference(empty, *unpack_trace(pack_trace(empty), "saved")), "");
 }
 
-TEST(SavedTrace, ThatPacksAlmostToNothingIsReadBack) {
+TEST(SavedTrace, ThatCompressesToAlmostNothingIsReadBack) {
     TraceData data = *random_data(1);
     for (auto* column : {&data.range_start_ns, &data.range_duration_ns, &data.range_self_ns})
         column->assign(400'000, 0);
@@ -122,7 +122,7 @@ TEST(SavedTrace, WithUnknownAndMissingColumnsLoadsWithDefaults) {
     EXPECT_EQ(find_difference(data, *again), "");
 }
 
-TEST(SavedTrace, OfANewerVersionIsRefusedByName) {
+TEST(SavedTrace, OfANewerVersionIsRejectedByName) {
     std::vector<std::byte> bytes = pack_trace(*random_data(4));
     bytes[8] = std::byte{2};
     try {
@@ -133,7 +133,7 @@ TEST(SavedTrace, OfANewerVersionIsRefusedByName) {
     }
 }
 
-TEST(SavedTrace, ThatStatesMoreThanItsSizeJustifiesIsRefused) {
+TEST(SavedTrace, ThatStatesSizesTooLargeForTheFileIsRejected) {
     for (const std::size_t field : {8u, 16u}) {  // rows, bytes
         std::vector<std::byte> bytes = pack_trace(*random_data(6), false);
         testing::put_little_endian(bytes,
@@ -144,7 +144,7 @@ TEST(SavedTrace, ThatStatesMoreThanItsSizeJustifiesIsRefused) {
     }
 }
 
-TEST(SavedTrace, ThatLiesIsRefusedOrHoldsTogether) {
+TEST(SavedTrace, ThatIsForgedIsRejectedOrConsistent) {
     std::mt19937 random(11);
     int read = 0, refused = 0;
     for (int round = 0; round < 3000; ++round) {
@@ -164,7 +164,7 @@ TEST(SavedTrace, ThatLiesIsRefusedOrHoldsTogether) {
     EXPECT_GT(refused, 100);
 }
 
-/// A trace that has something in every table.
+/// A trace with something in every table.
 TraceData full_trace() {
     for (std::uint32_t seed = 1;; ++seed) {
         const auto data = random_data(seed);
@@ -257,7 +257,7 @@ std::filesystem::path corpus() {
 }
 
 TEST(SavedTrace, SeedsOfTheFuzzerAreSurvived) {
-    ASSERT_TRUE(std::filesystem::exists(corpus())) << corpus() << " is not here";
+    ASSERT_TRUE(std::filesystem::exists(corpus())) << corpus() << " was not found";
     if (std::getenv("MAREY_WRITE_CORPUS") != nullptr) {
         for (std::uint32_t seed = 0; seed < 6; ++seed) {
             const auto bytes = pack_trace(seed == 0 ? TraceData() : *random_data(seed), seed % 3 == 2);

@@ -1,4 +1,5 @@
-// saved_trace_writer.cpp: every table as columns, then the header and the table of contents before them.
+// saved_trace_writer.cpp: writes every table as columns, then the header and the table of contents before
+// them.
 #include <algorithm>
 #include <functional>
 #include <span>
@@ -25,7 +26,7 @@ void put(std::vector<std::byte>& bytes, T number) {
     for (std::size_t i = 0; i < sizeof number; ++i)
         bytes.push_back(static_cast<std::byte>(std::uint64_t{number} >> (8 * i)));
 }
-// Levels above these win a few percent and cost ten times as much.
+// Levels above these gain a few percent and cost ten times as much.
 int level_for(std::size_t ranges) {
     return ranges <= 100'000 ? 9 : 3;
 }
@@ -156,7 +157,7 @@ class TraceWriter {
 
 std::vector<std::byte> pack_trace(const TraceData& data, bool is_compressed) {
     if (const std::string damage = find_damage(data); !damage.empty())
-        throw Error("the trace does not hold together: " + damage);
+        throw Error("inconsistent trace: " + damage);
     return TraceWriter(data, is_compressed ? level_for(data.range_start_ns.size()) : kNotCompressed).write();
 }
 

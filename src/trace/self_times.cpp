@@ -1,4 +1,4 @@
-// self_times.cpp: one pass: each range adds to its own row and takes from its parent's.
+// self_times.cpp: one pass: each range adds to its own row and subtracts from its parent's.
 #include "trace/self_times.h"
 
 #include <algorithm>

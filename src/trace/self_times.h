@@ -8,8 +8,8 @@
 
 namespace marey {
 
-/// For each range the part of its duration in the window that no child covers. Sums wrap around; whatever the
-/// times are, nothing else happens. Parents must be rows of the table or kNoRow.
+/// For each range, the part of its duration in the window that no child covers. Sums wrap around; any times
+/// are safe. Parents must be rows of the table or kNoRow.
 std::vector<std::int64_t> self_times(const TraceData& data);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// string_pool.cpp: a table of ids that looks into the list of strings.
+// string_pool.cpp: a hash table of ids into the list of strings.
 #include "trace/string_pool.h"
 
 #include "base/text_hash.h"

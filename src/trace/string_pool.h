@@ -9,17 +9,17 @@
 
 namespace marey {
 
-/// Adds strings to a list without repeating any. The list must outlive this and be changed by nobody else.
+/// Adds strings to a list without duplicates. The list must outlive this and must not be changed by others.
 class StringPool {
   public:
     explicit StringPool(std::vector<std::string>& strings);
     StringId intern(std::string_view text);
 
   private:
-    /// A place of the table: open addressing, linear.
+    /// A slot of the table: open addressing, linear probing.
     struct Slot {
         std::uint32_t hash;
-        StringId id;  ///< kFree: nothing here
+        StringId id;  ///< kFree: empty
     };
     static constexpr StringId kFree = ~StringId{0};
 
@@ -28,7 +28,7 @@ class StringPool {
     void grow();
 
     std::vector<std::string>& strings_;
-    std::vector<Slot> slots_;  ///< a power of two of them, at most half of them taken
+    std::vector<Slot> slots_;  ///< a power of two, at most half of them used
     std::size_t taken_ = 0;
 };
 

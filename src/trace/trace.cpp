@@ -1,4 +1,4 @@
-// trace.cpp: reading the model.
+// trace.cpp: accessors of the model.
 #include <marey/trace.h>
 
 #include <algorithm>

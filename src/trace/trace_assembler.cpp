@@ -57,7 +57,7 @@ Row TraceAssembler::add_thread(const ThreadInfo& info) {
 }
 
 std::uint32_t TraceAssembler::add_lane(const Lane& lane) {
-    if (lanes_.size() >= kMaxLanes) throw Error("more rows than a trace holds");
+    if (lanes_.size() >= kMaxLanes) throw Error("more rows than a trace can hold");
     lanes_.push_back(lane);
     return static_cast<std::uint32_t>(lanes_.size() - 1);
 }
@@ -65,12 +65,12 @@ std::uint32_t TraceAssembler::add_lane(const Lane& lane) {
 TraceAssembler::RangeId TraceAssembler::add_range(std::uint32_t lane, std::int64_t start_ns,
                                                   std::int64_t duration_ns, std::uint32_t site,
                                                   std::uint16_t flags) {
-    if (ranges_.size() >= kNoRow) throw Error("more ranges than a trace holds");
+    if (ranges_.size() >= kNoRow) throw Error("more ranges than a trace can hold");
     if (duration_ns < 0) {
         duration_ns = 0;
         ++data_->threads[lanes_[lane].thread].clamped;
     }
-    // The end must be a time, too.
+    // The end must be a valid time, too.
     duration_ns =
         std::min(duration_ns, std::numeric_limits<std::int64_t>::max() - std::max<std::int64_t>(start_ns, 0));
     ranges_.push_back({start_ns, duration_ns, site, lane, static_cast<std::uint8_t>(flags)});
@@ -90,13 +90,13 @@ void TraceAssembler::add_detail(RangeId range, std::int64_t sequence, std::uint3
 }
 
 void TraceAssembler::add_link(RangeId from, RangeId to, LinkKind kind, StringId name) {
-    // Arrows that exports draw between the parts of a call are made anew by each.
+    // Arrows between the parts of a call are created again by each export.
     if (kind == LinkKind::Flow && data_->strings[name] == "next part") return;
     data_->links.push_back({from, to, kind, name});
 }
 
 void TraceAssembler::add_link(const LinkEnd& from, const LinkEnd& to, LinkKind kind, StringId name) {
-    // Arrows that exports draw between the parts of a call are made anew by each.
+    // Arrows between the parts of a call are created again by each export.
     if (kind == LinkKind::Flow && data_->strings[name] == "next part") return;
     if (from.range != LinkEnd::kNoRange && to.range != LinkEnd::kNoRange) {
         add_link(from.range, to.range, kind, name);
@@ -221,7 +221,7 @@ void TraceAssembler::place_ranges() {
     data_->range_depth.reserve(count);
     data_->range_flags.reserve(count);
 
-    // The ranges lane by lane: a counting sort, then each lane by its times.
+    // The ranges lane by lane: a counting sort, then each lane sorted by its times.
     std::vector<std::size_t> first(lanes_.size() + 1, 0);
     for (const Added& range : ranges_) ++first[range.lane + 1];
     std::partial_sum(first.begin(), first.end(), first.begin());
@@ -252,7 +252,7 @@ void TraceAssembler::sort_by_time(std::span<RangeId> members) const {
 
 namespace {
 
-/// Which track of a lane each range goes to: the lowest one where it crosses nothing.
+/// The track of each range of a lane: the lowest one where it crosses nothing.
 class TrackChoice {
   public:
     static constexpr std::uint32_t kNone = ~0u;
@@ -261,7 +261,7 @@ class TrackChoice {
         std::uint32_t track;
         std::uint32_t depth;
     };
-    /// `parent` is an id given before, and `parent_track` where that went. Starts never fall.
+    /// `parent` is an id given before, and `parent_track` its track. Starts never decrease.
     Place put(std::uint32_t id, std::uint32_t parent, std::uint32_t parent_track, std::int64_t start,
               std::int64_t end) {
         if (parent != kNone) {
@@ -277,7 +277,7 @@ class TrackChoice {
             free_.insert(std::lower_bound(free_.begin(), free_.end(), track), track);
             busy_.pop();
         }
-        // Behind its parent's, so that a parent's row always comes before.
+        // After its parent's track, so that a parent's row always comes before.
         const auto found =
             parent == kNone ? free_.begin() : std::upper_bound(free_.begin(), free_.end(), parent_track);
         auto track = static_cast<std::uint32_t>(open_.size());
@@ -328,7 +328,7 @@ void TraceAssembler::place_lane(const Lane& lane, std::span<const RangeId> membe
         nested[i] = {parent, tracks.put(i, parent, parent_track, range.start_ns, end)};
         open.push_back(i);
     }
-    // Track by track: a parent's row is known when it is asked for.
+    // Track by track: a parent's row is known when it is needed.
     std::vector<std::uint32_t> order;
     if (tracks.track_count() > 1) {
         order.resize(members.size());
@@ -389,7 +389,7 @@ void TraceAssembler::fill_self_times() {
 
 namespace {
 
-/// Puts entries of a table in order of their rows, those of one row as they are. Linear: there are `rows`.
+/// Sorts entries of a table by their rows, stable within a row. Linear: there are `rows`.
 template <typename Entry>
 void sort_by_row(std::vector<Entry>& entries, Row Entry::*row, std::size_t rows) {
     const auto is_before = [&](const Entry& a, const Entry& b) { return a.*row < b.*row; };
@@ -402,7 +402,7 @@ void sort_by_row(std::vector<Entry>& entries, Row Entry::*row, std::size_t rows)
     entries = std::move(sorted);
 }
 
-// Slices of one row, of which there may be several, become one; all in order of rows.
+// Several slices of one row become one; all in order of rows.
 void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments, std::size_t rows) {
     sort_by_row(slices, &ArgumentSlice::row, rows);
     std::size_t kept = 0;
@@ -435,7 +435,7 @@ void TraceAssembler::place_values() {
 
 namespace {
 
-/// Rows in order of (thread, time), or nothing where they are so already.
+/// Rows in order of (thread, time), or nothing if they are already sorted.
 std::vector<Row> thread_time_order(const std::vector<Row>& threads, const std::vector<std::int64_t>& times) {
     std::vector<Row> order(times.size());
     std::iota(order.begin(), order.end(), Row{0});

@@ -1,4 +1,4 @@
-// trace_assembler.h: builds a trace from events in any order: what importers and event lists use.
+// trace_assembler.h: builds a trace from events in any order, for importers and event lists.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace marey {
 
-/// A place where ranges happen: the calls of a thread, the queue of a device, or ranges that only span time.
+/// A place for ranges: the calls of a thread, the queue of a device, or ranges that only span time.
 struct Lane {
     Row thread = 0;  ///< row of the thread table
     TrackKind kind = TrackKind::Thread;
@@ -25,16 +25,16 @@ struct Lane {
     StringId name = 0;  ///< 0: the thread's
 };
 
-/// Takes events in any order, nests the ranges of each lane by their times, and gives the finished trace.
+/// Takes events in any order, nests the ranges of each lane by their times, and returns the finished trace.
 ///
 /// Nesting, as PyTorch does it: in order of (start, longer first, order of adding), a range is the child of
-/// the nearest one before it that holds it whole, and those that it outlasts are nobody's parent any more:
-/// [0,2], [1,2], [1,3] has one edge, [1,2] under [1,3]. What would cross others on its track goes, with what
-/// is inside it, to another track of its lane (TrackKind::Overlap) and keeps its parent. Ranges of async
-/// lanes have no parents; those that overlap go to several async tracks.
+/// the nearest one before it that contains it completely, and ranges that it outlasts get no more children:
+/// [0,2], [1,2], [1,3] has one edge, [1,2] under [1,3]. A range that would cross others on its track goes,
+/// with the ranges inside it, to another track of its lane (TrackKind::Overlap) and keeps its parent. Ranges
+/// of async lanes have no parents; those that overlap go to several async tracks.
 class TraceAssembler {
   public:
-    /// What add_range gives: its number in order of adding. Details, values and links name ranges by it.
+    /// Returned by add_range: its number in order of adding. Details, values and links refer to ranges by it.
     using RangeId = std::uint32_t;
 
     TraceAssembler();
@@ -42,10 +42,10 @@ class TraceAssembler {
     StringId string(std::string_view text) { return strings_.intern(text); }
     /// Valid until the next string.
     const std::string& text(StringId id) const { return data_->strings[id]; }
-    /// The name of an imported event: readable, with the symbol beside it where it is the name of a C++
-    /// symbol. Each distinct name is looked into once.
+    /// The name of an imported event: demangled, with the symbol beside it if it is a C++ symbol. Each
+    /// distinct name is checked once.
     SiteInfo named(std::string_view name);
-    /// A row of the site table; equal sites are one.
+    /// A row of the site table; equal sites share one.
     std::uint32_t site(const SiteInfo& info);
     Row add_process(const ProcessInfo& info);
     Row add_thread(const ThreadInfo& info);
@@ -53,21 +53,21 @@ class TraceAssembler {
 
     /// Times in nanoseconds; a negative duration becomes 0 and is counted as the thread's `clamped`
     /// and in the problem of that name.
-    /// Throws marey::Error when there are more ranges than a trace holds (2^32 - 1).
+    /// Throws marey::Error when there are more ranges than a trace can hold (2^32 - 1).
     RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t duration_ns, std::uint32_t site,
                       std::uint16_t flags = 0);
     void add_flags(RangeId range, std::uint16_t flags) {
         ranges_[range].flags |= static_cast<std::uint8_t>(flags);
     }
-    /// Values, links and details may be given in any order and before their ranges. Of several calls for one
-    /// range the values follow one another.
+    /// Values, links and details may be given in any order and before their ranges. Values of several calls
+    /// for one range are appended.
     void add_values(RangeId range, std::span<const Argument> values);
     void add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread, std::uint64_t id,
                     std::uint64_t call = 0, std::uint32_t part = 0);
-    /// An arrow that is given twice is one.
+    /// An arrow that is given twice is added once.
     void add_link(RangeId from, RangeId to, LinkKind kind, StringId name = 0);
 
-    /// One end of an arrow whose range is told by when and where it is.
+    /// One end of an arrow whose range is identified by time and place.
     struct LinkEnd {
         static constexpr RangeId kNoRange = ~RangeId{0};
         RangeId range = kNoRange;  ///< this one, or else ...
@@ -75,7 +75,7 @@ class TraceAssembler {
         std::int64_t time_ns = 0;  ///< ... the innermost range of the lane that is open then, or ...
         bool is_next = false;      ///< ... the first one that starts then or later
     };
-    /// An arrow one of whose ends has no range is counted as the problem "loose_arrow".
+    /// An arrow with an end that has no range is counted in the problem "loose_arrow".
     void add_link(const LinkEnd& from, const LinkEnd& to, LinkKind kind, StringId name = 0);
 
     void add_instant(Row thread, std::int64_t time_ns, std::uint32_t site,
@@ -92,13 +92,13 @@ class TraceAssembler {
     };
     void add_memory(Row thread, const MemoryReport& report);
 
-    /// Puts items where a list's ListItems can point; likewise an array with its extents (sizes, then
+    /// Stores items for a list's ListItems to refer to; likewise an array with its extents (sizes, then
     /// strides if it has them). The info's own first_extent is set here.
     ListItems add_list(std::span<const Argument> items);
     Row add_array(ArrayInfo info, std::span<const std::int64_t> extents);
 
-    /// How much of what will be added was added, 0 to 1: room is made for the rest at once, so that memory
-    /// need not be moved later.
+    /// Which part of the events was added, 0 to 1: memory for the rest is reserved at once, so that it need
+    /// not be moved later.
     void expect(double fraction);
 
     void add_problem(std::string code, std::string text, std::uint64_t count = 1);
@@ -108,10 +108,10 @@ class TraceAssembler {
     }
     StringId name_of_site(std::uint32_t site) const { return data_->sites[site].name; }
     void add_metadata(std::string key, std::string json);
-    /// Without it the window holds everything that was added.
+    /// Without it the window contains everything that was added.
     void set_window(std::int64_t start_ns, std::int64_t end_ns);
 
-    // For what comes late or changes: valid until finish().
+    // For values that come late or change: valid until finish().
     ProcessInfo& process(Row row) { return data_->processes[row]; }
     ThreadInfo& thread(Row row) { return data_->threads[row]; }
     Lane& lane(std::uint32_t index) { return lanes_[index]; }
@@ -121,7 +121,7 @@ class TraceAssembler {
 
     /// Ends the assembly; the assembler is empty afterwards and may not be used again.
     Trace finish();
-    /// After finish(): where a range went.
+    /// After finish(): the row of a range.
     Row row_of(RangeId range) const { return row_of_[range]; }
 
   private:
@@ -163,7 +163,7 @@ class TraceAssembler {
     std::shared_ptr<TraceData> data_;
     StringPool strings_;
     std::unordered_map<SiteInfo, std::uint32_t, SiteHash> sites_;
-    std::unordered_map<StringId, StringId> readable_;  ///< of each name that looked like a symbol
+    std::unordered_map<StringId, StringId> readable_;  ///< for each name that looked like a symbol
     std::vector<Lane> lanes_;
     std::vector<Added> ranges_;
     std::vector<Row> row_of_;  ///< of each range

@@ -1,4 +1,4 @@
-// trace_assembler_links.cpp: the arrows of a trace under construction, and which ranges they go to.
+// trace_assembler_links.cpp: the arrows of a trace under construction, and the ranges at their ends.
 #include <algorithm>
 #include <tuple>
 #include <vector>
@@ -7,13 +7,14 @@
 
 namespace marey {
 
-/// The innermost range of a track that is open at a time; one that ends just then still is. kNoRow: none.
+/// The innermost range of a track that is open at a time, including one that ends just then. kNoRow: none.
 Row TraceAssembler::innermost_at(const TrackInfo& track, std::int64_t time_ns) const {
     const auto begin = data_->range_start_ns.begin() + track.first_range;
     const auto found = std::upper_bound(begin, begin + track.range_count, time_ns);
     if (found == begin) return kNoRow;
     auto row = static_cast<Row>(found - data_->range_start_ns.begin() - 1);
-    // A range that ends where the next one starts comes right before it; both are open, the next one more so.
+    // A range that ends where the next one starts comes right before it; both are open, and the next one is
+    // preferred.
     while (row != kNoRow && data_->range_start_ns[row] + data_->range_duration_ns[row] < time_ns) {
         const Row parent = data_->range_parent[row];
         row = parent != kNoRow && parent >= track.first_range ? parent : kNoRow;
@@ -59,7 +60,7 @@ void TraceAssembler::bind_links() {
             data_->links.push_back({from, to, link.kind, link.name});
         }
     }
-    if (loose > 0) add_problem("loose_arrow", "arrows begin or end where no range is", loose);
+    if (loose > 0) add_problem("loose_arrow", "Arrows begin or end where there is no range.", loose);
 }
 
 void TraceAssembler::place_links() {

@@ -28,7 +28,7 @@ class TraceAssemblerTest : public ::testing::Test {
         site.name = assembler_.string(name);
         return assembler_.add_range(lane, start, end - start, assembler_.site(site));
     }
-    /// "[1,3]>[1,2]": the edges, as child behind parent.
+    /// "[1,3]>[1,2]": the edges, as parent and child.
     static std::string edges(const Trace& trace) {
         const RangeColumns ranges = trace.ranges();
         const auto text = [&](Row row) {
@@ -51,7 +51,7 @@ TEST_F(TraceAssemblerTest, AnArrowFindsItsRangesByPlaceAndTime) {
     using End = TraceAssembler::LinkEnd;
     add(0, 100, "outer");
     add(10, 50, "inner");
-    add(20, 120, "crossing");  // on a track of its own
+    add(20, 120, "crossing");  // on a separate track
     const auto last = add(200, 210, "last");
     add(300, 310, "later");
     const auto at = [&](std::int64_t time, bool is_next = false) {
@@ -74,7 +74,7 @@ TEST_F(TraceAssemblerTest, AnArrowFindsItsRangesByPlaceAndTime) {
     EXPECT_EQ(trace.problems()[0].count, 2u);
 }
 
-TEST_F(TraceAssemblerTest, WhatIsExpectedChangesNothing) {
+TEST_F(TraceAssemblerTest, TheExpectedSizeChangesNothing) {
     for (int i = 0; i < 10'000; ++i) {
         add(i, i + 1);
         if (i % 1000 == 0) assembler_.expect(i / 10'000.0);

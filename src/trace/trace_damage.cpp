@@ -1,4 +1,4 @@
-// trace_damage.cpp: each check looks at one table, in an order in which it may believe those before it.
+// trace_damage.cpp: each check covers one table, in an order in which it may rely on those before it.
 #include "trace/trace_damage.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ bool is_time(std::int64_t ns) noexcept {
     return ns >= -kMaxTime && ns <= kMaxTime;
 }
 
-/// The greatest of any run of a growing list.
+/// The largest value in any range of a growing list.
 class RunMaximum {
   public:
     explicit RunMaximum(std::size_t count) : count_(count), nodes_(2 * count) {}
@@ -60,9 +60,9 @@ class DamageSearch {
         if (data_.strings.size() > kNoRow) return "there are too many strings";
         for (const SiteInfo& site : data_.sites) {
             for (const StringId id : {site.name, site.file, site.overload, site.category, site.raw_name}) {
-                if (!is_string(id)) return "a site has a string that is not there";
+                if (!is_string(id)) return "a site refers to a missing string";
             }
-            if (static_cast<unsigned>(site.scope) > 31) return "a site has no scope that there can be";
+            if (static_cast<unsigned>(site.scope) > 31) return "a site has an invalid scope";
         }
         return nullptr;
     }
@@ -70,20 +70,21 @@ class DamageSearch {
     const char* window() {
         if (!is_time(data_.window.start_ns) || !is_time(data_.window.end_ns) ||
             data_.window.end_ns < data_.window.start_ns)
-            return "the window is none";
+            return "the window is invalid";
         return nullptr;
     }
 
     const char* places() {
         for (const ProcessInfo& process : data_.processes) {
             if (!is_string(process.name) || !is_string(process.host) || !is_string(process.command_line))
-                return "a process has a string that is not there";
-            if (!is_time(process.realtime_offset_ns)) return "a process has a clock that cannot be";
+                return "a process refers to a missing string";
+            if (!is_time(process.realtime_offset_ns)) return "a process has an invalid clock";
         }
         for (const ThreadInfo& thread : data_.threads) {
             if (thread.process >= data_.processes.size()) return "a thread has no process";
-            if (!is_string(thread.name)) return "a thread has a name that is not there";
-            if (!is_time(thread.birth_ns) || !is_time(thread.death_ns)) return "a thread lived at no time";
+            if (!is_string(thread.name)) return "a thread's name refers to a missing string";
+            if (!is_time(thread.birth_ns) || !is_time(thread.death_ns))
+                return "a thread's lifetime is invalid";
         }
         return nullptr;
     }
@@ -91,13 +92,13 @@ class DamageSearch {
     const char* tracks() {
         std::uint64_t next = 0;
         for (const TrackInfo& track : data_.tracks) {
-            if (track.kind > TrackKind::Overlap) return "a track is of an unknown kind";
+            if (track.kind > TrackKind::Overlap) return "a track has an unknown kind";
             if (track.thread >= data_.threads.size()) return "a track has no thread";
-            if (!is_string(track.name)) return "a track has a name that is not there";
-            if (track.first_range != next) return "tracks do not follow one another";
+            if (!is_string(track.name)) return "a track's name refers to a missing string";
+            if (track.first_range != next) return "tracks are not contiguous";
             next += track.range_count;
         }
-        if (next != data_.range_start_ns.size()) return "ranges are on no track";
+        if (next != data_.range_start_ns.size()) return "some ranges are not on a track";
         return nullptr;
     }
 
@@ -117,12 +118,12 @@ class DamageSearch {
                 const std::int64_t duration = data_.range_duration_ns[row];
                 if (duration < 0 || !is_time(start) || duration > kMaxTime || !is_time(start + duration) ||
                     !is_time(data_.range_self_ns[row]))
-                    return "a range has times that cannot be";
+                    return "a range has invalid times";
                 const std::uint32_t depth = data_.range_depth[row];
-                if (depth > open.size()) return "the depth of ranges leaps";
+                if (depth > open.size()) return "a range's depth exceeds its predecessor's by more than one";
                 const Row parent = data_.range_parent[row];
                 if (depth != 0 ? parent != open[depth - 1] : parent != kNoRow && parent >= row)
-                    return "a range has a parent that cannot be";
+                    return "a range has an invalid parent";
                 open.resize(depth);
                 open.push_back(row);
             }
@@ -132,11 +133,12 @@ class DamageSearch {
 
     const char* point(std::size_t rows, const std::vector<std::uint32_t>& sites,
                       const std::vector<Row>& threads, const std::vector<std::int64_t>& times) const {
-        if (sites.size() != rows || threads.size() != rows) return "columns of points differ in length";
+        if (sites.size() != rows || threads.size() != rows)
+            return "columns of instants or counters differ in length";
         for (std::size_t row = 0; row < rows; ++row) {
-            if (sites[row] >= data_.sites.size()) return "a point in time has no site";
-            if (threads[row] >= data_.threads.size()) return "a point in time has no thread";
-            if (!is_time(times[row])) return "a point in time is none";
+            if (sites[row] >= data_.sites.size()) return "an instant or counter has no site";
+            if (threads[row] >= data_.threads.size()) return "an instant or counter has no thread";
+            if (!is_time(times[row])) return "an instant or counter has an invalid time";
         }
         return nullptr;
     }
@@ -161,13 +163,13 @@ class DamageSearch {
             return "columns of allocation reports differ in length";
         for (std::size_t row = 0; row < rows; ++row) {
             if (data_.memory_thread[row] >= data_.threads.size()) return "an allocation report has no thread";
-            if (!is_time(data_.memory_time_ns[row])) return "an allocation report is of no time";
+            if (!is_time(data_.memory_time_ns[row])) return "an allocation report has an invalid time";
         }
         return nullptr;
     }
 
-    // Items of a list stand before the list itself where that is an item: so none is in itself. The number of
-    // levels and of items, inner ones counted as often as they are reached, is bounded.
+    // Items of a list come before the list itself if that is an item: so none contains itself. The number of
+    // levels and of items, with inner ones counted as often as they are reached, is limited.
     const char* lists() {
         const std::vector<Argument>& items = data_.list_items;
         const auto is_list = [](const Argument& item) { return item.kind == ValueKind::List; };
@@ -178,7 +180,7 @@ class DamageSearch {
             std::uint64_t reached = 1;
             if (is_list(items[at])) {
                 const ListItems list = items[at].list;
-                if (std::uint64_t{list.first} + list.count > at) return "a list stands before its items";
+                if (std::uint64_t{list.first} + list.count > at) return "a list comes before its items";
                 reached += reached_[list.first + list.count] - reached_[list.first];
                 const std::uint32_t level = 1 + levels.of(list.first, list.first + list.count);
                 if (level >= kMaxListLevels || reached > items.size()) return "lists are nested too deeply";
@@ -193,23 +195,23 @@ class DamageSearch {
     const char* value(const Argument& value) const {
         if (value.kind > ValueKind::Array || value.left_out > ValueKind::Array ||
             value.role > ArgumentRole::Site)
-            return "a value is of an unknown kind";
+            return "a value has an unknown kind";
         if (!is_string(value.key) || (value.kind == ValueKind::String && !is_string(value.string)))
-            return "a value has a string that is not there";
+            return "a value refers to a missing string";
         if (value.kind == ValueKind::Array && value.array >= data_.arrays.size())
-            return "a value has an array that is not there";
+            return "a value refers to a missing array";
         if (value.kind != ValueKind::List) return nullptr;
         if (std::uint64_t{value.list.first} + value.list.count > data_.list_items.size())
-            return "a list has items that are not there";
+            return "a list refers to missing items";
         return nullptr;
     }
 
     const char* slices(const std::vector<ArgumentSlice>& index, std::size_t rows) const {
         for (std::size_t i = 0; i < index.size(); ++i) {
-            if (index[i].row >= rows) return "values belong to a row that is not there";
-            if (i != 0 && index[i].row <= index[i - 1].row) return "values are not sorted by their rows";
+            if (index[i].row >= rows) return "values belong to a missing row";
+            if (i != 0 && index[i].row <= index[i - 1].row) return "values are not sorted by row";
             if (std::uint64_t{index[i].first} + index[i].count > data_.arguments.size())
-                return "a row has values that are not there";
+                return "a row refers to missing values";
         }
         return nullptr;
     }
@@ -231,7 +233,7 @@ class DamageSearch {
         for (const ArrayInfo& array : data_.arrays) {
             const std::uint64_t extents = std::uint64_t{array.dimensions} * (array.has_strides ? 2 : 1);
             if (array.first_extent + extents > data_.array_extents.size())
-                return "an array has sizes that are not there";
+                return "an array refers to missing sizes";
         }
         return nullptr;
     }
@@ -243,20 +245,20 @@ class DamageSearch {
             if (detail.range >= ranges) return "a detail has no range";
             if (detail.range < last) return "details are not sorted";
             if (detail.part > (kFirstPart | kLastPart | kWholeCall | kTask))
-                return "a detail is an unknown part";
+                return "a detail has unknown part flags";
             last = detail.range;
         }
         for (const TaskInfo& task : data_.tasks) {
             if (task.process >= data_.processes.size()) return "a task has no process";
-            if (!is_string(task.name)) return "a task has a name that is not there";
+            if (!is_string(task.name)) return "a task's name refers to a missing string";
         }
         last = 0;
         for (const LinkInfo& link : data_.links) {
-            if (link.from >= ranges || link.to >= ranges) return "a link leads nowhere";
+            if (link.from >= ranges || link.to >= ranges) return "a link refers to a missing range";
             if (link.from < last) return "links are not sorted";
             if (link.kind < LinkKind::ForwardBackward || link.kind > LinkKind::Flow)
-                return "a link is of an unknown kind";
-            if (!is_string(link.name)) return "a link has a name that is not there";
+                return "a link has an unknown kind";
+            if (!is_string(link.name)) return "a link's name refers to a missing string";
             last = link.from;
         }
         return nullptr;
@@ -264,13 +266,13 @@ class DamageSearch {
 
     const char* metadata() {
         for (const MetadataInfo& fact : data_.metadata) {
-            if (!is_json(fact.json)) return "metadata is no JSON";
+            if (!is_json(fact.json)) return "metadata is not valid JSON";
         }
         return nullptr;
     }
 
     const TraceData& data_;
-    std::vector<std::uint64_t> reached_;  ///< before each item of lists: how many the ones before it reach
+    std::vector<std::uint64_t> reached_;  ///< for each list item: how many items the ones before it reach
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// trace_damage.h: whether tables hold together, so that everybody downstream may believe them.
+// trace_damage.h: checks that tables are consistent, so that all later code may rely on them.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace marey {
 
-/// Empty when every row that a table names exists, columns are of equal length, what is sorted is sorted,
-/// tracks hold all ranges without a gap, ranges stand in pre-order with parents before their children, lists
-/// nest without end nowhere, times are within +-2^62 ns, and metadata is JSON. Else what is wrong, in a few
-/// words.
+/// Empty when every row that a table refers to exists, columns have equal lengths, sorted columns are sorted,
+/// tracks cover all ranges without a gap, ranges are in pre-order with parents before their children, lists
+/// do not nest without end, times are within +-2^62 ns, and metadata is JSON. Else the first inconsistency,
+/// in a few words.
 std::string find_damage(const TraceData& data);
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// trace_data.h: the storage behind marey::Trace. Filled by a builder, then never changed.
+// trace_data.h: the storage of marey::Trace. Filled by a builder, then never changed.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct TraceData {
     std::vector<TaskInfo> tasks;  ///< sorted by process and call
 };
 
-/// Puts tasks in order; of several of one call the first one counts.
+/// Sorts tasks; of several for one call the first one is kept.
 void sort_tasks(std::vector<TaskInfo>& tasks);
 
 }  // namespace marey

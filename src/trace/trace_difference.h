@@ -11,7 +11,7 @@
 
 namespace marey::testing {
 
-/// Values by what their kind says of them; numbers by their bits, so that a NaN equals itself.
+/// Compares values by their kind; numbers by their bits, so that a NaN equals itself.
 inline bool is_same_value(const Argument& a, const Argument& b) {
     if (a.key != b.key || a.kind != b.kind || a.role != b.role || a.truncated != b.truncated ||
         a.left_out != b.left_out)

@@ -1,4 +1,4 @@
-// trace_dump.h: for tests: all that a trace holds, as lines to read and to compare. Times are relative to the
+// trace_dump.h: for tests: the contents of a trace as lines to read and to compare. Times are relative to the
 // window's start; ids that only count (of threads, of rows) are left out.
 #pragma once
 

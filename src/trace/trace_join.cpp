@@ -1,4 +1,4 @@
-// trace_join.cpp: traces of one machine, one after the other, as one.
+// trace_join.cpp: joins traces of one machine that follow one another.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -16,7 +16,7 @@
 namespace marey {
 namespace {
 
-/// Where the rows of one trace went.
+/// The new rows of one trace.
 struct Moved {
     const TraceData* from = nullptr;
     std::vector<StringId> strings;
@@ -45,13 +45,13 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
     to.insert(to.end(), from.begin(), from.end());
 }
 
-/// Which rows of several traces are the same thing. Rows of one trace never are, whatever their keys: the
+/// Which rows of several traces are the same object. Rows of one trace never are, whatever their keys: the
 /// n-th of a key in one is the n-th of it in another.
 template <class Key>
 class RowDeduplicator {
   public:
     void begin_trace() { seen_.clear(); }
-    /// The row of the first one with that key and place; `next` where this is it.
+    /// The row of the first one with that key and place; `next` if this is the first.
     Row match(const Key& key, std::size_t next) {
         return rows_.try_emplace(std::pair(key, seen_[key]++), static_cast<Row>(next)).first->second;
     }
@@ -130,8 +130,8 @@ class TraceJoin {
         }
     }
 
-    // The same track of each trace becomes one; tracks that overlap others stay apart, so that those with the
-    // parents of their ranges still stand before them.
+    // The same track of each trace becomes one; overlap tracks stay separate, so that tracks with the parents
+    // of their ranges still come before them.
     void place_tracks(Moved& moved) {
         for (TrackInfo track : moved.from->tracks) {
             track.thread = moved.threads[track.thread];
@@ -152,7 +152,7 @@ class TraceJoin {
     void move_ranges() {
         std::uint64_t rows = 0;
         for (const Moved& moved : moved_) rows += moved.from->range_start_ns.size();
-        if (rows >= kNoRow) throw Error("together the traces have more ranges than a trace holds");
+        if (rows >= kNoRow) throw Error("the joined traces have more ranges than a trace can hold");
         Row next = 0;
         std::vector<Row> ends;
         for (TrackInfo& track : data_->tracks) {
@@ -179,7 +179,7 @@ class TraceJoin {
         }
     }
 
-    // What goes over the edge of its own window ends there: the time between two windows belongs to none.
+    // Ranges that exceed their own window end there: the time between two windows belongs to none.
     void move_range(const Moved& moved, Row from, Row to) {
         const TraceData& source = *moved.from;
         const std::int64_t end =

@@ -1,4 +1,4 @@
-// trace_join_test.cpp: traces that follow one another, as one.
+// trace_join_test.cpp: joining traces that follow one another.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@
 namespace marey {
 namespace {
 
-// The same later: nothing of it overlaps what was before.
+// The same later: it does not overlap the earlier one.
 Trace moved_by(const Trace& trace, std::int64_t ns) {
     auto data = std::make_shared<TraceData>(trace.data());
     for (std::vector<std::int64_t>* const times :
@@ -97,13 +97,13 @@ TEST(TraceJoin, TimeBetweenTwoWindowsCountsForNothing) {
     EXPECT_EQ(joined.clipped_duration_ns(0) + joined.clipped_duration_ns(1), 300);
 }
 
-TEST(TraceJoin, WindowsThatOverlapAreRefused) {
+TEST(TraceJoin, WindowsThatOverlapAreRejected) {
     const Trace trace = testing::RandomTrace(3).make();
     ASSERT_GT(trace.window().end_ns, trace.window().start_ns);
     EXPECT_THROW(join_traces(std::array{trace, trace}), Error);
 }
 
-TEST(TraceMetadata, ALaterFactOfTheSameKeyTakesItsPlace) {
+TEST(TraceMetadata, ALaterFactReplacesAnEarlierOneOfTheSameKey) {
     const Trace trace = Trace().with_metadata("a", "1").with_metadata("b", "[2]").with_metadata("a", "\"x\"");
     ASSERT_EQ(trace.metadata().size(), 2U);
     EXPECT_EQ(trace.metadata()[0].json, "\"x\"");

@@ -13,7 +13,7 @@ namespace {
 
 struct DTypeInfo {
     const char* name;
-    const char* cpp_name;  ///< null: there is none
+    const char* cpp_name;  ///< null: none
     std::uint8_t bytes;
 };
 
@@ -132,7 +132,8 @@ Device parse_device(std::string_view text) {
         const auto parsed = std::from_chars(text.data() + colon + 1, end, device.index);
         is_good = parsed.ec == std::errc() && parsed.ptr == end && device.index >= 0;
     }
-    if (!is_good) throw Error("'" + std::string(text) + "' is no device: it is written like cpu or cuda:0");
+    if (!is_good)
+        throw Error("'" + std::string(text) + "': not a device; expected a name such as cpu or cuda:0");
     return device;
 }
 

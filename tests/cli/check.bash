@@ -1,4 +1,4 @@
-# check.bash: what every test of the command line begins with (sourced): a folder of its own, fail and check.
+# check.bash: sourced by every test of the command line: creates a temporary folder, defines fail and check.
 set -u
 
 marey=${MAREY_BIN:?MAREY_BIN is not set}
@@ -15,8 +15,8 @@ fail() {
     failures=$((failures + 1))
 }
 
-# check NAME EXPECTED_CODE PATTERN COMMAND...: the exit code, and an extended regular expression that stdout and stderr
-# together hold.
+# check NAME EXPECTED_CODE PATTERN COMMAND...: checks the exit code, and that stdout and stderr together match an
+# extended regular expression.
 check() {
     local name=$1 code=$2 pattern=$3 output actual
     shift 3

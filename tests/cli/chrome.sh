@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# chrome.sh: every verb takes Chrome traces of any maker; --from and --session. Needs MAREY_BIN.
+# chrome.sh: every verb reads Chrome traces of any tool; --from and --session. Needs MAREY_BIN.
 corpus=$(cd "$(dirname "$0")/../corpus/chrome" && pwd)
 . "$(dirname "$0")/check.bash"
 
 cp "$corpus/kineto.json" "$corpus/viztracer.json" .
 check "info" 0 '^process +4711 python' "$marey" info kineto.json
-"$marey" info kineto.json | grep -Eq '^(command|host|process) *$' && fail "info: what is unknown is left out"
-check "report: unknown costs" 0 '^marey: the trace does not say what recording cost: nothing was subtracted$' \
+"$marey" info kineto.json | grep -Eq '^(command|host|process) *$' && fail "info: unknown facts are left out"
+check "report: unknown costs" 0 '^marey: the trace has no recording costs: nothing was subtracted$' \
     "$marey" report --subtract-overhead kineto.json
 check "report" 0 'aten::addmm' "$marey" report kineto.json
 check "tree" 0 'leaf \(samples' "$marey" tree viztracer.json
 check "a format by its name" 0 'leaf \(samples' "$marey" tree --from chrome viztracer.json
-check "a format that is none" 2 'chrome' "$marey" tree --from json viztracer.json
-check "another format than it is" 2 '^marey: viztracer\.json: ' "$marey" tree --from marey viztracer.json
-check "a session of what is no capture" 2 '^marey: viztracer\.json: --session is for .* captures.* chrome' \
+check "an unknown format" 2 'chrome' "$marey" tree --from json viztracer.json
+check "the wrong format" 2 '^marey: viztracer\.json: ' "$marey" tree --from marey viztracer.json
+check "a session of a file that is not a capture" 2 '^marey: viztracer\.json: --session applies only to Marey captures.* chrome' \
     "$marey" tree --session 1 viztracer.json
-check "a session, and a format that has none" 2 '^marey: viztracer\.json: --session is for ' \
+check "a session, and a format without sessions" 2 '^marey: viztracer\.json: --session applies only to ' \
     "$marey" tree --session 1 --from chrome viztracer.json
 check "export" 0 '^again\.json: 10 ranges' "$marey" export kineto.json -o again.json
-check "what was exported is read" 0 'aten::addmm' "$marey" report again.json
+check "the export can be read" 0 'aten::addmm' "$marey" report again.json
 head -c 5000 kineto.json >cut.json
 check "a file cut short" 0 '^problem: the file ends too early' "$marey" info cut.json
 if command -v gzip >/dev/null; then
@@ -26,7 +26,7 @@ if command -v gzip >/dev/null; then
     check "gzip" 0 'aten::addmm' "$marey" report kineto.json.gz
 fi
 echo '{"a": 1}' >other.json
-check "JSON that is no trace" 2 '^marey: other\.json: no traceEvents' "$marey" info other.json
+check "JSON that is not a trace" 2 '^marey: other\.json: not a Chrome trace' "$marey" info other.json
 
 [ $failures = 0 ] && echo "all passed"
 exit $((failures > 0))

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# gpu.sh: `marey gpu` over traces of other tools, written here as PyTorch writes them. Needs MAREY_BIN.
+# gpu.sh: `marey gpu` with traces in the form that PyTorch writes. Needs MAREY_BIN.
 . "$(dirname "$0")/check.bash"
 
 check "help" 0 'Usage: marey gpu' "$marey" gpu --help
 check "no file" 2 '^marey: gpu: FILE is required' "$marey" gpu
 check "a missing file" 2 '^marey: missing\.marey: .*No such file' "$marey" gpu missing.marey
-check "two formats" 2 '^marey: gpu: --csv and --json exclude each other' "$marey" gpu --csv --json x.marey
+check "two formats" 2 '^marey: gpu: --csv and --json are mutually exclusive' "$marey" gpu --csv --json x.marey
 check "no such device" 2 '^marey: gpu: --device: there is no device 9999999999' "$marey" gpu --device 9999999999 x.marey
 
 # Times in microseconds: a copy, a long pause of the thread, two kernels.
@@ -44,17 +44,17 @@ check "a function" 0 '^ *580 us +100\.0% +3  train\.py\(5\): step$' "$marey" gpu
 check "bandwidth" 0 '^HtoD, pageable +1 +781 KiB +80\.0 us +10\.00$' "$marey" gpu trace.json
 check "waits" 0 '^waiting .*: 310 us in 1 wait, 31\.0% of the window' "$marey" gpu trace.json
 check "a finding" 0 '^host_bound \(cuda 0\): 45% of the time' "$marey" gpu trace.json
-check "its evidence" 0 '^    the thread meanwhile: train\.py\(9\): load in train\.py\(5\): step: 390 us$' "$marey" gpu trace.json
+check "its evidence" 0 '^    thread activity during the gaps: train\.py\(9\): load in train\.py\(5\): step: 390 us$' "$marey" gpu trace.json
 check "the limit" 0 '^\.\.\. and 1 more row \(--top 0 shows all\)' "$marey" gpu --top 1 trace.json
 "$marey" gpu --top 0 trace.json | grep -q 'more row' && fail "--top 0 shows all"
 check "a chosen device" 0 '^device +cuda 0' "$marey" gpu --device 0 trace.json
-check "another device" 0 '^nothing from a device 1 in this file' "$marey" gpu --device 1 trace.json
+check "another device" 0 '^no work on device 1 in this file' "$marey" gpu --device 1 trace.json
 check "csv" 0 '^100,0,sgemm,2,500000,250000,200000,300000,0\.86[0-9]*,102500,54x1x1,128x1x1,32,0,0\.5,2,0\.03125$' \
     "$marey" gpu --csv trace.json
 "$marey" gpu trace.json | grep -q $'\e' && fail "no colour in a pipe"
 if command -v python3 >/dev/null; then
     "$marey" gpu --json trace.json >gpu.json || fail "--json"
-    python3 - <<'PYTHON' || fail "--json holds what the tables hold"
+    python3 - <<'PYTHON' || fail "--json has the values of the tables"
 import json
 use = json.load(open("gpu.json", encoding="utf-8"))
 (device,) = use["devices"]
@@ -67,28 +67,28 @@ assert {finding["rule"] for finding in use["findings"]} == {"host_bound", "pagea
 PYTHON
 fi
 
-# A program without ranges, and the facts of a capture.
+# A program without ranges, with the clock facts of a capture.
 cat >bare.json <<'JSON'
 {"gpu_clock": {"readings": 6, "median_error_ns": 1347, "worst_error_ns": 1567}, "traceEvents": [
  {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 100, "tid": 100, "ts": 5, "dur": 4, "args": {"correlation": 2}},
  {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 10, "dur": 300, "args": {"device": 0, "stream": 7, "correlation": 2}}
 ]}
 JSON
-check "no range" 0 '^unattributed +1 piece of work launched outside of all ranges$' "$marey" gpu bare.json
-check "launched in no range" 0 '^ *300 us +100\.0% +1  \(in no range\)$' "$marey" gpu bare.json
-check "launched in no range, JSON" 0 '"ranges": \[ *\{ *"name": null, *"count": 1,' \
+check "no range" 0 '^unattributed +1 piece of work launched outside any range$' "$marey" gpu bare.json
+check "launched outside any range" 0 '^ *300 us +100\.0% +1  \(in no range\)$' "$marey" gpu bare.json
+check "launched outside any range, JSON" 0 '"ranges": \[ *\{ *"name": null, *"count": 1,' \
     bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$marey"
 
 for verb in gpu info report; do
-    check "the clock of devices: $verb" 0 '^clock .*; times of devices right to 1\.57 us \(6 readings, median 1\.35 us\)$' "$marey" $verb bare.json
-    "$marey" $verb trace.json | grep -q 'times of devices' && fail "no clock of devices: $verb"
+    check "the device clock: $verb" 0 '^clock .*; device times accurate to 1\.57 us \(6 readings, median 1\.35 us\)$' "$marey" $verb bare.json
+    "$marey" $verb trace.json | grep -q 'device times' && fail "no device clock: $verb"
 done
 check "the clock, JSON" 0 '"clock": \{ *"readings": 6, *"median_error_ns": 1347, *"worst_error_ns": 1567 *\}' \
     bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$marey"
 check "no clock, JSON" 0 '^  "clock": null,$' "$marey" gpu --json trace.json
 
 echo '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}' >plain.json
-check "nothing from a device" 0 '^nothing from a device in this file \(marey run --gpu records what devices do\)' "$marey" gpu plain.json
+check "no device work" 0 '^no device work in this file \(record it with marey run --gpu\)' "$marey" gpu plain.json
 
 [ $failures = 0 ] && echo "all passed"
 exit $((failures > 0))

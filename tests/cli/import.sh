@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# import.sh: every verb takes databases of nvprof and Nsight Systems. Needs MAREY_BIN, and python3 or sqlite3 to make the
-# samples.
+# import.sh: every verb reads nvprof and Nsight Systems databases. Needs MAREY_BIN, and python3 or sqlite3 to create
+# the samples.
 samples=$(cd "$(dirname "$0")/../samples" && pwd)
 . "$(dirname "$0")/check.bash"
 
@@ -13,7 +13,7 @@ make_sample() {
     elif command -v sqlite3 >/dev/null; then
         cat "$@" | sqlite3 "$file"
     else
-        echo "neither python3 nor sqlite3 here: nothing to import"
+        echo "neither python3 nor sqlite3 found: nothing to import"
         exit 0
     fi
 }
@@ -21,7 +21,7 @@ make_sample() {
 make_sample nvprof.sqlite "$samples/nvprof_schema.sql" "$samples/nvprof_rows.sql"
 make_sample nsight.sqlite "$samples/nsight_schema.sql" "$samples/nsight_rows.sql"
 if "$marey" report nvprof.sqlite 2>&1 | grep -q 'without SQLite'; then
-    echo "built without SQLite: nothing is imported"
+    echo "built without SQLite: import not tested"
     exit 0
 fi
 
@@ -47,19 +47,19 @@ done
 check "kept as a capture" 0 '^kept\.marey: .* ranges' "$marey" export nvprof.sqlite -o kept.marey
 check "kept as a capture: report" 0 '^aten::mm,.*,200,' "$marey" report --csv --from marey kept.marey
 cp kept.marey before.marey
-check "never over itself" 2 '^marey: kept\.marey: is the file to export' "$marey" export --to marey kept.marey
-cmp kept.marey before.marey || fail "never over itself: it is as it was"
+check "never over itself" 2 '^marey: kept\.marey: is the input file' "$marey" export --to marey kept.marey
+cmp kept.marey before.marey || fail "never over itself: the file changed"
 
-# ---- what is none
+# ---- files that are not profiles
 
 gzip -c nvprof.sqlite >nvprof.sqlite.gz
-check "a compressed database" 2 '^marey: nvprof\.sqlite\.gz: is compressed; .* decompressed first' \
+check "a compressed database" 2 '^marey: nvprof\.sqlite\.gz: the file is compressed; decompress it first' \
     "$marey" report nvprof.sqlite.gz
 echo 'CREATE TABLE t(a);' >other.sql
 make_sample other.sqlite other.sql
-check "somebody else's database" 2 '^marey: other\.sqlite: a SQLite database with no table of' "$marey" tree other.sqlite
+check "another program's database" 2 '^marey: other\.sqlite: not an nvprof or Nsight Systems database' "$marey" tree other.sqlite
 head -c 5000 nsight.sqlite >cut.sqlite
-check "a database that is cut" 2 '^marey: cut\.sqlite: ' "$marey" info cut.sqlite
+check "a truncated database" 2 '^marey: cut\.sqlite: ' "$marey" info cut.sqlite
 cat >twice.sql <<'SQL'
 INSERT INTO CUPTI_ACTIVITY_KIND_MARKER(flags, timestamp, id, objectKind, objectId, name, domain) VALUES
     (2, 1, 1, 2, x'4D00000064000000', 1, 0);

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# memory.sh: `marey memory`, and what `marey run` must record for it. Needs MAREY_BIN; with MAREY_BUILD_DIR holding examples/, a
+# memory.sh: `marey memory`, and the options of `marey run` for it. Needs MAREY_BIN; if MAREY_BUILD_DIR has examples/, a
 # real capture is read.
 . "$(dirname "$0")/check.bash"
 
 check "help" 0 'Usage: marey memory' "$marey" memory --help
 check "no file" 2 '^marey: memory: FILE is required' "$marey" memory
 check "a missing file" 2 '^marey: missing\.marey: .*No such file' "$marey" memory missing.marey
-check "wrong sort key" 2 "^marey: memory: --sort: 'zzz' is none of" "$marey" memory --sort zzz x.marey
-check "run passes on what to record" 0 ',memory=on,shapes=on,flops=on(,|$)' \
+check "wrong sort key" 2 "^marey: memory: --sort: invalid value 'zzz': expected one of" "$marey" memory --sort zzz x.marey
+check "run passes the settings to the program" 0 ',memory=on,shapes=on,flops=on(,|$)' \
     "$marey" run --memory --shapes --flops -- sh -c 'echo "$MAREY"'
 
 network=${MAREY_BUILD_DIR:-}/examples/network
@@ -15,20 +15,20 @@ if [ -x "$network" ]; then
     check "run: with memory" 0 'allocation reports' "$marey" run --memory --flops -o net.marey -- "$network" 3
     check "the peak" 0 '^peak +[0-9.]+ KiB at .*; at most 8\.00 MiB reserved' "$marey" memory net.marey
     check "the device" 0 '^device +cpu$' "$marey" memory net.marey
-    check "a refusal" 0 '^out of memory at .*: 16\.0 MiB asked for, .* held, 8\.00 MiB reserved, in load batch' \
+    check "a refusal" 0 '^out of memory at .*: 16\.0 MiB requested, .* held, 8\.00 MiB reserved, in load batch' \
         "$marey" memory net.marey
-    check "who held it, by path" 0 '^step > forward > aten::relu +128 KiB +1 +384 KiB +3 ' "$marey" memory net.marey
-    check "columns told apart" 0 ' at peak +peak count +taken +taken count +total +given back +kept +kept count$' \
+    check "holders, by path" 0 '^step > forward > aten::relu +128 KiB +1 +384 KiB +3 ' "$marey" memory net.marey
+    check "column titles" 0 ' at peak +peak count +taken +taken count +total +freed +kept +kept count$' \
         "$marey" memory net.marey
     check "by name" 0 '^aten::relu +128 KiB +1 +512 KiB +4 ' "$marey" memory --by name net.marey
-    check "outside of all ranges" 0 '^\(outside of all ranges\) ' "$marey" memory net.marey
+    check "outside any range" 0 '^\(outside any range\) ' "$marey" memory net.marey
     check "the limit" 0 '^\.\.\. and [0-9]+ more rows \(--limit 0 shows all\)' "$marey" memory --limit 1 net.marey
     "$marey" memory --limit 0 net.marey | grep -q 'more row' && fail "--limit 0 shows all"
     first=$("$marey" memory --sort total --by name net.marey | grep -A1 '^name ' | tail -1)
     grep -q '^step ' <<<"$first" || fail "--sort total" "$first"
     if command -v python3 >/dev/null; then
         "$marey" memory --json net.marey >net.json || fail "--json"
-        python3 - <<'PYTHON' || fail "--json holds what the table holds"
+        python3 - <<'PYTHON' || fail "--json has the values of the table"
 import json
 (device,) = json.load(open("net.json", encoding="utf-8"))["devices"]
 assert device["device"] == "cpu" and device["has_totals"] is True
@@ -40,7 +40,7 @@ assert [event["asked_bytes"] for event in device["out_of_memory"]] == [16 << 20]
 PYTHON
     fi
     "$marey" run -o plain.marey -- "$network" 1 >/dev/null 2>&1
-    check "nothing was reported" 0 '^no allocation reports' "$marey" memory plain.marey
+    check "no allocation reports" 0 '^no allocation reports' "$marey" memory plain.marey
 else
     echo "no example program: captures are not read"
 fi

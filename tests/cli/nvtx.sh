@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# nvtx.sh: `marey run --nvtx`. Needs MAREY_BIN; with MAREY_TEST_BIN_DIR holding nvtx_program, a program that uses NVTX is run.
+# nvtx.sh: `marey run --nvtx`. Needs MAREY_BIN; if MAREY_TEST_BIN_DIR has nvtx_program, a program that uses NVTX is run.
 . "$(dirname "$0")/check.bash"
 unset NVTX_INJECTION64_PATH
 
 check "run sets the listener" 0 '^/.*/libmarey\.so[^ ]* .*,nvtx=on' \
     "$marey" run --nvtx -- sh -c 'echo "$NVTX_INJECTION64_PATH $MAREY"'
-check "only when asked" 0 '^ out=' "$marey" run -- sh -c 'echo "$NVTX_INJECTION64_PATH $MAREY"'
-check "an empty variable is none" 0 '^/.*/libmarey\.so' \
+check "only on request" 0 '^ out=' "$marey" run -- sh -c 'echo "$NVTX_INJECTION64_PATH $MAREY"'
+check "an empty variable counts as unset" 0 '^/.*/libmarey\.so' \
     env NVTX_INJECTION64_PATH= "$marey" run --nvtx -- sh -c 'echo "$NVTX_INJECTION64_PATH"'
 other=(env NVTX_INJECTION64_PATH=/opt/other/libother.so "$marey" run --nvtx)
 check "another tool keeps its listener" 0 '^/opt/other/libother\.so$' \
     "${other[@]}" -- sh -c 'echo "$NVTX_INJECTION64_PATH"'
-check "and that is said" 0 '^marey: --nvtx: ranges of NVTX go to another tool: NVTX_INJECTION64_PATH is /opt/other/libother\.so' \
+check "a notice about the other tool" 0 '^marey: --nvtx: NVTX ranges go to another tool: NVTX_INJECTION64_PATH is /opt/other/libother\.so' \
     "${other[@]}" -- true
 
 program=${MAREY_TEST_BIN_DIR:-}/nvtx_program
 if [ -x "$program" ]; then
-    check "a program that does not know Marey" 0 '13 events kept \(9 ranges, 4 instants\)' \
+    check "a program that is not linked to Marey" 0 '13 events kept \(9 ranges, 4 instants\)' \
         "$marey" run --nvtx -o a.marey -- "$program" every_function
-    check "what it prints is its own" 0 '^0 1 2 2 1 0 -1$' "$marey" run --nvtx -- "$program" every_function
+    check "its output is unchanged" 0 '^0 1 2 2 1 0 -1$' "$marey" run --nvtx -- "$program" every_function
     check "its ranges" 0 'push w ä' "$marey" report a.marey
     "$marey" export a.marey -o a.json --to chrome >/dev/null 2>&1
     grep -q '"cat":"library","name":"registered a"' a.json || fail "the domain is the category" "$(head -c 2000 a.json)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# validate.sh: `marey validate` from outside: exit codes, findings, JSON, and that what we export passes. Needs MAREY_BIN;
-# with MAREY_BUILD_DIR holding examples/, a real capture and its exports are checked too.
+# validate.sh: `marey validate`: exit codes, findings, JSON, and that Marey's exports pass. Needs MAREY_BIN; if
+# MAREY_BUILD_DIR has examples/, a real capture and its exports are checked too.
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
 . "$(dirname "$0")/check.bash"
 
@@ -8,7 +8,7 @@ golden=$(cd "$(dirname "$0")/../golden" && pwd)
 
 check "help" 0 'marey validate' "$marey" validate --help
 check "missing file" 2 '^marey: missing\.json: .*No such file' "$marey" validate missing.json
-echo 'no trace' >text.marey
+echo 'not a trace' >text.marey
 check "not a trace" 2 '^marey: text\.marey: ' "$marey" validate text.marey
 echo '[]' >empty.json
 check "an empty list" 0 '^empty\.json: no findings' "$marey" validate empty.json
@@ -26,7 +26,7 @@ check "a byte order mark" 1 '^strict_json: 1 finding' "$marey" validate marked.j
 check "its format, named" 0 'no findings' "$marey" validate --from chrome empty.json
 check "the wrong format, named" 2 '^marey: empty\.json: ' "$marey" validate --from marey empty.json
 check "text, named JSON" 1 '^strict_json: 1 finding' "$marey" validate --from chrome text.marey
-check "no such format" 2 "^marey: validate: --from: 'x' is none of marey" "$marey" validate --from x empty.json
+check "no such format" 2 "^marey: validate: --from: invalid value 'x': expected one of marey" "$marey" validate --from x empty.json
 check "the rules" 0 '^row_nesting +0  ' "$marey" validate --rules empty.json
 gzip -c crossing.json >crossing.json.gz
 if "$marey" validate crossing.json.gz 2>&1 | grep -q 'without zlib'; then
@@ -35,7 +35,7 @@ else
     check "gzip" 1 '^row_nesting: 1 finding' "$marey" validate crossing.json.gz
 fi
 
-# ---- what we write
+# ---- files written by Marey
 
 for file in "$golden"/chrome/*.json; do
     check "golden $(basename "$file")" 0 'no findings' "$marey" validate "$file"
@@ -46,12 +46,12 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "a capture" 0 'no findings' "$marey" validate app.marey
     for bytes in 40000 294912 300000 2000000; do
         head -c $bytes app.marey >cut.marey
-        check "a capture cut at $bytes" 1 '^unread: .*cut off' "$marey" validate cut.marey
-        check "what is said of it" 0 'problem: .*cut off' "$marey" info cut.marey
+        check "a capture cut at $bytes" 1 '^unread: .*truncated' "$marey" validate cut.marey
+        check "the problem in info" 0 'problem: .*truncated' "$marey" info cut.marey
     done
     if "$marey" export --to perfetto app.marey -o app.pftrace 2>/dev/null; then
         check "its Perfetto trace" 0 'no findings' "$marey" validate app.pftrace
-        head -c -1 app.pftrace >cut.pftrace # inside the last packet: any other place may be the end of one
+        head -c -1 app.pftrace >cut.pftrace # inside the last packet; any other position may be the end of a packet
         check "a Perfetto trace cut short" 1 '^unread: .*cut_short' "$marey" validate cut.pftrace
     fi
     "$marey" export app.marey -o app.json 2>/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# verbs.sh: the command marey from outside: messages, exit codes, `marey run`. Needs MAREY_BIN; with MAREY_BUILD_DIR holding
-# examples/, real captures are read too.
+# verbs.sh: the marey command: messages, exit codes, `marey run`. Needs MAREY_BIN; if MAREY_BUILD_DIR has examples/, real
+# captures are read too.
 . "$(dirname "$0")/check.bash"
 
 # ---- usage and errors
@@ -10,19 +10,19 @@ check "help" 0 'report ' "$marey" help
 check "help of a verb" 0 'marey report' "$marey" help report
 check "help of a verb, the other way" 0 'marey tree' "$marey" tree --help
 check "nothing at all" 2 'Usage: marey' "$marey"
-check "unknown verb" 2 "^marey: there is no verb 'frobnicate'" "$marey" frobnicate
+check "unknown verb" 2 "^marey: unknown command 'frobnicate'" "$marey" frobnicate
 check "unknown option" 2 '^marey: report: .*--frob' "$marey" report --frob x.marey
 check "no file" 2 '^marey: report: FILE is required' "$marey" report
-check "wrong sort key" 2 "^marey: report: there is no sort key 'zzz'; known: name, " "$marey" report --sort zzz x.marey
-check "wrong number" 2 "^marey: report: --rows: '-1' is no number" "$marey" report --limit -1 x.marey
+check "wrong sort key" 2 "^marey: report: unknown sort key 'zzz'; known: name, " "$marey" report --sort zzz x.marey
+check "wrong number" 2 "^marey: report: --rows: invalid value '-1': expected a non-negative integer" "$marey" report --limit -1 x.marey
 for verb in info report tree export validate compact; do
     check "$verb of a missing file" 2 '^marey: missing\.marey: .*No such file' "$marey" $verb missing.marey
 done
 [ -z "$(ls)" ] || fail "failing verbs leave no files" "$(ls)"
-echo "this is no capture" >text.marey
-check "not a capture" 2 '^marey: text\.marey: no format that Marey reads \(marey, ' "$marey" report text.marey
+echo "this is not a capture" >text.marey
+check "not a capture" 2 '^marey: text\.marey: unknown file format; known: marey, ' "$marey" report text.marey
 : >empty.marey
-check "an empty file" 2 '^marey: empty\.marey: is empty$' "$marey" info empty.marey
+check "an empty file" 2 '^marey: empty\.marey: the file is empty$' "$marey" info empty.marey
 [ "$("$marey" report missing.marey 2>&1 | wc -l)" = 1 ] || fail "errors are one line"
 [ -z "$("$marey" report missing.marey 2>/dev/null)" ] || fail "errors go to stderr"
 
@@ -39,16 +39,16 @@ check "run: a folder without a program" 126 "^marey: can't find '__main__' modul
 check "run: a folder by its path" 126 "^marey: can't find '__main__' module in '\./no_program/'" "$marey" run ./no_program/
 check "run: a text" 126 '^marey: notes\.txt: is not executable' "$marey" run notes.txt
 check "run: a text by its path" 126 '^marey: \./notes\.txt: is not executable' "$marey" run ./notes.txt
-check "run: a program that is not in PATH" 126 '^marey: lost: is not in PATH; \./lost is' "$marey" run lost
-check "run: an interpreter that is not there" 126 '^marey: \./lost: .*interpreter' "$marey" run ./lost
-check "run: no program" 2 'the program is missing' "$marey" run
-check "run: no pattern" 2 "^marey: run: --include: the pattern '\[' has a '\[' that is not closed" "$marey" run --include '[' -- true
+check "run: a program that is not in PATH" 126 '^marey: lost: is not in PATH; use \./lost' "$marey" run lost
+check "run: a missing interpreter" 126 '^marey: \./lost: .*interpreter' "$marey" run ./lost
+check "run: no program" 2 'no program given' "$marey" run
+check "run: an invalid pattern" 2 "^marey: run: --include: the pattern '\[' has an unclosed '\['" "$marey" run --include '[' -- true
 check "run: an empty pattern" 2 "^marey: run: --exclude: the pattern '' is empty" "$marey" run --exclude '' -- true
-check "run: wrong size" 2 "'12q' is no size" "$marey" run --max 12q -- true
-check "run: wrong scope" 2 "there is no scope 'nonsense'" "$marey" run --scopes user,nonsense -- true
+check "run: wrong size" 2 "--max: invalid size '12q'" "$marey" run --max 12q -- true
+check "run: wrong scope" 2 "unknown scope 'nonsense'" "$marey" run --scopes user,nonsense -- true
 check "run: no such folder" 2 '^marey: nowhere/: ' "$marey" run -o nowhere/x.marey -- true
-check "run: a folder where no file can be made" 2 '^marey: /proc/: cannot write a capture here: ' "$marey" run -o /proc/x.marey -- true
-check "run: an existing capture is not overwritten" 2 '^marey: text\.marey: exists already' \
+check "run: a folder where no file can be created" 2 '^marey: /proc/: cannot write a capture here: ' "$marey" run -o /proc/x.marey -- true
+check "run: an existing capture is not overwritten" 2 '^marey: text\.marey: already exists' \
     "$marey" run -o text.marey -- true
 check "run: --force replaces it" 0 'did not load' "$marey" run --force -o text.marey -- sh -c '! test -e text.marey'
 check "run: the settings" 0 "^out=$folder/a\\\\,b\.marey,max=67108864,policy=ring,scopes=user\|function(,c_calls=auto,calls=on)?\$" \
@@ -56,13 +56,13 @@ check "run: the settings" 0 "^out=$folder/a\\\\,b\.marey,max=67108864,policy=rin
 : >sh.marey
 check "run: a free name" 0 "^out=$folder/sh-2\.marey" "$marey" run -- sh -c 'echo "$MAREY"'
 rm sh.marey
-[ "$(echo input | "$marey" run -- cat 2>/dev/null)" = input ] || fail "run: stdin and stdout are the program's"
+[ "$(echo input | "$marey" run -- cat 2>/dev/null)" = input ] || fail "run: the program keeps stdin and stdout"
 
 # A signal that kills the program kills marey the same way, which shells show as 128 + its number.
 check "run: killed by TERM" 143 'did not load' "$marey" run -- sh -c 'kill -TERM $$'
 check "run: killed by KILL" 137 'did not load' "$marey" run -- sh -c 'kill -KILL $$'
 
-# wait_for FILE: until it is there, for 10 s at most.
+# wait_for FILE: waits until it exists, for at most 10 s.
 wait_for() {
     local i
     for i in $(seq 1000); do
@@ -72,8 +72,8 @@ wait_for() {
     fail "waiting for $1"
 }
 
-# Signals sent to marey reach the program. (A non-interactive shell starts what is in the background with INT ignored,
-# which marey and the program keep: so INT is not among them.)
+# Signals sent to marey reach the program. (INT is not tested: a non-interactive shell starts background jobs with INT
+# ignored, and marey and the program keep that.)
 for signal in TERM HUP USR1 USR2; do
     rm -f ready
     "$marey" run -- sh -c "trap 'exit 42' $signal; : >ready; while :; do sleep 0.01; done" 2>/dev/null &
@@ -82,7 +82,7 @@ for signal in TERM HUP USR1 USR2; do
     kill -$signal $child
     wait $child
     code=$?
-    [ $code = 42 ] || fail "run: passes $signal on" "exit code $code, not 42"
+    [ $code = 42 ] || fail "run: forwards $signal" "exit code $code, not 42"
 done
 
 # ---- with a real capture
@@ -95,14 +95,14 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "report" 0 '^events .* kept' "$marey" report pipeline.marey
     check "report: limit" 0 '^\.\.\. and [0-9,]+ more rows' "$marey" report --limit 2 pipeline.marey
     check "report: by thread" 0 '^ +Name +Thread +Self CPU %' "$marey" report --by thread pipeline.marey
-    check "report: filter" 0 "^no name holds 'zzzz'" "$marey" report --filter zzzz pipeline.marey
+    check "report: filter" 0 "^no name contains 'zzzz'" "$marey" report --filter zzzz pipeline.marey
     check "report: csv" 0 '^name,scope,device_type,count,.*self_cpu_time_total_ns,cpu_time_total_ns' "$marey" report --csv pipeline.marey
     check "report: PyTorch's table" 0 '^Self CPU time total: [0-9.]+m?s$' "$marey" report pipeline.marey
     check "report: columns" 0 '^ +Name +# of Calls +p90 +Overhead +$' \
         "$marey" report --columns name,calls,p90,overhead pipeline.marey
     check "report: a long title" 0 '^ +Name  Self overhead      Overhead  $' \
         "$marey" report --columns name,self_overhead,overhead pipeline.marey
-    check "report: unknown column" 2 "^marey: report: there is no column 'x'; known: name, " \
+    check "report: unknown column" 2 "^marey: report: unknown column 'x'; known: name, " \
         "$marey" report --columns name,x pipeline.marey
     check "report: sorted by a device's key" 0 'Self CPU time total' "$marey" report --sort cuda_time_total pipeline.marey
     check "report: markdown" 0 '^\| Name \| Self CPU % \|' "$marey" report --format markdown pipeline.marey
@@ -111,7 +111,7 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "report: all groupings" 0 'Self CPU time total' "$marey" report --by-shape --by-stack 3 --by-thread \
         --by-overload --merge-repeated --subtract-overhead pipeline.marey
     check "report: one row per range" 0 '^\.\.\. and [0-9,]+ more rows' "$marey" report --list --rows 5 pipeline.marey
-    [ "$("$marey" report --csv --rows 2 pipeline.marey | wc -l)" = 3 ] || fail "report: --rows holds for csv"
+    [ "$("$marey" report --csv --rows 2 pipeline.marey | wc -l)" = 3 ] || fail "report: --rows applies to csv"
     check "tree" 0 '%.* main$' "$marey" tree pipeline.marey
     check "unknown session" 2 '^marey: pipeline\.marey: ' "$marey" report --session 999 pipeline.marey
     check "export: default name" 0 '^pipeline\.json: .* ranges' "$marey" export pipeline.marey
@@ -119,7 +119,7 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "export: a table" 0 '^pipeline\.threads\.csv: ' "$marey" export pipeline.marey --table threads
     head -n 1 pipeline.threads.csv | grep -q '^process,id,os_tid,name' || fail "export: a table's columns"
     check "export: ranges as CSV" 0 '^name,category,scope,start_ns' "$marey" export pipeline.marey --to csv -o -
-    check "export: tables are CSV" 2 '^marey: --table: only csv' "$marey" export pipeline.marey --table links -o x.json
+    check "export: tables are CSV" 2 '^marey: --table: only supported for csv' "$marey" export pipeline.marey --table links -o x.json
     check "export: no such folder" 2 '^marey: no/x\.json: ' "$marey" export pipeline.marey -o no/x.json
     if command -v python3 >/dev/null; then
         check "export: valid JSON" 0 '' python3 -c 'import json; json.load(open("pipeline.json", encoding="utf-8"))'
@@ -127,9 +127,9 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
         "$marey" info --json pipeline.marey | python3 -m json.tool >/dev/null || fail "info: --json is valid"
     fi
     if "$marey" export pipeline.marey -o pipeline.json.gz 2>/dev/null; then
-        gzip -dc pipeline.json.gz | cmp - pipeline.json || fail "export: .gz holds the same"
+        gzip -dc pipeline.json.gz | cmp - pipeline.json || fail "export: .gz has the same content"
     fi
-    tail -n 1 pipeline.json | grep -q ',"traceName":"pipeline.json"}$' || fail "export: the name of the file is in it"
+    tail -n 1 pipeline.json | grep -q ',"traceName":"pipeline.json"}$' || fail "export: the file contains its name"
     "$marey" export pipeline.marey -o - 2>/dev/null | cmp - <(sed '$ s/,"traceName":"pipeline.json"//' pipeline.json) || fail "export: to standard output"
     if "$marey" compact pipeline.marey >compacted 2>&1; then
         grep -Eq 'pipeline\.compact\.marey: .* -> .* bytes per range' compacted || fail "compact" "$(cat compacted)"
@@ -139,7 +139,7 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
         grep -Eqi 'zstd' compacted || fail "compact" "$(cat compacted)"
     fi
 
-    # Nobody reads on: quiet, whether SIGPIPE is ignored or not.
+    # The reader closes the pipe: no message, whether SIGPIPE is ignored or not.
     errors=$({ "$marey" export pipeline.marey -o - 3>&1 2>&3 | head -c 1 >/dev/null; } 3>&1)
     errors+=$( (trap '' PIPE; { "$marey" report --csv --by thread pipeline.marey 2>&3; } | true) 3>&1)
     [ -z "$errors" ] || fail "a broken pipe is quiet" "$errors"

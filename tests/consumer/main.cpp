@@ -1,5 +1,4 @@
-// main.cpp: a user's program: marks ranges, records a session, and checks that the trace holds what it
-// marked.
+// main.cpp: a user's program: marks ranges, records a session, and checks that the trace contains them.
 #include <cstdio>
 #include <map>
 #include <string>
@@ -13,7 +12,7 @@ int failures = 0;
 
 void expect(bool holds, const char* what) {
     if (holds) return;
-    std::fprintf(stderr, "consumer: not so: %s\n", what);
+    std::fprintf(stderr, "consumer: check failed: %s\n", what);
     ++failures;
 }
 
@@ -34,7 +33,7 @@ void work() {
     MAREY_INSTANT("done", "count", 10);
 }
 
-/// How often each name occurs among the ranges of a trace.
+/// The number of ranges of a trace by name.
 std::map<std::string, int> count_by_name(const marey::Trace& trace) {
     std::map<std::string, int> counts;
     for (marey::Row row = 0; row < trace.ranges().size(); ++row) ++counts[std::string(trace.range_name(row))];
@@ -44,7 +43,7 @@ std::map<std::string, int> count_by_name(const marey::Trace& trace) {
 }  // namespace
 
 int main() {
-    parse(1);  // before the session: not in its trace
+    parse(1);  // before the session, so not in its trace
 
     marey::Session session;
     session.start({.name = "consumer"});
@@ -52,31 +51,32 @@ int main() {
     std::thread(work).join();
     const marey::Trace trace = session.stop();
 
-    parse(1);  // after it: not in its trace either
+    parse(1);  // after the session, so not in its trace
 
     auto counts = count_by_name(trace);
 #ifdef MAREY_DISABLE
     expect(trace.ranges().size() == 0, "no macro recorded a range");
-    expect(trace.instants().size() == 0 && trace.counters().size() == 0, "nor an instant or a counter");
+    expect(trace.instants().size() == 0 && trace.counters().size() == 0,
+           "no macro recorded an instant or a counter");
 #else
     expect(counts["work"] == 2, "2 ranges 'work'");
     expect(counts["parse"] == 20, "20 ranges 'parse', named after their function");
     expect(counts["lex"] == 20, "20 ranges 'lex'");
     expect(counts["second range of one block"] == 20, "two macros in one block do not collide");
-    expect(counts.size() == 4, "and no other");
+    expect(counts.size() == 4, "no other names");
     expect(trace.instants().size() == 2, "2 instants");
     expect(trace.counters().size() == 20, "20 counter values");
 
     const marey::RangeColumns ranges = trace.ranges();
     for (marey::Row row = 0; row < ranges.size(); ++row) {
         if (trace.range_name(row) != "lex") continue;
-        expect(trace.range_name(ranges.parent[row]) == "parse", "'lex' lies in 'parse'");
+        expect(trace.range_name(ranges.parent[row]) == "parse", "'lex' is inside 'parse'");
         expect(trace.range_arguments(row).size() == 2, "'lex' has two values");
     }
     bool named = false;
     for (const marey::ThreadInfo& thread : trace.threads())
         named |= trace.string(thread.name) == "consumer worker";
-    expect(named, "a thread is called 'consumer worker'");
+    expect(named, "a thread is named 'consumer worker'");
 #endif
     if (failures == 0) std::printf("consumer: %zu ranges, all as expected\n", trace.ranges().size());
     return failures == 0 ? 0 : 1;

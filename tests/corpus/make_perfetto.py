@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""make_perfetto.py FOLDER: small traces as Perfetto's own makers write them (pip install perfetto protobuf).
+"""make_perfetto.py FOLDER: writes small traces in the style of Perfetto's producers (pip install perfetto protobuf).
 
-Made sdk.pftrace, phases.pftrace and compressed.pftrace of tests/corpus/perfetto; the others there are made-up traces
-(src/trace/random_trace_fixture.h) that Marey wrote.
+It made sdk.pftrace, phases.pftrace and compressed.pftrace in tests/corpus/perfetto. Marey wrote the others there, from
+made-up traces (src/trace/random_trace_fixture.h).
 """
 
 import sys
@@ -19,7 +19,7 @@ def packet(trace: pb.Trace, sequence: int, **fields: object) -> pb.TracePacket:
 
 
 def sdk() -> pb.Trace:
-    """As the tracing SDK: interned names, an incremental clock, counters that ride on slices, flows."""
+    """In the style of the tracing SDK: interned names, an incremental clock, counters attached to slices, flows."""
     trace = pb.Trace()
     first = packet(trace, 3, sequence_flags=1)
     first.clock_snapshot.clocks.add(clock_id=6, timestamp=1000)
@@ -56,7 +56,7 @@ def sdk() -> pb.Trace:
 
 
 def phases() -> pb.Trace:
-    """As old Chromes: a thread per sequence, times as deltas, events with the phases of Chrome's JSON."""
+    """In the style of old Chrome versions: a thread per sequence, time deltas, events with Chrome JSON phases."""
     trace = pb.Trace()
     first = packet(trace, 1, incremental_state_cleared=True).thread_descriptor
     first.pid, first.tid, first.reference_timestamp_us = 1, 2, 100

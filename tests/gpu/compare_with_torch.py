@@ -1,8 +1,8 @@
-"""Kernels of a PyTorch program as Marey and as torch.profiler record them: counts, names and times must agree.
+"""Compares the kernels that Marey and torch.profiler record: counts, names and times must agree.
 
-compare_with_torch.py [--one torch|marey]. Each profiler runs in a process of its own, in turn, on the same pattern of
-work: 100,000 launches on several streams and in two threads, a CUDA graph, copies and sets. Exits with 1 where names or
-counts differ, or all kernels together by more than 1 %, or where Marey's clock is off by more than it may.
+compare_with_torch.py [--one torch|marey]. Each profiler runs in a separate process on the same workload: 100,000
+launches on several streams and in two threads, a CUDA graph, copies and sets. Exits with 1 if names or counts differ,
+if the total kernel time differs by more than 1 %, or if the error of Marey's clock exceeds its limit.
 """
 
 import collections
@@ -12,8 +12,8 @@ import sys
 import threading
 
 STEPS = 6300
-LEAST = 100_000  # pieces of work in all
-MOST_APART = 0.01
+MIN_LAUNCHES = 100_000  # in total
+MAX_DIFFERENCE = 0.01
 MEDIAN_ERROR_NS, WORST_ERROR_NS = 2_000, 10_000  # of the clock
 
 
@@ -88,16 +88,16 @@ def with_marey(work):
 
 
 def check_lines(profiler):
-    """Every kernel hangs under the Python function that launched it."""
+    """Every kernel appears under the Python function that launched it."""
     launchers = collections.Counter()
     for event in profiler.events():
         parent = event
         while parent is not None and ".py(" not in parent.name:
             parent = parent.cpu_parent
         if event.kernels:
-            launchers[parent.name if parent is not None else "nobody"] += len(event.kernels)
+            launchers[parent.name if parent is not None else "none"] += len(event.kernels)
     print("launchers:", launchers.most_common(6), file=sys.stderr)
-    found = {name.rsplit(" ", 1)[1].rsplit(".", 1)[-1]: count for name, count in launchers.items() if name != "nobody"}
+    found = {name.rsplit(" ", 1)[1].rsplit(".", 1)[-1]: count for name, count in launchers.items() if name != "none"}
     # The graph has two kernels; everything else is launched by one of the two functions.
     rest = sum(launchers.values()) - 3 * STEPS
     assert found == {"other": STEPS, "replay": 2 * STEPS, "step": rest}, launchers
@@ -131,13 +131,13 @@ def main():
         found[which] = json.loads(done.stdout.splitlines()[-1])
     differs = False
     for name in sorted(set(found["torch"]) | set(found["marey"])):
-        theirs, ours = found["torch"].get(name, [0, 0]), found["marey"].get(name, [0, 0])
-        differs |= theirs[0] != ours[0]
-        print(f"{theirs[0]:6} {ours[0]:6}  {theirs[1]:10.0f} {ours[1]:10.0f} us  {name[:100]}")
+        pytorch, ours = found["torch"].get(name, [0, 0]), found["marey"].get(name, [0, 0])
+        differs |= pytorch[0] != ours[0]
+        print(f"{pytorch[0]:6} {ours[0]:6}  {pytorch[1]:10.0f} {ours[1]:10.0f} us  {name[:100]}")
     counts, totals = [[sum(row[i] for row in rows.values()) for rows in found.values()] for i in (0, 1)]
-    apart = totals[1] / totals[0] - 1
-    print(f"total of {counts[1]}: {totals[0]:.0f} us (torch), {totals[1]:.0f} us (Marey): {apart:+.2%}")
-    return 1 if differs or counts[1] < LEAST or abs(apart) > MOST_APART else 0
+    difference = totals[1] / totals[0] - 1
+    print(f"total of {counts[1]}: {totals[0]:.0f} us (torch), {totals[1]:.0f} us (Marey): {difference:+.2%}")
+    return 1 if differs or counts[1] < MIN_LAUNCHES or abs(difference) > MAX_DIFFERENCE else 0
 
 
 sys.exit(main())

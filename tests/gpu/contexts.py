@@ -1,6 +1,6 @@
-"""Contexts that a program makes itself, after the session began: their work, and the pages that unified memory moves.
+"""Contexts that a program creates after the session began: their work is recorded, and so are unified memory copies.
 
-Only CUDA's driver is used, through ctypes. Exits with 1 where something is missing.
+Uses only the CUDA driver, through ctypes. Exits with 1 if something is missing.
 """
 
 import ctypes
@@ -15,16 +15,16 @@ SETS = 20
 def call(function, *arguments):
     result = getattr(driver, function)(*arguments)
     if result != 0:
-        raise SystemExit(f"{function} gave error {result}")
+        raise SystemExit(f"{function} returned error {result}")
 
 
 def work():
-    """In a context of its own: memory of the device and of both, set by the GPU and read by the CPU."""
+    """Creates a context, and device and managed memory that the GPU sets and the CPU reads."""
     context, own, shared = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_uint64()
     call("cuInit", 0)
     call("cuCtxCreate_v2", ctypes.byref(context), 0, 0)
     call("cuMemAlloc_v2", ctypes.byref(own), ctypes.c_size_t(BYTES))
-    session.snapshot()  # by now the context is known
+    session.snapshot()  # Marey has seen the context by now
     call("cuMemAllocManaged", ctypes.byref(shared), ctypes.c_size_t(BYTES), 1)
     ctypes.memset(shared.value, 1, BYTES)
     with marey.record_function("sets"):
@@ -41,7 +41,7 @@ shared = work()
 trace = session.stop()  # waits for the sets
 call("cuCtxSynchronize")
 if ctypes.string_at(shared.value, 4) != b"\2\2\2\2":
-    raise SystemExit("the GPU did not do what it was told")
+    raise SystemExit("the GPU did not set the memory")
 
 counts, launched_in = {}, {}
 for event in trace.events():
@@ -51,14 +51,14 @@ for event in trace.events():
 print(counts, launched_in, trace.problems, trace.metadata.get("gpu_clock"))
 bad = []
 if launched_in != {"sets": SETS + 1}:
-    bad.append("sets under the range that launched them")
+    bad.append("sets are not under the range that launched them")
 if counts.get("Memset (Device)", 0) != SETS:
-    bad.append("sets of the device")
+    bad.append("device sets are missing")
 if not any("unified memory" in name for name in counts):
-    bad.append("pages that moved")
+    bad.append("unified memory copies are missing")
 if "gpu_clock" not in trace.metadata:
-    bad.append("the clock of the device")
+    bad.append("the device clock is missing")
 if any(code in ("device_work_missing", "dropped") for code, _, _ in trace.problems):
-    bad.append("a whole trace")
-print("contexts: all passed" if not bad else "FAILED: no " + ", no ".join(bad))
+    bad.append("the trace is incomplete")
+print("contexts: all passed" if not bad else "FAILED: " + ", ".join(bad))
 sys.exit(1 if bad else 0)

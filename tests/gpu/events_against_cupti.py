@@ -1,8 +1,8 @@
-"""Times of ranges on the GPU, measured with events (use_kineto=False) and summed up from CUPTI's kernels.
+"""Compares GPU times of ranges measured with events (use_kineto=False) with the sums of CUPTI's kernel times.
 
-events_against_cupti.py [--one events|cupti default|side]. Each runs in a process of its own, on the same ranges: one
-kernel after the other on PyTorch's default stream or on another, microseconds to milliseconds. Pairs of events hold
-the gaps between kernels too, so they may say more, never less. Exits with 1 where they differ by more than they may.
+events_against_cupti.py [--one events|cupti default|side]. Each runs in a separate process, on the same ranges: one
+kernel after the other on PyTorch's default stream or on another, microseconds to milliseconds. Pairs of events include
+the gaps between kernels, so their times may be longer, never shorter. Exits with 1 if they differ by more than allowed.
 """
 
 import json
@@ -21,7 +21,7 @@ def run(which, where):
     import marey
     import marey.torch
 
-    marey.torch.load()  # which knows the current stream
+    marey.torch.load()  # sets the current stream
 
     matrices = {size: torch.randn(size, size, device="cuda") for size in SIZES}
     results = {size: torch.empty(size, size, device="cuda") for size in SIZES}
@@ -58,19 +58,19 @@ def times_with(which, where):
 
 
 def compare(where):
-    """How many sizes differ by more than they may."""
+    """The number of sizes that differ by more than allowed."""
     events, cupti = times_with("events", where), times_with("cupti", where)
     bad = 0
-    print(f"{where} stream, {KERNELS} matrix products in a range, {ROUNDS} ranges of each: medians, in us")
+    print(f"{where} stream, {KERNELS} matrix products per range, {ROUNDS} ranges per size: medians in us")
     print(f"{'size':>6} {'events':>12} {'kernels':>12} {'more':>8}")
     for size in events:
         if not len(events[size]) == len(cupti[size]) == ROUNDS:
-            print(f"{size}: {len(events[size])} and {len(cupti[size])} ranges with times, not {ROUNDS}")
+            print(f"{size}: {len(events[size])} and {len(cupti[size])} ranges with times, expected {ROUNDS}")
             bad += 1
             continue
         with_events, with_cupti = statistics.median(events[size]), statistics.median(cupti[size])
         print(f"{size:>6} {with_events:12.1f} {with_cupti:12.1f} {with_events / with_cupti - 1:8.1%}")
-        # A kernel's start takes a microsecond or two, and so does an event.
+        # Starting a kernel takes a microsecond or two, and so does an event.
         bad += not 0.98 * with_cupti <= with_events <= 1.02 * with_cupti + 5 * (KERNELS + 1)
     return bad
 

@@ -1,7 +1,6 @@
-"""Marey and torch.profiler in one process, one after the other and one within the other: nobody crashes, and who gets
-nothing says so.
+"""Marey and torch.profiler in one process, sequentially and nested: neither crashes, and Marey reports refusals.
 
-other_profilers.py [ORDER]: each order runs in a process of its own. Exits with 1 where something else came out.
+other_profilers.py [ORDER]: each order runs in a separate process. Exits with 1 if a result is not as expected.
 """
 
 import json
@@ -11,7 +10,8 @@ import time
 
 LAUNCHES = 500
 PAUSE_S = 1.5
-# What each is to have of its launches: all, none, or (None) as may be. PyTorch's profiler keeps CUPTI to the end.
+# The share of its launches that each must record: all, none (refused), or any (None). PyTorch's profiler keeps CUPTI
+# until the process ends.
 ORDERS = {
     "marey then torch": {"marey": "all", "torch": "all"},
     "torch then marey": {"torch": "all", "marey": "refused"},
@@ -22,7 +22,7 @@ ORDERS = {
 
 
 def launch():
-    """Half of them a while later: a profiler that ended before has let go of the GPU by then."""
+    """Launches kernels, half of them after a pause: by then, a profiler that ended before has released the GPU."""
     import torch
 
     x = torch.ones(1, device="cuda")
@@ -89,7 +89,7 @@ def main():
     for order in ORDERS:
         done = subprocess.run([sys.executable, __file__, order], capture_output=True, text=True, timeout=120)
         if done.returncode != 0:
-            print(f"{order}: ended with {done.returncode}: {done.stderr[-1500:]}")
+            print(f"{order}: exited with {done.returncode}: {done.stderr[-1500:]}")
             bad += 1
             continue
         found = json.loads(done.stdout.splitlines()[-1])

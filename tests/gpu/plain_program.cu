@@ -1,5 +1,5 @@
-// plain_program.cu: a program that knows nothing of Marey. It marks its work with NVTX, and resets its device in between.
-// plain_program [die|fork]: ends by SIGKILL a while after its work; does it in the child of a fork.
+// plain_program.cu: a CUDA program without Marey. It marks its work with NVTX and resets its device in between.
+// plain_program [die|fork]: die: kills itself (SIGKILL) a while after its work; fork: works in a forked child.
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -30,10 +30,10 @@ int main(int argc, char** argv) {
         launch("after", after_reset, 50);
     }
     if (mode == "die") {
-        usleep(2'500'000);  // what a crash may lose is a second
+        usleep(2'500'000);  // a crash may lose the last second
         raise(SIGKILL);
     }
-    // The last round's kernels may still be running when it ends.
+    // The last round's kernels may still be running when the program ends.
     std::printf("%s\n", cudaGetErrorString(cudaGetLastError()));
     return 3;
 }

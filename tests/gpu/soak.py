@@ -1,7 +1,7 @@
-"""Minutes of training in a ring of 256 MB: memory must stay flat, and a loop that the GPU bounds hardly slow down.
+"""Minutes of training in a 256 MB ring buffer: memory must not grow, and a GPU-bound loop must hardly slow down.
 
-soak.py [SECONDS]. Prints a line of JSON with what was measured; exits with 1 where memory grew by more than the ring,
-something was lost and not told, or the loop that the GPU bounds was slowed down by more than 3 %.
+soak.py [SECONDS]. Prints one JSON line with the measurements. Exits with 1 if memory grew by more than the ring buffer,
+if a loss was not reported, or if the GPU-bound loop was slowed down by more than 3 %.
 """
 
 import json
@@ -14,7 +14,7 @@ import torch
 import marey
 
 MAX_SLOWDOWN = 0.03
-MIN_KERNEL_US = 100  # at the mean: what a loop is that the GPU bounds
+MIN_KERNEL_US = 100  # the mean kernel time above which a loop counts as GPU-bound
 RING_MB = 256
 
 
@@ -39,7 +39,7 @@ def make_training(width, batch):
 
 
 def time_steps(step, seconds):
-    """Medians of ten steps each, in milliseconds for a step."""
+    """The median time of a step in milliseconds, measured in groups of ten."""
     times = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -53,7 +53,7 @@ def time_steps(step, seconds):
 
 
 def slowdown(step, rounds=6, seconds=2.0):
-    """Recording in turn with not recording: the share that it adds."""
+    """Alternates recording and not recording; returns the relative overhead and the time of a step without."""
     on, off = [], []
     for _ in range(rounds):
         off.append(time_steps(step, seconds))
@@ -70,7 +70,7 @@ def mean_kernel_us(step):
 
 
 def record_in_ring(step, seconds, found):
-    """Memory over time, and what the trace says of what is no longer in it."""
+    """Measures memory over time and the losses that the trace reports."""
     session = marey.Session()
     session.start(devices=["cuda"], max_bytes=RING_MB << 20, policy="ring")
     memory, steps = [], 0
@@ -84,7 +84,7 @@ def record_in_ring(step, seconds, found):
     trace = session.stop()
     found["memory_mb"] = [memory[0], memory[len(memory) // 2], memory[-1]]
     found["memory_growth_mb"] = max(memory) - memory[0]
-    full = [mb for mb in memory if mb - memory[0] > 0.9 * RING_MB]  # from where the ring is full
+    full = [mb for mb in memory if mb - memory[0] > 0.9 * RING_MB]  # once the ring buffer is full
     found["memory_growth_later_mb"] = full[-1] - full[0] if full else 0
     found["problems"] = {code: count for code, _, count in trace.problems}
     found["steps"], found["kernels"] = steps, trace.gpu_use()["devices"][0]["kernels"]["count"]
@@ -103,13 +103,13 @@ def main():
     print(json.dumps(found))
     bad = []
     if found["memory_growth_mb"] > RING_MB + 16 or found["memory_growth_later_mb"] > 40:
-        bad.append("memory grew by more than the ring, or went on growing")
+        bad.append("memory grew by more than the ring buffer, or kept growing")
     if found["gpu_bound_kernel_us"] < MIN_KERNEL_US or found["gpu_bound_slowdown"] > MAX_SLOWDOWN:
-        bad.append("the loop that the GPU bounds was slowed down, or is none")
+        bad.append("the GPU-bound loop was slowed down, or is not GPU-bound")
     if found["problems"].get("dropped", 0) != 0:
-        bad.append("records were dropped, which a ring need not")
+        bad.append("records were dropped, which must not happen with a ring buffer")
     if found["kernels"] == 0 or found["problems"].get("overwritten", 0) == 0:
-        bad.append("the ring does not say what it has overwritten")
+        bad.append("the trace does not report overwritten records")
     print("soak: all passed" if not bad else "soak: FAILED: " + "; ".join(bad))
     return 1 if bad else 0
 

@@ -1,7 +1,7 @@
-// nvtx_library.cpp: a library with ranges of NVTX in a domain of its own, for programs in any language.
+// nvtx_library.cpp: a library with NVTX ranges in its own domain, for programs in any language.
 #include <nvtx3/nvToolsExt.h>
 
-/// Pushes and pops `rounds` ranges, and gives the depth of the first (-2: nobody listens).
+/// Pushes and pops `rounds` ranges, and returns the depth of the first (-2: no tool listens).
 extern "C" __attribute__((visibility("default"))) int library_work(int rounds) {
     static auto* const domain = nvtxDomainCreateA("library");
     nvtxEventAttributes_t event{};

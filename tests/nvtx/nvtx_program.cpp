@@ -1,4 +1,4 @@
-// nvtx_program.cpp: uses NVTX as libraries do, and knows nothing of Marey. Usage: nvtx_program MODE.
+// nvtx_program.cpp: uses NVTX as libraries do, without using Marey. Usage: nvtx_program MODE.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ nvtxEventAttributes_t attributes(const char* text) {
     return made;
 }
 
-// Every function once. Prints what they give.
+// Calls every function once. Prints their results.
 void every_function() {
     nvtxInitialize(nullptr);
     nvtxNameOsThreadA(static_cast<std::uint32_t>(syscall(SYS_gettid)), "the main one");
@@ -74,7 +74,7 @@ void every_function() {
     nvtxDomainDestroy(wide);
 }
 
-// Each thread its own ranges within one of the library's, all at once.
+// Each thread has its own ranges within one of the library's, all at once.
 void threads() {
     auto* const domain = nvtxDomainCreateA("library");
     std::vector<std::thread> running;

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""make_table_goldens.py: what PyTorch's own classes print for table_cases.json, into tests/golden/table/.
+"""make_table_goldens.py: write the output of PyTorch's own classes for table_cases.json to tests/golden/table/.
 
-Needs torch (2.13.0 wrote what is committed): python -m venv V && V/bin/pip install torch==2.13.0 && V/bin/python THIS.
-A case with a "quirk" is one where upstream is wrong or fails; what is mended for it stands in `mend`."""
+Needs torch (2.13.0 wrote the committed files): python -m venv V && V/bin/pip install torch==2.13.0 && V/bin/python THIS.
+A case with a "quirk" is one where upstream is wrong or fails; `fixed_table` corrects the table builder for it. The quirks
+are listed in docs/reference/torch_quirks.md.
+"""
 
 import inspect
 import json
@@ -16,13 +18,13 @@ DEVICES = {"cpu": DeviceType.CPU, "cuda": DeviceType.CUDA, "xpu": DeviceType.XPU
 
 
 def patched_table(*changes):
-    """Upstream's table builder with pieces of its text replaced."""
+    """Upstream's table builder with parts of its source code replaced."""
     text = inspect.getsource(profiler_util._build_table)
     for old, new in changes:
         assert old in text, old
         text = text.replace(old, new, 1)
     scope = dict(vars(profiler_util))
-    exec(text, scope)  # our own few edits of an installed function
+    exec(text, scope)  # an installed function with a few edits
     return scope["_build_table"]
 
 
@@ -35,9 +37,9 @@ FLOPS_CELL = """        if with_flops:
 STACK_LINE = "*(empty_headers + [trim_path(entry, src_column_width)])"
 
 
-def mend(quirk):
-    """The table builder that prints what upstream means to."""
-    if quirk == "Q16":  # FLOPs behind the source, as the titles have it
+def fixed_table(quirk):
+    """Upstream's table builder, with the quirk fixed."""
+    if quirk == "Q16":  # FLOPs after the source, as in the headings
         return patched_table(
             (FLOPS_CELL, ""),
             (
@@ -51,7 +53,7 @@ def mend(quirk):
             (STACK_LINE, STACK_LINE[:-1] + ' + [""] * bool(with_flops))'),
             ('            empty_headers.append("")\n', '            empty_headers = [""] * len(headers)\n'),
         )
-    if quirk == "Q18":  # every device is summed, every device's name is a sort key
+    if quirk == "Q18":  # every device is summed, and every device name is a sort key
         return patched_table(
             ("                DeviceType.XPU,\n", "                DeviceType.XPU,\n                DeviceType.HPU,\n"),
             ('.replace("cuda", "device")', '.replace("cuda", "device").replace("hpu", "device")'),
@@ -78,7 +80,7 @@ def make_events(case):
         device = options.get("device", "cpu")
         memory = {"cpu": 0, "device": 0}
         if device == "cpu" and not options.get("is_async"):
-            for i, report in enumerate(reports):  # Q13: of its own thread only
+            for i, report in enumerate(reports):  # Q13: only reports of its own thread
                 same = report.get("thread", 1) == options.get("thread", 1) and report.get("node", -1) == options.get(
                     "node", -1
                 )
@@ -150,7 +152,7 @@ def table_of(case):
             group_by_stack_n=group.get("stack", 0),
             group_by_overload_name=group.get("overload", False),
         )
-    profiler_util._build_table = mend(case.get("quirk"))
+    profiler_util._build_table = fixed_table(case.get("quirk"))
     try:
         return events.table(**case.get("table", {}))
     finally:

@@ -1,4 +1,4 @@
-"""Building extensions against the package as a user would: knowing nothing but three CMake folders."""
+"""Builds extensions against the package as a user would, given only three CMake folders."""
 
 import os
 import subprocess
@@ -8,14 +8,14 @@ import pytest
 
 
 def output_of(*words, env=None):
-    """What a program printed; fails when it fails."""
+    """Run a program and return its output; fail if it fails."""
     done = subprocess.run([*map(str, words)], env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 
 
 def build_extensions(source, folder):
-    """Builds the CMake project `source` into `folder`; a sanitizer that this test runs under is for it too."""
+    """Build the CMake project `source` into `folder`, with the sanitizer that this test runs under."""
     pytest.importorskip("nanobind")
     pytest.importorskip("pybind11")
     sanitizer = os.environ.get("MAREY_TEST_SANITIZER")

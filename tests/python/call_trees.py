@@ -1,4 +1,4 @@
-"""Call trees: what a plain sys.setprofile reference sees of a program, and what a trace says."""
+"""Call trees: of a program, as a plain sys.setprofile reference records it, and of a trace."""
 
 import functools
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 from marey import RecordScope, _marey
 
-# What c_calls may be, and whether the trace then has every call into C that sys.setprofile reports.
+# The values of c_calls, and whether the trace then has every call into C that sys.setprofile reports.
 MODES = pytest.mark.parametrize("c_calls", [False, True, "all"], ids=["python", "with_c", "all_c"])
 
 
@@ -20,7 +20,7 @@ def has_every_c_call(c_calls):
 
 
 class Call:
-    """One call: its name and what it called, in order."""
+    """One call: its name and its callees, in order."""
 
     def __init__(self, name):
         self.name = name
@@ -102,7 +102,7 @@ def recorded(prof, program, with_c=False):
         parent = calls[row["parent"]] if row["parent"] is not None else None
         is_left_out = row["scope"] == RecordScope.C_FUNCTION and not (with_c and is_reported(row["name"]))
         if is_left_out or row["name"] == "Python GC":
-            calls.append(parent)  # what it calls, its caller calls
+            calls.append(parent)  # its callees become those of its caller
             continue
         calls.append(Call(short_name(row["name"])))
         if parent is not None:
@@ -150,7 +150,7 @@ def problems(prof):
 
 
 def run_program(text, code=0):
-    """Runs a program in an interpreter of its own; what it prints."""
+    """Run a program in a separate interpreter and return its output."""
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stdout + done.stderr[-2000:]
     return done.stdout

@@ -1,4 +1,4 @@
-"""Programs that run beside the collectors to which emitters speak."""
+"""Runs programs with the collectors that emitters forward ranges to."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ needs_nvtx = pytest.mark.skipif(not nvtx.is_available(), reason="built without N
 
 
 def run(program, collector=None, tmp_path=None, **environment):
-    """What the program printed, and the lines that the collector got."""
+    """Return the output of the program and the lines that the collector received."""
     collected = tmp_path / "collected" if tmp_path else None
     variables = {**os.environ, **environment}
     for name in ("NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "MAREY"):

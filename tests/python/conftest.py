@@ -1,4 +1,4 @@
-"""What several tests of the Python package need."""
+"""Fixtures and helpers for several tests of the Python package."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("MAREY_BUILD_DIR", SOURCE / "build" / "release"))
 
-# Under a sanitizer freed memory is kept back, and growth says nothing.
+# A sanitizer keeps freed memory, so growth has no meaning.
 needs_plain_allocator = pytest.mark.skipif(
     "MAREY_TEST_SANITIZER" in os.environ, reason="the sanitizer keeps freed memory"
 )
@@ -22,7 +22,7 @@ if os.environ.get("PYTHONPATH"):
 
 @pytest.fixture
 def run_python(tmp_path):
-    """Runs a program in a fresh interpreter, in a folder of its own, and gives what it printed; fails when it fails."""
+    """Run a program in a new interpreter and folder, and return its output; fail if it fails."""
 
     def run(text, *options, env=None, arguments=()):
         program = tmp_path / "program.py"

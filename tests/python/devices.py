@@ -1,4 +1,4 @@
-"""Devices written in Python, for the tests of this folder. Importing registers them: once for a process."""
+"""Devices implemented in Python, for the tests in this folder. Importing registers them once per process."""
 
 import itertools
 import threading
@@ -9,14 +9,14 @@ US = marey.device_ticks_per_second() / 1e6  # ticks
 
 
 class Source(marey.DeviceActivitySource):
-    """Tells what was launched on it, at once."""
+    """Reports launched work at once."""
 
     def __init__(self):
         self.log = None
         self.activities = None
         self.calls = []
         self.numbers = itertools.count(1)  # threads may share it
-        self.fails = {}  # method: what it raises
+        self.fails = {}  # method: the exception that it raises
 
     def _called(self, method):
         self.calls.append((method, threading.current_thread()))
@@ -52,7 +52,7 @@ class Source(marey.DeviceActivitySource):
 
 
 class Abax(marey.DeviceRuntime):
-    """A device that tells what it does."""
+    """A device that reports its work."""
 
     name = "abax"
 
@@ -71,7 +71,7 @@ class Point:
 
 
 class Clockwork(marey.DeviceRuntime):
-    """A device that has nothing but events, in the place of a GPU. Its time goes on when `work` says so."""
+    """A device that has only events, in place of a GPU. Its time advances with `work`."""
 
     name = "cuda"
     type = marey.DeviceType.CUDA

@@ -1,4 +1,4 @@
-"""Reading execution traces, and programs that write some."""
+"""Reads execution traces, and has programs that write some."""
 
 import gzip
 import json

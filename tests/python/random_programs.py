@@ -1,4 +1,4 @@
-"""Programs made of plans: trees of (what to do, plans to do it with). Every way in which Python calls Python."""
+"""Programs made from plans: trees of (action, plans for the action). Covers every way in which Python calls Python."""
 
 import contextlib
 import functools
@@ -163,7 +163,7 @@ def dispatched(plan):
 
 
 def mixed(callee, *args):
-    """One call site that calls all sorts."""
+    """One call site that calls all kinds of callables."""
     return callee(*args)
 
 
@@ -312,7 +312,7 @@ STEPS = {name.removeprefix("step_"): step for name, step in list(globals().items
 
 
 def run(plan):
-    """Does what a plan says."""
+    """Execute a plan."""
     kind, plans = plan
     STEPS[kind](plans)
 

@@ -1,4 +1,4 @@
-"""Recording something and looking at its ranges, for the tests of this folder."""
+"""Records a block and reads its ranges, for the tests in this folder."""
 
 import contextlib
 
@@ -9,7 +9,7 @@ ASYNC, UNFINISHED, BEGAN_BEFORE = 4, 2, 1
 
 
 class Recorded:
-    """What a session has seen. Filled when the block of `recording` ends."""
+    """The records of a session. Filled when the block of `recording` ends."""
 
     rows = ()
 

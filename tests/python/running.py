@@ -1,4 +1,4 @@
-"""Running programs with and without ``marey run``, and looking at what was recorded."""
+"""Runs programs with and without ``marey run``, and reads their captures."""
 
 import collections
 import csv
@@ -10,15 +10,15 @@ import sys
 
 
 def environment(**changes):
-    """Ours, without what makes outputs differ between runs."""
+    """This process's environment, without variables that make outputs differ between runs."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("MAREY")}
     if not variables.get("PYTHONPATH"):
-        variables.pop("PYTHONPATH", None)  # an empty one says nothing, and is gone under `marey run --no-children`
+        variables.pop("PYTHONPATH", None)  # an empty one has no effect, and is removed by `marey run --no-children`
     return {**variables, "PYTHONHASHSEED": "0", **changes}
 
 
 def plain(arguments, folder, options=(), **settings):
-    """What `python OPTIONS ARGUMENTS` does: its standard output, its standard error, its exit code."""
+    """Run `python OPTIONS ARGUMENTS` and return its standard output, standard error and exit code."""
     return _run([sys.executable, *options, *arguments], folder, **settings)
 
 
@@ -42,7 +42,7 @@ def captures(folder):
 
 
 def functions(path):
-    """How often each function was called, by what its name says behind the file and line."""
+    """Return how often each function was called, by the part of its name after the file and line."""
     counts = collections.Counter()
     for name, count in report(path, "--csv", "--columns", "name,count"):
         counts[name.rpartition("): ")[2]] += int(count)

@@ -53,14 +53,14 @@ def test_a_task_has_its_name_its_coroutine_and_its_times(c_calls):
 
 
 @EVERY_HOOK
-def test_what_a_task_awaits_is_its_own(c_calls):
+def test_awaited_coroutines_belong_to_the_task(c_calls):
     calls = profiled(two_workers, c_calls=c_calls).trace.suspended_calls()
     of_leaf = [call for call in calls if short_name(call.name) == name_of_code(leaf.__code__)]
     assert sorted(call.task for call in of_leaf) == ["worker 2", "worker 3"]
 
 
 @EVERY_HOOK
-def test_a_coroutine_that_a_program_drives_itself_is_no_task(c_calls):
+def test_a_coroutine_driven_by_the_program_is_not_a_task(c_calls):
     async def inner():
         return 1
 
@@ -75,7 +75,7 @@ def test_a_coroutine_that_a_program_drives_itself_is_no_task(c_calls):
     assert name_of_code(inner.__code__) not in coroutines
 
 
-def test_coroutines_without_a_loop_are_no_tasks():
+def test_coroutines_without_a_loop_are_not_tasks():
     async def alone():
         return 1
 
@@ -86,7 +86,7 @@ def test_coroutines_without_a_loop_are_no_tasks():
 
 
 @EVERY_HOOK
-def test_a_task_from_before_the_session_is_known_when_it_goes_on(c_calls):
+def test_a_task_started_before_the_session_is_recognized_when_it_resumes(c_calls):
     async def main():
         task = asyncio.create_task(work(4), name="early")
         await asyncio.sleep(0)
@@ -100,7 +100,7 @@ def test_a_task_from_before_the_session_is_known_when_it_goes_on(c_calls):
 
 
 @EVERY_HOOK
-def test_a_task_whose_class_misbehaves_is_recorded_and_its_program_undisturbed(c_calls):
+def test_a_task_of_a_misbehaving_class_is_recorded_without_side_effects(c_calls):
     class Rude(asyncio.Task):
         def get_name(self):
             raise RuntimeError("no name")
@@ -117,7 +117,7 @@ def test_a_task_whose_class_misbehaves_is_recorded_and_its_program_undisturbed(c
 
 
 @EVERY_HOOK
-def test_tasks_made_in_python_are_known_too(c_calls):
+def test_tasks_implemented_in_python_are_recognized_too(c_calls):
     async def main():
         loop = asyncio.get_running_loop()
         await asyncio.tasks._PyTask(leaf(1), loop=loop, name="in python")
@@ -156,14 +156,14 @@ def test_exports_show_a_track_for_each_task_and_read_back_the_same(tmp_path):
     assert marey.load(tmp_path / "saved.marey").tasks() == wanted
 
 
-def test_sums_do_not_count_tasks():
+def test_totals_do_not_include_tasks():
     prof = profiled(two_workers)
     rows = {row.key: row for row in prof.key_averages()}
     assert not any(key.startswith(("worker", "Task-")) for key in rows)
 
 
 @EVERY_HOOK
-def test_thousands_of_live_tasks_each_have_their_own(c_calls):
+def test_thousands_of_live_tasks_are_kept_apart(c_calls):
     async def main():
         await asyncio.gather(*(work(1) for _ in range(3000)))
 
@@ -175,7 +175,7 @@ def test_thousands_of_live_tasks_each_have_their_own(c_calls):
     assert len({task.name for task in tasks}) == 3000
 
 
-def test_code_of_the_program_that_runs_while_tasks_are_asked_for_may_end_tracing():
+def test_program_code_that_runs_while_tasks_are_looked_up_may_end_tracing():
     class Loop(asyncio.SelectorEventLoop):
         left = 0
 

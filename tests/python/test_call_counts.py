@@ -67,7 +67,7 @@ def test_every_step_of_a_recursion_is_an_event_and_a_call(c_calls, tmp_path):
     assert count_of(marey.load(str(path)).key_averages(), down) == 100
 
 
-def test_lists_that_were_changed_keep_recursive_calls():
+def test_modified_lists_keep_recursive_calls():
     prof = profiled(lambda: down(9), c_calls=False)
     changed = prof.events()
     changed.sort(key=lambda event: event.time_range.start)
@@ -81,7 +81,7 @@ def test_lists_that_were_changed_keep_recursive_calls():
 
 
 @pytest.mark.parametrize("what", [{"is_python_function": True}, {"scope": 10}, {"scope": 11}])
-def test_calls_made_by_hand_are_no_repetitions(what):
+def test_calls_made_by_hand_are_not_repetitions(what):
     def nested(**options):
         events = EventList([FunctionEvent(i, "f", 1, i, 100 - i, **options) for i in range(5)])
         events._build_tree()
@@ -138,7 +138,7 @@ def test_coroutines_count_once_each(c_calls):
     assert count_of(prof.key_averages(), main) == 1
 
 
-def test_a_generator_that_began_before_counts_once():
+def test_a_generator_started_before_the_session_counts_once():
     running = gen(100)
     next(running)
     prof = profiled(lambda: [next(running) for _ in range(20)], c_calls=False)
@@ -146,7 +146,7 @@ def test_a_generator_that_began_before_counts_once():
     assert len(of(prof.events(), gen)) == 20
 
 
-def test_percentiles_are_those_of_the_parts():
+def test_percentiles_are_computed_over_the_parts():
     prof = profiled(lambda: sum(gen(50)), c_calls=False)
     durations = sorted(event.cpu_time_total for event in of(prof.events(), gen))
     (average,) = of(prof.events().key_averages(percentiles=True), gen)

@@ -1,4 +1,4 @@
-"""Random trees of calls, filtered at random, are what a plain model of the filters says."""
+"""Random trees of calls with random filters, compared with a plain model of the filters."""
 
 import gc
 import math
@@ -102,7 +102,7 @@ def no_collection():
 @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 @given(tree=TREES, filters=FILTERS)
 @MODES
-def test_random_trees_are_filtered_as_the_model_says(no_collection, c_calls, tree, filters):
+def test_random_trees_are_filtered_like_the_model(no_collection, c_calls, tree, filters):
     with marey.profile(with_stack=True, c_calls=c_calls, **filters) as prof:
         CALLS[tree[0]](tree)
     assert seen(prof) == model(tree, c_calls, **filters)

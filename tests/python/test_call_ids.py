@@ -1,4 +1,4 @@
-"""Ids of calls and their callers, the lines of callers, and what upstream's tests say of Python frames."""
+"""Ids of calls and their callers, the lines of callers, and upstream's tests of Python frames."""
 
 import json
 import math
@@ -31,8 +31,8 @@ def middle():
 
 
 @MODES
-def test_calls_have_an_id_and_that_of_the_nearest_call_around_them(tmp_path, c_calls):
-    """P29: Python id and Python parent id, in exports and on events; a marked range in between is no parent."""
+def test_calls_have_an_id_and_that_of_the_nearest_enclosing_call(tmp_path, c_calls):
+    """P29: Python id and Python parent id, in exports and on events; a marked range in between is not a parent."""
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         middle()
     calls = [event for event in chrome_events(prof, tmp_path) if event.get("cat") in FUNCTIONS]
@@ -49,11 +49,11 @@ def test_calls_have_an_id_and_that_of_the_nearest_call_around_them(tmp_path, c_c
         if event.is_python_function:
             assert by_id[event.python_id]["name"] == event.name
             assert by_id[event.python_id]["args"].get("Python parent id", -1) == event.python_parent_id
-    # Callers have smaller ids than what they call.
+    # Callers have smaller ids than their callees.
     assert all(event["args"].get("Python parent id", 0) < event["args"]["Python id"] for event in calls)
 
 
-def test_threads_have_numbers_of_their_own(tmp_path):
+def test_threads_have_separate_numbers(tmp_path):
     with marey.profile(with_stack=True, c_calls=False) as prof:
         leaf()
         call_trees.in_thread(leaf)
@@ -73,14 +73,14 @@ def test_python_functions_of_the_trace_are_in_events(tmp_path):
 
 
 @MODES
-def test_the_calls_around_a_range_are_its_stack(c_calls):
+def test_the_enclosing_calls_of_a_range_are_its_stack(c_calls):
     """L9: innermost first."""
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         middle()
     (event,) = [event for event in prof.events() if event.name == "marked"]
     line = middle.__code__.co_firstlineno
     assert event.stack[0] == f"test_call_ids.py({line}): middle"
-    assert event.stack[1].endswith("): test_the_calls_around_a_range_are_its_stack")
+    assert event.stack[1].endswith("): test_the_enclosing_calls_of_a_range_are_its_stack")
 
 
 # ---- lines of callers
@@ -112,7 +112,7 @@ def test_the_line_of_the_caller_comes_with_each_call(tmp_path, c_calls):
 
 
 @MODES
-def test_lines_of_callers_are_those_of_generators_and_deep_calls_too(c_calls):
+def test_caller_lines_are_recorded_for_generators_and_deep_calls(c_calls):
     def numbers():
         yield 1
         yield 2
@@ -137,7 +137,7 @@ def test_lines_of_callers_are_those_of_generators_and_deep_calls_too(c_calls):
 
 
 @MODES
-def test_calls_that_ran_at_the_start_have_the_line_of_their_caller_too(c_calls):
+def test_calls_running_at_the_start_have_the_line_of_their_caller_too(c_calls):
     prof = marey.profile(with_stack=True, c_calls=c_calls, call_lines=True)
 
     def inner():
@@ -169,7 +169,7 @@ def test_calls_that_ran_at_the_start_have_the_line_of_their_caller_too(c_calls):
     assert lines["outer"] in range(on_thread.__code__.co_firstlineno, on_thread.__code__.co_firstlineno + 10)
 
 
-def test_without_asking_there_are_no_lines():
+def test_lines_are_not_recorded_by_default():
     with marey.profile(with_stack=True) as prof:
         leaf()
     assert not any("line" in row["keywords"] for row in call_trees.rows(prof))
@@ -179,7 +179,7 @@ def test_without_asking_there_are_no_lines():
 
 
 @MODES
-def test_threads_that_run_and_threads_born_later_have_exact_calls_and_real_ids(c_calls):
+def test_running_and_later_threads_have_exact_calls_and_real_ids(c_calls):
     """P4, P21, P23, upstream: test_source_multithreaded"""
     go, ready = threading.Event(), threading.Barrier(4)
     ids = {}
@@ -220,7 +220,7 @@ def test_threads_that_run_and_threads_born_later_have_exact_calls_and_real_ids(c
     assert all(row["os_tid"] > 0 for row in rows)
 
 
-def test_steps_do_not_overlap_python_frames_in_part(tmp_path):
+def test_steps_do_not_partially_overlap_python_frames(tmp_path):
     """P39, upstream: test_cpu_annotation_overlap"""
     with marey.profile(with_stack=True, schedule=marey.schedule(wait=0, warmup=1, active=20)) as prof:
         for _ in range(4):
@@ -261,7 +261,7 @@ def test_a_c_function_lasts_as_long_as_the_python_functions_that_it_calls():
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with 3.12")
-def test_the_tool_id_is_taken_while_recording_and_given_back():
+def test_the_tool_id_is_taken_while_recording_and_then_released():
     """P31, P32, upstream: test_monitoring_callback"""
 
     def tools():
@@ -284,7 +284,7 @@ def test_the_tool_id_is_taken_while_recording_and_given_back():
 
 
 @MODES
-def test_a_thread_that_returns_from_c_in_a_later_session_does_no_harm(c_calls):
+def test_a_thread_that_returns_from_c_in_a_later_session_is_harmless(c_calls):
     """P9, P25, upstream: test_unexpected_c_return_events"""
     go, done = threading.Event(), threading.Event()
 

@@ -20,7 +20,7 @@ LATER = sys.version_info >= (3, 12)
 
 
 def names_of(program, **options):
-    """The names of the calls that a program makes, as far as they lie in it."""
+    """The names of the calls that a program makes to its own functions."""
     with marey.profile(with_stack=True, **options) as prof:
         program()
     rows = call_trees.rows(prof)
@@ -64,7 +64,7 @@ def import_path(monkeypatch):
 
 @pytest.mark.parametrize("ending", ["", "/", "//"])
 def test_the_longest_import_prefix_is_stripped(import_path, tmp_path, ending):
-    """P28: prefixes are those of now, the longest counts."""
+    """P28: prefixes are read from sys.path each time; the longest one counts."""
     work = lambda: made("def work(): pass", f"{tmp_path}/outer/inner/module.py")
     import_path.append(str(tmp_path) + ending)
     assert name_of(work()) == "outer/inner/module.py(1): work"
@@ -110,7 +110,7 @@ def test_modules_in_zip_files_have_the_file_stripped(import_path, tmp_path):
     assert name_of(module.work) == "zipped_package/module.py(3): work"
 
 
-def test_code_without_a_file_keeps_what_it_says():
+def test_code_without_a_file_keeps_its_file_name():
     assert name_of(made("def work(): pass", "<string>")) == "<string>(1): work"
     assert name_of(made("\ndef work(): pass", "<ipython-input-1-ab>")) == "<ipython-input-1-ab>(2): work"
     assert name_of(made("def work(): pass", "/tmp/ipykernel_1/23.py")) == "/tmp/ipykernel_1/23.py(1): work"
@@ -128,7 +128,7 @@ def test_code_without_a_file_keeps_what_it_says():
     assert "colorsys.py(1): <module>" in [name.replace("(0)", "(1)") for name in names]
 
 
-def test_names_that_nobody_would_choose_survive(tmp_path):
+def test_unusual_names_survive(tmp_path):
     plain = "def work(): pass"
     assert name_of(made(plain, "/a\udc80/\udcff.py")) == "/a\\udc80/\\udcff.py(1): work"
     assert name_of(made(plain, "/ö/日.py")) == "/ö/日.py(1): work"
@@ -157,7 +157,7 @@ def test_every_name_can_be_exported(tmp_path):
     assert len(names) == 4
 
 
-def test_the_definitions_first_line_is_in_every_name_also_of_calls_that_ran_at_the_start():
+def test_every_name_has_the_first_line_of_the_definition_also_for_calls_running_at_the_start():
     """P22: frames that run at the start are named by their first line too."""
     prof = marey.profile(with_stack=True)
 
@@ -177,7 +177,7 @@ def test_the_definitions_first_line_is_in_every_name_also_of_calls_that_ran_at_t
     ]
 
 
-def test_a_folder_of_the_users_called_marey_is_recorded(tmp_path):
+def test_a_user_folder_called_marey_is_recorded(tmp_path):
     assert name_of(made("def work(): pass", "/home/me/marey/work.py")) == "/home/me/marey/work.py(1): work"
 
 
@@ -242,7 +242,7 @@ def test_other_callables_are_named_too(name):
     assert name in names_of(SEEN_LATER[name])
 
 
-def test_each_class_has_a_name_for_its_making_of_objects():
+def test_each_class_has_a_name_for_its_constructor_calls():
     """One definition serves them all."""
     program = lambda: [each.__new__(each) for each in (int, list, dict, int, list)]
     assert [name for name in names_of(program) if name.endswith("__new__")] == [
@@ -262,7 +262,7 @@ def test_methods_of_subclasses_are_named_by_the_class_that_defines_them():
     assert "list.append" in names_of(lambda: mine.append(1))
 
 
-def test_functions_of_one_definition_keep_one_name_whatever_object_came_first():
+def test_functions_with_one_definition_share_a_name_whatever_object_is_called_first():
     """P18"""
     first, second = [], collections.UserList()
     assert names_of(lambda: first.append(1)) == ["list.append"]
@@ -270,7 +270,7 @@ def test_functions_of_one_definition_keep_one_name_whatever_object_came_first():
 
 
 @pytest.mark.skipif(not LATER, reason="the profile hook of 3.11 does not see them")
-def test_functions_of_numpy_have_their_own_names():
+def test_numpy_functions_have_their_own_names():
     numpy = pytest.importorskip("numpy")
     array = numpy.ones(3)
 
@@ -292,7 +292,7 @@ def test_functions_of_numpy_have_their_own_names():
 
 
 @pytest.mark.skipif(not LATER, reason="the profile hook of 3.11 does not see them")
-def test_asking_a_callable_for_its_name_runs_nothing_of_the_program():
+def test_looking_up_a_callables_name_runs_no_program_code():
     """P20"""
     asked = []
 

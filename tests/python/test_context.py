@@ -1,4 +1,4 @@
-"""Where work goes, context goes: sessions of one thread and its tasks follow what it starts."""
+"""The context follows the work: sessions of one thread and its tasks follow the work that it starts."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ def run_thread(function, *args):
     thread.join()
 
 
-def test_threads_that_the_thread_starts_are_followed():
+def test_threads_started_by_a_followed_thread_are_followed():
     """upstream: test_with_enable_profiler_in_child_thread_cuda (its way of opting in)"""
 
     def outer():
@@ -48,7 +48,7 @@ def test_threads_that_the_thread_starts_are_followed():
     assert sorted(seen.names()) == ["inner", "outer", "own"]
 
 
-def test_threads_of_others_are_not_followed():
+def test_threads_started_elsewhere_are_not_followed():
     """upstream: test_without_enable_profiler_in_child_thread_cuda"""
     begin, done = threading.Event(), threading.Event()
 
@@ -83,7 +83,7 @@ def test_subclasses_of_thread_that_override_run_are_followed():
     assert seen.names() == ["mine", "timer"]
 
 
-def test_tasks_of_a_pool_have_the_context_of_whoever_submits_them():
+def test_pool_tasks_have_the_context_of_their_submitter():
     with ThreadPoolExecutor(1) as pool:
         before = pool.submit(mark, "before").result()
         with following() as seen:
@@ -152,7 +152,7 @@ def test_tasks_of_a_loop_on_another_thread_are_followed():
     assert sorted(seen.names()) == ["mine", "mine", "mine inner", "mine thread", "soon"]
 
 
-def test_a_contextvars_context_brings_it_along():
+def test_a_contextvars_context_carries_the_marey_context():
     fast = marey.record_function_fast("fast")
     decorated = marey.record_function("decorated")(lambda: None)
 
@@ -172,7 +172,7 @@ def test_a_contextvars_context_brings_it_along():
     assert seen.names() == ["with", "fast", "decorated", "begun"]
 
 
-def test_a_loop_of_its_own_thread_is_left_alone():
+def test_a_loop_on_a_separate_thread_is_left_alone():
     async def main():
         mark("main")
         await asyncio.gather(*(asyncio.create_task(child(i)) for i in range(3)))
@@ -186,7 +186,7 @@ def test_a_loop_of_its_own_thread_is_left_alone():
     assert sorted(seen.names()) == ["child 0", "child 1", "child 2", "main"]
 
 
-def test_sessions_that_nest_each_see_their_own_tasks():
+def test_nested_sessions_each_record_their_own_tasks():
     with following() as outer:
         run_thread(mark, "first")
         with following() as inner:
@@ -204,7 +204,7 @@ PATCHED = [
 ]
 
 
-def test_what_is_replaced_is_put_back_with_the_last():
+def test_replaced_functions_are_restored_with_the_last_session():
     before = [owner.__dict__[name] for owner, name in PATCHED]
     with following():
         with following("all"):
@@ -217,7 +217,7 @@ def test_what_is_replaced_is_put_back_with_the_last():
     assert [owner.__dict__[name] for owner, name in PATCHED] == before
 
 
-def test_what_somebody_else_has_replaced_meanwhile_stays_theirs():
+def test_functions_replaced_by_other_code_since_are_left_alone():
     original = threading.Thread.start
     calls = []
     with following():
@@ -233,7 +233,7 @@ def test_what_somebody_else_has_replaced_meanwhile_stays_theirs():
         assert threading.Thread.start is theirs
         run_thread(lambda: None)
         with following() as seen:
-            assert threading.Thread.start is theirs  # ours is still behind it
+            assert threading.Thread.start is theirs  # our wrapper is still called by it
             run_thread(mark, "x")
         assert seen.names() == ["x"] and len(calls) == 2
         threading.Thread.start = ours
@@ -331,12 +331,12 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_processes_are_followed_however_they_start(run_python, method):
+def test_processes_are_followed_for_every_start_method(run_python, method):
     out = run_python(PROCESSES, arguments=[method, "tasks"]).splitlines()
     assert out == ["0", "-9", str(["between"] + ["child"] * 7 + ["parent"]), "True"]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_session_of_all_threads_is_of_this_process_alone(run_python, method):
+def test_a_session_of_all_threads_records_this_process_only(run_python, method):
     out = run_python(PROCESSES, arguments=[method, "all"]).splitlines()
     assert out == ["0", "-9", "['parent']", "True"]

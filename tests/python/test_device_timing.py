@@ -1,4 +1,4 @@
-"""Ranges timed with events of a device, where it tells nothing of its work or that is not wanted."""
+"""Ranges timed with device events, for devices that do not report their work or with use_kineto=False."""
 
 import threading
 
@@ -36,7 +36,7 @@ def problems(prof):
     return {text for code, text, _ in prof.trace.problems if code == "device_not_timed"}
 
 
-def test_the_time_of_a_range_is_that_between_its_events():
+def test_the_device_time_of_a_range_is_the_time_between_its_events():
     """L3 L18 L19; upstream: KINETO_GPU_FALLBACK"""
     before = clockwork.synchronized
     with marey.profile(use_device="cuda", use_kineto=False) as prof:
@@ -50,7 +50,7 @@ def test_the_time_of_a_range_is_that_between_its_events():
     assert first.self_device_time_total == about(120)
 
 
-def test_a_range_holds_the_time_of_those_inside_it_once():
+def test_a_range_includes_the_time_of_nested_ranges_once():
     """L3"""
     with marey.profile(use_device="cuda", use_kineto=False) as prof:
         with marey.record_function("outer"):
@@ -68,7 +68,7 @@ def test_a_range_holds_the_time_of_those_inside_it_once():
     assert float(last_line.rpartition(" ")[2].removesuffix("us")) == about(100)
 
 
-def test_a_device_without_a_source_is_timed_without_being_asked():
+def test_a_device_without_a_source_is_timed_by_default():
     """L17: no tracer of the device is there"""
     with marey.profile(use_device="cuda") as prof:
         timed("op", 70)
@@ -76,14 +76,14 @@ def test_a_device_without_a_source_is_timed_without_being_asked():
     assert host(prof.events(), "op").device_time_total == about(70)
 
 
-def test_nobody_s_ranges_are_timed_unasked():
+def test_ranges_are_not_timed_by_default():
     with marey.profile() as prof:
         timed("op", 70)
     assert marey.ProfilerActivity.CUDA not in marey.supported_activities()
     assert [event.device_type for event in prof.events()] == [DeviceType.CPU]
 
 
-def test_ranges_that_only_look_at_memory_are_not_timed():
+def test_memory_only_sessions_do_not_time_ranges():
     """L10"""
     cheap = (
         "view t transpose stride empty empty_like empty_strided as_strided expand resize_ squeeze unsqueeze slice "
@@ -104,7 +104,7 @@ def test_ranges_that_only_look_at_memory_are_not_timed():
     assert sorted(shown) == ["aten::mm", "aten::view", "mine"]
 
 
-def test_events_of_different_devices_are_refused():
+def test_events_of_different_devices_are_rejected():
     """L3"""
     with marey.profile(use_device="cuda", use_kineto=False) as prof:
         with marey.record_function("moved"):
@@ -130,7 +130,7 @@ def test_a_device_that_cannot_record_is_a_problem_of_the_trace():
     assert host(prof.events(), "op").device_time_total == 0
 
 
-def test_what_is_not_of_the_device_is_refused():
+def test_events_of_another_device_are_rejected():
     """L3 L18"""
     device = marey.find_device("cuda")
     one = device.record()
@@ -177,13 +177,13 @@ def test_many_ranges_keep_few_events_alive():
     assert sum(e.device_time_total for e in prof.events() if e.device_type == DeviceType.CPU) == pytest.approx(
         10_000, rel=0.05
     )
-    timed("op", 1)  # what was let go without the GIL goes at the next call
+    timed("op", 1)  # objects released without the GIL are freed at the next call
     marey.find_device("cuda").synchronize()
     gc.collect()
     assert len(alive) == 0
 
 
-def test_threads_are_timed_each_for_itself():
+def test_threads_are_timed_separately():
     def run():
         for _ in range(50):
             with marey.record_function("threaded"):
@@ -200,7 +200,7 @@ def test_threads_are_timed_each_for_itself():
     assert problems(prof) == set()
 
 
-def test_a_session_that_did_not_ask_shows_no_times():
+def test_a_session_without_device_times_shows_none():
     other = marey.Session()
     other.start()
     with marey.profile(use_device="cuda", use_kineto=False):
@@ -208,13 +208,13 @@ def test_a_session_that_did_not_ask_shows_no_times():
     assert {event.device_type for event in other.stop().events()} == {DeviceType.CPU}
 
 
-def test_the_fallback_needs_the_processor():
+def test_the_fallback_requires_cpu_activity():
     """upstream: test_privateuse1_fallback_requires_use_cpu"""
-    with pytest.raises(marey.Error, match="use_cpu=False needs use_kineto=True"):
+    with pytest.raises(marey.Error, match="use_cpu=False requires use_kineto=True"):
         marey.profile(use_device="cuda", use_kineto=False, use_cpu=False)
 
 
-def test_stacks_share_the_time_out(tmp_path):
+def test_stacks_divide_the_device_time(tmp_path):
     with marey.profile(use_device="cuda", use_kineto=False, with_stack=True) as prof:
         with marey.record_function("outer"):
             clockwork.work(10)

@@ -1,4 +1,4 @@
-"""Devices written in Python: registered, recorded by sessions and profilers, and shown in tables."""
+"""Devices implemented in Python: registered, recorded by sessions and profilers, and shown in tables."""
 
 import gc
 import json
@@ -45,7 +45,7 @@ def about(us):
 # ---- the interface
 
 
-def test_a_device_is_known_by_its_name_once_it_is_registered():
+def test_a_registered_device_is_found_by_name():
     """L17 L18"""
     assert "abax" in marey.registered_devices()
     assert marey.device_error("abax") == ""
@@ -59,7 +59,7 @@ def test_a_device_is_known_by_its_name_once_it_is_registered():
 
 
 class Any:
-    """As little as a device may have."""
+    """A device with the minimum of attributes."""
 
     def __init__(self, **members):
         self.__dict__.update(members)
@@ -72,26 +72,26 @@ def nothing(*_):
 @pytest.mark.parametrize(
     "device, text",
     [
-        (Any(), "has a name"),
-        (Any(name=""), "has a name"),
-        (Any(name=7), "has a name"),
+        (Any(), "must be a str"),
+        (Any(name=""), "must be a str"),
+        (Any(name=7), "must be a str"),
         (Any(name="x", type=0), "other than CPU"),
         (Any(name="x", type="gpu"), "other than CPU"),
         (Any(name="x", type=99), "other than CPU"),
         (Any(name="x", type=7), r"no method record\(\)"),
         (Any(name="x", type=7, record=nothing), r"no method elapsed\(\)"),
         (Any(name="x", type=7, activities=Any()), r"no method start\(\)"),
-        (Any(name="abax", type=7, record=nothing, elapsed=nothing), "registered already"),
-        (Any(name="x", type=20, record=nothing, elapsed=nothing), "has the type of abax"),
+        (Any(name="abax", type=7, record=nothing, elapsed=nothing), "already registered"),
+        (Any(name="x", type=20, record=nothing, elapsed=nothing), "has the same type as abax"),
     ],
 )
-def test_what_is_no_device_is_refused(device, text):
+def test_invalid_devices_are_rejected(device, text):
     with pytest.raises(marey.Error, match=text):
         marey.register_device(device)
     assert "x" not in marey.registered_devices()
 
 
-def test_a_device_that_has_no_events_says_so():
+def test_a_device_without_events_raises_an_error():
     """L18"""
     with pytest.raises(marey.Error, match="abax has no events"):
         marey.find_device("abax").record()
@@ -123,7 +123,7 @@ def test_facts_of_a_source_are_in_the_metadata():
     assert without.names() == ["op"]
 
 
-def test_a_session_is_told_of_each_kind_that_it_asked_for():
+def test_a_session_receives_each_requested_kind_of_activity():
     for kinds, names in ((DeviceActivity.KERNELS, {"bead_kernel"}), (DeviceActivity.COPIES, {"Memcpy HtoD"})):
         with recording(devices=["abax"], device_activities=int(kinds)) as recorded:
             work()
@@ -132,7 +132,7 @@ def test_a_session_is_told_of_each_kind_that_it_asked_for():
         assert set(recorded.names()) == {"op"} | names
 
 
-def test_allocations_and_losses_of_a_device_are_in_the_trace():
+def test_device_allocations_and_lost_records_are_in_the_trace():
     with recording(devices=["abax"], profile_memory=True) as recorded:
         log = abax.activities.log
         assert log.needs_memory
@@ -142,18 +142,18 @@ def test_allocations_and_losses_of_a_device_are_in_the_trace():
     assert sum(count for code, _, count in recorded.trace.problems if code == "dropped") == 3
 
 
-def test_wrong_records_are_refused_by_the_log():
+def test_the_log_rejects_invalid_records():
     with recording(devices=["abax"]):
         log = abax.activities.log
-        with pytest.raises(ValueError, match="no work of the kind 'dance'; there is: kernel, copy"):
+        with pytest.raises(ValueError, match="unknown kind of work 'dance'; known kinds: kernel, copy"):
             log.work("x", 1, 2, kind="dance")
         with pytest.raises(ValueError, match="ends before it starts"):
             log.work("x", 2, 1)
-        with pytest.raises(ValueError, match="grid has at most three"):
+        with pytest.raises(ValueError, match="grid must have at most three"):
             log.work("x", 1, 2, grid=(1, 2, 3, 4))
 
 
-def test_a_device_that_cannot_be_had_is_a_problem_of_the_trace():
+def test_an_unavailable_device_is_a_problem_of_the_trace():
     abax.trouble = "its beads are missing"
     with recording(devices=["abax", "nowhere"]) as recorded:
         work()
@@ -163,7 +163,7 @@ def test_a_device_that_cannot_be_had_is_a_problem_of_the_trace():
 
 
 @pytest.mark.parametrize("method", ["start", "flush", "stop"])
-def test_what_a_source_raises_is_a_problem_and_disturbs_nobody(method):
+def test_an_exception_in_a_source_is_a_problem_and_has_no_other_effect(method):
     abax.activities.fails[method] = ValueError(f"no {method} today")
     with recording(devices=["abax"]) as recorded:
         with marey.record_function("op"):
@@ -180,8 +180,8 @@ def test_what_a_source_raises_is_a_problem_and_disturbs_nobody(method):
     assert "bead_kernel" in again.names()
 
 
-def test_sources_are_called_on_no_thread_of_the_program():
-    """Whoever starts or stops a session holds a lock of the recorder: there nobody may wait for the GIL."""
+def test_sources_are_not_called_on_program_threads():
+    """A thread that starts or stops a session holds a lock of the recorder and must not wait for the GIL."""
     with recording(devices=["abax"]):
         pass
     assert [method for method, _ in abax.activities.calls] == ["start", "flush", "stop"]
@@ -208,7 +208,7 @@ def test_sessions_on_many_threads_share_a_device():
     assert failures == [] and not any(thread.is_alive() for thread in threads)
 
 
-def test_a_session_that_is_dropped_stops_its_device():
+def test_a_deleted_session_stops_its_device():
     session = marey.Session()
     session.start(devices=["abax"])
     assert abax.activities.log is not None
@@ -217,7 +217,7 @@ def test_a_session_that_is_dropped_stops_its_device():
     assert abax.activities.log is None
 
 
-def test_a_forked_child_records_a_device_of_its_own(run_python):
+def test_a_forked_child_records_the_device_separately(run_python):
     out = run_python(
         "import os, sys\n"
         f"sys.path.insert(0, {str(__file__.rpartition('/')[0])!r})\n"
@@ -238,7 +238,7 @@ def test_a_forked_child_records_a_device_of_its_own(run_python):
     assert out.splitlines() == ["['abaxLaunch', 'bead_kernel', 'op']"] * 2
 
 
-def test_a_program_that_ends_while_a_device_is_recorded_ends_well(run_python, tmp_path):
+def test_a_program_can_end_while_a_device_is_recorded(run_python, tmp_path):
     out = run_python(
         "import sys\n"
         f"sys.path.insert(0, {str(__file__.rpartition('/')[0])!r})\n"
@@ -273,7 +273,7 @@ def test_a_profiler_shows_the_time_of_its_device():
     assert table.index("slow_kernel") < table.index("bead_kernel")
 
 
-def test_what_can_be_recorded_is_recorded_by_default():
+def test_all_available_activities_are_recorded_by_default():
     """upstream: test_kineto_profiler_api"""
     assert {CPU, PRIVATE} <= marey.supported_activities()
     with marey.profile() as prof:
@@ -284,19 +284,19 @@ def test_what_can_be_recorded_is_recorded_by_default():
     assert {event.name for event in prof.events()} == {"op"} and prof.use_device is None
 
 
-def test_activities_without_the_processor_record_the_device_alone():
+def test_activities_without_the_cpu_record_only_the_device():
     with marey.profile(activities=[PRIVATE]) as prof:
         work()
     assert {event.name for event in prof.events()} == {"abaxLaunch", "bead_kernel"}
 
 
-def test_a_filter_chooses_among_the_device_s_activities():
+def test_a_filter_selects_device_activities():
     """upstream: test_activity_filter_nonmember_type_name"""
     with marey.profile(activities=[CPU, {PRIVATE: ["GPU_MEMCPY"]}]) as prof:
         work()
         work(kernel="Memcpy HtoD", kind="copy", bytes=64)
     assert {event.name for event in prof.events()} == {"op", "Memcpy HtoD"}
-    with pytest.raises(marey.Error, match="no activity type CPU_OP"):
+    with pytest.raises(marey.Error, match="unknown activity type CPU_OP"):
         marey.profile(activities=[{PRIVATE: ["CPU_OP"]}])
 
 
@@ -307,7 +307,7 @@ def test_waits_are_recorded_on_demand():
             assert bool(abax.activities.activities & DeviceActivity.WAITS) is demands
 
 
-def test_a_device_is_switched_off_and_on_while_a_profiler_records():
+def test_device_recording_can_be_paused_and_resumed():
     """upstream: test_dynamic_toggle"""
     with marey.profile(use_device="abax") as prof:
         work(kernel="first")
@@ -321,15 +321,15 @@ def test_a_device_is_switched_off_and_on_while_a_profiler_records():
     assert {"first", "third"} <= set(names) and "second" not in names
 
 
-def test_an_activity_that_is_not_recorded_cannot_be_switched():
-    with marey.profile(activities=[CPU]) as prof, pytest.warns(UserWarning, match="nothing to switch"):
+def test_an_activity_that_is_not_recorded_cannot_be_paused():
+    with marey.profile(activities=[CPU]) as prof, pytest.warns(UserWarning, match="cannot pause or resume it"):
         prof.toggle_collection_dynamic(False, [PRIVATE])
 
 
-def test_a_device_that_cannot_be_used_is_warned_of_and_is_none():
+def test_an_unusable_device_causes_a_warning_and_is_ignored():
     """L18"""
     abax.trouble = "its beads are missing: buy some"
-    with pytest.warns(UserWarning, match="nothing of 'abax' is recorded: its beads are missing: buy some"):
+    with pytest.warns(UserWarning, match="'abax' is not recorded: its beads are missing: buy some"):
         assert marey.profile(use_device="abax").use_device is None
     with pytest.warns(UserWarning, match="'abacus'"):
         assert marey.profile(use_device="abacus").use_device is None
@@ -339,7 +339,7 @@ def test_a_device_that_cannot_be_used_is_warned_of_and_is_none():
         assert marey.profile(activities=[CPU, ProfilerActivity.XPU]).use_device is None
 
 
-def test_a_capture_of_a_profiler_keeps_the_device(tmp_path):
+def test_a_capture_keeps_device_work(tmp_path):
     with marey.profile(use_device="abax", output=tmp_path / "a.marey") as prof:
         work()
     again = marey.load(tmp_path / "a.marey")

@@ -1,4 +1,4 @@
-"""emit_nvtx and marks by hand, seen by a collector that NVTX loads as it loads its tools; emitters of either kind."""
+"""emit_nvtx and explicit marks, received by a collector that NVTX loads like its tools; both kinds of emitters."""
 
 import pytest
 from collectors import needs_nvtx, run
@@ -38,7 +38,7 @@ def test_every_range_goes_to_nvtx_with_its_id(tmp_path):
 
 @needs_nvtx
 def test_sizes_have_an_entry_for_each_argument_in_the_order_received(tmp_path):
-    """upstream: test_custom_module_input_op_ids (CUDA), what needs no modules of it"""
+    """upstream: test_custom_module_input_op_ids (CUDA), the part without modules"""
     _, lines = run(
         """
         grid = memoryview(bytes(24)).cast("B", (2, 3, 4))
@@ -62,7 +62,7 @@ def test_sizes_have_an_entry_for_each_argument_in_the_order_received(tmp_path):
 
 
 @needs_nvtx
-def test_a_range_that_straddles_the_start_or_the_stop_pops_nothing_foreign(tmp_path):
+def test_a_range_across_the_start_or_the_stop_pops_no_other_range(tmp_path):
     _, lines = run(
         """
         before = marey.record_function("before")
@@ -91,7 +91,7 @@ def test_a_range_that_straddles_the_start_or_the_stop_pops_nothing_foreign(tmp_p
 
 
 @needs_nvtx
-def test_a_range_of_another_thread_that_straddles_the_stop_is_popped_when_it_ends(tmp_path):
+def test_a_range_of_another_thread_across_the_stop_is_popped_when_it_ends(tmp_path):
     _, lines = run(
         """
         inside, stopped = threading.Event(), threading.Event()
@@ -132,7 +132,7 @@ def test_ranges_that_end_out_of_order_are_popped_in_order(tmp_path):
 
 
 @needs_nvtx
-def test_hand_made_ranges_and_an_emitter_leave_each_other_alone(tmp_path):
+def test_explicit_ranges_and_an_emitter_do_not_interfere(tmp_path):
     out, lines = run(
         """
         with emit_nvtx():
@@ -169,7 +169,7 @@ def test_an_emitter_and_a_session_run_together(tmp_path):
 
 
 @needs_nvtx
-def test_marks_and_ranges_by_hand_for_nvtx(tmp_path):
+def test_explicit_nvtx_marks_and_ranges(tmp_path):
     out, lines = run(
         """
         nvtx.mark("point")
@@ -204,7 +204,7 @@ def test_marks_and_ranges_by_hand_for_nvtx(tmp_path):
 
 
 @pytest.mark.skipif(nvtx.is_available(), reason="built with NVTX's header")
-def test_nvtx_says_that_it_is_unavailable():
+def test_nvtx_reports_that_it_is_unavailable():
     with pytest.raises(marey.Error, match="NVTX is not available: .*nvToolsExt.h"):
         emit_nvtx().__enter__()
     for use in (nvtx.mark, nvtx.range_push, nvtx.range_start):
@@ -237,7 +237,7 @@ def test_the_same_emitter_entered_twice_is_an_error(emitter):
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_two_emitters_of_a_kind_at_once_are_an_error(emitter):
     with emitter():
-        with pytest.raises(marey.Error, match="emitter runs already"):
+        with pytest.raises(marey.Error, match="emitter is already running"):
             emitter().__enter__()
     with emitter():
         pass

@@ -1,4 +1,4 @@
-"""emit_itt and marks by hand, seen by collectors that are loaded as ITT documents."""
+"""emit_itt and explicit marks, received by collectors that are loaded as documented for ITT."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_every_range_goes_to_itt_as_a_task_with_the_text_as_metadata(tmp_path, c
     ]
 
 
-def test_marks_and_ranges_by_hand_for_itt(tmp_path):
+def test_explicit_itt_marks_and_ranges(tmp_path):
     out, lines = run(
         """
         print(itt.is_available())
@@ -85,7 +85,7 @@ def test_a_collector_that_cannot_be_loaded_makes_itt_unavailable():
     assert all(text.startswith("ITT is not available: ") and "/nowhere/libnothing.so" in text for text in errors)
 
 
-def test_a_library_that_is_no_collector_makes_itt_unavailable():
+def test_a_library_that_is_not_a_collector_makes_itt_unavailable():
     library = next(iter(Path(_marey.__file__).parent.glob("_marey*.so")))
     out, _ = run("print(itt.is_available())", INTEL_LIBITTNOTIFY64=str(library))
     assert out == "False\n"

@@ -1,4 +1,4 @@
-"""Events and lists that a program writes down itself."""
+"""Events and lists that a program creates itself."""
 
 import copy
 import json
@@ -63,12 +63,12 @@ def test_an_average_adds_events_and_averages():
     assert (avg.cpu_time, avg.device_time) == (7.5, 0)
 
 
-def test_an_average_takes_only_events_of_its_key():
+def test_an_average_accepts_only_events_with_its_key():
     avg = FunctionEventAvg()
     avg += event("a", 0, 1)
     with pytest.raises(marey.Error, match="same key"):
         avg.add(event("b", 0, 1))
-    with pytest.raises(marey.Error, match="only a FunctionEvent"):
+    with pytest.raises(marey.Error, match="expected a FunctionEvent"):
         avg.add(3)
     assert avg.count == 1
 
@@ -138,7 +138,7 @@ def test_kernels_and_children_belong_to_events_of_the_cpu():
     assert (kernel.cpu_time_total, kernel.device_time_total) == (0, 1)
 
 
-def test_a_repetition_is_taken_out_and_its_parent_gets_what_it_had():
+def test_a_repetition_is_removed_and_its_parent_takes_over_its_children():
     outer, again, third = event("a", 0, 10, id=1), event("a", 1, 9, id=2), event("a", 2, 8, id=3)
     inner, other = event("b", 3, 4, id=4), event("c", 5, 6, id=5)
     third.append_kernel("k", 0, 5)
@@ -163,7 +163,7 @@ def test_a_backward_event_without_forward_thread_is_an_error():
         tree(event("backward", 0, 1, scope=1, sequence_nr=1))
 
 
-def test_averages_need_a_tree_and_group_by_what_is_asked():
+def test_averages_need_a_tree_and_group_as_requested():
     events = EventList(
         [
             event("op", 0, 10, overload_name="x", input_shapes=[[1]], stack=["f", "main"], flops=5),
@@ -187,7 +187,7 @@ def test_averages_need_a_tree_and_group_by_what_is_asked():
     assert "Total FLOPs" in events.key_averages().table()
 
 
-def test_the_first_event_of_a_group_gives_what_is_no_number():
+def test_the_first_event_of_a_group_provides_attributes_that_are_not_numbers():
     events = tree(event("a", 0, 10), event("b", 1, 2), event("a", 20, 21))
     a, b = events.key_averages()
     assert a.cpu_children == [events[1]] and a.cpu_parent is None
@@ -210,7 +210,7 @@ def test_a_table_is_the_text_of_the_list_and_an_empty_one_is_empty():
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
-def test_a_time_unit_holds_for_all_times(unit):
+def test_a_time_unit_applies_to_all_times(unit):
     """upstream: test_override_time_units"""
     table = tree(event("a", 0, 5_000_000), event("b", 1, 2)).table(time_unit=unit)
     line = next(line for line in table.splitlines() if line.strip().startswith("b"))
@@ -245,7 +245,7 @@ def test_columns_can_be_chosen():
         tree(event("a", 0, 10)).table(columns=["nothing_like_it"])
 
 
-def test_percentiles_are_of_single_events():
+def test_percentiles_are_computed_over_single_events():
     events = tree(*[event("a", i * 100, i * 100 + i, id=i) for i in range(1, 101)])
     (avg,) = events.key_averages(percentiles=True)
     assert (avg.p50, avg.p90, avg.p99) == (50, 90, 99)
@@ -257,12 +257,12 @@ def test_device_time_without_a_device_is_an_error():
         events.table()
 
 
-def test_a_device_of_any_name_is_named_in_titles():
+def test_any_device_name_appears_in_titles():
     events = EventList([event("k", 0, 5, device_type=DeviceType.PrivateUse1, use_device="openreg")])
     assert "Self OPENREG" in events.table() and "Self OPENREG time total: 5.000us" in events.table()
 
 
-def test_time_of_a_legacy_event_counts_as_the_devices():
+def test_the_time_of_a_legacy_event_counts_as_device_time():
     made = event("a", 0, 5, use_device="cuda", is_legacy=True)
     made.append_kernel("a", 0, 3)
     events = tree(made, use_device="cuda")
@@ -270,7 +270,7 @@ def test_time_of_a_legacy_event_counts_as_the_devices():
     assert "Self CUDA time total: 3.000us" in events.key_averages().table()
 
 
-def test_events_of_one_name_but_other_nodes_devices_or_kinds_are_apart():
+def test_events_with_the_same_name_on_other_nodes_devices_or_kinds_are_separate():
     events = tree(
         event("a", 0, 1, use_device="cuda"),
         event("a", 2, 3, node_id=5, use_device="cuda"),
@@ -306,7 +306,7 @@ def test_a_list_of_events_without_trace_names_still_exports(tmp_path):
     json.loads(path.read_text())
 
 
-def test_stacks_are_written_from_the_outside_in(tmp_path):
+def test_stacks_are_written_outermost_first(tmp_path):
     """upstream: test_export_stacks"""
     one = event("a", 0, 10, stack=["inner fn", "main;x"], use_device="cuda")
     one.append_kernel("k", 0, 99)
@@ -354,7 +354,7 @@ def test_averages_change_as_their_elements_do():
     assert pickle.loads(pickle.dumps(averages)).table() == averages.table()
 
 
-def test_events_know_their_shares_once_a_table_was_made_and_averages_at_once():
+def test_events_have_percentages_after_a_table_was_made_and_averages_at_once():
     events = tree(event("a", 0, 10), event("b", 1, 4), event("w", 0, 99, is_async=True))
     events.table()
     assert [each.self_cpu_percent for each in events] == ["70.00%", "30.00%", "0.00%"]
@@ -362,7 +362,7 @@ def test_events_know_their_shares_once_a_table_was_made_and_averages_at_once():
     assert [avg.self_cpu_percent for avg in events.key_averages()] == ["70.00%", "30.00%", "0.00%"]
 
 
-def test_averages_that_were_picked_out_print_alone():
+def test_selected_averages_print_separately():
     averages = tree(event("a", 0, 10), event("b", 20, 21)).key_averages()
     table = EventList([avg for avg in averages if avg.key == "b"]).table()
     assert "Self CPU time total: 1.000us" in table
@@ -396,7 +396,7 @@ def test_times_as_text():
     assert Timed().cpu_time_total_str == "2.000s"
 
 
-def test_string_tables_make_symbols_readable_and_keep_single_letters():
+def test_string_tables_demangle_symbols_and_keep_single_letters():
     names = StringTable()
     assert names["_ZN3foo3barEv"] == "foo::bar()"
     assert (names["t"], names["plain name"]) == ("t", "plain name")
@@ -418,7 +418,7 @@ def test_memory_records_are_found_by_closed_intervals():
     assert list(MemRecordsAcc([]).in_interval(0, 100)) == []
 
 
-def test_a_key_is_unique_or_an_error():
+def test_a_duplicate_key_is_an_error():
     unique = EnforceUnique()
     unique.see("a", 1)
     unique.see("a", 2)

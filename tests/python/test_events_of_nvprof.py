@@ -1,4 +1,4 @@
-"""Files of nvprof as events."""
+"""nvprof files as events."""
 
 import pathlib
 import sqlite3
@@ -27,7 +27,7 @@ def database(tmp_path):
     return path
 
 
-def test_a_file_of_nvprof_is_a_list_of_events_in_order(database):
+def test_an_nvprof_file_is_a_list_of_events_in_order(database):
     events = load_nvprof(database)
     assert isinstance(events, EventList)
     names = [event.name for event in events]
@@ -46,7 +46,7 @@ def test_kernels_are_on_the_calls_that_launched_them_and_averages_work(database)
     assert "Self CUDA" in load_nvprof(database).table()
 
 
-def test_what_is_no_such_file_is_an_error(tmp_path):
+def test_other_files_are_errors(tmp_path):
     path = tmp_path / "other"
     path.write_text("nothing")
     with pytest.raises(marey.Error):

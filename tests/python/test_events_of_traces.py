@@ -1,4 +1,4 @@
-"""Events, averages and tables of what was recorded."""
+"""Events, averages and tables of recordings."""
 
 import gc
 import json
@@ -134,7 +134,7 @@ def test_a_list_that_is_changed_is_an_ordinary_one():
         assert type(some) is EventList and len(some) <= 4
 
 
-def test_what_is_set_on_an_event_stays():
+def test_values_set_on_an_event_are_kept():
     events = events_of(recorded(nested))
     events[1].name = "renamed"
     gc.collect()
@@ -174,7 +174,7 @@ def test_averages_are_those_of_the_events():
         averages.key_averages()
 
 
-def test_the_table_of_a_trace_is_that_of_its_events_by_hand():
+def test_the_table_of_a_trace_equals_that_of_its_events_made_by_hand():
     trace = recorded(nested)
     for view in (events_of(trace), averages_of(trace)):
         assert str(view) == view.table() == EventList(list(view)).table()
@@ -183,14 +183,14 @@ def test_the_table_of_a_trace_is_that_of_its_events_by_hand():
         )
 
 
-def test_a_table_of_picked_events_changes_nothing():
+def test_a_table_of_selected_events_changes_nothing():
     events = events_of(recorded(nested))
     picked = EventList(events[1:3])
     assert "inner" in picked.table() and picked[0].self_cpu_percent.endswith("%")
     assert not events._is_changed()
 
 
-def test_averages_of_threads_are_apart_when_asked():
+def test_averages_can_be_separated_by_thread():
     def program():
         thread = threading.Thread(target=nested)
         thread.start()
@@ -225,7 +225,7 @@ def test_device_work_memory_and_links_are_on_the_events():
     assert "Self CUDA time total: 35.000us" in table and "CPU Mem" in table
 
 
-def test_numbers_of_events_are_those_of_the_exported_trace(tmp_path):
+def test_event_numbers_match_the_exported_trace(tmp_path):
     """upstream: test_profiler_external_id_parity, test_profiler_activity_type_parity,
     test_profiler_timestamp_consistency"""
 
@@ -255,8 +255,8 @@ def test_numbers_of_events_are_those_of_the_exported_trace(tmp_path):
         assert sorted(written) == sorted(told)
 
 
-def test_reports_in_no_range_are_events_of_their_own():
-    # What a kernel's event owns is reported on a thread that does nothing else.
+def test_allocations_outside_of_ranges_are_separate_events():
+    # The memory of a kernel's event is reported on a thread that does nothing else.
     kernel = FunctionEvent(1, "k", 5, 0, 10, use_device="cuda", device_type=DeviceType.CUDA)
     host = FunctionEvent(2, "call", 1, 0, 10, use_device="cuda", cpu_memory_usage=5)
     kernel.__class__ = type("Owner", (FunctionEvent,), {"self_cpu_memory_usage": 7})
@@ -297,7 +297,7 @@ def test_an_average_that_was_changed_shows_in_the_table():
     assert "other name" in averages.table()
 
 
-def test_averages_are_made_without_the_events():
+def test_averages_are_computed_without_creating_events():
     events = events_of(recorded(nested))
     events.key_averages().table()
     assert "_source" not in vars(events)
@@ -340,7 +340,7 @@ def plain_tree(events):
 
 @settings(max_examples=60, deadline=None)
 @given(events_strategy)
-def test_events_made_by_hand_nest_as_the_rule_says(described):
+def test_events_made_by_hand_nest_by_time(described):
     events = EventList(
         FunctionEvent(i, name, thread, start, start + length, is_async=is_async and kernels == 3)
         for i, (name, start, length, thread, is_async, kernels) in enumerate(described)
@@ -369,8 +369,8 @@ def test_a_trace_of_events_made_by_hand_has_their_averages(described):
     assert by_hand == of_trace
 
 
-def test_a_field_of_events_is_of_events_only():
+def test_event_fields_work_only_on_events():
     from marey._marey import EventRow
 
-    with pytest.raises(TypeError, match="not of int"):
+    with pytest.raises(TypeError, match="got int"):
         EventRow.__dict__["name"].__get__(5, int)

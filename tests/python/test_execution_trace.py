@@ -92,7 +92,7 @@ def chrome_ids(trace, tmp_path):
     return {of["Record function id"]: name for of, name in args if "Record function id" in of}
 
 
-def test_its_ids_are_those_of_the_chrome_trace(observer, tmp_path):
+def test_ids_match_the_chrome_trace(observer, tmp_path):
     """upstream: test_execution_trace_with_kineto (the ids)"""
     session = marey.Session()
     session.start(record_shapes=True)
@@ -131,7 +131,7 @@ def test_it_follows_the_schedule_of_a_profiler(observer):
     assert [name for name in names if name.startswith("work")] == ["work 5", "work 6"]
 
 
-def test_only_what_begins_while_it_runs_is_recorded(observer):
+def test_only_ranges_that_begin_while_it_runs_are_recorded(observer):
     """upstream: test_execution_trace_start_stop"""
     assert observer.is_registered and not observer.is_running()
     straddling = marey.record_function("straddles the stop")
@@ -181,7 +181,7 @@ def test_several_observers_one_after_another(tmp_path):
         assert [node["name"] for node in nodes[2:]] == [f"turn {turn}"]
 
 
-def test_one_that_never_started_has_only_the_root(observer):
+def test_an_observer_that_never_started_has_only_the_root(observer):
     """upstream: test_execution_trace_no_capture"""
     with marey.record_function("unseen"):
         pass
@@ -189,7 +189,7 @@ def test_one_that_never_started_has_only_the_root(observer):
     assert [node["name"] for node in nodes_of(observer.get_output_file_path())] == [ROOT]
 
 
-def test_a_second_one_at_the_same_time_is_an_error(observer, tmp_path):
+def test_a_second_observer_at_the_same_time_is_an_error(observer, tmp_path):
     second = ExecutionTraceObserver()
     with pytest.raises(marey.Error, match="one at a time"):
         second.register_callback(tmp_path / "second.json")

@@ -1,4 +1,4 @@
-"""ExecutionTraceObserver: the folder beside its file, and the environment that asks for one."""
+"""ExecutionTraceObserver: the folder next to its file, and the environment variable that requests one."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ def observer(tmp_path):
     made.unregister_callback()
 
 
-def test_the_folder_for_resources_lies_beside_the_file(tmp_path):
+def test_the_resources_folder_is_next_to_the_file(tmp_path):
     folder = ExecutionTraceObserver.get_resources_dir_for_et_path
     for name in ("x.json", "x.json.gz"):
         assert folder(str(tmp_path / "a" / name)) is None
@@ -24,11 +24,11 @@ def test_the_folder_for_resources_lies_beside_the_file(tmp_path):
     assert made == str(tmp_path / "x_resources") and os.path.isdir(made)
     assert folder(tmp_path / "x.json") == made
     (tmp_path / "file").write_text("")
-    with pytest.warns(UserWarning, match="cannot be made"):
+    with pytest.warns(UserWarning, match="cannot create the folder"):
         assert folder(tmp_path / "file" / "x.json", create_dir=True) is None
 
 
-def test_the_folder_is_made_only_where_it_is_wanted(observer):
+def test_the_folder_is_created_only_if_enabled(observer):
     assert observer.get_resources_dir(can_create=True) is None
     observer.set_extra_resource_collection(True)
     folder = observer.get_resources_dir()
@@ -54,14 +54,14 @@ else:
     [{}, {"MAREY_EXECUTION_TRACE": "0"}, {"ENABLE_PYTORCH_EXECUTION_TRACE": "0"},
      {"MAREY_EXECUTION_TRACE": "0", "ENABLE_PYTORCH_EXECUTION_TRACE": "1"}],
 )  # fmt: skip
-def test_the_environment_asks_for_none(variables):
+def test_the_environment_requests_no_observer(variables):
     """upstream: test_execution_trace_env_disabled"""
     done = run(BUILD_FROM_ENVIRONMENT, **variables)
     assert (done.stdout, done.stderr) == ("None\n", "")
 
 
 @pytest.mark.parametrize("prefix", ["MAREY_EXECUTION_TRACE", "ENABLE_PYTORCH_EXECUTION_TRACE"])
-def test_the_environment_asks_for_an_observer_and_its_folder(tmp_path, prefix):
+def test_the_environment_requests_an_observer_and_its_folder(tmp_path, prefix):
     """upstream: test_execution_trace_env_enabled_with_kineto"""
     done = run(BUILD_FROM_ENVIRONMENT, **{prefix: "1", prefix + "_EXTRAS": "1", "TMPDIR": str(tmp_path)})
     path, folder, is_registered = done.stdout.split()
@@ -76,4 +76,4 @@ def test_the_environment_may_name_the_file(tmp_path):
     assert done.stdout == f"{path} None True\n"
     done = run(BUILD_FROM_ENVIRONMENT, MAREY_EXECUTION_TRACE=str(tmp_path / "none" / "x.json"))
     assert done.returncode == 0 and done.stdout == "None\n"
-    assert "no execution trace is written" in done.stderr
+    assert "cannot write an execution trace" in done.stderr

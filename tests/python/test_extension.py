@@ -19,7 +19,7 @@ def extensions(tmp_path_factory):
     return folder
 
 
-def test_extensions_of_nanobind_and_pybind11_record_into_the_session_of_python(extensions, monkeypatch):
+def test_nanobind_and_pybind11_extensions_record_into_the_python_session(extensions, monkeypatch):
     monkeypatch.syspath_prepend(str(extensions))
     import with_nanobind
     import with_pybind11
@@ -38,7 +38,7 @@ def test_extensions_of_nanobind_and_pybind11_record_into_the_session_of_python(e
     assert names == ["python outermost", "nanobind work", "pybind11 work", "python innermost"]
 
 
-def test_functions_of_extensions_are_named_by_module_and_class(extensions, monkeypatch):
+def test_extension_functions_are_named_by_module_and_class(extensions, monkeypatch):
     monkeypatch.syspath_prepend(str(extensions))
     import with_nanobind
     import with_pybind11
@@ -61,14 +61,14 @@ def test_functions_of_extensions_are_named_by_module_and_class(extensions, monke
 def test_a_process_with_such_extensions_has_one_libmarey(extensions):
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import with_pybind11, with_nanobind, marey\n"  # ours comes last: theirs have to find the same file
+        "import with_pybind11, with_nanobind, marey\n"  # marey comes last: the extensions must find the same file
         "print(*{line.split()[-1] for line in open('/proc/self/maps') if 'libmarey' in line}, sep='\\n')"
     )
     paths = output_of(sys.executable, "-c", program, extensions).splitlines()
     assert len(paths) == 1, paths
 
 
-def test_an_extension_records_under_marey_run_though_its_program_never_imports_the_package(extensions, tmp_path):
+def test_an_extension_records_under_marey_run_without_importing_the_package(extensions, tmp_path):
     (tmp_path / "x.py").write_text(
         f"import sys; sys.path.insert(0, {str(extensions)!r})\nimport with_nanobind\nwith_nanobind.work(lambda: 0)\n"
     )

@@ -1,4 +1,4 @@
-"""Collections of garbage as ranges."""
+"""Garbage collections as ranges."""
 
 import gc
 
@@ -22,7 +22,7 @@ def no_collections_of_their_own():
 
 
 @EVERY_HOOK
-def test_a_collection_is_a_range_with_what_it_collected(c_calls):
+def test_a_garbage_collection_is_a_range_with_the_number_of_objects(c_calls):
     """upstream: test_python_gc_event"""
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         gc.collect()
@@ -40,7 +40,7 @@ def test_a_collection_is_a_range_with_what_it_collected(c_calls):
 
 
 @EVERY_HOOK
-def test_what_a_finalizer_calls_lies_within_the_collection(c_calls):
+def test_calls_made_by_a_finalizer_are_inside_the_collection(c_calls):
     class Noisy:
         def __init__(self):
             self.me = self
@@ -56,7 +56,7 @@ def test_what_a_finalizer_calls_lies_within_the_collection(c_calls):
     assert everything[finalizer["parent"]]["name"] == "Python GC"
 
 
-def test_the_callback_is_there_once_while_calls_are_recorded_and_not_after():
+def test_the_callback_is_installed_once_while_calls_are_recorded_and_removed_after():
     before = list(gc.callbacks)
     with marey.profile(with_stack=True):
         assert len(gc.callbacks) == len(before) + 1
@@ -116,7 +116,7 @@ def test_a_session_that_ends_within_a_collection_shows_it_open():
     assert gc.collect() >= 0
 
 
-def test_chrome_calls_them_python_functions(tmp_path):
+def test_chrome_traces_show_collections_as_python_functions(tmp_path):
     import json
 
     with marey.profile(with_stack=True) as prof:

@@ -1,4 +1,4 @@
-"""``Trace.gpu_use()``: what devices did and when they had nothing to do."""
+"""``Trace.gpu_use()``: device work and idle gaps."""
 
 import json
 
@@ -36,7 +36,7 @@ def loaded(folder, events):
     return marey.load(path)
 
 
-def test_it_tells_times_gaps_queue_times_and_launchers(tmp_path):
+def test_gpu_use_reports_times_gaps_queue_times_and_launchers(tmp_path):
     events = [event("python_function", "train.py(3): step", (100, 100), 0, 100)]
     events += launch(10, 20, 10, 1) + launch(40, 50, 30, 2)
     use = loaded(tmp_path, events).gpu_use()
@@ -77,7 +77,7 @@ def test_a_trace_without_a_device_has_none():
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 60), st.integers(0, 2)), min_size=1, max_size=30))
-def test_busy_and_idle_are_the_window_and_each_kernel_is_counted_once(tmp_path_factory, pieces):
+def test_busy_and_idle_time_add_up_to_the_window_and_each_kernel_counts_once(tmp_path_factory, pieces):
     events = [event("cpu_op", "whole", (100, 100), 0, 600)]
     for number, (start, duration, stream) in enumerate(pieces):
         events += launch(start, start + 3, duration, number + 1, stream=stream, name=f"kernel {stream}")

@@ -104,12 +104,12 @@ def test_a_new_object_at_an_old_address_gets_a_new_number(layers, c_calls):
             seen.append(id(layer))
             layer(1)
             del layer
-    assert len(set(seen)) < len(seen)  # addresses did come again
+    assert len(set(seen)) < len(seen)  # addresses were reused
     assert names(prof) == [f"nn.Module: Linear_{i}" for i in range(20)]
 
 
 @MODES
-def test_objects_without_end_have_names_that_end(c_calls):
+def test_the_number_of_object_names_is_bounded(c_calls):
     """Sites stay for the life of the process."""
 
     class Passing:
@@ -166,7 +166,7 @@ def test_objects_without_weak_references_are_held_until_tracing_ends():
     assert parameter[0] == "w" and parameter[1].sizes == [3]
 
 
-def test_recording_holds_no_object(layers):
+def test_recording_keeps_no_object_alive(layers):
     """upstream: test_refcounts"""
     layer = Linear()
     before = sys.getrefcount(layer)
@@ -182,7 +182,7 @@ def test_recording_holds_no_object(layers):
 
 
 @MODES
-def test_two_classes_of_one_name_share_the_numbers(layers, c_calls):
+def test_two_classes_with_the_same_name_share_the_numbers(layers, c_calls):
     first = type("Same", (Layer,), {})()
     second = type("Same", (Layer,), {})()
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
@@ -192,7 +192,7 @@ def test_two_classes_of_one_name_share_the_numbers(layers, c_calls):
 
 
 @MODES
-def test_a_subclass_with_a_call_of_its_own_is_a_module_where_it_calls_the_inherited_one(layers, c_calls):
+def test_a_subclass_that_overrides_call_is_a_module_if_it_calls_the_inherited_one(layers, c_calls):
     """(P15)"""
 
     class Silent(Layer):
@@ -249,7 +249,7 @@ def test_other_objects_that_run_the_same_code_are_plain_calls(layers):
 
 
 @MODES
-def test_recursion_and_threads_keep_their_names(layers, c_calls):
+def test_names_are_kept_in_recursion_and_on_threads(layers, c_calls):
     class Deep(Layer):
         def forward(self, value):
             return self(value - 1) if value else 0
@@ -265,7 +265,7 @@ def test_recursion_and_threads_keep_their_names(layers, c_calls):
     assert names(prof) == ["nn.Module: Deep_0"] * (51 + 4 * 40)
 
 
-def test_a_module_that_runs_when_the_session_starts_has_its_name(layers):
+def test_a_module_running_when_the_session_starts_has_its_name(layers):
     class Starting(Layer):
         def forward(self, value):
             self.prof = marey.profile(with_stack=True)
@@ -278,7 +278,7 @@ def test_a_module_that_runs_when_the_session_starts_has_its_name(layers):
     assert names(starting.prof) == ["nn.Module: Starting_0", "nn.Module: Linear_0"]
 
 
-def test_registration_takes_effect_in_a_session_that_runs_and_ends_with_unregistering():
+def test_registration_takes_effect_in_a_running_session_until_unregistering():
     class Late:
         def __call__(self):
             pass
@@ -369,7 +369,7 @@ def test_optimizers_have_their_parameters_gradients_and_state():
     assert [(name, state.sizes) for name, state in first_state] == [("velocity", [2, 3])] and second_state == []
 
 
-def test_an_optimizer_of_thousands_of_parameters_is_whole(tmp_path):
+def test_an_optimizer_with_thousands_of_parameters_is_complete(tmp_path):
     class Large:
         def __init__(self):
             self.params = {f"p{i}": numpy.zeros((i % 5 + 1, 4)) for i in range(3000)}
@@ -415,7 +415,7 @@ def test_a_capture_has_the_same_tree_and_so_has_a_saved_trace(layers, tmp_path):
 
 
 class _Raising:
-    """All that can be asked of it raises."""
+    """Every attribute access raises an exception."""
 
     def __getattr__(self, name):
         raise SystemError(name)
@@ -448,7 +448,7 @@ class _Wild(Layer):
 
 
 @MODES
-def test_what_raises_never_reaches_the_program(layers, c_calls):
+def test_exceptions_in_readers_never_reach_the_program(layers, c_calls):
     """(P20)"""
 
     def fail(own):
@@ -481,7 +481,7 @@ def test_what_raises_never_reaches_the_program(layers, c_calls):
     assert [(name, grad) for name, _, grad in parameters] == [("weight", None), ("bias", None)]
 
 
-def test_what_is_asked_of_objects_is_no_part_of_the_trace():
+def test_reading_objects_does_not_appear_in_the_trace():
     def parameters_asked(own):
         return {"w": numpy.zeros(2)}
 
@@ -521,7 +521,7 @@ def test_only_the_exact_types_named_count_as_arrays():
     assert [array.sizes for _, array, _ in node.extra_fields.module.parameters] == [[2]]
 
 
-def test_ranges_know_the_modules_that_they_ran_in(layers, tmp_path):
+def test_ranges_have_the_modules_that_they_ran_in(layers, tmp_path):
     """upstream: test_module_hierarchy (P37)"""
     net = Net()
     with marey.profile(with_stack=True, with_modules=True) as prof:
@@ -546,7 +546,7 @@ def test_ranges_know_the_modules_that_they_ran_in(layers, tmp_path):
     assert args["nn.Module: Net_0"]["Python module id"] == 0 and "Python module id" not in args["op"]
 
 
-def test_without_with_modules_parts_are_called_by_class_and_number(layers, tmp_path):
+def test_without_with_modules_children_are_named_by_class_and_number(layers, tmp_path):
     net = Net()
     with marey.profile(with_stack=True) as prof:
         net(1)
@@ -556,7 +556,7 @@ def test_without_with_modules_parts_are_called_by_class_and_number(layers, tmp_p
     assert "Module Hierarchy" not in (tmp_path / "net.json").read_text()
 
 
-def test_what_cannot_be_registered_is_refused():
+def test_invalid_registrations_are_rejected():
     for arguments in ({"kind": "table"}, {"call": "nothing"}):
         with pytest.raises(ValueError):
             marey.register_module_type(Layer, **arguments)
@@ -567,7 +567,7 @@ def test_what_cannot_be_registered_is_refused():
         marey.register_module_type(Layer())
 
 
-def test_a_session_stopped_by_what_an_object_is_asked_does_no_harm():
+def test_a_session_stopped_while_an_object_is_read_is_harmless():
     class Stopping:
         def __call__(self):
             return 7
@@ -586,8 +586,8 @@ def test_a_session_stopped_by_what_an_object_is_asked_does_no_harm():
 
 
 @MODES
-def test_a_session_stopped_by_a_collection_while_an_object_is_met_does_no_harm(c_calls):
-    """The weak reference to an object may be what starts a collection, and that may run anything."""
+def test_a_session_stopped_by_a_collection_while_an_object_is_registered_is_harmless(c_calls):
+    """Creating the weak reference to an object may start a garbage collection, which may run any code."""
 
     class Met:
         def __call__(self):
@@ -624,6 +624,6 @@ def test_a_session_stopped_by_a_collection_while_an_object_is_met_does_no_harm(c
     assert any(node.name.endswith("Layer.__call__") for node in depth_first(after.tree()))
 
 
-def test_the_example_of_the_document_prints_what_it_says(run_python):
+def test_the_example_in_the_docs_prints_the_documented_output(run_python):
     program, shown = re.findall(r"^```(?:python|text)\n(.*?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)[:2]
     assert run_python(program) == shown

@@ -1,4 +1,4 @@
-"""Modules and optimizers of torch are recognised without being registered."""
+"""torch modules and optimizers are recognized without registration."""
 
 import gc
 import subprocess
@@ -110,7 +110,7 @@ def test_ids_agree_between_modules_and_optimizers():
     assert {array.storage_data_ptr for array, _, _ in info.parameters} == of_modules
 
 
-def test_ranges_know_the_modules_that_they_ran_in():
+def test_ranges_have_the_modules_that_they_ran_in():
     """upstream: test_module_hierarchy (P37)"""
     net = Net()
     with marey.profile(with_stack=True, with_modules=True) as prof:
@@ -139,7 +139,7 @@ def test_tensors_of_other_classes_are_left_alone():
     assert [(name, array.sizes) for name, array, _ in node.extra_fields.module.parameters] == [("plain", [3])]
 
 
-def test_tracing_holds_no_module():
+def test_tracing_keeps_no_module_alive():
     """upstream: test_refcounts"""
     with marey.profile(with_stack=True) as prof:
         for _ in range(10):
@@ -149,7 +149,7 @@ def test_tracing_holds_no_module():
 
 
 @MODES
-def test_torch_imported_during_a_session_is_recognised(c_calls):
+def test_torch_imported_during_a_session_is_recognized(c_calls):
     program = f"""
         import sys
         import marey

@@ -1,4 +1,4 @@
-"""What people try first, and what they get wrong: subclasses, options of the wrong type, metadata, ends of programs."""
+"""Things that new users try first and get wrong: subclasses, options of the wrong type, metadata, program exits."""
 
 import asyncio
 import gc
@@ -16,7 +16,7 @@ def recorded_names(prof):
 
 
 class Counted(marey.record_function):
-    """A user's own range, with a constructor and a block of its own."""
+    """A user's range class, with its own constructor, __enter__ and __exit__."""
 
     def __init__(self, name, *, log):
         super().__init__(f"counted {name}", args="text")
@@ -31,7 +31,7 @@ class Counted(marey.record_function):
         return super().__exit__(*failure)
 
 
-def test_a_subclass_may_have_a_constructor_of_its_own():
+def test_a_subclass_may_have_its_own_constructor():
     log = []
     with marey.profile() as prof, Counted("load", log=log) as range_:
         assert (range_.name, range_.args, type(range_)) == ("counted load", "text", Counted)
@@ -39,7 +39,7 @@ def test_a_subclass_may_have_a_constructor_of_its_own():
     assert log == ["in", "out"]
 
 
-def test_a_subclass_that_names_nothing_is_called_like_its_type():
+def test_a_subclass_without_a_name_is_named_after_its_type():
     class Nameless(marey.record_function):
         def __init__(self, number):
             self.number = number
@@ -49,7 +49,7 @@ def test_a_subclass_that_names_nothing_is_called_like_its_type():
     assert recorded_names(prof) == ["Nameless"]
 
 
-def test_the_constructor_of_a_subclass_checks_what_it_is_given():
+def test_the_constructor_of_a_subclass_checks_its_arguments():
     class Plain(marey.record_function):
         pass
 
@@ -60,7 +60,7 @@ def test_the_constructor_of_a_subclass_checks_what_it_is_given():
         Plain()
 
 
-def test_a_decorator_of_a_subclass_enters_and_leaves_in_its_way():
+def test_a_subclass_used_as_a_decorator_uses_its_own_enter_and_exit():
     log = []
 
     @Counted("plain", log=log)
@@ -87,7 +87,7 @@ def test_a_decorator_of_a_subclass_enters_and_leaves_in_its_way():
 
 def test_objects_of_a_subclass_leak_nothing():
     log = []
-    gc.collect()  # what other tests left
+    gc.collect()  # garbage of other tests
     before = sys.getrefcount(Counted)
     for _ in range(100):
         with Counted("x", log=log):
@@ -96,7 +96,7 @@ def test_objects_of_a_subclass_leak_nothing():
     assert sys.getrefcount(Counted) == before
 
 
-def test_ranges_can_be_referred_to_weakly():
+def test_ranges_support_weak_references():
     dead = []
     for _ in range(40):  # more than are kept for use again
         range_ = marey.record_function("x")
@@ -108,7 +108,7 @@ def test_ranges_can_be_referred_to_weakly():
     assert len(dead) == 40
 
 
-def test_options_of_the_wrong_type_are_refused_at_once():
+def test_options_of_the_wrong_type_are_rejected_at_once():
     for options in ({"max_bytes": "many"}, {"experimental_config": 5}, {"on_trace_ready": 5}):
         (name,) = options
         with pytest.raises(TypeError, match=name):
@@ -131,7 +131,7 @@ def test_a_negative_number_of_stack_entries_is_none():
     assert [average.key for average in prof.events().key_averages(group_by_stack_n=-3)] == ["x"]
 
 
-def test_metadata_that_no_encoding_can_say_is_escaped():
+def test_metadata_that_cannot_be_encoded_is_escaped():
     prof = marey.profile()
     prof.add_metadata("key \ud800", "value \ud801")
     with prof:
@@ -140,12 +140,12 @@ def test_metadata_that_no_encoding_can_say_is_escaped():
     assert prof.trace.metadata["more \\ud802"] == "x"
 
 
-def test_metadata_that_the_trace_would_refuse_is_refused_when_it_is_given():
+def test_invalid_metadata_is_rejected_when_it_is_added():
     prof = marey.profile()
     for value in ("{", "NaN", '"\\ud800"', ""):
         with pytest.raises(ValueError, match="'key' is not JSON"):
             prof.add_metadata_json("key", value)
-    with pytest.raises(TypeError, match="value of metadata is a str"):
+    with pytest.raises(TypeError, match="value of metadata must be a str"):
         prof.preset_metadata_json("key", 3)
     with prof:
         pass
@@ -177,7 +177,7 @@ def test_paths_may_be_bytes(tmp_path):
         assert [event.name for event in marey.load(path).events()] == ["x"]
 
 
-def test_names_of_the_newest_release_are_taken(tmp_path):
+def test_keywords_of_the_newest_pytorch_release_are_accepted(tmp_path):
     config = marey._ExperimentalConfig(trace_only=True)
     assert config.trace_only
     with marey.profile(
@@ -189,7 +189,7 @@ def test_names_of_the_newest_release_are_taken(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_what_a_profiler_says_of_itself():
+def test_attributes_of_a_profiler():
     prof = marey.profile(activities=[marey.ProfilerActivity.CPU], use_device=None)
     assert (prof.entered, prof.use_cpu, prof.use_cuda) == (False, True, False)
     assert prof.kineto_activities == {marey.ProfilerActivity.CPU}
@@ -202,7 +202,7 @@ def test_what_a_profiler_says_of_itself():
     assert prof.profiling_end_time_ns <= time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
-def test_a_program_that_ends_while_profiling_says_nothing(run_python):
+def test_a_program_that_ends_while_profiling_prints_nothing(run_python):
     printed = run_python(
         "import os, threading, time, marey\n"
         "os.dup2(1, 2)\n"
@@ -217,7 +217,7 @@ def test_a_program_that_ends_while_profiling_says_nothing(run_python):
     assert printed == ""
 
 
-def test_the_warning_of_lost_cycles_points_at_the_program(recwarn):
+def test_the_warning_about_lost_cycles_points_to_the_program(recwarn):
     prof = marey.profile(schedule=marey.schedule(wait=0, warmup=1, active=1))
     with prof:
         for _ in range(4):
@@ -226,7 +226,7 @@ def test_the_warning_of_lost_cycles_points_at_the_program(recwarn):
     assert warning.filename == __file__
 
 
-def test_save_refuses_the_names_of_other_formats(tmp_path):
+def test_save_rejects_suffixes_of_other_formats(tmp_path):
     with marey.profile() as prof:
         pass
     with pytest.raises(ValueError, match="export"):
@@ -234,7 +234,7 @@ def test_save_refuses_the_names_of_other_formats(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_collection_is_switched_by_either_spelling():
+def test_collection_is_toggled_by_either_keyword():
     with marey.profile() as prof:
         prof.toggle_collection_dynamic(enabled=False, activities=[marey.ProfilerActivity.CPU])
         with marey.record_function("unseen"):

@@ -1,4 +1,4 @@
-"""Marey as the listener of NVTX: what libraries push is recorded under ``marey run --nvtx``."""
+"""Marey as an NVTX tool: NVTX ranges of libraries are recorded under ``marey run --nvtx``."""
 
 import collections
 import os
@@ -22,7 +22,7 @@ pytestmark = needs_nvtx
 
 
 def record(folder, program, *options, **variables):
-    """Runs the program; what it printed, what Marey said."""
+    """Run the program; return its output and Marey's messages."""
     path = folder / "program.py"
     path.write_text(PRELUDE + program)
     assert LIBRARY.exists(), f"{LIBRARY} has not been built"
@@ -47,7 +47,7 @@ def counted(path):
 
 
 def said(*words):
-    """What a verb of the command prints."""
+    """Return the output of a marey command."""
     command = [sys.executable, "-m", "marey", *map(str, words)]
     return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
 
@@ -57,7 +57,7 @@ def no_listener(monkeypatch):
     monkeypatch.delenv("NVTX_INJECTION64_PATH", raising=False)
 
 
-def test_ranges_of_a_library_lie_in_the_calls_of_python(tmp_path):
+def test_library_ranges_are_inside_python_calls(tmp_path):
     out, _ = record(
         tmp_path,
         """
@@ -78,14 +78,14 @@ thread.join()
     assert re.search(r" 3 +library work$", tree, re.MULTILINE)
 
 
-def test_without_the_option_nobody_listens(tmp_path):
+def test_nvtx_is_not_recorded_without_the_option(tmp_path):
     out, _ = record(tmp_path, "print(library.library_work(3), nvtx.is_listening())\n", "-q")
     assert out == "-2 False\n"
     (capture,) = captures(tmp_path)
     assert counted(capture)["library work"] == 0
 
 
-def test_emit_nvtx_does_not_come_back(tmp_path):
+def test_emit_nvtx_is_not_recorded_again(tmp_path):
     record(
         tmp_path,
         """
@@ -103,7 +103,7 @@ with marey.emit_nvtx():
     assert "1 instant" in said("info", capture)
 
 
-def test_processes_that_are_started_are_heard_too(tmp_path):
+def test_child_processes_are_recorded_too(tmp_path):
     record(
         tmp_path,
         """
@@ -119,13 +119,13 @@ else:
     assert sorted(counted(path)["library work"] for path in captures(tmp_path)) == [1, 5]
 
 
-def test_a_session_that_cannot_hear_says_so(tmp_path):
+def test_a_session_that_cannot_receive_nvtx_reports_it(tmp_path):
     _, errors = record(tmp_path, "library.library_work(1)\n", "--nvtx", NVTX_INJECTION64_PATH="/opt/other/libother.so")
-    assert "marey: --nvtx: ranges of NVTX go to another tool" in errors
+    assert "marey: --nvtx: NVTX ranges go to another tool" in errors
     (capture,) = captures(tmp_path)
-    assert "names the library of another tool, /opt/other/libother.so" in said("info", capture)
+    assert "is set to another tool's library, /opt/other/libother.so" in said("info", capture)
 
 
-def test_this_process_is_not_listened_to():
+def test_this_process_does_not_listen():
     assert "NVTX_INJECTION64_PATH" not in os.environ
     assert nvtx.is_listening() is False

@@ -1,4 +1,4 @@
-"""The installed package: what importing it does, the command that comes with it, the files for C++ projects."""
+"""The installed package: the effects of importing it, its command, and its files for C++ projects."""
 
 import os
 import subprocess
@@ -29,8 +29,8 @@ def command(*arguments, cwd=None, env=None, check=True):
 
 # ---- importing
 
-# What `import marey` may bring that a bare interpreter has not loaded. Each costs well under a millisecond; what costs
-# more (json, uuid, asyncio, concurrent.futures, inspect, typing, dataclasses) is imported where it is used.
+# Modules that `import marey` may load in addition to those of a bare interpreter. Each takes well under a millisecond;
+# slower ones (json, uuid, asyncio, concurrent.futures, inspect, typing, dataclasses) are imported where they are used.
 CHEAP = set(
     "__future__ _collections _contextvars _functools _operator _thread _warnings _weakref _weakrefset atexit "
     "collections collections.abc contextvars copyreg enum errno functools itertools keyword math operator reprlib "
@@ -38,7 +38,7 @@ CHEAP = set(
 )
 
 
-def test_importing_loads_only_modules_that_are_cheap(run_python):
+def test_importing_loads_only_cheap_modules(run_python):
     text = "import sys\nbefore = set(sys.modules)\nimport marey\nprint(*sorted(set(sys.modules) - before), sep='\\n')"
     loaded = {name for name in run_python(text).split() if not name.startswith("marey")}
     assert loaded <= CHEAP, sorted(loaded - CHEAP)
@@ -66,7 +66,7 @@ def test_importing_obeys_the_variable_that_libmarey_documents(run_python, tmp_pa
     assert marey.load(tmp_path / "a.marey").events()[0].name == "x"
 
 
-def test_every_public_name_exists_and_the_package_says_that_it_is_typed():
+def test_every_public_name_exists_and_the_package_is_marked_as_typed():
     assert [name for name in marey.__all__ if not hasattr(marey, name)] == []
     assert (FOLDER / "py.typed").exists()
     assert (FOLDER / "__init__.pyi").exists()
@@ -104,14 +104,14 @@ def test_run_starts_the_python_that_the_command_belongs_to(tmp_path):
     assert "work" in [event.name for event in marey.load(tmp_path / "out.marey").events()]
 
 
-def test_run_without_calls_records_what_a_script_marks(tmp_path):
+def test_run_without_calls_records_the_ranges_of_a_script(tmp_path):
     (tmp_path / "x.py").write_text("import marey\nwith marey.record_function('here'): print('hello')")
     done = command("run", "--no-calls", "-o", "x.marey", "x.py", cwd=tmp_path)
     assert done.stdout == "hello\n"
     assert [event.name for event in marey.load(tmp_path / "x.marey").events()] == ["here"]
 
 
-def test_without_the_command_the_package_says_why(tmp_path):
+def test_without_the_command_the_package_reports_why(tmp_path):
     from marey._command import main
 
     assert "fmt or CLI11" in main([str(tmp_path)], ["marey", "report"])
@@ -122,7 +122,7 @@ def test_without_the_command_the_package_says_why(tmp_path):
 
 
 @installed
-def test_nothing_in_the_package_remembers_where_it_was_built():
+def test_the_package_contains_no_build_paths():
     """Libraries look for each other beside themselves: the folder can be moved."""
     libraries = [*FOLDER.glob("_marey*.so"), *(FOLDER / "lib").glob("libmarey*"), FOLDER / "bin" / "marey"]
     names = sorted(path.name for path in libraries if path.name.startswith("libmarey"))

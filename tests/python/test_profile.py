@@ -1,4 +1,4 @@
-"""marey.profile: its life, its options, and what it says of itself."""
+"""marey.profile: its lifetime, its options and its attributes."""
 
 import copy
 import json
@@ -30,7 +30,7 @@ def test_a_block_is_recorded():
     assert prof.self_cpu_time_total > 0
 
 
-def test_what_is_outside_the_block_is_not_recorded():
+def test_ranges_outside_the_block_are_not_recorded():
     work("before")
     with marey.profile() as prof:
         work("inside")
@@ -85,7 +85,7 @@ def test_accumulated_cycles_are_in_exports_too(tmp_path):
 
 
 @pytest.mark.parametrize("read", ["events", "key_averages", "total_average", "table"])
-def test_reading_too_early_is_an_error_that_says_so(read):
+def test_reading_results_too_early_is_an_error(read):
     prof = marey.profile()
     with pytest.raises(marey.Error, match="has not run"):
         getattr(prof, read)()
@@ -176,7 +176,7 @@ def test_metadata_is_in_the_trace(tmp_path):
     assert prof.trace.metadata["text"] == text
 
 
-def test_metadata_that_is_no_json_is_refused():
+def test_metadata_that_is_not_json_is_rejected():
     """K7"""
     prof = marey.profile()
     with pytest.raises(ValueError, match="'key' is not JSON"):
@@ -220,7 +220,7 @@ def test_trace_ids_come_from_the_callback_when_there_is_one():
 # ---- options
 
 
-def test_options_that_cannot_be_are_refused():
+def test_invalid_options_are_rejected():
     for wrong, error in [
         ({"post_processing_timeout_s": -1}, ValueError),
         ({"policy": "never"}, ValueError),
@@ -238,7 +238,7 @@ def test_options_that_cannot_be_are_refused():
             marey.profile(**wrong)
 
 
-def test_only_what_the_filters_name_is_recorded():
+def test_only_activities_in_the_filters_are_recorded():
     """upstream: test_activity_filter_dict_syntax, _empty_list"""
     with marey.profile(activities=[{ProfilerActivity.CPU: ["USER_ANNOTATION"]}]) as prof:
         work("by hand")
@@ -250,7 +250,7 @@ def test_only_what_the_filters_name_is_recorded():
     assert names(prof) == []
 
 
-def test_only_the_scopes_asked_for_are_recorded():
+def test_only_the_selected_scopes_are_recorded():
     with marey.profile(scopes=[RecordScope.FUNCTION]) as prof:
         work("by hand")
         with marey.record_function_fast("operator"):
@@ -263,14 +263,14 @@ def test_a_generator_of_activities_is_read_once():
     assert marey.profile(activities=(kind for kind in [ProfilerActivity.CPU])).activities == {ProfilerActivity.CPU}
 
 
-def test_devices_that_are_not_there_are_warned_of():
-    with pytest.warns(UserWarning, match="There is no device called 'abacus'"):
+def test_missing_devices_cause_warnings():
+    with pytest.warns(UserWarning, match="There is no device named 'abacus'"):
         assert marey.profile(use_device="abacus").use_device is None
-    with pytest.warns(UserWarning, match="nothing of 'hpu' is recorded"):
+    with pytest.warns(UserWarning, match="'hpu' is not recorded"):
         assert marey.profile(use_device="hpu").use_device is None
 
 
-def test_all_threads_are_recorded_unless_asked_otherwise():
+def test_all_threads_are_recorded_by_default():
     """upstream: test_profile_all_threads; our default differs."""
     other = threading.Thread(target=lambda: (go.wait(), work("other")))
     for options, expected in [
@@ -289,7 +289,7 @@ def test_all_threads_are_recorded_unless_asked_otherwise():
         assert names(prof) == expected, options
 
 
-def test_with_tasks_a_thread_that_is_started_inside_is_recorded():
+def test_with_tasks_a_thread_started_inside_is_recorded():
     with marey.profile(threads="tasks") as prof:
         thread = threading.Thread(target=work, args=("task",))
         thread.start()
@@ -307,7 +307,7 @@ def test_the_configuration_pickles_and_copies():
         marey._ExperimentalConfig(no_such_option=1)
 
 
-def test_collection_can_be_switched_off_and_on_within_a_cycle():
+def test_collection_can_be_paused_and_resumed_within_a_cycle():
     """upstream: test_dynamic_toggle"""
     with marey.profile() as prof:
         prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])  # it is on
@@ -339,11 +339,11 @@ def test_memory_that_is_reported_is_in_events_and_in_the_timeline(tmp_path):
         pass
     with pytest.raises(marey.Error, match="profile_memory"):
         prof.export_memory_timeline(tmp_path / "none.json")
-    with pytest.raises(marey.Error, match="no device"):
+    with pytest.raises(marey.Error, match="not a device"):
         marey.report_allocation(1, 1, device="abacus")
 
 
-def test_stacks_need_to_have_been_asked_for(tmp_path):
+def test_stacks_require_with_stack(tmp_path):
     with marey.profile() as prof:
         work()
     with pytest.raises(marey.Error, match="with_stack"):
@@ -371,7 +371,7 @@ def test_stacks_of_a_program_without_operators_are_those_of_its_calls(tmp_path):
     (of_outer,) = [stack for stack in counts if stack.endswith("outer")]
     (of_inner,) = [stack for stack in counts if stack.endswith("inner")]
     assert of_inner.startswith(of_outer + ";") and counts[of_inner] == "4"
-    assert counts[of_outer] == "2"  # itself, and what is marked in it
+    assert counts[of_outer] == "2"  # itself, and the range marked in it
     prof.export_stacks(tmp_path / "times")
     times = dict(line.rsplit(" ", 1) for line in (tmp_path / "times").read_text().splitlines())
     assert int(times[of_inner]) > 0
@@ -380,7 +380,7 @@ def test_stacks_of_a_program_without_operators_are_those_of_its_calls(tmp_path):
     assert abs(int(times[of_inner]) - own) <= 1  # microseconds, rounded down
 
 
-def test_the_profiler_says_how_long_its_own_work_took():
+def test_the_profiler_reports_its_own_overhead():
     """upstream: test_kineto (all stats > 0)"""
     with marey.profile() as prof:
         for _ in range(100):
@@ -418,9 +418,9 @@ def test_the_handler_writes_a_file_for_every_cycle(tmp_path):
     assert (folder / packed).read_bytes()[:2] == b"\x1f\x8b"
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(marey.Error, match="cannot make the folder"):
+    with pytest.raises(marey.Error, match="cannot create the folder"):
         marey.tensorboard_trace_handler(tmp_path / "file" / "below")(None)
 
 
@@ -443,7 +443,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert (average.key, average.count) == ("work", 1000)
 
 
-def test_a_file_that_cannot_be_made_leaves_nothing_running(tmp_path):
+def test_a_file_that_cannot_be_created_leaves_nothing_running(tmp_path):
     prof = marey.profile(output=tmp_path / "no folder" / "x.marey")
     with pytest.raises(marey.Error):
         prof.start()
@@ -451,7 +451,7 @@ def test_a_file_that_cannot_be_made_leaves_nothing_running(tmp_path):
     prof.stop()
 
 
-def test_warnings_never_raise_into_the_program(run_python):
+def test_warnings_never_raise_in_the_program(run_python):
     printed = run_python(
         "import marey\nmarey.schedule(wait=0, warmup=0, active=1)\n"
         "marey.profile(use_device='abacus')\nprint('went on')",

@@ -37,10 +37,10 @@ def test_schedules_are_those_of_pytorch(options, expected):
 
 
 @pytest.mark.parametrize("wrong", [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}])
-def test_a_schedule_that_cannot_be_is_refused(wrong):
+def test_an_invalid_schedule_is_rejected(wrong):
     with pytest.raises(marey.Error, match="invalid schedule"):
         marey.schedule(**{"wait": 0, "warmup": 1, "active": 1, **wrong})
-    with pytest.raises(marey.Error, match="count from 0"):
+    with pytest.raises(marey.Error, match="counted from 0"):
         marey.schedule(wait=0, warmup=1, active=1)(-1)
 
 
@@ -73,7 +73,7 @@ def test_one_operation_a_step_is_counted_as_pytorch_counts_it(warmup, active, re
     assert sum(average.count for average in prof.key_averages() if average.key == "add") == expected
 
 
-def test_the_callback_comes_once_a_cycle_and_steps_are_marked():
+def test_the_callback_runs_once_per_cycle_and_steps_are_marked():
     """upstream: test_kineto_profiler_api"""
     ready = []
     before = marey.KinetoStepTracker.current_step()
@@ -90,7 +90,7 @@ def test_the_callback_comes_once_a_cycle_and_steps_are_marked():
     assert steps == [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"]]
 
 
-def test_without_a_schedule_the_callback_comes_at_the_end_and_no_step_is_marked():
+def test_without_a_schedule_the_callback_runs_at_the_end_and_no_step_is_marked():
     ready = []
     with marey.profile(on_trace_ready=ready.append) as prof:
         work()
@@ -99,7 +99,7 @@ def test_without_a_schedule_the_callback_comes_at_the_end_and_no_step_is_marked(
     assert names(prof) == ["work"]
 
 
-def test_the_work_of_a_step_lies_in_its_range():
+def test_the_work_of_a_step_is_inside_its_range():
     with marey.profile(schedule=marey.schedule(wait=0, warmup=1, active=1)) as prof:
         prof.step()
         work()
@@ -134,7 +134,7 @@ def test_every_pair_of_actions_has_its_transition():
     ("actions", "warning"),
     [((W, N), "WARMUP followed by NONE"), ((R, N), "RECORD followed by NONE"), ((R, W), "RECORD")],
 )
-def test_schedules_that_make_no_sense_are_warned_of_and_work(actions, warning):
+def test_incorrect_schedules_cause_a_warning_and_work(actions, warning):
     """Q23: after RECORD, WARMUP prepares again."""
     sequence = [*actions, R, S]
     prof = marey.profile(schedule=lambda step: sequence[min(step, 3)])
@@ -147,7 +147,7 @@ def test_schedules_that_make_no_sense_are_warned_of_and_work(actions, warning):
     assert "kept" in names(prof)
 
 
-def test_a_schedule_gives_actions_only():
+def test_a_schedule_must_return_actions():
     prof = marey.profile(schedule=lambda step: R if step == 0 else "later")
     prof.start()
     with pytest.raises(ValueError, match="'later'"):
@@ -160,7 +160,7 @@ def test_a_schedule_gives_actions_only():
 
 
 class Stopping(marey.profile):
-    """A profiler whose device stops when the test says so."""
+    """A profiler whose device stops when the test requests it."""
 
     has_stopped = False
 
@@ -232,7 +232,7 @@ def test_it_can_be_started_again_after_the_device_has_stopped():
     assert "second" in names(prof)
 
 
-def test_a_schedule_cannot_say_that_the_device_has_stopped():
+def test_a_schedule_must_not_return_device_stopped():
     """upstream: test_user_schedule_returning_device_stopped_raises_at_init, _at_step"""
     with pytest.raises(ValueError, match="DEVICE_STOPPED"):
         marey.profile(schedule=lambda step: ProfilerAction.DEVICE_STOPPED)
@@ -246,7 +246,7 @@ def test_a_schedule_cannot_say_that_the_device_has_stopped():
 # ---- steps
 
 
-def test_two_things_that_step_count_once():
+def test_two_step_counters_count_once():
     """upstream: test_kineto_profiler_multiple_steppers"""
     tracker = marey.KinetoStepTracker
     before = tracker.current_step()
@@ -260,16 +260,16 @@ def test_two_things_that_step_count_once():
     assert not tracker.erase_step_count("yet another stepper")
 
 
-def test_a_rise_by_more_than_one_is_warned_of():
+def test_an_increase_by_more_than_one_causes_a_warning():
     tracker = marey.KinetoStepTracker
     tracker.init_step_count("leaps")
     tracker._step_dict["leaps"] += 2
-    with pytest.warns(UserWarning, match="rose by 3"):
+    with pytest.warns(UserWarning, match="increased by 3"):
         tracker.increment_step("leaps")
     tracker.erase_step_count("leaps")
 
 
-def test_each_rise_of_the_step_is_a_mark_in_every_session():
+def test_each_step_increase_is_a_mark_in_every_session():
     first, second = marey.profile(), marey.profile()
     with first, second:
         marey.KinetoStepTracker.increment_step("marks")

@@ -1,4 +1,4 @@
-"""Ranges that carry where they began: in events, averages and files, and named by ``marey symbolize`` elsewhere."""
+"""Ranges with stacks: in events, averages and files, and symbolized by ``marey symbolize`` elsewhere."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def line_of(function, plus):
 
 
 @pytest.mark.parametrize("choice", ["cpp", "both"])
-def test_native_stacks_do_not_begin_with_frames_of_marey(choice):
+def test_native_stacks_do_not_begin_with_marey_frames(choice):
     fast = marey.record_function_fast("fast", keyword_values={"n": 1}, stack=choice)
 
     @marey.record_function("decorated", stack=choice)
@@ -45,7 +45,7 @@ def test_native_stacks_do_not_begin_with_frames_of_marey(choice):
         assert event.stack and "_marey" not in event.stack[0] and "libmarey" not in event.stack[0], name
 
 
-def test_a_range_with_a_stack_knows_the_lines_that_ran():
+def test_a_range_with_a_stack_has_the_lines_that_ran():
     """L9"""
 
     def inner():
@@ -60,13 +60,13 @@ def test_a_range_with_a_stack_knows_the_lines_that_ran():
     assert plain.stack == []
     file = Path(__file__).name
     assert carried.stack[0].endswith(
-        f"{file}({line_of(inner, 3)}): test_a_range_with_a_stack_knows_the_lines_that_ran.<locals>.inner"
+        f"{file}({line_of(inner, 3)}): test_a_range_with_a_stack_has_the_lines_that_ran.<locals>.inner"
     )
     assert carried.stack[1].endswith(f"{file}({line_of(outer, 1)}): outer")
-    assert carried.stack[2].endswith(": test_a_range_with_a_stack_knows_the_lines_that_ran")
+    assert carried.stack[2].endswith(": test_a_range_with_a_stack_has_the_lines_that_ran")
 
 
-def test_decorators_generators_and_fast_ranges_carry_stacks_without_frames_of_ours():
+def test_decorators_generators_and_fast_ranges_have_stacks_without_marey_frames():
     @marey.record_function("decorated", stack=True)
     def decorated():
         pass
@@ -83,7 +83,7 @@ def test_decorators_generators_and_fast_ranges_carry_stacks_without_frames_of_ou
             pass
         with marey.record_function("texted", "some text", stack=True):
             pass
-    me = "test_decorators_generators_and_fast_ranges_carry_stacks_without_frames_of_ours"
+    me = "test_decorators_generators_and_fast_ranges_have_stacks_without_marey_frames"
     for name in ("decorated", "generated", "fast", "texted"):
         events = by_name(prof.trace, name)
         assert events and all(event.stack[0].endswith(f": {me}") for event in events), name
@@ -91,19 +91,19 @@ def test_decorators_generators_and_fast_ranges_carry_stacks_without_frames_of_ou
     assert by_name(prof.trace, "fast")[0].kwinputs == {"n": 1}
 
 
-def test_what_stack_may_be_is_checked():
+def test_the_stack_argument_is_checked():
     assert marey.record_function("a").stack is False
     assert marey.record_function("a", stack=True).stack == "python"
     assert marey.record_function("a", stack="cpp").stack == "cpp"
     assert marey.record_function("a", stack="both").stack == "both"
     for make in (marey.record_function, marey.record_function_fast):
-        with pytest.raises(ValueError, match="stack is one of"):
+        with pytest.raises(ValueError, match="stack must be True"):
             make("a", stack="native")
         with pytest.raises(TypeError, match="stack must be"):
             make("a", stack=3)
 
 
-def test_nothing_is_captured_while_nobody_records():
+def test_no_stack_is_captured_while_nothing_records():
     with marey.record_function("off", stack="both"):
         pass
     with marey.profile() as prof:
@@ -111,7 +111,7 @@ def test_nothing_is_captured_while_nobody_records():
     assert by_name(prof.trace, "off") == []
 
 
-def test_stacks_group_averages_and_stand_in_chrome_files(tmp_path):
+def test_stacks_group_averages_and_appear_in_chrome_files(tmp_path):
     """upstream: group_by_stack_n, and `Call stack` with ";" after each frame."""
 
     def step():
@@ -147,7 +147,7 @@ def test_stacks_group_averages_and_stand_in_chrome_files(tmp_path):
     )
 
 
-def test_with_stack_an_event_has_the_calls_around_it_innermost_first():
+def test_with_stack_an_event_has_its_enclosing_calls_innermost_first():
     """upstream: FunctionEvent.stack and group_by_stack_n with with_stack=True."""
 
     def inner():
@@ -231,7 +231,7 @@ target_link_libraries(program PRIVATE marey::marey)
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """A program, what it recorded, and its command; built as a user would build it."""
+    """A program, its capture and its command; built as a user would build it."""
     if shutil.which("cmake") is None or shutil.which("c++") is None:
         pytest.skip("needs cmake and a compiler")
     if os.environ.get("MAREY_TEST_SANITIZER"):
@@ -261,7 +261,7 @@ def symbolize(*words, code=0):
 
 
 def test_symbolize_names_frames_of_a_program_that_was_moved(recorded, tmp_path):
-    """S14: by name, by path and by build id below --debug-dir; another build is refused, what is missing is named."""
+    """S14: by name, by path and by build id below --debug-dir; another build is rejected, missing files are named."""
     capture, program = recorded / "app.marey", recorded / "program"
     here = symbolize(capture)
     assert "innermost_work()" in here and "surrounding_work()" in here
@@ -274,7 +274,7 @@ def test_symbolize_names_frames_of_a_program_that_was_moved(recorded, tmp_path):
     try:
         gone = symbolize(capture)
         assert "innermost_work" not in gone
-        assert f"{program} (build id " in gone and "missing: it is not here" in gone
+        assert f"{program} (build id " in gone and "missing: file not found" in gone
         build_id = gone.split(f"{program} (build id ", 1)[1].split(")", 1)[0]
 
         found = symbolize(capture, "--debug-dir", moved)
@@ -306,10 +306,10 @@ def test_symbolize_names_frames_of_a_program_that_was_moved(recorded, tmp_path):
         shutil.move(moved / "program", program)
 
 
-def test_symbolize_says_what_is_wrong(recorded, tmp_path):
+def test_symbolize_reports_errors(recorded, tmp_path):
     capture = recorded / "app.marey"
-    assert "is no folder" in symbolize(capture, "--debug-dir", tmp_path / "none", code=2)
-    assert "is the file to read" in symbolize(capture, "-o", capture, code=2)
+    assert "is not a folder" in symbolize(capture, "--debug-dir", tmp_path / "none", code=2)
+    assert "is the input file" in symbolize(capture, "-o", capture, code=2)
     assert "No such file" in symbolize(tmp_path / "none.marey", code=2)
     with marey.profile() as prof, marey.record_function("plain"):
         pass

@@ -49,7 +49,7 @@ def test_args_are_an_input_when_inputs_are_recorded():
         assert seen.one("y")["inputs"] == []
 
 
-def test_names_and_args_must_be_texts():
+def test_names_and_args_must_be_strings():
     with pytest.raises(TypeError, match="name must be a str, not int"):
         marey.record_function(3)
     with pytest.raises(TypeError, match="args must be a str or None, not list"):
@@ -64,7 +64,7 @@ def test_names_and_args_must_be_texts():
 def test_leaving_without_entering_is_an_error(on):
     range_ = marey.record_function("x")
     with recording() if on else pytest.MonkeyPatch.context():
-        with pytest.raises(marey.Error, match="without having been entered"):
+        with pytest.raises(marey.Error, match="called without __enter__"):
             range_.__exit__(None, None, None)
 
 
@@ -80,7 +80,7 @@ def test_an_object_that_is_entered_again_nests():
     assert [row["depth"] for row in seen.rows] == [0, 1, 2, 0]
 
 
-def test_a_name_of_any_text_is_kept():
+def test_any_text_is_kept_as_a_name():
     names = ["", "a b", "\N{SNOWMAN}", "x" * 3000, 'q"\\', "\udc80"]
     with recording() as seen:
         for name in names:
@@ -90,7 +90,7 @@ def test_a_name_of_any_text_is_kept():
     assert "dc80" in seen.names()[5]
 
 
-def test_a_range_open_at_the_start_or_the_stop_is_told_so():
+def test_a_range_open_at_the_start_or_the_stop_is_marked():
     before = marey.record_function("before")
     first, second = marey.Session(), marey.Session()
     first.start()
@@ -108,7 +108,7 @@ def test_a_range_open_at_the_start_or_the_stop_is_told_so():
     assert len(second.stop()) == 0
 
 
-def test_profiling_that_starts_or_stops_inside_a_range_leaves_later_ones_right():
+def test_profiling_that_starts_or_stops_inside_a_range_does_not_affect_later_ones():
     """Quirk Q5: upstream trips over an assertion here."""
     for kind in (marey.record_function, marey.record_function_fast):
         outside = kind("outside")
@@ -138,7 +138,7 @@ def test_an_open_range_whose_object_is_destroyed_ends_then():
     assert seen.parent(seen.one("after")) is None
 
 
-def test_ranges_left_out_of_order_are_async_and_disturb_nobody():
+def test_ranges_left_out_of_order_are_async_and_affect_no_others():
     """upstream: test_record_function_multithreaded"""
     with recording() as seen:
         first, second = marey.record_function("first"), marey.record_function("second")
@@ -196,7 +196,7 @@ def test_a_range_left_on_another_thread_is_async_on_the_thread_that_entered(make
         assert row["inputs"] == [1, "two"] and row["keywords"] == {"key": 3}
 
 
-def test_a_range_left_on_another_thread_has_ended_for_a_stop_that_comes_at_once():
+def test_a_range_left_on_another_thread_has_ended_for_an_immediate_stop():
     """The thread that entered records nothing after the end."""
     session = marey.Session()
     session.start()
@@ -372,7 +372,7 @@ def test_the_decorator_passes_args_on():
 
 
 def test_only_callables_can_be_decorated():
-    with pytest.raises(TypeError, match="decorates callables, not int"):
+    with pytest.raises(TypeError, match="can only decorate callables, not int"):
         marey.record_function("x")(3)
 
 
@@ -384,23 +384,23 @@ def test_begin_and_end_mark_what_lies_between():
             pass
         marey.end()
         marey.end()
-        marey.end()  # one too many is no error
+        marey.end()  # an extra end() is not an error
     assert [seen.path(row) for row in seen.rows] == [("a",), ("a", "b"), ("a", "b", "c")]
 
 
-def test_begins_made_while_off_keep_their_ends():
+def test_ranges_begun_while_off_stay_balanced():
     marey.begin("off")
     with recording() as seen:
         marey.begin("on")
         marey.end()
-        marey.end()  # of the one that was begun before
+        marey.end()  # ends the range that began before
         marey.begin("next")
     marey.end()
     assert seen.names() == ["on", "next"]
     assert [row["depth"] for row in seen.rows] == [0, 0]
 
 
-def test_wrong_arguments_of_the_marks_are_told():
+def test_invalid_arguments_of_marks_are_errors():
     for call in (
         lambda: marey.begin(1),
         lambda: marey.instant(None),
@@ -448,7 +448,7 @@ def test_reference_counts_stay_as_they_were():
     assert all(abs(a - b) <= 24 for a, b in zip(after, before)), (before, after)
 
 
-def test_names_of_derived_types_hold_nothing_alive():
+def test_names_of_derived_types_keep_nothing_alive():
     class Name(str):
         pass
 
@@ -467,7 +467,7 @@ def test_names_of_derived_types_hold_nothing_alive():
 
 
 def call_paths(nodes, path=()):
-    """Of every range and call the names around it and its own, without modules and files."""
+    """The path of names of every range and call, without modules and files."""
     for node in nodes:
         name = node.name.rpartition(".")[2].rpartition(": ")[2]
         yield (*path, name)
@@ -488,7 +488,7 @@ def test_a_range_that_a_context_manager_opens_and_closes_stays_in_the_nesting(c_
 
         def __exit__(self, *_):
             self.close()
-            len(())  # a call where the range's calls have moved to
+            len(())  # a call in the place that the calls of the range moved to
 
         def close(self):
             self.range.__exit__(None, None, None)
@@ -512,14 +512,14 @@ def test_a_range_that_a_context_manager_opens_and_closes_stays_in_the_nesting(c_
     found = list(call_paths(prof.tree()))
     assert [path[-3:] for path in found if path[-1] == "inside"] == [("work", "around", "inside")] * 3
     assert [path[-2:] for path in found if path[-1] == "outside"] == [("work", "outside")] * 3
-    # Each is shown as far as it lies outside of the range.
+    # Each is shown only as far as it is outside of the range.
     for name, child in (("__enter__", "open"), ("__exit__", "close")):
         assert [path[-2:] for path in found if path[-1] == name] == [("work", name)] * 3
         assert [path[-3:] for path in found if path[-1] == child] == [("work", name, child)] * 3
     assert not [row for row in prof.events() if row.is_async]
 
 
-def test_a_range_in_a_generator_that_is_a_context_manager_is_around_what_the_with_statement_holds():
+def test_a_range_in_a_generator_context_manager_encloses_the_with_block():
     @contextlib.contextmanager
     def around():
         with marey.record_function("around"):
@@ -543,7 +543,7 @@ def test_a_range_in_a_generator_that_is_a_context_manager_is_around_what_the_wit
 
 @pytest.mark.filterwarnings("ignore:only the events of the last cycle")
 @pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
-def test_calls_that_run_when_a_step_begins_with_the_recording_are_around_it(c_calls):
+def test_calls_running_when_the_first_step_begins_enclose_it(c_calls):
     found = []
 
     def keep(prof):

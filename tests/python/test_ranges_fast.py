@@ -52,7 +52,7 @@ def test_values_are_kept_as_they_are():
     for row in seen.rows:
         got = row["inputs"]
         assert got[:4] == [1, 2.5, True, "text"]
-        assert got[4:6] == [None, None]  # what cannot be kept keeps its place
+        assert got[4:6] == [None, None]  # values that cannot be kept keep their position
         assert got[6:8] == [[1, 2], [3, "x"]]
         assert got[8]["sizes"] == [3]
 
@@ -76,7 +76,7 @@ def test_a_keyword_value_that_cannot_be_kept_is_NULL_with_one_warning_for_its_ke
     assert sorted(str(w.message).split("'")[1] for w in caught) == ["odd list", "odd one"]
 
 
-def test_a_warning_never_raises_into_the_program(run_python):
+def test_a_warning_never_raises_in_the_program(run_python):
     out = run_python(
         "import marey\n"
         "s = marey.Session(); s.start()\n"
@@ -88,7 +88,7 @@ def test_a_warning_never_raises_into_the_program(run_python):
     assert out.split() == ["inside", "1"]
 
 
-def test_a_stream_that_is_no_int_and_texts_of_any_kind_are_safe():
+def test_a_stream_that_is_not_an_int_and_any_text_are_safe():
     text = 'quote " backslash \\ newline \n nul \0 \x1b'
     with recording() as seen, warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
@@ -101,7 +101,7 @@ def test_a_stream_that_is_no_int_and_texts_of_any_kind_are_safe():
     assert seen.one("y")["keywords"]["stream"] == 7
 
 
-def test_the_scope_is_function_unless_the_keywords_say_user():
+def test_the_scope_is_function_unless_the_keywords_select_user():
     with recording() as seen:
         with marey.record_function_fast("f", keyword_values={"scope": "other"}):
             pass
@@ -110,7 +110,7 @@ def test_the_scope_is_function_unless_the_keywords_say_user():
     assert (seen.one("f")["scope"], seen.one("u")["scope"]) == (FUNCTION, USER)
 
 
-def test_inputs_are_left_alone_unless_somebody_wants_them():
+def test_inputs_are_not_read_unless_they_are_recorded():
     """upstream: test_record_function_fast (no args without shapes)"""
 
     class Touchy:
@@ -144,7 +144,7 @@ def test_wrong_types_are_errors_at_construction(arguments, text):
 def test_leaving_a_fast_range_without_entering_is_an_error(on):
     range_ = marey.record_function_fast("x")
     with recording() if on else pytest.MonkeyPatch.context():
-        with pytest.raises(marey.Error, match="without having been entered"):
+        with pytest.raises(marey.Error, match="called without __enter__"):
             range_.__exit__(None, None, None)
         with range_:
             pass
@@ -152,7 +152,7 @@ def test_leaving_a_fast_range_without_entering_is_an_error(on):
             range_.__exit__(None, None, None)
 
 
-def test_values_that_change_between_entries_are_seen_as_they_are_then():
+def test_values_are_read_at_each_entry():
     inputs, keywords = [1], {"k": 1}
     range_ = marey.record_function_fast("x", inputs, keywords)
     with recording(record_shapes=True, concrete_inputs=True) as seen:
@@ -183,7 +183,7 @@ def test_arrays_of_any_library_are_described_without_their_data():
     assert got[4]["sizes"] == [2, 3] and got[4]["device"][0] == 1
 
 
-def test_inputs_that_change_the_list_or_leave_the_block_while_they_are_asked():
+def test_inputs_that_change_the_list_or_leave_the_block_while_they_are_read():
     inputs = []
 
     class Emptying:
@@ -215,7 +215,7 @@ def test_inputs_that_change_the_list_or_leave_the_block_while_they_are_asked():
     assert first["flags"] == second["flags"] == 0 and first["depth"] == second["depth"] == 0
 
 
-def test_an_array_that_takes_its_description_back_while_it_is_read():
+def test_an_array_that_withdraws_its_description_while_it_is_read():
     class Item:
         def __index__(self):
             described.clear()

@@ -62,7 +62,7 @@ def test_when_the_returned_future_is_done_the_range_has_ended():
     assert states and not states[0] & UNFINISHED
 
 
-def test_exceptions_and_cancellation_come_through_unchanged():
+def test_exceptions_and_cancellation_pass_through_unchanged():
     error = LookupError("x")
     failed, cancelled = Future(), Future()
     targets = taken(failed), taken(cancelled)
@@ -74,7 +74,7 @@ def test_exceptions_and_cancellation_come_through_unchanged():
         targets[1].result()
 
 
-def test_a_future_that_is_done_already():
+def test_a_future_that_is_already_done():
     done, failed, cancelled = Future(), Future(), Future()
     done.set_result(1)
     failed.set_exception(KeyError())
@@ -156,17 +156,17 @@ def test_anything_with_add_done_callback():
 
 def test_mistakes_are_errors_and_leave_the_range_as_it_was():
     range_ = marey.record_function("x")
-    with pytest.raises(marey.Error, match="not been entered"):
+    with pytest.raises(marey.Error, match="the range is not open"):
         range_.end_on_future(Future())
     with recording() as seen:
         with range_:
-            with pytest.raises(TypeError, match="a future .* is wanted, not int"):
+            with pytest.raises(TypeError, match="expected a future .*, got int"):
                 range_.end_on_future(3)
             first = range_.end_on_future(Future())
             with pytest.raises(marey.Error, match="only be called once"):
                 range_.end_on_future(Future())
             assert not range_.run_callbacks_on_exit
-        with pytest.raises(marey.Error, match="not been entered"):
+        with pytest.raises(marey.Error, match="the range is not open"):
             range_.end_on_future(Future())
         with range_:  # used again, it is a range as any other
             assert range_.run_callbacks_on_exit
@@ -177,7 +177,7 @@ def test_mistakes_are_errors_and_leave_the_range_as_it_was():
 
 def test_the_futures_own_the_range():
     with recording() as seen:
-        target = taken(Future())  # that one is gone at once
+        target = taken(Future())  # the source is destroyed at once
         alive = weakref.ref(target)
         with marey.record_function("while it lives"):
             pass
@@ -229,7 +229,7 @@ def test_it_works_the_same_while_nothing_records():
     assert target.result() == 2
 
 
-def test_a_future_that_leaves_the_block_while_it_is_looked_at():
+def test_a_future_that_leaves_the_block_while_it_is_checked():
     class Leaving:
         @property
         def add_done_callback(self):
@@ -239,7 +239,7 @@ def test_a_future_that_leaves_the_block_while_it_is_looked_at():
     with recording() as seen:
         range_ = marey.record_function("left")
         range_.__enter__()
-        with pytest.raises(marey.Error, match="not been entered"):
+        with pytest.raises(marey.Error, match="the range is not open"):
             range_.end_on_future(Leaving())
         with marey.record_function("after"):
             pass

@@ -1,4 +1,4 @@
-"""Random programs of ranges against a plain model of them."""
+"""Random programs with ranges, compared with a plain model."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ NAMES = ["a", "b", "c", "d"]
 
 
 class Model:
-    """What a program should leave: for each range its path of names."""
+    """The expected records of a program: for each range its path of names."""
 
     def __init__(self):
         self.paths = Counter()
@@ -44,7 +44,7 @@ SHARED = {name: marey.record_function_fast(name) for name in NAMES}
 def run(tree, model, path):
     for kind, name, children in tree:
         here = path + (name,)
-        if kind == "thread":  # a range on a thread of its own: nothing is around it there
+        if kind == "thread":  # a range on a separate thread: not nested there
             thread = threading.Thread(target=run, args=([("with", name, children)], model, ()))
             thread.start()
             thread.join()
@@ -97,7 +97,7 @@ def check(seen, model):
 
 @settings(max_examples=150, deadline=None)
 @given(program(SYNCHRONOUS))
-def test_nested_and_recursive_ranges_are_what_the_program_did(tree):
+def test_nested_and_recursive_ranges_match_the_program(tree):
     model = Model()
     with recording() as seen:
         run(tree, model, ())
@@ -115,7 +115,7 @@ def test_threads_have_their_own_nesting(tree):
 
 @settings(max_examples=60, deadline=None)
 @given(program(SYNCHRONOUS), program(SYNCHRONOUS), st.integers(0, 3))
-def test_sessions_that_come_and_go_see_what_runs_inside_them(first, second, nested):
+def test_overlapping_sessions_record_the_ranges_inside_them(first, second, nested):
     outer_model, inner_model = Model(), Model()
     with recording() as outer:
         run(first, outer_model, ())

@@ -1,4 +1,4 @@
-"""Whole programs: what a profiled one does stays the same, and its capture is there afterwards."""
+"""Whole programs: profiling does not change their behaviour, and their captures are complete afterwards."""
 
 import signal
 import subprocess
@@ -24,7 +24,7 @@ def work(name, n=10):
 
 @pytest.fixture
 def profiled(tmp_path):
-    """Runs a program that records into a capture; gives what it returned and printed, and the names in the capture."""
+    """Run a program that records into a capture; return its exit code and output, and the names in the capture."""
 
     def run(text, interrupt=False):
         program = tmp_path / "program.py"

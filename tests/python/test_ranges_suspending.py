@@ -103,7 +103,7 @@ def test_a_generator_that_never_ran_leaves_nothing():
     assert seen.names() == []
 
 
-def test_coroutines_tell_running_from_waiting():
+def test_coroutines_separate_running_and_waiting():
     async def main():
         return await asyncio.gather(waits(2), waits(3), asyncio.sleep(0.01))
 
@@ -171,7 +171,7 @@ def test_async_generators_keep_their_protocol():
     assert 0 < sum(row["duration_ns"] for row in seen.named("agen")) < lives
 
 
-def test_what_is_decorated_stays_what_it_is():
+def test_a_decorated_function_keeps_its_kind():
     assert inspect.isgeneratorfunction(countdown)
     assert inspect.iscoroutinefunction(waits) and asyncio.iscoroutinefunction(waits)
     assert inspect.isasyncgenfunction(emits)
@@ -229,7 +229,7 @@ def test_suspending_functions_run_the_same_while_nothing_records():
     assert asyncio.run(main()) == [0, 1]
 
 
-def test_a_block_around_an_await_is_async_where_it_crosses_others():
+def test_a_block_around_an_await_is_async_if_it_overlaps_others():
     async def one(name, first, second):
         with marey.record_function(name):
             first.set()

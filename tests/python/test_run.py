@@ -1,4 +1,4 @@
-"""``marey run``: programs of Python behave as without it, and all their calls are recorded."""
+"""``marey run``: Python programs behave as without it, and all their calls are recorded."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ from running import captures, environment, functions, plain, recorded, report
 
 import marey
 
-# What each of them does is the same with and without us: output, errors, exit code.
+# Each of them behaves the same with and without Marey: output, errors, exit code.
 PROGRAMS = {
     "exit_of_c": "import ctypes\nprint('out', flush=True)\nctypes.CDLL(None).exit(4)",
     "arguments": "import sys; print(sys.argv, sys.path[0] == sys.path[0], __name__, __file__, __spec__, __package__)",
@@ -172,7 +172,7 @@ def test_a_program_behaves_as_without_it(tmp_path, name):
     [["-O"], ["-OO", "-B"], ["-W", "error"], ["-X", "dev"], ["-u"], ["-b", "-X", "utf8=1"], ["-P"], ["-q", "-s"]],
     ids=" ".join,
 )
-def test_options_of_the_interpreter_are_the_programs(tmp_path, options):
+def test_interpreter_options_apply_to_the_program(tmp_path, options):
     script = write(
         tmp_path, "import sys, warnings; print(sys.flags, sys._xoptions, sys.path); warnings.warn('w')\nassert 0"
     )
@@ -183,13 +183,13 @@ def test_options_of_the_interpreter_are_the_programs(tmp_path, options):
 @pytest.mark.parametrize(
     "variable", [("PYTHONOPTIMIZE", "1"), ("PYTHONWARNINGS", "error"), ("PYTHONDEVMODE", "1"), ("PYTHONUTF8", "1")]
 )
-def test_variables_of_the_interpreter_hold(tmp_path, variable):
+def test_interpreter_variables_apply(tmp_path, variable):
     script = write(tmp_path, "import sys, warnings; print(sys.flags, sys.path); warnings.warn('w')")
     changes = dict([variable])
     assert recorded([script], tmp_path, **changes) == plain([script], tmp_path, **changes)
 
 
-def test_a_path_of_ones_own_and_a_sitecustomize_of_ones_own_stay(tmp_path):
+def test_a_custom_path_and_a_custom_sitecustomize_still_work(tmp_path):
     own = tmp_path / "own"
     own.mkdir()
     write(own, "import sys\nsys.marked = __file__\n", "sitecustomize.py")
@@ -224,7 +224,7 @@ def test_modules_commands_folders_archives_and_standard_input_are_programs(tmp_p
         assert functions(path)["f"] == 1, arguments
 
 
-def test_what_is_not_there_is_told_as_python_does(tmp_path):
+def test_missing_programs_are_reported_as_by_python(tmp_path):
     for arguments in (["missing.py"], ["-m", "no_such_module"], ["-c", "raise SystemExit(2)"]):
         expected = plain(arguments, tmp_path)
         out, errors, code = recorded(arguments, tmp_path)
@@ -232,7 +232,7 @@ def test_what_is_not_there_is_told_as_python_does(tmp_path):
         assert errors.startswith(expected[1])
 
 
-def test_dashes_end_our_options(tmp_path):
+def test_dashes_end_marey_options(tmp_path):
     script = write(tmp_path, "import sys; print(sys.argv)")
     assert recorded(["--", script, "-o", "x"], tmp_path)[0] == f"['{script}', '-o', 'x']\n"
     assert recorded(["--", "-O", script], tmp_path)[0] == f"['{script}']\n"
@@ -261,14 +261,14 @@ def test_every_call_is_recorded_to_the_end(tmp_path):
     assert not [name for name in names if "marey" in name or "site.py" in name]
 
 
-def test_calls_into_c_are_a_choice(tmp_path):
+def test_calls_into_c_are_optional(tmp_path):
     script = write(tmp_path, "import math\nfor i in range(20): math.sqrt(i)\n")
     wanted = {(): sys.version_info >= (3, 12), ("--c-calls",): True, ("--no-c-calls",): False}
     for number, (options, is_there) in enumerate(wanted.items()):
         recorded([script], tmp_path, run_options=["-q", "-o", f"{number}.marey", *options])
         assert functions(tmp_path / f"{number}.marey")["math.sqrt"] == (20 if is_there else 0)
     _, errors, code = recorded([script], tmp_path, run_options=["--c-calls", "--no-c-calls"])
-    assert code == 2 and "exclude each other" in errors
+    assert code == 2 and "mutually exclusive" in errors
 
 
 def test_the_capture_is_named_after_the_program_and_overwrites_nothing(tmp_path):
@@ -283,13 +283,13 @@ def test_the_capture_is_named_after_the_program_and_overwrites_nothing(tmp_path)
     assert (tmp_path / f"shows.{pid}.marey").exists() and not (tmp_path / f"shows.{parent}.marey").exists()
     (tmp_path / "there.marey").write_text("mine")
     out, errors, code = recorded([script], tmp_path, run_options=["-o", "there.marey"])
-    assert (out, code) == ("", 2) and "there.marey: exists already" in errors
+    assert (out, code) == ("", 2) and "there.marey: already exists" in errors
     assert (tmp_path / "there.marey").read_text() == "mine"
     recorded([script], tmp_path, run_options=["-q", "--force", "-o", "there.marey"])
     assert functions(tmp_path / "there.marey")["<module>"] == 1
 
 
-def test_the_number_in_the_name_is_the_programs_whatever_becomes_of_it(tmp_path):
+def test_the_number_in_the_name_is_the_pid_of_the_program(tmp_path):
     script = write(
         tmp_path,
         """
@@ -307,18 +307,18 @@ def test_the_number_in_the_name_is_the_programs_whatever_becomes_of_it(tmp_path)
     assert len(names) == 3 and all(name.startswith(f"job.{first}.") for name in names)
 
 
-def test_a_summary_of_nothing_names_the_cause(tmp_path):
+def test_an_empty_summary_names_the_cause(tmp_path):
     script = write(tmp_path, "pass")
     marks = write(tmp_path, "import marey", "imports.py")
     out = recorded([script], tmp_path, run_options=["--no-calls"])[1]
-    assert "with --no-calls only ranges that the program marks are, and it has not imported marey" in out
+    assert "--no-calls records only ranges that the program marks, and it did not import marey" in out
     out = recorded([marks], tmp_path, run_options=["--no-calls"])[1]
-    assert "nothing: --no-calls leaves the calls out, and no range was marked" in out
+    assert "empty: --no-calls excludes calls, and the program marked no range" in out
     out = recorded([script], tmp_path, run_options=["--include", "no.such.module"])[1]
-    assert "nothing: no call was made that the options take" in out
+    assert "empty: no call matched the options" in out
     if sys.version_info < (3, 12):  # from then on its end is seen to call something
         out = recorded(["missing.py"], tmp_path, run_options=[])[1]
-        assert "nothing: it ended before it made a call" in out
+        assert "empty: the program ended before it made a call" in out
 
 
 def test_lines_of_calls_are_recorded_on_request(tmp_path):
@@ -356,7 +356,7 @@ def test_the_summary_names_the_hot_functions_and_the_next_commands(tmp_path):
     assert recorded([script], tmp_path) == ("", "", 0)
 
 
-def test_the_summary_has_colours_on_a_terminal_alone(tmp_path):
+def test_the_summary_has_colours_only_on_a_terminal(tmp_path):
     script = write(tmp_path, "def f():\n    for _ in range(300_000): pass\nf()\n")
     for changes, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
         ours, theirs = os.openpty()
@@ -372,28 +372,28 @@ def test_the_summary_has_colours_on_a_terminal_alone(tmp_path):
             try:
                 while part := terminal.read(4096):
                     text += part
-            except OSError:  # nobody is left at the other end
+            except OSError:  # the other end is closed
                 pass
         assert done.returncode == 0
         assert b"program.py(1): f" in text and (b"\x1b[1m" in text) == is_coloured, changes
 
 
-def test_without_a_browser_open_says_what_to_do(tmp_path):
+def test_without_a_browser_open_explains_what_to_do(tmp_path):
     script = write(tmp_path, "print(1)")
     changes = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
     out, errors, code = recorded([script], tmp_path, run_options=["-q", "--open", "-o", "x.marey"], **changes)
     assert (out, code) == ("1\n", 0)
-    assert errors == "marey: there is no browser here: open x.json at https://ui.perfetto.dev\n"
+    assert errors == "marey: no browser found: open x.json at https://ui.perfetto.dev\n"
     assert (tmp_path / "x.json").stat().st_size > 0
 
 
-def test_wrong_options_are_told_before_the_program_runs(tmp_path):
+def test_invalid_options_are_reported_before_the_program_runs(tmp_path):
     script = write(tmp_path, "print('ran')")
     for options, text in (
-        (["--min-duration", "soon"], "'soon' is no time"),
-        (["--min-duration", "5"], "'5' is no time with its unit (ns, us, ms or s)"),
-        (["--max-bytes", "x"], "'x' is no size"),
-        (["--ring", "--policy", "drop"], "exclude each other"),
+        (["--min-duration", "soon"], "invalid duration 'soon'"),
+        (["--min-duration", "5"], "invalid duration '5': expected a number with a unit (ns, us, ms or s)"),
+        (["--max-bytes", "x"], "invalid size 'x'"),
+        (["--ring", "--policy", "drop"], "mutually exclusive"),
         (["--no-such"], "--no-such"),
     ):
         out, errors, code = recorded([script], tmp_path, run_options=options)
@@ -401,12 +401,12 @@ def test_wrong_options_are_told_before_the_program_runs(tmp_path):
         assert text in errors and errors.startswith("marey: ")
 
 
-def test_a_capture_that_cannot_be_made_is_not_told_as_a_package_that_was_not_loaded(tmp_path):
+def test_a_capture_that_cannot_be_created_is_not_reported_as_an_unloaded_package(tmp_path):
     script = write(tmp_path, "print('ran')")
     out, errors, code = recorded([script], tmp_path, run_options=["-o", "/proc/x.marey"])
     assert (out, code) == ("", 2)
     assert errors.startswith("marey: /proc/: cannot write a capture here: ")
-    # What the command cannot know before, the program says itself.
+    # The program itself reports errors that the command cannot detect in advance.
     limited = [
         "sh",
         "-c",
@@ -423,11 +423,11 @@ def test_a_capture_that_cannot_be_made_is_not_told_as_a_package_that_was_not_loa
     done = subprocess.run(limited, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.returncode) == ("ran\n", 0)
     assert "marey: not recording: " in done.stderr and "File too large" in done.stderr
-    assert "nothing was recorded: unless a line above says why, " in done.stderr
+    assert "nothing was recorded: unless a line above gives the reason, " in done.stderr
 
 
-def test_what_a_program_can_notice_is_what_the_documents_say(tmp_path):
-    """docs/guide/run.md, What stays as it is."""
+def test_programs_notice_only_the_documented_differences(tmp_path):
+    """docs/guide/run.md, How your program is affected."""
     script = write(
         tmp_path,
         """
@@ -448,7 +448,7 @@ def test_what_a_program_can_notice_is_what_the_documents_say(tmp_path):
 # ---- processes
 
 
-def test_processes_that_a_program_starts_have_captures_of_their_own(tmp_path):
+def test_child_processes_have_their_own_captures(tmp_path):
     script = write(
         tmp_path,
         """
@@ -497,7 +497,7 @@ def test_a_process_that_multiprocessing_forked_completes_its_capture(tmp_path):
     assert info.returncode == 0 and "without closing" not in info.stdout + info.stderr
 
 
-def test_other_processes_are_left_alone_when_asked(tmp_path):
+def test_child_processes_are_left_alone_on_request(tmp_path):
     script = write(
         tmp_path,
         """
@@ -512,7 +512,7 @@ def test_other_processes_are_left_alone_when_asked(tmp_path):
     assert len(captures(tmp_path)) == 1
 
 
-def test_a_program_that_is_no_python_may_start_python(tmp_path):
+def test_a_program_that_is_not_python_may_start_python(tmp_path):
     script = write(tmp_path, "def f(): pass\nf()\n")
     command = f"{sys.executable} {script}; exit 4"
     done = subprocess.run(
@@ -581,7 +581,7 @@ def own_terminal():
 
 
 @pytest.mark.parametrize("by_key", [True, False], ids=["by the terminal", "by another process"])
-def test_ctrl_c_ends_it_as_it_ends_python(tmp_path, by_key):
+def test_ctrl_c_ends_it_like_python(tmp_path, by_key):
     ours, theirs = os.openpty()
     try:
         if by_key:
@@ -613,14 +613,14 @@ def test_a_crash_in_c_keeps_the_calls(tmp_path):
 # ---- the command
 
 
-def test_an_interpreter_that_may_not_load_us_is_told(tmp_path):
+def test_an_interpreter_that_cannot_load_marey_is_reported(tmp_path):
     script = write(tmp_path, "print('ran')")
     out, errors, code = recorded(["--", "-S", script], tmp_path, run_options=[])
     assert (out, code) == ("ran\n", 0)
     assert "nothing was recorded" in errors and "-E, -I or -S" in errors
 
 
-def test_the_command_alone_says_that_the_package_is_missing(tmp_path):
+def test_the_command_alone_reports_that_the_package_is_missing(tmp_path):
     binary = os.path.join(os.environ["MAREY_BUILD_DIR"], "marey")
     shutil.copy(os.path.realpath(binary), tmp_path / "marey")
     write(tmp_path, "print('ran')")
@@ -637,7 +637,7 @@ def test_the_command_alone_says_that_the_package_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize("by", ["function", "line", "file", "module", "package"])
-def test_a_report_counts_calls_by_where_they_are(tmp_path, by):
+def test_a_report_counts_calls_by_location(tmp_path, by):
     write(tmp_path, "def helper(): pass\ndef other(): helper()\n", "shop.py")
     script = write(tmp_path, "import shop, json\nfor _ in range(5): shop.other()\njson.loads('[1]')\n")
     recorded([script], tmp_path, run_options=["-q", "--no-c-calls", "-o", "x.marey"])

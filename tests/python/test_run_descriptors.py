@@ -1,4 +1,4 @@
-"""``marey run`` of programs that close all descriptors, as daemons do, and open files of their own after."""
+"""``marey run`` with programs that close all descriptors, as daemons do, and then open their own files."""
 
 import resource
 import subprocess
@@ -11,7 +11,7 @@ import marey
 
 CALLS = 500_000
 
-# Files enough to come by the number of ours, which is a high one.
+# Enough files to reach the number of Marey's descriptor, which is high.
 MANY = min(700, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 2 // 3)
 
 PROGRAM = """
@@ -58,7 +58,7 @@ def test_it_may_change_its_folder_too(tmp_path):
     assert functions(tmp_path / "x.marey")["empty"] == CALLS
 
 
-def test_a_capture_that_was_closed_and_removed_is_written_again_as_far_as_it_goes(tmp_path):
+def test_a_capture_that_was_closed_and_removed_is_rewritten_as_far_as_possible(tmp_path):
     write_program(tmp_path, MANY)
     program = tmp_path / "s.py"
     program.write_text(program.read_text().replace("files = ", "os.remove('x.marey')\nfiles = "))
@@ -67,10 +67,10 @@ def test_a_capture_that_was_closed_and_removed_is_written_again_as_far_as_it_goe
     capture = tmp_path / "x.marey"
     closed, removed = errors.splitlines()
     assert closed == (
-        f"marey: {capture}: the program has closed its descriptor, and it cannot be opened again "
-        "(No such file or directory); recording stops here"
+        f"marey: {capture}: the program closed its file descriptor, and the file cannot be reopened "
+        "(No such file or directory); recording stops"
     )
-    assert removed == f"marey: {capture}: was removed while it was being recorded; it is written again"
+    assert removed == f"marey: {capture}: removed while it was being recorded; writing it again"
     assert all(path.read_text() == "hello" for path in tmp_path.glob("victim*"))
     assert 0 < functions(capture)["empty"] < CALLS
     assert "descriptor_closed" in [code for code, _, _ in marey.load(capture).problems]

@@ -1,4 +1,4 @@
-"""``marey run --gpu``: what a device did is in the capture and in the summary; a program runs without one too."""
+"""``marey run --gpu``: device work is in the capture and in the summary; a program runs without a device too."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ from running import captures, recorded
 
 import marey
 
-# Beside the libmarey that is in use: a second one would have devices of its own.
+# Next to the libmarey in use: a second one would have separate devices.
 FOLDER = Path(marey.__file__).parent / "lib"
 LIBRARY = (FOLDER if (FOLDER / "libmarey.so.0").exists() else BUILD) / "libmarey_simulated.so"
 PROGRAM = """
@@ -38,7 +38,7 @@ def program(tmp_path):
 
 
 @needs_simulated
-def test_the_summary_says_what_the_device_did(program, tmp_path):
+def test_the_summary_shows_device_work(program, tmp_path):
     out, errors, code = recorded([program.name], tmp_path, run_options=("--gpu=simulated",))
     assert (out, code) == ("trained\n", 0)
     (line,) = [line for line in errors.splitlines() if line.startswith("gpu ")]
@@ -57,14 +57,14 @@ def test_kernels_belong_to_the_functions_that_launched_them(program, tmp_path):
     assert train.device_time_total == pytest.approx(10_000, rel=0.01)
 
 
-def test_a_program_runs_where_there_is_no_such_device(tmp_path):
+def test_a_program_runs_without_the_device(tmp_path):
     (tmp_path / "plain.py").write_text("print('ran')\n")
     out, errors, code = recorded(["plain.py"], tmp_path, run_options=("--gpu=nowhere",))
     assert (out, code) == ("ran\n", 0)
-    assert "There is no device called 'nowhere'." in errors
+    assert "There is no device named 'nowhere'." in errors
 
 
-def test_the_doctor_of_the_package_knows_its_python(tmp_path):
+def test_the_doctor_of_the_package_reports_its_python(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "marey", "doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
@@ -75,13 +75,13 @@ def test_the_doctor_of_the_package_knows_its_python(tmp_path):
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="PyTorch is here")
-def test_the_doctor_says_where_there_is_no_pytorch(tmp_path):
-    (tmp_path / "torch").mkdir()  # a folder of that name is none
+def test_the_doctor_reports_missing_pytorch(tmp_path):
+    (tmp_path / "torch").mkdir()  # a folder with that name is not a package
     done = subprocess.run(
         [sys.executable, "-m", "marey._doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "off\tpytorch\tnot installed for this Python\tfor programs that use it: pip install 'marey[torch]'" in (
+    assert "off\tpytorch\tnot installed for this Python\tfor PyTorch programs: pip install 'marey[torch]'" in (
         done.stdout.splitlines()
     )
 

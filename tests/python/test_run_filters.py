@@ -1,4 +1,4 @@
-"""`marey run` with options that say which calls are recorded."""
+"""`marey run` with options that select the recorded calls."""
 
 import pytest
 from running import captures, functions, recorded
@@ -23,18 +23,18 @@ def counts(folder, *options):
     out, errors, code = recorded(["program.py"], folder, run_options=("-q", *options))
     assert (out, code) == ("", 0)
     assert errors == (
-        "marey: the budget of calls is used up: later calls are not recorded\n" if "--budget" in options else ""
+        "marey: the call budget is used up: later calls are not recorded\n" if "--budget" in options else ""
     )
     return functions(captures(folder)[0])
 
 
-def test_only_what_is_included_is_recorded(tmp_path):
+def test_only_included_calls_are_recorded(tmp_path):
     found = counts(tmp_path, "--include", "program.py")
     assert (found["outer"], found["leaf"]) == (6, 6)
     assert not any("JSONEncoder" in name for name in found)
 
 
-def test_what_is_excluded_is_not_recorded_and_may_be_given_again(tmp_path):
+def test_excluded_calls_are_not_recorded_and_the_option_can_be_repeated(tmp_path):
     found = counts(tmp_path, "--exclude", "json", "--exclude", "json.encoder")
     assert found["outer"] == 6
     assert not any("JSONEncoder" in name for name in found)
@@ -71,7 +71,7 @@ collect()
 """
 
 
-def test_the_summary_counts_calls_and_not_their_parts_nor_collections(tmp_path):
+def test_the_summary_counts_calls_but_not_parts_or_collections(tmp_path):
     (tmp_path / "program.py").write_text(GARBAGE)
     _, errors, code = recorded(["program.py"], tmp_path, run_options=("--no-c-calls", "--include", "__main__"))
     assert code == 0
@@ -79,8 +79,8 @@ def test_the_summary_counts_calls_and_not_their_parts_nor_collections(tmp_path):
     assert "gc        2" in errors and "): numbers" in errors
 
 
-def test_collections_alone_are_nothing(tmp_path):
+def test_a_capture_with_only_collections_counts_as_empty(tmp_path):
     (tmp_path / "program.py").write_text(GARBAGE)
     _, errors, code = recorded(["program.py"], tmp_path, run_options=("--include", "no_such_module"))
     assert code == 0
-    assert "nothing: no call was made that the options take" in errors
+    assert "empty: no call matched the options" in errors

@@ -1,4 +1,4 @@
-"""``marey run`` on real programs: they do what they do without it, and what they did is in the captures."""
+"""``marey run`` with real programs: they behave as without it, and their calls are in the captures."""
 
 import importlib.util
 import pathlib
@@ -87,7 +87,7 @@ def test_pip_installs_into_a_folder(tmp_path):
     assert {"pip", "(standard library)"} <= packages
 
 
-def test_the_command_of_a_program_with_a_start_line_is_recorded(tmp_path):
+def test_a_program_with_a_shebang_line_is_recorded(tmp_path):
     program = tmp_path / "tool"
     program.write_text(f"#!{sys.executable}\ndef f(): pass\nf()\n")
     program.chmod(0o755)

@@ -1,6 +1,8 @@
-"""The type stubs say what the package has: names, members, parameters and defaults."""
+"""The type stubs match the package: names, members, parameters and defaults."""
 
+import ast
 import importlib.util
+import inspect
 import os
 import re
 import subprocess
@@ -15,7 +17,7 @@ pytest.importorskip("mypy")
 pytestmark = pytest.mark.skipif("MAREY_TEST_SANITIZER" in os.environ, reason="mypy runs none of our code")
 
 
-# What every class and function made by nanobind differs in from one written in Python.
+# Differences of every nanobind class and function from one written in Python.
 OF_NANOBIND = re.compile(
     r"metaclass differs$|is a disjoint base at runtime|is not a function$|"
     r"is inconsistent, stub does not have (\*args|\*\*kwargs) parameter"
@@ -30,7 +32,7 @@ def run(folder, *words):
 
 
 def public_names():
-    """Names that users may see: those of the public modules, and the classes behind their results."""
+    """Names that users may see: those of the public modules, and the classes of their results."""
     names = {"Results", "ProfilerStats", "_Emitter", "_ITraceObserver"}
     for module in (marey, marey.profiler, marey.nvtx, marey.itt):
         names.update(module.__all__)
@@ -38,7 +40,7 @@ def public_names():
 
 
 def concerns_users(line):
-    """Whether a difference is about something public. What private modules keep for themselves needs no types."""
+    """Return whether a difference is about something public. Private parts of modules need no types."""
     if line.startswith("marey.torch") and importlib.util.find_spec("torch") is None:
         return False  # it cannot be imported here
     match = re.match(r"marey\.(_\w+)\.(\w+)", line)
@@ -54,6 +56,27 @@ def test_stubs_and_package_agree(tmp_path):
     assert [line for line in lines if line.startswith("error")] == []
     differences = [line for line in lines if line.startswith("marey") and not OF_NANOBIND.search(line)]
     assert [line for line in differences if concerns_users(line)] == []
+
+
+def test_docstrings_of_the_extension_are_in_its_stub():
+    """The documentation site and editors read them there."""
+    different = []
+
+    def compare(body, home, prefix=""):
+        for node in body:
+            name = getattr(node, "name", "_")
+            if name.startswith("_") or (not prefix and name not in marey.__all__):
+                continue
+            thing = getattr(home, name)
+            text = inspect.cleandoc(thing.__doc__ or "")
+            text = re.sub(rf"^({name})?\(.*\) -> .*\n*", "", text)  # nanobind begins with the signature
+            if text and ast.get_docstring(node) != text:
+                different.append((prefix + name, text, ast.get_docstring(node)))
+            if isinstance(node, ast.ClassDef):
+                compare(node.body, thing, f"{name}.")
+
+    compare(ast.parse((Path(marey.__path__[0]) / "_marey.pyi").read_text()).body, marey._marey)
+    assert different == []
 
 
 def test_a_program_with_types_is_checked_against_the_stubs(tmp_path):

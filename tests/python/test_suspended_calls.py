@@ -55,7 +55,7 @@ def test_the_parts_of_a_generator_are_one_call(c_calls):
 
 
 @EVERY_HOOK
-def test_every_call_has_a_number_of_its_own_though_addresses_are_used_again(c_calls):
+def test_every_call_has_its_own_number_although_addresses_are_reused(c_calls):
     def work():
         for _ in range(50):
             for _ in count(2):
@@ -67,7 +67,7 @@ def test_every_call_has_a_number_of_its_own_though_addresses_are_used_again(c_ca
 
 
 @EVERY_HOOK
-def test_numbers_are_not_given_again_in_the_next_session(c_calls):
+def test_numbers_are_not_reused_in_the_next_session(c_calls):
     first = calls_of(profiled(lambda: list(count(1)), c_calls=c_calls), count)
     second = calls_of(profiled(lambda: list(count(1)), c_calls=c_calls), count)
     assert first[0].number < second[0].number
@@ -85,7 +85,7 @@ def test_a_generator_that_is_dropped_in_the_middle_leaves_no_number_to_the_next_
 
 
 @EVERY_HOOK
-def test_one_that_raises_has_ended(c_calls):
+def test_a_generator_that_raises_has_ended(c_calls):
     def failing():
         yield 1
         raise ValueError
@@ -98,7 +98,7 @@ def test_one_that_raises_has_ended(c_calls):
 
 
 @EVERY_HOOK
-def test_an_exception_thrown_into_one_that_has_not_begun_is_a_call_of_its_own(c_calls):
+def test_an_exception_thrown_into_a_generator_that_has_not_begun_is_a_separate_call(c_calls):
     def work():
         for _ in range(3):
             made = count(3)
@@ -111,7 +111,7 @@ def test_an_exception_thrown_into_one_that_has_not_begun_is_a_call_of_its_own(c_
 
 
 @EVERY_HOOK
-def test_one_suspended_before_the_session_goes_on_as_one_call_whose_begin_is_not_there(c_calls):
+def test_a_generator_suspended_before_the_session_resumes_as_one_call_without_its_start(c_calls):
     made = count(3)
     next(made)
     prof = profiled(lambda: list(made), c_calls=c_calls)
@@ -120,7 +120,7 @@ def test_one_suspended_before_the_session_goes_on_as_one_call_whose_begin_is_not
 
 
 @EVERY_HOOK
-def test_one_that_is_not_finished_says_so(c_calls):
+def test_an_unfinished_generator_is_marked(c_calls):
     made = count(3)
     prof = profiled(lambda: (next(made), next(made)), c_calls=c_calls)
     (call,) = calls_of(prof, count)
@@ -165,7 +165,7 @@ def test_a_part_that_runs_at_the_start_belongs_to_its_call(c_calls):
 
 
 @EVERY_HOOK
-def test_a_generator_may_go_on_on_another_thread(c_calls):
+def test_a_generator_may_resume_on_another_thread(c_calls):
     made = count(2)
 
     def work():
@@ -257,7 +257,7 @@ class Raised(Exception):
 
 
 class Programs:
-    """Runs programs made of lists. Everything made stays alive, so that frames are told apart by their addresses."""
+    """Runs programs made of lists. All objects stay alive, so that frames are distinguished by their addresses."""
 
     def __init__(self):
         self.alive = []
@@ -388,21 +388,21 @@ def check(run, ops, c_calls):
     assert [(short_name(call.name), call.parts) for call in calls] == expected
     assert len({call.number for call in calls}) == len(calls)
     assert not any(call.began_before for call in calls)
-    if not programs.closed:  # closing need not run what it closes
+    if not programs.closed:  # closing may run no code
         assert sum(call.finished for call in calls) <= over
 
 
 @EVERY_HOOK
 @settings(max_examples=40, deadline=None)
 @given(ops=st.lists(OPS, max_size=6))
-def test_random_generators_are_joined_as_a_reference_joins_them(c_calls, ops):
+def test_random_generators_are_joined_like_the_reference(c_calls, ops):
     check(Programs.run, ops, c_calls)
 
 
 @EVERY_HOOK
 @settings(max_examples=25, deadline=None)
 @given(ops=st.lists(ASYNC_OPS, max_size=5))
-def test_random_coroutines_are_joined_as_a_reference_joins_them(c_calls, ops):
+def test_random_coroutines_are_joined_like_the_reference(c_calls, ops):
     check(Programs.run_async, ops, c_calls)
 
 

@@ -1,4 +1,4 @@
-"""Tables of lists made by hand, against what PyTorch prints for the same events (tests/parity, tests/golden/table)."""
+"""Tables of lists made by hand, compared with PyTorch's tables of the same events (see tests/parity)."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ DEVICES = {"cpu": DeviceType.CPU, "cuda": DeviceType.CUDA, "xpu": DeviceType.XPU
 
 
 def memory_of(case, start, end, options, owned):
-    """What allocation reports of its thread an event holds."""
+    """Return the allocation reports of its thread that belong to an event."""
     memory = {"cpu": 0, "device": 0}
     if options.get("device", "cpu") != "cpu" or options.get("is_async"):
         return memory
@@ -86,7 +86,7 @@ def events_of_case(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_a_table_of_events_made_by_hand_is_upstreams_character_for_character(case):
+def test_a_table_of_events_made_by_hand_equals_upstreams_character_for_character(case):
     """upstream: test_profiler_aggregation_table, test_override_time_units"""
     events = events_of_case(case)
     events._build_tree()

@@ -1,4 +1,4 @@
-"""Threads are called what the program calls them."""
+"""Threads have the names that the program gives them."""
 
 import threading
 
@@ -12,7 +12,7 @@ def names(prof):
 
 
 @MODES
-def test_threads_that_begin_while_calls_are_recorded_have_the_programs_names(c_calls):
+def test_threads_started_while_calls_are_recorded_have_their_python_names(c_calls):
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         thread = threading.Thread(target=leaf, name="the worker \u00e9")
         thread.start()
@@ -21,7 +21,7 @@ def test_threads_that_begin_while_calls_are_recorded_have_the_programs_names(c_c
 
 
 @MODES
-def test_threads_that_run_already_have_them_too(c_calls):
+def test_running_threads_have_their_python_names_too(c_calls):
     begun, go = threading.Event(), threading.Event()
 
     def work():
@@ -39,7 +39,7 @@ def test_threads_that_run_already_have_them_too(c_calls):
 
 
 @MODES
-def test_a_thread_whose_name_is_none_keeps_that_of_the_system(c_calls):
+def test_a_thread_without_a_name_keeps_its_system_name(c_calls):
     class Odd(threading.Thread):
         def __init__(self):
             super().__init__()

@@ -1,4 +1,4 @@
-"""marey.Trace: tables for other libraries, files, and what it says of itself."""
+"""marey.Trace: tables for other libraries, files, and its description."""
 
 import json
 
@@ -19,7 +19,7 @@ def trace():
     return prof.trace
 
 
-def test_a_saved_trace_reads_back_equal(trace, tmp_path):
+def test_a_saved_trace_is_read_back_unchanged(trace, tmp_path):
     trace.save(tmp_path / "trace.marey")
     loaded = marey.load(tmp_path / "trace.marey")
     assert len(loaded) == len(trace) == 4
@@ -28,13 +28,13 @@ def test_a_saved_trace_reads_back_equal(trace, tmp_path):
 
 
 @pytest.mark.parametrize("file", ["trace.json", "trace.json.gz", "trace.pftrace"])
-def test_what_is_exported_can_be_loaded(trace, tmp_path, file):
+def test_exported_traces_can_be_loaded(trace, tmp_path, file):
     trace.export(tmp_path / file)
     loaded = marey.load(tmp_path / file)
     assert sorted(event.name for event in loaded.events()) == ["inner", "inner", "inner", "outer"]
 
 
-def test_bad_files_are_errors_that_name_them(trace, tmp_path):
+def test_errors_name_the_invalid_file(trace, tmp_path):
     (tmp_path / "text").write_text("no trace")
     with pytest.raises(marey.Error, match="text"):
         marey.load(tmp_path / "text")
@@ -55,7 +55,7 @@ def test_tables_go_to_arrow_without_a_copy(trace):
     assert pyarrow.schema(trace.tables["ranges"]) == table.schema
     for name in trace.tables:
         assert trace.to_arrow(name).num_columns > 0
-    with pytest.raises(marey.Error, match="no table 'nothing'; it has: ranges"):
+    with pytest.raises(marey.Error, match="unknown table 'nothing'; known tables: ranges"):
         trace.to_arrow("nothing")
 
 
@@ -75,7 +75,7 @@ def test_tables_go_to_pandas(trace):
     assert list(frame["name"]) == ["outer", "inner", "inner", "inner"]
 
 
-def test_a_library_that_is_missing_is_named(trace, monkeypatch):
+def test_a_missing_library_is_named(trace, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -86,13 +86,13 @@ def test_a_library_that_is_missing_is_named(trace, monkeypatch):
         trace.to_pandas()
 
 
-def test_it_shows_what_it_is(trace):
+def test_the_repr_describes_the_trace(trace):
     assert "4 ranges in " in repr(trace)
     page = trace._repr_html_()
     assert page.startswith("<p>&lt;marey.Trace") and "inner" in page
 
 
-def test_it_tells_about_itself(trace):
+def test_info_describes_the_trace(trace):
     info = trace.info()
     assert info["processes"] and info["threads"]
     assert trace.window_ns == trace.end_ns - trace.start_ns > 0

@@ -1,4 +1,4 @@
-"""Captured tracebacks of Python frames: what they hold, when they let go of it, how they read."""
+"""Captured tracebacks of Python frames: their contents, their lifetime and their text."""
 
 import copy
 import gc
@@ -22,7 +22,7 @@ def names(tb):
 
 
 def fresh_function(body="return marey.CapturedTraceback.extract()", **names_in_it):
-    """A function whose code nobody else holds, and a weak reference to that code."""
+    """Return a function with code that has no other references, and a weak reference to that code."""
     scope = {"marey": marey, **names_in_it}
     exec(f"def fresh(*args):\n    {body}", scope)
     function = scope.pop("fresh")
@@ -50,7 +50,7 @@ def test_the_summary_is_that_of_the_standard_library():
     assert ours.format()[-2] == traceback.format_list(theirs)[-2]
 
 
-def test_lines_are_those_of_the_capture_though_the_function_has_gone_on():
+def test_lines_are_those_of_the_capture_although_the_function_has_continued():
     """S2: an instruction is captured, and its line found later."""
 
     def steps():
@@ -70,9 +70,9 @@ def test_skip_leaves_out_the_innermost():
     assert names(inner(0))[-2:] == ["test_skip_leaves_out_the_innermost", "inner"]
     assert names(inner(1)) == names(inner(0))[:-1]
     assert names(inner(10**6)) == []
-    with pytest.raises(ValueError, match="not -1"):
+    with pytest.raises(ValueError, match="got -1"):
         CapturedTraceback.extract(skip=-1)
-    with pytest.raises(marey.Error, match="not with cpp"):
+    with pytest.raises(marey.Error, match="cannot be used with cpp"):
         CapturedTraceback.extract(cpp=True, skip=1)
     with pytest.raises(TypeError, match="'depth'"):
         CapturedTraceback.extract(depth=1)
@@ -80,7 +80,7 @@ def test_skip_leaves_out_the_innermost():
         CapturedTraceback.extract(True)
 
 
-def test_frames_of_generators_coroutines_classes_and_comprehensions_are_there():
+def test_frames_of_generators_coroutines_classes_and_comprehensions_are_captured():
     """S2"""
 
     def numbers():
@@ -114,7 +114,7 @@ def test_any_depth_is_captured():
         sys.setrecursionlimit(limit)
 
 
-def test_many_are_named_together_and_the_cleaned_up_have_no_frames():
+def test_many_are_symbolized_together_and_cleaned_up_ones_have_no_frames():
     """S11, S14"""
 
     def capture():
@@ -127,9 +127,9 @@ def test_many_are_named_together_and_the_cleaned_up_have_no_frames():
     texts = CapturedTraceback.format_all(tbs)
     assert texts == [tbs[0].format(), [], tbs[2].format()]
     frames = _marey.symbolize_tracebacks(tbs)
-    assert frames[0][0] is frames[2][0]  # what occurs often is named once
+    assert frames[0][0] is frames[2][0]  # a repeated frame is symbolized once
     assert CapturedTraceback.format_all([]) == []
-    with pytest.raises(TypeError, match="not int"):
+    with pytest.raises(TypeError, match="got int"):
         CapturedTraceback.format_all([tbs[0], 7])
 
 
@@ -153,13 +153,13 @@ def test_pickling_drops_the_frames():
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-def test_a_copy_has_the_same_frames_and_its_own_life(copied):
+def test_a_copy_has_the_same_frames_and_an_independent_lifetime(copied):
     tb = CapturedTraceback.extract()
     twin = copied(tb)
     assert type(twin) is CapturedTraceback and twin is not tb
     assert len(twin) > 0 and twin.symbolize() == tb.symbolize()
     tb.cleanup()
-    assert len(tb) == 0 and names(twin)[-1] == "test_a_copy_has_the_same_frames_and_its_own_life"
+    assert len(tb) == 0 and names(twin)[-1] == "test_a_copy_has_the_same_frames_and_an_independent_lifetime"
     assert copied(tb).symbolize() == []
 
 
@@ -175,7 +175,7 @@ def test_a_copy_of_a_subclass_has_what_was_added_to_it():
     assert deep.words == ["a"] and deep.words is not tb.words and deep.itself is deep
 
 
-def test_a_capture_holds_code_and_lets_go_of_it():
+def test_a_capture_holds_and_releases_code():
     """S2, S7"""
     function, code = fresh_function()
     tb = function()
@@ -186,7 +186,7 @@ def test_a_capture_holds_code_and_lets_go_of_it():
     assert code() is None
 
 
-def test_no_reference_is_left_over():
+def test_no_reference_is_leaked():
     """S2"""
     function, code = fresh_function()
     before = sys.getrefcount(code())
@@ -215,7 +215,7 @@ def test_a_reference_cycle_through_a_traceback_is_collected():
     assert seen() is None and code() is None
 
 
-def test_the_collector_is_shown_the_code_that_a_traceback_alone_holds():
+def test_the_collector_visits_code_held_only_by_a_traceback():
     """S9"""
     tb = CapturedTraceback.extract()
     assert gc.is_tracked(tb)
@@ -223,7 +223,7 @@ def test_the_collector_is_shown_the_code_that_a_traceback_alone_holds():
 
 
 def test_a_finalizer_may_capture_while_references_are_released():
-    """S7: releasing a code object runs what waits for its end."""
+    """S7: releasing a code object runs its finalizers."""
     captured = []
     function, code = fresh_function()
     tb = function()
@@ -234,7 +234,7 @@ def test_a_finalizer_may_capture_while_references_are_released():
     assert "test_a_finalizer_may_capture_while_references_are_released" in names(captured[0])
 
 
-def test_threads_capture_name_and_drop_at_once():
+def test_threads_capture_symbolize_and_release_at_the_same_time():
     """S6, S11"""
     wrong = []
 
@@ -256,7 +256,7 @@ def test_threads_capture_name_and_drop_at_once():
     assert wrong == []
 
 
-def test_odd_names_survive():
+def test_unusual_names_survive_symbolization():
     """S13"""
     code = compile("def f():\n    return extract()", "caf\udce9.py", "exec")
     scope = {"extract": CapturedTraceback.extract}
@@ -266,7 +266,7 @@ def test_odd_names_survive():
     assert (frame.filename, frame.name, frame.lineno) == ("caf\udce9.py", "größe", 2)
 
 
-def test_a_child_of_fork_captures_and_names(run_python):
+def test_a_forked_child_captures_and_symbolizes(run_python):
     """S17"""
     out = run_python(
         "import os, marey\n"

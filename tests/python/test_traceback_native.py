@@ -35,7 +35,7 @@ def cpp(extensions):
 
 
 def marks(frames, *wanted):
-    """Which of the wanted names occur, in order, innermost first."""
+    """Return which of these names occur, in order, innermost first."""
     found = []
     for frame in frames:
         found += [name for name in wanted if frame["name"] == name or (not frame["python"] and name in frame["name"])]
@@ -75,7 +75,7 @@ def test_python_and_native_frames_come_in_the_right_order(cpp):
     assert python_only[-3:] == [f.name for f in CapturedTraceback.extract().summary()][2::-1]
 
 
-def test_generators_and_callbacks_of_c_stand_where_they_run(cpp):
+def test_generators_and_c_callbacks_appear_where_they_run(cpp):
     """S12"""
 
     def generated():
@@ -93,10 +93,10 @@ def test_generators_and_callbacks_of_c_stand_where_they_run(cpp):
     assert order == ["<lambda>", "call_back", "generated", "key", "sort"]
 
 
-def test_native_frames_have_files_and_lines_where_they_were_compiled_with_them(cpp):
+def test_native_frames_have_files_and_lines_if_compiled_with_debug_info(cpp):
     """S13"""
     if not _marey.has_native_lines():
-        pytest.skip("built without elfutils, which knows lines")
+        pytest.skip("built without elfutils, which provides lines")
     frames = cpp.call_back(lambda: CapturedTraceback.extract(cpp=True)).symbolize()
     ours = [f for f in frames if f["name"].startswith("(anonymous namespace)::call_back(")]
     assert len(ours) == 1
@@ -105,8 +105,8 @@ def test_native_frames_have_files_and_lines_where_they_were_compiled_with_them(c
     assert "inner()" in "".join(text[ours[0]["line"] - 2 : ours[0]["line"]])
 
 
-def test_a_traceback_comes_back_from_cpp_unchanged(extensions):
-    """S3: Python to C++ to Python, through either binding, and kept in C++ meanwhile."""
+def test_a_traceback_returns_from_cpp_unchanged(extensions):
+    """S3: Python to C++ to Python, through either binding, and kept in C++ in between."""
     nanobind, pybind11 = extensions
     for native in (False, True):
         tb = CapturedTraceback.extract(cpp=native)
@@ -135,7 +135,7 @@ def fresh_capture():
     return scope["fresh"](), weakref.ref(scope["fresh"].__code__)
 
 
-def test_one_that_is_freed_without_the_gil_releases_its_code_at_the_next_capture(cpp):
+def test_a_traceback_freed_without_the_gil_releases_its_code_at_the_next_capture(cpp):
     """S7, S8, S10"""
     tb, code = fresh_capture()
     cpp.keep(tb)
@@ -148,7 +148,7 @@ def test_one_that_is_freed_without_the_gil_releases_its_code_at_the_next_capture
     assert code() is None and _marey.dropped_tracebacks() == 0
 
 
-def test_the_collector_leaves_alone_what_cpp_holds_too(cpp):
+def test_the_collector_ignores_code_shared_with_cpp(cpp):
     """S9"""
     tb, code = fresh_capture()
     cpp.keep(tb)
@@ -159,9 +159,9 @@ def test_the_collector_leaves_alone_what_cpp_holds_too(cpp):
     cpp.keep(CapturedTraceback.extract())
 
 
-def test_cpp_captures_with_the_gil_without_it_and_on_threads_that_python_does_not_know(cpp):
+def test_cpp_captures_with_and_without_the_gil_and_on_threads_unknown_to_python(cpp):
     """S4"""
-    me = "test_cpp_captures_with_the_gil_without_it_and_on_threads_that_python_does_not_know"
+    me = "test_cpp_captures_with_and_without_the_gil_and_on_threads_unknown_to_python"
     assert cpp.gather(False).summary()[-1].name == me
     assert cpp.gather_released(False).summary()[-1].name == me
     released = cpp.gather_released(True).symbolize()
@@ -178,7 +178,7 @@ def test_cpp_captures_with_the_gil_without_it_and_on_threads_that_python_does_no
 
 
 def test_locations_name_frames_in_another_process(cpp, run_python):
-    """S14: a build id and an offset say the same there as the address here."""
+    """S14: a build id and an offset give the same result there as the address here."""
     tb = cpp.call_back(lambda: CapturedTraceback.extract(cpp=True))
     addresses, locations = _marey.traceback_addresses(tb), _marey.traceback_locations(tb)
     assert len(addresses) == len(locations) > 3
@@ -192,7 +192,7 @@ def test_locations_name_frames_in_another_process(cpp, run_python):
     assert lost[0][0]["filename"] == "/gone/lib.so+0x40"
 
 
-def test_any_number_may_be_asked_for_as_an_address():
+def test_any_number_is_accepted_as_an_address():
     """upstream: test_fuzz_symbolize"""
     import random
 

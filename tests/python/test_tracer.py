@@ -45,7 +45,7 @@ def test_c_calls_is_checked():
         marey.profile(with_stack=True, c_calls="some")
 
 
-def test_without_with_stack_there_are_no_calls_even_beside_a_session_that_has_them():
+def test_without_with_stack_there_are_no_calls_even_if_another_session_records_them():
     """P1"""
     with marey.profile() as plain, marey.profile(with_stack=True) as traced:
         twice()
@@ -63,7 +63,7 @@ def test_a_session_without_c_calls_does_not_get_those_of_another():
 
 
 @MODES
-def test_ranges_of_the_program_stand_in_their_calls(c_calls):
+def test_ranges_of_the_program_are_inside_their_calls(c_calls):
     """P38"""
 
     def marked():
@@ -79,7 +79,7 @@ def test_ranges_of_the_program_stand_in_their_calls(c_calls):
 
 
 @MODES
-def test_frames_that_run_at_the_start_are_open_ranges(c_calls):
+def test_frames_running_at_the_start_are_open_ranges(c_calls):
     """P21"""
     prof = marey.profile(with_stack=True, c_calls=c_calls)
 
@@ -96,13 +96,13 @@ def test_frames_that_run_at_the_start_are_open_ranges(c_calls):
     prof.stop()
     events = {event.name.rpartition(".")[2]: event for event in prof.events() if "<locals>" in event.name}
     assert events["starter"].cpu_parent is events["outer"]
-    assert events["outer"].cpu_parent.name.endswith(": test_frames_that_run_at_the_start_are_open_ranges")
+    assert events["outer"].cpu_parent.name.endswith(": test_frames_running_at_the_start_are_open_ranges")
     leaves = [event.cpu_parent.name.rpartition(".")[2] for event in prof.events() if event.name.endswith(": leaf")]
     assert leaves[:2] == ["starter", "outer"]
-    assert leaves[2].endswith("test_frames_that_run_at_the_start_are_open_ranges")
+    assert leaves[2].endswith("test_frames_running_at_the_start_are_open_ranges")
 
 
-def test_a_range_after_the_return_of_a_frame_that_ran_at_the_start_is_not_in_it():
+def test_a_range_after_the_return_of_a_frame_running_at_the_start_is_not_inside_it():
     prof = marey.profile(with_stack=True, c_calls=False)
 
     def starter():
@@ -117,7 +117,7 @@ def test_a_range_after_the_return_of_a_frame_that_ran_at_the_start_is_not_in_it(
 
 
 @MODES
-def test_each_stretch_of_a_generator_is_a_range_and_its_making_is_none(c_calls):
+def test_each_stretch_of_a_generator_is_a_range_but_its_creation_is_not(c_calls):
     """P33"""
 
     def numbers():
@@ -163,7 +163,7 @@ def test_exceptions_end_the_calls_that_they_leave(c_calls):
 
 
 @MODES
-def test_coroutines_of_asyncio_are_recorded(c_calls):
+def test_asyncio_coroutines_are_recorded(c_calls):
     async def work(n):
         await asyncio.sleep(0)
         leaf()
@@ -179,7 +179,7 @@ def test_coroutines_of_asyncio_are_recorded(c_calls):
 
 
 @MODES
-def test_code_that_dies_keeps_its_name_and_its_address_is_not_mistaken(c_calls):
+def test_freed_code_keeps_its_name_and_its_reused_address_is_not_confused(c_calls):
     """P12, P13"""
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         for i in range(200):
@@ -208,7 +208,7 @@ def test_no_reference_is_kept():
 
 
 @MODES
-def test_recursion_errors_are_as_they_are(c_calls):
+def test_recursion_errors_are_unchanged(c_calls):
     """P20"""
 
     def down():

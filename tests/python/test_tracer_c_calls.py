@@ -86,7 +86,7 @@ def mixed(callee, argument):
     return callee(argument)
 
 
-def test_fast_misses_c_callees_where_a_python_function_was_called_and_all_does_not():
+def test_fast_misses_c_calls_at_sites_that_called_python_functions_and_all_does_not():
     """recording.md rule 25."""
     for c_calls, expected in (("fast", 1 if sys.version_info >= (3, 12) else 2), ("all", 2)):
         with marey.profile(with_stack=True, c_calls=c_calls) as prof:
@@ -96,10 +96,10 @@ def test_fast_misses_c_callees_where_a_python_function_was_called_and_all_does_n
         assert names(prof).count("builtins.len") == expected
         said = [text for code, text, _ in prof.trace.problems if code == "python_c_calls_missing"]
         assert len(said) == (expected == 1)
-        assert all(text.startswith("1 call site has called functions of C and then a Python function") for text in said)
+        assert all(text.startswith("1 call site has called C functions and then a Python function") for text in said)
 
 
-def test_nothing_is_said_to_be_missing_where_call_sites_are_not_mixed():
+def test_nothing_is_reported_missing_if_call_sites_are_not_mixed():
     class Thing:
         pass
 
@@ -115,8 +115,8 @@ def test_nothing_is_said_to_be_missing_where_call_sites_are_not_mixed():
     assert [code for code, _, _ in prof.trace.problems] == []
 
 
-def test_calls_of_a_site_within_a_call_into_c_of_the_same_code_are_all_there():
-    """Such a site is not switched off yet, and is looked at ever more rarely."""
+def test_calls_at_a_site_within_a_c_call_from_the_same_code_are_complete():
+    """Such a site is not switched off yet, and is checked with exponential backoff."""
 
     def level(depth):
         if depth == 0:
@@ -132,8 +132,8 @@ def test_calls_of_a_site_within_a_call_into_c_of_the_same_code_are_all_there():
 
 
 @MODES
-def test_a_call_into_c_ends_when_its_site_calls_a_python_function_meanwhile(c_calls):
-    """Switching the site off would take the end of the outer call away."""
+def test_a_call_into_c_ends_although_its_site_calls_a_python_function_within_it(c_calls):
+    """Switching the site off would lose the end of the outer call."""
 
     def inner(_):
         leaf()
@@ -150,7 +150,7 @@ def test_a_call_into_c_ends_when_its_site_calls_a_python_function_meanwhile(c_ca
 
 
 @MODES
-def test_a_call_into_c_ends_when_another_thread_calls_a_python_function_at_its_site(c_calls):
+def test_a_call_into_c_ends_although_another_thread_calls_a_python_function_at_its_site(c_calls):
     inside, go = threading.Event(), threading.Event()
 
     def work():

@@ -13,7 +13,7 @@ greenlet = pytest.importorskip("greenlet")
 
 # A switch copies the C stack away and back. With the frame hook our frames are on it, and AddressSanitizer takes the
 # copy, which greenlet makes with memcpy, for an access to the red zones between their variables; the zones of the stack
-# that comes back are then another's. Neither is an error of greenlet's or ours.
+# that resumes then belong to another. Neither is an error in greenlet or Marey.
 has_plain_stack = pytest.mark.skipif(
     "MAREY_TEST_SANITIZER" in os.environ and sys.version_info < (3, 12),
     reason="the sanitizer's frames cannot be copied",
@@ -31,7 +31,7 @@ def parents(prof, function):
 
 
 @MODES
-def test_calls_stand_in_the_greenlet_that_makes_them(c_calls):
+def test_calls_appear_in_the_greenlet_that_makes_them(c_calls):
     def first():
         leaf()
         two.switch()
@@ -64,7 +64,7 @@ FILTERS = [
 
 @MODES
 @pytest.mark.parametrize("options", FILTERS, ids=lambda options: next(iter(options)))
-def test_calls_stand_in_their_greenlet_with_a_filter_too(c_calls, options):
+def test_calls_appear_in_their_greenlet_with_a_filter_too(c_calls, options):
     def inner():
         two.switch()
         leaf()
@@ -112,7 +112,7 @@ def test_depth_is_counted_in_each_greenlet(c_calls):
 
 @pytest.mark.parametrize("options", [{}, {"call_lines": True}], ids=["plain", "lines"])
 def test_calls_of_a_greenlet_that_was_running_at_the_start_are_kept_apart(options):
-    """It is switched away from, comes back and calls on."""
+    """It is switched away from, resumes, and makes more calls."""
 
     def other():
         leaf()
@@ -133,7 +133,7 @@ def test_calls_of_a_greenlet_that_was_running_at_the_start_are_kept_apart(option
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="there is no profile hook")
-def test_where_switches_cannot_be_followed_the_trace_says_so():
+def test_the_trace_reports_switches_that_cannot_be_followed():
     with marey.profile(with_stack=True, c_calls=False) as prof:
         sys.setprofile(lambda *_: None)
         try:
@@ -166,7 +166,7 @@ def test_programs_with_greenlets_run_as_without_marey(c_calls):
 
 
 @MODES
-def test_greenlets_that_are_left_or_fail_do_no_harm(c_calls):
+def test_greenlets_that_are_abandoned_or_fail_are_harmless(c_calls):
     def left():
         leaf()
         main.switch()

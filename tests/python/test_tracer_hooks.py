@@ -1,4 +1,4 @@
-"""The tracer beside others: hooks of the program, other tools, sessions that come and go."""
+"""The tracer together with other hooks: of the program, of other tools, and of overlapping sessions."""
 
 import cProfile
 import gc
@@ -42,7 +42,7 @@ def test_a_foreign_profile_hook_is_not_replaced(no_hooks):
 
 
 @uses_profile_hook
-def test_a_foreign_profile_hook_on_another_thread_stays_and_is_told():
+def test_a_foreign_profile_hook_on_another_thread_stays_and_is_reported():
     ready, go = threading.Event(), threading.Event()
     seen = []
 
@@ -65,7 +65,7 @@ def test_a_foreign_profile_hook_on_another_thread_stays_and_is_told():
 
 
 @MODES
-def test_a_profile_hook_that_the_program_sets_meanwhile_is_its_own(no_hooks, c_calls):
+def test_a_profile_hook_that_the_program_sets_while_recording_stays(no_hooks, c_calls):
     def sets():
         leaf()
         sys.setprofile(hook)
@@ -82,19 +82,19 @@ def test_a_profile_hook_that_the_program_sets_meanwhile_is_its_own(no_hooks, c_c
 
 @uses_profile_hook
 @pytest.mark.parametrize("replaces", ["cProfile.run('work()', '/dev/null')", "sys.setprofile(None)"])
-def test_what_a_recorded_program_does_to_the_hook_is_told(tmp_path, replaces):
+def test_a_replaced_hook_is_reported(tmp_path, replaces):
     script = tmp_path / "x.py"
     script.write_text(f"import cProfile, sys\ndef work(): pass\n{replaces}\nwork()\n")
     for options in (["--c-calls"], ["--no-c-calls"]):
         _, errors, code = recorded([script], tmp_path, run_options=["-q", "--force", "-o", "x.marey", *options])
         is_replaced = options == ["--c-calls"]
-        assert code == 0 and ("has put a profile hook of its own" in errors) == is_replaced
+        assert code == 0 and ("has replaced Marey's profile hook" in errors) == is_replaced
         codes = [code for code, *_ in marey.load(tmp_path / "x.marey").problems]
         assert codes == ["python_profile_hook"] * is_replaced
 
 
 @MODES
-def test_the_profiler_of_the_standard_library_works_inside(c_calls):
+def test_the_standard_library_profiler_works_while_recording(c_calls):
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         leaf()
         inner = cProfile.Profile()
@@ -110,7 +110,7 @@ def test_the_profiler_of_the_standard_library_works_inside(c_calls):
 
 
 @MODES
-def test_a_profile_hook_of_the_program_for_new_threads_works_inside(no_hooks, c_calls):
+def test_a_program_profile_hook_for_new_threads_works_while_recording(no_hooks, c_calls):
     seen = []
     threading.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name))
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
@@ -121,7 +121,7 @@ def test_a_profile_hook_of_the_program_for_new_threads_works_inside(no_hooks, c_
 
 
 @MODES
-def test_a_trace_function_works_inside(c_calls):
+def test_a_trace_function_works_while_recording(c_calls):
     seen = []
 
     def trace(frame, event, arg):
@@ -142,7 +142,7 @@ def test_a_trace_function_works_inside(c_calls):
 
 
 @uses_monitoring
-def test_tool_ids_of_others_are_left_to_them():
+def test_tool_ids_of_other_tools_are_left_alone():
     monitoring = sys.monitoring
     monitoring.use_tool_id(3, "other")
     try:
@@ -172,7 +172,7 @@ def test_without_a_free_tool_id_there_are_no_calls_and_a_problem():
 
 
 @uses_monitoring
-def test_a_tool_id_that_the_program_takes_from_us_stays_with_it():
+def test_a_tool_id_that_the_program_takes_over_is_not_taken_back():
     monitoring = sys.monitoring
     with marey.profile(with_stack=True) as prof:
         leaf()
@@ -188,7 +188,7 @@ def test_a_tool_id_that_the_program_takes_from_us_stays_with_it():
 
 
 @uses_monitoring
-def test_events_that_another_tool_restarts_do_no_harm():
+def test_events_restarted_by_another_tool_are_harmless():
     def calls():
         leaf()
         sys.monitoring.restart_events()
@@ -200,7 +200,7 @@ def test_events_that_another_tool_restarts_do_no_harm():
 
 
 @MODES
-def test_the_hook_goes_with_the_last_session(c_calls):
+def test_the_hook_is_removed_with_the_last_session(c_calls):
     """P7"""
     outer = marey.profile(with_stack=True, c_calls=c_calls)
     inner = marey.profile(with_stack=True, c_calls=c_calls)
@@ -219,8 +219,8 @@ def test_the_hook_goes_with_the_last_session(c_calls):
 
 
 @MODES
-def test_a_session_that_ends_while_a_thread_is_met_does_no_harm(c_calls, monkeypatch):
-    """At a thread's first event greenlet is asked for its callback: what runs then may end tracing."""
+def test_a_session_that_ends_while_a_thread_is_registered_is_harmless(c_calls, monkeypatch):
+    """At a thread's first event, greenlet's callback is read: code that runs then may end tracing."""
     asked = []
 
     def gettrace():
@@ -237,7 +237,7 @@ def test_a_session_that_ends_while_a_thread_is_met_does_no_harm(c_calls, monkeyp
     prof = marey.profile(with_stack=True, c_calls=c_calls)
     prof.start()
     leaf()
-    if not asked:  # the frame hook of 3.11 does not ask
+    if not asked:  # the frame hook of 3.11 does not read it
         prof.stop()
     with marey.profile(with_stack=True, c_calls=c_calls) as after:
         leaf()
@@ -246,13 +246,13 @@ def test_a_session_that_ends_while_a_thread_is_met_does_no_harm(c_calls, monkeyp
 
 
 @MODES
-def test_a_profiler_that_is_dropped_warns_and_unhooks(c_calls):
+def test_a_deleted_profiler_warns_and_unhooks(c_calls):
     def drop():
         prof = marey.profile(with_stack=True, c_calls=c_calls)
         prof.start()
         leaf()
 
-    with pytest.warns(ResourceWarning, match="dropped"):
+    with pytest.warns(ResourceWarning, match="deleted"):
         drop()
         gc.collect()
     assert not marey.is_enabled()
@@ -262,15 +262,15 @@ def test_a_profiler_that_is_dropped_warns_and_unhooks(c_calls):
     assert count(prof, "leaf") == 1
 
 
-def test_a_profiler_that_is_dropped_raises_nothing_where_warnings_are_errors(capsys):
+def test_a_deleted_profiler_raises_nothing_if_warnings_are_errors(capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         marey.profile(with_stack=True).start()
         gc.collect()
-    assert "dropped" in capsys.readouterr().err
+    assert "deleted" in capsys.readouterr().err
 
 
-def test_calls_of_a_program_in_a_folder_with_the_package_s_name_are_recorded(tmp_path):
+def test_calls_of_a_program_in_a_folder_named_like_the_package_are_recorded(tmp_path):
     folder = tmp_path / "marey"
     folder.mkdir()
     (folder / "script.py").write_text("def in_a_folder_called_marey():\n    pass\n")
@@ -282,7 +282,7 @@ def test_calls_of_a_program_in_a_folder_with_the_package_s_name_are_recorded(tmp
     assert not [name for name in names(prof) if "_profile.py" in name]
 
 
-def test_subinterpreters_are_refused_clearly():
+def test_subinterpreters_are_rejected_with_a_clear_error():
     text = run_program(
         """
         import sys
@@ -331,25 +331,25 @@ def test_a_subinterpreter_that_imports_the_package_leaves_the_main_one_alone():
 
 
 @MODES
-def test_what_the_profiler_does_itself_is_no_part_of_the_trace(c_calls):
-    """The second session: the first imports what it needs."""
+def test_the_profilers_own_calls_are_not_in_the_trace(c_calls):
+    """The second session, since the first one imports the modules that it needs."""
     for _ in range(2):
         with marey.profile(with_stack=True, c_calls=c_calls) as prof:
             leaf()
     own = [event.name for event in prof.events() if not event.name.endswith((": leaf", "Python GC"))]
-    me = "test_what_the_profiler_does_itself_is_no_part_of_the_trace"
+    me = "test_the_profilers_own_calls_are_not_in_the_trace"
     position = max(i for i, name in enumerate(own) if name.endswith(me))
     assert own[position + 1 :] == []
 
 
 @MODES
-def test_a_range_that_comes_before_any_call_lies_in_the_function_that_opened_it(c_calls):
+def test_a_range_before_any_call_is_inside_the_function_that_opened_it(c_calls):
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         with marey.record_function("first"):
             leaf()
     everything = call_trees.rows(prof)
     (first,) = [row for row in everything if row["name"] == "first"]
-    me = "test_a_range_that_comes_before_any_call_lies_in_the_function_that_opened_it"
+    me = "test_a_range_before_any_call_is_inside_the_function_that_opened_it"
     assert everything[first["parent"]]["name"].endswith(me)
     (call,) = [row for row in everything if row["name"].endswith(": leaf")]
     assert everything[call["parent"]]["name"] == "first"
@@ -395,7 +395,7 @@ def test_an_audit_hook_may_end_threads_while_hooks_are_set(run_python):
     assert run_python(AUDITED.format(what="threads and threads.pop(0).end()")) == "2 []\n2 []\n"
 
 
-def test_what_a_thread_records_while_hooks_are_set_lies_within_its_calls(run_python):
+def test_ranges_of_a_thread_recorded_while_hooks_are_set_are_inside_its_calls(run_python):
     assert run_python(AUDITED.format(what="import gc; gc.collect()")) == "2 []\n2 []\n"
 
 

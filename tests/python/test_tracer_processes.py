@@ -1,4 +1,4 @@
-"""The tracer in programs of their own: deep stacks, forks, ends of every kind."""
+"""The tracer in separate programs: deep stacks, forks, and all kinds of exits."""
 
 import os
 import sys
@@ -27,9 +27,9 @@ def test_very_deep_recursion_works_as_without_marey(c_calls):
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring takes no C stack")
-def test_what_deep_recursion_leaves_out_is_said_without_a_number_of_calls():
+def test_calls_lost_in_deep_recursion_are_reported_without_their_number():
     """Every call within one that is too deep is missing; only that one is seen."""
-    said = "deep {} were not recorded, however many there were: more than half of the thread's C stack was in use"
+    said = "deep {} were not recorded (their number is unknown): more than half of the thread's C stack was in use"
     assert (
         run_program("""
         import sys, marey
@@ -47,8 +47,8 @@ def test_what_deep_recursion_leaves_out_is_said_without_a_number_of_calls():
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="other versions count levels of C in other ways")
-def test_recursion_through_c_is_shorter_only_where_the_documents_say_so():
-    """docs/reference/python_tracer.md, Depth of recursion."""
+def test_recursion_through_c_is_limited_only_as_documented():
+    """docs/reference/python_tracer.md, Recursion depth."""
     printed = run_program("""
         import functools, sys, threading, marey
         sys.setrecursionlimit(100000)
@@ -92,7 +92,7 @@ def test_recursion_through_c_is_shorter_only_where_the_documents_say_so():
 
 
 @MODES
-def test_small_stacks_hold_as_much_as_without_marey(c_calls):
+def test_small_stacks_allow_the_same_depth_as_without_marey(c_calls):
     """recording.md rule 24."""
     assert (
         run_program(f"""
@@ -109,7 +109,7 @@ def test_small_stacks_hold_as_much_as_without_marey(c_calls):
     )
 
 
-def test_a_session_that_lives_at_the_end_of_the_program_does_no_harm():
+def test_a_session_running_at_the_end_of_the_program_is_harmless():
     """P40"""
     for c_calls in (False, True, "all"):
         assert (
@@ -205,7 +205,7 @@ def test_a_forked_child_has_no_hook(c_calls):
 
 @MODES
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_of_multiprocessing_run_as_without_marey(c_calls, method, tmp_path):
+def test_multiprocessing_processes_run_as_without_marey(c_calls, method, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(f"""
 import multiprocessing, marey
@@ -256,7 +256,7 @@ def test_a_program_ends_as_without_marey_while_a_session_runs(c_calls, end, code
 
 
 @MODES
-def test_daemon_threads_that_run_at_the_end_do_no_harm(c_calls):
+def test_daemon_threads_running_at_the_end_are_harmless(c_calls):
     assert (
         run_program(f"""
         import threading, marey
@@ -276,7 +276,7 @@ def test_daemon_threads_that_run_at_the_end_do_no_harm(c_calls):
 
 
 @MODES
-def test_signal_handlers_in_python_are_calls_like_any(c_calls):
+def test_python_signal_handlers_are_ordinary_calls(c_calls):
     assert (
         run_program(f"""
         import os, signal, marey

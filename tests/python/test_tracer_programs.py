@@ -15,7 +15,7 @@ import marey
 
 @pytest.fixture
 def no_collection():
-    """Collections come when they like, and hypothesis has a callback for them, whose calls are seen like any."""
+    """Garbage collections can happen at any time, and the calls of hypothesis' callback for them are recorded too."""
     gc.disable()
     yield
     gc.enable()
@@ -30,7 +30,7 @@ def make_program(plan):
 
 def assert_same_tree(plan, c_calls):
     program = make_program(plan)
-    program()  # caches of the standard library fill now
+    program()  # fills caches of the standard library
     with_c = has_every_c_call(c_calls)
     expected = call_trees.reference(program, with_c)
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
@@ -77,7 +77,7 @@ def test_random_programs_on_threads_do_not_mix(no_collection, c_calls, plans):
 @settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
 @given(plan=PLANS)
 @MODES
-def test_nothing_stays_open_behind_a_program(no_collection, c_calls, plan):
+def test_nothing_stays_open_after_a_program(no_collection, c_calls, plan):
     def after():
         pass
 
@@ -90,6 +90,6 @@ def test_nothing_stays_open_behind_a_program(no_collection, c_calls, plan):
     rows = call_trees.rows(prof)
     (found,) = [row for row in rows if row["name"].endswith("<locals>.after")]
     assert rows[found["parent"]]["name"].endswith("<locals>.outer")
-    # Neither cut off at the end nor closed out of turn: those of the test itself are open, and what stops.
+    # Neither cut off at the end nor closed out of order: only the calls of the test itself and of stop() are open.
     inside = [row for row in rows if found["start_ns"] >= row["start_ns"] and "random_programs" in row["name"]]
     assert not [row for row in inside if row["flags"]]

@@ -1,4 +1,4 @@
-"""Ten million calls in a ring: memory stays, and what was dropped is told."""
+"""Ten million calls in a ring buffer: memory stays constant, and dropped events are counted."""
 
 import os
 
@@ -26,7 +26,7 @@ def resident():
 
 @needs_plain_allocator
 @pytest.mark.parametrize("ring", [512 << 20, 16 << 20])
-def test_ten_million_calls_stay_within_their_ring_and_drops_are_counted(ring):
+def test_ten_million_calls_stay_within_their_ring_buffer_and_drops_are_counted(ring):
     with marey.profile(with_stack=True, c_calls=False, max_bytes=ring, policy="ring") as prof:
         before = resident()
         many_calls(CALLS)

@@ -1,4 +1,4 @@
-"""Sessions that ask for different kinds of calls at once: a call that runs while the hook changes is one range."""
+"""Overlapping sessions with different kinds of calls: a call that runs while the hook changes is one range."""
 
 import sys
 import threading
@@ -36,7 +36,7 @@ def parents(prof, function):
 
 
 @CHANGES
-def test_calls_that_run_while_the_hook_changes_stay_open(outer, inner):
+def test_calls_running_while_the_hook_changes_stay_open(outer, inner):
     def nest():
         leaf()
         with marey.profile(with_stack=True, c_calls=inner) as prof:
@@ -63,7 +63,7 @@ def test_calls_that_run_while_the_hook_changes_stay_open(outer, inner):
 
 
 @CHANGES
-def test_sessions_that_overlap_have_every_call_once(outer, inner):
+def test_overlapping_sessions_have_every_call_once(outer, inner):
     first = marey.profile(with_stack=True, c_calls=outer)
     second = marey.profile(with_stack=True, c_calls=inner)
     first.start()
@@ -81,7 +81,7 @@ def test_sessions_that_overlap_have_every_call_once(outer, inner):
 
 
 @CHANGES
-def test_a_hook_may_change_within_calls_of_c_and_generators(outer, inner):
+def test_the_hook_may_change_within_c_calls_and_generators(outer, inner):
     def change(_):
         with marey.profile(with_stack=True, c_calls=inner):
             leaf()
@@ -145,7 +145,7 @@ def test_the_hook_changes_for_every_thread(outer, inner):
 @pytest.mark.parametrize("c_calls", [False, True])
 @pytest.mark.parametrize("first_ends", ["stopped", "spent"])
 def test_a_session_begun_within_calls_of_an_earlier_one_has_each_running_call_once(c_calls, first_ends):
-    """The earlier one has been stopped, or has spent its budget and goes on without calls."""
+    """The earlier one has been stopped, or has spent its budget and continues without calls."""
     budget = 5 if first_ends == "spent" else 0
     first = marey.profile(with_stack=True, c_calls=c_calls, call_budget=budget)
     second = marey.Session()
@@ -185,7 +185,7 @@ def test_a_session_begun_within_calls_of_an_earlier_one_has_each_running_call_on
         ("leaf", "outer"),
         ("leaf", "around"),
     ]
-    # The earlier one's ends, which came while the later one recorded, are no mistake of the program's.
+    # Ends of the earlier session's calls, seen while the later one recorded, are not mistakes of the program.
     assert "resyncs" not in {code for code, *_ in trace.problems}
 
 

@@ -1,4 +1,4 @@
-"""Every thread: those that run at the start, those born later, those that C makes, those that do nothing."""
+"""All threads: running at the start, started later, created by C, and idle."""
 
 import _thread
 import ctypes
@@ -16,7 +16,7 @@ BEGAN_BEFORE, UNFINISHED = 1, 2  # flags of a row
 
 
 @MODES
-def test_every_thread_is_seen_those_born_later_too(c_calls):
+def test_every_thread_is_recorded_including_later_ones(c_calls):
     """P2, P4"""
     go, done = threading.Event(), threading.Event()
 
@@ -50,14 +50,14 @@ def deep(depth, then):
 
 
 class Blocked:
-    """A thread that is blocked in C below `depth` calls, until it is let go."""
+    """A thread that is blocked in C below `depth` calls until it is released."""
 
     def __init__(self, depth):
         self.lock = _thread.allocate_lock()
         self.lock.acquire()
         self.thread = threading.Thread(target=deep, args=(depth, self.block))
         self.thread.start()
-        time.sleep(0.05)  # where it blocks no code can say so
+        time.sleep(0.05)  # a blocked thread cannot signal that it blocks
 
     def block(self):
         self.lock.acquire()
@@ -85,7 +85,7 @@ def test_a_thread_without_any_event_is_open_for_the_whole_session(c_calls, depth
 
 
 @MODES
-def test_a_thread_that_wakes_up_has_one_track_and_its_calls_end(c_calls):
+def test_a_blocked_thread_that_wakes_up_has_one_track_and_its_calls_end(c_calls):
     blocked = Blocked(2)
     tid = blocked.thread.native_id
     prof = marey.profile(with_stack=True, c_calls=c_calls)
@@ -108,8 +108,8 @@ def test_a_session_without_calls_does_not_see_the_calls_of_blocked_threads():
 
 
 @MODES
-def test_threads_that_c_makes_are_seen(c_calls):
-    """Each has a thread state of its own, made at its first callback and gone after it."""
+def test_threads_created_by_c_are_recorded(c_calls):
+    """Each has its own thread state, created at its first callback and destroyed after it."""
     libc = ctypes.CDLL(None)
     start = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
     calls = []
@@ -137,7 +137,7 @@ def test_threads_that_c_makes_are_seen(c_calls):
 
 
 def marey_misses_first_calls():
-    """The profile hook of 3.11 comes to such a thread at the next call of a thread that has it already."""
+    """The profile hook of 3.11 is set on such a thread at the next call of a thread that already has it."""
     import sys
 
     return sys.version_info < (3, 12)

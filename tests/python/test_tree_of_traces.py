@@ -1,4 +1,4 @@
-"""The tree of what was recorded."""
+"""The tree of a recording."""
 
 import marey
 from marey._activities import DeviceType
@@ -48,7 +48,7 @@ def test_nodes_have_the_fields_of_their_kind():
     assert (root.extra_fields.name, root.extra_fields.inputs, root.extra_fields.scope) == ("op", [1, "x"], 0)
     assert root.extra_fields.sequence_number == -1
     assert root.parent is None and root.overload_name == ""
-    (child,) = root.children  # a repetition is a node of its own here
+    (child,) = root.children  # a repetition is a separate node here
     assert child.parent == root and child != root and hash(child.parent) == hash(root)
     assert child.id != root.id and child.correlation_id > 0
     assert root.start_time_ns <= child.start_time_ns <= child.end_time_ns <= root.end_time_ns
@@ -56,7 +56,7 @@ def test_nodes_have_the_fields_of_their_kind():
     assert root.start_tid == 1 and "op" in repr(root)
 
 
-def test_self_time_is_what_children_leave():
+def test_self_time_excludes_children():
     """upstream: test_utils_compute_self_time"""
     events = EventList([FunctionEvent(i, n, 1, s, e) for i, (n, s, e) in enumerate([("a", 0, 9), ("b", 1, 3)])])
     (root,) = nodes(events._trace())
@@ -64,7 +64,7 @@ def test_self_time_is_what_children_leave():
     assert root.duration_time_ns - inside == 7000
 
 
-def test_allocations_and_kernels_stand_under_what_caused_them():
+def test_allocations_and_kernels_appear_under_their_cause():
     """upstream: test_profiler_experimental_tree_with_memory"""
     op = FunctionEvent(1, "op", 1, 0, 10, cpu_memory_usage=64, use_device="cuda")
     op.append_kernel("k", 0, 3)

@@ -1,4 +1,4 @@
-"""What the profiler tests of PyTorch hold theirs to and no other test here does; each names its upstream test."""
+"""Checks of PyTorch's profiler tests that no other test here covers; each names its upstream test."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_exported_traces_are_json_an_empty_one_too(tmp_path):
     assert complete(chrome(prof, tmp_path)) == []
 
 
-def test_the_kind_of_profiler_that_runs_is_known():
+def test_the_type_of_the_running_profiler_is_reported():
     """upstream: test_profiler_type"""
     from marey._activities import ActiveProfilerType
     from marey.profiler import _profiler_type
@@ -76,7 +76,7 @@ def test_keyword_values_are_arguments_of_their_type(tmp_path):
     assert arguments["odd"] == "NULL"
 
 
-def test_everything_lies_in_the_window_that_the_last_rows_mark(tmp_path):
+def test_all_events_are_within_the_window_marked_by_the_last_rows(tmp_path):
     """upstream: test_basic_chrome_trace"""
     with marey.profile() as prof:
         work()
@@ -92,7 +92,7 @@ def test_everything_lies_in_the_window_that_the_last_rows_mark(tmp_path):
             assert start <= event["ts"] and event["ts"] + event["dur"] <= end + 0.001
 
 
-def test_only_what_was_marked_by_hand_is_an_annotation():
+def test_only_user_ranges_are_annotations():
     """upstream: test_user_annotation"""
     with marey.profile() as prof:
         with marey.record_function("by hand"):
@@ -108,7 +108,7 @@ def test_only_what_was_marked_by_hand_is_an_annotation():
     }
 
 
-def test_no_event_is_made_before_it_is_asked_for():
+def test_events_are_created_only_when_accessed():
     """upstream: test_lazy_build_tree"""
     with marey.profile() as prof:
         work()
@@ -138,7 +138,7 @@ def test_a_forked_child_records_its_own_process(tmp_path):
 
 
 @pytest.mark.parametrize("seconds", [None, 0, 10_000])
-def test_a_deadline_for_reading_loses_nothing(seconds):
+def test_a_post_processing_timeout_loses_no_events(seconds):
     """upstream: test_public_api_post_processing_timeout_none, _large, _zero. Differs: nothing takes long enough."""
     with marey.profile(post_processing_timeout_s=seconds) as prof:
         for _ in range(100):

@@ -1,4 +1,4 @@
-"""What several tests of marey.torch need."""
+"""Fixtures for the tests of marey.torch."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ if os.environ.get("PYTHONPATH"):
 
 @pytest.fixture
 def run_python(tmp_path):
-    """Runs a program in a fresh interpreter, in a folder of its own, and gives what it printed; fails when it fails."""
+    """Run a program in a new interpreter and a temporary folder; return its output, or fail if the program fails."""
 
     def run(text, *options, env=None, arguments=(), before=()):
         program = tmp_path / "program.py"

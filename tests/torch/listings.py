@@ -1,4 +1,4 @@
-"""What Marey and PyTorch's own profiler say of tensors and their memory, in one form that can be compared."""
+"""Results of Marey and PyTorch's profiler about tensors and their memory, in a form that can be compared."""
 
 import gc
 
@@ -10,9 +10,9 @@ OPTIONS = {"record_shapes": True, "profile_memory": True, "with_stack": True}
 
 
 def recorded(work, profile=marey.torch.profile, **options):
-    """The profiler under which `work` ran."""
+    """Run `work` under a profiler and return the profiler."""
     gc.collect()
-    gc.disable()  # what it frees is not the work's
+    gc.disable()  # memory that the collector frees does not belong to the work
     try:
         with profile(**{**OPTIONS, **options}) as prof:
             work()
@@ -22,14 +22,14 @@ def recorded(work, profile=marey.torch.profile, **options):
 
 
 def recorded_by_both(work):
-    """(Marey's, PyTorch's) of the same work, which has run once before: first calls allocate what later ones do not."""
+    """(Marey's, PyTorch's) profiler of the same work, run once before because first calls allocate more."""
     work()
-    theirs = recorded(work, torch.profiler.profile, activities=[torch.profiler.ProfilerActivity.CPU])
-    return recorded(work), theirs
+    upstream = recorded(work, torch.profiler.profile, activities=[torch.profiler.ProfilerActivity.CPU])
+    return recorded(work), upstream
 
 
 def nodes(prof):
-    """Every node of its tree, parents before their children."""
+    """Every node of the profiler's tree, parents before their children."""
     waiting = list(reversed(prof.profiler.kineto_results.experimental_event_tree()))
     while waiting:
         node = waiting.pop()
@@ -38,7 +38,7 @@ def nodes(prof):
 
 
 def tensors(values):
-    """The tensors among the inputs of a node, those in lists too."""
+    """The tensors among the inputs of a node, including those in lists."""
     for value in values:
         if isinstance(value, list):
             yield from tensors(value)
@@ -51,7 +51,7 @@ def operators(prof, name):
 
 
 def first_input(prof, name, number=0):
-    """The first tensor of the operator's call of that number."""
+    """The first tensor input of the operator's call with that index."""
     return next(tensors(operators(prof, name)[number].extra_fields.inputs))
 
 
@@ -86,7 +86,7 @@ def timeline(profile):
 
 
 def flow(profile):
-    """[({key: (written, version)}, {key: version}, [key of what does not outlive it])] of each step"""
+    """[({key: (written, version)}, {key: version}, [key of each intermediate])] of each step"""
     steps = profile.flow_nodes if hasattr(profile, "flow_nodes") else profile._data_flow_graph.flow_nodes
     return [
         (
@@ -99,7 +99,7 @@ def flow(profile):
 
 
 def bytes_by_category(profile):
-    """{category: bytes of all versions together}, of what was ever there."""
+    """{category: bytes of all versions together}, for all memory in the timeline."""
     get = getattr(profile, "category", None) or profile._categories.get
     found = {}
     for _, action, (key, version), size in profile.timeline:

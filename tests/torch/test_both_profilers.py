@@ -1,4 +1,4 @@
-"""Marey's profiler and PyTorch's in one program, mixed as programs mix them."""
+"""Marey's profiler and PyTorch's in the same program."""
 
 import gc
 import subprocess
@@ -17,44 +17,44 @@ def names(prof):
     return {event.name for event in prof.events()}
 
 
-def test_stopping_pytorchs_profiler_that_could_not_start_is_an_error_and_no_crash(run_python):
+def test_stopping_a_pytorch_profiler_that_failed_to_start_raises_and_does_not_crash(run_python):
     printed = run_python(
         """
 import torch, torch.profiler, marey.torch
 with marey.torch.profile(profile_memory=True) as prof:
-    theirs = torch.profiler.profile(profile_memory=True)
-    for call in (theirs.start, theirs.stop):
+    upstream = torch.profiler.profile(profile_memory=True)
+    for call in (upstream.start, upstream.stop):
         try:
             call()
         except (RuntimeError, AssertionError) as error:
             print(type(error).__name__)
     torch.ones(3)
 print("aten::ones" in {event.name for event in prof.events()})
-if torch.__version__ < "2.13":  # there PyTorch's profiler never recovers, with nobody else about either
+if torch.__version__ < "2.13":  # older PyTorch profilers never recover, even without Marey
     print("True")
 else:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as upstream:
         torch.ones(3)
-    print("aten::ones" in {event.name for event in theirs.events()})
+    print("aten::ones" in {event.name for event in upstream.events()})
 """
     )
     assert printed.split() == ["RuntimeError", "RuntimeError", "True", "True"]
 
 
-def test_a_dropped_profiler_leaves_the_thread_to_pytorchs():
+def test_pytorchs_profiler_works_after_a_running_marey_profiler_is_deleted():
     dropped = profile(profile_memory=True)
     dropped.start()
     with pytest.warns(ResourceWarning):
         del dropped
         gc.collect()
     assert not torch_profiler._is_profiler_enabled
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as upstream:
         torch.ones(1)
-    assert "aten::ones" in names(theirs)
+    assert "aten::ones" in names(upstream)
 
 
 @pytest.mark.filterwarnings("ignore:a schedule without warm-up")
-def test_schedules_and_actions_of_pytorch_are_taken():
+def test_pytorch_schedules_and_actions_are_accepted():
     actions = torch.profiler.ProfilerAction
     for schedule in (
         torch.profiler.schedule(wait=1, warmup=1, active=1),
@@ -70,7 +70,7 @@ def test_schedules_and_actions_of_pytorch_are_taken():
         profile(schedule=3)
 
 
-def test_the_flag_of_pytorchs_profiler_is_put_back_and_not_taken_down():
+def test_pytorchs_profiler_enabled_flag_is_restored():
     torch_profiler._set_is_profiler_enabled(True)
     try:
         with profile():
@@ -83,13 +83,13 @@ def test_the_flag_of_pytorchs_profiler_is_put_back_and_not_taken_down():
     assert not torch_profiler._is_profiler_enabled
 
 
-def test_what_marey_does_at_the_end_is_not_in_the_recording():
+def test_work_done_by_marey_while_stopping_is_not_recorded():
     with profile(with_stack=True) as prof:
         torch.ones(1)
     assert not [name for name in names(prof) if "_set_is_profiler_enabled" in name or "RemovableHandle" in name]
 
 
-def test_a_compiler_may_have_words_around_it(run_python, tmp_path):
+def test_cxx_may_contain_a_wrapper_and_options(run_python, tmp_path):
     wrapper = tmp_path / "wrapper"
     wrapper.write_text('#!/bin/sh\necho "$@" >> "$0.log"\nexec "$@"\n')
     wrapper.chmod(0o755)
@@ -101,7 +101,7 @@ def test_a_compiler_may_have_words_around_it(run_python, tmp_path):
     assert (tmp_path / "wrapper.log").read_text().startswith("c++ -O1")
 
 
-def test_without_a_compiler_nothing_is_said_to_be_compiled(run_python, tmp_path):
+def test_without_a_compiler_no_compile_notice_is_printed(run_python, tmp_path):
     env = {"CXX": "no-such-compiler", "XDG_CACHE_HOME": str(tmp_path)}
     program = """
 import sys
@@ -117,7 +117,7 @@ except marey.Error as error:
     assert "this once" not in printed
 
 
-def test_a_size_of_the_world_that_is_no_number_means_no_rank(monkeypatch):
+def test_a_non_numeric_world_size_means_no_rank(monkeypatch):
     from marey.torch import _ranks
 
     monkeypatch.setenv("RANK", "1")
@@ -129,9 +129,9 @@ def test_a_program_that_uses_pytorchs_profiler_runs_under_marey_run(tmp_path):
     (tmp_path / "program.py").write_text(
         """
 import torch, torch.profiler
-with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as theirs:
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as upstream:
     torch.ones(3).relu()
-print(sum(event.name == "aten::relu" for event in theirs.events()))
+print(sum(event.name == "aten::relu" for event in upstream.events()))
 """
     )
     command = [sys.executable, "-m", "marey", "run", "--torch", "--no-calls", "-q", "-o", "run.marey", "program.py"]

@@ -1,4 +1,4 @@
-"""Functions that torch.compile compiles."""
+"""Functions compiled by torch.compile."""
 
 import pytest
 import torch
@@ -8,14 +8,14 @@ from marey.torch import profile, record_function
 
 
 @pytest.fixture(autouse=True)
-def afresh():
+def reset_compiler():
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
 
 
 def names_of(function, *args):
-    """What the second call of a function runs: the first compiles."""
+    """(event names, profiler, result) of the function's second call; the first call compiles."""
     function(*args)
     with profile(record_shapes=True) as prof:
         result = function(*args)
@@ -39,8 +39,8 @@ def test_compiled_regions_are_ranges_around_their_operators(backend):
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_a_range_inside_a_compiled_function_leaves_the_graph_whole(backend):
-    """As PyTorch's own, which is left out unless the compiler is told to keep it."""
+def test_a_range_inside_a_compiled_function_does_not_break_the_graph(backend):
+    """As with PyTorch's own ranges, the compiler omits it unless configured otherwise."""
 
     def work(x):
         with record_function("inside"):
@@ -51,20 +51,20 @@ def test_a_range_inside_a_compiled_function_leaves_the_graph_whole(backend):
     assert "aten::sin" in names and "inside" not in names and result.tolist() == [1, 1, 1]
 
 
-def test_the_compiler_keeps_ranges_when_it_is_told_to():
+def test_the_compiler_keeps_ranges_on_request():
     def work(x):
         with record_function("inside", "some text"):
             return torch.sin(x)
 
     if not hasattr(torch._dynamo.config, "capture_profiler_record_function"):
-        pytest.skip("this PyTorch's compiler always leaves ranges out")
+        pytest.skip("this PyTorch's compiler always omits ranges")
     with torch._dynamo.config.patch(capture_profiler_record_function=True):
         names, prof, _ = names_of(torch.compile(work, backend="aot_eager", fullgraph=True), torch.zeros(3))
     (sine,) = [event for event in prof.events() if event.name == "aten::sin"]
     assert names.count("inside") == 1 and "inside" in around(sine)
 
 
-def test_a_decorated_function_interrupts_the_graph_and_is_recorded():
+def test_a_decorated_function_breaks_the_graph_and_is_recorded():
     @record_function("decorated")
     def inner(x):
         return torch.cos(x)

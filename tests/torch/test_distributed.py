@@ -1,4 +1,4 @@
-"""Ranks of a distributed program."""
+"""Captures of the ranks of a distributed program."""
 
 import json
 import os
@@ -12,7 +12,8 @@ import torch.distributed
 import marey
 
 pytestmark = pytest.mark.skipif(
-    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(), reason="PyTorch has no gloo"
+    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(),
+    reason="PyTorch was built without gloo",
 )
 
 PROGRAM = """
@@ -29,8 +30,8 @@ dist.destroy_process_group()
 """
 
 
-def test_each_rank_has_captures_named_by_rank_that_say_who_it_is(tmp_path):
-    """By marey.torch.profile, and by marey run around the whole program."""
+def test_captures_of_each_rank_have_the_rank_in_their_name_and_contents(tmp_path):
+    """With marey.torch.profile, and with marey run for the whole program."""
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "marey", "run", "--torch", "--no-calls", "-q", "-o", "run.marey"]
     command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "program.py"]
@@ -49,8 +50,8 @@ def test_each_rank_has_captures_named_by_rank_that_say_who_it_is(tmp_path):
         assert info["pg_config"][0]["ranks"] == [0, 1] or info["pg_config"][0]["pg_size"] == 2
 
 
-def test_a_capture_of_marey_run_is_named_by_rank_once(tmp_path):
-    """Where each rank has a marey run of its own; processes that a rank starts are named by it too."""
+def test_a_marey_run_capture_has_the_rank_in_its_name_once(tmp_path):
+    """Each rank runs under its own marey run; captures of its child processes have the rank in their names too."""
     child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'len([])'], check=True)"
     command = [sys.executable, "-m", "marey", "run", "--torch", "-q", "-o", "a,b.marey", "-c", child]
     environment = {**os.environ, "RANK": "3", "WORLD_SIZE": "4"}
@@ -63,7 +64,7 @@ def test_a_capture_of_marey_run_is_named_by_rank_once(tmp_path):
     assert (tmp_path / "a,b.marey").exists()
 
 
-def test_without_ranks_the_path_is_as_asked(tmp_path, monkeypatch):
+def test_without_ranks_the_path_is_unchanged(tmp_path, monkeypatch):
     from marey.torch import _ranks
 
     monkeypatch.delenv("RANK", raising=False)

@@ -1,4 +1,4 @@
-"""``marey doctor`` says whether PyTorch's operators can be recorded."""
+"""``marey doctor`` reports whether PyTorch's operators can be recorded."""
 
 import os
 import subprocess
@@ -27,28 +27,28 @@ def pytorch(lines):
     return line
 
 
-def test_the_observer_that_was_compiled_is_named(tmp_path):
+def test_the_compiled_observer_is_reported(tmp_path):
     path = build()
     lines = doctor(tmp_path, "marey", "doctor")
-    assert f"ok  pytorch    {torch.__version__}, with the observer {path}" in lines
+    assert f"ok  pytorch    {torch.__version__}, observer: {path}" in lines
 
 
-def test_a_compiler_is_enough_and_nothing_is_made(tmp_path):
+def test_a_compiler_is_sufficient_and_nothing_is_compiled(tmp_path):
     elsewhere = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path), "CXX": "/bin/true -x"}
     state, _, fact, help = pytorch(doctor(tmp_path, **elsewhere))
     assert (state, help) == ("ok", "")
-    assert fact.startswith(f"{torch.__version__}; /bin/true -x compiles the observer at first use")
+    assert fact.startswith(f"{torch.__version__}; /bin/true -x will compile the observer on first use")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_compiler_it_says_what_would_help(tmp_path):
+def test_without_a_compiler_a_remedy_is_suggested(tmp_path):
     elsewhere = {"XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path), "CXX": "/nowhere/c++"}
     state, _, fact, help = pytorch(doctor(tmp_path, **elsewhere))
     assert (state, fact) == ("BAD", f"{torch.__version__}: operators cannot be recorded")
     assert "/nowhere/c++ (CXX) was not found; install one (apt-get install g++), or set CXX" in help
 
 
-def test_a_pytorch_that_cannot_be_imported_is_bad_and_the_rest_is_said(tmp_path):
+def test_a_pytorch_import_failure_is_reported_beside_the_other_results(tmp_path):
     (tmp_path / "torch.py").write_text("print('noise')\nraise ImportError('libtorch_cpu.so is gone')\n")
     lines = doctor(tmp_path)
     state, _, fact, _ = pytorch(lines)

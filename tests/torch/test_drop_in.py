@@ -1,4 +1,4 @@
-"""Programs written for torch.profiler run over Marey."""
+"""Programs written for torch.profiler run with Marey."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def training():
     return lambda: step_of(model, optimizer)
 
 
-def test_every_name_of_both_modules_is_there():
+def test_every_name_of_both_modules_exists():
     """upstream: __all__ of torch.profiler and torch.autograd.profiler"""
     assert [name for name in torch.profiler.__all__ if not hasattr(marey.torch, name)] == []
     assert [name for name in torch.autograd.profiler.__all__ if not hasattr(marey.torch.profiler, name)] == []
@@ -35,15 +35,15 @@ def test_every_name_of_both_modules_is_there():
         assert hasattr(marey.torch, name), name
 
 
-def test_every_keyword_of_both_profilers_is_taken():
+def test_every_keyword_of_both_profilers_is_accepted():
     import inspect
 
-    ours = set(inspect.signature(marey.profile).parameters)
-    for theirs in (torch.profiler.profile, torch.autograd.profiler.profile):
-        assert set(inspect.signature(theirs).parameters) - ours == set()
+    actual = set(inspect.signature(marey.profile).parameters)
+    for upstream in (torch.profiler.profile, torch.autograd.profiler.profile):
+        assert set(inspect.signature(upstream).parameters) - actual == set()
 
 
-def test_a_scheduled_training_loop_hands_over_each_cycle(tmp_path, training):
+def test_a_scheduled_training_loop_delivers_each_cycle(tmp_path, training):
     """upstream: test_kineto_profiler_api, test_tensorboard_trace_handler"""
     with profile(
         activities=[ProfilerActivity.CPU],
@@ -63,7 +63,7 @@ def test_a_scheduled_training_loop_hands_over_each_cycle(tmp_path, training):
     assert "AddmmBackward0" in names
 
 
-def test_enumerations_and_options_of_pytorch_are_taken():
+def test_pytorch_enumerations_and_options_are_accepted():
     config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
     with profile(activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config) as prof:
         torch.ones(2).fill_(1)
@@ -76,7 +76,7 @@ def test_enumerations_and_options_of_pytorch_are_taken():
         profile(activities=["CPU"])
 
 
-def test_an_unavailable_device_is_asked_for_without_harm():
+def test_requesting_an_unavailable_device_is_harmless():
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
         torch.ones(1)
     assert "aten::ones" in {event.name for event in prof.events()}
@@ -92,7 +92,7 @@ def test_the_older_profiler_works_as_before(training):
     assert prof.total_average().count > 10 and prof.self_cpu_time_total > 0
 
 
-def test_pytorch_knows_that_it_is_profiled():
+def test_pytorch_reports_that_a_profiler_is_enabled():
     """upstream: test_is_profiler_enabled"""
     flag = lambda: torch.autograd.profiler._is_profiler_enabled
     assert not flag()
@@ -105,26 +105,26 @@ def test_pytorch_knows_that_it_is_profiled():
     assert torch._C._autograd._profiler_type() == torch._C._profiler.ActiveProfilerType.NONE
 
 
-def test_pytorchs_own_profiler_works_before_and_after_and_not_less():
+def test_pytorchs_own_profiler_works_after_marey():
     for options in ({}, {"profile_memory": True}):
         with profile(**options):
             torch.ones(1)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options) as theirs:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options) as upstream:
             torch.ones(1)
-        assert "aten::ones" in {event.name for event in theirs.events()}
+        assert "aten::ones" in {event.name for event in upstream.events()}
 
 
-def test_inside_pytorchs_own_profiler_only_memory_is_missing_and_that_is_said():
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+def test_inside_pytorchs_own_profiler_only_memory_is_missing_and_a_problem_is_reported():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as upstream:
         with profile(profile_memory=True) as prof:
             torch.ones(1)
-    assert "aten::ones" in {event.name for event in theirs.events()}
+    assert "aten::ones" in {event.name for event in upstream.events()}
     assert "aten::ones" in {event.name for event in prof.events()}
     codes = {code for code, _, _ in prof.trace.problems}
-    assert codes - {"device_not_recorded"} == {"torch_memory_missing"}  # PyTorch's keeps a GPU for itself
+    assert codes - {"device_not_recorded"} == {"torch_memory_missing"}  # PyTorch's profiler does not share the GPU
 
 
-def test_patching_is_undone_whole():
+def test_patching_is_undone_completely():
     names = ("profile", "schedule", "tensorboard_trace_handler", "_KinetoProfile", "ExecutionTraceObserver")
     before = [getattr(torch.profiler, name) for name in names] + [torch.autograd.profiler.profile]
     marey.torch.patch()
@@ -141,16 +141,16 @@ def test_patching_is_undone_whole():
     marey.torch.unpatch()
 
 
-def test_unpatching_leaves_alone_what_somebody_else_has_put_there(monkeypatch):
+def test_unpatching_keeps_replacements_made_by_other_code(monkeypatch):
     marey.torch.patch()
-    monkeypatch.setattr(torch.profiler, "profile", "theirs")
+    monkeypatch.setattr(torch.profiler, "profile", "replaced")
     marey.torch.unpatch()
-    assert torch.profiler.profile == "theirs"
+    assert torch.profiler.profile == "replaced"
     monkeypatch.undo()
     torch.profiler.profile = torch.profiler.profiler.profile
 
 
-def test_steps_of_an_optimizer_and_of_the_profiler_do_not_add_up(training):
+def test_optimizer_and_profiler_steps_are_not_counted_twice(training):
     """upstream: test_kineto_profiler_multiple_steppers, test_kineto_profiler_with_environment_variable"""
     start = marey.KinetoStepTracker.current_step()
     with profile():
@@ -167,7 +167,7 @@ def test_steps_of_an_optimizer_and_of_the_profiler_do_not_add_up(training):
     assert "Optimizer" not in marey.KinetoStepTracker._step_dict
 
 
-def test_a_range_that_waits_for_a_future_of_pytorch_gives_one():
+def test_ending_a_range_on_a_pytorch_future_returns_a_future():
     """upstream: test_record_function_callbacks"""
     future = torch.futures.Future()
     with profile() as prof:
@@ -185,7 +185,7 @@ def test_a_range_that_waits_for_a_future_of_pytorch_gives_one():
         result.wait()
 
 
-def test_a_capture_survives_the_program(run_python, tmp_path):
+def test_a_capture_survives_an_abrupt_exit(run_python, tmp_path):
     run_python(
         "import os, torch\n"
         "from marey.torch import profile\n"
@@ -198,8 +198,8 @@ def test_a_capture_survives_the_program(run_python, tmp_path):
     assert "aten::add" in {row.key for row in trace.key_averages()}
 
 
-def test_marey_run_records_a_program_that_nobody_edited_and_its_workers(run_python, tmp_path):
-    """upstream: what users miss of worker processes"""
+def test_marey_run_records_an_unmodified_program_and_its_workers(run_python, tmp_path):
+    """Worker processes are recorded too, which PyTorch's profiler does not do."""
     program = tmp_path / "plain.py"
     program.write_text(
         "import torch\n"
@@ -219,7 +219,7 @@ def test_marey_run_records_a_program_that_nobody_edited_and_its_workers(run_pyth
         "done = subprocess.run(command, check=True, capture_output=True, text=True)\n"
         "print(done.stdout, done.stderr)\n"
     )
-    assert out.split() == ["12.0", "True"]  # and PyTorch has nothing to complain about at the end
+    assert out.split() == ["12.0", "True"]  # PyTorch prints no warning at exit
     names = {row.key for row in marey.load(str(tmp_path / "plain.marey")).key_averages()}
     assert {"work", "aten::mm"} <= names and any("plain.py" in name for name in names)
     workers = sorted(tmp_path.glob("plain.*.marey"))
@@ -229,7 +229,7 @@ def test_marey_run_records_a_program_that_nobody_edited_and_its_workers(run_pyth
         assert full.count == 2
 
 
-def test_a_missing_compiler_is_said_clearly(run_python, tmp_path):
+def test_a_missing_compiler_is_reported_clearly(run_python, tmp_path):
     out = run_python(
         "import marey\n"
         "from marey.torch import profile\n"
@@ -243,7 +243,7 @@ def test_a_missing_compiler_is_said_clearly(run_python, tmp_path):
     assert "needs a C++ compiler" in out and "no-such-compiler (CXX) was not found" in out
 
 
-def test_what_the_compiler_says_is_kept(run_python, tmp_path):
+def test_compiler_output_is_kept(run_python, tmp_path):
     compiler = tmp_path / "compiler"
     compiler.write_text("#!/bin/sh\necho 'x.cpp:1: error: it is Tuesday' >&2\nexit 1\n")
     compiler.chmod(0o755)
@@ -260,7 +260,7 @@ def test_what_the_compiler_says_is_kept(run_python, tmp_path):
     assert "it is Tuesday" in log.read_text() and log.read_text().startswith(str(compiler))
 
 
-def test_the_observer_is_compiled_once_and_its_name_says_for_what():
+def test_the_observer_is_compiled_once_and_named_after_the_pytorch_version():
     path = marey.torch.build()
     assert torch.__version__.partition("+")[0] in path
     stamp = os.stat(path).st_mtime_ns
@@ -276,7 +276,7 @@ def test_importing_records_nothing_and_registers_nothing(run_python):
     assert out.split() == ["False", "False"]
 
 
-def test_no_activities_at_all_are_taken_as_the_installed_pytorch_takes_them():
+def test_an_empty_activity_list_behaves_as_in_the_installed_pytorch():
     def outcome(kind):
         try:
             with kind(activities=[]):
@@ -288,7 +288,7 @@ def test_no_activities_at_all_are_taken_as_the_installed_pytorch_takes_them():
     assert outcome(profile) == outcome(torch.profiler.profile)
 
 
-def test_the_top_of_a_trace_has_the_keys_of_pytorchs(tmp_path):
+def test_a_trace_has_pytorchs_top_level_keys(tmp_path):
     """K8"""
     tops = []
     for kind in (profile, torch.profiler.profile):
@@ -298,6 +298,6 @@ def test_the_top_of_a_trace_has_the_keys_of_pytorchs(tmp_path):
         prof.export_chrome_trace(str(path))
         tops.append(json.loads(path.read_text()))
         assert tops[-1]["traceName"] == str(path)
-    ours, theirs = tops
-    assert set(theirs) - {"ERROR"} <= set(ours)  # what a build for CUDA says without a GPU
-    assert ours["host_name"] == theirs.get("host_name", socket.gethostname())  # PyTorch before 2.13 has none
+    actual, upstream = tops
+    assert set(upstream) - {"ERROR"} <= set(actual)  # written by CUDA builds without a GPU
+    assert actual["host_name"] == upstream.get("host_name", socket.gethostname())  # PyTorch before 2.13 has none

@@ -1,4 +1,4 @@
-"""emit_nvtx and emit_itt over operators, seen by collectors that NVTX and ITT load as they load their tools; and the
+"""emit_nvtx and emit_itt with operators, tested with collectors that NVTX and ITT load like real tools; and the
 execution trace."""
 
 import json
@@ -16,11 +16,11 @@ from marey.torch import ExecutionTraceObserver, emit_itt, emit_nvtx, profile
 
 SOURCE = Path(__file__).resolve().parents[2]
 COLLECTORS = Path(os.environ.get("MAREY_BUILD_DIR", SOURCE / "build" / "release")) / "tests"
-needs_nvtx = pytest.mark.skipif(not marey.nvtx.is_available(), reason="built without NVTX's header")
+needs_nvtx = pytest.mark.skipif(not marey.nvtx.is_available(), reason="built without the NVTX header")
 
 
 def collected(program, name, variable, folder):
-    """The lines that a collector got from a program."""
+    """The lines that a collector received from a program."""
     library = COLLECTORS / f"{name}.so"
     if not library.exists():
         pytest.skip(f"{name} has not been built")
@@ -47,7 +47,7 @@ PROGRAM = """
 
 
 @needs_nvtx
-def test_operators_and_backward_nodes_go_to_nvtx_with_numbers_and_sizes(tmp_path):
+def test_operators_and_backward_nodes_are_emitted_to_nvtx_with_numbers_and_sizes(tmp_path):
     """upstream: test_profiler_emit_nvtx, test_custom_module_input_op_ids (CUDA)"""
     lines = collected(PROGRAM.format(name="emit_nvtx"), "nvtx_collector", "NVTX_INJECTION64_PATH", tmp_path)
     pushed = [line.split(" push ")[1] for line in lines if " push " in line]
@@ -61,20 +61,20 @@ def test_operators_and_backward_nodes_go_to_nvtx_with_numbers_and_sizes(tmp_path
     assert not [line for line in pushed if line.startswith("aten::ones,")]
 
 
-def test_operators_go_to_itt(tmp_path):
+def test_operators_are_emitted_to_itt(tmp_path):
     """upstream: test_profiler_emit_itt, test_custom_module_input_op_ids (ITT)"""
     lines = collected(PROGRAM.format(name="emit_itt"), "itt_collector", "INTEL_LIBITTNOTIFY64", tmp_path)
     text = "\n".join(lines)
     assert "aten::sigmoid" in text and "SigmoidBackward0" in text and "seq = 0" in text
 
 
-def test_an_emitter_that_is_not_enabled_does_nothing():
+def test_a_disabled_emitter_does_nothing():
     for kind in (emit_nvtx, emit_itt):
         with kind(enabled=False):
             assert not torch.autograd.profiler._is_profiler_enabled
 
 
-def test_the_execution_trace_has_operators_and_joins_the_trace(tmp_path):
+def test_the_execution_trace_has_operators_with_the_ids_of_the_trace(tmp_path):
     """upstream: test_execution_trace_with_kineto, test_execution_trace_alone"""
     path, observer = tmp_path / "graph.json", ExecutionTraceObserver()
     observer.register_callback(str(path))

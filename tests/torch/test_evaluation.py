@@ -1,4 +1,4 @@
-"""Queues and idle times of a device, from a trace that says exactly when things happened."""
+"""Queue depth and idle time of a device, computed from traces with known times."""
 
 import json
 
@@ -19,8 +19,8 @@ from marey.torch.evaluation import (
 )
 
 
-class Made:
-    """A trace made by hand; times in microseconds."""
+class TraceBuilder:
+    """Builds a trace; times are in microseconds."""
 
     def __init__(self):
         self.rows = []
@@ -46,8 +46,8 @@ class Made:
 
 @pytest.fixture
 def evaluated(tmp_path):
-    """Three kernels that queue up behind the first, then a wait for the processor, then one more."""
-    made = Made()
+    """Three queued kernels, then a wait for the CPU, then one more kernel."""
+    made = TraceBuilder()
     made.add("CPU (before)", 0, 10)
     made.add("enqueues", 100, 130)
     for number in range(3):
@@ -62,23 +62,23 @@ def named(evaluation, name):
     return metrics
 
 
-def test_the_queue_is_what_was_launched_and_has_not_begun(evaluated):
+def test_the_queue_depth_counts_launched_kernels_that_have_not_started(evaluated):
     """upstream: test_utils_compute_queue_depth"""
     assert [point.queue_depth for point in evaluated.queue_depth_list] == [1, 2, 3, 2, 1, 0, 1, 0]
     assert named(evaluated, "CPU (before)").queue_depth == 0
-    assert named(evaluated, "enqueues").queue_depth == 1  # its launch begins with it
+    assert named(evaluated, "enqueues").queue_depth == 1  # its launch starts at the same time
     assert len(evaluated.cuda_events) == 8
 
 
-def test_idle_is_the_time_in_which_the_device_has_nothing_to_do(evaluated):
+def test_idle_time_is_the_time_when_the_device_has_no_work(evaluated):
     """upstream: test_utils_compute_idle_time"""
     idle = {str(key): metrics.idle_time_ns for key, metrics in evaluated.metrics.items()}
     assert (idle["CPU (before)"], idle["enqueues"]) == (10_000, 0)
-    assert idle["CPU (after)"] == 50_000 + 30_000  # before its launch, and after its kernel
+    assert idle["CPU (after)"] == 50_000 + 30_000  # before the launch, and after the kernel
     assert named(evaluated, "CPU (after)").fraction_idle_time == pytest.approx(0.8)
 
 
-def test_self_time_leaves_out_children_and_not_the_device(evaluated):
+def test_self_time_excludes_children_but_not_device_work(evaluated):
     """upstream: test_utils_compute_self_time"""
     assert named(evaluated, "enqueues").self_time_ns == 30_000 - 3 * 1_000
     with profile() as prof:
@@ -99,15 +99,15 @@ def test_without_a_device_there_is_no_queue(capsys):
     assert evaluation.get_optimizable_events(3) == [] and "No events to optimize" in capsys.readouterr().out
 
 
-def test_copies_are_no_kernels(tmp_path):
-    made = Made()
+def test_copies_do_not_count_as_kernels(tmp_path):
+    made = TraceBuilder()
     made.launch(0, 5, 9, name="Memcpy HtoD")
     assert BasicEvaluation(made.load(tmp_path)).queue_depth_list == []
 
 
-def test_what_runs_while_the_queue_runs_empty_is_worth_a_look(tmp_path, capsys):
+def test_events_that_run_while_the_queue_drains_are_optimizable(tmp_path, capsys):
     """upstream: test_utils_get_optimizable_events"""
-    made = Made()
+    made = TraceBuilder()
     made.add("train.py(3): step", 0, 2000, "python_function")
     for number in range(5):
         made.launch(10 + 2 * number, 100 + 10 * number, 110 + 10 * number)
@@ -123,7 +123,7 @@ def test_what_runs_while_the_queue_runs_empty_is_worth_a_look(tmp_path, capsys):
     assert "Source code location: train.py(3): step" in printed and "Percentage idle time: " in printed
 
 
-def test_what_several_intervals_cover_counts_once():
+def test_overlapping_intervals_count_once():
     """upstream: test_utils_intervals_overlap"""
 
     class Node:
@@ -135,9 +135,9 @@ def test_what_several_intervals_cover_counts_once():
     assert EventKey(Node).intervals_overlap([]) == 0 and repr(intervals) == before
 
 
-def test_nodes_are_walked_and_searched(tmp_path):
+def test_nodes_are_traversed_and_searched(tmp_path):
     """upstream: test_dfs, test_bfs"""
-    made = Made()
+    made = TraceBuilder()
     for name, start, end in (("a", 0, 50), ("b", 1, 20), ("c", 2, 5), ("d", 30, 40), ("e", 60, 70)):
         made.add(name, start, end)
     roots = made.load(tmp_path).tree()

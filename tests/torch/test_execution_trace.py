@@ -1,4 +1,4 @@
-"""Execution traces over PyTorch's operators."""
+"""Execution traces of PyTorch's operators."""
 
 import gzip
 import json
@@ -33,7 +33,7 @@ def net():
     return torch.nn.Linear(3, 4)
 
 
-def test_the_observer_follows_the_schedule_and_joins_the_trace(tmp_path, net):
+def test_the_observer_follows_the_schedule_and_has_the_ids_of_the_trace(tmp_path, net):
     """upstream: test_execution_trace_with_kineto"""
     observer = ExecutionTraceObserver().register_callback(str(tmp_path / "graph.json"))
     steps = []
@@ -60,7 +60,7 @@ def test_the_observer_follows_the_schedule_and_joins_the_trace(tmp_path, net):
     assert ids and joined == set(ids)
 
 
-def test_the_environment_asks_for_one_with_operators(tmp_path, monkeypatch, net):
+def test_the_environment_enables_an_execution_trace_with_operators(tmp_path, monkeypatch, net):
     """upstream: test_execution_trace_env_enabled_with_kineto, test_execution_trace_env_disabled"""
     assert profile().execution_trace_observer is None
     path = tmp_path / "graph.json"
@@ -71,7 +71,7 @@ def test_the_environment_asks_for_one_with_operators(tmp_path, monkeypatch, net)
     assert {"## LOOP ##", "aten::addmm", "AddmmBackward0"} <= {node["name"] for node in nodes_of(path)}
 
 
-def test_a_trace_alone_is_compressed_and_has_every_kind_of_input(tmp_path, net):
+def test_a_standalone_execution_trace_is_compressed_and_has_every_kind_of_input(tmp_path, net):
     """upstream: test_execution_trace_alone"""
     path = tmp_path / "graph.json.gz"
     observer = ExecutionTraceObserver().register_callback(str(path))
@@ -94,7 +94,7 @@ def test_a_trace_alone_is_compressed_and_has_every_kind_of_input(tmp_path, net):
     assert attribute(by_name["AddmmBackward0"], "fw_parent") > 0
 
 
-def test_devices_generators_and_numbers_of_other_kinds_have_words(tmp_path):
+def test_devices_generators_and_complex_numbers_are_written_as_text(tmp_path):
     path = tmp_path / "graph.json"
     found = []
     for kind in (ExecutionTraceObserver, torch.profiler.ExecutionTraceObserver):
@@ -117,7 +117,7 @@ def test_devices_generators_and_numbers_of_other_kinds_have_words(tmp_path):
     assert {"meta", "<Generator>", "<ComplexDouble>"} <= set(texts)
 
 
-def test_only_what_runs_between_start_and_stop_is_written(tmp_path, net):
+def test_only_ranges_between_start_and_stop_are_written(tmp_path, net):
     """upstream: test_execution_trace_start_stop, test_execution_trace_no_capture"""
     path = tmp_path / "graph.json"
     observer = ExecutionTraceObserver().register_callback(str(path))
@@ -131,7 +131,7 @@ def test_only_what_runs_between_start_and_stop_is_written(tmp_path, net):
     assert [node["id"] for node in nodes_of(path)] == [1]
 
 
-def test_one_after_the_other_each_begins_anew(tmp_path, net):
+def test_successive_execution_traces_are_independent(tmp_path, net):
     """upstream: test_execution_trace_repeat_in_loop"""
     for number in range(3):
         observer = ExecutionTraceObserver().register_callback(str(tmp_path / f"{number}.json"))
@@ -141,10 +141,10 @@ def test_one_after_the_other_each_begins_anew(tmp_path, net):
         nodes = nodes_of(tmp_path / f"{number}.json")
         assert nodes[0]["id"] == 1 and [node["name"] for node in nodes].count("## LOOP ##") == 1
         train(net)
-        assert not torch.autograd._profiler_enabled()  # nothing is observed any more
+        assert not torch.autograd._profiler_enabled()  # the observer has been removed
 
 
-def test_nested_tensors_do_no_harm(tmp_path):
+def test_nested_tensors_are_harmless(tmp_path):
     """upstream: test_execution_trace_nested_tensor"""
     observer = ExecutionTraceObserver().register_callback(str(tmp_path / "graph.json"))
     nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
@@ -154,8 +154,8 @@ def test_nested_tensors_do_no_harm(tmp_path):
     assert "aten::clone" in {node["name"] for node in nodes_of(tmp_path / "graph.json")}
 
 
-@pytest.mark.skipif(not dist.is_available() or not dist.is_gloo_available(), reason="PyTorch has no gloo")
-def test_process_groups_are_a_node(tmp_path):
+@pytest.mark.skipif(not dist.is_available() or not dist.is_gloo_available(), reason="PyTorch was built without gloo")
+def test_process_groups_are_written_as_a_node(tmp_path):
     observer = ExecutionTraceObserver().register_callback(str(tmp_path / "graph.json"))
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
@@ -170,15 +170,15 @@ def test_process_groups_are_a_node(tmp_path):
     assert groups["ranks"] in ([0], []) or groups["pg_size"] == 1
 
 
-def test_sources_that_the_compiler_wrote_are_kept_beside_the_trace(tmp_path):
-    """upstream: test_execution_trace_with_pt2, test_triton_fx_graph_with_et (what needs no GPU) (E7)"""
+def test_sources_generated_by_the_compiler_are_saved_next_to_the_trace(tmp_path):
+    """upstream: test_execution_trace_with_pt2, test_triton_fx_graph_with_et (parts that need no GPU) (E7)"""
     from torch._inductor.codecache import PyCodeCache
 
     module = PyCodeCache.load("def kernel():\n    return 17\n")
     observer = ExecutionTraceObserver().register_callback(str(tmp_path / "graph.json"))
     observer.set_extra_resource_collection(True)
     values = {"kernel_backend": "triton", "kernel_file": module.__file__, "stream": 3}
-    # PyTorch makes such ranges for profilers only, with values only where shapes are asked for.
+    # PyTorch creates such ranges only while a profiler runs, and records values only with shapes.
     with profile(execution_trace_observer=observer, record_shapes=True):
         with torch._C._profiler._RecordFunctionFast("triton_poi_fused", [torch.ones(2)], values):
             module.kernel()
@@ -188,7 +188,7 @@ def test_sources_that_the_compiler_wrote_are_kept_beside_the_trace(tmp_path):
     assert "return 17" in (tmp_path / "graph_resources" / name).read_text()
 
 
-def test_frames_of_code_that_the_compiler_wrote_name_the_lines_of_the_program():
+def test_frames_of_generated_code_include_the_original_source_lines():
     """(S13)"""
     from torch._inductor.codecache import PyCodeCache
 
@@ -203,7 +203,7 @@ def test_frames_of_code_that_the_compiler_wrote_name_the_lines_of_the_program():
     assert "model.py" in "".join(marey.CapturedTraceback.format_all([tb])[0])
 
 
-def test_tensors_without_memory_share_storages_as_others_do(tmp_path):
+def test_tensors_without_memory_share_storages_like_others(tmp_path):
     observer = ExecutionTraceObserver().register_callback(str(tmp_path / "graph.json"))
     with profile(execution_trace_observer=observer):
         a, b = torch.ones(4, device="meta"), torch.ones(4, device="meta")

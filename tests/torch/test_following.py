@@ -1,4 +1,4 @@
-"""Sessions of this thread and its tasks follow PyTorch's work and see nothing else."""
+"""Sessions with threads="tasks" follow PyTorch's work across threads and record nothing else."""
 
 import threading
 
@@ -13,7 +13,7 @@ def names(prof):
     return [event.name for event in prof.events()]
 
 
-def test_another_thread_is_not_seen():
+def test_an_unrelated_thread_is_not_recorded():
     """upstream: test_source_multithreaded, test_without_enable_profiler_in_child_thread_cuda"""
     go, done = threading.Event(), threading.Event()
 
@@ -32,11 +32,11 @@ def test_another_thread_is_not_seen():
     assert "aten::ones" in names(prof) and "aten::zeros" not in names(prof)
 
 
-def test_the_backward_pass_is_followed_into_the_threads_of_the_engine():
+def test_the_backward_pass_is_followed_into_engine_threads():
     """(T9)"""
 
     class Reentrant(torch.autograd.Function):
-        """A backward pass within another runs on a thread of the engine's pool, when it is deep enough."""
+        """A backward pass inside another; if nested deeply enough, it runs on a thread of the engine's pool."""
 
         @staticmethod
         def forward(ctx, x):
@@ -71,7 +71,7 @@ def test_forked_tasks_are_followed_and_counted_once():
         return torch.jit.wait(future) + y
 
     x = torch.ones(4)
-    outer(x), outer(x), outer(x)  # compiled
+    outer(x), outer(x), outer(x)  # compile the function first
     with profile(threads="tasks", profile_memory=True) as prof:
         with record_function("around"):
             outer(x)
@@ -82,8 +82,8 @@ def test_forked_tasks_are_followed_and_counted_once():
 
 
 @pytest.mark.parametrize("options", ({}, {"with_stack": True}, {"record_shapes": True, "threads": "tasks"}))
-def test_a_function_that_waits_for_forks_keeps_what_it_did_on_the_thread_that_called_it(options):
-    """Another thread resumes it, and ends its range when the caller has gone on."""
+def test_a_function_that_waits_for_forks_keeps_its_work_on_the_calling_thread(options):
+    """Another thread resumes the function and ends its range after the caller has continued."""
 
     @torch.jit.script
     def inner(x: torch.Tensor) -> torch.Tensor:
@@ -98,7 +98,7 @@ def test_a_function_that_waits_for_forks_keeps_what_it_did_on_the_thread_that_ca
         return torch.cos(torch.jit.wait(future)) + y
 
     x = torch.ones(20000)
-    outer(x), outer(x), outer(x)  # compiled
+    outer(x), outer(x), outer(x)  # compile the function first
     with profile(profile_memory=True, **options) as prof:
         for _ in range(10):
             with record_function("around"):
@@ -121,18 +121,18 @@ def test_a_function_that_waits_for_forks_keeps_what_it_did_on_the_thread_that_ca
 
 
 def name_around(event):
-    """The name of the nearest range around an event that is no call of Python."""
+    """The name of the nearest enclosing range that is not a Python call."""
     around = event.cpu_parent
     while around is not None and (".py(" in around.name or around.name.startswith(("torch._C", "<", "nn.Module"))):
         around = around.cpu_parent
     return around and around.name
 
 
-def test_callbacks_of_futures_are_followed():
+def test_future_callbacks_are_followed():
     future = torch.futures.Future()
 
     def settle():
-        torch.zeros(2)  # belongs to nobody
+        torch.zeros(2)  # not part of the session
         future.set_result(1)
 
     with profile(threads="tasks") as prof:
@@ -144,7 +144,7 @@ def test_callbacks_of_futures_are_followed():
 
 
 def marey_free_thread(target):
-    """A thread that nobody follows: started by one that was there before the session."""
+    """A thread that no session follows, because it was started before the session."""
     _requests.append(target)
     _wake.release()
     return _Joined()
@@ -168,7 +168,7 @@ def _serve():
 threading.Thread(target=_serve, daemon=True).start()
 
 
-def test_two_sessions_of_two_threads_see_each_its_own():
+def test_sessions_on_two_threads_each_record_their_own_work():
     profiles = {}
 
     def work(name, operator):
@@ -190,7 +190,7 @@ def test_two_sessions_of_two_threads_see_each_its_own():
         assert found.count(f"aten::{name}") == 20 and f"aten::{other}" not in found
 
 
-def test_a_session_that_has_stopped_follows_nobody():
+def test_a_session_works_after_another_has_stopped():
     with profile(threads="tasks"):
         pass
     with marey.profile(threads="tasks") as prof:

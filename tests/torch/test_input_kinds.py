@@ -1,4 +1,4 @@
-"""test_input_kinds.py: inputs of operators, whichever way they are written."""
+"""test_input_kinds.py: operator inputs on both recording paths: written directly, and through values."""
 
 import json
 
@@ -15,7 +15,7 @@ from marey.torch import profile
 
 
 class Sized(torch.Tensor):
-    """Its sizes are made up by a program, which runs operators."""
+    """A tensor whose sizes are computed by Python code that runs operators."""
 
     asked = 0
 
@@ -86,20 +86,20 @@ def inputs_of(prof):
 @pytest.mark.parametrize(
     "work", (strided, lists, scalars, indices, zero_dimensions, deep, meta, sparse), ids=lambda each: each.__name__
 )
-def test_inputs_are_the_same_whichever_way_they_are_written(work):
+def test_inputs_are_the_same_on_both_recording_paths(work):
     work()
     with profile(record_shapes=True) as straight:
         work()
-    with profile(record_shapes=True, profile_memory=True) as identified:  # these go through values
+    with profile(record_shapes=True, profile_memory=True) as identified:  # inputs are recorded through values
         work()
-    with torch_profile(record_shapes=True) as theirs:
+    with torch_profile(record_shapes=True) as upstream:
         work()
     found = inputs_of(straight)
     assert found == inputs_of(identified)
-    assert [each[:2] for each in found] == [each[:2] for each in inputs_of(theirs)]
+    assert [each[:2] for each in found] == [each[:2] for each in inputs_of(upstream)]
 
 
-def test_operators_that_run_while_sizes_are_asked_for_are_recorded():
+def test_operators_run_by_a_size_query_are_recorded():
     value = Sized(torch.ones(5))
     with profile(record_shapes=True) as prof:
         before = Sized.asked
@@ -110,7 +110,7 @@ def test_operators_that_run_while_sizes_are_asked_for_are_recorded():
 
 
 def types_and_texts(prof, path, names):
-    """(name, types, texts) of the inputs of the operators of these names, as the Chrome trace has them."""
+    """(name, input types, input texts) of the operators with these names, from the Chrome trace."""
     prof.export_chrome_trace(str(path))
     rows = [row for row in json.loads(path.read_text())["traceEvents"] if row.get("name") in names]
     assert rows
@@ -118,7 +118,7 @@ def types_and_texts(prof, path, names):
 
 
 def both(work, path, names):
-    """What both profilers say of the inputs: Marey's and PyTorch's own."""
+    """The recorded inputs of Marey's profiler and of PyTorch's."""
     found = []
     for kind in (profile, torch_profile):
         with kind(record_shapes=True) as prof:
@@ -136,12 +136,12 @@ def complex_scalars():
 
 
 def test_complex_scalars_are_scalars(tmp_path):
-    ours, theirs = both(complex_scalars, tmp_path / "trace.json", ("aten::fill_", "aten::add", "aten::full"))
-    assert ours == theirs
-    assert ours[0][1:] == (["c10::complex<float>", "Scalar"], ["", "1.+2.j"])
+    actual, upstream = both(complex_scalars, tmp_path / "trace.json", ("aten::fill_", "aten::add", "aten::full"))
+    assert actual == upstream
+    assert actual[0][1:] == (["c10::complex<float>", "Scalar"], ["", "1.+2.j"])
 
 
-def test_complex_scalars_are_numbers_of_python():
+def test_complex_scalars_are_python_numbers():
     with profile(record_shapes=True) as prof:
         torch.full((2,), 1 + 2j)
     (full,) = [event for event in prof.events() if event.name == "aten::full"]
@@ -166,19 +166,19 @@ def real_scalars():
     torch.nn.functional.interpolate(torch.ones(1, 1, 4), scale_factor=[0.3])
 
 
-def test_real_scalars_have_pytorchs_text(tmp_path):
-    """Programs compare it: that of one recording with that of another."""
-    ours, theirs = both(real_scalars, tmp_path / "trace.json", ("aten::full", "aten::upsample_nearest1d"))
-    assert ours == theirs
-    assert ours[0][2][1] == "0.10000000000000001"
+def test_real_scalars_have_the_same_text_as_in_pytorch(tmp_path):
+    """Tools compare these texts across recordings."""
+    actual, upstream = both(real_scalars, tmp_path / "trace.json", ("aten::full", "aten::upsample_nearest1d"))
+    assert actual == upstream
+    assert actual[0][2][1] == "0.10000000000000001"
 
 
 def test_element_types_have_pytorchs_names(tmp_path):
     tensors = []
     for dtype in sorted({each for each in vars(torch).values() if isinstance(each, torch.dtype)}, key=str):
         tensors.append(torch.empty(2, dtype=dtype))
-    ours, theirs = both(lambda: [each.view(-1) for each in tensors], tmp_path / "trace.json", ("aten::view",))
-    assert ours == theirs and len(ours) >= 39
+    actual, upstream = both(lambda: [each.view(-1) for each in tensors], tmp_path / "trace.json", ("aten::view",))
+    assert actual == upstream and len(actual) >= 39
 
 
 def symbolic_sizes():
@@ -191,20 +191,22 @@ def symbolic_sizes():
         torch.full((b,), a / 2)
 
 
-def test_symbolic_sizes_are_the_text_of_their_expression(tmp_path):
-    ours, theirs = both(symbolic_sizes, tmp_path / "trace.json", ("aten::view", "aten::full", "aten::empty_strided"))
-    assert ours == theirs
-    texts = {text for each in ours for text in each[2]}
+def test_symbolic_sizes_are_recorded_as_their_expression(tmp_path):
+    actual, upstream = both(
+        symbolic_sizes, tmp_path / "trace.json", ("aten::view", "aten::full", "aten::empty_strided")
+    )
+    assert actual == upstream
+    texts = {text for each in actual for text in each[2]}
     assert any("*s" in text for text in texts) and any("TrueDiv" in text for text in texts)
 
 
-def test_asking_for_symbolic_sizes_is_not_recorded():
-    """What Python does for that is not what the program does."""
+def test_reading_symbolic_sizes_is_not_recorded():
+    """The Python calls that Marey makes to read them do not belong to the program."""
     mode = FakeTensorMode(shape_env=ShapeEnv())
     with mode:
         x = mode.from_tensor(torch.ones(3, 4), static_shapes=False)
     counts = []
-    for shapes in (False, False, True):  # the first time guards are made
+    for shapes in (False, False, True):  # the first run creates guards
         with profile(record_shapes=shapes, with_stack=True) as prof:
             with mode:
                 x.view(x.shape[0] * x.shape[1])
@@ -214,7 +216,7 @@ def test_asking_for_symbolic_sizes_is_not_recorded():
     assert counts[1] == counts[2] and counts[1]
 
 
-def test_a_symbol_whose_text_cannot_be_had_is_still_a_scalar(monkeypatch):
+def test_a_symbol_without_readable_text_is_still_a_scalar(monkeypatch):
     def refuse(self):
         raise RuntimeError("no text")
 

@@ -1,4 +1,4 @@
-"""What PyTorch allocates."""
+"""Memory that PyTorch allocates."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ def test_allocations_belong_to_the_operators_that_made_them():
     assert "CPU Mem" in prof.key_averages().table()
 
 
-def test_frees_outside_of_everything_are_rows_of_their_own():
+def test_frees_outside_all_ranges_are_separate_rows():
     with profile(profile_memory=True) as prof:
         kept = torch.ones(500)
         del kept
@@ -58,7 +58,7 @@ def test_without_profile_memory_there_are_no_reports():
     assert not named(prof, "[memory]") and all(event.cpu_memory_usage == 0 for event in prof.events())
 
 
-def test_every_thread_that_runs_operators_is_seen():
+def test_memory_is_recorded_on_every_thread_that_runs_operators():
     """upstream: test_profile_memory_cuda (C58)"""
 
     def work():
@@ -70,23 +70,23 @@ def test_every_thread_that_runs_operators_is_seen():
             thread.start()
         for thread in threads:
             thread.join()
-    # The first operator of a thread is seen from its own start.
+    # The first operator of a thread is recorded from its start.
     assert [event.cpu_memory_usage for event in named(prof, "aten::ones")] == [4000] * 3
 
 
-def test_a_session_of_marey_itself_has_the_reports_too_and_leaves_nothing_behind():
+def test_a_plain_marey_session_has_memory_reports_and_cleans_up():
     with profile():
-        pass  # operators are observed from here on
+        pass  # operators are observed from now on
     with marey.profile(profile_memory=True) as prof:
         torch.ones(1000)
     assert named(prof, "aten::ones")[0].cpu_memory_usage == 4000
-    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as upstream:
         torch.ones(1000)
-    assert sum(event.cpu_memory_usage for event in theirs.events() if event.name == "aten::ones") == 4000
+    assert sum(event.cpu_memory_usage for event in upstream.events() if event.name == "aten::ones") == 4000
 
 
-def test_guards_of_pytorch_do_not_hide_allocations():
-    """What is put into a thread's state inside a guard goes with it; the next operator puts it there again."""
+def test_pytorch_guards_do_not_hide_allocations():
+    """A guard discards state that was added to the thread inside it; the next operator adds it again."""
     x = torch.randn(100, 100, requires_grad=True)
     with marey.profile(profile_memory=True) as prof:
         (x @ x).sum().backward()
@@ -95,8 +95,8 @@ def test_guards_of_pytorch_do_not_hide_allocations():
     assert sum(event.cpu_memory_usage for event in named(prof, "aten::mm")) == 3 * 40000
 
 
-def test_an_allocation_that_is_refused_is_an_event():
-    """upstream: test_oom_tracing (of a device there)"""
+def test_a_failed_allocation_is_an_event():
+    """upstream: test_oom_tracing (for a device)"""
     with profile(profile_memory=True) as prof:
         with pytest.raises(RuntimeError):
             torch.empty(1 << 58)
@@ -109,7 +109,7 @@ def test_an_allocation_that_is_refused_is_an_event():
     assert rows["aten::empty"].cpu_memory_usage == 4
 
 
-def test_rows_of_memory_have_no_input_shapes():
+def test_memory_rows_have_no_input_shapes():
     found = []
     for kind in (profile, torch.profiler.profile):
         with kind(profile_memory=True, record_shapes=True) as prof:
@@ -120,7 +120,7 @@ def test_rows_of_memory_have_no_input_shapes():
     assert found == [[], []]
 
 
-def test_events_of_memory_have_no_inputs():
+def test_memory_events_have_no_inputs():
     found = []
     for kind in (profile, torch.profiler.profile):
         with kind(profile_memory=True, record_shapes=True) as prof:
@@ -145,7 +145,7 @@ def test_nested_profilers_stop_in_any_order():
     assert named(first, "aten::ones")[0].cpu_memory_usage == 400 and not named(first, "aten::zeros")
 
 
-def test_the_timeline_of_memory_is_written(tmp_path):
+def test_the_memory_timeline_is_written(tmp_path):
     with profile(profile_memory=True, record_shapes=True, with_stack=True) as prof:
         kept = [torch.ones(1000) for _ in range(3)]
     prof.export_memory_timeline(str(tmp_path / "timeline.html"))

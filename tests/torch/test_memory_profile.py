@@ -1,4 +1,4 @@
-"""What memory is for: parameters, gradients, activations, ... and when it was held."""
+"""Memory by category (parameters, gradients, activations, ...) and over time."""
 
 import json
 
@@ -12,7 +12,7 @@ from marey.torch import profile, record_function
 
 
 def by_address(memory):
-    """{address: categories of the tensors that were there}"""
+    """{address: categories of the tensors at that address}"""
     found = {}
     for (key, _), category in memory._category_snapshot().items():
         found.setdefault(key.storage.ptr, set()).add(category)
@@ -20,7 +20,7 @@ def by_address(memory):
 
 
 def category_of(memory, tensor):
-    """That of a tensor that is alive, of the last memory at its address."""
+    """The category of a live tensor, from the last allocation at its address."""
     keys = [(k, v) for k, v in memory._category_snapshot() if k.storage.ptr == tensor.untyped_storage().data_ptr()]
     return memory.category(*max(keys, key=lambda kv: (kv[0].storage.allocation_id, kv[1])))
 
@@ -36,7 +36,7 @@ def train(model, optimizer, inputs, targets):
 
 
 @pytest.mark.parametrize("missing", ["record_shapes", "profile_memory", "with_stack"])
-def test_options_that_are_missing_are_named(missing):
+def test_missing_options_are_named(missing):
     """upstream: TestMemoryProfiler.test_config_check"""
     options = {"record_shapes": True, "profile_memory": True, "with_stack": True, missing: False}
     with profile(**options) as prof:
@@ -48,7 +48,7 @@ def test_options_that_are_missing_are_named(missing):
 # ---- gradients
 
 
-def test_gradients_are_found_where_the_engine_adds_them_up():
+def test_gradients_are_found_where_the_engine_accumulates_them():
     """upstream: test_extract_gradients_low_level"""
     x, cold = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
     warm = torch.ones(3, requires_grad=True)
@@ -60,7 +60,7 @@ def test_gradients_are_found_where_the_engine_adds_them_up():
 
 
 @pytest.mark.parametrize("calls_module, steps", [(True, False), (False, True), (True, True)])
-def test_gradients_and_parameters_of_modules_and_optimizers_are_known_by_their_owners(calls_module, steps):
+def test_gradients_and_parameters_are_recognised_through_modules_and_optimizers(calls_module, steps):
     """upstream: test_extract_gradients_from_module, _from_optimizer, _from_module_and_optimizer"""
     model = torch.nn.Linear(4, 4)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -80,7 +80,7 @@ def test_gradients_and_parameters_of_modules_and_optimizers_are_known_by_their_o
         assert category_of(memory, parameter.grad) is Category.GRADIENT
 
 
-def test_gradients_that_are_dropped_are_still_known():
+def test_released_gradients_are_still_recognised():
     """upstream: test_extract_gradients_from_optimizer_set_to_none"""
     model = torch.nn.Linear(4, 4)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -97,10 +97,10 @@ def test_gradients_that_are_dropped_are_still_known():
     assert all(Category.GRADIENT in found[address] for address in addresses)
 
 
-# ---- the flow
+# ---- data flow
 
 
-def test_operators_say_themselves_what_they_write():
+def test_operators_report_which_inputs_they_write():
     """upstream: test_match_schemas, test_match_schemas_tensorlist"""
     x, y, out = torch.ones(3), torch.ones(3), torch.empty(3)
 
@@ -123,7 +123,7 @@ def test_operators_say_themselves_what_they_write():
     assert written("aten::cat") == set()
 
 
-def test_ranges_of_the_user_are_transparent():
+def test_user_ranges_do_not_appear_in_the_data_flow():
     """upstream: test_data_flow_graph_with_annotations"""
 
     def work():
@@ -139,7 +139,7 @@ def test_ranges_of_the_user_are_transparent():
     assert freed.inputs == {key: (False, 1)} and not freed.outputs
 
 
-def test_a_temporary_of_an_operator_does_not_leave_it():
+def test_temporaries_stay_inside_their_operator():
     """upstream: test_data_flow_graph_simple"""
     x = torch.ones(4, 100)
     memory = recorded(lambda: torch.logsumexp(x, 1))._memory_profile()
@@ -213,13 +213,13 @@ def convolution_training():
     [simple, in_place, backward, complicated, stacked, module_forward, module_training, convolution_training],
     ids=lambda work: work.__name__,
 )
-def test_flow_categories_and_timeline_are_those_of_pytorchs_own_profiler(work):
+def test_flow_categories_and_timeline_equal_those_of_pytorchs_profiler(work):
     """upstream: test_data_flow_graph_simple, _simple_inplace, _simple_backward, _complicated, _stacked,
     test_match_schemas_backward, test_categories_e2e_simple_fwd, _simple_fwd_bwd, _simple_fwd_bwd_step,
     _simple_module_fwd, _simple_module_fwd_bwd, _simple_module_fwd_bwd_step, _sequential_fwd, _sequential_fwd_bwd
     """
-    ours, theirs = recorded_by_both(work)
-    own, other = ours._memory_profile(), theirs._memory_profile()
+    actual, upstream = recorded_by_both(work)
+    own, other = actual._memory_profile(), upstream._memory_profile()
     assert flow(own) == flow(other)
     assert categories(own) == categories(other)
     assert timeline(own) == timeline(other)
@@ -245,21 +245,21 @@ def test_a_training_step_has_every_category():
     assert category_of(memory, targets) is Category.INPUT
     held = bytes_by_category(memory)
     parameters = sum(p.nbytes for p in model.parameters())
-    assert held["PARAMETER"] >= parameters  # the optimizer has some of its own that look like them
+    assert held["PARAMETER"] >= parameters  # the optimizer has tensors that are classified as parameters too
     assert held["OPTIMIZER_STATE"] >= 2 * parameters
     assert held["GRADIENT"] >= 2 * parameters
     assert held["ACTIVATION"] >= 2 * 8 * (50 + 10) * 4
     assert held["AUTOGRAD_DETAIL"] > 0 and held["INPUT"] >= inputs.nbytes + targets.nbytes
 
 
-def test_inputs_of_a_forward_pass_are_known_by_the_parameters_of_the_modules():
+def test_forward_inputs_are_recognised_through_module_parameters():
     """upstream: test_inputs_fwd"""
     model, inputs = mlp(), [torch.randn(4, 20) for _ in range(3)]
     memory = recorded(lambda: [model(given) for given in inputs])._memory_profile()
     assert [category_of(memory, given) for given in inputs] == [Category.INPUT] * 3
 
 
-def test_what_cannot_be_told_stays_unknown():
+def test_memory_that_cannot_be_classified_is_unknown():
     """upstream: test_inputs_fwd_lazy"""
     made = torch.ones(4, 4)
 
@@ -271,13 +271,13 @@ def test_what_cannot_be_told_stays_unknown():
     assert set(memory.categories().values()) == {None}
 
 
-def test_parameters_that_are_born_while_it_records_are_known():
+def test_parameters_created_while_recording_are_recognised():
     """upstream: test_lazily_initialized"""
     model = torch.nn.Sequential(torch.nn.LazyLinear(5), torch.nn.LazyLinear(3))
     inputs = torch.ones(2, 4)
 
     def work():
-        model(inputs)  # makes the parameters
+        model(inputs)  # creates the parameters
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(2):
             train(model, optimizer, inputs, torch.ones(2, 3))
@@ -287,7 +287,7 @@ def test_parameters_that_are_born_while_it_records_are_known():
         assert category_of(memory, parameter) is Category.PARAMETER
 
 
-def test_parameters_that_are_updated_by_hand_are_known_by_what_flows():
+def test_manually_updated_parameters_are_recognised_by_data_flow():
     """upstream: test_manual_optimizer_step"""
     w0, w1 = torch.ones(4, 4, requires_grad=True), torch.ones(4, requires_grad=True)
     inputs = torch.ones(2, 4)
@@ -308,7 +308,7 @@ def test_parameters_that_are_updated_by_hand_are_known_by_what_flows():
 # ---- over time
 
 
-def test_the_timeline_is_in_order_and_only_what_was_there_before_has_no_time():
+def test_the_timeline_is_ordered_and_only_preexisting_memory_has_no_time():
     """upstream: test_memory_timeline"""
     model = mlp()
     optimizer = torch.optim.Adam(model.parameters())
@@ -325,7 +325,7 @@ def test_the_timeline_is_in_order_and_only_what_was_there_before_has_no_time():
     assert held == kept
 
 
-def test_memory_that_is_no_tensors_is_in_the_timeline_too():
+def test_memory_outside_tensors_is_in_the_timeline_too():
     """upstream: test_memory_timeline_no_id, test_data_flow_graph_non_op_allocations"""
 
     def work():
@@ -343,7 +343,7 @@ def test_exported_timelines_show_the_categories(tmp_path):
     model = mlp()
     optimizer = torch.optim.Adam(model.parameters())
     inputs, targets = torch.randn(8, 20), torch.randn(8, 10)
-    train(model, optimizer, inputs, targets)  # makes the state
+    train(model, optimizer, inputs, targets)  # creates the optimizer state
     prof = recorded(lambda: [train(model, optimizer, inputs, targets) for _ in range(2)])
     for name in ("memory.json", "memory.raw.json", "memory.html"):
         prof.export_memory_timeline(str(tmp_path / name), device="cpu")
@@ -364,24 +364,24 @@ def test_exported_timelines_show_the_categories(tmp_path):
     assert "http" not in page
 
 
-@pytest.mark.filterwarnings("ignore:`export_memory_timeline`:FutureWarning")  # theirs
-def test_exported_timelines_are_those_of_pytorchs_own_profiler(tmp_path):
+@pytest.mark.filterwarnings("ignore:`export_memory_timeline`:FutureWarning")  # raised by PyTorch
+def test_exported_timelines_equal_those_of_pytorchs_profiler(tmp_path):
     def work():
         model = mlp()
         optimizer = torch.optim.Adam(model.parameters())
         train(model, optimizer, torch.ones(8, 20), torch.ones(8, 10))
 
-    ours, theirs = recorded_by_both(work)
-    ours.export_memory_timeline(str(tmp_path / "ours.raw.json"), device="cpu")
-    theirs.export_memory_timeline(str(tmp_path / "theirs.raw.json.gz"), device="cpu")
+    actual, upstream = recorded_by_both(work)
+    actual.export_memory_timeline(str(tmp_path / "actual.raw.json"), device="cpu")
+    upstream.export_memory_timeline(str(tmp_path / "upstream.raw.json.gz"), device="cpu")
     import gzip
 
-    own = json.loads((tmp_path / "ours.raw.json").read_text())
-    other = json.loads(gzip.open(tmp_path / "theirs.raw.json.gz").read())
+    own = json.loads((tmp_path / "actual.raw.json").read_text())
+    other = json.loads(gzip.open(tmp_path / "upstream.raw.json.gz").read())
     assert [row[1:] for row in own] == [row[1:] for row in other]
 
 
-def test_a_saved_trace_tells_the_same(tmp_path):
+def test_a_saved_trace_has_the_same_memory_profile(tmp_path):
     prof = recorded(module_training)
     prof.trace.save(str(tmp_path / "saved.marey"))
     from marey._memory_profile import MemoryProfile

@@ -1,4 +1,4 @@
-"""What is recorded of PyTorch's operators."""
+"""Recording of PyTorch's operators."""
 
 import json
 import threading
@@ -33,7 +33,7 @@ def test_nothing_is_registered_before_and_after_a_recording():
     with profile():
         assert torch._C._autograd._profiler_enabled()
     assert (before, torch._C._autograd._profiler_enabled()) == (False, False)
-    with marey.profile() as prof:  # any session has operators, once marey.torch is loaded
+    with marey.profile() as prof:  # once marey.torch is loaded, every session records operators
         torch.ones(1)
     assert named(prof, "aten::ones")
 
@@ -46,7 +46,7 @@ def test_inputs_have_shapes_strides_types_and_values(tmp_path):
         torch.sum(matrix, dim=[0], keepdim=True)
         matrix.to(torch.float64)
     (cat,) = named(prof, "aten::cat")
-    assert cat.input_shapes == [[], []]  # of lists, as upstream
+    assert cat.input_shapes == [[], []]  # lists have no shape, as in PyTorch
     assert cat.concrete_inputs[1] == 1
     (total,) = named(prof, "aten::sum")
     assert total.input_shapes[0] == [4, 3]
@@ -65,7 +65,7 @@ def test_without_shapes_there_are_no_inputs():
     assert all(event.input_shapes == [] for event in prof.events())
 
 
-def test_undefined_and_nested_tensors_do_no_harm():
+def test_undefined_and_nested_tensors_are_harmless():
     """upstream: test_nested_tensor_with_shapes (C15)"""
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     with profile(record_shapes=True, with_flops=True) as prof:
@@ -76,7 +76,7 @@ def test_undefined_and_nested_tensors_do_no_harm():
     assert named(prof, "aten::clone")[0].input_shapes[0] == []
 
 
-def test_lists_longer_than_thirty_are_cut_and_the_rest_is_there():
+def test_lists_longer_than_thirty_are_cut_and_other_inputs_are_kept():
     tensors = [torch.ones(1) for _ in range(40)]
     with profile(record_shapes=True) as prof:
         torch.cat(tensors, 0)
@@ -117,7 +117,7 @@ def test_backward_nodes_on_another_thread_name_the_forward_thread():
     assert (backward.fwd_thread, backward.sequence_nr) == (forward.thread, forward.sequence_nr)
 
 
-def test_overloads_are_told_apart_when_asked(tmp_path):
+def test_overloads_are_distinguished_on_request(tmp_path):
     """upstream: test_profiler_overload_names (R44 R69)"""
 
     def work():
@@ -138,16 +138,16 @@ def test_overloads_are_told_apart_when_asked(tmp_path):
     assert "Overload Name" in rows.table()
 
 
-def test_ranges_of_pytorch_are_ranges_of_the_user():
+def test_pytorch_ranges_are_recorded_as_user_ranges():
     """(R60)"""
     with profile(record_shapes=True) as prof:
-        with torch.profiler.record_function("theirs", "some text"):
+        with torch.profiler.record_function("upstream", "some text"):
             torch.ones(1)
-        with record_function("ours"):
+        with record_function("marey"):
             torch.ones(1)
         with torch._C._profiler._RecordFunctionFast("fast", [torch.ones(2), 3]):
             torch.ones(1)
-    for name in ("theirs", "ours", "fast"):
+    for name in ("upstream", "marey", "fast"):
         (event,) = named(prof, name)
         assert "aten::ones" in [child.name for child in event.cpu_children]
         assert event.is_user_annotation == (name != "fast")
@@ -169,7 +169,7 @@ def test_keyword_values_of_fast_ranges_are_kept(tmp_path):
     assert (rows["with"]["cat"], rows["user"]["cat"]) == ("cpu_op", "user_annotation")
 
 
-def test_collectives_say_what_they_are(run_python):
+def test_collectives_are_described_by_their_values(run_python):
     """upstream: the metadata of record_param_comms (R56)"""
     out = run_python(
         "import json, torch, torch.distributed as dist\n"
@@ -184,12 +184,12 @@ def test_collectives_say_what_they_are(run_python):
     )
     rows = json.loads(out.splitlines()[-1])
     if not rows:
-        pytest.skip("gloo of this PyTorch does not mark its collectives; NCCL does")
+        pytest.skip("the gloo backend of this PyTorch does not annotate collectives; NCCL does")
     for row in rows:
         assert row["Group size"] == 1 and row["Rank"] == 0 and "Collective name" in row
 
 
-def test_a_range_of_pytorch_encloses_its_operators_also_with_stacks():
+def test_a_pytorch_range_encloses_its_operators_with_stacks_too():
     with profile(with_stack=True) as prof:
         with torch.profiler.record_function("around"):
             torch.ones(1)
@@ -221,7 +221,7 @@ def test_a_range_that_ends_on_another_thread_is_async():
     assert named(prof, "aten::ones")[0].cpu_parent is None
 
 
-def test_every_thread_is_seen():
+def test_every_thread_is_recorded():
     """upstream: test_profile_all_threads"""
 
     def work():
@@ -236,7 +236,7 @@ def test_every_thread_is_seen():
     assert len({event.thread for event in named(prof, "aten::add_")}) == 3
 
 
-def test_profilers_nest_and_each_has_what_it_asked_for():
+def test_nested_profilers_have_independent_options():
     with profile() as outer:
         torch.ones(1)
         with profile(record_shapes=True, profile_memory=True) as inner:
@@ -249,7 +249,7 @@ def test_profilers_nest_and_each_has_what_it_asked_for():
     assert named(outer, "aten::zeros")[0].concrete_inputs == []
 
 
-def test_a_profiler_started_inside_an_operators_range_sees_no_half_of_it():
+def test_a_profiler_started_inside_a_range_does_not_record_that_range():
     with torch.profiler.record_function("outside"):
         prof = profile()
         prof.start()
@@ -258,8 +258,8 @@ def test_a_profiler_started_inside_an_operators_range_sees_no_half_of_it():
     assert named(prof, "aten::ones") and not named(prof, "outside")
 
 
-def test_operators_that_are_taken_back_leave_their_names_to_nobody():
-    """An operator's schema may lie where another's lay. (R43)"""
+def test_names_of_removed_operators_are_not_given_to_later_ones():
+    """An operator's schema may reuse the address of a removed one. (R43)"""
     for number in range(20):
         library = torch.library.Library("marey_test", "DEF")
         library.define(f"op{number}(Tensor x) -> Tensor")
@@ -282,7 +282,7 @@ def test_an_operator_that_raises_ends_its_range():
     assert zeros.cpu_parent is None and product.time_range.end <= zeros.time_range.start
 
 
-def test_operators_stand_in_modules_and_calls():
+def test_operators_are_nested_in_modules_and_calls():
     """upstream: test_source, test_profiler_experimental_tree_with_stack_and_modules (S5)"""
     net = torch.nn.Sequential(torch.nn.Linear(2, 2))
     with profile(with_stack=True) as prof:
@@ -301,10 +301,10 @@ def test_operators_stand_in_modules_and_calls():
             found = list(path(node))
     assert "nn.Module: Linear_0" in found and "nn.Module: Sequential_0" in found
     stacks = [event.stack for event in named(prof, "AddmmBackward0")]
-    assert any("test_operators_stand_in_modules_and_calls" in frame for frame in stacks[0])
+    assert any("test_operators_are_nested_in_modules_and_calls" in frame for frame in stacks[0])
 
 
-def test_a_child_of_fork_records_its_own(run_python):
+def test_a_forked_child_records_its_own_work(run_python):
     """upstream: test_forked_process"""
     out = run_python(
         "import os, torch\n"
@@ -324,7 +324,7 @@ def test_a_child_of_fork_records_its_own(run_python):
     assert out.split() == ["0", "True"]
 
 
-def test_workers_of_a_data_loader_do_no_harm_and_are_followed_where_tasks_are(run_python):
+def test_data_loader_workers_are_harmless_and_followed_as_tasks(run_python):
     out = run_python(
         "import torch\n"
         "from marey.torch import profile\n"
@@ -344,7 +344,7 @@ def test_workers_of_a_data_loader_do_no_harm_and_are_followed_where_tasks_are(ru
     assert out.splitlines() == ["all fork 0 1", "tasks fork 8 3", "tasks spawn 8 3"]
 
 
-def test_flops_are_those_of_the_formulas():
+def test_flops_match_the_formulas():
     """upstream: test_flops"""
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(4 * 36, 2))
     with profile(record_shapes=True, with_flops=True) as prof:
@@ -354,28 +354,28 @@ def test_flops_are_those_of_the_formulas():
     assert "FLOPs" in prof.key_averages().table()
 
 
-def test_ranges_of_pytorchs_own_record_function_are_around_what_runs_in_them_and_nothing_is_async():
-    """They begin in one Python method and end in another, as every Optimizer.step does."""
+def test_pytorch_record_function_ranges_enclose_their_work_and_are_not_async():
+    """Such ranges start in one Python method and end in another, as every Optimizer.step does."""
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     model(torch.ones(1, 2)).sum().backward()
 
     def step():
-        with torch.autograd.profiler.record_function("theirs"):
+        with torch.autograd.profiler.record_function("upstream"):
             optimizer.step()
 
     with marey.torch.profile(with_stack=True) as prof:
         step()
     events = prof.events()
     assert not [event.name for event in events if event.is_async]
-    (theirs,) = [event for event in events if event.name == "theirs"]
-    assert theirs.cpu_parent.name.endswith("step")
+    (upstream,) = [event for event in events if event.name == "upstream"]
+    assert upstream.cpu_parent.name.endswith("step")
     (update,) = [event for event in events if event.name == "Optimizer.step#SGD.step"]
     around = []
     while update.cpu_parent is not None:
         update = update.cpu_parent
         around.append(update.name)
-    assert "theirs" in around
+    assert "upstream" in around
     methods = [
         event for event in events if event.name.endswith(("record_function.__enter__", "record_function.__exit__"))
     ]

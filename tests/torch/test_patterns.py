@@ -1,4 +1,4 @@
-"""Patterns that cost time and need not be."""
+"""Detection of patterns that waste time."""
 
 import json
 
@@ -33,7 +33,7 @@ def count(kind, program, **options):
     return len(kind(recorded(program, **options)).matched_events())
 
 
-def test_names_are_found_by_expression():
+def test_operators_are_found_by_name():
     """upstream: test_profiler_name_pattern"""
     x = torch.ones(4, 4)
 
@@ -49,7 +49,7 @@ def test_names_are_found_by_expression():
     assert pattern.report(found[0]).startswith("Matched Name Event: aten::mm\n")
 
 
-def test_the_surroundings_of_a_node_are_at_hand():
+def test_siblings_and_ancestors_of_a_node_are_found():
     """upstream: test_profiler_pattern_match_helper"""
 
     def program():
@@ -68,7 +68,7 @@ def test_the_surroundings_of_a_node_are_at_hand():
         pattern.match(first)
 
 
-def test_loops_over_elements_are_found_once_each():
+def test_each_loop_over_elements_is_found_once():
     """upstream: test_profiler_for_loop_indexing_pattern"""
     x = torch.ones(100, 100)
 
@@ -103,7 +103,7 @@ def test_loops_over_elements_are_found_once_each():
 
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.SGD, torch.optim.AdamW])
-def test_optimizers_that_go_one_by_one_are_found(kind):
+def test_single_tensor_optimizers_are_found(kind):
     """upstream: test_profiler_optimizer_single_tensor_pattern"""
     net = nn.Linear(4, 4)
 
@@ -120,7 +120,7 @@ def test_optimizers_that_go_one_by_one_are_found(kind):
     assert count(OptimizerSingleTensorPattern, program(True)) == 0
 
 
-def test_loaders_without_workers_are_found():
+def test_data_loaders_without_workers_are_found():
     """upstream: test_profiler_synchronized_dataloader_pattern"""
     data = torch.ones(4, 3)
 
@@ -131,7 +131,7 @@ def test_loaders_without_workers_are_found():
     assert count(SynchronizedDataLoaderPattern, program(1)) == 0
 
 
-def test_gradients_that_are_filled_with_zeros_are_found():
+def test_zero_filled_gradients_are_found():
     """upstream: test_profiler_grad_not_set_to_none_pattern"""
     net = nn.Linear(3, 3)
     optimizer = torch.optim.Adam(net.parameters())
@@ -153,7 +153,7 @@ def test_gradients_that_are_filled_with_zeros_are_found():
         assert count(GradNotSetToNonePattern, program(zero)) == expected
 
 
-def test_a_bias_before_a_normalisation_is_found():
+def test_a_bias_before_batch_normalisation_is_found():
     """upstream: test_profiler_conv2d_bias_followed_by_batchnorm2d_pattern"""
     x = torch.randn(1, 3, 8, 8)
     for expected, layers in (
@@ -166,7 +166,7 @@ def test_a_bias_before_a_normalisation_is_found():
         assert count(Conv2dBiasFollowedByBatchNorm2dPattern, lambda net=net: net(x)) == expected
 
 
-def test_products_in_half_precision_of_odd_sizes_are_found():
+def test_half_precision_matmuls_with_unaligned_sizes_are_found():
     """upstream: test_profiler_matmul_dim_fp16_pattern"""
     for expected, sizes, dtype in (
         (1, (201, 201), torch.bfloat16),
@@ -183,7 +183,7 @@ def test_products_in_half_precision_of_odd_sizes_are_found():
     assert pattern.summary(found).startswith(f"{pattern.name}: 2 events matched. Total Estimated Speedup: ")
 
 
-def test_tensors_that_are_filled_here_and_moved_at_once_are_found():
+def test_tensors_filled_on_the_cpu_and_moved_immediately_are_found():
     """upstream: test_profiler_extra_cuda_copy_pattern, _benchmark (the other device is PyTorch's meta device)"""
     kept = torch.ones(4)
     for expected, program in (
@@ -203,23 +203,23 @@ def test_tensors_that_are_filled_here_and_moved_at_once_are_found():
     assert share > 0
 
 
-def test_products_in_float32_are_no_finding_without_a_gpu():
+def test_float32_matmuls_are_not_reported_without_a_gpu():
     """upstream: test_profiler_fp32_matmul_pattern"""
     x = torch.ones(4, 4)
     assert count(FP32MatMulPattern, lambda: x @ x) == 0
 
 
-def test_what_the_recording_lacks_is_not_looked_for():
+def test_patterns_that_need_missing_data_are_skipped():
     def program():
         nn.Sequential(nn.Conv2d(3, 3, 3), nn.BatchNorm2d(3))(torch.randn(1, 3, 8, 8))
 
     assert Conv2dBiasFollowedByBatchNorm2dPattern(recorded(program, record_shapes=False)).skip
     prof = recorded(program)
     assert not Conv2dBiasFollowedByBatchNorm2dPattern(prof).skip
-    assert len(Conv2dBiasFollowedByBatchNorm2dPattern(prof.trace).matched_events()) == 1  # any trace will do
+    assert len(Conv2dBiasFollowedByBatchNorm2dPattern(prof.trace).matched_events()) == 1  # any trace can be searched
 
 
-def test_the_report_names_places_and_is_merged_into_a_file(tmp_path, capsys):
+def test_the_report_has_source_locations_and_is_merged_into_a_file(tmp_path, capsys):
     """upstream: test_profiler_pattern_matcher_json_report"""
     x = torch.ones(100, 100)
     net = nn.Sequential(nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 10))
@@ -248,7 +248,7 @@ def test_the_report_names_places_and_is_merged_into_a_file(tmp_path, capsys):
     assert finding["line_number"] == line and f"[Source Code Location] {file}:{line}" in printed
 
 
-def test_a_report_without_places_is_one_all_the_same(tmp_path, capsys):
+def test_a_report_without_source_locations_is_written(tmp_path, capsys):
     x = torch.ones(9, 9, dtype=torch.bfloat16)
     report_all_anti_patterns(recorded(lambda: x @ x, with_stack=False).trace, json_report_dir=tmp_path)
     report = json.loads((tmp_path / "torchtidy_report.json").read_text())

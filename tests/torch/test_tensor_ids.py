@@ -1,4 +1,4 @@
-"""Which tensors are the same, and which lie in the same memory."""
+"""Ids of tensors and of their memory."""
 
 import sys
 import threading
@@ -11,19 +11,19 @@ from listings import first_input, ids, nodes, operators, recorded, recorded_by_b
 from marey.torch import profile
 
 
-def test_pointers_are_those_of_the_tensors():
+def test_pointers_match_the_tensors():
     """upstream: test_pointers_and_ids"""
     x = torch.ones(4, 5)
     y = x[1:]
     prof = recorded(lambda: (x.add_(1), y.mul_(2)))
     own, view = first_input(prof, "aten::add_"), first_input(prof, "aten::mul_")
     assert (own.impl_ptr, view.impl_ptr) == (x._cdata, y._cdata)
-    # That of the memory, not of the first element.
+    # The address of the storage, not of the first element.
     assert own.storage_data_ptr == view.storage_data_ptr == x.untyped_storage().data_ptr() != y.data_ptr()
     assert (own.id, own.allocation_id) == (view.id, view.allocation_id)
 
 
-def test_a_resized_tensor_stays_itself_in_other_memory():
+def test_a_resized_tensor_keeps_its_id_in_new_memory():
     """upstream: test_pointers_and_ids, test_allocation_ids"""
     x = torch.ones(4)
     other = torch.ones(4)
@@ -41,7 +41,7 @@ def test_a_resized_tensor_stays_itself_in_other_memory():
     assert first_input(prof, "aten::add_", 1).id != before.id
 
 
-def test_tensors_that_exchange_memory_become_one():
+def test_tensors_that_exchange_memory_share_an_id():
     """upstream: test_tensorimpl_invalidation_set, test_pointers_and_ids"""
     x, y, z = (torch.ones(4) for _ in range(3))
 
@@ -60,7 +60,7 @@ def test_tensors_that_exchange_memory_become_one():
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_a_tensor_that_has_many_memories_is_one_whether_they_live_or_not(keeps):
+def test_a_tensor_with_changing_storage_keeps_its_id(keeps):
     """upstream: test_tensorimpl_invalidation_keep_alive, _full"""
     kept = []
 
@@ -80,7 +80,7 @@ def test_a_tensor_that_has_many_memories_is_one_whether_they_live_or_not(keeps):
     assert len({tensor.allocation_id for tensor in seen}) == 4
 
 
-def test_numbers_are_those_of_pytorchs_own_profiler():
+def test_ids_equal_those_of_pytorchs_profiler():
     """upstream: test_tensorimpl_invalidation_scalar_args, test_allocation_ids_with_other_ops"""
 
     def work():
@@ -97,8 +97,8 @@ def test_numbers_are_those_of_pytorchs_own_profiler():
         z.set_(torch.ones(50).untyped_storage())
         z.mul_(2)
 
-    ours, theirs = recorded_by_both(work)
-    assert ids(ours) == ids(theirs)
+    actual, upstream = recorded_by_both(work)
+    assert ids(actual) == ids(upstream)
 
 
 def test_modules_optimizers_and_operators_agree_on_the_ids():
@@ -111,7 +111,7 @@ def test_modules_optimizers_and_operators_agree_on_the_ids():
             model(torch.ones(2, 3)).sum().backward()
             optimizer.step()
 
-    work()  # so that gradients and state are there
+    work()  # creates gradients and optimizer state
     prof = recorded(work)
     linear = operators(prof, "aten::linear")[0].extra_fields.inputs
     module = next(n.extra_fields.module for n in nodes(prof) if n.tag.name == "PyCall" and n.extra_fields.module)
@@ -131,7 +131,7 @@ def test_modules_optimizers_and_operators_agree_on_the_ids():
         assert all(part.id is not None for _, part in state)
 
 
-def test_modules_and_optimizers_are_as_pytorch_sees_them_cold_and_warm():
+def test_module_and_optimizer_ids_equal_those_of_pytorchs_profiler():
     """upstream: test_module_and_optimizer_ids, test_optimizer_parameters_sgd, test_extra_fields"""
 
     def objects(prof):
@@ -145,7 +145,7 @@ def test_modules_and_optimizers_are_as_pytorch_sees_them_cold_and_warm():
                     ("", p.id, g and g.id, *((name, s.id) for name, s in state))
                     for p, g, state in fields.optimizer.parameters
                 ]
-        # Of an object there is what was there at its first call; PyTorch has ids only there.
+        # An object's parameters are those of its first call; PyTorch has ids only for that call.
         return list(dict.fromkeys(row for row in rows if row[1] is not None))
 
     def work():
@@ -156,11 +156,11 @@ def test_modules_and_optimizers_are_as_pytorch_sees_them_cold_and_warm():
             model(torch.ones(2, 3)).sum().backward()
             optimizer.step()
 
-    ours, theirs = recorded_by_both(work)
-    assert objects(ours) == objects(theirs) and ids(ours) == ids(theirs)
+    actual, upstream = recorded_by_both(work)
+    assert objects(actual) == objects(upstream) and ids(actual) == ids(upstream)
 
 
-def test_a_thousand_tensors_at_the_same_address_have_ids_of_their_own():
+def test_tensors_at_a_reused_address_have_different_ids():
     """upstream: test_impl_reuse, test_allocation_id_uniqueness (C20)"""
 
     def work():
@@ -172,8 +172,8 @@ def test_a_thousand_tensors_at_the_same_address_have_ids_of_their_own():
     assert len(seen) == 1000 == len({tensor.id for tensor in seen}) == len({tensor.allocation_id for tensor in seen})
 
 
-def test_more_tensors_than_are_remembered_have_ids_of_their_own_while_a_living_one_keeps_its():
-    """The dead are forgotten now and then; views, whose memory lives on, are told apart by nothing else."""
+def test_live_tensors_keep_their_ids_when_freed_ones_are_forgotten():
+    """Freed tensors are forgotten from time to time; views, whose memory stays allocated, must keep its id."""
     base = torch.ones(1)
     other = torch.ones(1)
 
@@ -191,7 +191,7 @@ def test_more_tensors_than_are_remembered_have_ids_of_their_own_while_a_living_o
     assert {tensor.id for tensor in views} == {first.id, second.id} and len(views) == 20_000
 
 
-def test_threads_agree_on_the_ids_of_tensors_that_they_share():
+def test_threads_agree_on_the_ids_of_shared_tensors():
     shared = [torch.ones(1) for _ in range(50)]
 
     def work():
@@ -244,7 +244,7 @@ def test_allocations_have_their_ids_pointers_and_totals():
     assert taken.id == freed.id == 0 and taken.allocation_id == freed.allocation_id == 1
     assert taken.total_allocated - freed.total_allocated == 1000 and taken.total_reserved == 0
     assert taken.device.type == 0 and taken.device.index == -1
-    # No operator ever took that tensor.
+    # No operator used that tensor as an input.
     assert (unused.id, unused.allocation_id) == (unused_freed.id, unused_freed.allocation_id) == (None, 2)
 
 

@@ -1,4 +1,4 @@
-"""What the profiler tests among PyTorch's tests of autograd and of its ranges hold it to, through marey.torch."""
+"""Counterparts of PyTorch's profiler tests for autograd and ranges, run with marey.torch."""
 
 import threading
 
@@ -14,7 +14,7 @@ def named(prof, name):
     return [event for event in prof.events() if event.name == name]
 
 
-def test_the_flag_is_up_inside_and_only_there():
+def test_the_enabled_flag_is_set_only_inside_the_block():
     """upstream: test_profiler (test_autograd), test_profiler_type"""
     with marey.torch.profiler.profile(use_kineto=True) as prof:
         assert torch.autograd._profiler_enabled()
@@ -25,7 +25,7 @@ def test_the_flag_is_up_inside_and_only_there():
         assert name in found
 
 
-def test_halves_share_numbers_through_several_layers():
+def test_forward_and_backward_share_sequence_numbers_across_operators():
     """upstream: test_profiler_seq_nr"""
     x, y = torch.randn(10, 10, requires_grad=True), torch.randn(10, 10, requires_grad=True)
     with profile() as prof:
@@ -39,7 +39,7 @@ def test_halves_share_numbers_through_several_layers():
     assert all(event.sequence_nr == -1 for event in named(prof, "aten::empty"))
 
 
-def test_ranges_nest_in_order_and_decorate():
+def test_ranges_nest_in_order_and_work_as_decorators():
     """upstream: test_record_function (test_autograd)"""
     x = torch.randn(10, 10)
 
@@ -57,7 +57,7 @@ def test_ranges_nest_in_order_and_decorate():
     assert [event.cpu_parent.name for event in named(prof, "aten::mul")] == ["decorated"] * 2
 
 
-def test_ranges_entered_and_left_by_threads_in_any_order_raise_nothing():
+def test_ranges_entered_and_left_by_threads_in_any_order_do_not_raise():
     """upstream: test_record_function_multithreaded"""
     outer = record_function("outer")
     outer.__enter__()
@@ -74,7 +74,7 @@ def test_ranges_entered_and_left_by_threads_in_any_order_raise_nothing():
     assert len(named(prof, "late")) == len(named(prof, "within")) == len(named(prof, "aten::ones")) == 1
 
 
-def test_a_range_of_a_future_is_counted_once():
+def test_a_range_around_a_future_is_counted_once():
     """upstream: test_record_function_callbacks, test_profiler_propagation"""
 
     @torch.jit.script
@@ -99,7 +99,7 @@ def test_averages_add_up():
     assert (average.count, average.cpu_time_total, average.cpu_time) == (4, 30, 7.5)
 
 
-def test_a_fast_range_is_used_again_survives_errors_and_has_values_on_demand():
+def test_a_fast_range_is_reusable_survives_errors_and_has_values_on_demand():
     """upstream: test_record_function_fast, test_guarded_record_function_fast"""
     fast = torch._C._profiler._RecordFunctionFast
     x, again = torch.ones(4, 4), fast("again")
@@ -123,7 +123,7 @@ def test_a_fast_range_is_used_again_survives_errors_and_has_values_on_demand():
     assert named(prof, "plain")[0].input_shapes == []
 
 
-def test_keyword_values_of_wrong_kinds_are_left_out(tmp_path):
+def test_unsupported_keyword_values_are_omitted(tmp_path):
     """upstream: test_profiler_op_event_kwargs, test_profiler_op_event_kwargs_list_of_strings"""
     values = {"texts": ["a", "b"], "number": 3, "flag": True, "function": len, "mixed": ["a", 1, [len]]}
     with profile(record_shapes=True) as prof:
@@ -138,7 +138,7 @@ def test_keyword_values_of_wrong_kinds_are_left_out(tmp_path):
     assert "function" not in event.kwinputs or event.kwinputs["function"] in (None, "NULL")
 
 
-def test_layers_of_dispatch_are_ranges():
+def test_dispatch_layers_are_ranges():
     """upstream: test_python_dispatch_mode_record_function, test_python_subclass_record_function"""
 
     class Mode(torch.utils._python_dispatch.TorchDispatchMode):
@@ -151,7 +151,7 @@ def test_layers_of_dispatch_are_ranges():
     assert named(prof, "PythonDispatchMode")
 
 
-def test_compilation_is_ranges_while_a_profiler_records_and_nothing_otherwise():
+def test_compilation_is_recorded_as_ranges_while_a_profiler_runs():
     """upstream: test_chromium_event_logger_profiler_integration, test_chromium_logger_reset_cleans_open_events,
     test_chromium_logger_no_overhead_when_profiler_disabled"""
     torch._dynamo.reset()
@@ -166,7 +166,7 @@ def test_compilation_is_ranges_while_a_profiler_records_and_nothing_otherwise():
     torch._dynamo.reset()
 
 
-def test_jagged_tensors_have_no_flops_and_do_no_harm():
+def test_jagged_tensors_have_no_flops_and_are_harmless():
     """upstream: test_flops (jagged input)"""
     nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged)
     with profile(with_flops=True) as prof:

@@ -1,4 +1,4 @@
-"""What the tests of PyTorch's profiler hold it to, through marey.torch: sessions, schedules, filters, switches."""
+"""Counterparts of PyTorch's profiler tests for sessions, schedules, filters and settings, run with marey.torch."""
 
 import copy
 import gc
@@ -26,7 +26,7 @@ def resident_bytes():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_many_sessions_leave_no_memory_behind():
+def test_many_sessions_do_not_leak_memory():
     """upstream: test_mem_leak"""
     x = torch.ones(2)
 
@@ -90,7 +90,7 @@ def test_loaders_and_optimizers_mark_their_own_work(pickled):
         assert found.count(f"Optimizer.zero_grad#{name}.zero_grad") == 5
 
 
-def test_the_callback_comes_once_a_cycle_and_the_step_rises():
+def test_the_callback_runs_once_per_cycle_and_the_step_increases():
     """upstream: test_kineto_profiler_api"""
     start, called = marey.torch.KinetoStepTracker.current_step(), []
     plan = schedule(wait=1, warmup=1, active=2)
@@ -112,7 +112,7 @@ def test_the_callback_comes_once_a_cycle_and_the_step_rises():
         (50, 1, 0, 0, 1),
     ],
 )
-def test_one_operator_a_step_is_counted_as_pytorch_counts_it(warmup, active, repeat, kept, all_cycles):
+def test_one_operator_per_step_is_counted_as_in_pytorch(warmup, active, repeat, kept, all_cycles):
     """upstream: test_schedule_function_count"""
     for acc_events, expected in ((True, all_cycles), (False, kept)):
         plan = schedule(skip_first=0, wait=0, warmup=warmup, active=active, repeat=repeat)
@@ -123,14 +123,14 @@ def test_one_operator_a_step_is_counted_as_pytorch_counts_it(warmup, active, rep
         assert names(prof).count("aten::add") == expected
 
 
-def test_options_of_pytorch_pickle_and_copy():
+def test_experimental_options_can_be_pickled_and_copied():
     """upstream: test_experimental_config_pickle"""
     config = marey.torch._ExperimentalConfig(verbose=True, capture_overload_names=True, profile_all_threads=True)
     for same in (pickle.loads(pickle.dumps(config)), copy.deepcopy(config)):
         assert (same.verbose, same.capture_overload_names, same.profile_all_threads) == (True, True, True)
 
 
-def test_the_kind_of_profiler_that_runs_is_known():
+def test_the_type_of_the_running_profiler_is_reported():
     """upstream: test_profiler_type"""
     kind = marey.torch.profiler._profiler_type
     assert kind().name == "NONE"
@@ -139,7 +139,7 @@ def test_the_kind_of_profiler_that_runs_is_known():
     assert kind().name == "NONE"
 
 
-def test_ids_of_operators_are_unique_in_every_session():
+def test_operator_ids_are_unique_in_every_session():
     """upstream: test_profiler_correlation_id"""
     for _ in range(5):
         with profile() as prof:
@@ -149,9 +149,9 @@ def test_ids_of_operators_are_unique_in_every_session():
         assert len(set(ids)) == len(ids) and all(0 <= number < 2**32 - 1 for number in ids)
 
 
-def test_switches_of_pytorch_may_be_moved_at_any_time():
+def test_pytorch_settings_may_change_at_any_time():
     """upstream: test_concrete_inputs_profiling_toggling, test_profiler_strides_without_concrete_inputs,
-    test_profiler_disable_fwd_bwd_link. Differs: values and links are always there."""
+    test_profiler_disable_fwd_bwd_link. Differs: values and links are always recorded."""
     switch = torch._C._profiler._set_record_concrete_inputs_enabled_val
     x = torch.ones(2, 6, requires_grad=True)
     try:
@@ -175,7 +175,7 @@ def test_switches_of_pytorch_may_be_moved_at_any_time():
     assert any(event.flow_type == 1 for event in prof.events())
 
 
-def test_one_operator_is_all_that_is_recorded_of_one():
+def test_a_single_operator_is_recorded_as_one_event():
     """upstream: test_basic_profile, test_profiler_unboxed_only"""
     x = torch.ones(4, 4)
     with profile() as prof:
@@ -186,7 +186,7 @@ def test_one_operator_is_all_that_is_recorded_of_one():
     assert "aten::resize_" in names(prof)
 
 
-def test_collection_is_switched_off_and_on_in_a_cycle():
+def test_collection_is_switched_off_and_on_during_a_recording():
     """upstream: test_dynamic_toggle"""
     with profile(activities=[ProfilerActivity.CPU]) as prof:
         prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
@@ -196,7 +196,7 @@ def test_collection_is_switched_off_and_on_in_a_cycle():
     assert "aten::ones" in names(prof) and "aten::zeros" not in names(prof)
 
 
-def test_no_event_is_made_before_it_is_asked_for():
+def test_events_are_created_only_when_accessed():
     """upstream: test_lazy_build_tree"""
     with profile() as prof:
         torch.ones(1)
@@ -205,7 +205,7 @@ def test_no_event_is_made_before_it_is_asked_for():
     assert prof._events is None and len(prof.events()) == 3
 
 
-def test_garbage_collection_is_a_range_where_it_is_asked_for():
+def test_garbage_collection_is_a_range_on_request():
     """upstream: test_python_gc_event"""
 
     def work():
@@ -221,22 +221,22 @@ def test_garbage_collection_is_a_range_where_it_is_asked_for():
 
 
 @pytest.mark.parametrize("seconds", [None, 0, 10_000])
-def test_a_deadline_for_reading_loses_nothing(seconds):
+def test_a_post_processing_timeout_loses_no_events(seconds):
     """upstream: test_public_api_post_processing_timeout_none, _large, _zero, test_parse_kineto_results_timeout_none,
-    _large, _zero. Differs: nothing takes long enough."""
+    _large, _zero. Differs: no processing takes long enough."""
     with profile(post_processing_timeout_s=seconds) as prof:
         for _ in range(10):
             torch.ones(1)
     assert names(prof).count("aten::ones") == 10
 
 
-def test_a_deadline_in_the_past_is_refused():
+def test_a_negative_post_processing_timeout_is_rejected():
     """upstream: test_public_api_post_processing_timeout_fails, test_parse_kineto_results_timeout_fails"""
     with pytest.raises(ValueError):
         profile(post_processing_timeout_s=-1)
 
 
-def test_activities_are_chosen_by_their_names():
+def test_activities_are_selected_by_name():
     """upstream: test_activity_filter_dict_syntax, _mixed_syntax, _empty_list"""
 
     def recorded(activities):
@@ -251,7 +251,7 @@ def test_activities_are_chosen_by_their_names():
     assert {"cpu_op", "user_annotation", "python_function"} <= recorded([ProfilerActivity.CPU])
 
 
-def test_choices_that_make_no_sense_are_refused():
+def test_invalid_activity_filters_are_rejected():
     """upstream: test_activity_filter_duplicate_raises, _invalid_type_name, _nonmember_type_name"""
     with pytest.raises(ValueError):
         profile(activities=[ProfilerActivity.CPU, {ProfilerActivity.CPU: ["CPU_OP"]}])
@@ -261,7 +261,7 @@ def test_choices_that_make_no_sense_are_refused():
                 pass
 
 
-def test_threads_that_run_and_threads_born_later_are_traced_with_their_own_frames():
+def test_running_and_later_threads_are_traced_with_their_own_frames():
     """upstream: test_source_multithreaded, test_profile_all_threads"""
     go, done = threading.Event(), threading.Barrier(3)
     operators = {}
@@ -290,8 +290,8 @@ def test_threads_that_run_and_threads_born_later_are_traced_with_their_own_frame
 
 
 @pytest.mark.parametrize("threads", ["all", "tasks"])
-def test_threads_that_are_started_within_are_seen(threads):
-    """upstream: test_with_enable_profiler_in_child_thread_cuda. Differs: a thread need not ask for it."""
+def test_threads_started_while_recording_are_recorded(threads):
+    """upstream: test_with_enable_profiler_in_child_thread_cuda. Differs: threads need not enable it."""
 
     def work():
         torch.sin(torch.ones(1))

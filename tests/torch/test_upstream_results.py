@@ -1,4 +1,4 @@
-"""What the tests of PyTorch's profiler hold it to, through marey.torch: tables, events, exported traces."""
+"""Counterparts of PyTorch's profiler tests for tables, events and exported traces, run with marey.torch."""
 
 import json
 
@@ -34,7 +34,7 @@ def trained():
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
-def test_a_unit_of_time_holds_for_all_times(trained, unit):
+def test_the_time_unit_applies_to_all_times(trained, unit):
     """upstream: test_override_time_units"""
     text = trained.key_averages().table(time_unit=unit)
     words = [word for word in text.split() if word[0].isdigit() and word.rstrip("mus") != word]
@@ -52,7 +52,7 @@ def test_tables_of_every_kind_are_printed(trained):
     assert "Total" in trained.key_averages().table(top_level_events_only=True)
 
 
-def test_shapes_of_linear_layers_are_those_of_their_inputs():
+def test_linear_layers_have_the_shapes_of_their_inputs():
     """upstream: test_profiler_shapes"""
     first, second, x = torch.nn.Linear(20, 30), torch.nn.Linear(30, 40), torch.randn(128, 20)
     with profile(record_shapes=True) as prof:
@@ -72,7 +72,7 @@ def test_stacks_are_written_for_flame_graphs(trained, tmp_path):
         trained.export_stacks(str(path), "no such metric")
 
 
-def test_metadata_stands_at_the_top(tmp_path):
+def test_metadata_is_at_the_top_level_of_the_trace(tmp_path):
     """upstream: test_profiler_metadata"""
     values = {"number": 3, "list": [1, 2]}
     with profile() as prof:
@@ -83,7 +83,7 @@ def test_metadata_stands_at_the_top(tmp_path):
     assert document["text"] == 'with "quotes" and \\ and\nmore' and document["values"] == values
 
 
-def test_exports_are_json_an_empty_one_too(tmp_path):
+def test_exports_are_valid_json_even_if_empty(tmp_path):
     """upstream: test_profiler_tracing"""
     with profile() as prof:
         pass
@@ -93,7 +93,7 @@ def test_exports_are_json_an_empty_one_too(tmp_path):
     assert "aten::ones" in {row["name"] for row in ranges(chrome(prof, tmp_path))}
 
 
-def test_a_handler_writes_a_file_a_cycle(tmp_path):
+def test_a_handler_writes_one_file_per_cycle(tmp_path):
     """upstream: test_tensorboard_trace_handler"""
     handler = tensorboard_trace_handler(str(tmp_path), worker_name="worker", use_gzip=True)
     with profile(schedule=schedule(wait=1, warmup=1, active=2, repeat=3), on_trace_ready=handler) as prof:
@@ -105,7 +105,7 @@ def test_a_handler_writes_a_file_a_cycle(tmp_path):
     assert all(parts[2:] == ["pt", "trace", "json", "gz"] for parts in files)
 
 
-def test_everything_lies_in_the_window_that_the_last_rows_mark(trained, tmp_path):
+def test_all_events_are_within_the_window_marked_by_the_last_rows(trained, tmp_path):
     """upstream: test_basic_chrome_trace"""
     rows = chrome(trained, tmp_path)["traceEvents"]
     span, start, end = rows[-3:]
@@ -116,13 +116,13 @@ def test_everything_lies_in_the_window_that_the_last_rows_mark(trained, tmp_path
             assert start["ts"] <= row["ts"] and row["ts"] + row["dur"] <= end["ts"] + 0.001
 
 
-def test_only_what_was_marked_by_hand_is_an_annotation(trained):
+def test_only_user_ranges_are_annotations(trained):
     """upstream: test_user_annotation"""
     assert {event.name for event in trained.events() if event.is_user_annotation} == {"step"}
     assert [row.key for row in trained.key_averages() if row.is_user_annotation] == ["step"]
 
 
-def test_a_list_of_events_is_made_anew_and_exported(trained, tmp_path):
+def test_a_new_list_of_events_can_be_exported(trained, tmp_path):
     """upstream: test_event_list"""
     events = marey.profiler.EventList(list(trained.events()), profile_memory=True)
     events._build_tree()
@@ -130,7 +130,7 @@ def test_a_list_of_events_is_made_anew_and_exported(trained, tmp_path):
     assert json.loads((tmp_path / "events.json").read_text()) and "aten::mm" in events.table()
 
 
-def test_steps_do_not_overlap_python_frames_in_part(tmp_path):
+def test_steps_do_not_partially_overlap_python_frames(tmp_path):
     """upstream: test_cpu_annotation_overlap"""
     config = _ExperimentalConfig(adjust_profiler_step=True)
     plan = schedule(wait=0, warmup=0, active=6)
@@ -140,7 +140,7 @@ def test_steps_do_not_overlap_python_frames_in_part(tmp_path):
             prof.step()
     rows = ranges(chrome(prof, tmp_path))
 
-    def times(row):  # whole nanoseconds: sums of fractions are not exact
+    def times(row):  # whole nanoseconds, because sums of fractions are inexact
         return round(row["ts"] * 1000), round((row["ts"] + row["dur"]) * 1000)
 
     frames = [times(row) for row in rows if row["cat"] == "python_function"]
@@ -150,7 +150,7 @@ def test_steps_do_not_overlap_python_frames_in_part(tmp_path):
         assert not [1 for a, b in frames if start < a < end < b or a < start < b < end]
 
 
-def test_annotations_of_every_form_have_their_inputs(tmp_path):
+def test_every_form_of_annotation_has_its_inputs(tmp_path):
     """upstream: test_record_function (test_record_function), test_record_function_legacy"""
     x = torch.ones(4, 3)
     with profile(record_shapes=True) as prof:
@@ -167,14 +167,14 @@ def test_annotations_of_every_form_have_their_inputs(tmp_path):
     assert "old form" in events and [event.name for event in prof.events()].count("old form") == 1
 
 
-def test_the_rules_of_pytorch_for_traces_are_kept(trained, tmp_path):
+def test_exported_traces_follow_pytorchs_rules(trained, tmp_path):
     """upstream: test_trace_validator"""
     validator = pytest.importorskip("torch.profiler._trace_validator")
     chrome(trained, tmp_path)
     assert validator.validate_trace(str(tmp_path / "trace.json")) == (True, [])
 
 
-# ---- events and the exported trace say the same
+# ---- events agree with the exported trace
 
 
 def test_events_have_the_times_categories_and_ids_of_the_trace(trained, tmp_path):
@@ -192,7 +192,7 @@ def test_events_have_the_times_categories_and_ids_of_the_trace(trained, tmp_path
         if event.trace_name and event.name != "[memory]"
     }
     assert events <= rows and "python_function" in {event[2] for event in events}
-    assert [name for name, *_ in rows - events] == ["aten::sum"]  # one that only repeats the one around it
+    assert [name for name, *_ in rows - events] == ["aten::sum"]  # a nested repetition, which is removed from events
 
 
 def test_events_have_the_inputs_of_the_trace(trained, tmp_path):
@@ -229,7 +229,7 @@ def test_events_have_the_flows_of_the_trace(trained, tmp_path):
     assert {name for name, is_start in ends if not is_start} == {pair[1] for pair in pairs}
 
 
-def test_overloads_stand_behind_names_in_the_trace(tmp_path):
+def test_overload_names_follow_operator_names_in_the_trace(tmp_path):
     """upstream: test_profiler_overload_names"""
     with profile(experimental_config=_ExperimentalConfig(capture_overload_names=True)) as prof:
         x = torch.ones(2)

@@ -1,4 +1,4 @@
-"""What the tests of PyTorch's profiler hold its tree to, through marey.torch. Each program is recorded three times."""
+"""Counterparts of PyTorch's profiler tree tests, run with marey.torch. Each program is recorded three times."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from marey.torch import profile, record_function
 
 
 def outline(roots, depth=0, keep=lambda node: True):
-    """One line for each node; what is not kept gives its place to its children."""
+    """One line for each node; children of omitted nodes take their place."""
     for node in roots:
         if keep(node):
             yield "  " * depth + node.name
@@ -17,9 +17,9 @@ def outline(roots, depth=0, keep=lambda node: True):
 
 
 def recorded(program, **options):
-    """The tree of the third of three recordings, and the profiler; all three must agree."""
+    """The tree of the last of three recordings, which must agree, and the profiler."""
     keep = options.pop("keep", lambda node: True)
-    program()  # what happens only once
+    program()  # one-time initialisation
     trees = []
     for _ in range(3):
         with profile(**options) as prof:
@@ -43,7 +43,7 @@ def callers_are_parents(prof):
     return True
 
 
-def test_operators_of_both_halves_stand_where_they_ran():
+def test_forward_and_backward_operators_are_nested_as_they_ran():
     """upstream: test_profiler_experimental_tree"""
     x, y = torch.ones(1), torch.ones(1, requires_grad=True)
 
@@ -60,7 +60,7 @@ def test_operators_of_both_halves_stand_where_they_ran():
     assert "  torch::autograd::AccumulateGrad" in lines
 
 
-def test_annotations_nest_with_operators_and_one_that_is_left_open_ends_with_its_parent():
+def test_annotations_nest_with_operators_and_an_unclosed_one_ends_with_its_parent():
     """upstream: test_profiler_experimental_tree_with_record_function"""
 
     def program():
@@ -76,7 +76,7 @@ def test_annotations_nest_with_operators_and_one_that_is_left_open_ends_with_its
     assert "  Left open" in lines and [line.strip() for line in lines].count("Third") == 1
 
 
-def test_allocations_stand_under_the_operators_that_made_them():
+def test_allocations_are_under_the_operators_that_made_them():
     """upstream: test_profiler_experimental_tree_with_memory"""
 
     def program():
@@ -86,12 +86,12 @@ def test_allocations_stand_under_the_operators_that_made_them():
     lines, prof = recorded(program, profile_memory=True)
     ones = lines.index("aten::ones")
     assert lines[ones + 1 : ones + 3] == ["  aten::empty", "    [memory]"]
-    assert lines[-1] == "[memory]"  # given back outside of any operator
+    assert lines[-1] == "[memory]"  # freed outside any operator
     sizes = [node.extra_fields.alloc_size for node in depth_first(prof.tree()) if node.tag is _EventType.Allocation]
     assert sum(sizes) == 0 and 40 in sizes
 
 
-def test_frames_operators_and_memory_are_one_tree():
+def test_frames_operators_and_memory_form_one_tree():
     """upstream: test_profiler_experimental_tree_with_memory_and_stack"""
 
     def program():
@@ -118,7 +118,7 @@ class Net(torch.nn.Module):
         return x
 
 
-def test_modules_are_numbered_and_stand_among_frames_and_operators():
+def test_modules_are_numbered_and_nested_with_frames_and_operators():
     """upstream: test_profiler_experimental_tree_with_stack_and_modules, test_source"""
     net = Net()
 
@@ -140,7 +140,7 @@ def test_modules_are_numbered_and_stand_among_frames_and_operators():
     ]
     assert callers_are_parents(prof)
     for event in prof.events():
-        if event.name in ("aten::addmm", "AddmmBackward0"):  # the backward half has the stack of the forward half
+        if event.name in ("aten::addmm", "AddmmBackward0"):  # backward operators have the stack of the forward ones
             assert any("forward" in frame for frame in event.stack)
 
 
@@ -167,7 +167,7 @@ def test_overridden_functions_are_frames_too():
     assert "PythonDispatchMode" in names or "aten::add" in names
 
 
-def test_values_of_inputs_are_in_the_tree():
+def test_input_values_are_in_the_tree():
     """upstream: test_scalar_ins, test_tensor_lists, test_tensor_properties, test_extra_fields"""
     x = torch.ones(10, 10).as_strided([4, 4], [12, 3])
     with profile(record_shapes=True) as prof:
@@ -178,13 +178,13 @@ def test_values_of_inputs_are_in_the_tree():
     tensor, scalar, alpha = nodes["aten::add"].inputs
     assert (tensor.sizes, tensor.strides, tensor.dim, tensor.dtype) == ([4, 4], [12, 3], 2, "float32")
     assert tensor.storage_data_ptr == x.untyped_storage().data_ptr()
-    assert (scalar.sizes, scalar.dtype, alpha) == ([], "float64", 2)  # PyTorch makes a tensor of it
+    assert (scalar.sizes, scalar.dtype, alpha) == ([], "float64", 2)  # PyTorch converts it to a tensor
     assert [item.sizes for item in nodes["aten::cat"].inputs[0]] == [[4, 4], [4, 4]]
     assert nodes["aten::sum"].inputs[1] == [0] and nodes["aten::sum"].scope == 0
 
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam])
-def test_modules_and_optimizers_know_their_parameters(kind):
+def test_modules_and_optimizers_have_their_parameters(kind):
     """upstream: test_nnmodule_params, test_optimizer_parameters_sgd, test_optimizer_parameters_adam"""
     net = torch.nn.Linear(2, 3)
     optimizer = kind(net.parameters(), **({"lr": 0.1, "momentum": 0.9} if kind is torch.optim.SGD else {}))

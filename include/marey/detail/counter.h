@@ -1,4 +1,4 @@
-// counter.h: the processor's counter register, and the few atomic accesses that the inlined path needs.
+// counter.h: the CPU's counter register, and the few atomic accesses that the inlined path needs.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 namespace marey::detail {
 inline namespace layout1 {
 
-/// Raw ticks. Unordered on purpose: the processor may move a read by a few nanoseconds around its neighbours,
-/// and an ordered read costs 2.5 times as much. Only used when the recorder has found the counter to be
-/// invariant.
+/// Reads the counter, in ticks. Deliberately unordered: the CPU may move a read by a few nanoseconds relative
+/// to its neighbours, but an ordered read costs 2.5 times as much. Used only if the recorder has found the
+/// counter to be invariant.
 inline std::uint64_t read_counter() noexcept {
 #if defined(__aarch64__)
     std::uint64_t ticks;
@@ -17,7 +17,7 @@ inline std::uint64_t read_counter() noexcept {
 #elif defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #else
-    return 0;  // the recorder finds no counter here and sets kArmedSlowClock
+    return 0;  // without a counter the recorder sets kArmedSlowClock
 #endif
 }
 

@@ -1,4 +1,4 @@
-// export.h: marks what libmarey shows to the outside; everything else is hidden.
+// export.h: marks the symbols that libmarey exports; all others are hidden.
 #pragma once
 
 #if defined(__GNUC__)

@@ -1,4 +1,4 @@
-// hot_path.h: opening and closing a scope, inlined into the caller. Everything unusual goes out of line.
+// hot_path.h: opens and closes a scope, inlined into the caller. All unusual cases are out of line.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 namespace marey::detail {
 inline namespace layout1 {
 
-/// A place in the source that marks ranges: a static object of constant initialisation, known to the recorder
-/// by `id` from its first use on. The recorder copies what it needs, so the site may be unloaded later.
+/// A place in the source that marks ranges: a static object with constant initialisation, registered with the
+/// recorder as `id` at its first use. The recorder copies what it needs, so the site may be unloaded later.
 struct Site {
     const char* name;
     const char* file;
@@ -24,77 +24,78 @@ struct Site {
     std::uint32_t id = 0;  ///< 0: not registered, or refused
 };
 
-/// This thread's state. Points to a shared, never written one until the recorder has registered the thread.
-/// Initial-exec: one load off the thread pointer, also from shared libraries (measurements: 0.77 against 2.3
-/// ns).
+/// This thread's state. Points to a shared, read-only state until the recorder has registered the thread. The
+/// initial-exec model needs one load off the thread pointer, even in shared libraries (measured: 0.77 ns
+/// instead of 2.3 ns).
 MAREY_API extern constinit thread_local ThreadState* current_thread
     __attribute__((tls_model("initial-exec")));
 
-/// What opening gives: the slot's index and its start. Fits two registers, so that a scope never has to live
-/// in memory.
+/// The result of opening a range: the slot's index and its start. Fits into two registers, so that a scope
+/// needs no memory.
 struct Opened {
     std::uint64_t start;
     std::uint32_t index;
 };
 inline constexpr std::uint32_t kNotOpen = ~0u;  ///< nothing was opened
-inline constexpr std::uint32_t kOpenUnusual =
-    ~1u;  ///< open, but not to be closed inline: deep, or with values
-inline constexpr std::uint32_t kOpenObserved = ~2u;  ///< watched: `start` is its frame
-inline constexpr std::uint32_t kInlineDepth = 256;   ///< what a compact record can say
+/// Open, but cannot be closed inline: too deep, or with values.
+inline constexpr std::uint32_t kOpenUnusual = ~1u;
+inline constexpr std::uint32_t kOpenObserved = ~2u;  ///< observed: `start` is the observers' frame
+inline constexpr std::uint32_t kInlineDepth = 256;   ///< the depths that a compact record can store
 inline constexpr std::size_t kPrefetchAhead = 128;   ///< bytes
 
-/// The out-of-line halves. None throws; observers are called from here.
+/// The out-of-line halves. They never throw; observers are called from here.
 MAREY_API Opened open_slow(Site& site, std::uint32_t side) noexcept;
 MAREY_API Opened open_site_slow(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
 MAREY_API void close_slow(std::uint32_t index, std::uint64_t start) noexcept;
-/// Of a range that is watched: its `start` is its frame.
+/// Closes an observed range; `frame` is its Opened::start.
 MAREY_API void close_observed(std::uint64_t frame) noexcept;
-/// The same for a thread that has set `busy` already. `now` is 0 when the counter has not been read yet.
+/// Closes a range on a thread that has already set `busy`. `now` is 0 if the counter has not been read yet.
 MAREY_API void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
-/// Of a range that may have been opened by another thread, `thread` (its number). It is async then.
+/// Closes a range that thread number `thread` opened. If that is another thread, the range becomes async.
 MAREY_API void close_elsewhere(Opened opened, std::uint32_t thread) noexcept;
-/// The calling thread's number; 0 before it has recorded anything.
+/// The calling thread's number; 0 if it has not recorded anything yet.
 inline std::uint32_t thread_number() noexcept {
     return current_thread->block.thread;
 }
-/// A site's number; registers it the first time. 0: it cannot be used.
+/// Registers a site and returns its number; 0 if it cannot be used.
 MAREY_API std::uint32_t register_site(Site& site) noexcept;
 inline std::uint32_t site_id(Site& site) noexcept {
     const std::uint32_t id = load_relaxed(site.id);
     return id != 0 ? id : register_site(site);
 }
-/// The site of a name made at run time: a lock-free look-up, interned the first time. 0 when there is no
-/// room.
+/// Returns the site of a name made at run time: a lock-free lookup, added the first time. 0 if there is no
+/// space.
 MAREY_API std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept;
 
-/// The same of an operator that has overloads, each of which is a site of its own.
+/// The same for an operator with overloads; each overload is a separate site.
 MAREY_API std::uint32_t operator_site(std::string_view name, std::string_view overload, Scope scope) noexcept;
 
-/// True when an observer that will see the next range of this scope on this thread asks for inputs.
+/// True if an observer of the next range of this scope on this thread needs inputs.
 MAREY_API bool observers_need_inputs(Scope scope) noexcept;
 
 inline constexpr std::uint64_t scope_bit(Scope scope) noexcept {
     return std::uint64_t{1} << static_cast<unsigned>(scope);
 }
 
-/// True when a range of this scope that opens now would be recorded or observed.
+/// True if a range of this scope that opens now would be recorded or observed.
 inline bool should_record(Scope scope) noexcept {
     return (load_relaxed(current_thread->armed) & scope_bit(scope)) != 0;
 }
-/// True when values attached to a range of this scope would be kept: the macros evaluate them only then.
+/// True if values attached to a range of this scope would be recorded: the macros evaluate them only then.
 inline bool values_wanted(Scope scope) noexcept {
     const std::uint64_t armed = load_relaxed(current_thread->armed);
     if ((armed & scope_bit(scope)) == 0) return false;
     return (armed & kArmedValues) != 0 || ((armed & kArmedObservers) != 0 && observers_need_inputs(scope));
 }
 
-/// True when a range may be opened inline.
+/// True if a range may be opened inline.
 inline bool may_open(const ThreadState* thread, std::uint32_t site) noexcept {
     return load_relaxed(thread->is_inline) != 0 && site != 0 && thread->depth < kInlineDepth &&
            load_relaxed(thread->busy) == 0;
 }
 
-/// True when nobody will see this range: only sampled observers are there, and it is counted as passed.
+/// True if this range is neither recorded nor observed: there are only sampled observers, and it is counted
+/// as skipped.
 inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noexcept {
     std::uint32_t& left = thread->skip[static_cast<unsigned>(scope)];
     if ((armed & kArmedSkip) == 0 || left == 0) return false;
@@ -102,9 +103,9 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     return true;
 }
 
-/// Fills the next slot. It counts once its start is set, so neither a reader nor a signal handler that lands
-/// in between sees a half-filled one; the handler's own ranges go above it (those that end before the start
-/// is read are then inside by depth and before it by time: the builder puts them on a side track).
+/// Fills the next slot. The slot counts once its start is set, so a reader or a signal handler that runs in
+/// between never sees a half-filled slot; ranges of the handler go above it. (Handler ranges that end before
+/// the start is read are inside it by depth and before it by time; the builder puts them on a side track.)
 [[gnu::always_inline]] inline Opened open_slot(ThreadState* thread, std::uint64_t what) noexcept {
     const std::uint32_t index = thread->depth;
     OpenSlot& slot = thread->slots[index];
@@ -115,7 +116,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     return {start, index};
 }
 
-/// Opens a range of a registered site; nothing when nobody wants it.
+/// Opens a range of a registered site, if it is recorded or observed.
 [[gnu::always_inline]] inline Opened open_range(std::uint32_t site, Scope scope) noexcept {
     ThreadState* const thread = current_thread;
     const std::uint64_t armed = load_relaxed(thread->armed);
@@ -125,13 +126,14 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     return open_site_slow(site, scope, 0);
 }
 
-/// Records the end of the innermost slot, which is `index`, as one compact record, for which there is room;
-/// the thread is busy. Gives 0, or the time when that record could not hold it: nothing was done then.
+/// Records the end of the innermost slot, `index`, as one compact record. There is space for the record, and
+/// the thread is busy. Returns 0, or the current time if the record cannot store the range; then nothing was
+/// done.
 [[gnu::always_inline]] inline std::uint64_t write_compact(ThreadState* thread, std::uint32_t index,
                                                           std::uint64_t site, std::uint64_t start) noexcept {
     std::byte* const place = thread->cursor;
     const std::uint64_t base = thread->base_ticks;
-    // Read late: what comes before can be done while the counter is being read, what comes after cannot.
+    // Read late: the CPU can overlap earlier work with reading the counter, but not later work.
     const std::uint64_t now = read_counter();
     const std::uint64_t duration = now - start;
     const std::uint64_t delta = now - base;
@@ -142,18 +144,18 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     record->word0 = static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
     record->word1 = site | duration << kSiteBits;
     thread->cursor = place + kRecordUnit;
-    __builtin_prefetch(place + kPrefetchAhead, 1);  // the log's memory is in no cache yet
+    __builtin_prefetch(place + kPrefetchAhead, 1);  // the log's memory is not in the cache yet
     store_release(*thread->committed, static_cast<std::uint64_t>(place + kRecordUnit - thread->chunk_data));
     store_release(thread->slots[index].start, std::uint64_t{0});
     store_release(thread->depth, index);
     return 0;
 }
 
-/// close_range() where nothing is unusual: one record, of the innermost slot, if that is its own, with room
-/// for it. False: nothing was done. `thread` is the calling one.
+/// close_range() for the usual case: writes one record if the range is the innermost and there is space.
+/// Returns false if nothing was done. `thread` is the calling thread.
 [[gnu::always_inline]] inline bool try_close_range(ThreadState* thread, const Opened opened) noexcept {
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
-    // From here on a signal handler records nothing on this thread: nothing read below can change.
+    // From here on signal handlers record nothing on this thread, so nothing read below can change.
     store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     OpenSlot& slot = thread->slots[opened.index];
@@ -165,8 +167,8 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     return is_fast_path;
 }
 
-/// Closes what was opened on this thread (and is open: not kNotOpen). A reader looks at the open stack first
-/// and at the log after it, so the record is there before the slot is gone.
+/// Closes a range that was opened on this thread (not kNotOpen). Readers read the open stack before the log,
+/// so the record is written before the slot is cleared.
 [[gnu::always_inline]] inline void close_range(const Opened opened) noexcept {
     ThreadState* const thread = current_thread;
     const std::uint32_t index = opened.index;
@@ -174,10 +176,10 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]] {
         return index == kOpenObserved ? close_observed(start) : close_slow(index, start);
     }
-    // From here on a signal handler records nothing on this thread: nothing read below can change.
+    // From here on signal handlers record nothing on this thread, so nothing read below can change.
     store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // One record, of the innermost slot, if that is its own, with room for it.
+    // One record, if the range is the innermost and there is space.
     if (thread->depth != index + 1 || thread->cursor == thread->limit) [[unlikely]] {
         return close_unusual(index, start, 0);
     }
@@ -185,7 +187,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     if (load_relaxed(slot.start) != start) [[unlikely]] {
         return close_unusual(index, start, 0);
     }
-    const std::uint64_t site = load_relaxed(slot.what);  // no values, no flags: opened inline, or like it
+    const std::uint64_t site = load_relaxed(slot.what);  // opened inline: neither values nor flags
     if (const std::uint64_t now = write_compact(thread, index, site, start)) [[unlikely]] {
         return close_unusual(index, start, now);
     }
@@ -193,7 +195,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     store_relaxed(thread->busy, 0u);
 }
 
-/// marey_begin where nothing is unusual. False: nothing was done, call that.
+/// marey_begin for the usual case. Returns false if nothing was done; then call marey_begin.
 [[gnu::always_inline]] inline bool begin_inline(std::uint32_t site, Scope scope) noexcept {
     ThreadState* const thread = current_thread;
     if (!should_record(scope) || !may_open(thread, site)) return false;
@@ -201,8 +203,8 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     return true;
 }
 
-/// marey_end where nothing is unusual: the innermost range was begun by marey_begin, without values. False:
-/// nothing was done, call that.
+/// marey_end for the usual case: the innermost range was begun by marey_begin, without values. Returns false
+/// if nothing was done; then call marey_end.
 [[gnu::always_inline]] inline bool end_inline() noexcept {
     ThreadState* const thread = current_thread;
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
@@ -211,7 +213,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     const OpenSlot& slot = thread->slots[index];
     const std::uint64_t what = load_relaxed(slot.what);
     const std::uint64_t start = load_relaxed(slot.start);
-    // Site 0 only keeps count of a begin made while off.
+    // Site 0 only counts a begin made while recording was off.
     constexpr std::uint64_t kBegun = std::uint64_t{kSlotObjectless} << kSiteBits;
     if (what - (kBegun + 1) >= kMaxSites - 1 || start == 0) return false;
     store_relaxed(thread->busy, 1u);
@@ -222,7 +224,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     return done;
 }
 
-/// A scope on the open stack. Ends where it began: neither copied nor moved (marey::Range is for that).
+/// A scoped range on the open stack. Cannot be copied or moved (use marey::Range for that).
 class ScopedRange {
   public:
     ScopedRange(Site& site, Scope scope) noexcept {
@@ -271,7 +273,7 @@ class ScopedRange {
     ScopedRange(const ScopedRange&) = delete;
     ScopedRange& operator=(const ScopedRange&) = delete;
 
-    /// Ends it before its scope does; the destructor then does nothing.
+    /// Ends the range before its scope ends; the destructor then does nothing.
     void end() noexcept {
         if (index_ != kNotOpen) close();
         index_ = kNotOpen;

@@ -1,5 +1,5 @@
-// log_format.h: the binary layout of logs and captures. docs/formats/capture.md is the document; this is its
-// code. Here, and not in src/, because the inlined recording path writes it and every reader reads it.
+// log_format.h: the binary layout of logs and captures, which docs/formats/capture.md describes. It is here
+// and not in src/ because the inlined recording path writes it.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace marey::detail {
 inline namespace layout1 {
 
-/// Bumped whenever anything in detail/ changes shape; checked when a call site registers.
+/// Increased whenever a layout in detail/ changes; checked when a call site is registered.
 inline constexpr std::uint32_t kLayoutNumber = 1;
 
 // ---- blocks ----
@@ -18,7 +18,7 @@ inline constexpr std::size_t kLargeBlocks = 8;            ///< a thread's later 
 inline constexpr std::uint32_t kBlockMagic = 0x4252414d;  // "MARB"
 
 enum class BlockKind : std::uint16_t {
-    Free = 0,         ///< holds nothing, whatever its bytes say
+    Free = 0,         ///< unused, whatever its bytes contain
     Names = 1,        ///< part of the names stream: strings and sites
     Journal = 2,      ///< part of the journal stream: threads, clock pairs, sessions, losses
     Log = 3,          ///< a chunk of one thread's log
@@ -27,7 +27,7 @@ enum class BlockKind : std::uint16_t {
     SideSegment = 6,  ///< more side-stack bytes of a thread
 };
 
-/// The counter and the system clocks, read together. `width` is how many ticks the reading took.
+/// The counter and the system clocks, read together. `width` is the number of ticks that the reading took.
 struct ClockPair {
     std::uint64_t ticks = 0;
     std::int64_t raw_ns = 0;   ///< CLOCK_MONOTONIC_RAW
@@ -35,36 +35,35 @@ struct ClockPair {
     std::uint64_t width = 0;
 };
 
-/// Starts every block (or run of `blocks` blocks). A reader believes `committed` bytes behind it, no more.
+/// The start of every block (or run of `blocks` blocks). Readers use only `committed` bytes after it.
 struct BlockHeader {
     std::uint32_t magic = 0;
     std::uint16_t kind = 0;
     std::uint16_t blocks = 0;  ///< length of the run, in units of kBlockBytes
-    std::uint32_t generation =
-        0;                     ///< how often this memory has been used; a record of an older use is no record
-    std::uint32_t thread = 0;  ///< logical id of the thread whose records come first; 0: none
-    std::uint64_t sequence = 0;    ///< order in which blocks were taken into use, over all threads
-    std::uint64_t base_ticks = 0;  ///< Log: what the compact records' times count from
-    ClockPair pair;                ///< taken when the block was taken into use
-    std::uint64_t committed = 0;   ///< whole bytes behind the header; stored with release after every record
-    std::uint32_t segment = 0;     ///< OpenSegment, SideSegment: which one, from 0
+    /// Number of times this memory has been used; records of an older use are invalid.
+    std::uint32_t generation = 0;
+    std::uint32_t thread = 0;      ///< logical id of the thread whose records come first; 0: none
+    std::uint64_t sequence = 0;    ///< order in which blocks were put into use, over all threads
+    std::uint64_t base_ticks = 0;  ///< Log: the base of the times in compact records
+    ClockPair pair;                ///< read when the block was put into use
+    std::uint64_t committed = 0;  ///< complete bytes after the header; stored with release after every record
+    std::uint32_t segment = 0;    ///< OpenSegment, SideSegment: its number, from 0
     std::uint32_t reserved0 = 0;
     std::uint64_t reserved[6] = {};
 };
 static_assert(sizeof(BlockHeader) == 128);
 static_assert(offsetof(BlockHeader, committed) == 64);
 
-// ---- records of a log
-// ----------------------------------------------------------------------------------------- Records are
-// multiples of 16 bytes. Bit 7 of the first byte tells the two shapes apart:
+// ---- records of a log ----
+//
+// Records are multiples of 16 bytes. Bit 7 of the first byte distinguishes the two forms (low bits first):
 //   compact (bit 7 clear, always 16 bytes):
-//     word 0 = kind:8 | depth:8 | (end - base_ticks):48        word 1 = site:24 | duration:40   (low bits
-//     first)
+//     word 0 = kind:8 | depth:8 | (end - base_ticks):48        word 1 = site:24 | duration:40
 //   long (bit 7 set):
 //     word 0 = kind:8 | flags:8 | units:16 | site:32           word 1 = time (full ticks)
 //     word 2 = by kind                                         word 3 = depth:32 | payload_bytes:32
 //     then payload_bytes of payload, padded; the whole is `units` times 16 bytes.
-// Readers skip kinds that they do not know.
+// Readers skip unknown kinds.
 
 inline constexpr std::size_t kRecordUnit = 16;
 inline constexpr std::uint8_t kLongBit = 0x80;
@@ -72,48 +71,49 @@ inline constexpr std::uint8_t kLongBit = 0x80;
 enum class RecordKind : std::uint8_t {
     Range = 1,    ///< compact: a closed scope
     Instant = 2,  ///< compact: duration 0; the end is its time
-    Part = 3,     ///< compact, of a shape of its own: the range behind it is part of a call (PartRecordFlags)
+    Part = 3,     ///< compact, in a separate form: the next range is part of a call (PartRecordFlags)
 
     LongRange = 0x81,    ///< time = start, word 2 = end
-    LongInstant = 0x82,  ///< time; may carry a payload
+    LongInstant = 0x82,  ///< time; may have a payload
     Counter = 0x83,      ///< time; word 2 = the value's bits: a double, or an int64 with kRecordInteger
-    AsyncBegin =
-        0x84,         ///< time; word 2 = id of the range: beginning thread:24 | count:40; may carry a payload
-    AsyncEnd = 0x85,  ///< time; word 2 = id; payload, if any: its start (u64), should the begin be lost
-    ThreadSwitch = 0x86,  ///< what follows belongs to thread `word 2`; time = birth of that thread
-    ContextMark = 0x87,   ///< what follows runs under context `word 2` (journal: Context); 0 = none
-    Dropped = 0x88,       ///< word 2 = records lost here; depth = the least depth reached among them
-    Blob = 0x89,          ///< word 2 = a source's own tag; payload = its bytes
+    /// time; word 2 = id of the range: beginning thread:24 | count:40; may have a payload
+    AsyncBegin = 0x84,
+    AsyncEnd = 0x85,      ///< time; word 2 = id; optional payload: its start (u64), in case the begin is lost
+    ThreadSwitch = 0x86,  ///< the next records belong to thread `word 2`; time = birth of that thread
+    ContextMark = 0x87,   ///< the next records are in context `word 2` (journal: Context); 0 = none
+    Dropped = 0x88,       ///< word 2 = records lost here; depth = the smallest depth reached among them
+    Blob = 0x89,          ///< word 2 = tag chosen by the source; payload = its bytes
     Memory = 0x8a,        ///< time; word 2 = address; payload = MemoryPayload
     DeviceWork = 0x8b,    ///< time = start, word 2 = end, flags = DeviceWorkKind, depth = correlation;
                           ///< payload = DeviceKernelPayload or DeviceOtherPayload, then values
     DeviceCall = 0x8c,    ///< time = start, word 2 = os_tid:32 | duration:32, depth = correlation, flags =
                           ///< DeviceType; with kRecordLongCall the duration is 0 and the payload a
                           ///< DeviceCallPayload
-    DeviceClock = 0x8d,   ///< time = by the device's account; word 2 = ticks to add to it, an int64; depth =
-                          ///< ticks that this can be off by; payload = DevicePlace
+    DeviceClock = 0x8d,   ///< time = according to the device; word 2 = ticks to add to it, an int64; depth =
+                          ///< error of that in ticks; payload = DevicePlace
     SequencedRange = 0x8e,  ///< a closed scope with a sequence number: time = start, flags = its depth,
                             ///< word 2 = duration:32 | number:32, depth = RangeFacts::forward_thread
-    Adopted = 0x8f,  ///< time; word 2 scopes that began earlier are put onto the open stack, the first at
-                     ///< `depth`: those that stood there are inside them
+    Adopted = 0x8f,  ///< time; puts `word 2` scopes that began earlier onto the open stack, the first at
+                     ///< `depth`; the scopes that were there are now inside them
 };
 
 enum RecordFlags : std::uint8_t {
-    kRecordAsync = 1 << 0,       ///< ended out of order: takes no part in the nesting
+    kRecordAsync = 1 << 0,       ///< ended out of order: not part of the nesting
     kRecordUnfinished = 1 << 1,  ///< its thread died, or it was closed by a resync
     kRecordInteger = 1 << 2,     ///< Counter: the value is an int64
-    kRecordCrosses = 1 << 3,  ///< with kRecordAsync: a call in which ranges began that outlived it, or ended
-                              ///< that were around it; what lies outside of those nests
-    kRecordValuesLost = 1 << 4,  ///< had values, which found no room
+    kRecordCrosses = 1 << 3,     ///< with kRecordAsync: a call in which ranges began that outlived it, or
+                                 ///< ranges around it ended; ranges outside those nest
+    kRecordValuesLost = 1 << 4,  ///< had values that did not fit
     kRecordLongCall = 1 << 5,    ///< DeviceCall: a DeviceCallPayload follows
-    kRecordWaited = 1 << 6,  ///< OpenAtStop: another thread has ended it, and its own had waited: it nests
+    kRecordWaited = 1 << 6,      ///< OpenAtStop: ended by another thread while its own was waiting: it nests
 };
 inline constexpr std::uint8_t kCallDeviceMask = 0x1f;  ///< of a DeviceCall's flags
 
-/// Of a Part: word 0 = kind:8 | flags:8 | start of its range:48 (its low bits), word 1 = number of the call.
+/// Flags of a Part: word 0 = kind:8 | flags:8 | start of its range:48 (low bits), word 1 = number of the
+/// call.
 enum PartRecordFlags : std::uint8_t {
     kPartFirst = 1 << 0,  ///< the call began with it
-    kPartLast = 1 << 1,   ///< the call ended with it: it returned or raised, and was not suspended
+    kPartLast = 1 << 1,   ///< the call returned or raised at its end; otherwise it was suspended
 };
 inline constexpr unsigned kPartStartShift = 16;
 
@@ -146,9 +146,9 @@ static_assert(sizeof(LongRecord) == 32);
 // Payload of ranges and instants: values one after another, each
 //   u32 key (string id, 0 inside lists) | u8 kind (ValueKind) | u8 flags (ValueFlags) | u16 count
 // then  Bool, Int, Double: 8 bytes;  String: `count` bytes padded to 8;  List: `count` values without keys;
-// None: nothing (`count` is the kind of what was left out);  Array: an ArrayHeader, `count` sizes and, if it
-// says so, `count` strides, i64 each (or u32);  kValueFacts: a RangeFacts, `count` 0;
-// kValueStack: `count` frames, a word each.
+// None: nothing (`count` is the kind of the value that was left out);  Array: an ArrayHeader, `count` sizes
+// and, if its flags include kArrayStrides, `count` strides, i64 each (or u32);  kValueFacts: a RangeFacts,
+// `count` 0;  kValueStack: `count` frames, a word each.
 struct ValueHeader {
     std::uint32_t key;
     std::uint8_t kind;
@@ -158,9 +158,9 @@ struct ValueHeader {
 static_assert(sizeof(ValueHeader) == 8);
 // ValueFlags.
 inline constexpr std::uint8_t kValueTruncated = 1 << 0;
-inline constexpr std::uint8_t kValueInput = 1 << 1;  ///< one of the range's inputs, in their order
+inline constexpr std::uint8_t kValueInput = 1 << 1;  ///< one of the range's inputs, in order
 inline constexpr std::uint8_t kValueOutput = 1 << 2;
-/// Two bits of a String: the kind of scalar whose text it is (Bool, Int, Double), 0: it is a text.
+/// Two bits of a String: the kind of scalar that it is the text of (Bool, Int, Double); 0: plain text.
 inline constexpr unsigned kValueScalarShift = 3;
 inline constexpr std::uint8_t kValueScalar = 3 << kValueScalarShift;
 struct ArrayHeader {
@@ -175,25 +175,25 @@ struct ArrayHeader {
 enum ArrayFlags : std::uint8_t {
     kArrayStrides = 1 << 0,  ///< strides follow the sizes
     kArrayUndefined = 1 << 1,
-    kArrayContiguous = 1 << 2,  ///< strides are those of a dense array, last dimension fastest: left out
+    kArrayContiguous = 1 << 2,  ///< the strides of a dense array, last dimension fastest, are left out
     kArraySmall = 1 << 3,       ///< sizes and strides are u32 each, all of them padded to 8 bytes
-    kArrayObject = 1 << 4,      ///< what stands as the storage id is ArrayView::object
-    kArrayRead = 1 << 5,        ///< ArrayAccess; neither: not known
+    kArrayObject = 1 << 4,      ///< the storage id is ArrayView::object
+    kArrayRead = 1 << 5,        ///< ArrayAccess; neither bit: unknown
     kArrayWritten = 1 << 6,
 };
 static_assert(kArrayRead * 2 == kArrayWritten);  // ArrayAccess, in two bits
-/// A value kind that is no value of the user's: sequence number and so on of the range itself.
+/// A value kind for internal facts of the range, such as its sequence number.
 inline constexpr std::uint8_t kValueFacts = 0x40;
 struct RangeFacts {
     std::int64_t sequence;         ///< -1: none
     std::uint64_t forward_thread;  ///< 0: none
     std::uint64_t id;              ///< 0: none
 };
-/// Likewise: where the thread was when the range began. `count` frames follow, a word each, innermost first.
+/// The call stack at the start of the range. `count` frames follow, a word each, innermost first.
 inline constexpr std::uint8_t kValueStack = 0x41;
-/// A frame of a stack. Python: site:32 (of the code object) | line:31, the executing one, 0: not known.
-/// Native: offset:48 (as the file counts, of the call) | module:15 (names: Module; 0: none, the offset is an
-/// address) | 1. 0: a frame of which nothing is known.
+/// A frame of a stack. Python: site:32 (of the code object) | line:31 (the current line; 0: unknown). Native:
+/// offset:48 (of the call, in the file) | module:15 (names: Module; 0: none, the offset is an address) | 1.
+/// The word 0 is an unknown frame.
 inline constexpr std::uint64_t kFrameNative = std::uint64_t{1} << 63;
 inline constexpr unsigned kFrameLineShift = 32;
 inline constexpr unsigned kFrameModuleShift = 48;
@@ -208,7 +208,7 @@ struct MemoryPayload {
     std::uint16_t reserved;
 };
 static_assert(sizeof(ArrayHeader) == 24 && sizeof(RangeFacts) == 24 && sizeof(MemoryPayload) == 32);
-/// Where a device did its work.
+/// The device and queue of a piece of work.
 struct DevicePlace {
     std::uint32_t stream;  ///< ~0: none
     std::uint32_t context;
@@ -216,7 +216,7 @@ struct DevicePlace {
     std::uint8_t device_type;
     std::uint8_t reserved;
 };
-struct DeviceKernelPayload {  // of kernels; KernelShape (device.h)
+struct DeviceKernelPayload {  // for kernels; see KernelShape (device.h)
     DevicePlace place;
     std::uint32_t grid[3];
     std::uint16_t block[3];
@@ -225,7 +225,7 @@ struct DeviceKernelPayload {  // of kernels; KernelShape (device.h)
     std::uint32_t dynamic_shared;
     std::uint64_t graph_node;
 };
-struct DeviceOtherPayload {  // of everything else
+struct DeviceOtherPayload {  // for all other work
     DevicePlace place;
     std::uint32_t reserved;
     std::uint64_t bytes;
@@ -242,10 +242,11 @@ inline constexpr std::size_t kMaxListItems = 30;
 inline constexpr std::size_t kMaxStringBytes = 4096;
 inline constexpr std::size_t kMaxPayloadBytes = 16 * 1024;
 
-// ---- records of the names and journal streams
-// ----------------------------------------------------------------- Each starts with a StreamRecord; `bytes`
-// counts all of it and is a multiple of 8. Streams are the blocks of their kind in order of sequence. A
-// string field is a string id of the names stream (0 = "").
+// ---- records of the names and journal streams ----
+//
+// Each starts with a StreamRecord; `bytes` is the size of the whole record, a multiple of 8. A stream
+// consists of the blocks of its kind in order of sequence. A string field is a string id of the names stream
+// (0 = "").
 
 struct StreamRecord {
     std::uint16_t kind;
@@ -274,18 +275,18 @@ struct SiteCategory {
     std::uint32_t reserved;
 };
 enum SiteFlags : std::uint32_t {
-    kSiteTraced = 1 << 0,    ///< of a call tracer: for sessions that asked for calls
-    kSiteOverload = 1 << 1,  ///< of an operator: `file` says which of its overloads it is
+    kSiteTraced = 1 << 0,    ///< from a call tracer: for sessions that record calls
+    kSiteOverload = 1 << 1,  ///< an operator: `file` is the name of its overload
 };
 
-/// A program or shared library in which native frames were.
+/// A program or shared library that contains native frames.
 struct ModuleRecord {
     StreamRecord head;
     std::uint32_t id;  ///< from 1, dense
     std::uint32_t path;
-    std::uint32_t build_id;  ///< in hexadecimal; 0: it has none
+    std::uint32_t build_id;  ///< in hexadecimal; 0: none
     std::uint32_t reserved;
-    std::uint64_t bias;  ///< address in memory less address in the file
+    std::uint64_t bias;  ///< address in memory minus address in the file
 };
 
 enum class JournalKind : std::uint16_t {
@@ -336,10 +337,10 @@ struct SessionStartRecord {
     std::uint64_t max_bytes;
     std::uint32_t scopes;
     std::uint32_t name;
-    std::uint32_t thread;        ///< 0: all threads; else the thread whose tasks it follows
+    std::uint32_t thread;        ///< 0: all threads; otherwise the thread whose tasks it follows
     std::uint32_t option_bits;   ///< OptionBits
     std::uint32_t policy;        ///< 0 stop, 1 drop, 2 ring
-    std::uint32_t device_types;  ///< of which devices it wants the work: a bit each, by DeviceType
+    std::uint32_t device_types;  ///< the device types that it records, one bit for each DeviceType
 };
 enum OptionBits : std::uint32_t {
     kOptionValues = 1 << 0,
@@ -349,13 +350,13 @@ enum OptionBits : std::uint32_t {
     kOptionFlops = 1 << 4,
     kOptionStacks = 1 << 5,
     kOptionModules = 1 << 6,
-    kOptionFirstDeviceActivity = 1 << 8,  ///< and those above it: DeviceActivities, shifted
+    kOptionFirstDeviceActivity = 1 << 8,  ///< this bit and those above it are DeviceActivities, shifted
 };
 struct SessionStopRecord {
     StreamRecord head;
     std::uint64_t session;
     std::uint64_t ticks;
-    std::uint32_t ceiling_reached;  ///< the policy had to act
+    std::uint32_t ceiling_reached;  ///< max_bytes was reached and the policy applied
     std::uint32_t reserved;
 };
 /// A range that was open when its session stopped. Replaces the thread blocks for that session.
@@ -370,7 +371,7 @@ struct OpenAtStopRecord {  // followed by payload_bytes of payload, padded to 8
     std::uint32_t payload_bytes;
     std::uint32_t reserved;
 };
-/// Running totals of one thread. A session's losses are the last totals less the last ones before its
+/// Running totals of one thread. A session's losses are the last totals minus the last ones before its
 /// SessionStart.
 struct LossesRecord {
     StreamRecord head;
@@ -394,33 +395,33 @@ struct CostRecord {
     std::uint32_t reserved;
     std::uint64_t picoseconds;
 };
-/// Something that went wrong while recording: becomes a problem of the trace.
+/// A failure during recording; it becomes a problem of the trace.
 struct NoteRecord {
     StreamRecord head;
     std::uint32_t code;  ///< string
     std::uint32_t text;  ///< string
     std::uint64_t count;
 };
-/// Events of another process, handed to a session. Its message (src/collect/event_message.h) follows, padded
-/// to 8.
+/// Events of another process that were added to a session. The message (src/collect/event_message.h) follows,
+/// padded to 8.
 struct RemoteEventsRecord {
     StreamRecord head;
     std::uint64_t session;
-    std::uint64_t call_start;  ///< ticks of this process between which the other one worked; 0: unknown
+    std::uint64_t call_start;  ///< start of the call, in ticks of this process; 0: unknown
     std::uint64_t call_end;
-    std::uint32_t thread;  ///< that made the call; 0: unknown
-    std::uint32_t prefix;  ///< string put before every name
+    std::uint32_t thread;  ///< the thread that made the call; 0: unknown
+    std::uint32_t prefix;  ///< string added before every name
     std::int32_t node;
     std::uint32_t message_bytes;
 };
-/// A fact that the user gave to a session. Its value, JSON text, follows, padded to 8.
+/// A fact that the user added to a session. Its value, JSON text, follows, padded to 8.
 struct MetadataRecord {
     StreamRecord head;
     std::uint64_t session;
     std::uint32_t key;
     std::uint32_t json_bytes;
 };
-/// The call that a range which is open belongs to a part of.
+/// The call that an open range is a part of.
 struct OpenPartRecord {
     StreamRecord head;
     std::uint64_t start;  ///< of the range
@@ -428,8 +429,8 @@ struct OpenPartRecord {
     std::uint32_t thread;
     std::uint32_t flags;  ///< PartRecordFlags
 };
-/// What a source knows of a site beyond its name: values as in the payload of ranges follow, padded to 8.
-/// What does not fit into one record is in several of the same ticks.
+/// Facts about a site other than its name: values as in the payload of ranges follow, padded to 8. If they do
+/// not fit into one record, there are several records with the same ticks.
 struct SiteValuesRecord {
     StreamRecord head;
     std::uint64_t ticks;
@@ -457,9 +458,9 @@ struct FileHeader {
     std::uint32_t byte_order;
     std::uint32_t header_bytes;  ///< sizeof(FileHeader) of the writer
     std::uint32_t block_bytes;
-    std::uint32_t clock_source;  ///< ClockSource
-    std::uint32_t finished;      ///< 1 once every session in it has stopped: thread blocks are to be ignored
-    std::uint64_t ticks_per_second;  ///< nominal; the fit decides
+    std::uint32_t clock_source;      ///< ClockSource
+    std::uint32_t finished;          ///< 1 if all its sessions have stopped: readers ignore thread blocks
+    std::uint64_t ticks_per_second;  ///< nominal; readers fit the true rate to the clock pairs
     std::int64_t pid;
     std::int64_t node;
     char boot_id[40];
@@ -467,7 +468,7 @@ struct FileHeader {
     char executable[1024];
     char command_line[4096];  ///< arguments separated by NUL
     std::uint32_t command_line_bytes;
-    std::uint32_t blocks;  ///< once finished: length of the file in units of kBlockBytes; 0: unknown
+    std::uint32_t blocks;  ///< when finished: length of the file in units of kBlockBytes; 0: unknown
 };
 static_assert(sizeof(FileHeader) <= kBlockBytes);
 

@@ -1,4 +1,4 @@
-// operator_path.h: an operator's range, inlined: as a scope, with its sequence number, or with its inputs.
+// operator_path.h: the inlined range of an operator: plain, with its sequence number, or with its inputs.
 #pragma once
 
 #include <cstring>
@@ -8,17 +8,17 @@
 namespace marey::detail {
 inline namespace layout1 {
 
-/// Closes a range of the calling thread, or of thread `thread`, with facts that nobody has been told yet.
+/// Closes a range of the calling thread, or of thread `thread`, with facts that are not in the log yet.
 MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept;
 
-/// Whether a range may be opened inline by somebody who keeps its facts, and `scope` is wanted.
+/// Whether a range of `scope` is recorded and may be opened inline by a caller that keeps its facts.
 [[gnu::always_inline]] inline bool may_open_operator(const ThreadState* thread, Scope scope) noexcept {
     constexpr std::uint64_t kGathered = kArmedOutOfLine | kArmedShapes;
     return (load_relaxed(thread->armed) & (scope_bit(scope) | kGathered)) == scope_bit(scope);
 }
 
-/// Closes a range that was opened inline, by the thread with number `thread`, with its facts. They are in the
-/// log from then on; until then a crash does not show them.
+/// Closes a range that thread `number` opened inline, with its facts. The facts are in the log only from then
+/// on; after an earlier crash they are missing.
 [[gnu::always_inline]] inline void close_with_facts(const Opened opened, std::uint32_t number,
                                                     const RangeFacts& facts) noexcept {
     constexpr std::size_t kBytes = sizeof(LongRecord);
@@ -60,20 +60,20 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
         close_with_facts_slow(opened, number, facts);
 }
 
-/// Whether a range may be opened by open_with_inputs() (operation.h), and `scope` is wanted.
+/// Whether a range of `scope` is recorded and may be opened by open_with_inputs() (operation.h).
 [[gnu::always_inline]] inline bool may_open_with_inputs(const ThreadState* thread, Scope scope) noexcept {
     const std::uint64_t wanted = scope_bit(scope) | kArmedShapes | kArmedRecorder;
     return (load_relaxed(thread->armed) & (wanted | kArmedOutOfLine)) == wanted;
 }
 
-/// Opens a range of a registered site whose values are on the side stack. The caller has asked may_open().
+/// Opens a range of a registered site whose values are on the side stack. The caller has checked may_open().
 [[gnu::always_inline]] inline Opened open_valued(ThreadState* thread, std::uint32_t site,
                                                  std::uint32_t side) noexcept {
     return {open_slot(thread, site | std::uint64_t{side} << 32).start, kOpenUnusual};
 }
 
-/// Where a record with that payload will go: the log's memory is in no cache yet, and whoever next waits for
-/// his stores would wait for it.
+/// Prefetches the memory of a record with that payload: it is not in the cache yet, and the next wait for
+/// stores would have to wait for it.
 [[gnu::always_inline]] inline void prefetch_log(const ThreadState* thread,
                                                 std::size_t payload_bytes) noexcept {
     constexpr std::size_t kLine = 64;
@@ -81,8 +81,8 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
         __builtin_prefetch(thread->cursor + at, 1);
 }
 
-/// Closes the innermost range, with values, at full speed. The caller has set `busy` and knows that ranges
-/// may be recorded inline. False: it is something else, and nothing was done.
+/// Closes the innermost range, with values, on the fast path. The caller has set `busy` and checked that
+/// ranges may be recorded inline. Returns false if it is another case; then nothing was done.
 [[gnu::always_inline]] inline bool close_valued(ThreadState& state, std::uint64_t start) noexcept {
     const std::uint32_t depth = state.depth;
     if (depth == 0 || depth > kOpenSlots || state.side_leaked != 0) return false;
@@ -100,8 +100,8 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
         return false;
     }
     auto* const record = reinterpret_cast<LongRecord*>(state.cursor);
-    // In pieces of sixteen bytes, as many as the record has room for: behind the values lies what they have
-    // left of the side stack.
+    // Copy in pieces of sixteen bytes up to the size of the record; bytes after the values are unused bytes
+    // of the side stack.
     const std::byte* from = state.side + offset + sizeof head;
     auto* to = reinterpret_cast<std::byte*>(record + 1);
     for (std::size_t left = bytes - sizeof(LongRecord); left != 0; left -= 16, from += 16, to += 16)
@@ -127,7 +127,7 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
     return true;
 }
 
-/// Closes what open_with_inputs() has opened on the thread with number `number` (and is open: not kNotOpen).
+/// Closes a range that open_with_inputs() opened on thread `number` (not kNotOpen).
 [[gnu::always_inline]] inline void close_with_inputs(const Opened opened, std::uint32_t number) noexcept {
     ThreadState* const thread = current_thread;
     if (thread->block.thread != number) [[unlikely]]

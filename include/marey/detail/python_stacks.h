@@ -1,4 +1,4 @@
-// python_stacks.h: what libmarey, which knows no Python, asks of the Python extension about stacks.
+// python_stacks.h: the functions that libmarey, which does not link to Python, calls in the Python extension.
 #pragma once
 
 #include <atomic>
@@ -14,31 +14,31 @@ namespace marey::detail {
 struct PythonFrame {
     void* code;          ///< a strong reference to the code object
     std::int32_t lasti;  ///< offset of the instruction in bytes
-    /// The number of the native frame of the interpreter that runs it; several share one since Python 3.11.
+    /// The number of the interpreter's native frame that runs it; since Python 3.11 several share one.
     std::uint32_t place;
 };
 
 constexpr std::uint32_t kNoPlace = UINT32_MAX;
 constexpr std::uint64_t kNoFrame = UINT64_MAX;
 
-/// One block: this, the Python frames, the addresses; all innermost first.
+/// One memory block: this header, the Python frames, the addresses; all innermost first.
 struct TracebackData {
     std::atomic<std::uint32_t> owners;
     std::uint32_t python_count;
     std::uint32_t native_count;
-    TracebackData* next;  ///< while it waits for its references to be released
+    TracebackData* next;  ///< the next one in the list of those whose references must be released
 
     PythonFrame* python() noexcept { return reinterpret_cast<PythonFrame*>(this + 1); }
     std::uintptr_t* native() noexcept { return reinterpret_cast<std::uintptr_t*>(python() + python_count); }
 };
 
-/// The extension's part. All but `enter` are called with the GIL, and none throws, but for `describe`.
+/// The functions of the extension. All except `enter` are called with the GIL; only `describe` may throw.
 struct PythonStacks {
-    /// Whether this thread may use Python: it has the GIL, or takes it. `state` goes to `leave`.
+    /// Returns whether this thread may use Python: it has the GIL, or takes it. `state` is passed to `leave`.
     bool (*enter)(int& state) noexcept;
     void (*leave)(int state) noexcept;
-    /// The number of frames behind `skip`. The first `room` are written, with references; `anchors`, where
-    /// given, gets for each an address inside of the interpreter's native frame.
+    /// Returns the number of frames after the first `skip`. Writes the first `room` of them, with references.
+    /// `anchors`, if not null, receives for each an address inside the interpreter's native frame.
     std::size_t (*capture)(PythonFrame* out, std::size_t room, std::size_t skip,
                            std::uintptr_t* anchors) noexcept;
     void (*release)(PythonFrame* frames, std::size_t count) noexcept;
@@ -46,22 +46,22 @@ struct PythonStacks {
     _object* (*to_python)(const CapturedTraceback& traceback) noexcept;
     bool (*is_traceback)(_object* object) noexcept;
     CapturedTraceback (*from_python)(_object* object) noexcept;
-    /// The frame as a log has it (log_format.h): the site of its code and the line. 0: not known;
-    /// kNoFrame: to be left out.
+    /// The frame in the form of the log (log_format.h): the site of its code and the line. 0: unknown;
+    /// kNoFrame: leave it out.
     std::uint64_t (*frame_word)(const PythonFrame& frame) noexcept;
 };
 
-/// Once, when the extension is loaded; it is never taken back.
+/// Sets the functions once, when the extension is loaded; they are never unset.
 MAREY_API void set_python_stacks(const PythonStacks* stacks) noexcept;
 
-/// As CapturedTraceback::gather, which leaves out itself: and `native_skip` more of the innermost native
-/// frames.
+/// Like CapturedTraceback::gather, but leaves out `native_skip` more of the innermost native frames.
 MAREY_API TracebackData* gather(const TracebackOptions& options, std::size_t native_skip) noexcept;
 
-/// Releases what dropped tracebacks held. With the GIL, and without locks: finalizers may run.
+/// Releases the references of destroyed tracebacks. Call it with the GIL and without locks: finalizers may
+/// run.
 MAREY_API void release_dropped() noexcept;
 
-/// How many dropped ones wait.
+/// The number of destroyed tracebacks that still have references.
 MAREY_API std::size_t dropped_count() noexcept;
 
 }  // namespace marey::detail

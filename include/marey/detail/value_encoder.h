@@ -1,4 +1,4 @@
-// value_encoder.h: values to their bytes on the side stack.
+// value_encoder.h: encodes values as bytes on the side stack.
 #pragma once
 
 #include <bit>
@@ -14,35 +14,35 @@
 namespace marey::detail {
 inline namespace layout1 {
 
-/// What scalar a String is the text of; None: of none.
+/// The kind of scalar that a String is the text of; None: not a scalar.
 constexpr ValueKind scalar_kind(const ValueHeader& head) noexcept {
     return static_cast<ValueKind>((head.flags & kValueScalar) >> kValueScalarShift);
 }
 
-/// Which parts of inputs and outputs are kept.
+/// The parts of inputs and outputs to record.
 struct ValueNeeds {
     bool shapes = false;    ///< metadata of arrays
     bool concrete = false;  ///< scalars, texts and lists of them
 };
 
-/// Appends values between `place` and `limit`; what does not fit is cut and marked so.
+/// Appends values between `place` and `limit`. Values that do not fit are truncated and marked.
 class ValueEncoder {
   public:
     ValueEncoder(std::byte* place, std::byte* limit) noexcept : cursor_(place), limit_(limit) {}
     std::byte* end() const noexcept { return cursor_; }
-    /// Values are multiples of eight bytes.
+    /// The padded size of a value, a multiple of eight bytes.
     static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 7) & ~std::size_t{7}; }
 
     void add_facts(const RangeFacts& facts) noexcept;
-    /// The innermost frames that fit.
+    /// Adds the innermost frames that fit.
     void add_stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept;
-    /// `flags` says what it is to its range; what `needs` does not name becomes None with its kind.
-    /// One that does not fit marks the one before as truncated.
+    /// Adds a value. `flags` is its role; a value that `needs` excludes becomes None with its kind. If it
+    /// does not fit, the previous value is marked as truncated.
     void add(std::uint32_t key, std::uint8_t flags, const Value& value, ValueNeeds needs) noexcept;
-    /// The same of an array that is needed, and of a boolean, an integer (its bits) or a double (its bits).
+    /// Adds an array, or a boolean, an integer or a double as bits, without checking needs.
     void add_array(std::uint32_t key, std::uint8_t flags, const ArrayView& array) noexcept;
     void add_scalar(std::uint32_t key, std::uint8_t flags, ValueKind kind, std::uint64_t bits) noexcept;
-    /// Marks the last value as truncated: more were given than are kept.
+    /// Marks the last value as truncated because there were more values than are kept.
     void mark_cut() noexcept;
 
   private:
@@ -66,7 +66,7 @@ class ValueEncoder {
     std::byte* last_ = nullptr;  ///< head of the last value added
 };
 
-// Inlined where ranges are opened: what operators usually have.
+// Inlined where ranges are opened: the kinds of value that operators usually have.
 
 inline void ValueEncoder::put(const void* bytes, std::size_t count) noexcept {
     std::memcpy(cursor_, bytes, count);
@@ -92,13 +92,13 @@ inline void ValueEncoder::mark_cut() noexcept {
         flags |= kValueTruncated;
     }
     constexpr std::size_t kHeads = sizeof(ValueHeader) + sizeof(ArrayHeader);
-    if (!fits(kHeads + 2 * dimensions * sizeof(std::int64_t))) return;  // the most that it can take
+    if (!fits(kHeads + 2 * dimensions * sizeof(std::int64_t))) return;  // the largest size
     const std::int64_t* const sizes = array.sizes.data();
     const std::int64_t* const strides =
         array.strides.size() == array.sizes.size() ? array.strides.data() : nullptr;
     std::byte* const place = cursor_ + kHeads;
-    // Most arrays are dense, and no dimension of theirs needs more than 32 bits: a third of the bytes. They
-    // are written so on the way, and again if that turns out to be wrong.
+    // Most arrays are dense and no dimension needs more than 32 bits, which takes a third of the bytes. Write
+    // this form while checking, and write the array again if the check fails.
     std::uint64_t all = 0;
     std::uint64_t astray = strides != nullptr ? 0 : 1;
     std::uint64_t dense = 1;
@@ -131,7 +131,7 @@ inline void ValueEncoder::mark_cut() noexcept {
             extents = 2 * bytes;
         }
     }
-    // Both headers, in words.
+    // Both headers, as words.
     const std::uint64_t words[] = {key | std::uint64_t{static_cast<std::uint8_t>(ValueKind::Array)} << 32 |
                                        std::uint64_t{flags} << 40 | std::uint64_t{dimensions} << 48,
                                    std::uint64_t{static_cast<std::uint8_t>(array.dtype)} |

@@ -1,4 +1,4 @@
-// values.h: typed values of a range, encoded onto the thread's side stack.
+// values.h: encodes the typed values of a range onto the thread's side stack.
 #pragma once
 
 #include <concepts>
@@ -17,17 +17,17 @@ inline namespace layout1 {
 
 inline constexpr std::size_t kMaxValues = 16;
 
-/// The string ids of the keys of one call site, filled in at first use. Keys must be string literals.
+/// The string ids of the keys at one call site, filled at first use. Keys must be string literals.
 struct KeyIds {
     std::uint32_t ids[kMaxValues] = {};
 };
 
-/// Interns a string; 0 when there is no room for another.
+/// Stores a string once and returns its id; 0 if there is no space.
 MAREY_API std::uint32_t intern_string(std::string_view text) noexcept;
 
-/// Room for the values of one range at the top of this thread's side stack. While it is open nothing else may
-/// be pushed there by this thread, which counts as busy. `place` is null when nothing can be kept (then
-/// writes vanish).
+/// Space for the values of one range at the top of this thread's side stack. While it is open, the thread is
+/// busy and must not push anything else. `place` is null if nothing can be recorded; then writes have no
+/// effect.
 struct SideBuffer {
     std::byte* place = nullptr;
     std::byte* limit = nullptr;
@@ -35,7 +35,7 @@ struct SideBuffer {
 };
 MAREY_API SideBuffer open_side_slow() noexcept;
 MAREY_API std::uint32_t close_side_slow(std::byte* end) noexcept;
-inline constexpr std::size_t kMinSideBytes = 1024;  ///< for an entry in the thread's own block
+inline constexpr std::size_t kMinSideBytes = 1024;  ///< space needed for an entry in the thread's block
 
 inline SideBuffer open_side() noexcept {
     ThreadState* const thread = current_thread;
@@ -48,13 +48,13 @@ inline SideBuffer open_side() noexcept {
     std::byte* const place = thread->side + thread->side_used + sizeof(SideEntry);
     return {place, thread->side + kSideBytes, true};
 }
-/// Ends the entry and gives its handle (0: there is none). `end` is one past the last byte written.
-inline std::uint32_t close_side(const SideBuffer& room, std::byte* end) noexcept {
-    if (!room.is_inline) [[unlikely]]
+/// Ends the entry and returns its handle (0: none). `end` is one past the last byte written.
+inline std::uint32_t close_side(const SideBuffer& buffer, std::byte* end) noexcept {
+    if (!buffer.is_inline) [[unlikely]]
         return close_side_slow(end);
     ThreadState* const thread = current_thread;
     const std::uint32_t offset = thread->side_used;
-    const SideEntry head{static_cast<std::uint32_t>(end - room.place), thread->depth};
+    const SideEntry head{static_cast<std::uint32_t>(end - buffer.place), thread->depth};
     std::memcpy(thread->side + offset, &head, sizeof head);
     thread->side_used =
         (offset + static_cast<std::uint32_t>(sizeof head) + head.bytes + 7) & ~std::uint32_t{7};
@@ -63,7 +63,7 @@ inline std::uint32_t close_side(const SideBuffer& room, std::byte* end) noexcept
     return offset / 8 + 1;
 }
 
-/// Leaves it without an entry. Only of a room that is inline.
+/// Closes the buffer without an entry. Only for inline buffers.
 inline void drop_side_buffer() noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     store_relaxed(current_thread->busy, 0u);
@@ -80,10 +80,10 @@ concept StackLike = requires(const T& stack) {
 template <class T>
 concept ListLike = std::ranges::sized_range<const T> && !TextLike<T>;
 
-/// Appends values to a SideBuffer. What does not fit is cut and marked so; nothing fails.
+/// Appends values to a SideBuffer. Values that do not fit are truncated and marked; nothing fails.
 class ValueWriter {
   public:
-    explicit ValueWriter(SideBuffer room) noexcept : cursor_(room.place), limit_(room.limit) {}
+    explicit ValueWriter(SideBuffer buffer) noexcept : cursor_(buffer.place), limit_(buffer.limit) {}
     std::byte* end() const noexcept { return cursor_; }
 
     template <class T>
@@ -164,7 +164,7 @@ class ValueWriter {
             if (count < kMaxListItems) {
                 if constexpr (std::is_class_v<T> && requires { typename T::value_type; } &&
                               std::same_as<typename T::value_type, bool>) {
-                    add(0, static_cast<bool>(value));  // vector<bool> hands out proxies
+                    add(0, static_cast<bool>(value));  // vector<bool> returns proxies
                 } else {
                     static_assert(ScalarLike<Item> || TextLike<Item>, "lists hold booleans, numbers or text");
                     add(0, value);
@@ -200,17 +200,16 @@ inline void write_pairs(ValueWriter& writer, KeyIds& keys, std::index_sequence<I
     (writer.add(key_id(keys.ids[I], std::string_view(std::get<2 * I>(all))), std::get<2 * I + 1>(all)), ...);
 }
 
-/// Pushes "key", value, "key", value, ... and gives the handle that open_slow takes; 0 when nothing was
-/// kept.
+/// Pushes "key", value, "key", value, ... and returns the handle for open_slow; 0 if nothing was recorded.
 template <class... Args>
 inline std::uint32_t push_values(KeyIds& keys, const Args&... args) noexcept {
     static_assert(sizeof...(Args) % 2 == 0, "values come in pairs: \"key\", value");
     static_assert(sizeof...(Args) / 2 <= kMaxValues, "at most 16 values for one range");
-    const SideBuffer room = open_side();
-    if (room.place == nullptr) return 0;
-    ValueWriter writer(room);
+    const SideBuffer buffer = open_side();
+    if (buffer.place == nullptr) return 0;
+    ValueWriter writer(buffer);
     write_pairs(writer, keys, std::make_index_sequence<sizeof...(Args) / 2>(), args...);
-    return close_side(room, writer.end());
+    return close_side(buffer, writer.end());
 }
 
 }  // namespace layout1

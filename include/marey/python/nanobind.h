@@ -7,8 +7,8 @@
 
 namespace nanobind::detail {
 
-/// The handle and the Python object are the same capture, whichever way it goes. An empty handle is an object
-/// without frames.
+/// Converts between a handle and a Python object that share the same capture. An empty handle becomes an
+/// object without frames.
 template <>
 struct type_caster<marey::CapturedTraceback> {
     NB_TYPE_CASTER(marey::CapturedTraceback, const_name("marey.CapturedTraceback"))

@@ -6,8 +6,8 @@
 
 namespace pybind11::detail {
 
-/// The handle and the Python object are the same capture, whichever way it goes. An empty handle is an object
-/// without frames.
+/// Converts between a handle and a Python object that share the same capture. An empty handle becomes an
+/// object without frames.
 template <>
 struct type_caster<marey::CapturedTraceback> {
     PYBIND11_TYPE_CASTER(marey::CapturedTraceback, const_name("marey.CapturedTraceback"));

@@ -1,10 +1,10 @@
-"""Begins to record a Python process of ``marey run``. Its folder is on PYTHONPATH, so the interpreter imports it."""
+"""Starts to record a Python process under ``marey run``, which puts this folder on PYTHONPATH."""
 
 import sys
 
 
 def _recorder(folder):
-    """The extension of the package that this file belongs to; None where this interpreter cannot load it."""
+    """Return the extension of this file's package, or None if this interpreter cannot load it."""
     import os
 
     package = os.path.dirname(folder)
@@ -26,7 +26,7 @@ def _recorder(folder):
 
 
 def _of_rank(settings, rank, world_size):
-    """The settings of a rank of a distributed program: "out=app.marey" is "out=app.rank3.marey" for rank 3."""
+    """Return the settings for a rank: "out=app.marey" becomes "out=app.rank3.marey" for rank 3."""
     import re
 
     if not rank.isdigit() or not world_size.isdigit() or world_size == "1":
@@ -72,7 +72,7 @@ def _start():
     while folder in sys.path:
         sys.path.remove(folder)
     try:
-        # The one that there would be without us.
+        # Import the sitecustomize that this one hides.
         own = sys.modules.pop("sitecustomize")
         try:
             import sitecustomize  # noqa: F401

@@ -1,10 +1,10 @@
-"""Marey for programs of PyTorch: the names of ``torch.profiler``.
+"""Marey for PyTorch programs: the names of ``torch.profiler``.
 
     from marey.torch import profile, record_function, schedule, ProfilerActivity, tensorboard_trace_handler
 
-Every name of ``torch.autograd.profiler`` is in ``marey.torch.profiler``. ``patch()`` has ``torch.profiler`` itself
-resolve to Marey. The first recording compiles a small observer against the PyTorch that is installed;
-``python -m marey.torch`` does it beforehand.
+The names of ``torch.autograd.profiler`` are in ``marey.torch.profiler``. ``patch()`` makes ``torch.profiler`` itself
+use Marey. The first recording compiles a small observer for the installed PyTorch; ``python -m marey.torch`` compiles
+it in advance.
 """
 
 from marey import itt

@@ -1,4 +1,4 @@
-"""``python -m marey.torch``: compiles the observer now, for a machine or an image that is being set up."""
+"""``python -m marey.torch``: compiles the observer in advance, for example in a container image."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""PyTorch's own activities and options, where Marey's are wanted: a program may mix both."""
+"""Converts PyTorch's activities and options to Marey's, since a program may mix both."""
 
 import torch
 
@@ -11,12 +11,12 @@ _TORCH_ACTION = torch.profiler.ProfilerAction
 
 
 def supported_activities():
-    """The activities that can be recorded here."""
+    """Return the activities that can be recorded on this machine."""
     return _activities.supported_activities()
 
 
 def to_marey_activity(item):
-    """Marey's activity of the same name; what is none of PyTorch's passes."""
+    """Return Marey's activity for one of PyTorch's; other values are returned unchanged."""
     if isinstance(item, _TORCH_ACTIVITY):
         return ProfilerActivity[item.name]
     if isinstance(item, dict):
@@ -28,20 +28,20 @@ def to_marey_activities(items):
     if items is None:
         return None
     own = [to_marey_activity(item) for item in items]
-    if not own and torch.__version__ >= (2, 13):  # before, none were all
+    if not own and torch.__version__ >= (2, 13):  # in older versions an empty list means all
         raise AssertionError("No valid profiler activities found")
     return own
 
 
 def to_marey_config(config):
-    """Marey's options of PyTorch's."""
+    """Convert PyTorch's experimental options to Marey's."""
     if isinstance(config, torch._C._profiler._ExperimentalConfig):
         return _ExperimentalConfig(*config.__getstate__())
     return config
 
 
 def to_marey_schedule(schedule):
-    """A schedule that gives Marey's actions where this one gives PyTorch's."""
+    """Return a schedule that returns Marey's actions even if this one returns PyTorch's."""
     if not callable(schedule):
         return schedule
 

@@ -1,4 +1,4 @@
-"""``record_function`` in functions that ``torch.compile`` compiles: it is traced as PyTorch's own is."""
+"""Makes ``torch.compile`` trace ``record_function`` like PyTorch's own."""
 
 from marey._marey import record_function
 from marey._torch_import import when_imported
@@ -14,9 +14,9 @@ def _register_with_compiler():
 
             return torch.profiler.record_function(name, args)
     except (ImportError, TypeError, ValueError):
-        pass  # the compiler of this PyTorch cannot be told: it interrupts its graph for the range
+        pass  # this version's compiler does not support it: the range breaks the graph
 
 
 def register():
-    """The compiler is a large part of PyTorch, which most programs never import."""
+    """Register with the compiler once it is imported: it is large, and most programs never import it."""
     when_imported("torch._dynamo", _register_with_compiler)

@@ -1,4 +1,4 @@
-"""``python -m marey.torch._doctor``: what ``marey doctor`` says of PyTorch, as a line of marey._doctor."""
+"""``python -m marey.torch._doctor``: prints the PyTorch line of ``marey doctor``."""
 
 import torch
 
@@ -7,16 +7,16 @@ from marey.torch import _observer
 
 
 def _line():
-    """(state, fact, help)"""
+    """Return (state, fact, help)."""
     version = torch.__version__
     try:
         built = _observer.find_built()
         if built is not None:
-            return "ok", f"{version}, with the observer {built}", ""
+            return "ok", f"{version}, observer: {built}", ""
         compiler = " ".join(_observer.compiler())
     except Error as error:
         return "BAD", f"{version}: operators cannot be recorded", str(error)
-    return "ok", f"{version}; {compiler} compiles the observer at first use, or now: python -m marey.torch", ""
+    return "ok", f"{version}; {compiler} will compile the observer on first use (in advance: python -m marey.torch)", ""
 
 
 if __name__ == "__main__":

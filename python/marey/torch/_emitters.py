@@ -1,4 +1,4 @@
-"""Emitters and the execution trace over PyTorch's operators: they watch ranges, so operators must become ranges."""
+"""Emitters and the execution trace for PyTorch operators, which must become ranges to be observed."""
 
 from marey import _emitters, _execution_trace
 from marey._marey import record_function
@@ -9,7 +9,7 @@ from marey.torch._observer import load
 
 
 class _OperatorEmitter:
-    """What both emitters have in common."""
+    """The base class of both emitters."""
 
     def __enter__(self):
         if not self.enabled or self.entered:
@@ -41,7 +41,7 @@ class _OperatorEmitter:
 
 
 def _wait_for_device():
-    """So that what was begun before is not taken for part of it."""
+    """Wait for work that was started before, so that it is not counted as part of the block."""
     import torch
 
     if torch.cuda.is_available():
@@ -49,15 +49,15 @@ def _wait_for_device():
 
 
 class emit_nvtx(_OperatorEmitter, _emitters.emit_nvtx):
-    """``marey.emit_nvtx`` with every operator and backward node."""
+    """``marey.emit_nvtx`` that includes every operator and backward node."""
 
 
 class emit_itt(_OperatorEmitter, _emitters.emit_itt):
-    """``marey.emit_itt`` with every operator and backward node."""
+    """``marey.emit_itt`` that includes every operator and backward node."""
 
 
 class ExecutionTraceObserver(_execution_trace.ExecutionTraceObserver):
-    """``marey.ExecutionTraceObserver`` with every operator and backward node."""
+    """``marey.ExecutionTraceObserver`` that includes every operator and backward node."""
 
     _NEEDS = native.NEEDS_RANGES | native.NEEDS_INPUTS | native.NEEDS_OUTPUTS
     _is_holding = False
@@ -84,7 +84,7 @@ class ExecutionTraceObserver(_execution_trace.ExecutionTraceObserver):
         super().unregister_callback()
 
     def _save_resources(self, folder):
-        """The sources that PyTorch's compiler has written: nodes of kernels name them."""
+        """Save the source files that PyTorch's compiler generated: kernel nodes refer to them."""
         import shutil
         import sys
 
@@ -95,4 +95,4 @@ class ExecutionTraceObserver(_execution_trace.ExecutionTraceObserver):
                 if path is not None:
                     shutil.copy(path, folder)
             except OSError as error:
-                warn(f"{path} could not be copied into {folder}: {error}")
+                warn(f"cannot copy {path} to {folder}: {error}")

@@ -1,13 +1,13 @@
-"""PyTorch's flag that a profiler runs: it marks compiled regions and look-ups only then."""
+"""Sets the flag without which PyTorch does not mark compiled regions and lookups."""
 
 from torch.autograd import profiler as torch_profiler
 
 _holders = 0  # guarded by the GIL
-_before = False  # the flag when the first came: a profiler of PyTorch's may run too
+_before = False  # the flag before the first hold(): PyTorch's profiler may be running too
 
 
 def hold():
-    """Each needs its release()."""
+    """Set the flag. Each call needs a release()."""
     global _holders, _before
     if _holders == 0:
         _before = torch_profiler._is_profiler_enabled

@@ -1,4 +1,4 @@
-"""The observer of PyTorch's operators: compiled against the PyTorch that is installed, once, then loaded."""
+"""Compiles the observer of PyTorch operators once for the installed PyTorch, and loads it."""
 
 import os
 import sys
@@ -14,13 +14,13 @@ _FILE = "observer.so"
 
 
 def load():
-    """Has every session record PyTorch's operators from now on; compiles the observer if that was never done."""
+    """Record PyTorch operators in every session from now on; compile the observer if necessary."""
     if not native.is_loaded():
         native.load(build())
 
 
 def build():
-    """Compiles the observer unless that has been done, and gives its path."""
+    """Compile the observer unless that has been done, and return its path."""
     sources = _sources()
     key = _key(sources, _headers())
     folder = _writable_folder()
@@ -31,11 +31,11 @@ def build():
 
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(os.path.join(folder, key, "lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be at it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be compiling it
         if not os.path.exists(path):
             compiler()
             print(
-                f"marey: compiling for PyTorch {torch.__version__}, this once (half a minute)",
+                f"marey: compiling the observer for PyTorch {torch.__version__} (only once, takes half a minute)",
                 file=sys.stderr,
                 flush=True,
             )
@@ -44,7 +44,7 @@ def build():
 
 
 def find_built():
-    """The path of the observer that fits, None where it has not been compiled. Makes nothing."""
+    """Return the path of the matching observer, or None if it has not been compiled. Creates nothing."""
     key = _key(_sources(), _headers())
     for folder in (_cache_folder(), _temporary_folder()):
         path = os.path.join(folder, key, _FILE)
@@ -54,22 +54,22 @@ def find_built():
 
 
 def _sources():
-    """The folder of the observer's sources."""
+    """Return the folder with the source files of the observer."""
     folder = find(marey.__path__, "torch", "observer")
     if folder is None:
-        raise Error("this package of marey has no sources of the observer of PyTorch's operators")
+        raise Error("the marey package is incomplete: the source files of the PyTorch observer are missing")
     return folder
 
 
 def _headers():
     folder = find(marey.__path__, "include")
     if folder is None:
-        raise Error("this package of marey has no headers")
+        raise Error("the marey package is incomplete: its headers are missing")
     return folder
 
 
 def _key(sources, headers):
-    """A name for what is compiled: equal only where the result can be used."""
+    """Return a name for the compiled file that is equal only if the file can be used."""
     import hashlib
     import platform
 
@@ -98,7 +98,7 @@ def _temporary_folder():
 
 
 def _writable_folder():
-    """Where compiled observers are kept: the user's cache, or else a folder for temporary files."""
+    """Return the folder for compiled observers: the user's cache, or else one for temporary files."""
     cache = folder = _cache_folder()
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -108,9 +108,9 @@ def _writable_folder():
         return folder
     folder = _temporary_folder()
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if os.stat(folder).st_uid != os.getuid():  # what is loaded from there would be somebody else's
+    if os.stat(folder).st_uid != os.getuid():  # another user's library must not be loaded
         raise Error(
-            f"{folder}: belongs to somebody else, and {cache} cannot be written to: nowhere to keep the observer"
+            f"cannot store the compiled observer: {cache} is not writable, and {folder} belongs to another user"
         )
     return folder
 
@@ -119,29 +119,29 @@ def _flags():
     return (
         *("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-ftls-model=initial-exec"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
-        *(() if torch.version.debug else ("-DNDEBUG",)),  # classes of PyTorch have other members without it
+        *(() if torch.version.debug else ("-DNDEBUG",)),  # PyTorch classes have other members without it
     )
 
 
 def compiler():
-    """The compiler, and what CXX has behind its name (or before: `ccache g++`)."""
+    """Return the compiler command; CXX may add options, or a launcher as in `ccache g++`."""
     import shlex
     import shutil
 
-    asked = os.environ.get("CXX")
-    for words in [shlex.split(asked)] if asked else [["c++"], ["g++"], ["clang++"]]:
+    requested = os.environ.get("CXX")
+    for words in [shlex.split(requested)] if requested else [["c++"], ["g++"], ["clang++"]]:
         path = shutil.which(words[0]) if words else None
         if path is not None:
             return [path, *words[1:]]
     raise Error(
-        f"marey.torch needs a C++ compiler, once, to fit itself to PyTorch {torch.__version__}: "
-        + (f"{asked} (CXX) was not found" if asked else "none of c++, g++, clang++ was found")
+        f"marey.torch needs a C++ compiler to compile its observer for PyTorch {torch.__version__}: "
+        + (f"{requested} (CXX) was not found" if requested else "none of c++, g++, clang++ was found")
         + "; install one (apt-get install g++), or set CXX"
     )
 
 
 def compile_library(source, path):
-    """Compiles one source file against PyTorch and Marey into a shared library."""
+    """Compile one source file with PyTorch and Marey into a shared library."""
     import subprocess
 
     words = compiler()
@@ -159,7 +159,7 @@ def compile_library(source, path):
             file.write(" ".join(command) + "\n" + done.stdout + done.stderr)
         lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
         raise Error(
-            f"{' '.join(words)} could not compile marey.torch for PyTorch {torch.__version__}: "
-            f"{lines[0].strip() if lines else 'it said nothing'} (all of it is in {log})"
+            f"{' '.join(words)} could not compile the observer for PyTorch {torch.__version__}: "
+            f"{lines[0].strip() if lines else 'no output'} (full output: {log})"
         )
     os.rename(made, path)

@@ -1,4 +1,4 @@
-"""Has ``torch.profiler`` resolve to Marey for this process, and back."""
+"""Makes ``torch.profiler`` use Marey in this process, and restores it."""
 
 import torch.autograd.profiler
 import torch.profiler
@@ -6,8 +6,8 @@ import torch.profiler
 from marey import _handlers, _schedule, _steps
 from marey.torch import _activities, _emitters, _profile
 
-# record_function, ProfilerActivity and _ExperimentalConfig stay PyTorch's: its ranges are recorded as they are, also
-# those that it opens itself, and Marey's profiler takes its enumerations.
+# record_function, ProfilerActivity and _ExperimentalConfig stay PyTorch's: Marey records PyTorch's ranges, including
+# those that PyTorch opens itself, and accepts its enumerations.
 _PROFILER_NAMES = {
     "profile": _profile.profile,
     "_KinetoProfile": _profile.profile,
@@ -29,12 +29,14 @@ _PLACES = (
     (torch.profiler.profiler, _PROFILER_NAMES),
     (torch.autograd.profiler, _AUTOGRAD_NAMES),
 )
-_originals = []  # (module, name, what it was)
+_originals = []  # (module, name, original)
 
 
 def patch():
-    """From now on ``torch.profiler.profile``, ``torch.autograd.profiler.profile`` and their kin are Marey's. Names that
-    a module of the program has imported before stay what they are. Calling it twice is harmless."""
+    """Replace ``torch.profiler.profile`` and related names, also in ``torch.autograd``, with Marey's.
+
+    Names that a module of the program imported earlier do not change. Calling it twice has no effect.
+    """
     if _originals:
         return
     for module, names in _PLACES:
@@ -45,7 +47,7 @@ def patch():
 
 
 def unpatch():
-    """Puts back what patch() has replaced; what somebody else has replaced since is left alone."""
+    """Restore the names that patch() replaced, except those that other code has replaced since."""
     ours = {(module, name): value for module, names in _PLACES for name, value in names.items()}
     for module, name, original in _originals:
         if getattr(module, name, None) is ours[module, name]:

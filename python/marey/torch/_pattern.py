@@ -1,4 +1,4 @@
-"""What a pattern is: something in the tree of a recording that costs time and need not be."""
+"""The base class of patterns: avoidable costs that can be found in the tree of a recording."""
 
 from marey._tree import _EventType, depth_first
 
@@ -6,10 +6,11 @@ NO_LOCATION = "No source code location found"
 
 
 class Pattern:
-    """One kind of waste. Subclasses say by which nodes it is known.
+    """One kind of avoidable cost. Subclasses define which nodes show it.
 
-    prof                a profiler that has stopped, or a ``marey.Trace``
-    should_benchmark    whether the summary measures what could be gained, where the pattern knows how (`benchmark`)
+    Args:
+        prof: A stopped profiler, or a ``marey.Trace``.
+        should_benchmark: Whether the summary includes a measured speedup, if the pattern has a `benchmark` method.
     """
 
     name = "Please specify a name for pattern"
@@ -22,29 +23,29 @@ class Pattern:
         self.prof = prof
         self.should_benchmark = should_benchmark
         self.event_tree = prof.tree()
-        self.tid_root = {}  # the outermost nodes of each thread
+        self.tid_root = {}  # thread -> its outermost nodes
         for event in self.event_tree:
             self.tid_root.setdefault(event.start_tid, []).append(event)
 
     @property
     def skip(self):
-        """Whether the recording lacks what this pattern looks at. Of a trace that is not known: all are tried."""
+        """Whether the recording lacks the data for this pattern. Unknown for a trace: all patterns are tried."""
         needs = {"record_shapes": self.needs_shapes, "with_stack": self.needs_stack}
         return any(needed and not getattr(self.prof, option, True) for option, needed in needs.items())
 
     def match(self, event):
-        """Whether the pattern is found at this node."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it matches")
+        """Return whether the pattern is found at this node."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement match()")
 
     def eventTreeTraversal(self):
-        """The nodes in the order in which they are tried."""
+        """Yield the nodes in the order in which they are tried."""
         yield from depth_first(self.event_tree)
 
     def matched_events(self):
-        """Every node at which it is found."""
+        """Return every node at which the pattern is found."""
         return [] if self.skip else [event for event in self.eventTreeTraversal() if self.match(event)]
 
-    # ---- what is said of it
+    # ---- reports
 
     def report(self, event):
         return f"{self.description}\n[Source Code Location] {source_code_location(event)}"
@@ -58,8 +59,10 @@ class Pattern:
         return self.default_summary(events)
 
     def benchmark_summary(self, events):
-        """The same with what the program would gain: `benchmark(events)` gives for each `input_shapes` what remains
-        of the time, as a share."""
+        """Return the summary with the estimated speedup.
+
+        `benchmark(events)` returns the fraction of time that remains for each `input_shapes`.
+        """
         shares = self.benchmark(events)
         before = sum(event.duration_time_ns for event in events)
         after = sum(shares[input_shapes(event)] * event.duration_time_ns for event in events)
@@ -70,7 +73,7 @@ class Pattern:
             f"{_time_text(before - after)} ({before / after:.2f}X)"
         )
 
-    # ---- the surroundings of a node
+    # ---- related nodes
 
     def root_of(self, event):
         while event.parent is not None:
@@ -78,7 +81,7 @@ class Pattern:
         return event
 
     def siblings_of(self, event):
-        """(those before it, those after it), of the same parent, or of the same thread where there is none."""
+        """Return (nodes before, nodes after) with the same parent or, without a parent, the same thread."""
         parent = event.parent
         together = self.tid_root[event.start_tid] if parent is None else parent.children
         index = together.index(event)
@@ -93,7 +96,7 @@ class Pattern:
         return before[-1] if before else None
 
     def go_up_until(self, event, predicate):
-        """The nearest of the node and those around it of which it is true, or None."""
+        """Return the node, or its nearest ancestor, for which the predicate is true, or None."""
         while event is not None and not predicate(event):
             event = event.parent
         return event
@@ -115,8 +118,10 @@ def _belongs_to_torch(file):
 
 
 def source_code_location(event):
-    """``file:line`` of the nearest call that the program made, and not PyTorch. With ``call_lines=True`` the line is
-    that of the call, else that of the definition of the function that made it."""
+    """Return ``file:line`` of the nearest enclosing call made by the program rather than by PyTorch.
+
+    With ``call_lines=True`` it is the line of the call, otherwise the line where the calling function is defined.
+    """
     while event is not None:
         if event.tag in (_EventType.PyCall, _EventType.PyCCall):
             caller = event.extra_fields.caller
@@ -131,15 +136,15 @@ def _inputs(event):
 
 
 def input_shapes(event):
-    """The sizes of each input; () where it is no tensor."""
+    """Return the sizes of each input; () for an input that is not a tensor."""
     return tuple(tuple(getattr(value, "sizes", ())) for value in _inputs(event))
 
 
 def input_dtypes(event):
-    """The type of the elements of each input ("float32"); None where it is no tensor."""
+    """Return the element type of each input ("float32"); None for an input that is not a tensor."""
     return tuple(getattr(value, "dtype", None) for value in _inputs(event))
 
 
 def input_devices(event):
-    """The device of each input; None where it is no tensor."""
+    """Return the device of each input; None for an input that is not a tensor."""
     return tuple(getattr(value, "device", None) for value in _inputs(event))

@@ -1,4 +1,4 @@
-"""What a program would gain without a pattern, measured: for each `input_shapes` the share of time that remains."""
+"""Measures the speedup without a pattern: for each `input_shapes`, the fraction of time that remains."""
 
 from marey._tree import depth_first
 from marey.torch._pattern import input_devices, input_dtypes, input_shapes
@@ -11,7 +11,7 @@ def _seconds(statement, **names):
 
 
 def _shares(events, measure):
-    """Of each shape that occurs once."""
+    """Measure each distinct shape once."""
     shares = {}
     for event in events:
         shape = input_shapes(event)
@@ -21,14 +21,14 @@ def _shares(events, measure):
 
 
 def _device(event):
-    """That on which its first input lay."""
+    """Return the device of the first input."""
     device = input_devices(event)[0]
     name = device.type.name.lower()
     return name if device.index < 0 else f"{name}:{device.index}"
 
 
 def _copy_of(event):
-    """The copy that an ``aten::to`` ends in: its inputs are on both devices."""
+    """Return the copy made by an ``aten::to``: its inputs are on both devices."""
     return next(node for node in depth_first([event]) if node.name == "aten::copy_")
 
 

@@ -1,4 +1,4 @@
-"""The report of every pattern that a recording shows."""
+"""The report of all patterns found in a recording."""
 
 from marey.torch import _patterns
 from marey.torch._pattern import NO_LOCATION, source_code_location
@@ -17,7 +17,7 @@ _FRAME = "-" * 40 + "TorchTidy Report" + "-" * 40
 
 
 def _finding(pattern, event):
-    """(file, what the report says of it)"""
+    """Return (file, entry in the report)."""
     location = source_code_location(event)
     file, line = ("", 0) if location == NO_LOCATION else location.rsplit(":", 1)
     return file, {
@@ -29,7 +29,7 @@ def _finding(pattern, event):
 
 
 def _write(folder, findings):
-    """What is there already stays, but for the files that are reported anew."""
+    """Write the findings; keep existing entries of other files."""
     import json
     import os
 
@@ -43,15 +43,16 @@ def _write(folder, findings):
 
 
 def report_all_anti_patterns(prof, should_benchmark=False, print_enable=True, json_report_dir=None):
-    """Says which patterns were found where, each place once, and how often each.
+    """Report the patterns that were found: each place once, and the number of matches for each pattern.
 
-    prof                a profiler that has stopped, or a ``marey.Trace``
-    should_benchmark    whether it measures what could be gained, where a pattern knows how
-    print_enable        whether it prints it
-    json_report_dir     a folder for ``torchtidy_report.json``: for each file a list of findings with ``line_number``,
-                        ``name``, ``url`` and ``message``
+    Args:
+        prof: A stopped profiler, or a ``marey.Trace``.
+        should_benchmark: Whether to measure possible speedups, for patterns that support it.
+        print_enable: Whether to print the report.
+        json_report_dir: A folder for ``torchtidy_report.json``, which has for each file a list of findings with
+            ``line_number``, ``name``, ``url`` and ``message``.
     """
-    said, summaries, findings = {}, [], {}
+    reported, summaries, findings = {}, [], {}
     for pattern in (kind(prof, should_benchmark) for kind in REPORTED):
         events = pattern.matched_events()
         if not events:
@@ -59,10 +60,10 @@ def report_all_anti_patterns(prof, should_benchmark=False, print_enable=True, js
         summaries.append(pattern.summary(events))
         for event in events:
             message = pattern.report(event)
-            if message not in said:
-                file, said[message] = _finding(pattern, event)
-                findings.setdefault(file, []).append(said[message])
+            if message not in reported:
+                file, reported[message] = _finding(pattern, event)
+                findings.setdefault(file, []).append(reported[message])
     if json_report_dir is not None:
         _write(json_report_dir, findings)
     if print_enable:
-        print("\n".join([_FRAME, "Matched Events:", *said, "Summary:", *summaries, _FRAME]))
+        print("\n".join([_FRAME, "Matched Events:", *reported, "Summary:", *summaries, _FRAME]))

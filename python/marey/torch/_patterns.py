@@ -1,4 +1,4 @@
-"""The patterns that are known."""
+"""The patterns that Marey can find."""
 
 import re
 
@@ -11,19 +11,19 @@ _TUNING = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 
 
 def _function(event):
-    """("torch/optim/sgd.py", "SGD.step") of a Python call; ("", "") of anything else."""
+    """Return ("torch/optim/sgd.py", "SGD.step") for a Python call; ("", "") for anything else."""
     head, separator, function = event.name.partition("): ")
     return (head.rpartition("(")[0], function) if separator else ("", "")
 
 
 def _is_method(event, name, file=None):
-    """Whether it is a call of a function of that name, of any class."""
+    """Return whether the event is a call of a function with that name, in any class."""
     own_file, function = _function(event)
     return function.rpartition(".")[2] == name and (file is None or own_file.endswith(file))
 
 
 class NamePattern(Pattern):
-    """Nodes whose names contain a regular expression."""
+    """Nodes whose names match a regular expression."""
 
     name = "Matched Name Event"
 
@@ -37,7 +37,7 @@ class NamePattern(Pattern):
 
 
 class ExtraCUDACopyPattern(Pattern):
-    """A tensor that is filled on the processor and moved to a device at once: it could be made there."""
+    """A tensor that is filled on the CPU and then moved to a device: it could be created there."""
 
     name = "Extra CUDA Copy Pattern"
     description = (
@@ -82,7 +82,7 @@ class ForLoopIndexingPattern(Pattern):
         return event in self._loops([*before, event, *after])
 
     def matched_events(self):
-        """The first indexing of each loop."""
+        """Return the first indexing of each loop."""
         if self.skip:
             return []
         found = [event for roots in self.tid_root.values() for event in self._loops(roots)]
@@ -91,7 +91,7 @@ class ForLoopIndexingPattern(Pattern):
         return found
 
     def _loops(self, together):
-        """The first indexing of each loop among nodes that follow one another."""
+        """Yield the first indexing of each loop in a sequence of sibling nodes."""
         names = [event.name for event in together]
         places = [place for place, name in enumerate(names) if name == self._INDEXING]
         bodies = [names[start:end] for start, end in zip(places, [*places[1:], len(names)])]
@@ -101,7 +101,7 @@ class ForLoopIndexingPattern(Pattern):
         for number, body in enumerate(bodies[1:] + [[]], 1):
             if body == bodies[first]:
                 continue
-            # Behind the last repetition the program goes on with something else.
+            # After the last iteration, the program continues with something else.
             is_last = bool(body) and body[: len(bodies[first])] == bodies[first]
             if number - first + is_last >= self.least_repetitions:
                 yield together[places[first]]
@@ -111,7 +111,7 @@ class ForLoopIndexingPattern(Pattern):
 
 
 class FP32MatMulPattern(Pattern):
-    """Products of matrices in float32 on a GPU that has TensorFloat-32, which is switched off."""
+    """Matrix products in float32 on a GPU that supports TensorFloat-32, with TensorFloat-32 disabled."""
 
     name = "FP32 MatMul Pattern"
     description = (
@@ -145,7 +145,7 @@ class FP32MatMulPattern(Pattern):
 
 
 class OptimizerSingleTensorPattern(Pattern):
-    """An optimizer that works on one parameter after the other."""
+    """An optimizer that processes one parameter after the other."""
 
     name = "Optimizer Single Tensor Pattern"
     description = (
@@ -160,7 +160,7 @@ class OptimizerSingleTensorPattern(Pattern):
 
 
 class SynchronizedDataLoaderPattern(Pattern):
-    """A loader of data that loads in the process that waits for it."""
+    """A data loader that loads in the process that waits for the data."""
 
     name = "Synchronized DataLoader Pattern"
     description = (
@@ -181,7 +181,7 @@ class SynchronizedDataLoaderPattern(Pattern):
 
 
 class GradNotSetToNonePattern(Pattern):
-    """Gradients that are filled with zeros where they could be dropped."""
+    """Gradients that are filled with zeros although they could be released."""
 
     name = "Gradient Set To Zero Instead of None Pattern"
     description = (
@@ -200,7 +200,7 @@ class GradNotSetToNonePattern(Pattern):
 
 
 class Conv2dBiasFollowedByBatchNorm2dPattern(Pattern):
-    """A convolution that adds what the normalisation behind it takes away again."""
+    """A convolution with a bias that the following normalization removes."""
 
     name = "Enabling Bias in Conv2d Followed By BatchNorm Pattern"
     description = "Detected bias enabled in Conv2d that is followed by BatchNorm2d. Please set 'bias=False' in Conv2d."
@@ -219,7 +219,7 @@ class Conv2dBiasFollowedByBatchNorm2dPattern(Pattern):
 
 
 class MatMulDimInFP16Pattern(Pattern):
-    """Products of matrices in half precision whose sizes are no multiples of eight."""
+    """Matrix products in half precision with sizes that are not multiples of eight."""
 
     name = "Matrix Multiplication Dimension Not Aligned Pattern"
     description = "Detected matmul with dimension not aligned. Please use matmul with aligned dimension."

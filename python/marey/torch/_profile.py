@@ -1,4 +1,4 @@
-"""``marey.torch.profile``: ``marey.profile`` that sees PyTorch's operators, memory and ranks."""
+"""``marey.torch.profile``: ``marey.profile`` that also records PyTorch operators, memory and ranks."""
 
 import torch
 
@@ -11,9 +11,11 @@ from marey.torch._observer import load
 
 
 class profile(_profile.profile):
-    """Takes what ``torch.profiler.profile`` and ``torch.autograd.profiler.profile`` take, with their own enumerations
-    and options, and what ``marey.profile`` adds. With an `output`, each rank of a distributed program has a capture of
-    its own, named by the rank.
+    """Record a PyTorch program from start() to stop(), or while its block runs.
+
+    Accepts the arguments of ``torch.profiler.profile`` and ``torch.autograd.profiler.profile``, including PyTorch's own
+    enumerations and options, and those that ``marey.profile`` adds. With ``output``, each rank of a distributed program
+    has its own capture, with the rank in its name.
     """
 
     def __init__(
@@ -34,9 +36,9 @@ class profile(_profile.profile):
             activity_filters={to_marey_activity(key): names for key, names in (activity_filters or {}).items()} or None,
             **options,
         )
-        self._output = self.output  # as it was asked for
-        self._state = 0  # what native.enter() gave
-        self._held = None  # what is held of the observer while it records
+        self._output = self.output  # as given, without the rank
+        self._state = 0  # the result of native.enter()
+        self._held = None  # the argument of native.hold() while it records
 
     @staticmethod
     def _observer_from_environment():
@@ -80,11 +82,11 @@ class profile(_profile.profile):
             self._leave()
 
     def _close(self):
-        self._leave()  # one that was dropped is not stopped
+        self._leave()  # a profiler that was deleted is not stopped
         super()._close()
 
     def _leave(self):
-        """PyTorch is as it was; to be called more than once without harm."""
+        """Restore the state of PyTorch. Can be called more than once."""
         held, self._held = self._held, None
         if held is None:
             return

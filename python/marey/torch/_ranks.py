@@ -1,4 +1,4 @@
-"""Which of the processes of a distributed program this is, and what its groups are."""
+"""The rank and the process groups of this process in a distributed program."""
 
 import os
 
@@ -12,7 +12,7 @@ def _is_distributed():
 
 
 def rank():
-    """The rank of this process: that of the default group, or what ``torchrun`` says; None when there is none."""
+    """Return the rank of this process in the default group or set by ``torchrun``; None if there is none."""
     if _is_distributed():
         return dist.get_rank()
     own, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
@@ -20,14 +20,14 @@ def rank():
 
 
 def take_node_id():
-    """The node id of a process is its rank."""
+    """Use the rank as the node id of this process."""
     own = rank()
     if own is not None:
         _marey.set_node_id(own)
 
 
 def path_for_rank(path):
-    """Where this rank's capture goes: "app.marey" is "app.rank3.marey" for rank 3."""
+    """Return the path of this rank's capture: "app.marey" becomes "app.rank3.marey" for rank 3."""
     own = rank()
     if own is None or not path:
         return path
@@ -36,7 +36,7 @@ def path_for_rank(path):
 
 
 def distributed_info():
-    """What a trace says of the program's processes, as JSON; None when it is one process."""
+    """Return the processes of a distributed program for the trace, as JSON; None if there is only one."""
     if not _is_distributed():
         return None
     import json
@@ -53,7 +53,7 @@ def distributed_info():
 
 
 def group_configs():
-    """The process groups of the program, as JSON; None when it is one process."""
+    """Return the process groups of the program as JSON; None if there is only one process."""
     if not _is_distributed():
         return None
     import json

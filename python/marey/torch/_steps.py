@@ -1,4 +1,4 @@
-"""Steps of optimizers count as steps of the program, while a profiler records."""
+"""Counts optimizer steps as steps of the program while a profiler records."""
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -14,7 +14,7 @@ def _count(optimizer, args, kwargs):
 
 
 def watch():
-    """Begins to count; each needs its unwatch()."""
+    """Start to count. Each call needs an unwatch()."""
     global _watching, _hook
     if _watching == 0:
         KinetoStepTracker.init_step_count(_REQUESTER)

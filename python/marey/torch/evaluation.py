@@ -1,4 +1,4 @@
-"""Where a program leaves its device without work: the names of ``torch.profiler._utils``."""
+"""Finds where a program leaves its device idle: the names of ``torch.profiler._utils``."""
 
 from bisect import bisect_right
 
@@ -7,7 +7,7 @@ from marey._tree import breadth_first, depth_first
 from marey.torch._pattern import NO_LOCATION
 
 _NO_KERNELS = ("mem", "cpy", "alloc", "free")
-_HIGH_QUEUE = 4  # from which a queue that runs empty is worth a look
+_HIGH_QUEUE = 4  # minimum peak of a queue for its decline to be examined
 _WEIGHT_OF_SELF_TIME = 0.6
 
 traverse_dfs = depth_first
@@ -15,7 +15,7 @@ traverse_bfs = breadth_first
 
 
 class EventMetrics:
-    """What is known of one node. Times in nanoseconds; the queue is that of the device when the node began."""
+    """The metrics of one node in nanoseconds, and the depth of the device queue at its start."""
 
     __slots__ = ("duration_time_ns", "self_time_ns", "idle_time_ns", "queue_depth")
 
@@ -34,7 +34,7 @@ class EventMetrics:
 
 
 class Interval:
-    """A stretch of time, and how many kernels waited then."""
+    """A time interval and the number of kernels that waited in it."""
 
     __slots__ = ("start", "end", "queue_depth")
 
@@ -48,7 +48,7 @@ class Interval:
 
 
 class EventKey:
-    """A node as the key of a dict: known by its number."""
+    """A node as the key of a dict, identified by its number."""
 
     __slots__ = ("event",)
 
@@ -65,7 +65,7 @@ class EventKey:
         return self.event.name
 
     def intervals_overlap(self, intervals):
-        """For how long the node runs within any of the intervals; what several cover counts once."""
+        """Return the time that the node overlaps with any of the intervals; overlapping intervals count once."""
         covered, until = 0, self.event.start_time_ns
         for interval in sorted(intervals, key=lambda interval: interval.start):
             start, end = max(until, interval.start), min(self.event.end_time_ns, interval.end)
@@ -76,12 +76,14 @@ class EventKey:
 
 
 class BasicEvaluation:
-    """Self times, the queue of the device, and its idle times, of a recording.
+    """The self times, the device queue and the device idle times of a recording.
 
-    prof                a profiler that has stopped, or a ``marey.Trace``
+    Args:
+        prof: A stopped profiler, or a ``marey.Trace``.
 
-    metrics             EventMetrics of every node of the processor's, by EventKey
-    queue_depth_list    an Interval for each launch and each kernel, in order of time
+    Attributes:
+        metrics: The EventMetrics of every CPU node, by EventKey.
+        queue_depth_list: An Interval for each launch and each kernel, in order of time.
     """
 
     def __init__(self, prof):
@@ -110,11 +112,11 @@ class BasicEvaluation:
             metrics.idle_time_ns = key.intervals_overlap(idle)
 
     def _queue_at(self, time):
-        """How many kernels were launched and had not begun."""
+        """Return the number of kernels that were launched but had not started."""
         return max(bisect_right(self._launched, time) - bisect_right(self._started, time), 0)
 
     def _idle_intervals(self):
-        """When the device had nothing to do."""
+        """Return the intervals in which the device was idle."""
         points = self.queue_depth_list
         if not points or not self.events:
             return []
@@ -130,7 +132,7 @@ class BasicEvaluation:
         return found
 
     def _falling_intervals(self):
-        """From the last peak of the queue to the moment when it is empty."""
+        """Return the intervals from the last peak of the queue until it is empty."""
         found, peak = [], None
         for point in self.queue_depth_list:
             if point.queue_depth > 0:
@@ -142,7 +144,7 @@ class BasicEvaluation:
         return found
 
     def rank_events(self, length):
-        """The nodes that run while the queue runs empty, those first that look most like the cause."""
+        """Return the nodes that run while the queue drains, the most likely causes first."""
         falling = self._falling_intervals()
         keys = [key for key in self.event_keys if key.intervals_overlap(falling)]
         idle = _standardised([self.metrics[key].fraction_idle_time for key in keys])
@@ -151,7 +153,7 @@ class BasicEvaluation:
         return sorted(keys, key=scores.get, reverse=True)[:length]
 
     def get_optimizable_events(self, length=1, print_enable=True):
-        """The same, and says so."""
+        """Return the same nodes as rank_events(), and print them."""
         keys = self.rank_events(length)
         if print_enable:
             line = "-" * 80
@@ -171,7 +173,7 @@ def _is_kernel(node):
 
 
 def _standardised(values):
-    """How many standard deviations each is from the mean."""
+    """Return the distance of each value from the mean in standard deviations."""
     from statistics import mean, stdev
 
     spread = stdev(values) if len(values) > 1 else 0
@@ -180,12 +182,12 @@ def _standardised(values):
 
 
 def index_of_first_match(seq, predicate, start=0, end=None):
-    """The first place within [start, end) at which it is true, or None."""
+    """Return the first index within [start, end) for which the predicate is true, or None."""
     return next((place for place in range(start, len(seq))[: _length(start, end)] if predicate(seq[place])), None)
 
 
 def argmax(seq, key=lambda value: value, start=0, end=None):
-    """The first place of the largest within [start, end), or None."""
+    """Return the first index of the largest value within [start, end), or None."""
     places = range(start, len(seq))[: _length(start, end)]
     return max(places, key=lambda place: key(seq[place]), default=None)
 
@@ -195,7 +197,7 @@ def _length(start, end):
 
 
 def source_code_location(event):
-    """The name of the nearest Python function around it that lies in a file."""
+    """Return the name of the nearest enclosing Python function that has a file."""
     while event is not None and ".py(" not in event.name:
         event = event.parent
     return NO_LOCATION if event is None else event.name

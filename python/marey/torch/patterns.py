@@ -1,4 +1,4 @@
-"""Patterns that cost time and need not be, found in a recording: the names of ``torch.profiler._pattern_matcher``.
+"""Finds avoidable costs in a recording: the names of ``torch.profiler._pattern_matcher``.
 
 from marey.torch.patterns import report_all_anti_patterns
 

@@ -1,4 +1,4 @@
-"""The names of ``torch.autograd.profiler``: those of ``marey.profiler``, over PyTorch's operators."""
+"""The names of ``torch.autograd.profiler``: those of ``marey.profiler``, with PyTorch operators."""
 
 from marey import profiler as _own
 from marey.torch._emitters import emit_itt, emit_nvtx

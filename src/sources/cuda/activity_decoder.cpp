@@ -1,4 +1,4 @@
-// activity_decoder.cpp: one function for each kind of record.
+// activity_decoder.cpp: one function per record kind.
 #include "sources/cuda/activity_decoder.h"
 
 #include <algorithm>
@@ -249,7 +249,7 @@ void ActivityDecoder::decode_overhead(const OverheadRecord& record, DeviceLog& l
 
 void ActivityDecoder::decode_memory(const MemoryRecord& record, DeviceLog& log) {
     constexpr std::uint32_t kPinned = 2, kAllocation = 1, kRelease = 2;
-    if (record.memory_kind == kPinned || record.memory_kind == 1) return;  // the host's
+    if (record.memory_kind == kPinned || record.memory_kind == 1) return;  // host memory
     MemoryReport report;
     report.device = {DeviceType::Cuda, static_cast<std::int32_t>(record.device)};
     report.address = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(record.address));

@@ -1,4 +1,4 @@
-// activity_decoder.h: CUPTI's records into the log.
+// activity_decoder.h: writes CUPTI's records to the log.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace marey::cuda {
 
-/// When a kernel of ours ran, by CUPTI's account.
+/// A run of Marey's probe kernel, with the times reported by CUPTI.
 struct ProbeRun {
     std::uint32_t correlation;
     int device;
@@ -29,22 +29,22 @@ class ActivityDecoder {
   public:
     ActivityDecoder(const Cupti& cupti, const CuptiClock& clock) : cupti_(cupti), clock_(clock) {}
 
-    /// Writes a record; of a kind that is not known nothing.
+    /// Writes a record; ignores unknown kinds.
     void decode(const ActivityRecord& record, DeviceLog& log);
     void decode_call(std::int32_t os_tid, const RecordedCall& call, DeviceLog& log);
-    /// Runs of the clock's probe that were found since the last asking.
+    /// The runs of the clock probe found since the last call.
     std::vector<ProbeRun> take_probe_runs() { return std::exchange(probe_runs_, {}); }
 
-    /// Totals of memory begin anew.
+    /// Resets the memory totals.
     void forget_allocations() {
         allocated_.clear();
         allocations_.clear();
     }
 
-    /// Work without times since the last asking: it had not ended when its record was asked for.
+    /// The amount of work without times since the last call: it had not ended when its record was requested.
     std::uint64_t take_unfinished() noexcept { return std::exchange(unfinished_, 0); }
 
-    /// The name of the probe, which is no work of the program.
+    /// The name of the probe kernel, which is not part of the program's work.
     static constexpr const char* kProbeName = "marey_clock_probe";
 
   private:
@@ -66,14 +66,14 @@ class ActivityDecoder {
     DeviceWork work(DeviceWorkKind kind, std::uint32_t site, std::uint32_t device, std::uint32_t context,
                     std::uint32_t stream, std::uint32_t correlation, std::uint64_t start,
                     std::uint64_t end) const noexcept;
-    /// Records of waits do not name the device. A context belongs to one, which those of work name.
+    /// Wait records do not contain the device. A context belongs to one device, which work records contain.
     void learn_context(std::uint32_t context, std::uint32_t device);
     std::uint32_t device_of(std::uint32_t context) const;
     std::uint32_t kernel_site(const char* name);
     std::uint32_t call_site(std::uint32_t domain, std::uint32_t callback);
     std::uint32_t named_site(DeviceWorkKind kind, const std::string& name);
 
-    /// CUPTI frees names with their modules, and may put another name at the same address.
+    /// CUPTI frees names with their modules and may store another name at the same address.
     struct KernelName {
         std::string name;
         std::uint32_t site = 0;
@@ -84,10 +84,10 @@ class ActivityDecoder {
     std::unordered_map<const char*, KernelName> kernels_;
     std::vector<std::uint32_t> call_sites_[kCallDomains];  ///< by domain, then by callback
     std::map<std::pair<DeviceWorkKind, std::string>, std::uint32_t> sites_;
-    std::map<std::uint32_t, std::int64_t> allocated_;  ///< bytes of each device
+    std::map<std::uint32_t, std::int64_t> allocated_;  ///< bytes per device
     std::unordered_map<std::uint64_t, std::uint64_t> allocations_;
     std::unordered_map<std::uint32_t, std::uint32_t> devices_;  ///< by context
-    std::uint32_t last_context_ = ~0u;                          ///< of `devices_`
+    std::uint32_t last_context_ = ~0u;                          ///< last context added to `devices_`
     std::vector<ProbeRun> probe_runs_;
     std::uint64_t unfinished_ = 0;
 };

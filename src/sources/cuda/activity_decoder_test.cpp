@@ -1,4 +1,4 @@
-// activity_decoder_test.cpp: records made by hand, into real sessions.
+// activity_decoder_test.cpp: hand-made records, decoded into real sessions.
 #include "sources/cuda/activity_decoder.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ class Decoding : public ::testing::Test {
         return record;
     }
 
-    /// Of the device.
+    /// A device allocation.
     MemoryRecord allocation(std::uint64_t address, std::uint64_t bytes) const {
         MemoryRecord record{};
         record.kind = kActivityMemory;
@@ -83,7 +83,7 @@ class Decoding : public ::testing::Test {
         return record;
     }
 
-    /// Of this thread.
+    /// A call on this thread.
     void decode_call(std::uint32_t domain, std::uint32_t callback, std::uint32_t correlation,
                      std::uint64_t start, std::uint64_t end) {
         RecordedCall call;
@@ -180,7 +180,7 @@ TEST_F(Decoding, CopiesAndSetsHaveTheirBytes) {
     EXPECT_EQ(trace.string(trace.sites()[trace.ranges().site[row]].category), "gpu_memcpy");
 }
 
-TEST_F(Decoding, WaitsStandBesideTheQueueAndOverheadHasItsName) {
+TEST_F(Decoding, WaitsAreOnASeparateTrackAndOverheadHasItsName) {
     decode(stream_wait(0));
     OverheadRecord overhead{};
     overhead.kind = kActivityOverhead;
@@ -195,7 +195,7 @@ TEST_F(Decoding, WaitsStandBesideTheQueueAndOverheadHasItsName) {
     EXPECT_NE(row_named(trace, "Lazy Function Loading"), kNoRow);
 }
 
-TEST_F(Decoding, WaitsStandOnTheDeviceOfTheirContext) {
+TEST_F(Decoding, WaitsAreOnTheDeviceOfTheirContext) {
     for (const std::uint32_t device : {1u, 0u}) {
         KernelRecord work = kernel("work", 1 + device, now(), now() + 10);
         work.device = device;
@@ -209,11 +209,11 @@ TEST_F(Decoding, WaitsStandOnTheDeviceOfTheirContext) {
     EXPECT_EQ(trace.tracks()[trace.track_of(row)].device.index, 1);
 }
 
-TEST_F(Decoding, AllocationsOfTheDeviceAreReportsAndThoseOfTheHostAreNot) {
+TEST_F(Decoding, DeviceAllocationsAreReportedAndHostAllocationsAreNot) {
     MemoryRecord memory = allocation(0x1000, 256);
     decode(memory);
     memory.operation = 2;
-    memory.bytes = 0;  // a release need not say how much
+    memory.bytes = 0;  // a release need not contain the size
     memory.time = now();
     decode(memory);
     memory.operation = 1;
@@ -227,7 +227,7 @@ TEST_F(Decoding, AllocationsOfTheDeviceAreReportsAndThoseOfTheHostAreNot) {
     EXPECT_EQ(trace.memory().device[0].type, DeviceType::Cuda);
 }
 
-TEST_F(Decoding, TotalsOfMemoryBeginAnewWhenAllocationsAreForgotten) {
+TEST_F(Decoding, MemoryTotalsAreResetWhenAllocationsAreForgotten) {
     decode(allocation(0x1000, 256));
     decoder_.forget_allocations();
     decode(allocation(0x2000, 16));
@@ -236,7 +236,7 @@ TEST_F(Decoding, TotalsOfMemoryBeginAnewWhenAllocationsAreForgotten) {
     EXPECT_EQ(trace.memory().total_allocated[1], 16);
 }
 
-TEST_F(Decoding, OurOwnKernelsAndUnknownRecordsAreLeftOut) {
+TEST_F(Decoding, ProbeKernelsAndUnknownRecordsAreLeftOut) {
     const std::uint64_t start = now();
     decode(kernel(ActivityDecoder::kProbeName, 1, start, start + 10));
     const ActivityRecord unknown{9999};
@@ -248,7 +248,7 @@ TEST_F(Decoding, OurOwnKernelsAndUnknownRecordsAreLeftOut) {
     EXPECT_EQ(runs[0].start_ns, start);
 }
 
-TEST(CuptiClocks, GiveTicksBackAsTheyWere) {
+TEST(CuptiClocks, ConvertTicksBackWithinANanosecond) {
     for (const std::uint64_t rate :
          {1'000'000'000ull, 2'100'000'000ull, 24'000'000ull, 1'000'000ull, 3'999'999'999ull}) {
         const CuptiClock clock(rate);
@@ -260,13 +260,13 @@ TEST(CuptiClocks, GiveTicksBackAsTheyWere) {
     }
 }
 
-TEST_F(Decoding, PagesThatMovedHaveTheirBytesAndFaultsHaveNone) {
+TEST_F(Decoding, MigratedPagesHaveTheirBytesAndFaultsHaveNone) {
     UnifiedMemoryRecord moved{};
     moved.kind = kActivityUnifiedMemory;
     moved.counter_kind = 1;  // to the device
     moved.value = 65536;
     moved.address = 0x7000;
-    moved.source = 9;  // the host's number, which is no device
+    moved.source = 9;  // the host's number, not a device
     moved.target = 1;
     moved.start = now();
     moved.end = moved.start + 100;
@@ -306,7 +306,7 @@ TEST_F(Decoding, WorkThatHadNotEndedIsCountedAndNotWritten) {
     SetRecord set{};
     set.kind = kActivityMemset;
     decode(set);
-    decode(kernel(ActivityDecoder::kProbeName, 4, 0, 0));  // ours
+    decode(kernel(ActivityDecoder::kProbeName, 4, 0, 0));  // the probe
     EXPECT_EQ(decoder_.take_unfinished(), 5u);
     EXPECT_EQ(decoder_.take_unfinished(), 0u);
     EXPECT_TRUE(decoder_.take_probe_runs().empty());

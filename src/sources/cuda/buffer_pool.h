@@ -1,4 +1,4 @@
-// buffer_pool.h: the buffers that CUPTI fills, from its threads to ours.
+// buffer_pool.h: the buffers that CUPTI fills and Marey's worker thread reads.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@
 
 namespace marey::cuda {
 
-/// A full buffer, or what was in one when it was asked back.
+/// A full buffer, or one that was returned early by a flush.
 struct FilledBuffer {
     std::uint8_t* data = nullptr;
     std::size_t bytes = 0;
@@ -19,14 +19,14 @@ struct FilledBuffer {
     std::uint32_t stream = 0;
 };
 
-/// Hands out buffers up to a ceiling. Any thread.
+/// Provides buffers up to a limit. Any thread.
 class BufferPool {
   public:
     static constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
     explicit BufferPool(std::size_t max_bytes) noexcept : most_(max_bytes / kBufferBytes) {}
 
-    /// Null: the ceiling is reached; CUPTI drops records then and counts them.
+    /// Null: the limit is reached; CUPTI then drops records and counts them.
     std::uint8_t* take() noexcept {
         std::lock_guard lock(mutex_);
         if (!free_.empty()) {
@@ -47,7 +47,7 @@ class BufferPool {
         }
         changed_.notify_all();
     }
-    /// The next filled one; false: there is none now.
+    /// The next filled buffer; false: there is none now.
     bool next(FilledBuffer& filled) noexcept {
         std::lock_guard lock(mutex_);
         if (filled_.empty()) return false;

@@ -1,4 +1,4 @@
-// call_log.h: calls on their way from the threads that make them to the one that decodes.
+// call_log.h: passes calls from the threads that make them to the thread that decodes them.
 #pragma once
 
 #include <atomic>
@@ -12,27 +12,27 @@ namespace marey::cuda {
 
 struct RecordedCall {
     std::uint32_t domain = 0;    ///< kRuntimeCalls or kDriverCalls
-    std::uint32_t callback = 0;  ///< which function
+    std::uint32_t callback = 0;  ///< identifies the function
     std::uint32_t correlation = 0;
     std::int32_t result = 0;
     std::uint64_t start = 0;  ///< ticks
     std::uint64_t end = 0;
 };
 
-/// Calls of one thread: it writes, somebody else reads.
+/// Calls of one thread, which writes them; another thread reads them.
 struct CallChunk {
     static constexpr std::uint32_t kCalls = 1023;
-    CallChunk* next = nullptr;       ///< of all that there are
-    CallChunk* next_free = nullptr;  ///< of those that nobody uses
+    CallChunk* next = nullptr;       ///< in the list of all chunks
+    CallChunk* next_free = nullptr;  ///< in the list of unused chunks
     std::int32_t os_tid = 0;
-    std::uint32_t taken = 0;  ///< the reader's
+    std::uint32_t taken = 0;  ///< used by the reader
     std::atomic<std::uint32_t> written{0};
-    std::atomic<bool> is_closed{false};  ///< the thread writes no more
+    std::atomic<bool> is_closed{false};  ///< the thread no longer writes
     RecordedCall calls[kCalls];
 };
 
-/// Chunks up to a ceiling; those that were made stay. Any thread writes, one reads. A write takes a lock only
-/// where a chunk begins; nothing throws.
+/// A limited number of chunks, which are kept once allocated. Any thread writes, one reads. A write takes a
+/// lock only at the start of a chunk; nothing throws.
 class CallLog {
   public:
     explicit CallLog(std::size_t max_bytes) noexcept : most_(max_bytes / sizeof(CallChunk)) {}
@@ -42,9 +42,8 @@ class CallLog {
     CallLog(const CallLog&) = delete;
     CallLog& operator=(const CallLog&) = delete;
 
-    /// Writes into the thread's chunk or, if that is full or there is none, into another one, which it sets.
-    /// Where none is to be had the call is counted as lost. True: the reader should come, for there is a full
-    /// one.
+    /// Writes into the thread's chunk or, if that is full or missing, into another one, which it stores in
+    /// `chunk`. If no chunk is available, counts the call as lost. True: a chunk is full, wake the reader.
     bool write(CallChunk*& chunk, std::int32_t os_tid, const RecordedCall& call) noexcept {
         const bool is_full =
             chunk != nullptr && chunk->written.load(std::memory_order_relaxed) == CallChunk::kCalls;
@@ -67,12 +66,12 @@ class CallLog {
 
     bool has_closed() const noexcept { return has_closed_.load(std::memory_order_relaxed); }
     std::uint64_t take_lost() noexcept { return lost_.exchange(0, std::memory_order_relaxed); }
-    /// Calls `visit(os_tid, call)` for every call that was not taken yet. One thread.
+    /// Calls `visit(os_tid, call)` for every call that was not taken yet. Single-threaded.
     template <class Visit>
     void take(Visit&& visit) {
         has_closed_.store(false, std::memory_order_relaxed);
         for (CallChunk* chunk = first(); chunk != nullptr; chunk = chunk->next) {
-            const bool is_closed = chunk->is_closed.load(std::memory_order_acquire);  // before the last look
+            const bool is_closed = chunk->is_closed.load(std::memory_order_acquire);  // read before the count
             const std::uint32_t written = chunk->written.load(std::memory_order_acquire);
             for (; chunk->taken < written; ++chunk->taken) visit(chunk->os_tid, chunk->calls[chunk->taken]);
             if (is_closed) recycle(chunk);
@@ -109,7 +108,7 @@ class CallLog {
 
     const std::size_t most_;
     std::mutex mutex_;
-    CallChunk* all_ = nullptr;  ///< the newest first
+    CallChunk* all_ = nullptr;  ///< newest first
     CallChunk* free_ = nullptr;
     std::size_t count_ = 0;
     std::atomic<bool> has_closed_{false};

@@ -1,4 +1,4 @@
-// call_names.h: the functions of CUDA by their names, and which of them are worth a record.
+// call_names.h: the names of CUDA's functions, and the selection of those that are recorded.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace marey::cuda {
 
-/// "cudaLaunchKernel" of "cudaLaunchKernel_v7000", "cuMemcpyHtoD" of "cuMemcpyHtoD_v2_ptds".
+/// "cudaLaunchKernel" from "cudaLaunchKernel_v7000", "cuMemcpyHtoD" from "cuMemcpyHtoD_v2_ptds".
 std::string plain_call_name(std::string_view name);
 
-/// Whether calls of a function with this plain name are told. Of the runtime's all but those that only ask or
-/// prepare, and are made so often that they would drown the others.
+/// Whether calls of a runtime function with this plain name are recorded: all except queries and preparations
+/// that are so frequent that they would hide the others.
 bool is_traced_runtime_call(std::string_view name);
-/// Of the driver's those that programs make themselves and that give the GPU something to do, or wait for it.
+/// The same for driver functions: those that programs call directly and that launch work or wait for it.
 bool is_traced_driver_call(std::string_view name);
 
 }  // namespace marey::cuda

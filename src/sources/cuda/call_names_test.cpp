@@ -1,4 +1,4 @@
-// call_names_test.cpp: which functions of CUDA are told, and under what names.
+// call_names_test.cpp: which CUDA functions are recorded, and under what names.
 #include "sources/cuda/call_names.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(CallNames, LoseTheirVersions) {
     EXPECT_EQ(plain_call_name(""), "");
 }
 
-TEST(CallNames, OfTheRuntimeAllAreToldButThoseThatOnlyAsk) {
+TEST(CallNames, AllRuntimeCallsAreRecordedExceptQueries) {
     EXPECT_TRUE(is_traced_runtime_call("cudaLaunchKernel"));
     EXPECT_TRUE(is_traced_runtime_call("cudaEventRecord"));
     EXPECT_TRUE(is_traced_runtime_call("cudaOfTomorrow"));
@@ -26,7 +26,7 @@ TEST(CallNames, OfTheRuntimeAllAreToldButThoseThatOnlyAsk) {
     EXPECT_FALSE(is_traced_runtime_call("__cudaPushCallConfiguration"));
 }
 
-TEST(CallNames, OfTheDriverOnlyThoseAreToldThatGiveWorkOrWait) {
+TEST(CallNames, OnlyDriverCallsThatLaunchWorkOrWaitAreRecorded) {
     EXPECT_TRUE(is_traced_driver_call("cuLaunchKernelEx"));
     EXPECT_TRUE(is_traced_driver_call("cuCtxSynchronize"));
     EXPECT_FALSE(is_traced_driver_call("cuCtxGetDevice"));

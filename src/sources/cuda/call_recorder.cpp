@@ -1,4 +1,4 @@
-// call_recorder.cpp: the callback, and the functions that have it.
+// call_recorder.cpp: the callback, and the functions for which it is enabled.
 #include "sources/cuda/call_recorder.h"
 
 #include <pthread.h>
@@ -24,21 +24,21 @@ thread_local int left_out = 0;
 
 }  // namespace
 
-/// What is known of a thread. Lives until the thread ends.
+/// The state of a thread. Lives until the thread ends.
 struct CallRecorder::PerThread {
     CallRecorder& recorder;
     const std::int32_t os_tid = static_cast<std::int32_t>(gettid());
-    bool is_attached = false;  ///< the recorder knows it, and so its name
+    bool is_attached = false;  ///< registered with the recorder, which has its name
     CallChunk* chunk = nullptr;
     RecordedCall open{};                 ///< the outermost call that has begun, if its start is not 0
-    std::uint32_t round = 0;             ///< in which it began
+    std::uint32_t round = 0;             ///< the round in which `open` began
     std::uint32_t forgotten_before = 0;  ///< contexts_forgotten() then
-    void* noted = nullptr;               ///< the context that was noted last
+    void* noted = nullptr;               ///< the context noted last
     std::uint32_t noted_at = 0;          ///< contexts_forgotten() then
 };
 
-// A key of POSIX and not a C++ object: CUDA may be called by destructors of the thread that come after ours,
-// and a key is destroyed once more then.
+// A POSIX key and not a C++ object: thread destructors that run after ours may call CUDA, and a POSIX key is
+// then destroyed again.
 CallRecorder::PerThread* CallRecorder::this_thread(CallRecorder& recorder) noexcept {
     static thread_local PerThread* mine = nullptr;
     if (mine != nullptr) return mine;
@@ -74,11 +74,11 @@ std::string CallRecorder::subscribe() {
                                    : cupti_.subscribe_unnamed(&subscriber_, &called, this);
     if (result == kCuptiSuccess) return "";
     subscriber_ = nullptr;
-    if (result != kCuptiMultipleSubscribers) return "CUPTI cannot be used: " + cupti_error(result) + ".";
-    return "Another profiler holds the GPU" +
+    if (result != kCuptiMultipleSubscribers) return "cannot use CUPTI: " + cupti_error(result) + ".";
+    return "Another profiler is using the GPU" +
            (holder[0] != '\0' ? " (" + std::string(holder) + ")" : std::string()) +
-           ": CUPTI serves one at a time. Nothing of the GPU is recorded until that one ends (torch.profiler "
-           "keeps it until the end of the process).";
+           ": CUPTI supports one at a time. GPU work is not recorded until that profiler ends "
+           "(torch.profiler keeps CUPTI until the process ends).";
 }
 
 void CallRecorder::unsubscribe() noexcept {
@@ -93,7 +93,7 @@ bool CallRecorder::is_cupti_free() {
 
 std::string CallRecorder::start() {
     if (std::string trouble = subscribe(); !trouble.empty()) return trouble;
-    forget_contexts();  // whoever was late noted one
+    forget_contexts();  // a late callback may have noted one
     round_.fetch_add(1);
     is_on_.store(true);
     cupti_.enable_callback(1, subscriber_, kResourceEvents, kContextEnds);
@@ -103,15 +103,15 @@ std::string CallRecorder::start() {
 void CallRecorder::stop() noexcept {
     is_on_.store(false);
     unsubscribe();
-    for (bool& is_told : is_traced_) is_told = false;
+    for (bool& is_traced : is_traced_) is_traced = false;
     forget_contexts();
 }
 
-CuptiResult CallRecorder::tell(std::uint32_t domain) {
+CuptiResult CallRecorder::trace_calls(std::uint32_t domain) {
     if (std::exchange(is_traced_[domain], true)) return kCuptiSuccess;
     if (functions_[domain].empty()) functions_[domain] = traced_functions(domain);
     CuptiResult trouble = kCuptiSuccess;
-    std::size_t refused = 0;  // single ones: functions that this driver does not have
+    std::size_t refused = 0;  // some functions may not exist in this driver
     for (const std::uint32_t callback : functions_[domain]) {
         const CuptiResult result = cupti_.enable_callback(1, subscriber_, domain, callback);
         if (result == kCuptiSuccess) continue;
@@ -122,15 +122,15 @@ CuptiResult CallRecorder::tell(std::uint32_t domain) {
 }
 
 std::vector<std::uint32_t> CallRecorder::traced_functions(std::uint32_t domain) const {
-    std::vector<std::uint32_t> told;
+    std::vector<std::uint32_t> traced;
     for (std::uint32_t callback = 1; callback < kMaxCallbacks; ++callback) {
         const char* name = nullptr;
         if (cupti_.callback_name(domain, callback, &name) != kCuptiSuccess || name == nullptr) break;
         const std::string plain = plain_call_name(name);
         if (domain == kDriverCalls ? is_traced_driver_call(plain) : is_traced_runtime_call(plain))
-            told.push_back(callback);
+            traced.push_back(callback);
     }
-    return told;
+    return traced;
 }
 
 // ---- called by CUPTI, on threads of the program ----
@@ -155,7 +155,7 @@ void CallRecorder::record_call(std::uint32_t domain, std::uint32_t callback,
     RecordedCall& open = thread->open;
     const std::uint32_t round = round_.load(std::memory_order_relaxed);
     if (data.site == kCallBegins) {
-        // One that began in an earlier round has ended unheard.
+        // The end of a call from an earlier round was not recorded.
         if (open.start != 0 && thread->round == round) return;
         if (!thread->is_attached) thread->is_attached = attach_thread();
         open = {.domain = domain, .callback = callback, .start = device_ticks()};
@@ -173,7 +173,7 @@ void CallRecorder::record_call(std::uint32_t domain, std::uint32_t callback,
     open.start = 0;
 }
 
-// The call was well, so the context was; unless the call itself has ended it, as cudaDeviceReset does.
+// The call succeeded, so the context was valid, unless the call itself ended it, as cudaDeviceReset does.
 void CallRecorder::note(PerThread& thread, void* context) noexcept {
     const std::uint32_t forgotten = contexts_forgotten();
     if (forgotten != thread.forgotten_before) return;

@@ -1,4 +1,4 @@
-// call_recorder.h: calls into CUDA, taken down on the threads that make them.
+// call_recorder.h: records calls into CUDA on the threads that make them.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace marey::cuda {
 
-/// While it lives, calls of its thread are ours and not told.
+/// While this object lives, calls on its thread are Marey's own and are not recorded.
 class SuppressCalls {
   public:
     SuppressCalls() noexcept;
@@ -22,24 +22,24 @@ class SuppressCalls {
     SuppressCalls& operator=(const SuppressCalls&) = delete;
 };
 
-/// Subscribes to CUPTI and is called back by the functions that were chosen. (CUPTI would write records of
-/// calls by itself, but then every call of CUDA's runtime pays some 0.3 us, those too that are not asked
-/// for; and PyTorch makes several of those for a launch.) A call out of a call, as the runtime makes them
-/// into the driver, is part of that. One of a process; it must outlive the threads that call.
+/// Subscribes to CUPTI callbacks for selected functions. (CUPTI can write call records itself, but then every
+/// runtime call costs some 0.3 us more, including those that are not requested, and PyTorch makes several of
+/// those per launch.) A nested call, such as a driver call made by the runtime, is part of the outer call.
+/// One per process; it must outlive the threads that call.
 class CallRecorder {
   public:
-    /// Called on threads of the program: `on_full` where calls should be taken, `on_context` where the first
-    /// call in a context has ended.
+    /// Both functions are called on threads of the program: `on_full` when calls should be taken,
+    /// `on_context` when the first call in a context has ended.
     CallRecorder(const Cupti& cupti, std::function<void()> on_full, std::function<void()> on_context);
 
-    /// Subscribes. CUPTI serves one: what keeps it from serving this one, in words; empty: it does.
+    /// Subscribes. CUPTI allows one subscriber. Returns an error message; empty on success.
     std::string start();
-    /// Calls of a domain are told from now on, until the stop. What CUPTI says to that.
-    CuptiResult tell(std::uint32_t domain);
+    /// Records the calls of a domain from now until the stop. Returns CUPTI's result.
+    CuptiResult trace_calls(std::uint32_t domain);
     void stop() noexcept;
-    /// While it is stopped: whether another profiler has CUPTI.
+    /// While stopped: whether CUPTI is free, that is, no other profiler uses it.
     bool is_cupti_free();
-    /// In the child of a fork, where CUDA does not work.
+    /// In a forked child, where CUDA does not work.
     void forked() noexcept { is_on_.store(false); }
     bool has_full() const noexcept { return log_.has_closed(); }
     std::uint64_t take_lost() noexcept { return log_.take_lost(); }
@@ -64,9 +64,9 @@ class CallRecorder {
     CallLog log_;
     void* subscriber_ = nullptr;
     bool is_traced_[kCallDomains] = {};
-    std::vector<std::uint32_t> functions_[kCallDomains];  ///< once they are known: a start is quick
+    std::vector<std::uint32_t> functions_[kCallDomains];  ///< cached, to make later starts quick
     std::atomic<bool> is_on_{false};
-    std::atomic<std::uint32_t> round_{0};  ///< of starts
+    std::atomic<std::uint32_t> round_{0};  ///< number of starts
 };
 
 }  // namespace marey::cuda

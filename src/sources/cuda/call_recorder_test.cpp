@@ -1,4 +1,4 @@
-// call_recorder_test.cpp: a CUPTI made by hand calls back; threads, starts and stops as programs have them.
+// call_recorder_test.cpp: a fake CUPTI makes callbacks; threads, starts and stops as in real programs.
 #include "sources/cuda/call_recorder.h"
 
 #include <gtest/gtest.h>
@@ -19,15 +19,15 @@
 namespace marey::cuda {
 namespace {
 
-constexpr std::uint32_t kLaunch = 1, kGetDevice = 2, kDriverLaunch = 1;  // two of a number
+constexpr std::uint32_t kLaunch = 1, kGetDevice = 2, kDriverLaunch = 1;  // two with the same number
 
-/// What CUPTI would know.
+/// The state of the fake CUPTI.
 struct Subscription {
     SubscriberCallback callback = nullptr;
     void* user = nullptr;
     std::set<std::pair<std::uint32_t, std::uint32_t>> enabled;
-    bool is_held = false;                 ///< by somebody else
-    CuptiResult refusal = kCuptiSuccess;  ///< what enabling a callback gives
+    bool is_held = false;                 ///< by another profiler
+    CuptiResult refusal = kCuptiSuccess;  ///< the result of enabling a callback
 } subscription;
 
 Cupti fake_cupti() {
@@ -72,7 +72,7 @@ class CallRecording : public ::testing::Test {
         recorder().stop();
         take();
     }
-    /// One of the process, as it is meant.
+    /// One per process, as in a program.
     static CallRecorder& recorder() {
         static const Cupti cupti = fake_cupti();
         static auto& made = *new CallRecorder(
@@ -81,8 +81,8 @@ class CallRecording : public ::testing::Test {
     }
     static void start() {
         ASSERT_EQ(recorder().start(), "");
-        EXPECT_EQ(recorder().tell(kRuntimeCalls), kCuptiSuccess);
-        EXPECT_EQ(recorder().tell(kDriverCalls), kCuptiSuccess);
+        EXPECT_EQ(recorder().trace_calls(kRuntimeCalls), kCuptiSuccess);
+        EXPECT_EQ(recorder().trace_calls(kDriverCalls), kCuptiSuccess);
     }
     static void call_back(std::uint32_t domain, std::uint32_t callback, std::uint32_t site,
                           std::uint32_t correlation, std::int32_t result = 0, void* context = nullptr) {
@@ -131,10 +131,10 @@ TEST_F(CallRecording, ACallHasItsFunctionNumberResultAndTimes) {
     EXPECT_LE(before, calls[0].start);
     EXPECT_LE(calls[0].start, calls[0].end);
     EXPECT_LE(calls[0].end, device_ticks());
-    EXPECT_TRUE(take().empty());  // once
+    EXPECT_TRUE(take().empty());  // taken only once
 }
 
-TEST_F(CallRecording, WhatTheRuntimeCallsInTheDriverIsPartOfItsCall) {
+TEST_F(CallRecording, DriverCallsMadeByTheRuntimeArePartOfItsCall) {
     start();
     call_back(kRuntimeCalls, kLaunch, kCallBegins, 1);
     call_back(kDriverCalls, kDriverLaunch, kCallBegins, 1);
@@ -148,19 +148,19 @@ TEST_F(CallRecording, WhatTheRuntimeCallsInTheDriverIsPartOfItsCall) {
     EXPECT_EQ(calls[1].domain, kDriverCalls);
 }
 
-TEST_F(CallRecording, OnlyChosenCallsHaveTheCallback) {
+TEST_F(CallRecording, OnlySelectedCallsHaveTheCallback) {
     ASSERT_EQ(recorder().start(), "");
     using Enabled = std::set<std::pair<std::uint32_t, std::uint32_t>>;
     const std::pair ends{kResourceEvents, kContextEnds}, launch{kRuntimeCalls, kLaunch},
         driver{kDriverCalls, kDriverLaunch};
     EXPECT_EQ(subscription.enabled, (Enabled{ends}));
-    recorder().tell(kRuntimeCalls);
+    recorder().trace_calls(kRuntimeCalls);
     EXPECT_EQ(subscription.enabled, (Enabled{ends, launch}));
-    recorder().tell(kDriverCalls);
+    recorder().trace_calls(kDriverCalls);
     EXPECT_EQ(subscription.enabled, (Enabled{ends, launch, driver}));
 }
 
-TEST_F(CallRecording, CallsThatAStartOrAStopCutsInTwoSpoilNothing) {
+TEST_F(CallRecording, CallsThatSpanAStartOrAStopAreHarmless) {
     start();
     call_back(kRuntimeCalls, kLaunch, kCallEnds, 1);  // it began before
     launch(2);
@@ -173,34 +173,34 @@ TEST_F(CallRecording, CallsThatAStartOrAStopCutsInTwoSpoilNothing) {
     EXPECT_EQ(taken_correlations(), (Correlations{2, 5}));
 }
 
-TEST_F(CallRecording, CallsInWhoseMiddleMoreIsToldSpoilNothing) {
+TEST_F(CallRecording, EnablingADomainDuringACallIsHarmless) {
     ASSERT_EQ(recorder().start(), "");
-    recorder().tell(kRuntimeCalls);
+    recorder().trace_calls(kRuntimeCalls);
     call_back(kRuntimeCalls, kLaunch, kCallBegins, 1);
-    recorder().tell(kDriverCalls);
+    recorder().trace_calls(kDriverCalls);
     call_back(kDriverCalls, kDriverLaunch, kCallEnds, 9);  // it began before
     call_back(kRuntimeCalls, kLaunch, kCallEnds, 1);
     launch(2);
     EXPECT_EQ(taken_correlations(), (Correlations{1, 2}));
 }
 
-TEST_F(CallRecording, WhereCuptiRefusesItSaysSo) {
+TEST_F(CallRecording, ReportsWhenCuptiRefuses) {
     ASSERT_EQ(recorder().start(), "");
     subscription.refusal = 35;
-    EXPECT_EQ(recorder().tell(kRuntimeCalls), 35);
+    EXPECT_EQ(recorder().trace_calls(kRuntimeCalls), 35);
 }
 
-TEST_F(CallRecording, WhereAnotherProfilerIsItSaysWho) {
+TEST_F(CallRecording, NamesTheOtherProfilerThatUsesCupti) {
     subscription.is_held = true;
     const std::string trouble = recorder().start();
-    EXPECT_NE(trouble.find("Another profiler holds the GPU (Other)"), std::string::npos) << trouble;
+    EXPECT_NE(trouble.find("Another profiler is using the GPU (Other)"), std::string::npos) << trouble;
     subscription = {};
     start();
     launch(1);
     EXPECT_EQ(take().size(), 1u);
 }
 
-TEST_F(CallRecording, CallsOfThreadsThatCameAndWentAreAllTakenOnce) {
+TEST_F(CallRecording, CallsOfFinishedThreadsAreAllTakenOnce) {
     constexpr std::uint32_t kEach = 10'000;
     start();
     full = 0;
@@ -240,12 +240,12 @@ TEST_F(CallRecording, AThreadThatOnlyCallsHasItsNameInTheTrace) {
             launch(1);
         }).join();
         recorder().take([&](std::int32_t os_tid, const RecordedCall& call) {
-            DeviceCall told;
-            told.site = DeviceLog::call_site("cudaLaunchKernel");
-            told.os_tid = os_tid;
-            told.start = call.start;
-            told.end = call.end;
-            device.to->write(told);
+            DeviceCall recorded;
+            recorded.site = DeviceLog::call_site("cudaLaunchKernel");
+            recorded.os_tid = os_tid;
+            recorded.start = call.start;
+            recorded.end = call.end;
+            device.to->write(recorded);
         });
         const Trace trace = session.stop();
         recorder().stop();
@@ -255,7 +255,7 @@ TEST_F(CallRecording, AThreadThatOnlyCallsHasItsNameInTheTrace) {
     }
 }
 
-TEST_F(CallRecording, TheFirstCallThatEndsWellInAContextIsTold) {
+TEST_F(CallRecording, TheFirstSuccessfulCallInAContextIsReported) {
     start();
     const int before = contexts;
     int one = 0;
@@ -273,7 +273,7 @@ TEST_F(CallRecording, TheFirstCallThatEndsWellInAContextIsTold) {
     EXPECT_EQ(contexts - before, 2);
 }
 
-TEST_F(CallRecording, OfAThreadThatIsLeftOutNothingIsTold) {
+TEST_F(CallRecording, NothingIsRecordedOnASuppressedThread) {
     start();
     std::thread([] {
         const SuppressCalls ours;
@@ -282,20 +282,20 @@ TEST_F(CallRecording, OfAThreadThatIsLeftOutNothingIsTold) {
     EXPECT_TRUE(take().empty());
 }
 
-TEST_F(CallRecording, InTheChildOfAForkNothingIsTold) {
+TEST_F(CallRecording, NothingIsRecordedInAForkedChild) {
     start();
     recorder().forked();
     launch(1);
     EXPECT_TRUE(take().empty());
 }
 
-TEST(CallLogs, WhatFindsNoRoomIsCounted) {
+TEST(CallLogs, CallsWithoutSpaceAreCounted) {
     CallLog log(2 * sizeof(CallChunk));
     CallChunk* chunk = nullptr;
     int calls_for_reader = 0;
     for (std::uint32_t i = 0; i < 2 * CallChunk::kCalls + 5; ++i)
         calls_for_reader += log.write(chunk, 1, RecordedCall{.correlation = i}) ? 1 : 0;
-    EXPECT_EQ(calls_for_reader, 6);  // two were filled, and four more found nothing
+    EXPECT_EQ(calls_for_reader, 6);  // two chunks were filled, and four more calls found no space
     EXPECT_EQ(log.take_lost(), 5u);
     std::uint32_t next = 0;
     log.take([&](std::int32_t, const RecordedCall& call) {
@@ -303,7 +303,7 @@ TEST(CallLogs, WhatFindsNoRoomIsCounted) {
         EXPECT_LT(call.correlation, 2 * CallChunk::kCalls);
     });
     EXPECT_EQ(next, 2 * CallChunk::kCalls);
-    log.write(chunk, 1, RecordedCall{});  // there is room again
+    log.write(chunk, 1, RecordedCall{});  // there is space again
     EXPECT_EQ(log.take_lost(), 0u);
     log.take([&](std::int32_t, const RecordedCall&) { ++next; });
     EXPECT_EQ(next, 2 * CallChunk::kCalls + 1);

@@ -1,4 +1,4 @@
-// clock_probe.cpp: the kernel, in PTX, and the host's side of the game.
+// clock_probe.cpp: the kernel, in PTX, and the host's side of the exchange.
 #include "sources/cuda/clock_probe.h"
 
 #include <atomic>
@@ -16,8 +16,8 @@ constexpr std::uint64_t kTimeoutNs = 2'000'000;
 
 // box.first = globaltimer
 // for i in 1..rounds: wait until box.ask >= i; box.clock = globaltimer; box.answer = i
-// box.last = globaltimer: the last thing that it does, so that CUPTI's end is not far behind.
-// An ask of ~0 ends the game.
+// box.last = globaltimer: last, so that the end reported by CUPTI comes shortly after it.
+// The value ~0 in box.ask ends the kernel.
 constexpr const char* kProgram = R"(
 .version 7.0
 .target sm_50
@@ -60,7 +60,7 @@ struct ClockProbe::Mailbox {
     alignas(64) std::atomic<std::uint32_t> answer;
     std::atomic<std::uint64_t> clock;
     alignas(64) std::atomic<std::uint64_t> first;
-    std::atomic<std::uint64_t> last;  ///< 0: it has not ended
+    std::atomic<std::uint64_t> last;  ///< 0: the kernel has not ended
 };
 
 std::uint64_t ClockProbe::now_ns() const noexcept {
@@ -77,7 +77,7 @@ ClockProbe::InContext& ClockProbe::prepare(std::uint64_t context) {
     made.is_usable =
         driver.module_load(&module, kProgram) == kCudaSuccess &&
         driver.module_function(&made.function, module, ActivityDecoder::kProbeName) == kCudaSuccess &&
-        driver.stream_create(&made.stream, 1 /* beside the default one */, -100) == kCudaSuccess &&
+        driver.stream_create(&made.stream, 1 /* non-blocking */, -100) == kCudaSuccess &&
         driver.host_allocate(&memory, sizeof(Mailbox), 3 /* portable, mapped */) == kCudaSuccess &&
         driver.host_pointer(&made.box_on_device, memory, 0) == kCudaSuccess;
     if (made.is_usable) made.box = new (memory) Mailbox{};
@@ -87,7 +87,7 @@ ClockProbe::InContext& ClockProbe::prepare(std::uint64_t context) {
 void ClockProbe::run_on(int device, InContext& in_context) {
     const Driver& driver = libraries().driver;
     Mailbox& box = *in_context.box;
-    if (driver.stream_query(in_context.stream) != kCudaSuccess) return;  // the last one never got its turn
+    if (driver.stream_query(in_context.stream) != kCudaSuccess) return;  // the last kernel never ran
     box.ask.store(0);
     box.answer.store(0);
     box.last.store(0);
@@ -111,7 +111,7 @@ void ClockProbe::run_on(int device, InContext& in_context) {
         const std::uint64_t after = now_ns();
         measured.exchanges.push_back({before, box.clock.load(std::memory_order_relaxed), after});
     }
-    box.ask.store(~0u, std::memory_order_release);  // whoever comes late leaves at once
+    box.ask.store(~0u, std::memory_order_release);  // a kernel that starts late ends at once
     if (measured.exchanges.size() != kRounds || !waits_until([&] { return box.last.load() != 0; })) return;
     measured.first_gpu_ns = box.first.load();
     measured.last_gpu_ns = box.last.load();

@@ -1,4 +1,4 @@
-// clock_probe.h: a kernel that shows how far CUPTI's times of the GPU are off.
+// clock_probe.h: a kernel that measures the error of CUPTI's GPU times.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace marey::cuda {
 
-/// Runs a kernel of one thread, a few times, on a queue of its own; it plays ping-pong with the host for some
-/// 20 us. One thread. Nothing throws; where it cannot run, there is no measurement.
+/// Runs a kernel with one GPU thread a few times on a separate stream; it exchanges messages with the host
+/// for some 20 us. Single-threaded. Nothing throws; if the kernel cannot run, there is no measurement.
 class ClockProbe {
   public:
     explicit ClockProbe(const CuptiClock& clock) : clock_(clock) {}
-    /// On every device that the program uses, in one context of it.
+    /// Runs on every device that the program uses, in one context of each.
     void run();
-    /// What CUPTI said of those runs, and what follows. What a busy program holds back comes later.
+    /// Computes measurements from CUPTI's records of those runs. Runs that a busy program delays come later.
     std::vector<ClockMeasurement> measure(const std::vector<ProbeRun>& runs) {
         return relation_.measure(runs);
     }
 
   private:
-    /// What the kernel and the host share; mapped into both.
+    /// Memory shared by the kernel and the host, mapped into both.
     struct Mailbox;
     struct InContext {
         bool is_usable = false;
@@ -38,7 +38,7 @@ class ClockProbe {
     std::uint64_t now_ns() const noexcept;
 
     const CuptiClock& clock_;
-    std::map<std::uint64_t, InContext> contexts_;  ///< by their ids
+    std::map<std::uint64_t, InContext> contexts_;  ///< by context id
     std::uint32_t round_ = 0;
     ClockRelation relation_;
 };

@@ -1,4 +1,4 @@
-// clock_relation.cpp: runs are paired by their order, or by their times once these are corrected.
+// clock_relation.cpp: pairs runs by order, or by time once the times are corrected.
 #include "sources/cuda/clock_relation.h"
 
 #include <algorithm>
@@ -8,24 +8,24 @@
 namespace marey::cuda {
 namespace {
 
-constexpr double kFarNs = 5'000'000;       // no run is that long: another one
-constexpr double kSpreadNs = 1'000'000;    // runs of which all are off by the same
-constexpr double kContradictionNs = 2000;  // bounds that exclude each other by more are of wrong pairs
+constexpr double kFarNs = 5'000'000;       // no run is that long: it must be another one
+constexpr double kSpreadNs = 1'000'000;    // runs within this time have the same offset
+constexpr double kContradictionNs = 2000;  // if bounds contradict each other by more, the pairs are wrong
 constexpr std::size_t kMaxWaiting = 1024;
 
 std::uint64_t middle_ns(const ProbeRun& run) {
     return run.start_ns + (run.end_ns - run.start_ns) / 2;
 }
 
-double difference(const ExchangedRun& ours, const ProbeRun& told) {
-    return static_cast<double>(static_cast<std::int64_t>(ours.middle_ns() - middle_ns(told)));
+double difference(const ExchangedRun& ours, const ProbeRun& reported) {
+    return static_cast<double>(static_cast<std::int64_t>(ours.middle_ns() - middle_ns(reported)));
 }
 
 }  // namespace
 
 ClockOffset clock_offset(const std::vector<ClockExchange>& exchanges, std::uint64_t first_gpu_ns,
                          std::uint64_t last_gpu_ns, const ProbeRun& run) {
-    // Each exchange bounds what is to be added to the GPU's clock to get the host's; together they do best.
+    // Each exchange bounds the offset between the GPU's clock and the host's; the tightest bounds count.
     double least = -HUGE_VAL;
     double most = HUGE_VAL;
     for (const ClockExchange& exchange : exchanges) {
@@ -45,22 +45,22 @@ double ClockRelation::known_offset(int device) const {
 }
 
 std::vector<ClockRelation::Pair> ClockRelation::pairs_in_order(const std::vector<std::size_t>& ours,
-                                                               const std::vector<ProbeRun>& told) const {
+                                                               const std::vector<ProbeRun>& reported) const {
     std::vector<Pair> pairs;
-    if (ours.size() != told.size() || ours.size() < 2) return pairs;
-    const double first = difference(waiting_[ours[0]], told[0]);
+    if (ours.size() != reported.size() || ours.size() < 2) return pairs;
+    const double first = difference(waiting_[ours[0]], reported[0]);
     for (std::size_t i = 0; i < ours.size(); ++i) {
-        if (std::abs(difference(waiting_[ours[i]], told[i]) - first) > kSpreadNs) return {};
-        pairs.push_back({ours[i], told[i]});
+        if (std::abs(difference(waiting_[ours[i]], reported[i]) - first) > kSpreadNs) return {};
+        pairs.push_back({ours[i], reported[i]});
     }
     return pairs;
 }
 
 std::vector<ClockRelation::Pair> ClockRelation::nearest_pairs(int device, std::vector<std::size_t> ours,
-                                                              const std::vector<ProbeRun>& told) const {
+                                                              const std::vector<ProbeRun>& reported) const {
     std::vector<Pair> pairs;
     const double known = known_offset(device);
-    for (const ProbeRun& run : told) {
+    for (const ProbeRun& run : reported) {
         const auto distance = [&](std::size_t i) { return std::abs(difference(waiting_[i], run) - known); };
         const auto nearest = std::min_element(ours.begin(), ours.end(), [&](std::size_t a, std::size_t b) {
             return distance(a) < distance(b);
@@ -72,27 +72,27 @@ std::vector<ClockRelation::Pair> ClockRelation::nearest_pairs(int device, std::v
     return pairs;
 }
 
-std::vector<ClockRelation::Pair> ClockRelation::pairs_of(int device, std::vector<ProbeRun> told) const {
-    std::sort(told.begin(), told.end(),
+std::vector<ClockRelation::Pair> ClockRelation::pairs_of(int device, std::vector<ProbeRun> reported) const {
+    std::sort(reported.begin(), reported.end(),
               [](const ProbeRun& a, const ProbeRun& b) { return a.start_ns < b.start_ns; });
     std::vector<std::size_t> ours;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
         if (waiting_[i].device == device) ours.push_back(i);
     }
-    std::vector<Pair> pairs = pairs_in_order(ours, told);
-    return !pairs.empty() ? pairs : nearest_pairs(device, std::move(ours), told);
+    std::vector<Pair> pairs = pairs_in_order(ours, reported);
+    return !pairs.empty() ? pairs : nearest_pairs(device, std::move(ours), reported);
 }
 
-std::vector<ClockMeasurement> ClockRelation::measure(const std::vector<ProbeRun>& told) {
+std::vector<ClockMeasurement> ClockRelation::measure(const std::vector<ProbeRun>& reported) {
     std::map<int, std::vector<ProbeRun>> by_device;
-    for (const ProbeRun& run : told) by_device[run.device].push_back(run);
+    for (const ProbeRun& run : reported) by_device[run.device].push_back(run);
     std::map<std::pair<std::uint32_t, int>, ClockMeasurement> measurements;  // by round and device
     std::set<std::size_t, std::greater<>> done;
     for (auto& [device, runs] : by_device) {
         for (const auto& [place, run] : pairs_of(device, std::move(runs))) {
             const ExchangedRun& ours = waiting_[place];
             const ClockOffset offset = clock_offset(ours.exchanges, ours.first_gpu_ns, ours.last_gpu_ns, run);
-            // What holds for one of a round holds for all.
+            // The bounds of one run hold for all runs of its round.
             ClockOffset& known =
                 measurements
                     .try_emplace({ours.round, device}, ClockMeasurement{device, middle_ns(run), offset})
@@ -104,7 +104,7 @@ std::vector<ClockMeasurement> ClockRelation::measure(const std::vector<ProbeRun>
     }
     for (const std::size_t place : done)
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
-    if (waiting_.size() > kMaxWaiting)  // what CUPTI has not told by now it lost
+    if (waiting_.size() > kMaxWaiting)  // CUPTI has lost the runs that it has not reported by now
         waiting_.erase(waiting_.begin(), waiting_.end() - kMaxWaiting);
     std::vector<ClockMeasurement> all;
     for (const auto& [key, measurement] : measurements) {

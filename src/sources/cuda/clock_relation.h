@@ -1,5 +1,4 @@
-// clock_relation.h: how far CUPTI's times of the GPU are off, from what the host and CUPTI say of the same
-// runs.
+// clock_relation.h: the error of CUPTI's GPU times, from the host's and CUPTI's times of the same runs.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +9,33 @@
 
 namespace marey::cuda {
 
-/// What one exchange with the GPU says: it read `gpu_ns` of its own clock between two times of the host.
+/// One exchange with the GPU: its clock showed `gpu_ns` at some time between two host times.
 struct ClockExchange {
     std::uint64_t before_ns;
     std::uint64_t gpu_ns;
     std::uint64_t after_ns;
 };
 
-/// How much must be added to CUPTI's times to be true: something between the two.
+/// The amount to add to CUPTI's times to correct them is between these two.
 struct ClockOffset {
     double min_ns;
     double max_ns;
 };
 
-/// CUPTI relates the clocks once, and goes on with the slope that it found then: its times run away from the
-/// host's by microseconds a second.
+/// CUPTI relates the clocks once and keeps the slope that it measured: its times drift from the host's by
+/// microseconds per second.
 struct ClockMeasurement {
     int device = 0;
-    std::uint64_t at_ns = 0;  ///< by CUPTI's account
+    std::uint64_t at_ns = 0;  ///< in CUPTI's time
     ClockOffset offset{};
 };
 
 /// A kernel read the GPU's clock at its start and its end and exchanged it with the host in between; CUPTI
-/// says when the kernel ran. It cannot have begun after it read the clock, nor ended before.
+/// reports when the kernel ran. It cannot have begun after its first reading, nor ended before its last one.
 ClockOffset clock_offset(const std::vector<ClockExchange>& exchanges, std::uint64_t first_gpu_ns,
                          std::uint64_t last_gpu_ns, const ProbeRun& run);
 
-/// A run as the host saw it. Runs of one round follow one another within a millisecond.
+/// A run as measured by the host. Runs of one round follow one another within a millisecond.
 struct ExchangedRun {
     int device = 0;
     std::uint32_t round = 0;
@@ -46,29 +45,30 @@ struct ExchangedRun {
     std::uint64_t middle_ns() const { return exchanges[exchanges.size() / 2].before_ns; }
 };
 
-/// Finds out which run of the host's is which of CUPTI's, and what follows. One thread.
+/// Matches the host's runs with CUPTI's and computes the clock offsets. Single-threaded.
 class ClockRelation {
   public:
-    /// In the order in which they ran on their device.
+    /// Must be added in the order in which they ran on their device.
     void add(ExchangedRun run) { waiting_.push_back(std::move(run)); }
-    /// What CUPTI has told since. What a busy program holds back comes later.
-    std::vector<ClockMeasurement> measure(const std::vector<ProbeRun>& told);
+    /// Takes the runs that CUPTI has reported since the last call. Runs that a busy program delays come
+    /// later.
+    std::vector<ClockMeasurement> measure(const std::vector<ProbeRun>& reported);
 
   private:
     struct Pair {
-        std::size_t waiting;  ///< its place in `waiting_`
+        std::size_t waiting;  ///< index in `waiting_`
         ProbeRun run;
     };
-    std::vector<Pair> pairs_of(int device, std::vector<ProbeRun> told) const;
-    /// CUPTI's runs and ours in the order of time, if they are as many and equally far apart.
+    std::vector<Pair> pairs_of(int device, std::vector<ProbeRun> reported) const;
+    /// Pairs CUPTI's runs and ours in time order, if their numbers and distances agree.
     std::vector<Pair> pairs_in_order(const std::vector<std::size_t>& ours,
-                                     const std::vector<ProbeRun>& told) const;
+                                     const std::vector<ProbeRun>& reported) const;
     std::vector<Pair> nearest_pairs(int device, std::vector<std::size_t> ours,
-                                    const std::vector<ProbeRun>& told) const;
-    /// What was to be added to that device's times when last measured.
+                                    const std::vector<ProbeRun>& reported) const;
+    /// The correction of that device's times at the last measurement.
     double known_offset(int device) const;
 
-    std::vector<ExchangedRun> waiting_;  ///< for what CUPTI says
+    std::vector<ExchangedRun> waiting_;  ///< runs that CUPTI has not reported yet
     std::map<int, double> offsets_;
 };
 

@@ -1,4 +1,4 @@
-// clock_relation_test.cpp: runs of the probe, as the host and CUPTI would tell them.
+// clock_relation_test.cpp: runs of the probe, as the host and CUPTI would report them.
 #include "sources/cuda/clock_relation.h"
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 namespace marey::cuda {
 namespace {
 
-TEST(ClockOffsets, AreBoundByTheExchangesAndTheKernelsRun) {
-    // The GPU's clock is 1000 ahead of the host's; CUPTI gives times that are 300 late.
+TEST(ClockOffsets, AreBoundedByTheExchangesAndTheKernelsRun) {
+    // The GPU's clock is 1000 ahead of the host's; CUPTI's times are 300 late.
     const std::vector<ClockExchange> exchanges = {{100, 1150, 200}, {300, 1310, 360}, {400, 1480, 490}};
     const ClockOffset offset = clock_offset(exchanges, 1090, 1500, {1, 0, 80 + 300, 510 + 300});
     EXPECT_LE(offset.min_ns, -300);
@@ -17,7 +17,7 @@ TEST(ClockOffsets, AreBoundByTheExchangesAndTheKernelsRun) {
     EXPECT_LT(offset.max_ns - offset.min_ns, 200);
 }
 
-/// A host and a GPU whose clocks are known; CUPTI's times need `offset` added to be true.
+/// A host and a GPU with known clocks; adding `offset` to CUPTI's times makes them correct.
 class Rounds {
   public:
     static constexpr int kRuns = 6;
@@ -25,9 +25,9 @@ class Rounds {
     void to(std::uint64_t host_ns) { now_ = host_ns; }
     std::uint64_t now() const { return now_; }
 
-    /// Tells the relation what the host saw, and gives what CUPTI will say.
+    /// Passes the host's measurements to the relation and returns the runs that CUPTI will report.
     std::vector<ProbeRun> run(ClockRelation& relation, std::int64_t offset, int device = 0) {
-        std::vector<ProbeRun> told;
+        std::vector<ProbeRun> reported;
         ++round_;
         for (int i = 0; i < kRuns; ++i) {
             now_ += 15'000 + random_() % 4000;  // the launch
@@ -40,10 +40,10 @@ class Rounds {
                 run.exchanges.push_back({before, gpu(now_ - 1000), now_});
             }
             run.last_gpu_ns = gpu(now_ + 500);
-            told.push_back({0, device, shifted(start, offset), shifted(now_ + 800, offset)});
+            reported.push_back({0, device, shifted(start, offset), shifted(now_ + 800, offset)});
             relation.add(std::move(run));
         }
-        return told;
+        return reported;
     }
 
   private:
@@ -66,17 +66,17 @@ void expect_holds(const std::vector<ClockMeasurement>& measured, std::int64_t of
     }
 }
 
-TEST(ClockRelation, HoldsHoweverFarCuptisTimesAreOff) {
+TEST(ClockRelation, HoldsForAnyErrorOfCuptisTimes) {
     for (const std::int64_t offset :
          {0, 19'000, -19'000, 300'000, -300'000, 10'000'000, -10'000'000, 2'000'000'000}) {
         Rounds rounds;
         ClockRelation relation;
-        const auto told = rounds.run(relation, offset);
-        expect_holds(relation.measure(told), offset);
+        const auto reported = rounds.run(relation, offset);
+        expect_holds(relation.measure(reported), offset);
     }
 }
 
-TEST(ClockRelation, FollowsTimesThatRunAwayAlsoWhereSomeAreToldLate) {
+TEST(ClockRelation, FollowsDriftingTimesEvenIfSomeAreReportedLate) {
     for (const std::int64_t per_second : {10'000, -10'000}) {
         Rounds rounds;
         ClockRelation relation;
@@ -84,12 +84,12 @@ TEST(ClockRelation, FollowsTimesThatRunAwayAlsoWhereSomeAreToldLate) {
         for (int second = 0; second < 1000; ++second) {
             rounds.to(1'000'000'000'000 + std::uint64_t(second) * 1'000'000'000);
             const std::int64_t offset = second * per_second;
-            auto told = rounds.run(relation, offset);
-            const std::size_t most = second % 3 == 0 ? 4 : told.size();
-            std::vector<ProbeRun> now(told.begin(), told.begin() + std::ptrdiff_t(most));
+            auto reported = rounds.run(relation, offset);
+            const std::size_t most = second % 3 == 0 ? 4 : reported.size();
+            std::vector<ProbeRun> now(reported.begin(), reported.begin() + std::ptrdiff_t(most));
             const bool has_late = !held_back.empty();
             now.insert(now.end(), held_back.begin(), held_back.end());
-            held_back.assign(told.begin() + std::ptrdiff_t(most), told.end());
+            held_back.assign(reported.begin() + std::ptrdiff_t(most), reported.end());
             const auto measured = relation.measure(now);
             ASSERT_EQ(measured.size(), has_late ? 2u : 1u) << second;
             const ClockMeasurement& newest = measured.back();
@@ -99,26 +99,26 @@ TEST(ClockRelation, FollowsTimesThatRunAwayAlsoWhereSomeAreToldLate) {
     }
 }
 
-TEST(ClockRelation, DevicesAreNotTakenForOneAnother) {
+TEST(ClockRelation, DevicesAreNotConfused) {
     Rounds rounds;
     ClockRelation relation;
     const std::uint64_t start = rounds.now();
-    auto told = rounds.run(relation, 50'000, 0);
+    auto reported = rounds.run(relation, 50'000, 0);
     rounds.to(start + 9'000);  // at the same time
     const auto others = rounds.run(relation, -40'000, 1);
-    told.insert(told.end(), others.begin(), others.end());
-    const auto measured = relation.measure(told);
+    reported.insert(reported.end(), others.begin(), others.end());
+    const auto measured = relation.measure(reported);
     ASSERT_EQ(measured.size(), 2u);
     for (const ClockMeasurement& each : measured) expect_holds({each}, each.device == 0 ? 50'000 : -40'000);
 }
 
-TEST(ClockRelation, WhatContradictsItselfIsNoMeasurement) {
+TEST(ClockRelation, ContradictoryRunsGiveNoMeasurement) {
     Rounds rounds;
     ClockRelation relation;
-    auto told = rounds.run(relation, 0);
-    told[2].start_ns += 100'000;  // no run of the host's was then
-    told[2].end_ns += 100'000;
-    EXPECT_TRUE(relation.measure(told).empty());
+    auto reported = rounds.run(relation, 0);
+    reported[2].start_ns += 100'000;  // the host had no run at that time
+    reported[2].end_ns += 100'000;
+    EXPECT_TRUE(relation.measure(reported).empty());
     expect_holds(relation.measure(rounds.run(relation, 3'000)), 3'000);
 }
 
@@ -126,8 +126,8 @@ TEST(ClockRelation, RunsThatCuptiLostAreForgotten) {
     Rounds rounds;
     ClockRelation relation;
     for (int i = 0; i < 2000; ++i) rounds.run(relation, 0);
-    const auto told = rounds.run(relation, 2'000);
-    expect_holds(relation.measure(told), 2'000);
+    const auto reported = rounds.run(relation, 2'000);
+    expect_holds(relation.measure(reported), 2'000);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// cuda_contexts.cpp: the primary contexts, which the driver tells, and those that were seen at work.
+// cuda_contexts.cpp: the primary contexts, reported by the driver, and those in which calls were seen.
 #include "sources/cuda/cuda_contexts.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace marey::cuda {
 
 RelaxedCaptureMode::RelaxedCaptureMode(const Driver& driver) noexcept : driver_(driver), mode_(2) {
-    driver_.capture_mode(&mode_);  // relaxed; gives the mode that it was
+    driver_.capture_mode(&mode_);  // relaxed; receives the previous mode
 }
 
 RelaxedCaptureMode::~RelaxedCaptureMode() {
@@ -29,13 +29,13 @@ CurrentContext::~CurrentContext() {
 
 namespace {
 
-/// Contexts that were seen at work, and who is using them here. Never destroyed: callbacks come until the
-/// end.
+/// The contexts in which calls were seen, and their users here. Never destroyed: callbacks arrive until the
+/// process ends.
 struct Noted {
     struct Context {
         void* context;
         int users = 0;
-        bool is_forgotten = false;  ///< it goes with its last user
+        bool is_forgotten = false;  ///< removed with its last user
     };
     std::mutex mutex;
     std::condition_variable unused;
@@ -57,7 +57,7 @@ Noted& noted() {
     return noted;
 }
 
-/// Keeps a noted context from ending, if it is one.
+/// Keeps a context from ending, if it was noted.
 class UsedContext {
   public:
     explicit UsedContext(void* context) : context_(context) {
@@ -93,7 +93,7 @@ bool note_context(void* context) noexcept {
     if (Noted::Context* const found = noted().find(context)) return std::exchange(found->is_forgotten, false);
     try {
         noted().contexts.push_back({.context = context});
-    } catch (const std::bad_alloc&) {  // it is not waited for
+    } catch (const std::bad_alloc&) {  // Marey does not wait for it then
     }
     return true;
 }
@@ -175,7 +175,7 @@ std::string synchronize_contexts() {
 
 namespace {
 
-/// Names of a device's properties, and the driver's numbers for them.
+/// The names of device properties, and the driver's numbers for them.
 constexpr struct {
     const char* key;
     int attribute;

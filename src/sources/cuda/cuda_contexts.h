@@ -1,4 +1,4 @@
-// cuda_contexts.h: the devices that the program uses.
+// cuda_contexts.h: the CUDA contexts and devices that the program uses.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace marey::cuda {
 
-/// What this thread does while it lives is kept out of any stream capture that the program may have going.
+/// While this object lives, calls on this thread are kept out of any stream capture of the program.
 class RelaxedCaptureMode {
   public:
     explicit RelaxedCaptureMode(const Driver& driver) noexcept;
@@ -23,7 +23,7 @@ class RelaxedCaptureMode {
     int mode_;
 };
 
-/// Makes a context current on this thread for its lifetime, outside of captures.
+/// Makes a context current on this thread for the lifetime of the object, outside of stream captures.
 class CurrentContext {
   public:
     CurrentContext(const Driver& driver, void* context) noexcept;
@@ -38,29 +38,28 @@ class CurrentContext {
     RelaxedCaptureMode outside_;
 };
 
-/// A call was made in it: it is a context of the program, be it that of a device (the primary one, which
-/// CUDA's runtime uses) or one that the program made itself. Null: none. Whether it was not known before.
+/// A call was made in this context, so the program uses it: either a device's primary context, which CUDA's
+/// runtime uses, or one that the program created. Null is ignored. Returns whether it is new.
 bool note_context(void* context) noexcept;
-/// It is about to be destroyed: returns when nobody here uses it any more, or after 2 s.
+/// The context is about to be destroyed: returns when Marey no longer uses it, or after 2 s.
 void context_ends(void* context) noexcept;
-/// Nobody tells any longer when they end.
+/// Forgets all contexts, because their ends are no longer reported.
 void forget_contexts() noexcept;
-/// How often contexts were forgotten: one that was noted before may have to be noted again.
+/// The number of times that contexts were forgotten: one that was noted before may need to be noted again.
 std::uint32_t contexts_forgotten() noexcept;
 
-/// Calls `visit(device, context)` for each context of the program that is known: for every device the primary
-/// one first, if the program has made it (none is made here), then those noted. Nothing while CUDA is not
-/// initialised.
+/// Calls `visit(device, context)` for each known context of the program: for every device first the primary
+/// one, if the program has created it (this function creates none), then those noted. Does nothing until CUDA
+/// is initialised.
 void for_each_context(const std::function<void(int device, void* context)>& visit);
 
-/// Unlike its address never that of another one. 0: it has ended.
+/// Unlike the address, the id is never reused. 0: the context has ended.
 std::uint64_t context_id(void* context) noexcept;
 
-/// Waits until all of those have done what they were given. What failed, in words; empty: all is done.
+/// Waits until all of these contexts have finished their work. Returns an error message; empty on success.
 std::string synchronize_contexts();
 
-/// Devices with their properties, under the keys that PyTorch's traces have: JSON. "": CUDA is not
-/// initialised.
+/// JSON: the devices with their properties, with the keys of PyTorch's traces. "": CUDA is not initialised.
 std::string device_properties();
 
 }  // namespace marey::cuda

@@ -1,4 +1,4 @@
-// cuda_contexts_test.cpp: contexts that come, are used, and go.
+// cuda_contexts_test.cpp: contexts that are created, used and destroyed.
 #include "sources/cuda/cuda_contexts.h"
 
 #include <gtest/gtest.h>
@@ -28,17 +28,17 @@ class Contexts : public ::testing::Test {
 
 using List = std::vector<void*>;
 
-TEST_F(Contexts, ThePrimaryOneComesFirstAndEachOnce) {
+TEST_F(Contexts, ThePrimaryContextComesFirstAndEachIsVisitedOnce) {
     note_context(kUserContext);
     note_context(FakeCuda::primary());
     note_context(kUserContext);
     note_context(nullptr);
     EXPECT_EQ(visited(), (List{FakeCuda::primary(), kUserContext}));
     state_.has_primary = false;
-    EXPECT_EQ(visited(), (List{kUserContext, FakeCuda::primary()}));  // somebody works there all the same
+    EXPECT_EQ(visited(), (List{kUserContext, FakeCuda::primary()}));  // calls were seen in it anyway
 }
 
-TEST_F(Contexts, WhatHasEndedOrIsForgottenIsNotTouched) {
+TEST_F(Contexts, EndedAndForgottenContextsAreNotTouched) {
     const std::uint32_t before = contexts_forgotten();
     note_context(kUserContext);
     note_context(kOther);
@@ -51,13 +51,13 @@ TEST_F(Contexts, WhatHasEndedOrIsForgottenIsNotTouched) {
     EXPECT_EQ(visited(), (List{FakeCuda::primary(), kUserContext}));
 }
 
-TEST_F(Contexts, OneThatIsDestroyedUnheardIsNotVisited) {
+TEST_F(Contexts, AContextDestroyedWithoutNoticeIsNotVisited) {
     note_context(kUserContext);
     state_.destroyed.insert(kUserContext);
     EXPECT_EQ(visited(), (List{FakeCuda::primary()}));
 }
 
-TEST_F(Contexts, TheEndOfAContextWaitsForWhoeverUsesIt) {
+TEST_F(Contexts, TheEndOfAContextWaitsForItsUsers) {
     note_context(kUserContext);
     state_.is_hung = true;
     state_.has_primary = false;
@@ -70,7 +70,7 @@ TEST_F(Contexts, TheEndOfAContextWaitsForWhoeverUsesIt) {
         EXPECT_EQ(state_.waiting_in[kUserContext], 0);
         has_ended = true;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it could be wrong
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // gives a wrong implementation time to fail
     EXPECT_FALSE(has_ended);
     {
         std::lock_guard lock(state_.mutex);
@@ -82,7 +82,7 @@ TEST_F(Contexts, TheEndOfAContextWaitsForWhoeverUsesIt) {
     EXPECT_TRUE(has_ended);
 }
 
-TEST_F(Contexts, OneThatIsForgottenWhileInUseIsNotUsedAgain) {
+TEST_F(Contexts, AContextForgottenWhileInUseIsNotUsedAgain) {
     note_context(kUserContext);
     state_.has_primary = false;
     List again;

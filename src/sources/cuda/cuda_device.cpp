@@ -1,4 +1,4 @@
-// cuda_device.cpp: NVIDIA's GPUs as a device of Marey.
+// cuda_device.cpp: NVIDIA GPUs as a Marey device.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,7 +23,7 @@ void check(CudaResult result, const char* what) {
     if (result != kCudaSuccess) throw Error(std::string(what) + ": " + cuda_error(result));
 }
 
-/// Events that nobody needs any more, by the id of their context: making one costs more than recording it.
+/// Unused events, by the id of their context: creating an event costs more than recording it.
 class EventPool {
   public:
     void* take(std::uint64_t context) {
@@ -67,7 +67,7 @@ class CudaEvent final : public DeviceEvent {
     CudaEvent& operator=(const CudaEvent&) = delete;
     std::int32_t device() const noexcept override { return device_; }
     void* event() const noexcept { return event_; }
-    /// Its context has ended, and it with it.
+    /// Whether its context has ended, and the event with it.
     bool is_gone() const noexcept { return context_id(context_) != context_id_; }
 
   private:
@@ -87,7 +87,7 @@ class CudaDevice final : public DeviceRuntime {
         const SuppressCalls ours;
         const Driver& driver = usable_driver();
         void* context = nullptr;
-        // A thread may be there before CUDA is.
+        // A thread may call this before CUDA is initialised.
         if (driver.context_current(&context) != kCudaSuccess) return nullptr;
         if (context == nullptr) return nullptr;
         int device = 0;

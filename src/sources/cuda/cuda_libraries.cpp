@@ -1,4 +1,4 @@
-// cuda_libraries.cpp: where they may lie, and their symbols.
+// cuda_libraries.cpp: finds the libraries and their symbols.
 #include "sources/cuda/cuda_libraries.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 namespace marey::cuda {
 namespace {
 
-/// Takes functions out of a library and remembers the first that is not there.
+/// Looks up functions in a library and remembers the first that is missing.
 class Symbols {
   public:
     explicit Symbols(void* library) : library_(library) {}
@@ -95,8 +95,8 @@ std::string path_of(const void* function) {
     return dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-/// Where pip puts NVIDIA's packages (nvidia/cu13/lib, nvidia/cuda_cupti/lib), if it has put Marey beside
-/// them.
+/// The folders of NVIDIA's pip packages (nvidia/cu13/lib, nvidia/cuda_cupti/lib), if Marey is installed next
+/// to them.
 void add_package_folders(std::vector<std::string>& libraries) {
     std::string folder = path_of(reinterpret_cast<const void*>(&find_cupti));
     folder.resize(folder.rfind('/') + 1);
@@ -109,8 +109,8 @@ void add_package_folders(std::vector<std::string>& libraries) {
     closedir(packages);
 }
 
-/// Where it is looked for, in that order: of Python's packages, where the loader looks (no folder), CUDA's
-/// own.
+/// The folders to search, in this order: Python packages, the loader's search path (no folder), CUDA's
+/// installation.
 std::vector<std::string> cupti_folders() {
     std::vector<std::string> libraries;
     add_package_folders(libraries);
@@ -128,8 +128,7 @@ std::vector<std::string> cupti_folders() {
     return libraries;
 }
 
-/// One that the program has loaded already (PyTorch brings its own) comes first: two would be in each
-/// other's way.
+/// A CUPTI that the program has already loaded (PyTorch contains one) comes first: two would conflict.
 void* open_cupti() {
     if (const char* const chosen = std::getenv("MAREY_CUPTI"); chosen != nullptr && *chosen != '\0')
         return dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
@@ -144,7 +143,7 @@ void* open_cupti() {
     return nullptr;
 }
 
-/// The driver's own list; without initialising CUDA there is no other way to ask.
+/// Reads the driver's device files: without initialising CUDA, there is no other way to find out.
 bool has_gpu() {
     DIR* const folder = opendir("/dev");
     if (folder == nullptr) return false;
@@ -162,15 +161,15 @@ void load_cupti(Libraries& loaded) {
     void* const library = open_cupti();
     if (library == nullptr) {
         const char* const why = dlerror();
-        loaded.cupti_trouble = "CUPTI, which tells what the GPU does, is not found (" +
-                               std::string(why != nullptr ? why : "no cause given") +
-                               "). Install it (pip install nvidia-cuda-cupti, or CUDA's toolkit), or set "
-                               "MAREY_CUPTI to its file.";
+        loaded.cupti_trouble = "cannot record GPU work: CUPTI not found (" +
+                               std::string(why != nullptr ? why : "unknown reason") +
+                               "). Install it (pip install nvidia-cuda-cupti, or the CUDA toolkit), or set "
+                               "MAREY_CUPTI to its path.";
         return;
     }
     if (const char* const missing = take_cupti(loaded.cupti, library)) {
         loaded.cupti_trouble =
-            std::string("CUPTI is too old: it has no ") + missing + ". That of CUDA 12 or later is needed.";
+            std::string("CUPTI is too old: it lacks ") + missing + ". CUDA 12 or later is required.";
         return;
     }
     loaded.cupti_trouble.clear();
@@ -184,26 +183,26 @@ Libraries load() {
     void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (driver == nullptr) {
         loaded.trouble =
-            "NVIDIA's driver is not installed here: there is no libcuda.so.1. Install it, or run this on a "
+            "NVIDIA's driver is not installed: libcuda.so.1 not found. Install it, or run this on a "
             "machine with an NVIDIA GPU (in a container: with the NVIDIA container toolkit, --gpus all).";
         return loaded;
     }
     if (const char* const missing = take_driver(loaded.driver, driver)) {
-        loaded.trouble = std::string("NVIDIA's driver is too old: it has no ") + missing +
-                         ". One for CUDA 12 or later is needed.";
+        loaded.trouble = std::string("NVIDIA's driver is too old: it lacks ") + missing +
+                         ". A driver for CUDA 12 or later is required.";
         return loaded;
     }
     loaded.has_driver = true;
     if (!has_gpu()) {
         loaded.trouble =
-            "NVIDIA's driver is here, but no GPU: there is no device file such as /dev/nvidia0. In a "
-            "container, start it with --gpus all.";
+            "NVIDIA's driver is installed, but there is no GPU: no device file such as /dev/nvidia0. In a "
+            "container, use --gpus all.";
         return loaded;
     }
     return loaded;
 }
 
-std::mutex cupti_mutex;  ///< CUPTI may be found long after the driver
+std::mutex cupti_mutex;  ///< separate, because CUPTI may be found long after the driver
 
 Libraries& loaded_libraries() {
     static auto& loaded = *new Libraries(load());
@@ -233,9 +232,9 @@ std::uint32_t cupti_version() {
 }
 
 bool will_begin() {
-    const char* const told = std::getenv("CUDA_INJECTION64_PATH");
+    const char* const path = std::getenv("CUDA_INJECTION64_PATH");
     int count = 0;
-    return told != nullptr && nvtx::is_library(told) && libraries().has_driver &&
+    return path != nullptr && nvtx::is_library(path) && libraries().has_driver &&
            libraries().driver.device_count(&count) == kCudaNotInitialized;
 }
 
@@ -243,12 +242,12 @@ int runtime_version() {
     for (const char* const name : {"libcudart.so.13", "libcudart.so.12"}) {
         void* const library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
         if (library == nullptr) continue;
-        CudaResult (*ask)(int* version) = nullptr;
-        Symbols(library).take_if_there(ask, "cudaRuntimeGetVersion");
+        CudaResult (*get_version)(int* version) = nullptr;
+        Symbols(library).take_if_there(get_version, "cudaRuntimeGetVersion");
         int version = 0;
-        const bool is_told = ask != nullptr && ask(&version) == kCudaSuccess;
-        dlclose(library);  // whoever loaded it still has it
-        if (is_told) return version;
+        const bool has_version = get_version != nullptr && get_version(&version) == kCudaSuccess;
+        dlclose(library);  // the program still has it loaded
+        if (has_version) return version;
     }
     return 0;
 }

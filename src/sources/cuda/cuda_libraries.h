@@ -1,4 +1,4 @@
-// cuda_libraries.h: the driver and CUPTI, found at run time.
+// cuda_libraries.h: the CUDA driver and CUPTI, loaded at run time.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ inline constexpr CudaResult kCudaSuccess = 0;
 inline constexpr CudaResult kCudaNotInitialized = 3;
 inline constexpr CudaResult kCudaNotReady = 600;
 
-/// The driver's functions that are called here. The types are the driver's, opaque.
+/// The driver functions that Marey calls, with opaque types.
 struct Driver {
     CudaResult (*driver_version)(int* version);
     CudaResult (*device_count)(int* count);
@@ -58,7 +58,7 @@ struct Cupti {
     CuptiResult (*flush_all)(std::uint32_t flags);
     CuptiResult (*subscribe)(void** subscriber, SubscriberCallback callback, void* user,
                              SubscriberParams* params);
-    /// Of CUDA 12: does not say who is there.
+    /// CUDA 12: does not report the name of another subscriber.
     CuptiResult (*subscribe_unnamed)(void** subscriber, SubscriberCallback callback, void* user);
     CuptiResult (*unsubscribe)(void* subscriber);
     CuptiResult (*enable_callback)(std::uint32_t enable, void* subscriber, std::uint32_t domain,
@@ -66,33 +66,33 @@ struct Cupti {
     CuptiResult (*configure_unified_memory)(UnifiedMemoryConfig* config, std::uint32_t count);
 };
 
-/// Both, once loaded; never unloaded.
+/// Both libraries. Once loaded, they are never unloaded.
 struct Libraries {
     Driver driver{};
     Cupti cupti{};
     bool has_driver = false;
     bool has_cupti = false;
-    std::string trouble;        ///< what is missing and how to get it; empty: nothing
-    std::string cupti_trouble;  ///< the same where only CUPTI is missing: then there is event timing
+    std::string trouble;        ///< what is missing and how to get it; empty: nothing is missing
+    std::string cupti_trouble;  ///< the same if only CUPTI is missing: event timing still works
     std::string cupti_path;
     std::uint32_t cupti_version = 0;
 };
 
-/// Looks for the driver the first time. Does not initialise CUDA: a program that forks before it uses CUDA
-/// must not have that done behind its back.
+/// Looks for the driver on the first call. Does not initialise CUDA, because the program may fork before it
+/// uses CUDA.
 const Libraries& libraries();
-/// Looks for CUPTI, again where it was not found: a program may bring its own later. Whether it is there;
-/// cupti_trouble says why not.
+/// Looks for CUPTI, again if it was not found before: the program may load one later. Returns whether it was
+/// found; if not, cupti_trouble has the reason.
 bool find_cupti();
-/// Of the CUPTI that was found; 0: none was yet.
+/// The version of the CUPTI that was found; 0: none was found yet.
 std::uint32_t cupti_version();
-/// Whether the program has yet to initialise CUDA, and the driver will tell Marey when it does
+/// Whether the program has not initialised CUDA yet, and the driver will call Marey when it does
 /// (CUDA_INJECTION64_PATH).
 bool will_begin();
-/// For tests: these in their place.
+/// For tests: replaces the libraries.
 void replace_libraries(const Libraries& others);
 
-/// Of CUDA's runtime that the program has loaded: 13000 for 13.0. 0 where it has none, or linked it
+/// The version of the CUDA runtime that the program has loaded: 13000 for 13.0. 0: it has none, or linked it
 /// statically.
 int runtime_version();
 

@@ -1,13 +1,13 @@
-// cupti_clock.h: the recorder's clock in the nanoseconds that CUPTI wants, and back.
+// cupti_clock.h: converts the recorder's ticks to nanoseconds for CUPTI, and back.
 #pragma once
 
 #include <cstdint>
 
 namespace marey::cuda {
 
-/// CUPTI stamps the host's calls with times that we give it, and converts the GPU's to them; it expects
-/// nanoseconds. They are ticks times a fixed factor, so that the way back is exact whatever the counter's
-/// true rate is.
+/// CUPTI uses timestamps that we provide for the host, and converts GPU times to them; it expects
+/// nanoseconds. They are ticks times a fixed factor, so that the conversion back is exact whatever the
+/// counter's true rate is.
 class CuptiClock {
     __extension__ using Wide = unsigned __int128;
 

@@ -1,7 +1,6 @@
-// cupti_records.h: CUPTI's activity records as far as they are read here, and the functions that give them.
-// Declared here and not included, so that Marey builds without CUDA and works with CUPTI of CUDA 12 and 13:
-// records only ever grew at their ends. cupti_records_test.cpp compares with NVIDIA's header where there is
-// one.
+// cupti_records.h: the parts of CUPTI's activity records and functions that Marey uses. They are declared
+// here so that Marey builds without CUDA and works with the CUPTI of CUDA 12 and 13: records have only ever
+// been extended at the end. cupti_records_test.cpp compares them with NVIDIA's header, if it is installed.
 #pragma once
 
 #include <cstddef>
@@ -119,12 +118,12 @@ struct WaitRecord {
     std::uint32_t event;
 };
 
-/// Packed in CUDA: its times lie at multiples of 8 all the same.
+/// Packed in CUDA, but its times are at multiples of 8 anyway.
 struct OverheadRecord {
     std::uint32_t kind;
     std::uint32_t overhead_kind;
     std::uint32_t object_kind;
-    std::uint32_t object[3];  ///< of a thread: process, thread
+    std::uint32_t object[3];  ///< for a thread: process, thread
     std::uint64_t start;
     std::uint64_t end;
 };
@@ -157,7 +156,7 @@ struct UnifiedMemoryRecord {
     std::uint32_t process;
 };
 
-/// What cuptiActivityConfigureUnifiedMemoryCounter takes.
+/// The argument of cuptiActivityConfigureUnifiedMemoryCounter.
 struct UnifiedMemoryConfig {
     std::uint32_t scope;  ///< 1: the process on one device
     std::uint32_t kind;
@@ -165,21 +164,21 @@ struct UnifiedMemoryConfig {
     std::uint32_t enable;
 };
 
-/// What cuptiSubscribe_v2 takes.
+/// The argument of cuptiSubscribe_v2.
 struct SubscriberParams {
     std::size_t struct_size;
     const char* name;
-    char* old_name;  ///< filled in: who holds CUPTI
+    char* old_name;  ///< filled in: the name of the current subscriber
     std::size_t old_name_size;
 };
 
 /// Callback domains.
 inline constexpr std::uint32_t kDriverCalls = 1, kRuntimeCalls = 2, kResourceEvents = 3;
-inline constexpr std::uint32_t kCallDomains = 3;  ///< those below are calls
-inline constexpr std::uint32_t kContextEnds = 2;  ///< of kResourceEvents
+inline constexpr std::uint32_t kCallDomains = 3;  ///< domains below this are calls
+inline constexpr std::uint32_t kContextEnds = 2;  ///< a callback of kResourceEvents
 inline constexpr std::uint32_t kCallBegins = 0, kCallEnds = 1;
 
-/// What a callback gets of a call, at its begin and at its end.
+/// Data for a callback at the begin and at the end of a call.
 struct CallbackData {
     std::uint32_t site;  ///< kCallBegins or kCallEnds
     const char* function;
@@ -192,7 +191,7 @@ struct CallbackData {
     std::uint32_t correlation;
 };
 
-/// What a callback gets of a context.
+/// Data for a callback about a context.
 struct ResourceData {
     void* context;
     void* handle;

@@ -1,4 +1,4 @@
-// cupti_records_test.cpp: our declarations of CUPTI's records against NVIDIA's own, where its header is.
+// cupti_records_test.cpp: compares our declarations of CUPTI's records with NVIDIA's header, if installed.
 #include "sources/cuda/cupti_records.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(CuptiRecords, KindsHaveTheNumbersOfTheHeader) {
 #else
 
 TEST(CuptiRecords, KindsHaveTheNumbersOfTheHeader) {
-    GTEST_SKIP() << "CUPTI's header is not here";
+    GTEST_SKIP() << "CUPTI's header is not installed";
 }
 
 #endif

@@ -1,4 +1,4 @@
-// cupti_source.cpp: CUPTI switched on and off, and the thread that takes its buffers.
+// cupti_source.cpp: enables and disables CUPTI, and runs the thread that reads its buffers.
 #include "sources/cuda/cupti_source.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t kMaxBufferBytes = std::size_t{128} << 20;
 constexpr auto kFlushPeriod = std::chrono::seconds(1);
-/// Soon, when all that was asked for is switched on: then the clocks are measured.
+/// The first flush comes soon after everything is enabled, to measure the clocks.
 constexpr auto kFirstFlush = std::chrono::milliseconds(10);
-/// Which buffers are asked back: those without unfinished work, or all.
+/// Which buffers a flush returns: those without unfinished work, or all.
 constexpr std::uint32_t kFinished = 0, kAll = 1;
 
 }  // namespace
@@ -61,10 +61,10 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
     if (is_forked_) {
         return needs.activities == 0 || was_cuda_used_ || has_begun_
                    ? ""
-                   : "This process is the child of one that recorded a GPU; CUDA's tools do "
-                     "not survive a fork. Start it with spawn, or record from the child on.";
+                   : "This process was forked from one that recorded a GPU, and CUPTI does not work after a "
+                     "fork. Start it with spawn, or start recording in the child.";
     }
-    // Asked without the lock: a thread that is initialising CUDA comes to begins() and may make others wait.
+    // Checked without the lock: a thread that initialises CUDA calls begins() and may block others.
     const bool waits = needs.activities != 0 && will_begin();
     std::lock_guard lock(kinds_mutex_);
     if (is_over_.load()) return "";
@@ -77,7 +77,7 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
         stop();
         return "";
     }
-    // CUPTI is left alone until then: the program may fork before, or bring a CUPTI of its own.
+    // CUPTI is not touched until then: the program may fork first, or load a different CUPTI.
     if (waits && !is_started_ && !has_begun_) return "";
     return adapt();
 }
@@ -101,8 +101,8 @@ std::string CuptiSource::adapt() {
     }
     const CuptiResult result = enable(needs_);
     return result == kCuptiSuccess ? ""
-                                   : "CUPTI does not tell all that was asked for: " + cupti_error(result) +
-                                         ". Some of the GPU's work is missing.";
+                                   : "CUPTI cannot record all requested activities: " + cupti_error(result) +
+                                         ". Some GPU work is missing.";
 }
 
 std::string CuptiSource::start() {
@@ -124,25 +124,25 @@ std::string CuptiSource::start() {
     return "";
 }
 
-// Whenever no kind is enabled: another profiler may have been there since, and no record may have another
-// clock's times.
+// Needed whenever no kind is enabled: another profiler may have used CUPTI since, and every record must have
+// times of our clock.
 std::string CuptiSource::register_buffers() {
     if (!enabled_.empty()) return "";
     CuptiResult result = cupti_.set_timestamps(&timestamp);
     if (result == kCuptiSuccess) result = cupti_.set_buffers(&request_buffer, &complete_buffer);
-    if (result != kCuptiSuccess) return "CUPTI cannot be used: " + cupti_error(result) + ".";
+    if (result != kCuptiSuccess) return "cannot use CUPTI: " + cupti_error(result) + ".";
     if (has_buffers_.exchange(true)) return "";
     try {
         std::thread([this] { run_worker(); }).detach();
     } catch (const std::system_error& error) {
         has_buffers_ = false;
-        return std::string("No thread can be had to take what CUPTI tells: ") + error.what() + ".";
+        return std::string("cannot start the thread that reads CUPTI's records: ") + error.what() + ".";
     }
     std::atexit([] { instance_->finish(); });
     return "";
 }
 
-// Calls end at once, so that another profiler may have CUPTI from now on.
+// Unsubscribes from calls at once, so that another profiler can use CUPTI from now on.
 void CuptiSource::stop() noexcept {
     if (!std::exchange(is_started_, false)) return;
     calls_.stop();
@@ -152,7 +152,7 @@ void CuptiSource::stop() noexcept {
     lost_ = 0;
 }
 
-// Kinds belong to whoever has CUPTI: if that is another one by now, they are none of ours.
+// The enabled kinds belong to the current user of CUPTI. If that is another profiler by now, they stay.
 void CuptiSource::switch_off() noexcept {
     std::lock_guard lock(kinds_mutex_);
     if (needs_.activities == 0) disable_all();
@@ -160,7 +160,8 @@ void CuptiSource::switch_off() noexcept {
 
 void CuptiSource::disable_all() noexcept {
     const std::vector<std::uint32_t> kinds = std::exchange(enabled_, {});
-    // Not held meanwhile: a PyTorch that is refused once does without the GPU to the end of the process.
+    // CUPTI is not kept during this: if PyTorch's profiler is refused once, it never records the GPU again in
+    // this process.
     if (kinds.empty() || !calls_.is_cupti_free()) return;
     for (const std::uint32_t kind : kinds) cupti_.disable(kind);
 }
@@ -172,34 +173,36 @@ CuptiResult CuptiSource::enable_kind(std::uint32_t kind) {
     return result;
 }
 
-// Nothing is disabled before the last session ends (but what unified memory needs): threads may be launching,
-// see the constructor. Traces have what their sessions asked for.
+// Except for unified memory, nothing is disabled before the last session ends, because threads may be
+// launching work (see the constructor). Traces contain only the activities that their sessions requested.
 CuptiResult CuptiSource::enable(const DeviceNeeds& needs) {
     CuptiResult trouble = kCuptiSuccess;
     const auto keep = [&](CuptiResult result) {
         if (trouble == kCuptiSuccess) trouble = result;
     };
-    const auto wants = [&](std::uint32_t activity) { return (needs.activities & activity) != 0; };
-    if (wants(kDeviceCalls)) keep(calls_.tell(kRuntimeCalls));
-    if (wants(kDeviceDriverCalls)) keep(calls_.tell(kDriverCalls));
+    const auto is_requested = [&](std::uint32_t activity) { return (needs.activities & activity) != 0; };
+    if (is_requested(kDeviceCalls)) keep(calls_.trace_calls(kRuntimeCalls));
+    if (is_requested(kDeviceDriverCalls)) keep(calls_.trace_calls(kDriverCalls));
     if (needs.memory) keep(enable_kind(kActivityMemory));
     enable_unified_memory();
-    if (wants(kDeviceOverhead)) keep(enable_kind(kActivityOverhead));
-    if (wants(kDeviceWaits)) keep(enable_kind(kActivitySynchronization));
-    if (wants(kDeviceCopies)) keep(enable_kind(kActivityMemcpy));
-    if (wants(kDeviceCopies)) keep(enable_kind(kActivityMemcpyPeer));
-    if (wants(kDeviceSets)) keep(enable_kind(kActivityMemset));
-    if (wants(kDeviceKernels)) keep(enable_kind(kActivityKernel));  // last: whose launches are seen by then
+    if (is_requested(kDeviceOverhead)) keep(enable_kind(kActivityOverhead));
+    if (is_requested(kDeviceWaits)) keep(enable_kind(kActivitySynchronization));
+    if (is_requested(kDeviceCopies)) keep(enable_kind(kActivityMemcpy));
+    if (is_requested(kDeviceCopies)) keep(enable_kind(kActivityMemcpyPeer));
+    if (is_requested(kDeviceSets)) keep(enable_kind(kActivityMemset));
+    // Last: their launches are recorded by then.
+    if (is_requested(kDeviceKernels)) keep(enable_kind(kActivityKernel));
     return trouble;
 }
 
-// Only where it can be: it needs a context, which the program may make later, and a device that has it.
+// Enabled only if possible: it needs a context, which the program may create later, and a device with
+// support.
 void CuptiSource::enable_unified_memory() {
     if (!needs_.memory || cupti_.configure_unified_memory == nullptr) return;
     std::set<int> devices;
     for_each_context([&](int device, void*) { devices.insert(device); });
     if (!std::includes(configured_.begin(), configured_.end(), devices.begin(), devices.end())) {
-        // It heeds what was configured before it was enabled.
+        // The configuration takes effect only when the kind is enabled afterwards.
         if (std::erase(enabled_, std::uint32_t{kActivityUnifiedMemory}) != 0)
             cupti_.disable(kActivityUnifiedMemory);
         for (const int device : devices) configure_unified_memory(device);
@@ -214,26 +217,26 @@ void CuptiSource::configure_unified_memory(int device) {
     if (cupti_.configure_unified_memory(configs, 4) == kCuptiSuccess) has_unified_memory_ = true;
 }
 
-// ---- handing over ----
+// ---- delivering records ----
 
 bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
     if (is_forked_ || is_over_.load()) return true;
     std::unique_lock lock(pool_.mutex());
     DeviceLog* const log = log_;
     if (log == nullptr) return true;
-    if (!is_on_) {  // what CUPTI has is another one's
+    if (!is_on_) {  // CUPTI's records belong to another profiler
         lock.unlock();
         write_device_facts(*log);
         return true;
     }
-    const std::uint64_t asked = ++flushes_requested_;
+    const std::uint64_t request = ++flushes_requested_;
     flush_waits_ = flush_waits_ || wait_for_work;
     pool_.changed().notify_all();
     const bool is_done = pool_.changed().wait_for(lock, std::chrono::nanoseconds(timeout_ns),
-                                                  [&] { return flushes_done_ >= asked; });
+                                                  [&] { return flushes_done_ >= request; });
     const bool is_whole = is_done && sync_error_.empty();
     lock.unlock();
-    // Not by the worker: looking for a library waits for threads that are loading one, such as this one.
+    // Not on the worker: looking for a library waits for threads that are loading one, possibly this one.
     if (const int version = runtime_version(); version != 0)
         log->write_fact(DeviceType::Cuda, "cuda_runtime_version", std::to_string(version));
     return is_whole;
@@ -256,15 +259,15 @@ void CuptiSource::run_worker() {
         }
         if (std::exchange(has_started_, false)) {
             next_flush = Clock::now() + kFirstFlush;
-            decoder_.forget_allocations();  // what was released since was not told
+            decoder_.forget_allocations();  // releases since then were not recorded
         }
         if (std::exchange(measures_soon_, false))
             next_flush = std::min(next_flush, Clock::now() + kFirstFlush);
         const bool is_on = is_on_;
         const bool goes_off = off_at_.has_value() && Clock::now() >= *off_at_;
         if (goes_off) off_at_.reset();
-        const std::uint64_t asked = flushes_requested_;
-        const bool is_requested = asked != flushes_done_;
+        const std::uint64_t request = flushes_requested_;
+        const bool is_requested = request != flushes_done_;
         const bool waits = std::exchange(flush_waits_, false);
         lock.unlock();
         if (goes_off) switch_off();
@@ -279,7 +282,7 @@ void CuptiSource::run_worker() {
         }
         lock.lock();
         if (is_requested) {
-            flushes_done_ = asked;
+            flushes_done_ = request;
             pool_.changed().notify_all();
         }
     }
@@ -295,10 +298,11 @@ void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
     if (const std::uint64_t lost = take_lost()) log_->count_lost(lost);
     write_device_facts(*log_);
     if (wait_for_work) trouble = synchronize_contexts();
-    if (measure_clocks) probe_.run();  // which may have to wait for the GPU
+    if (measure_clocks) probe_.run();  // may have to wait for the GPU
     deliver_records(kFinished);
-    // A program that goes on launching holds back what was launched before: CUPTI hands over no buffer that
-    // has unfinished work in it. What is unfinished by now was launched since: lost, if something records on.
+    // CUPTI does not return a buffer that contains unfinished work, so a program that keeps launching holds
+    // back earlier work. Work that is still unfinished now was launched since; it is lost to sessions that
+    // keep recording.
     if (wait_for_work) deliver_records(kAll);
     std::lock_guard lock(pool_.mutex());
     lost_ += decoder_.take_unfinished();
@@ -310,19 +314,20 @@ std::uint64_t CuptiSource::take_lost() {
     return std::exchange(lost_, 0);
 }
 
-// From the first flush on: a program may end, and CUDA with it, at any time.
+// Written from the first flush on, because the program, and CUDA with it, may end at any time.
 void CuptiSource::write_device_facts(DeviceLog& log) {
-    const auto tell = [&log](std::string_view key, const std::string& json) {
+    const auto write_fact = [&log](std::string_view key, const std::string& json) {
         log.write_fact(DeviceType::Cuda, key, json);
     };
     if (const std::string properties = device_properties(); !properties.empty()) {
         was_cuda_used_ = true;
-        tell("deviceProperties", properties);
+        write_fact("deviceProperties", properties);
     }
     int version = 0;
     if (libraries().has_driver && libraries().driver.driver_version(&version) == kCudaSuccess)
-        tell("cuda_driver_version", std::to_string(version));
-    if (const std::uint32_t cupti = cupti_version(); cupti != 0) tell("cupti_version", std::to_string(cupti));
+        write_fact("cuda_driver_version", std::to_string(version));
+    if (const std::uint32_t cupti = cupti_version(); cupti != 0)
+        write_fact("cupti_version", std::to_string(cupti));
 }
 
 void CuptiSource::deliver_records(std::uint32_t which) {
@@ -354,7 +359,7 @@ void CuptiSource::decode_filled() {
     if (const std::uint64_t lost = calls_.take_lost()) log_->count_lost(lost);
 }
 
-// Unless a session has begun meanwhile.
+// Does nothing if a session has begun in the meantime.
 void CuptiSource::discard_filled() {
     const std::lock_guard lock(kinds_mutex_);
     if (needs_.activities != 0) return;
@@ -364,11 +369,12 @@ void CuptiSource::discard_filled() {
 }
 
 void CuptiSource::wake_worker() noexcept {
-    { const std::lock_guard lock(pool_.mutex()); }  // it looks, or waits: not in between
+    // After this the worker either has not checked yet or is waiting.
+    { const std::lock_guard lock(pool_.mutex()); }
     pool_.changed().notify_all();
 }
 
-// Before a program's first context there is no clock of a device.
+// A device's clock can be read only once the program has a context.
 void CuptiSource::measure_soon() noexcept {
     {
         std::lock_guard lock(pool_.mutex());
@@ -394,7 +400,7 @@ void CuptiSource::finish() noexcept {
 }
 
 void CuptiSource::forked() noexcept {
-    if (!has_buffers_) {  // CUPTI was never touched: the child may
+    if (!has_buffers_) {  // CUPTI was never used, so the child may use it
         needs_ = {};
         return;
     }

@@ -1,4 +1,4 @@
-// cupti_source.h: what GPUs do, as CUPTI tells it.
+// cupti_source.h: GPU work as reported by CUPTI.
 #pragma once
 
 #include <atomic>
@@ -24,26 +24,26 @@
 
 namespace marey::cuda {
 
-/// One of a process, never destroyed: CUPTI calls back until the very end. A thread of its own turns buffers
-/// into the log, asks for what is buffered once a second, and measures the clocks then.
+/// One per process, never destroyed: CUPTI calls back until the process ends. A worker thread writes the
+/// buffers' records to the log; once a second it flushes CUPTI's buffers and measures the clocks.
 class CuptiSource final : public DeviceActivitySource {
   public:
-    /// `linger`: how long CUPTI stays switched on behind the last session. It does not always survive being
-    /// switched off while a thread launches: that thread's kernels are not told of from then on. Sessions
-    /// that follow one another do not run into that.
+    /// `linger`: how long CUPTI stays enabled after the last session. If CUPTI is disabled while a thread
+    /// launches work, it sometimes stops reporting that thread's kernels. The delay avoids this for sessions
+    /// that follow one another.
     explicit CuptiSource(std::chrono::milliseconds linger = std::chrono::seconds(1));
 
     std::string record(const DeviceNeeds& needs, DeviceLog& log) noexcept override;
     bool flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept override;
     void forked() noexcept override;
 
-    /// The program initialises CUDA: what was asked for before begins now.
+    /// Called when the program initialises CUDA: starts the recording that was requested before.
     void begins() noexcept;
-    /// At the end of the program, while CUDA still stands: what is buffered goes into the log.
+    /// Called at the end of the program, while CUDA still works: writes the buffered records to the log.
     void finish() noexcept;
 
   private:
-    static CuptiSource* instance_;  ///< for CUPTI's callbacks, which carry no pointer of ours
+    static CuptiSource* instance_;  ///< for CUPTI's callbacks, which have no user data
     static std::uint64_t timestamp();
     static void request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* max_records);
     static void complete_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes,
@@ -77,35 +77,36 @@ class CuptiSource final : public DeviceActivitySource {
     BufferPool pool_;
     CallRecorder calls_;
 
-    std::mutex kinds_mutex_;  ///< held while kinds are switched; CUPTI calls back meanwhile
+    /// Held while kinds are enabled or disabled; CUPTI makes callbacks during that time.
+    std::mutex kinds_mutex_;
 
-    // Under kinds_mutex_.
+    // Guarded by kinds_mutex_:
     DeviceNeeds needs_;
     bool is_started_ = false;
-    bool has_begun_ = false;                ///< the driver has said that CUDA is initialised
+    bool has_begun_ = false;                ///< the driver has reported that CUDA is initialised
     std::vector<std::uint32_t> enabled_;    ///< kinds
-    std::atomic<bool> has_buffers_{false};  ///< CUPTI was given some, and the worker runs: it stays
-    std::set<int> configured_;              ///< devices of which unified memory is told, or cannot be
+    std::atomic<bool> has_buffers_{false};  ///< CUPTI has our buffer functions; the worker runs until the end
+    std::set<int> configured_;              ///< devices for which unified memory was configured
     bool has_unified_memory_ = false;
     bool is_forked_ = false;
-    std::atomic<bool> was_cuda_used_{false};  ///< in the child of a fork it cannot be then
+    std::atomic<bool> was_cuda_used_{false};  ///< then CUDA does not work in a forked child
 
-    // Of the worker, under the pool's mutex where others ask.
+    // Used by the worker; guarded by the pool's mutex if other threads use it too:
     DeviceLog* log_ = nullptr;
     RecordIterator records_;
     ActivityDecoder decoder_;
     ClockProbe probe_;
     bool is_on_ = false;           ///< something is recorded
-    bool awaits_context_ = false;  ///< the first since then
+    bool awaits_context_ = false;  ///< no context has been seen since the start
     bool measures_soon_ = false;
-    bool has_started_ = false;                                     ///< since the worker last looked
-    std::optional<std::chrono::steady_clock::time_point> off_at_;  ///< CUPTI is on still, for nobody
+    bool has_started_ = false;                                     ///< since the worker last checked
+    std::optional<std::chrono::steady_clock::time_point> off_at_;  ///< when to disable CUPTI, if pending
     std::uint64_t flushes_requested_ = 0;
     std::uint64_t flushes_done_ = 0;
     bool flush_waits_ = false;
-    std::uint64_t lost_ = 0;  ///< work whose record was taken before it ended
+    std::uint64_t lost_ = 0;  ///< work whose record was taken before the work ended
     std::string sync_error_;
-    std::atomic<bool> is_over_{false};  ///< CUDA is being taken down
+    std::atomic<bool> is_over_{false};  ///< CUDA is shutting down
 };
 
 }  // namespace marey::cuda

@@ -1,4 +1,4 @@
-// cupti_source_test.cpp: starts, stops and what comes between them, on a CUPTI that remembers.
+// cupti_source_test.cpp: starts, stops and flushes, with a fake CUPTI that remembers the calls.
 #include "sources/cuda/cupti_source.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class CuptiSources : public ::testing::Test {
   protected:
     explicit CuptiSources(std::chrono::milliseconds linger = std::chrono::hours(1))
         : state_(FakeCuda::begin()), log_("stand-in") {
-        // Never destroyed, as in programs: its thread stays.
+        // Never destroyed, as in programs, because its thread keeps running.
         static auto& made = *new std::vector<std::unique_ptr<CuptiSource>>;
         made.push_back(std::make_unique<CuptiSource>(linger));
         source_ = made.back().get();
@@ -54,19 +54,19 @@ class CuptiSources : public ::testing::Test {
     CuptiSource* source_ = nullptr;
 };
 
-/// CUPTI is switched off at once behind the last session.
+/// CUPTI is disabled right after the last session.
 class BriefCuptiSources : public CuptiSources {
   protected:
     BriefCuptiSources() : CuptiSources(std::chrono::milliseconds(0)) {}
 };
 
-TEST_F(CuptiSources, EnablesWhatIsAskedForAndGivesCuptiBackAtTheStop) {
+TEST_F(CuptiSources, EnablesRequestedKindsAndReleasesCuptiAtTheStop) {
     EXPECT_EQ(start(), "");
     EXPECT_EQ(kinds(), kDefaultKinds);
     EXPECT_TRUE(state_.is_subscribed);
     stop();
     EXPECT_FALSE(state_.is_subscribed);
-    EXPECT_EQ(kinds(), kDefaultKinds);  // for a while
+    EXPECT_EQ(kinds(), kDefaultKinds);  // still enabled for a while
 }
 
 TEST_F(CuptiSources, DisablesNothingWhileSomethingRecords) {
@@ -78,12 +78,12 @@ TEST_F(CuptiSources, DisablesNothingWhileSomethingRecords) {
     EXPECT_EQ(state_.disabled, 0);
 }
 
-TEST_F(BriefCuptiSources, SwitchesCuptiOffBehindTheLastSession) {
+TEST_F(BriefCuptiSources, DisablesCuptiAfterTheLastSession) {
     start();
     stop();
     EXPECT_TRUE(state_.wait_until([&] { return state_.kinds.empty() && !state_.is_subscribed; }));
     EXPECT_EQ(start(), "");
-    EXPECT_EQ(state_.buffers_given, 2);  // somebody else's may have been there
+    EXPECT_EQ(state_.buffers_given, 2);  // another profiler may have registered its own
 }
 
 TEST_F(BriefCuptiSources, LeavesTheKindsOfTheNextProfilerAlone) {
@@ -92,10 +92,10 @@ TEST_F(BriefCuptiSources, LeavesTheKindsOfTheNextProfilerAlone) {
         std::lock_guard lock(state_.mutex);
         state_.is_held = true;
     }
-    const int asked = state_.subscriptions;
+    const int before = state_.subscriptions;
     stop();
-    EXPECT_TRUE(state_.wait_until([&] { return state_.subscriptions > asked; }));
-    EXPECT_NE(start(), "");  // which comes behind the worker
+    EXPECT_TRUE(state_.wait_until([&] { return state_.subscriptions > before; }));
+    EXPECT_NE(start(), "");  // this waits for the worker
     EXPECT_EQ(kinds(), kDefaultKinds);
     EXPECT_EQ(state_.disabled, 0);
     {
@@ -108,9 +108,9 @@ TEST_F(BriefCuptiSources, LeavesTheKindsOfTheNextProfilerAlone) {
     EXPECT_EQ(state_.buffers_given, 2);
 }
 
-TEST_F(CuptiSources, SaysThatAnotherProfilerIsThere) {
+TEST_F(CuptiSources, ReportsThatAnotherProfilerUsesTheGpu) {
     state_.is_held = true;
-    EXPECT_NE(start().find("Another profiler holds the GPU"), std::string::npos);
+    EXPECT_NE(start().find("Another profiler is using the GPU"), std::string::npos);
     EXPECT_TRUE(kinds().empty());
 }
 
@@ -129,10 +129,10 @@ TEST_F(CuptiSources, ASessionThatWasRefusedTouchesNothingOfTheOtherProfiler) {
     EXPECT_TRUE(state_.pushed.empty());
 }
 
-TEST_F(CuptiSources, SaysWhatCuptiRefuses) {
+TEST_F(CuptiSources, ReportsWhatCuptiRefuses) {
     state_.refusal = 35;
     const std::string trouble = start();
-    EXPECT_NE(trouble.find("does not tell all that was asked for: refused (35)"), std::string::npos)
+    EXPECT_NE(trouble.find("cannot record all requested activities: refused (35)"), std::string::npos)
         << trouble;
 }
 
@@ -151,7 +151,7 @@ TEST_F(CuptiSources, AFlushDoesNotWaitForAGpuThatHangs) {
     EXPECT_TRUE(source_->flush(30 * kSecond, true));
 }
 
-TEST_F(CuptiSources, UnifiedMemoryIsToldOnceAContextIsThere) {
+TEST_F(CuptiSources, UnifiedMemoryIsRecordedOnceThereIsAContext) {
     state_.has_primary = false;
     EXPECT_EQ(start(kDeviceDefault, true), "");
     EXPECT_EQ(kinds().count(kActivityUnifiedMemory), 0u);
@@ -165,18 +165,18 @@ TEST_F(CuptiSources, UnifiedMemoryIsToldOnceAContextIsThere) {
     EXPECT_EQ(state_.configured, std::vector<std::uint32_t>{0});
 }
 
-TEST_F(CuptiSources, TellsWhatTheDeviceIsBeforeAnythingStops) {
+TEST_F(CuptiSources, ReportsTheDeviceBeforeASessionStops) {
     registered_device();
     Session session({.devices = {"test"}});
     start();
-    ASSERT_TRUE(state_.wait_until([&] { return state_.flushes > 0; }));  // the first, by itself
+    ASSERT_TRUE(state_.wait_until([&] { return state_.flushes > 0; }));  // the first is not requested
     const Trace trace = session.snapshot();
     EXPECT_TRUE(has_fact(trace, "deviceProperties"));
     EXPECT_TRUE(has_fact(trace, "cuda_driver_version"));
     EXPECT_TRUE(has_fact(trace, "cupti_version"));
 }
 
-/// The driver tells Marey when CUDA is initialised, which it is not yet.
+/// CUDA is not initialised yet; the driver will call Marey when it is.
 class EarlyCuptiSources : public CuptiSources {
   protected:
     EarlyCuptiSources() {
@@ -190,7 +190,7 @@ class EarlyCuptiSources : public CuptiSources {
     }
 };
 
-TEST_F(EarlyCuptiSources, LeaveCuptiAloneUntilCudaBegins) {
+TEST_F(EarlyCuptiSources, DoNotTouchCuptiUntilCudaIsInitialised) {
     EXPECT_EQ(start(kDeviceKernels), "");
     EXPECT_EQ(start(), "");
     EXPECT_TRUE(source_->flush(30 * kSecond, true));
@@ -200,11 +200,11 @@ TEST_F(EarlyCuptiSources, LeaveCuptiAloneUntilCudaBegins) {
     EXPECT_EQ(kinds(), kDefaultKinds);
     stop();
     EXPECT_FALSE(state_.is_subscribed);
-    EXPECT_EQ(start(), "");  // the driver tells it once
+    EXPECT_EQ(start(), "");  // the driver calls Marey only once
     EXPECT_TRUE(state_.is_subscribed);
 }
 
-TEST_F(EarlyCuptiSources, DoNotBeginForSessionsThatHaveEnded) {
+TEST_F(EarlyCuptiSources, DoNotStartForSessionsThatHaveEnded) {
     start();
     stop();
     source_->begins();
@@ -213,13 +213,13 @@ TEST_F(EarlyCuptiSources, DoNotBeginForSessionsThatHaveEnded) {
     EXPECT_EQ(kinds(), kDefaultKinds);
 }
 
-TEST_F(EarlyCuptiSources, BeginAtOnceWhereTheDriverTellsAnotherTool) {
+TEST_F(EarlyCuptiSources, StartAtOnceIfTheDriverCallsAnotherTool) {
     setenv("CUDA_INJECTION64_PATH", "/opt/other/libother.so", 1);
     EXPECT_EQ(start(), "");
     EXPECT_EQ(kinds(), kDefaultKinds);
 }
 
-TEST_F(EarlyCuptiSources, RecordInTheChildOfAForkThatCameBeforeCuda) {
+TEST_F(EarlyCuptiSources, RecordInAChildForkedBeforeCudaIsInitialised) {
     start();
     source_->forked();
     EXPECT_EQ(start(), "");
@@ -227,24 +227,24 @@ TEST_F(EarlyCuptiSources, RecordInTheChildOfAForkThatCameBeforeCuda) {
     EXPECT_EQ(kinds(), kDefaultKinds);
 }
 
-TEST_F(EarlyCuptiSources, DoNotBeginInAChildThatRecordsNothing) {
+TEST_F(EarlyCuptiSources, DoNotStartInAChildThatRecordsNothing) {
     start();
     source_->forked();
     source_->begins();
     EXPECT_FALSE(is_cupti_touched());
 }
 
-TEST_F(EarlyCuptiSources, WhatIsRefusedThenIsAProblemOfTheTrace) {
+TEST_F(EarlyCuptiSources, ARefusalAtThatTimeIsAProblemOfTheTrace) {
     registered_device();
     Session session({.devices = {"test"}});
     start();
     state_.is_held = true;
     source_->begins();
     const std::string text = marey::testing::problem_text(session.stop(), "device_not_recorded");
-    EXPECT_NE(text.find("Another profiler holds the GPU"), std::string::npos) << text;
+    EXPECT_NE(text.find("Another profiler is using the GPU"), std::string::npos) << text;
 }
 
-TEST_F(CuptiSources, OfASessionThatWasRefusedTheDeviceIsToldAllTheSame) {
+TEST_F(CuptiSources, TheDeviceIsReportedEvenIfTheSessionWasRefused) {
     registered_device();
     Session session({.devices = {"test"}});
     state_.is_held = true;
@@ -253,15 +253,15 @@ TEST_F(CuptiSources, OfASessionThatWasRefusedTheDeviceIsToldAllTheSame) {
     EXPECT_TRUE(has_fact(session.stop(), "deviceProperties"));
 }
 
-TEST_F(CuptiSources, TheChildOfAForkThatCannotUseCudaHasNoProblem) {
+TEST_F(CuptiSources, AForkedChildThatCannotUseCudaHasNoProblem) {
     start();
-    source_->flush(30 * kSecond, false);  // and sees that CUDA is in use
+    source_->flush(30 * kSecond, false);  // detects that CUDA is in use
     stop();
     source_->forked();
     EXPECT_EQ(start(), "");
 }
 
-TEST_F(CuptiSources, NothingBeginsBehindTheEndOfTheProgram) {
+TEST_F(CuptiSources, NothingStartsAfterTheEndOfTheProgram) {
     start();
     source_->finish();
     EXPECT_FALSE(state_.is_subscribed);
@@ -271,14 +271,14 @@ TEST_F(CuptiSources, NothingBeginsBehindTheEndOfTheProgram) {
     EXPECT_FALSE(state_.is_subscribed);
 }
 
-TEST_F(CuptiSources, InTheChildOfAForkItSaysThatItDoesNotRecord) {
+TEST_F(CuptiSources, ReportsThatItDoesNotRecordInAForkedChild) {
     start();
     stop();
     source_->forked();
-    EXPECT_NE(start().find("child of one that recorded a GPU"), std::string::npos);
+    EXPECT_NE(start().find("forked from one that recorded a GPU"), std::string::npos);
 }
 
-TEST_F(CuptiSources, SessionsThatStartAndStopOnSeveralThreadsWhileOthersFlush) {
+TEST_F(CuptiSources, SessionsMayStartAndStopOnSeveralThreadsWhileOthersFlush) {
     std::atomic<bool> is_over{false};
     std::thread flushing([&] {
         while (!is_over) source_->flush(30 * kSecond, true);

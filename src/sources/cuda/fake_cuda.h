@@ -1,6 +1,6 @@
-// fake_cuda.h: for tests: a driver and a CUPTI that do nothing but remember, in place of NVIDIA's. What
-// holds on a GPU the tests on one show (tests/device_cuda.cpp); these are for what a GPU does not do at will:
-// refuse, hang, belong to somebody else.
+// fake_cuda.h: a fake driver and CUPTI for tests, which only remember the calls. Tests on a real GPU are in
+// tests/device_cuda.cpp; these cover situations that a GPU does not produce on demand: refusals, hangs, and
+// another profiler.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +15,7 @@
 
 namespace marey::cuda {
 
-/// Sessions may ask for it, as "test": what they have of CUDA the tests write themselves.
+/// A device that sessions can request as "test"; the tests write its records themselves.
 inline marey::testing::FakeDevice& registered_device() {
     static const auto device = [] {
         auto made = std::make_shared<marey::testing::FakeDevice>("test", DeviceType::Cuda);
@@ -25,16 +25,16 @@ inline marey::testing::FakeDevice& registered_device() {
     return *device;
 }
 
-/// What it knows. Everything under its mutex; callbacks are made without.
+/// The state of the fake. Guarded by its mutex; callbacks are made without holding it.
 struct FakeCuda {
     std::mutex mutex;
     std::condition_variable changed;
 
     // The driver: one device.
     bool is_initialized = true;
-    bool has_primary = true;  ///< the device's own context
+    bool has_primary = true;  ///< whether the device has its primary context
     std::set<void*> destroyed;
-    std::vector<void*> pushed;        ///< contexts, in the order of their use
+    std::vector<void*> pushed;        ///< contexts, in order of use
     std::map<void*, int> waiting_in;  ///< threads that wait for their work
     bool is_hung = false;             ///< work does not end
 
@@ -42,7 +42,7 @@ struct FakeCuda {
     bool is_held = false;  ///< by another profiler
     bool is_subscribed = false;
     int subscriptions = 0;
-    CuptiResult refusal = kCuptiSuccess;  ///< what enabling a kind gives
+    CuptiResult refusal = kCuptiSuccess;  ///< the result of enabling a kind
     std::set<std::uint32_t> kinds;
     int disabled = 0;  ///< kinds, so far
     int buffers_given = 0;
@@ -53,7 +53,7 @@ struct FakeCuda {
         static auto& fake_cuda = *new FakeCuda;
         return fake_cuda;
     }
-    /// As at first, and libraries() gives it.
+    /// Resets the state, and makes libraries() return the fake.
     static FakeCuda& begin();
 
     template <class Condition>

@@ -1,4 +1,4 @@
-// record_iterator.h: from record to record in a buffer of CUPTI.
+// record_iterator.h: iterates over the records in a CUPTI buffer.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,20 @@
 
 namespace marey::cuda {
 
-/// CUPTI's own walk takes a lock that launches take too. Records of a kind are all of a size, which is learnt
-/// from the first two of them that stand together; from then on the walk needs nobody.
+/// CUPTI's own iteration takes a lock that launches take too. All records of a kind have the same size, which
+/// this class learns from the first two adjacent ones; from then on it does not call CUPTI.
 class RecordIterator {
   public:
     explicit RecordIterator(const Cupti& cupti) noexcept : cupti_(cupti) {}
 
-    /// The record behind `record` (null: the first), or false at the end.
+    /// Moves to the record after `record` (null: the first), or returns false at the end.
     bool next(std::uint8_t* buffer, std::size_t bytes, ActivityRecord*& record) noexcept {
         std::uint8_t* const end = buffer + bytes;
         if (record != nullptr && record->kind < kKinds && sizes_[record->kind] != 0) {
-            std::uint8_t* const behind = reinterpret_cast<std::uint8_t*>(record) + sizes_[record->kind];
-            if (behind == end) return false;
-            if (behind + sizeof(ActivityRecord) <= end) {
-                auto* const found = reinterpret_cast<ActivityRecord*>(behind);
+            std::uint8_t* const following = reinterpret_cast<std::uint8_t*>(record) + sizes_[record->kind];
+            if (following == end) return false;
+            if (following + sizeof(ActivityRecord) <= end) {
+                auto* const found = reinterpret_cast<ActivityRecord*>(following);
                 if (found->kind != 0 && found->kind < kKinds) {
                     record = found;
                     return true;

@@ -1,4 +1,4 @@
-// category_names.cpp: a table that is only added to.
+// category_names.cpp: an append-only table.
 #include "sources/nvtx/category_names.h"
 
 #include <new>
@@ -19,7 +19,7 @@ void CategoryNames::set(std::uint32_t domain, std::uint32_t category, std::uint3
     std::atomic<Entry*>& first = buckets_[bucket(domain, category)];
     Entry* const added = new (std::nothrow) Entry{domain, category, name, nullptr};
     if (added == nullptr) return;
-    // Two that name it at once both get in; the later stands in front and is found.
+    // If two threads name it at once, both entries are added; the later one comes first and is found.
     added->next = first.load(std::memory_order_relaxed);
     while (!first.compare_exchange_weak(added->next, added, std::memory_order_release,
                                         std::memory_order_relaxed)) {

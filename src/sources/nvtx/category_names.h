@@ -1,4 +1,4 @@
-// category_names.h: the names that programs give to the categories of NVTX events.
+// category_names.h: the names that programs assign to the categories of NVTX events.
 #pragma once
 
 #include <atomic>
@@ -6,17 +6,17 @@
 
 namespace marey {
 
-/// From a domain and a number to a name (a string id). Any thread, without a lock: entries are only added,
-/// and a name that changes is replaced in its entry. Must live as long as the process.
+/// Maps a domain and a number to a name (a string id). Any thread, without a lock: entries are only added,
+/// and a changed name is replaced in its entry. Must live as long as the process.
 class CategoryNames {
   public:
     CategoryNames() noexcept = default;
     CategoryNames(const CategoryNames&) = delete;
     CategoryNames& operator=(const CategoryNames&) = delete;
 
-    /// Does nothing when there is no memory.
+    /// Does nothing if there is no memory.
     void set(std::uint32_t domain, std::uint32_t category, std::uint32_t name) noexcept;
-    /// 0: it has none.
+    /// 0: the category has no name.
     std::uint32_t find(std::uint32_t domain, std::uint32_t category) const noexcept;
 
   private:

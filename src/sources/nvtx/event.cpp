@@ -1,4 +1,4 @@
-// event.cpp: reading texts and attributes of NVTX calls.
+// event.cpp: reads the texts and attributes of NVTX calls.
 #include "sources/nvtx/event.h"
 
 #include <cstring>
@@ -10,7 +10,7 @@ using nvtx_protocol::EventAttributes;
 
 namespace {
 
-/// Appends a code point to `to`, of which at least four bytes are left. What is none becomes U+FFFD.
+/// Appends a code point to `to`, which must have at least four bytes left. Invalid ones become U+FFFD.
 std::size_t encode(std::uint32_t point, char* to) noexcept {
     if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) point = 0xfffd;
     const auto tail = [point](unsigned shift) { return static_cast<char>(0x80 | (point >> shift & 0x3f)); };
@@ -89,7 +89,7 @@ NvtxEvent::NvtxEvent(const EventAttributes* attributes) noexcept {
         read(*attributes);
         return;
     }
-    // Only whole members: what is missing is 0, which is "none" everywhere.
+    // Only whole members are copied; missing ones are 0, which means "none" everywhere.
     static_assert(std::is_trivially_copyable_v<EventAttributes>);
     EventAttributes whole{};
     constexpr std::size_t kEnds[] = {offsetof(EventAttributes, color_type),

@@ -1,4 +1,4 @@
-// event.h: what a call of NVTX says of its range or mark.
+// event.h: the attributes of an NVTX range or mark, from the call's arguments.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,14 @@
 
 namespace marey {
 
-/// Longer texts are cut, as names of ranges are.
+/// Longer texts are truncated, as range names are.
 inline constexpr std::size_t kMaxNvtxBytes = 8192;
 
-/// Null is no text.
+/// Null gives an empty text.
 std::string_view nvtx_text(const char* text) noexcept;
 
-/// A wide text as UTF-8. Large: for functions of their own, since NVTX may be called on small stacks.
+/// A wide text as UTF-8. The object is large: use it in a separate function, since NVTX may be called on
+/// small stacks.
 class NvtxWideText {
   public:
     explicit NvtxWideText(const wchar_t* text) noexcept;
@@ -38,11 +39,11 @@ struct NvtxPayload {
     };
 };
 
-/// One call. Refers to what the caller gave.
+/// One call. Refers to the caller's arguments.
 struct NvtxEvent {
     std::string_view text;
     const wchar_t* wide_text = nullptr;  ///< instead of `text`, if set
-    std::uintptr_t registered = 0;       ///< the handle of its text, instead of both, if not 0
+    std::uintptr_t registered = 0;       ///< the handle of a registered text, instead of both, if not 0
     std::uint32_t category = 0;          ///< 0: none
     bool has_color = false;
     std::uint32_t color = 0;  ///< ARGB
@@ -50,7 +51,7 @@ struct NvtxEvent {
 
     explicit NvtxEvent(const char* message) noexcept : text(nvtx_text(message)) {}
     explicit NvtxEvent(const wchar_t* message) noexcept : wide_text(message) {}
-    /// Null, short structures and kinds that are not known give what is left.
+    /// Accepts null and short structures. Missing members and unknown kinds are left empty.
     explicit NvtxEvent(const nvtx_protocol::EventAttributes* attributes) noexcept;
 
     bool has_values() const noexcept {

@@ -1,4 +1,4 @@
-// event_test.cpp: texts and attributes of NVTX calls, of every size and kind.
+// event_test.cpp: texts and attributes of NVTX calls of every size and kind.
 #include "sources/nvtx/event.h"
 
 #include <cstddef>
@@ -28,7 +28,7 @@ TEST(NvtxEvent, IsEmptyWithoutAttributesOrText) {
     EXPECT_EQ(NvtxEvent(&none).text, "");
 }
 
-TEST(NvtxEvent, HasWhatTheAttributesSay) {
+TEST(NvtxEvent, ContainsTheAttributes) {
     EventAttributes all = attributes("text");
     all.category = 7;
     all.color_type = nvtx_protocol::kColorArgb;
@@ -49,7 +49,7 @@ TEST(NvtxEvent, ReadsEveryKindOfPayload) {
     event.payload.unsigned64 = ~std::uint64_t{0};
     event.payload_type = nvtx_protocol::kPayloadUnsigned64;
     EXPECT_EQ(NvtxEvent(&event).payload.unsigned_number, ~std::uint64_t{0});
-    event.payload_type = nvtx_protocol::kPayloadUnsigned32;  // the upper half is not its own
+    event.payload_type = nvtx_protocol::kPayloadUnsigned32;  // the upper half is not part of it
     EXPECT_EQ(NvtxEvent(&event).payload.kind, Kind::Unsigned);
     EXPECT_EQ(NvtxEvent(&event).payload.unsigned_number, ~std::uint32_t{0});
     event.payload_type = nvtx_protocol::kPayloadSigned32;
@@ -64,7 +64,7 @@ TEST(NvtxEvent, ReadsEveryKindOfPayload) {
     EXPECT_EQ(NvtxEvent(&event).payload.real_number, 0.25);
 }
 
-TEST(NvtxEvent, PassesOverKindsThatItDoesNotKnow) {
+TEST(NvtxEvent, IgnoresUnknownKinds) {
     EventAttributes event = attributes("text");
     event.message_type = 99;
     event.color_type = 2;
@@ -76,8 +76,8 @@ TEST(NvtxEvent, PassesOverKindsThatItDoesNotKnow) {
     EXPECT_FALSE(decoded.has_values());
 }
 
-// A structure that ends earlier than ours lies at the very end of its memory: nothing behind it is read.
-TEST(NvtxEvent, OfAShorterStructureHasWhatLiesWithinIt) {
+// A shorter structure is at the very end of its memory, so that reading beyond it is detected.
+TEST(NvtxEvent, OfAShorterStructureHasOnlyItsMembers) {
     EventAttributes whole = attributes("text");
     whole.category = 7;
     whole.color_type = nvtx_protocol::kColorArgb;
@@ -85,7 +85,7 @@ TEST(NvtxEvent, OfAShorterStructureHasWhatLiesWithinIt) {
     whole.payload.signed64 = 5;
     for (std::size_t bytes = 4; bytes <= sizeof whole; ++bytes) {
         whole.bytes = static_cast<std::uint16_t>(bytes);
-        auto* const cut = static_cast<std::byte*>(::operator new(bytes));  // the sanitizer watches its end
+        auto* const cut = static_cast<std::byte*>(::operator new(bytes));  // the sanitizer checks its end
         std::memcpy(cut, &whole, bytes);
         const NvtxEvent event(reinterpret_cast<const EventAttributes*>(cut));
         EXPECT_EQ(event.category, bytes >= 8 ? 7u : 0u) << bytes;
@@ -94,7 +94,7 @@ TEST(NvtxEvent, OfAShorterStructureHasWhatLiesWithinIt) {
         EXPECT_EQ(event.text, bytes >= 48 ? "text" : "") << bytes;
         ::operator delete(cut);
     }
-    whole.bytes = 200;  // of a later version: what is new there is not known
+    whole.bytes = 200;  // a later version: its new members are ignored
     EXPECT_EQ(NvtxEvent(&whole).text, "text");
     whole.bytes = 0;
     EXPECT_FALSE(NvtxEvent(&whole).has_values());
@@ -107,7 +107,7 @@ TEST(NvtxText, OfWideCharactersIsUtf8) {
     EXPECT_EQ(NvtxWideText(none).view(), "\xef\xbf\xbd\xef\xbf\xbd");  // no characters
 }
 
-TEST(NvtxText, ThatIsVeryLongIsCut) {
+TEST(NvtxText, ThatIsVeryLongIsTruncated) {
     EXPECT_EQ(nvtx_text(std::string(100'000, 'x').c_str()).size(), kMaxNvtxBytes);
     const std::wstring wide(100'000, L'\U0001f600');
     const NvtxWideText text(wide.c_str());

@@ -1,4 +1,4 @@
-// listener.cpp: what NVTX calls: ranges, marks and names of libraries become ours.
+// listener.cpp: the functions that NVTX calls: they record the ranges, marks and names of other libraries.
 #include "sources/nvtx/listener.h"
 
 #include <atomic>
@@ -32,8 +32,8 @@ using nvtx_protocol::EventAttributes;
 using nvtx_protocol::kError;
 using nvtx_protocol::kNotTracked;
 
-/// Handles that programs get are numbers, so that none can lead astray: a domain's is the id of its name, a
-/// registered string's that of its site.
+/// Handles that programs get are numbers, so that an invalid one is harmless: a domain's handle is the id of
+/// its name, a registered string's handle the id of its site.
 using Handle = std::uintptr_t;
 constexpr Handle kDefaultDomain = 0;
 constexpr std::string_view kDefaultCategory = "nvtx";
@@ -41,7 +41,7 @@ constexpr std::string_view kUnnamed = "(unnamed)";
 
 constinit CategoryNames category_names;
 
-/// The highest that were given: ids have no gaps, so what is not above leads to a name.
+/// The highest handles returned so far. Ids have no gaps, so every handle up to here has a name.
 constinit std::atomic<Handle> last_domain{0};
 constinit std::atomic<Handle> last_registered{0};
 
@@ -57,7 +57,7 @@ StartedRanges& started_ranges() {
     return only;
 }
 
-/// Keeps calls out that come while the thread is in the listener, or that an emitter of ours makes.
+/// Rejects calls made while the thread is in the listener, and calls made by Marey's emitters.
 class ListenerScope {
   public:
     ListenerScope() noexcept {
@@ -80,13 +80,13 @@ class ListenerScope {
     ThreadRanges* ranges_ = nullptr;
 };
 
-/// 0: there is no room, or the thread is in the recorder (an allocator that uses NVTX).
+/// 0: no space is left, or the thread is in the recorder (an allocator that uses NVTX).
 std::uint32_t intern(std::string_view text) noexcept {
     const SlowPath path;
     return path ? Recorder::get().intern(text) : 0;
 }
 
-/// The same of a word of ours; `cached` is its own.
+/// The same for a constant text; `cached` keeps its id.
 std::uint32_t intern_once(std::uint32_t& cached, std::string_view word) noexcept {
     if (const std::uint32_t known = detail::load_relaxed(cached)) return known;
     const std::uint32_t id = intern(word);
@@ -94,7 +94,7 @@ std::uint32_t intern_once(std::uint32_t& cached, std::string_view word) noexcept
     return id;
 }
 
-/// The string id of a domain's name; 0: the default domain, or none that we have given.
+/// The string id of a domain's name; 0: the default domain, or an unknown handle.
 std::uint32_t domain_name(Handle domain) noexcept {
     return domain <= last_domain.load(std::memory_order_relaxed) ? static_cast<std::uint32_t>(domain) : 0;
 }
@@ -128,7 +128,7 @@ void write_payload(detail::ValueWriter& writer, std::uint32_t key, const NvtxPay
         case NvtxPayload::Kind::Unsigned:
             if (payload.unsigned_number <= std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
                 writer.add(key, payload.unsigned_number);
-            } else {  // whole numbers of ours are signed
+            } else {  // Marey's integers are signed
                 char digits[20];
                 const auto end = std::to_chars(std::begin(digits), std::end(digits), payload.unsigned_number);
                 writer.add(key, std::string_view(digits, static_cast<std::size_t>(end.ptr - digits)));
@@ -143,7 +143,7 @@ void write_color(detail::ValueWriter& writer, std::uint32_t key, std::uint32_t a
     writer.add(key, std::string_view(text, sizeof text));
 }
 
-/// Its values on the side stack; 0: it has none, or nobody keeps them.
+/// Puts the event's values on the side stack; 0: it has none, or no session records values.
 std::uint32_t push_values(std::uint32_t domain, const NvtxEvent& event) noexcept {
     if (!event.has_values() || !detail::values_wanted(Scope::User)) return 0;
     static constinit detail::KeyIds keys;
@@ -165,7 +165,7 @@ std::uint32_t push_values(std::uint32_t domain, const NvtxEvent& event) noexcept
     return detail::close_side(room, writer.end());
 }
 
-// Apart, as what records: where nothing does, a push needs few registers.
+// A separate function, so that a push needs few registers when nothing records.
 template <class Message>
 [[gnu::noinline]] Opened open(Handle domain_handle, Message message) noexcept {
     const NvtxEvent event(message);
@@ -197,7 +197,7 @@ int pop(Handle domain) noexcept {
     return depth;
 }
 
-/// Numbers of ranges that are recorded are odd.
+/// The numbers of recorded ranges are odd.
 template <class Message>
 std::uint64_t start(Handle domain_handle, Message message) noexcept {
     const ListenerScope inside;
@@ -234,7 +234,7 @@ void mark(Handle domain_handle, Message message) noexcept {
     record_site_instant(site, Scope::User, push_values(domain, event));
 }
 
-/// Names. Interned text is kept for good; there is room for 256 MiB of it.
+/// Names a category. Interned text is never freed; there is space for 256 MiB of it.
 void name_category(Handle domain, std::uint32_t category, std::string_view name) noexcept {
     if (category == 0 || name.empty()) return;
     if (const std::uint32_t id = intern(name)) category_names.set(domain_name(domain), category, id);
@@ -244,7 +244,7 @@ Handle make_domain(std::string_view name) noexcept {
     return name.empty() ? kDefaultDomain : given(intern(name), last_domain);
 }
 
-// ---- what NVTX calls. Arguments as its interface has them; handles are as wide as pointers.
+// ---- called by NVTX, with the arguments of its interface; handles are as wide as pointers.
 
 void on_mark(const EventAttributes* event) noexcept {
     mark(kDefaultDomain, event);
@@ -325,7 +325,7 @@ Handle on_domain_create_a(const char* name) noexcept {
 Handle on_domain_create_w(const wchar_t* name) noexcept {
     return make_domain(NvtxWideText(name).view());
 }
-// Domains of one name are one domain: others may still use it.
+// Domains with the same name are one domain, so others may still use it.
 void on_domain_destroy(Handle) noexcept {}
 
 template <class Result, class... Arguments>
@@ -338,7 +338,7 @@ struct Answer {
     nvtx_protocol::Function function;
 };
 
-/// Slots that this NVTX does not have are left out.
+/// Fills in the slots that this NVTX has.
 bool answer(const nvtx_protocol::CallbacksTable& callbacks, nvtx_protocol::Module module,
             std::initializer_list<Answer> answers) noexcept {
     nvtx_protocol::FunctionTable table = nullptr;
@@ -389,15 +389,15 @@ bool attach_nvtx(NvtxGetTable get_table) noexcept {
                                      {kDomainCreateW, plain(on_domain_create_w)},
                                      {kDomainDestroy, plain(on_domain_destroy)}});
     if (!has_core && !has_domains) return false;
-    started_ranges();  // made now: its locks belong to forks from here on
+    started_ranges();  // created now, so that its locks are handled at forks from here on
     nvtx_attached.store(true, std::memory_order_relaxed);
     return true;
 }
 
 }  // namespace marey
 
-/// What NVTX looks for in the library that NVTX_INJECTION64_PATH names. Once for each library that holds
-/// NVTX. 0: it does nothing then.
+/// NVTX looks this up in the library given in NVTX_INJECTION64_PATH and calls it once for each library that
+/// contains NVTX. If it returns 0, that NVTX does nothing.
 extern "C" MAREY_API int InitializeInjectionNvtx2(marey::NvtxGetTable get_table) {
     if (!marey::is_second_copy) return marey::attach_nvtx(get_table) ? 1 : 0;
     const marey::NvtxEntry other = marey::entry_of_first_copy;

@@ -1,11 +1,11 @@
-// listener.h: Marey as the listener of a library's NVTX.
+// listener.h: Marey as an NVTX listener.
 #pragma once
 
 #include "record/nvtx_injection.h"
 
 namespace marey {
 
-/// Has the NVTX that gives these tables call Marey from now on. False: it cannot be understood.
+/// Makes the NVTX that provides these tables call Marey from now on. False: the tables are not supported.
 bool attach_nvtx(NvtxGetTable get_table) noexcept;
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// listener_test.cpp: what is recorded of NVTX's calls, and what they give back.
+// listener_test.cpp: the records and return values of NVTX calls.
 #include "sources/nvtx/listener.h"
 
 #include <sys/syscall.h>
@@ -38,7 +38,7 @@ class NvtxListener : public ::testing::Test {
     void SetUp() override { ASSERT_TRUE(FakeNvtx::attach()); }
 };
 
-TEST_F(NvtxListener, RecordsNestedRangesAndGivesTheirDepths) {
+TEST_F(NvtxListener, RecordsNestedRangesAndReturnsTheirDepths) {
     Session session;
     session.start();
     EXPECT_EQ(push("outer"), 0);
@@ -51,7 +51,7 @@ TEST_F(NvtxListener, RecordsNestedRangesAndGivesTheirDepths) {
     EXPECT_EQ(described(session.stop()), (Lines{"nvtx:outer", ".:ours", "..nvtx:inner"}));
 }
 
-TEST_F(NvtxListener, GivesDepthsWithoutASessionAndRecordsNothing) {
+TEST_F(NvtxListener, ReturnsDepthsWithoutASessionAndRecordsNothing) {
     EXPECT_EQ(push("before"), 0);
     EXPECT_EQ(push("inner"), 1);
     EXPECT_EQ(pop(), 1);
@@ -65,7 +65,7 @@ TEST_F(NvtxListener, GivesDepthsWithoutASessionAndRecordsNothing) {
     session.start();
     EXPECT_EQ(push("during"), 1);
     EXPECT_EQ(pop(), 1);
-    EXPECT_EQ(pop(), 0);  // of what was pushed before: no end without a beginning
+    EXPECT_EQ(pop(), 0);  // pushed before the session: no end without a begin
     end(second);
     const Trace trace = session.stop();
     EXPECT_EQ(described(trace), (Lines{"nvtx:during"}));
@@ -109,7 +109,7 @@ TEST_F(NvtxListener, KeepsAStackForEachDomainSoThatTheirRangesMayCross) {
     EXPECT_EQ(push("default"), 0);
     EXPECT_EQ(push(one, &b), 1);
     EXPECT_EQ(pop(one), 1);
-    EXPECT_EQ(pop(one), 0);  // before what was pushed in it
+    EXPECT_EQ(pop(one), 0);  // before the range that was pushed inside it
     EXPECT_EQ(pop(), 0);
     FakeNvtx::call<void>(kCore2, nvtx_protocol::kDomainDestroy, one);
     Lines lines = described(session.stop());
@@ -117,7 +117,7 @@ TEST_F(NvtxListener, KeepsAStackForEachDomainSoThatTheirRangesMayCross) {
     EXPECT_EQ(lines, (Lines{".one:b", "nvtx:default", "one:a async"}));
 }
 
-TEST_F(NvtxListener, TakesHandlesThatItHasNotGivenForTheDefaultDomain) {
+TEST_F(NvtxListener, TreatsUnknownHandlesAsTheDefaultDomain) {
     Session session;
     session.start();
     EventAttributes event = attributes("text");
@@ -136,7 +136,7 @@ TEST_F(NvtxListener, TakesHandlesThatItHasNotGivenForTheDefaultDomain) {
                                                 "nvtx:(unnamed)", "nvtx:(unnamed)"}));
 }
 
-TEST_F(NvtxListener, HasRegisteredStringsUnderTheirDomain) {
+TEST_F(NvtxListener, RecordsRegisteredStringsUnderTheirDomain) {
     const std::uintptr_t one = domain("one");
     const std::uintptr_t text = registered(one, "kept");
     EXPECT_NE(text, 0u);
@@ -181,7 +181,7 @@ TEST_F(NvtxListener, KeepsCategoryColorAndPayload) {
     EXPECT_EQ(described(trace, trace.instant_arguments(0)), " category=drei payload=18446744073709551615");
 }
 
-TEST_F(NvtxListener, LeavesValuesOutWhereTheSessionDoesNotWantThem) {
+TEST_F(NvtxListener, LeavesValuesOutIfTheSessionDoesNotRecordThem) {
     Session session(SessionOptions{.record_values = false});
     EventAttributes event = attributes("a");
     event.category = 2;
@@ -190,7 +190,7 @@ TEST_F(NvtxListener, LeavesValuesOutWhereTheSessionDoesNotWantThem) {
     EXPECT_EQ(described(session.stop()), (Lines{"nvtx:a"}));
 }
 
-TEST_F(NvtxListener, TellsTextsApartThatTheirOwnerChanges) {
+TEST_F(NvtxListener, DistinguishesTextsThatTheirOwnerChanges) {
     Session session;
     session.start();
     char buffer[] = "a";
@@ -223,10 +223,10 @@ TEST_F(NvtxListener, NamesThreads) {
     push("main's");
     pop();
     const auto main_thread = static_cast<std::uint32_t>(syscall(SYS_gettid));
-    std::thread([main_thread] {  // one names another
+    std::thread([main_thread] {  // one thread names another
         FakeNvtx::call<void>(kCore, nvtx_protocol::kNameOsThreadW, main_thread,
                              static_cast<const wchar_t*>(L"first"));
-        FakeNvtx::call<void>(kCore, nvtx_protocol::kNameOsThreadA, 4'000'000'000u, "nobody");
+        FakeNvtx::call<void>(kCore, nvtx_protocol::kNameOsThreadA, 4'000'000'000u, "unknown");
     })
         .join();
     const Trace trace = session.stop();
@@ -238,8 +238,8 @@ TEST_F(NvtxListener, NamesThreads) {
     EXPECT_EQ(thread_of, (std::map<std::string, std::string>{{"work", "worker"}, {"main's", "first"}}));
 }
 
-// What an observer or emitter of ours does with a range that was heard must not come back.
-TEST_F(NvtxListener, IgnoresCallsOfObserversThatItCallsItself) {
+// NVTX calls that an observer or emitter makes for a recorded range must not be recorded again.
+TEST_F(NvtxListener, IgnoresCallsMadeByItsOwnObservers) {
     static int inside = 0;
     Observer observer;
     observer.start = [](const ObservedRange&, void*) -> std::unique_ptr<ObserverContext> {
@@ -249,11 +249,11 @@ TEST_F(NvtxListener, IgnoresCallsOfObserversThatItCallsItself) {
     const ObserverHandle handle = add_observer(observer);
     Session session;
     session.start();
-    EXPECT_EQ(push("heard"), 0);
+    EXPECT_EQ(push("recorded"), 0);
     EXPECT_EQ(pop(), 0);
     EXPECT_EQ(inside, kNotTracked);
     remove_observer(handle);
-    EXPECT_EQ(described(session.stop()), (Lines{"nvtx:heard"}));
+    EXPECT_EQ(described(session.stop()), (Lines{"nvtx:recorded"}));
 }
 
 TEST_F(NvtxListener, RecordsNothingOnAThreadThatIsSwitchedOff) {
@@ -305,7 +305,7 @@ TEST_F(NvtxListener, KeepsEveryRangeOfEightThreads) {
     EXPECT_TRUE(trace.problems().empty());
 }
 
-TEST_F(NvtxListener, GoesOnInAForkedChild) {
+TEST_F(NvtxListener, WorksInAForkedChild) {
     Session session;
     session.start();
     push("over the fork");
@@ -330,7 +330,7 @@ TEST_F(NvtxListener, GoesOnInAForkedChild) {
     EXPECT_EQ(described(session.stop()), (Lines{"nvtx:over the fork", "nvtx:started async"}));
 }
 
-TEST_F(NvtxListener, ClosesWhatAThreadLeavesOpen) {
+TEST_F(NvtxListener, ClosesRangesThatAThreadLeavesOpen) {
     Session session;
     session.start();
     std::thread([] { push("left open"); }).join();
@@ -353,7 +353,7 @@ TEST_F(NvtxListener, OutlivesManyDomains) {
     EXPECT_EQ(described(trace).back(), ".domain 999:range");
 }
 
-TEST(NvtxListening, RefusesTablesThatItDoesNotUnderstand) {
+TEST(NvtxListening, RejectsUnsupportedTables) {
     EXPECT_FALSE(attach_nvtx(nullptr));
     EXPECT_FALSE(attach_nvtx([](std::uint32_t) -> const void* { return nullptr; }));
     EXPECT_FALSE(attach_nvtx([](std::uint32_t) -> const void* {
@@ -367,8 +367,8 @@ TEST(NvtxListening, RefusesTablesThatItDoesNotUnderstand) {
     }));
 }
 
-// An NVTX with fewer functions than today's keeps those that it has.
-TEST(NvtxListening, FillsInNoMoreSlotsThanThereAre) {
+// An older NVTX with fewer functions works with those that it has.
+TEST(NvtxListening, FillsInOnlyExistingSlots) {
     static nvtx_protocol::Function functions[4] = {};
     static nvtx_protocol::Function* places[4] = {nullptr, &functions[1], nullptr, &functions[3]};
     EXPECT_TRUE(attach_nvtx([](std::uint32_t) -> const void* {
@@ -385,7 +385,7 @@ TEST(NvtxListening, FillsInNoMoreSlotsThanThereAre) {
     EXPECT_EQ(functions[3], nullptr);
 }
 
-TEST(NvtxListening, ASessionThatExpectsNvtxSaysWhenItCannotHear) {
+TEST(NvtxListening, ASessionThatExpectsNvtxReportsWhenItIsNotListening) {
     const auto problems = [](bool with_nvtx) {
         Session session(SessionOptions{.with_nvtx = with_nvtx});
         std::string text;
@@ -397,7 +397,7 @@ TEST(NvtxListening, ASessionThatExpectsNvtxSaysWhenItCannotHear) {
     unsetenv("NVTX_INJECTION64_PATH");
     EXPECT_FALSE(nvtx::is_listening());
     EXPECT_EQ(problems(false), "");
-    EXPECT_NE(problems(true).find("nvtx_not_listening: ranges of NVTX are not heard"), std::string::npos);
+    EXPECT_NE(problems(true).find("nvtx_not_listening: NVTX ranges are not recorded"), std::string::npos);
     setenv("NVTX_INJECTION64_PATH", "/opt/other/libother.so", 1);
     EXPECT_NE(problems(true).find("/opt/other/libother.so"), std::string::npos);
     setenv("NVTX_INJECTION64_PATH", nvtx::library_path().c_str(), 1);
@@ -409,7 +409,7 @@ TEST(NvtxListening, ASessionThatExpectsNvtxSaysWhenItCannotHear) {
     EXPECT_EQ(problems(true), "");
 }
 
-TEST(CategoryNames, AreKnownByDomainAndNumberAndMayChange) {
+TEST(CategoryNames, AreFoundByDomainAndNumberAndMayChange) {
     static constinit CategoryNames names;  // must live as long as the process
     EXPECT_EQ(names.find(0, 1), 0u);
     for (std::uint32_t i = 1; i <= 1000; ++i) names.set(i % 3, i, i + 5);

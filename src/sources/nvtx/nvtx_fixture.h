@@ -1,4 +1,4 @@
-// nvtx_fixture.h: an NVTX made by hand, which calls Marey as the real one does; and traces as text.
+// nvtx_fixture.h: a fake NVTX, which calls Marey as the real one does; and traces as text.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace marey {
 
-/// The tables of one library's NVTX. There is one of them: tables are given by functions without data.
+/// The tables of one library's NVTX. Only one exists, because the functions that return tables have no data.
 class FakeNvtx {
   public:
     static constexpr unsigned kSlots = 16;
@@ -43,7 +43,7 @@ class FakeNvtx {
     static inline nvtx_protocol::Function core2[kSlots];
 };
 
-/// Attributes as a program of today fills them in.
+/// Attributes as a current program fills them in.
 inline nvtx_protocol::EventAttributes attributes(const char* text = nullptr) {
     nvtx_protocol::EventAttributes made{};
     made.version = 3;
@@ -55,7 +55,7 @@ inline nvtx_protocol::EventAttributes attributes(const char* text = nullptr) {
     return made;
 }
 
-// The functions of NVTX, by their names there.
+// NVTX functions, under NVTX's names.
 inline int push(const char* text) {
     return FakeNvtx::call<int>(nvtx_protocol::kCore, nvtx_protocol::kRangePushA, text);
 }
@@ -85,7 +85,7 @@ inline std::uintptr_t registered(std::uintptr_t domain_handle, const char* text)
                                           domain_handle, text);
 }
 
-/// " key=value" for each.
+/// " key=value" for each value.
 inline std::string described(const Trace& trace, std::span<const Argument> values) {
     std::string text;
     for (const Argument& value : values) {

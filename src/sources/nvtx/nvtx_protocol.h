@@ -1,5 +1,5 @@
-// nvtx_protocol.h: how NVTX 3 speaks to its listener: the layouts and numbers that its interface fixes,
-// written down here so that Marey listens whether or not NVTX's headers were there when it was built.
+// nvtx_protocol.h: the interface between NVTX 3 and its listener: fixed layouts and numbers, declared here so
+// that Marey can listen even if it was built without the NVTX headers.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 
 namespace marey::nvtx_protocol {
 
-/// Tables that the function which NVTX passes to its listener gives.
+/// Tables returned by the function that NVTX passes to its listener.
 inline constexpr std::uint32_t kCallbacksTable = 1;
 
-/// Each slot leads to the pointer through which NVTX calls; the listener writes there. Slot 0 is none.
+/// Each slot leads to the pointer through which NVTX calls; the listener writes there. Slot 0 is unused.
 using Function = void (*)();
 using FunctionTable = Function**;
 
 struct CallbacksTable {
     std::size_t bytes;
-    /// Gives 1 and fills in the table of a module and its number of slots.
+    /// Returns 1 and fills in the table of a module and its number of slots.
     int (*module_functions)(int module, FunctionTable* table, unsigned* slots);
 };
 
@@ -41,7 +41,7 @@ enum CoreSlot : unsigned {
     kNameOsThreadW,
 };
 
-/// Slots of kCore2: what takes a domain. Resources (6, 7) are not listened to.
+/// Slots of kCore2: functions with a domain. Marey does not listen to resources (6, 7).
 enum Core2Slot : unsigned {
     kDomainMarkEx = 1,
     kDomainRangeStartEx,
@@ -57,9 +57,9 @@ enum Core2Slot : unsigned {
     kDomainDestroy,
 };
 
-/// What the functions of depth give instead of one.
+/// Returned instead of a depth.
 inline constexpr int kError = -1;       ///< a pop without a push, or no memory
-inline constexpr int kNotTracked = -2;  ///< nobody listens to this
+inline constexpr int kNotTracked = -2;  ///< not recorded by the listener
 
 enum ColorType : std::int32_t { kColorArgb = 1 };
 enum MessageType : std::int32_t { kMessageAscii = 1, kMessageWide = 2, kMessageRegistered = 3 };
@@ -72,7 +72,8 @@ enum PayloadType : std::int32_t {
     kPayloadFloat = 6,
 };
 
-/// What the Ex functions take. `bytes` is the size that the caller knows: members beyond it are not there.
+/// The argument of the Ex functions. `bytes` is the size that the caller was compiled with: members beyond it
+/// do not exist.
 struct EventAttributes {
     std::uint16_t version;
     std::uint16_t bytes;
@@ -93,7 +94,7 @@ struct EventAttributes {
     union {
         const char* ascii;
         const wchar_t* wide;
-        const void* registered;  ///< what the listener gave when it was registered
+        const void* registered;  ///< the handle that the listener returned when it was registered
     } message;
 };
 static_assert(sizeof(void*) != 8 || sizeof(EventAttributes) == 48);

@@ -1,4 +1,4 @@
-// started_ranges.cpp: a map in parts, each with its lock.
+// started_ranges.cpp: a map in parts, each with a lock.
 #include "sources/nvtx/started_ranges.h"
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// started_ranges.h: ranges that any thread may end, by their numbers.
+// started_ranges.h: ranges that any thread may end, by number.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ class StartedRanges {
   public:
     /// Throws std::bad_alloc; the range then ends.
     void add(std::uint64_t number, Range range);
-    /// Gives it back, to be ended; one that is not open when the number is not known.
+    /// Removes and returns the range, to be ended; returns a range that is not open if the number is unknown.
     Range take(std::uint64_t number) noexcept;
 
   private:

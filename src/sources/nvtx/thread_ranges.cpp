@@ -1,4 +1,4 @@
-// thread_ranges.cpp: finding stacks, and their end with their thread.
+// thread_ranges.cpp: finds the stacks of a thread, and deletes them when it ends.
 #include "sources/nvtx/thread_ranges.h"
 
 #include <pthread.h>
@@ -56,7 +56,7 @@ OpenStack* ThreadRanges::find(std::uintptr_t domain) noexcept {
     for (DomainStack& each : stacks_) {
         if (each.domain == domain) return &(last_ = &each)->open;
     }
-    // Programs that make domains all the time leave empty stacks behind. That of the default domain stays.
+    // Programs that keep creating domains leave empty stacks. The stack of the default domain stays.
     if (stacks_.size() >= kKept) {
         std::erase_if(stacks_, [](const DomainStack& each) { return each.domain != 0 && each.open.empty(); });
         last_ = &stacks_.front();
@@ -64,7 +64,7 @@ OpenStack* ThreadRanges::find(std::uintptr_t domain) noexcept {
     try {
         last_ = &stacks_.emplace_back(DomainStack{domain, {}});
     } catch (const std::bad_alloc&) {
-        return nullptr;  // a failed insertion moves nothing: `last_` still leads somewhere
+        return nullptr;  // a failed insertion moves nothing: `last_` is still valid
     }
     return &last_->open;
 }

@@ -1,4 +1,4 @@
-// thread_ranges.h: what a thread has pushed, and not popped yet.
+// thread_ranges.h: the ranges that a thread has pushed and not popped yet.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace marey {
 
-/// Ranges of one domain, the innermost last.
+/// The open ranges of one domain, the innermost last.
 class OpenStack {
   public:
-    /// Makes sure that one more fits. False: there is no memory.
+    /// Makes sure that one more range fits. False: out of memory.
     bool has_room() noexcept { return size_ != capacity_ || grow(); }
-    /// Where there is room. Gives its depth.
+    /// Needs has_room(). Returns the depth of the range.
     int push(detail::Opened range) noexcept {
         ranges_[size_] = range;
         return static_cast<int>(size_++);
@@ -32,23 +32,24 @@ class OpenStack {
     std::uint32_t capacity_ = 0;
 };
 
-/// One thread's, used by it alone. NVTX has a stack for each domain: ranges of different ones need not nest.
-/// Also what is not recorded stands here, so that depths are right and each pop ends its own push.
+/// The stacks of one thread; only that thread uses them. NVTX has a stack for each domain: ranges of
+/// different domains need not nest. The stacks also contain ranges that are not recorded, so that depths are
+/// right and each pop ends the matching push.
 class ThreadRanges {
   public:
-    /// The calling thread's; null: they are being made, or there is no memory for them.
+    /// The calling thread's stacks; null while they are being created, or if there is no memory for them.
     static ThreadRanges* own() noexcept { return own_ != nullptr ? own_ : make(); }
 
-    /// The stack of a domain, until the next call. Null: there is no memory.
+    /// The stack of a domain, valid until the next call. Null: out of memory.
     OpenStack* stack(std::uintptr_t domain) noexcept {
         return last_->domain == domain ? &last_->open : find(domain);
     }
 
-    /// A number for a range that the calling thread begins: even, not 0, and no other's.
+    /// A number for a range that the calling thread begins: even, not 0, and unique.
     std::uint64_t next_number() noexcept { return next_number_ += 2; }
 
-    /// Set while the thread is in the listener: what is called meanwhile on it, by a signal handler, an
-    /// allocator or an observer, finds the stacks in the middle of a change.
+    /// Set while the thread is in the listener. Calls made on it during that time, by a signal handler, an
+    /// allocator or an observer, would find the stacks in the middle of a change.
     bool is_inside = false;
 
   private:
@@ -56,18 +57,18 @@ class ThreadRanges {
         std::uintptr_t domain;
         OpenStack open;
     };
-    static constexpr std::size_t kKept = 16;  ///< stacks, also when they are empty
+    static constexpr std::size_t kKept = 16;  ///< stacks that are kept even if they are empty
 
     explicit ThreadRanges(std::uint64_t first_number);
     static ThreadRanges* make() noexcept;
     OpenStack* find(std::uintptr_t domain) noexcept;
 
     static constinit thread_local ThreadRanges* own_ __attribute__((tls_model("initial-exec")));
-    /// An allocator that uses NVTX comes back while its thread's are being made.
+    /// Set while the thread's stacks are being created: an allocator that uses NVTX calls back then.
     static constinit thread_local bool is_making_ __attribute__((tls_model("initial-exec")));
 
     std::vector<DomainStack> stacks_;  ///< never empty
-    DomainStack* last_;                ///< the one that was used last
+    DomainStack* last_;                ///< the most recently used one
     std::uint64_t next_number_;
 };
 

@@ -1,4 +1,4 @@
-// asyncio_tasks.cpp: asks the C half of asyncio, which other loops use too.
+// asyncio_tasks.cpp: finds the running task through the C part of asyncio, which other loops use too.
 #include "sources/python/asyncio_tasks.h"
 
 #include <utility>
@@ -10,13 +10,13 @@ namespace marey::python {
 
 namespace {
 
-/// What is asked, once asyncio is imported. Holds references: for the GIL's holder.
+/// The asyncio functions in use, once asyncio is imported. Holds references: needs the GIL.
 struct Asyncio {
     PyObject* running_loop = nullptr;   ///< _get_running_loop
-    PyObject* current_tasks = nullptr;  ///< loop -> task; null: there is current_task
+    PyObject* current_tasks = nullptr;  ///< loop -> task; null: use current_task
     PyObject* current_task = nullptr;   ///< current_task(loop)
     PyObject* task_type = nullptr;
-    PyObject* get_coro = nullptr;  ///< of that type, so that nobody's override is called
+    PyObject* get_coro = nullptr;  ///< of that type, so that no override is called
     PyObject* get_name = nullptr;
 
     Asyncio() noexcept = default;
@@ -48,16 +48,18 @@ struct Asyncio {
     }
 };
 
-// Guarded by the GIL. Never destroyed: when the process ends there is no interpreter to give objects back to.
+// Guarded by the GIL. Never destroyed: when the process ends there is no interpreter to release objects.
 Asyncio& known_asyncio = *new Asyncio;
-bool is_unusable = false;  // it is there, but not as we know it
+bool is_unusable = false;  // imported, but without the expected functions
 
-// A copy, since asking may run code of the program, which may end tracing. Not whole: it cannot be asked.
+// Returns a copy, since calls may run program code that ends tracing. Incomplete if asyncio cannot be used.
 Asyncio load_asyncio() noexcept {
     if (known_asyncio.is_whole() || is_unusable) return known_asyncio;
-    PyObject* const modules = PyImport_GetModuleDict();                              // borrowed
-    PyObject* const module = Py_XNewRef(PyDict_GetItemString(modules, "_asyncio"));  // others may take it out
-    const bool is_imported = PyDict_GetItemString(modules, "asyncio.tasks") != nullptr;  // then all of it is
+    PyObject* const modules = PyImport_GetModuleDict();  // borrowed
+    PyObject* const module =
+        Py_XNewRef(PyDict_GetItemString(modules, "_asyncio"));  // may be removed by other code
+    const bool is_imported =
+        PyDict_GetItemString(modules, "asyncio.tasks") != nullptr;  // then it is completely imported
     PyErr_Clear();
     Asyncio asyncio;
     if (module != nullptr && is_imported && PyModule_Check(module)) {
@@ -83,7 +85,7 @@ Asyncio load_asyncio() noexcept {
     return asyncio;
 }
 
-// The task that runs on this thread, a new reference; null: none.
+// The task that runs on this thread, as a new reference; null: none.
 PyObject* running_task(const Asyncio& asyncio) noexcept {
     PyObject* const loop = PyObject_CallNoArgs(asyncio.running_loop);
     PyObject* task = nullptr;
@@ -97,8 +99,8 @@ PyObject* running_task(const Asyncio& asyncio) noexcept {
     return task;
 }
 
-// Of a task made in C, by the method of its type; of one made in Python, its attribute. A new reference or
-// null.
+// Calls the type's method for a task implemented in C, or reads the attribute of one implemented in Python.
+// Returns a new reference or null.
 PyObject* ask(const Asyncio& asyncio, PyObject* task, PyObject* method, const char* attribute) noexcept {
     PyObject* found;
     if (PyObject_TypeCheck(task, reinterpret_cast<PyTypeObject*>(asyncio.task_type))) {

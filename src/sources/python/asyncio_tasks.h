@@ -1,4 +1,4 @@
-// asyncio_tasks.h: which task of asyncio runs a coroutine.
+// asyncio_tasks.h: finds the asyncio task that runs a coroutine.
 #pragma once
 
 #include <Python.h>
@@ -7,12 +7,11 @@
 
 namespace marey::python {
 
-/// Tells the recorder that call number `call` is that of a task's coroutine, if it is: when the task that
-/// runs on this thread is one of this coroutine. Runs no code of the program's, and keeps the error
-/// indicator. Needs the GIL.
+/// Reports to the recorder that call number `call` is a task's coroutine, if the task running on this thread
+/// runs this coroutine. Runs no program code and keeps the error indicator. Needs the GIL.
 void note_task(PyObject* coroutine, std::uint64_t call) noexcept;
 
-/// Tracing has ended: lets go of asyncio. Needs the GIL.
+/// Releases asyncio when tracing has ended. Needs the GIL.
 void forget_asyncio() noexcept;
 
 }  // namespace marey::python

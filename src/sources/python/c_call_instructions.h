@@ -1,5 +1,5 @@
-// c_call_instructions.h: which instructions have called functions of C: those that then call a Python
-// function are switched off, and what they call in C later is missing.
+// c_call_instructions.h: remembers which instructions have called C functions. Instructions that then call a
+// Python function are switched off, and their later C calls are missing.
 #pragma once
 
 #include <Python.h>
@@ -10,16 +10,16 @@
 
 namespace marey::python {
 
-/// One word for each, the last to come where several fall together: some may be forgotten, hardly any is made
-/// up. Guarded by the GIL.
+/// A hash table with one word per slot that keeps the newest entry: some entries may be forgotten, and false
+/// ones are very unlikely. Guarded by the GIL.
 class CCallInstructions {
   public:
-    /// `offset`: that of the instruction in the code, as events say it.
+    /// `offset`: the offset of the instruction in the code, as in events.
     [[gnu::always_inline]] void note(PyObject* code, PyObject* offset) noexcept {
         const std::uint32_t tag = tag_of(code, offset);
         tags_[place(tag)] = tag;
     }
-    /// Whether it has called one. Asked once: it is forgotten.
+    /// Whether it has called a C function. Removes the entry.
     bool take(PyObject* code, PyObject* offset) noexcept {
         const std::uint32_t tag = tag_of(code, offset);
         if (tags_[place(tag)] != tag) return false;
@@ -31,7 +31,7 @@ class CCallInstructions {
   private:
     static constexpr std::size_t kTags = 8192;
     static std::uint32_t tag_of(PyObject* code, PyObject* offset) noexcept {
-        // Offsets are small, of one digit, and even.
+        // Offsets are small (one digit) and even.
         const std::uint32_t digit = reinterpret_cast<PyLongObject*>(offset)->long_value.ob_digit[0];
         return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(code) >> 4) ^ digit << 19;
     }

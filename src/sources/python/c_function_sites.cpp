@@ -1,4 +1,4 @@
-// c_function_sites.cpp: the names of C functions: module or class, and qualified name; never an instance's
+// c_function_sites.cpp: names of C functions: module or class, and qualified name; never an instance's
 // address.
 #include "sources/python/c_function_sites.h"
 
@@ -22,7 +22,7 @@ bool holds(const PyMethodDef* methods, const PyMethodDef* wanted) noexcept {
     return false;
 }
 
-// The class in `type`'s line of descent that defines a method; null: none does.
+// The class among the bases of `type` that defines a method; null: none does.
 PyTypeObject* defining_class(PyTypeObject* type, const PyMethodDef* method) noexcept {
     PyObject* const line = type->tp_mro;
     if (line == nullptr || !PyTuple_Check(line)) return nullptr;
@@ -34,8 +34,8 @@ PyTypeObject* defining_class(PyTypeObject* type, const PyMethodDef* method) noex
     return nullptr;
 }
 
-// tp_name of a class made in C says its module, that of others does not; builtins stay as short as people
-// write them.
+// tp_name includes the module for classes implemented in C, but not for others; builtins keep their short
+// names.
 std::string class_name(PyTypeObject* type) {
     if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return type->tp_name;
     std::string name;
@@ -55,7 +55,7 @@ std::string module_of(PyTypeObject* type) {
     return dot == std::string::npos ? "builtins" : name.substr(0, dot);
 }
 
-// Never empty: it tells a traced call from a range of the program's own.
+// Never empty: the module distinguishes a traced call from a range of the program.
 std::string_view module_text(const std::string& module) {
     return module.empty() ? std::string_view("(unknown)") : module;
 }
@@ -63,19 +63,19 @@ std::string_view module_text(const std::string& module) {
 struct Described {
     std::string name;
     std::string module;
-    bool is_static;  ///< its definition is a constant of the library that holds it
+    bool is_static;  ///< its definition is a constant of its library
 };
 
-// What functions of pybind11 have as their self: a capsule, from version 3.0.2 on an object of a class of its
-// own.
+// Whether an object is the self of a pybind11 function: a capsule, or since version 3.0.2 an object of a
+// special class.
 bool is_pybind11_record(PyObject* self) noexcept {
     return PyCapsule_CheckExact(self) ||
            std::string_view(Py_TYPE(self)->tp_name).find("pybind11_detail_function_record") !=
                std::string_view::npos;
 }
 
-// A method of a class that pybind11 has made says so in its signature alone: `add(self: module.Class`, behind
-// a line of its own where there are several. Empty: it is none.
+// A method of a pybind11 class is recognizable only by its signature: `add(self: module.Class`, after a
+// separate line if there are several. Returns an empty string if it is not one.
 std::string class_of_signature(const std::string& name, std::string_view text) {
     constexpr std::string_view kFirst = "\n1. ";
     if (const std::size_t first = text.find(kFirst);
@@ -105,7 +105,8 @@ Described describe(PyCFunctionObject* function) {
             PyType_Check(self) ? defining_class(reinterpret_cast<PyTypeObject*>(self), method) : nullptr;
         if (type == nullptr) type = defining_class(Py_TYPE(self), method);
         if (type != nullptr) return {class_name(type) + "." + own, module_of(type), true};
-        // Slots given out as methods (`__new__`), functions of binding libraries with a record as their self.
+        // Slots exposed as methods (`__new__`), and functions of binding libraries with a record as their
+        // self.
         if (PyType_Check(self)) {
             auto* const owner = reinterpret_cast<PyTypeObject*>(self);
             return {class_name(owner) + "." + own, module_of(owner), false};
@@ -139,7 +140,7 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
         return entry->number;
     try {
         const Described described = describe(function);
-        // Marey's own open and close ranges: one around them would not nest with those.
+        // Marey's own functions open and close ranges: a range around them would not nest with those.
         const bool is_left_out =
             described.name.starts_with("marey.") || !takes_module(module_text(described.module));
         const std::uint32_t site =
@@ -172,7 +173,7 @@ void CFunctionSites::prepare() noexcept {
 
 namespace {
 
-// A text attribute of an object whose class is made in C; empty: it has none.
+// A text attribute of an object whose class is implemented in C; empty if it has none.
 std::string text_attribute(PyObject* object, const char* name) {
     std::string text;
     PyObject* const value = PyObject_GetAttrString(object, name);
@@ -183,8 +184,8 @@ std::string text_attribute(PyObject* object, const char* name) {
     return text;
 }
 
-// Whether the objects of a type are functions with names of their own, which are few and live long: they are
-// held while tracing goes on.
+// Whether the objects of a type are functions with individual names, which are few and long-lived: they are
+// kept alive while tracing.
 bool are_functions(PyTypeObject* type) noexcept {
     const std::string_view name = type->tp_name;
     if (name == "numpy._ArrayFunctionDispatcher") return true;

@@ -1,4 +1,4 @@
-// c_function_sites.h: from a C function that Python calls to the site of its calls.
+// c_function_sites.h: maps C functions called by Python to the sites of their calls.
 #pragma once
 
 #include <Python.h>
@@ -10,18 +10,18 @@
 
 namespace marey::python {
 
-/// Sites of C functions by the address of their definition (PyMethodDef), or of their type where calls of
-/// other callables are seen. What could be freed is held as long as its entry is there. Guarded by the GIL.
+/// Sites of C functions by the address of their definition (PyMethodDef), or of their type for other
+/// callables. Objects that could be freed are kept alive while they have an entry. Guarded by the GIL.
 class CFunctionSites {
   public:
-    /// The site of a built-in function or method. Never fails; 0: its calls are not recorded (Marey's own, no
-    /// room).
+    /// The site of a built-in function or method. Never fails; 0 if its calls are not recorded (Marey's own
+    /// functions, or no space).
     std::uint32_t site(PyObject* function) noexcept {
         const void* const key = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
         const Sites::Entry* const entry = sites_.find(key);
         return entry != nullptr ? entry->number : learn(function);
     }
-    /// The same for one that has been seen; 0 also when it has not, or when it is anything else.
+    /// The same for a function that was seen before; 0 also for other callables.
     std::uint32_t known_site(PyObject* callable) const noexcept {
         const void* key = nullptr;
         if (Py_TYPE(callable) == &PyMethodDescr_Type)
@@ -32,10 +32,10 @@ class CFunctionSites {
         return entry != nullptr ? entry->number : 0;
     }
 #if PY_VERSION_HEX >= 0x030C0000
-    /// To be called once before the next.
+    /// Must be called once before site_of_callable().
     void prepare() noexcept;
-    /// The site of any callable that is no Python function; 0 also for what does no more than to call one:
-    /// classes made in Python, objects whose class has a `__call__` made in Python.
+    /// The site of any callable that is not a Python function; 0 also for callables that only call one:
+    /// Python classes and objects whose class has a Python `__call__`.
     std::uint32_t site_of_callable(PyObject* callable) noexcept {
         if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
         if (PyInstanceMethod_Check(callable)) callable = PyInstanceMethod_GET_FUNCTION(callable);
@@ -57,32 +57,32 @@ class CFunctionSites {
         return entry->number;
     }
 #endif
-    /// Of this one known_site() never tells: its calls are to be noticed.
+    /// Excludes this function from known_site(), so that its calls are noticed.
     void never_cache(const PyMethodDef* method) noexcept {
         unknown_ = method;
     }
-    /// Lets go of everything held.
+    /// Releases all objects.
     void clear() noexcept;
-    /// Of everything known too: the filter is another one.
+    /// Also forgets all sites, because the filter has changed.
     void forget() noexcept;
 
   private:
     using Sites = AddressCache<1024>;
-    static constexpr std::uint32_t kByObject = ~0u;  ///< of a type whose objects have sites of their own
+    static constexpr std::uint32_t kByObject = ~0u;  ///< for a type whose objects have individual sites
 #if PY_VERSION_HEX >= 0x030C0000
-    /// The slot that a bound one (`[].__len__`) is of: `list.__len__`.
+    /// The slot function of a bound one: `list.__len__` for `[].__len__`.
     static PyObject* slot_of(PyObject* bound) noexcept {
-        struct Wrapper {  // as the interpreter lays it out (Objects/descrobject.c)
+        struct Wrapper {  // same layout as in Objects/descrobject.c
             PyObject_HEAD PyObject* slot;
         };
         return reinterpret_cast<Wrapper*>(bound)->slot;
     }
 #endif
-    /// Of calls of a type's objects; the type itself is the key of its own calls.
+    /// The key for calls of a type's objects; the type itself is the key for its own calls.
     static const void* key_of_objects(PyTypeObject* type) noexcept {
         return reinterpret_cast<const char*>(type) + 1;
     }
-    /// Of a class's `__new__`: one definition serves all classes made in C.
+    /// The key for a class's `__new__`: all classes implemented in C share one definition.
     static const void* key_of_new(PyObject* type) noexcept {
         return reinterpret_cast<const char*>(type) + 2;
     }
@@ -92,15 +92,15 @@ class CFunctionSites {
     void remember(const void* key, std::uint32_t site, PyObject* owner) noexcept;
 
 #if PY_VERSION_HEX >= 0x030C0000
-    destructor python_dealloc_ = nullptr;  ///< what classes made in Python have
+    destructor python_dealloc_ = nullptr;  ///< the deallocator of Python classes
     ternaryfunc python_call_ = nullptr;
-    PyTypeObject* bound_slot_ = nullptr;  ///< of `[].__len__`; the interpreter's, which stays
+    PyTypeObject* bound_slot_ = nullptr;  ///< the type of `[].__len__`; static in the interpreter
 #endif
     const PyMethodDef* unknown_ = nullptr;
     Sites sites_;
 };
 
-/// The process's.
+/// The only instance in the process.
 [[gnu::visibility("hidden")]] extern CFunctionSites c_function_sites;
 
 }  // namespace marey::python

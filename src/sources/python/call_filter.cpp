@@ -1,4 +1,4 @@
-// call_filter.cpp: the filters of several sessions made one, and its answer for a code object.
+// call_filter.cpp: merges the filters of all sessions, and applies the result to code objects.
 #include "sources/python/call_filter.h"
 
 #include <algorithm>
@@ -26,16 +26,16 @@ struct Patterns {
     std::vector<CallPattern> exclude;
 };
 
-// None of these is ever destroyed: calls and sessions may come until the process is gone.
+// None of these is ever destroyed: calls and sessions may occur until the process ends.
 
-// What the sessions ask for; written without the GIL.
+// The requests of the sessions; written without the GIL.
 std::mutex requested_mutex;
 auto& wanted = *new std::vector<SessionCalls>;
 
 // Guarded by the GIL.
 auto& present = *new std::vector<SessionCalls>;
-auto& patterns = *new std::vector<Patterns>;  // one for each session: a call is recorded that any takes
-// By session: CallFilter::recorded at which its budget is spent.
+auto& patterns = *new std::vector<Patterns>;  // one for each session: a call is recorded if any matches
+// Session -> value of CallFilter::recorded at which its budget is spent.
 auto& limits = *new std::map<std::uint64_t, std::uint64_t>;
 auto& library_folders = *new std::vector<std::string>;
 
@@ -46,14 +46,14 @@ std::vector<CallPattern> compiled(const std::vector<std::string>& texts) {
     return made;
 }
 
-// Of the standard library; those of installed packages are known by their names.
+// The folders of the standard library; those of installed packages are recognized by their names.
 std::vector<std::string> find_library_folders() {
     std::vector<std::string> folders;
     PyObject* const folder = PySys_GetObject("_stdlib_dir");  // borrowed
     if (folder != nullptr && PyUnicode_Check(folder))
         with_text(folder, [&](std::string_view text) { folders.emplace_back(std::string(text) + "/"); });
     PyObject* const modules = PyImport_GetModuleDict();
-    PyObject* const os = PyDict_GetItemString(modules, "os");  // borrowed, as the next
+    PyObject* const os = PyDict_GetItemString(modules, "os");  // borrowed, like the next
     PyObject* const file = os != nullptr && PyModule_Check(os)
                                ? PyDict_GetItemString(PyModule_GetDict(os), "__file__")
                                : nullptr;
@@ -76,7 +76,7 @@ bool is_library(std::string_view file) {
 struct Subject {
     std::string_view file;  ///< empty: a C function
     std::string_view module;
-    std::string_view other_module;  ///< another name of the same
+    std::string_view other_module;  ///< another name of the same module
 };
 
 bool takes(const std::vector<CallPattern>& list, const Subject& subject) {
@@ -115,7 +115,7 @@ bool is_excluded(PyCodeObject* code, PyObject* globals, const std::string& file)
     return !is_taken({file, module, from_file});
 }
 
-// The widest of what the sessions ask for.
+// Combines the filters of all sessions so that each call that any session records passes.
 void merge() {
     const std::uint32_t generation = call_filter.generation % kMaxGenerations + 1;
     const std::uint64_t recorded = call_filter.recorded;
@@ -159,9 +159,10 @@ void merge() {
         return each.options == present.front().options;
     });
     if (!is_one)
-        note_problem("python_calls_of_others",
-                     "sessions with different filters of calls ran at once: each has the calls that any of "
-                     "them asks for");
+        note_problem(
+            "python_calls_of_others",
+            "sessions with different call filters ran at the same time: each has the calls that any of "
+            "them records");
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// call_parts.h: a part of a call that can be suspended begins, told from the interpreter's frame
-// (Python 3.11).
+// call_parts.h: begins a part of a call that can be suspended, from the interpreter's frame (Python 3.11).
 #pragma once
 
 #include "sources/python/asyncio_tasks.h"
@@ -11,7 +10,7 @@
 
 namespace marey::python {
 
-/// `start`: of the part's range. A coroutine that nobody awaits may be a task's.
+/// `start`: the start of the part's range. A coroutine that is not awaited may belong to a task.
 inline void begin_call_part(_PyInterpreterFrame* frame, CodeWord word, std::uint64_t start) noexcept {
     const std::uint64_t number = begin_part(frame, is_at_start(frame), start);
     if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited(frame))

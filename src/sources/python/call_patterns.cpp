@@ -1,4 +1,4 @@
-// call_patterns.cpp: globs, followed through all their states at once: no pattern is slow.
+// call_patterns.cpp: matches globs by following all states at once, so that no pattern is slow.
 #include "sources/python/call_patterns.h"
 
 #include <marey/call_pattern.h>
@@ -7,14 +7,14 @@ namespace marey::python {
 
 namespace {
 
-bool is_file_pattern(std::string_view text) noexcept {
+bool names_file(std::string_view text) noexcept {
     return text.find('/') != std::string_view::npos || text.ends_with(".py") || text.starts_with('<');
 }
 
 }  // namespace
 
 CallPattern::CallPattern(std::string_view text)
-    : is_file_pattern_(is_file_pattern(text)), separator_(is_file_pattern_ ? '/' : '.') {
+    : is_file_pattern_(names_file(text)), separator_(is_file_pattern_ ? '/' : '.') {
     while (text.starts_with("./")) text.remove_prefix(2);
     while (text.size() > 1 && text.back() == separator_) text.remove_suffix(1);
     is_anchored_ = !is_file_pattern_ || text.starts_with('/') || text.starts_with('<');
@@ -63,14 +63,14 @@ bool CallPattern::takes(const Token& token, char c) const noexcept {
     return is_in != token.is_negated && c != separator_;
 }
 
-// A state and those that are reached from it without reading anything.
+// Adds a state and those reachable from it without reading a character.
 void CallPattern::add(std::vector<bool>& states, std::size_t at) const {
     while (!states[at]) {
         states[at] = true;
         if (at == tokens_.size()) return;
         const Token::Kind kind = tokens_[at].kind;
         if (kind != Token::Kind::Many && kind != Token::Kind::Deep) return;
-        // "a/**/b" is "a/b" too.
+        // "a/**/b" matches "a/b" too.
         if (kind == Token::Kind::Deep && at + 1 < tokens_.size() && tokens_[at + 1].text == separator_ &&
             tokens_[at + 1].kind == Token::Kind::Text && (at == 0 || tokens_[at - 1].text == separator_))
             add(states, at + 2);

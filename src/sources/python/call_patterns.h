@@ -1,4 +1,4 @@
-// call_patterns.h: the patterns by which calls are included and excluded.
+// call_patterns.h: the patterns that include and exclude calls.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace marey::python {
 
 /// A glob over the path of a file (it has a '/', ends in ".py" or begins with '<'), or else over the dotted
-/// name of a module. `*` and `?` stay within one part, `**` does not, `[ab]` and `[!ab]` are sets. It also
-/// covers what lies in the folder, or in the package, that it matches. A path that does not begin with '/'
-/// may begin at any folder.
+/// name of a module. `*` and `?` match within one component, `**` across components, `[ab]` and `[!ab]` are
+/// sets. It also covers the contents of a folder or package that it matches. A path that does not begin with
+/// '/' may start at any folder.
 class CallPattern {
   public:
     explicit CallPattern(std::string_view text);
@@ -23,7 +23,7 @@ class CallPattern {
         enum class Kind : std::uint8_t { Text, One, Set, Many, Deep } kind;
         char text = 0;
         bool is_negated = false;
-        std::string set{};  ///< pairs: first and last of each run
+        std::string set{};  ///< pairs: the first and last character of each range
     };
     bool takes(const Token& token, char c) const noexcept;
     void add(std::vector<bool>& states, std::size_t at) const;

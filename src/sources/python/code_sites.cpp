@@ -46,13 +46,13 @@ void find_package_folder() noexcept {
     PyErr_Clear();
 }
 
-// Of the package itself: what it does to record is no part of the program.
+// Whether code belongs to the package itself, whose calls are not part of the program.
 bool is_marey_code(PyCodeObject* code) {
     find_package_folder();
     if (package_folder.empty()) return false;
     bool is_marey_code = false;
     with_text(code->co_filename, [&](std::string_view file) {
-        is_marey_code = file.starts_with(package_folder) || file == "<internal>";  // nanobind's
+        is_marey_code = file.starts_with(package_folder) || file == "<internal>";  // nanobind
     });
     return is_marey_code;
 }

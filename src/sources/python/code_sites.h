@@ -1,5 +1,5 @@
-// code_sites.h: from a code object to the site of its calls: one look-up the first time, a word in the code
-// object after.
+// code_sites.h: maps code objects to the sites of their calls: a lookup the first time, then a word in the
+// code object.
 #pragma once
 
 #include <Python.h>
@@ -8,20 +8,20 @@
 
 namespace marey::python {
 
-/// What the tracer knows of a code object, as one word in an extra slot of the code object itself: it goes
-/// with the object, so a reused address never has another function's name. 0: nothing yet.
+/// The tracer's data for a code object: one word in an extra slot of the code object itself. It is freed with
+/// the object, so a reused address never has another function's name. 0: not set yet.
 using CodeWord = std::uintptr_t;
 inline constexpr CodeWord kCodeKnown = 1;
 inline constexpr CodeWord kCodeGenerator =
-    2;                                       ///< makes a generator, a coroutine or an asynchronous generator
-inline constexpr CodeWord kCodeSkipped = 4;  ///< its calls are not recorded: Marey's own
-inline constexpr CodeWord kCodeCoroutine = 8;  ///< a coroutine, which may be a task's
+    2;  ///< creates a generator, a coroutine or an asynchronous generator
+inline constexpr CodeWord kCodeSkipped = 4;    ///< its calls are not recorded: Marey's own
+inline constexpr CodeWord kCodeCoroutine = 8;  ///< a coroutine, which may belong to a task
 inline constexpr CodeWord kCodeModule =
-    16;  ///< its calls may be those of a registered object: ask module_calls.h for the site
+    16;  ///< may be the call of a registered object: module_calls.h has its site
 inline constexpr CodeWord kCodeThread = 32;  ///< with kCodeModule: its first argument is a threading.Thread
 inline constexpr unsigned kCodeSiteShift = 8;
 
-/// Its calls are recorded as they come: nothing about it is special.
+/// Whether its calls are recorded without special handling.
 inline bool is_usual(CodeWord word) noexcept {
     return (word & (kCodeKnown | kCodeSkipped | kCodeGenerator | kCodeModule)) == kCodeKnown;
 }
@@ -30,16 +30,16 @@ inline std::uint32_t site_of(CodeWord word) noexcept {
     return static_cast<std::uint32_t>(word >> kCodeSiteShift);
 }
 
-/// Of the interpreter's extra slots the one that is ours; -1: none yet.
+/// The index of Marey's extra slot in code objects; -1: none yet.
 [[gnu::visibility("hidden")]] extern Py_ssize_t code_slot;
 
-/// Asks the interpreter for a slot, once. False: there is none left. Needs the GIL.
+/// Requests a slot from the interpreter once. False: there is none left. Needs the GIL.
 bool claim_code_slot() noexcept;
 
-/// The word of a code object that has been seen; 0: it has not.
+/// The word of a code object that was seen before; otherwise 0.
 inline CodeWord known_code(PyCodeObject* code) noexcept {
 #if PY_VERSION_HEX < 0x030E0000
-    // As the interpreter lays it out (Objects/codeobject.c); its own function makes three calls of this.
+    // Same layout as in Objects/codeobject.c; the interpreter's own function would take three calls.
     struct Extra {
         Py_ssize_t size;
         void* words[1];
@@ -54,13 +54,13 @@ inline CodeWord known_code(PyCodeObject* code) noexcept {
 #endif
 }
 
-/// Makes its site and remembers it. Never fails and never changes the error indicator: without room the site
-/// is 0.
+/// Creates its site and stores the word. Never fails and never changes the error indicator: without space the
+/// site is 0.
 CodeWord register_code(PyCodeObject* code) noexcept;
 
-/// Changes what is remembered of a code object.
+/// Replaces the word of a code object.
 void set_code_word(PyCodeObject* code, CodeWord word) noexcept;
-/// Sets or clears a bit of a code object's word, should it have one.
+/// Sets or clears a bit in the word of a code object, if it has one.
 void mark_code(PyCodeObject* code, CodeWord bit, bool is_set) noexcept;
 
 inline CodeWord code_word(PyCodeObject* code) noexcept {

@@ -1,4 +1,4 @@
-// filtered_calls.h: opening and closing the range of a call while a filter is on.
+// filtered_calls.h: opens and closes the range of a call while a filter is on.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace marey::python {
 
-/// Where the calling thread's log is: as long as it is the same, nothing was recorded. Its lowest four bits
-/// are 0.
+/// The position in the calling thread's log: as long as it is unchanged, nothing was recorded. Its lowest
+/// four bits are 0.
 inline std::uint32_t log_place() noexcept {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(detail::current_thread->cursor)) &
            ~15u;
 }
 
-/// Puts a line aside as a value of the range that is opened next, and gives its number; 0: nothing is kept.
+/// Stores a line as a value of the range that is opened next, and returns its number; 0: not stored.
 std::uint32_t put_line(Scope scope, int line) noexcept;
-/// With the line that the caller is at, which a negative one is not.
+/// Opens a range with the line of the caller, unless it is negative.
 detail::Opened open_with_line(std::uint32_t site, Scope scope, int line) noexcept;
 
-/// The budget has just been used up: has the hooks taken out soon.
+/// Schedules the removal of the hooks, because the budget has just been used up.
 void end_budget() noexcept;
 
 /// Opens a call that is to be recorded, unless the budget is spent.
@@ -34,11 +34,11 @@ inline detail::Opened open_filtered(std::uint32_t site, Scope scope, int line) n
     return opened;
 }
 
-/// Ends a call that is too short to be recorded. False: it is not too short. `place`: where the log was when
-/// it began.
+/// Ends a call that is too short to be recorded; returns false if it is not too short. `place`: the log
+/// position when it began.
 bool leave_out(detail::Opened opened, std::uint32_t place) noexcept;
 
-/// Closes what that has opened.
+/// Closes a range of open_filtered().
 inline void close_filtered(detail::Opened opened, std::uint32_t place) noexcept {
     if (call_filter.min_ticks == 0 || !leave_out(opened, place)) detail::close_range(opened);
 }

@@ -1,4 +1,4 @@
-// filtered_stack.h: the calls of one thread that have begun while a filter was on, recorded or not.
+// filtered_stack.h: the calls of one thread that began while a filter was on, recorded or not.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@
 
 namespace marey::python {
 
-/// Beside the thread's ShadowStack, with the same keys. Belongs to its thread. What finds no room is not
-/// recorded.
+/// Used in addition to the thread's ShadowStack, with the same keys. Belongs to its thread. Calls for which
+/// there is no memory are not recorded.
 class FilteredStack {
     struct Entry {
         detail::Opened opened;
         std::uintptr_t key;
-        std::uint32_t note;  ///< log_place() when it began, and these:
+        std::uint32_t note;  ///< log_place() when it began, and these bits:
         std::uint32_t site = 0;
         int line = -1;
     };
     static constexpr std::uint32_t kLibrary = 1, kTransparent = 2, kCounted = 4, kCut = 8;
 
   public:
-    /// The calls of a greenlet that does not run now.
+    /// The calls of a greenlet that is not running.
     class Suspended {
         friend FilteredStack;
         std::vector<Entry> entries_;
@@ -36,13 +36,13 @@ class FilteredStack {
         bool is_empty() const noexcept { return entries_.empty(); }
     };
 
-    /// Opens a call that the filter takes. `is_library`: of the function's code. Gives its start; 0: it is
-    /// not recorded.
+    /// Opens a call that passes the filter. `is_library`: whether the function is library code. Returns its
+    /// start; 0 if it is not recorded.
     std::uint64_t open(std::uintptr_t key, std::uint32_t site, Scope scope, int line,
                        bool is_library) noexcept {
         const bool is_counted = (key & 1) == 0;
         const std::uint32_t note = log_place() | (is_library ? kLibrary : 0) | (is_counted ? kCounted : 0);
-        // An observer may make calls of its own, which come and go here.
+        // An observer may make its own calls, which begin and end here.
         const detail::Opened opened = open_filtered(site, scope, line);
         const bool is_open = opened.index != detail::kNotOpen;
         if (!push({opened, key, note, site, line})) {
@@ -54,13 +54,14 @@ class FilteredStack {
     }
     /// Whether the innermost Python call is a part.
     bool is_in_part() const noexcept { return !entries_.empty() && CallKey::is_part(entries_.back().key); }
-    /// A call that it does not take. `is_cut`: it is too deep. `is_transparent`: by its name.
+    /// Adds a call that does not pass. `is_cut`: it is too deep. `is_transparent`: it is excluded by its
+    /// name.
     void skip(std::uintptr_t key, bool is_library, bool is_transparent, bool is_cut) noexcept {
         const std::uint32_t note =
             (is_library ? kLibrary : 0) | (is_transparent ? kTransparent : 0) | (is_cut ? kCut : 0);
         if (push({{0, detail::kNotOpen}, key, note})) cut_ += is_cut ? 1 : 0;
     }
-    /// False: there is no such call. `end_part(start)` is called before the end of a part.
+    /// Returns false if there is no such call. `end_part(start)` is called before the end of a part.
     template <class EndPart>
     bool close(std::uintptr_t key, EndPart end_part) noexcept {
         std::size_t at = entries_.size();
@@ -75,7 +76,7 @@ class FilteredStack {
         close_filtered(entry.opened, entry.note & ~15u);
         return true;
     }
-    /// Takes over calls whose ranges are open already.
+    /// Takes over calls whose ranges are already open.
     void adopt(const std::vector<AdoptedFrame>& frames) noexcept {
         for (const AdoptedFrame& frame : frames) {
             const bool is_transparent = (frame.word & (kCodeSkipped | kCodeExcluded)) != 0;
@@ -85,11 +86,11 @@ class FilteredStack {
                   frame.site});
         }
     }
-    /// Recorded Python calls that have begun since tracing did.
+    /// The number of recorded Python calls that began since tracing started.
     std::uint32_t depth() const noexcept { return depth_; }
-    /// Whether something that is too deep runs.
+    /// Whether a call that is too deep is running.
     bool is_cut() const noexcept { return cut_ != 0; }
-    /// Whether the innermost call that is not left out by its name is one of library code.
+    /// Whether the innermost call that is not excluded by its name is library code.
     bool is_in_library() const noexcept {
         for (std::size_t at = entries_.size(); at-- != 0;) {
             if ((entries_[at].key & 1) == 0 && (entries_[at].note & kTransparent) == 0)
@@ -104,12 +105,12 @@ class FilteredStack {
         }
         return false;
     }
-    /// The filter is another one: what is open counts for nothing.
+    /// Resets the counts, because the filter has changed.
     void forget_filter() noexcept {
         depth_ = cut_ = 0;
         for (Entry& entry : entries_) entry.note &= ~(kCounted | kCut);
     }
-    /// Calls into C are not seen any more: ends those that are open, on behalf of thread `thread`.
+    /// Ends open calls into C on behalf of thread `thread`, because their ends will not be seen.
     void forget_c_calls(std::uint32_t thread) noexcept {
         std::erase_if(entries_, [=](const Entry& entry) {
             if ((entry.key & CallKey::kC) == 0) return false;
@@ -117,7 +118,7 @@ class FilteredStack {
             return true;
         });
     }
-    /// Ends the ranges of all calls of the calling thread and gives the calls.
+    /// Ends the ranges of all calls of the calling thread and returns the calls.
     Suspended suspend() noexcept {
         Suspended calls;
         calls.entries_ = std::exchange(entries_, {});
@@ -129,7 +130,7 @@ class FilteredStack {
         }
         return calls;
     }
-    /// Opens ranges for them again.
+    /// Opens their ranges again.
     void resume(const Suspended& calls) noexcept {
         const bool is_same_filter = calls.generation_ == call_filter.generation;
         for (Entry entry : calls.entries_) {
@@ -151,7 +152,7 @@ class FilteredStack {
             cut_ += (entry.note & kCut) != 0 ? 1 : 0;
         }
     }
-    /// Ends what is open, on behalf of thread `thread`. `is_late`: its ends will not be seen.
+    /// Ends all open calls on behalf of thread `thread`. `is_late`: their ends will not be seen.
     void close_all(std::uint32_t thread, bool is_late) noexcept {
         while (!entries_.empty()) {
             const detail::Opened opened = entries_.back().opened;

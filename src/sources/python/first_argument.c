@@ -1,4 +1,4 @@
-/* first_argument.c: the first argument of a running call. In C, as the interpreter's headers are. */
+/* first_argument.c: the first argument of a running call. In C, like the interpreter's headers. */
 #include "first_argument.h"
 
 #pragma GCC diagnostic push
@@ -30,7 +30,7 @@
 
 static PyObject* local(_PyInterpreterFrame* frame, PyCodeObject* code, int index) {
     PyObject* value = LOCAL_OF(frame, index);
-    /* A variable that inner functions use is in a cell, once the first instructions have run. */
+    /* A variable used by inner functions is in a cell after the first instructions. */
     const char* kinds = PyBytes_AS_STRING(code->co_localspluskinds);
     if (value != NULL && (kinds[index] & CO_FAST_CELL) != 0 && PyCell_Check(value)) value = PyCell_GET(value);
     return value;

@@ -32,14 +32,14 @@ namespace {
 constexpr std::uintptr_t kUninitialized = ~std::uintptr_t{0};
 
 // Guarded by the GIL.
-_PyFrameEvalFunction inner_eval = _PyEval_EvalFrameDefault;  // what the hook stands in front of
+_PyFrameEvalFunction inner_eval = _PyEval_EvalFrameDefault;  // the function that the hook calls
 bool is_on = false;
 
-std::atomic<std::uint64_t> gaps{0};
+std::atomic<std::uint64_t> gap_count{0};
 
-// Every thread that has one. Threads leave without the GIL, hence the lock.
+// All threads that have one. Threads end without the GIL, hence the lock.
 std::mutex threads_mutex;
-auto& threads = *new std::vector<FrameThread*>;  // never destroyed: threads may outlast us
+auto& threads = *new std::vector<FrameThread*>;  // never destroyed: threads may still exist at exit
 
 struct ThreadHolder {
     std::unique_ptr<FrameThread> trace;
@@ -52,8 +52,7 @@ struct ThreadHolder {
 };
 thread_local ThreadHolder thread_holder;
 
-// From where on a thread's C stack is left to the program: half of it, so that what recurses in C has room
-// too.
+// Below this address the C stack is left to the program: half of it, so that recursion in C has space too.
 std::uintptr_t middle_of_stack() noexcept {
     pthread_attr_t attributes;
     void* lowest = nullptr;
@@ -64,7 +63,7 @@ std::uintptr_t middle_of_stack() noexcept {
     return reinterpret_cast<std::uintptr_t>(lowest) + bytes / 2;
 }
 
-// Makes the calling thread's FrameThread, or brings it up to date. Null: the thread cannot record.
+// Creates or updates the calling thread's FrameThread. Null: the thread cannot record.
 [[gnu::noinline]] FrameThread* ready_frame_thread(PyThreadState* state) noexcept {
     if (!attach_thread()) return nullptr;
     ThreadState& thread = *detail::current_thread;
@@ -84,7 +83,7 @@ std::uintptr_t middle_of_stack() noexcept {
         if (!watch_greenlets(nullptr, nullptr)) trace.stack_floor = kUninitialized;
         std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
         if (!adopted.empty()) {
-            // Adoption has ended those of before: nobody else will close them.
+            // Adoption has ended the earlier ones: nothing else will close them.
             for (const AdoptedFrame& old : trace.adopted) {
                 if (old.opened.index != detail::kNotOpen) detail::close_range(old.opened);
             }
@@ -123,20 +122,20 @@ _PyFrameEvalFunction current_hook() noexcept {
     return call_filter.is_on ? run_filtered : run_frame;
 }
 
-// Generators are made by running their function's first instruction: that is no call.
-inline bool is_no_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept {
+// A generator is created by running its function's first instruction: that is not a call.
+inline bool is_not_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept {
     if ((word & (kCodeGenerator | kCodeSkipped)) == 0) [[likely]]
         return false;
     return (word & kCodeSkipped) != 0 || frame->owner != FRAME_OWNED_BY_GENERATOR;
 }
 
-// Back in the caller, which `top` was noted in. Where tracing ended and began again meanwhile, what it has
-// adopted then counts.
+// Returns to the caller, in which `top` was noted. If tracing ended and started again since, the calls
+// adopted then are kept.
 inline void leave(FrameThread& trace, const void* top) noexcept {
     if (trace.adopted_top == nullptr) trace.adopted_top = top;
 }
 
-// Whether the filter takes a call, of which it has not said by its name that it does not.
+// Whether a call that is not excluded by its name passes the filter.
 inline bool passes(PyThreadState* state, const FrameThread& trace, CodeWord word) noexcept {
     if (trace.depth >= call_filter.max_depth) return false;
     return !call_filter.folds || (word & kCodeLibrary) == 0 || !is_library_frame(current_frame(state));
@@ -156,7 +155,7 @@ class FrameRange {
         if constexpr (kFiltered) {
             if ((word & kCodeExcluded) != 0 || !passes(state, trace, word)) return;
             const std::uint32_t site = site_of_call(frame, word);
-            if (!is_on) return;  // meanwhile another thread has ended tracing
+            if (!is_on) return;  // another thread has ended tracing
             place_ = log_place();
             opened_ = open_filtered(site, Scope::PythonFunction,
                                     call_filter.has_lines ? line_of(current_frame(state)) : -1);
@@ -185,7 +184,7 @@ class FrameRange {
 
   private:
     FrameThread& trace_;
-    _PyInterpreterFrame* part_ = nullptr;  ///< of a call that can be suspended
+    _PyInterpreterFrame* part_ = nullptr;  ///< set for a call that can be suspended
     Opened opened_{0, detail::kNotOpen};
     std::uint32_t place_ = 0;
     bool is_counted_ = false;
@@ -197,7 +196,7 @@ template <bool kFiltered>
     if (trace == nullptr || trace->stack_floor == kUninitialized) trace = ready_frame_thread(state);
     const CodeWord word =
         kFiltered ? filtered_word(frame->f_code, frame->f_globals) : code_word(frame->f_code);
-    if (trace == nullptr || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
+    if (trace == nullptr || is_not_call(word, frame)) return inner_eval(state, frame, is_throw);
     if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state))
         end_stale_frames(current_frame(state), *trace);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
@@ -207,14 +206,14 @@ template <bool kFiltered>
         if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_middle) {
             result = inner_eval(state, frame, is_throw);
         } else {
-            // With a hook in place every Python call takes C stack, which it does not without. What is called
-            // from here on runs without it, to whatever depth.
+            // With a hook, every Python call uses C stack, which it does not do otherwise. Calls from here on
+            // run without the hook, to any depth.
             PyInterpreterState* const interpreter = PyThreadState_GetInterpreter(state);
-            gaps.fetch_add(1, std::memory_order_relaxed);
+            gap_count.fetch_add(1, std::memory_order_relaxed);
             const bool is_alone = is_on && is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter));
             if (is_alone) _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
             result = inner_eval(state, frame, is_throw);
-            // Somebody else's function that has come meanwhile stays.
+            // A function that other code has set since is kept.
             if (is_alone && is_on && _PyInterpreterState_GetEvalFrameFunc(interpreter) == inner_eval)
                 _PyInterpreterState_SetEvalFrameFunc(interpreter, current_hook());
         }
@@ -233,7 +232,7 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
         [[unlikely]]
         return run_unusual<true>(state, frame, is_throw);
     const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
-    if ((word & kCodeExcluded) != 0 || is_no_call(word, frame)) return inner_eval(state, frame, is_throw);
+    if ((word & kCodeExcluded) != 0 || is_not_call(word, frame)) return inner_eval(state, frame, is_throw);
     const void* const top = trace->adopted_top;
     if (top != nullptr && top != current_frame(state)) return run_unusual<true>(state, frame, is_throw);
     trace->adopted_top = nullptr;
@@ -246,7 +245,7 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
     return result;
 }
 
-// Runs a frame inside a range, where nothing is unusual: the caller has made sure that it may be opened.
+// Runs a frame inside a range in the usual case: the caller has checked that the range may be opened.
 [[gnu::always_inline]] inline PyObject* run_in_range(ThreadState* thread, std::uint32_t site,
                                                      PyThreadState* state, _PyInterpreterFrame* frame,
                                                      int is_throw) {
@@ -256,7 +255,7 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
     return result;
 }
 
-// A call made by a frame that was running before tracing began.
+// A call made by a frame that was running before tracing started.
 [[gnu::noinline]] PyObject* run_below_adopted(PyThreadState* state, _PyInterpreterFrame* frame,
                                               int is_throw) {
     ThreadState* const thread = detail::current_thread;
@@ -268,7 +267,7 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
     return result;
 }
 
-// The hook. Around a call lie two readings of the counter and a record of 16 bytes; all else is out of line.
+// The hook. A call costs two clock reads and a record of 16 bytes; everything else is out of line.
 PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
     ThreadState* const thread = detail::current_thread;
     if ((detail::load_relaxed(thread->armed) & detail::scope_bit(Scope::PythonFunction)) == 0)
@@ -305,7 +304,7 @@ bool start_frame_hook(void (*cannot_follow)(PyObject* origin) noexcept) noexcept
         },
         cannot_follow);
     _PyInterpreterState_SetEvalFrameFunc(interpreter, current_hook());
-    ready_frame_thread(PyThreadState_Get());  // its next call may be another greenlet's
+    ready_frame_thread(PyThreadState_Get());  // its next call may belong to another greenlet
     return true;
 }
 
@@ -349,7 +348,7 @@ void end_stale_thread_frames(const _PyInterpreterFrame* innermost) noexcept {
 }
 
 void stop_frame_hook(bool will_restart) noexcept {
-    // Somebody who came later has us behind his own hook: we stay, and pass everything on.
+    // Another hook that was set later calls ours: it stays in place and passes all calls through.
     pause_frame_hook();
     if (will_restart) return;
     std::lock_guard lock(threads_mutex);
@@ -364,7 +363,7 @@ void stop_frame_hook(bool will_restart) noexcept {
 }
 
 void frame_hook_forked() noexcept {
-    // A thread that was leaving may have held the lock and been in the middle of the list.
+    // A thread that was ending may have held the lock and been changing the list.
     std::construct_at(&threads_mutex);
     std::construct_at(&threads);
     try {
@@ -374,7 +373,7 @@ void frame_hook_forked() noexcept {
 }
 
 std::uint64_t frame_hook_gaps() noexcept {
-    return gaps.exchange(0, std::memory_order_relaxed);
+    return gap_count.exchange(0, std::memory_order_relaxed);
 }
 
 void prepare_frame_thread() noexcept {

@@ -1,4 +1,4 @@
-// gc_ranges.cpp: the callback in gc.callbacks.
+// gc_ranges.cpp: the gc_callback in gc.callbacks.
 #include "sources/python/gc_ranges.h"
 
 #include <Python.h>
@@ -17,8 +17,8 @@ namespace {
 using detail::Opened;
 
 // Guarded by the GIL. One collection runs at a time, and ends on the thread on which it began.
-PyObject* callback = nullptr;   // made once, never freed
-PyObject* callbacks = nullptr;  // the list that holds it, while tracing
+PyObject* gc_callback = nullptr;  // created once, never freed
+PyObject* callbacks = nullptr;    // the list that holds it, while tracing
 Opened opened{0, detail::kNotOpen};
 std::uint32_t opened_thread = 0;
 
@@ -48,7 +48,7 @@ void end_collection(PyObject* info) noexcept {
     close_with_numbers(ended, numbers);
 }
 
-// The interpreter's own last collections are no part of the program.
+// The interpreter's last collections are not part of the program.
 bool is_ending() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return Py_IsFinalizing() != 0;
@@ -73,10 +73,10 @@ PyObject* on_collection(PyObject*, PyObject* const* args, Py_ssize_t count) {
 PyMethodDef method = {"on_collection", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_collection)),
                       METH_FASTCALL, nullptr};
 
-// The callback's place in the list; -1: it is not there. Whoever compares runs nobody's code.
+// The index of the gc_callback in the list, or -1. Comparing by identity runs no code.
 Py_ssize_t place_in(PyObject* list) noexcept {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-        if (PyList_GET_ITEM(list, i) == callback) return i;
+        if (PyList_GET_ITEM(list, i) == gc_callback) return i;
     }
     return -1;
 }
@@ -86,12 +86,12 @@ Py_ssize_t place_in(PyObject* list) noexcept {
 void start_gc_ranges() noexcept {
     const SavedError error;
     if (callbacks != nullptr) return;
-    if (callback == nullptr) callback = PyCFunction_New(&method, nullptr);
+    if (gc_callback == nullptr) gc_callback = PyCFunction_New(&method, nullptr);
     PyObject* const module = PyImport_ImportModule("gc");
     PyObject* const list = module != nullptr ? PyObject_GetAttrString(module, "callbacks") : nullptr;
     Py_XDECREF(module);
-    const bool is_there = callback != nullptr && list != nullptr && PyList_Check(list) &&
-                          (place_in(list) >= 0 || PyList_Append(list, callback) == 0);
+    const bool is_there = gc_callback != nullptr && list != nullptr && PyList_Check(list) &&
+                          (place_in(list) >= 0 || PyList_Append(list, gc_callback) == 0);
     if (is_there) {
         callbacks = list;
     } else {

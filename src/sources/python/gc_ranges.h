@@ -1,10 +1,10 @@
-// gc_ranges.h: a range for every collection of garbage.
+// gc_ranges.h: a range for every garbage collection.
 #pragma once
 
 namespace marey::python {
 
-/// Both need the GIL and keep the error indicator. Starting puts a callback into gc.callbacks, unless it is
-/// there.
+/// Both need the GIL and keep the error indicator. Starting adds a callback to gc.callbacks unless it is
+/// there already.
 void start_gc_ranges() noexcept;
 void stop_gc_ranges() noexcept;
 

@@ -1,4 +1,4 @@
-// greenlets.cpp: at a switch the calls of one greenlet go aside and those of another come back.
+// greenlets.cpp: at a switch, stores the calls of one greenlet and restores those of another.
 #include "sources/python/greenlets.h"
 
 #include <map>
@@ -13,12 +13,11 @@ namespace marey::python {
 namespace {
 
 // Guarded by the GIL.
-void (*expect_greenlets)() noexcept = nullptr;  // null: nobody traces
+void (*expect_greenlets)() noexcept = nullptr;  // null: not tracing
 void (*cannot_follow_greenlets)(PyObject* origin) noexcept = nullptr;
-std::uint64_t tracing_period = 0;  // counts starts: what was put aside in another is void
+std::uint64_t tracing_period = 0;  // counts starts of tracing: calls stored in an earlier period are invalid
 
-/// The calls of a greenlet that does not run. The reference to it is weak: its address may be another's
-/// later.
+/// The calls of a greenlet that is not running. The reference to it is weak, since its address may be reused.
 struct SavedStack {
     PyObject* greenlet = nullptr;
     std::vector<SuspendedCall> calls;
@@ -27,15 +26,15 @@ struct SavedStack {
 };
 
 struct ThreadGreenlets {
-    ShadowStack* stack = nullptr;  ///< null, as the next: the calls are not known
+    ShadowStack* stack = nullptr;  ///< null, like the next: the calls are not known
     FilteredStack* filtered = nullptr;
-    std::uint64_t period = 0;  ///< the start of tracing in which these were given
+    std::uint64_t period = 0;  ///< the tracing period in which these were set
     std::map<PyObject*, SavedStack> aside;
 };
-// Never destroyed: a thread ends without the GIL, and holds next to nothing by then.
-thread_local ThreadGreenlets* own = nullptr;
+// Never destroyed: a thread ends without the GIL, and then holds almost nothing.
+thread_local ThreadGreenlets* thread_greenlets = nullptr;
 
-// Whether a weak reference still leads to this object.
+// Whether a weak reference still refers to this object.
 bool refers_to(PyObject* reference, const PyObject* object) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject* found = nullptr;
@@ -47,52 +46,55 @@ bool refers_to(PyObject* reference, const PyObject* object) noexcept {
 #endif
 }
 
-// The calls of a greenlet that stops running.
+// Stores the calls of a greenlet that stops running.
 void save_stack(PyObject* greenlet) {
-    own->aside.erase(greenlet);
-    // What has begun last ends first: with a filter, or without.
+    thread_greenlets->aside.erase(greenlet);
+    // Ends the calls that began last first: with a filter, or without.
     FilteredStack::Suspended filtered;
-    if (call_filter.is_on) filtered = own->filtered->suspend();
-    std::vector<SuspendedCall> calls = own->stack->suspend();
-    if (!call_filter.is_on) filtered = own->filtered->suspend();
+    if (call_filter.is_on) filtered = thread_greenlets->filtered->suspend();
+    std::vector<SuspendedCall> calls = thread_greenlets->stack->suspend();
+    if (!call_filter.is_on) filtered = thread_greenlets->filtered->suspend();
     if (calls.empty() && filtered.is_empty()) return;
-    // Those of greenlets that are gone go with the next of many.
-    if (own->aside.size() >= 64 && (own->aside.size() & (own->aside.size() - 1)) == 0)
-        std::erase_if(own->aside,
+    // Removes those of deleted greenlets when the number reaches a power of two.
+    if (thread_greenlets->aside.size() >= 64 &&
+        (thread_greenlets->aside.size() & (thread_greenlets->aside.size() - 1)) == 0)
+        std::erase_if(thread_greenlets->aside,
                       [](const auto& each) { return !refers_to(each.second.greenlet, each.first); });
     PyObject* const reference = PyWeakref_NewRef(greenlet, nullptr);
     if (reference == nullptr) return PyErr_Clear();
-    SavedStack& aside = own->aside[greenlet];
+    SavedStack& aside = thread_greenlets->aside[greenlet];
     aside.greenlet = reference;
     aside.calls = std::move(calls);
     aside.filtered = std::move(filtered);
 }
 
-// Those of one that runs again.
+// Restores the calls of a greenlet that runs again.
 void restore_stack(const SavedStack& aside) noexcept {
-    if (!call_filter.is_on) own->filtered->resume(aside.filtered);
-    own->stack->resume(aside.calls);
-    if (call_filter.is_on) own->filtered->resume(aside.filtered);
+    if (!call_filter.is_on) thread_greenlets->filtered->resume(aside.filtered);
+    thread_greenlets->stack->resume(aside.calls);
+    if (call_filter.is_on) thread_greenlets->filtered->resume(aside.filtered);
 }
 
 void switch_calls(PyObject* origin, PyObject* target) noexcept {
-    if (own == nullptr || own->period != tracing_period || expect_greenlets == nullptr) return;
+    if (thread_greenlets == nullptr || thread_greenlets->period != tracing_period ||
+        expect_greenlets == nullptr)
+        return;
     const SavedError error;
-    if (own->stack == nullptr) {
+    if (thread_greenlets->stack == nullptr) {
         if (cannot_follow_greenlets != nullptr) cannot_follow_greenlets(origin);
         return;
     }
     try {
         save_stack(origin);
-        const auto found = own->aside.find(target);
-        if (found == own->aside.end()) return;
+        const auto found = thread_greenlets->aside.find(target);
+        if (found == thread_greenlets->aside.end()) return;
         if (refers_to(found->second.greenlet, target)) restore_stack(found->second);
-        own->aside.erase(found);
+        thread_greenlets->aside.erase(found);
     } catch (const std::bad_alloc&) {  // then some stretches are missing
     }
 }
 
-// Called as callback(event, (origin, target)); `previous` is the callback that was there before, or None.
+// Called as callback(event, (origin, target)); `previous` is the callback that was set before, or None.
 PyObject* on_switch(PyObject* previous, PyObject* const* args, Py_ssize_t count) {
     if (count == 2 && PyTuple_Check(args[1]) && PyTuple_GET_SIZE(args[1]) == 2)
         switch_calls(PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_ITEM(args[1], 1));
@@ -132,12 +134,12 @@ bool watch_greenlets(ShadowStack* stack, FilteredStack* filtered) noexcept {
     const SavedError error;
     PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet");  // borrowed
     if (found == nullptr || !PyModule_Check(found)) return true;
-    // What is asked may run anything: that may drop the module.
+    // Reading attributes may run any code, which may remove the module.
     const std::unique_ptr<PyObject, void (*)(PyObject*)> held(Py_NewRef(found),
                                                               [](PyObject* object) { Py_DECREF(object); });
     PyObject* const module = held.get();
     if (!PyObject_HasAttrString(module, "gettrace") || !PyObject_HasAttrString(module, "settrace")) {
-        // Half imported, or another module of that name.
+        // Partly imported, or another module with that name.
         PyObject* const spec = PyObject_GetAttrString(module, "__spec__");
         PyObject* const state = spec != nullptr ? PyObject_GetAttrString(spec, "_initializing") : nullptr;
         const bool is_coming = state == Py_True;
@@ -145,20 +147,20 @@ bool watch_greenlets(ShadowStack* stack, FilteredStack* filtered) noexcept {
         Py_XDECREF(spec);
         return !is_coming;
     }
-    if (own == nullptr) own = new (std::nothrow) ThreadGreenlets;
-    if (own == nullptr) return true;
-    if (own->period != tracing_period) own->aside.clear();
-    own->period = tracing_period;
-    own->stack = stack;
-    own->filtered = filtered;
+    if (thread_greenlets == nullptr) thread_greenlets = new (std::nothrow) ThreadGreenlets;
+    if (thread_greenlets == nullptr) return true;
+    if (thread_greenlets->period != tracing_period) thread_greenlets->aside.clear();
+    thread_greenlets->period = tracing_period;
+    thread_greenlets->stack = stack;
+    thread_greenlets->filtered = filtered;
     chain(module);
     return true;
 }
 
 void forget_greenlets(const ShadowStack& stack) noexcept {
-    if (own == nullptr || own->stack != &stack) return;
-    own->stack = nullptr;
-    own->filtered = nullptr;
+    if (thread_greenlets == nullptr || thread_greenlets->stack != &stack) return;
+    thread_greenlets->stack = nullptr;
+    thread_greenlets->filtered = nullptr;
 }
 
 void note_file_for_greenlets(std::string_view file) noexcept {

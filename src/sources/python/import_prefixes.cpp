@@ -1,4 +1,4 @@
-// import_prefixes.cpp: sys.path, as given, absolute and with links followed.
+// import_prefixes.cpp: the entries of sys.path as given, absolute, and with links resolved.
 #include "sources/python/import_prefixes.h"
 
 #include <cstdlib>
@@ -23,13 +23,13 @@ bool is_path(std::string_view file) noexcept {
     return !file.empty() && file.front() != '<';
 }
 
-// Links followed; empty: there is no such file.
+// Resolves links; empty if there is no such file.
 std::string real_path(const std::string& path) {
     const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
     return real != nullptr ? std::string(real.get()) : std::string();
 }
 
-// sys.path as a new tuple; null: it is no list.
+// sys.path as a new tuple; null if it is not a list.
 PyObject* import_path() {
     PyObject* const path = PySys_GetObject("path");  // borrowed
     PyObject* const copy = path != nullptr && PyList_Check(path) ? PyList_AsTuple(path) : nullptr;

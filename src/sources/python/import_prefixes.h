@@ -1,4 +1,4 @@
-// import_prefixes.h: the folders from which modules are imported, to shorten the paths of files by.
+// import_prefixes.h: the folders from which modules are imported, used to shorten file paths.
 #pragma once
 
 #include <Python.h>
@@ -9,12 +9,12 @@
 
 namespace marey::python {
 
-/// Follows sys.path: it is looked at again when it has changed. Guarded by the GIL; may set errors, which
-/// the caller keeps away.
+/// Follows sys.path: it is read again when it has changed. Guarded by the GIL; may set errors, which the
+/// caller handles.
 class ImportPrefixes {
   public:
-    /// What is left of a file's path behind the longest folder of sys.path that it is in, also by another
-    /// path to the same folder; else all of it.
+    /// The path of a file without the longest folder of sys.path that contains it, also through another path
+    /// to the same folder; otherwise the whole path.
     std::string shortened(std::string_view file);
 
   private:
@@ -27,13 +27,13 @@ class ImportPrefixes {
     std::vector<std::string> folders_;
 };
 
-/// The process's; never destroyed.
+/// The only instance in the process; never destroyed.
 [[gnu::visibility("hidden")]] extern ImportPrefixes& import_prefixes;
 
-/// A path as it is, or behind the working folder when it is relative; texts like `<string>` stay.
+/// Makes a relative path absolute with the working folder; texts like `<string>` stay unchanged.
 std::string absolute_file(std::string_view file);
 
-/// The dotted name that the module in a file would be imported by: `pkg/__init__.py` is `pkg`.
+/// The dotted name of the module in a file: `pkg` for `pkg/__init__.py`.
 std::string module_of_file(std::string_view file);
 
 }  // namespace marey::python

@@ -1,4 +1,4 @@
-// interpreter_frames.h: the interpreter's own frames, as far as the tracer looks into them.
+// interpreter_frames.h: the interpreter's frames, as far as the tracer reads them.
 #pragma once
 
 #include <Python.h>
@@ -17,32 +17,33 @@ namespace marey::python {
 
 #if PY_VERSION_HEX < 0x030C0000
 
-/// The frame that a thread is in; null: none.
+/// The current frame of a thread, or null.
 inline _PyInterpreterFrame* current_frame(PyThreadState* state) noexcept {
     return state->cframe->current_frame;
 }
 
-/// Of a generator's frame that is about to run, or runs its first instruction: nothing of it has run before.
+/// For a generator's frame that is about to run or runs its first instruction: whether it has never run
+/// before.
 inline bool is_at_start(const _PyInterpreterFrame* frame) noexcept {
     return _PyInterpreterFrame_LASTI(frame) <= frame->f_code->_co_firsttraceable;
 }
 
-/// Of one that has just run: it was suspended, and has not ended.
+/// For a frame that has just run: whether it was suspended and has not ended.
 inline bool is_suspended(_PyInterpreterFrame* frame) noexcept {
     return _PyFrame_GetGenerator(frame)->gi_frame_state == FRAME_SUSPENDED;
 }
 
-/// Of a generator's frame that runs: its generator.
+/// For a running frame of a generator: the generator.
 inline PyObject* generator_of(_PyInterpreterFrame* frame) noexcept {
     return reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame));
 }
 
-/// Of one that runs: whether a generator runs it, rather than a plain call.
+/// For a running frame: whether a generator runs it, rather than a plain call.
 inline bool is_awaited(const _PyInterpreterFrame* frame) noexcept {
     return frame->previous != nullptr && frame->previous->owner == FRAME_OWNED_BY_GENERATOR;
 }
 
-/// The line that a frame, or else the one that called it, is at; -1: none.
+/// The current line of a frame, or else of its caller; -1: none.
 inline int line_of(_PyInterpreterFrame* frame) noexcept {
     while (frame != nullptr && _PyFrame_IsIncomplete(frame)) frame = frame->previous;
     if (frame == nullptr) return -1;
@@ -50,8 +51,8 @@ inline int line_of(_PyInterpreterFrame* frame) noexcept {
     return PyCode_Addr2Line(frame->f_code, offset);
 }
 
-/// Calls visit(frame, code, globals, line) for every call that a thread is in, the innermost first. `line`:
-/// that it is at, where lines are wanted.
+/// Calls visit(frame, code, globals, line) for every running call of a thread, the innermost first. `line`:
+/// its current line, if lines are recorded.
 template <class Visit>
 void visit_frames(PyThreadState* state, bool with_lines, Visit visit) {
     for (_PyInterpreterFrame* frame = current_frame(state); frame != nullptr; frame = frame->previous) {
@@ -62,7 +63,7 @@ void visit_frames(PyThreadState* state, bool with_lines, Visit visit) {
 
 #else
 
-/// The frame that the calling thread is in. It is only ever compared.
+/// The current frame of the calling thread, used only for comparisons.
 inline const void* running_frame() noexcept {
 #if PY_VERSION_HEX < 0x030D0000
     return PyThreadState_Get()->cframe->current_frame;
@@ -71,7 +72,7 @@ inline const void* running_frame() noexcept {
 #endif
 }
 
-/// The generator of such a frame, whose last part it is.
+/// The generator of such a frame, which runs its last part.
 inline PyObject* generator_of(const void* frame) noexcept {
 #if PY_VERSION_HEX < 0x030E0000
     return reinterpret_cast<PyObject*>(const_cast<char*>(static_cast<const char*>(frame)) -
@@ -82,7 +83,7 @@ inline PyObject* generator_of(const void* frame) noexcept {
 #endif
 }
 
-/// The same; events of sys.monitoring know calls by their code, so the frame given is the code.
+/// The same; events of sys.monitoring identify calls by their code, so the frame is the code.
 template <class Visit>
 void visit_frames(PyThreadState* state, bool with_lines, Visit visit) {
     PyFrameObject* frame = PyThreadState_GetFrame(state);
@@ -98,7 +99,7 @@ void visit_frames(PyThreadState* state, bool with_lines, Visit visit) {
     }
 }
 
-/// The line that the caller of the running function is at; -1: there is none.
+/// The current line of the running function's caller; -1: there is none.
 inline int line_of_caller() noexcept {
     PyFrameObject* const frame = PyThreadState_GetFrame(PyThreadState_Get());
     PyFrameObject* const outer = frame != nullptr ? PyFrame_GetBack(frame) : nullptr;

@@ -1,4 +1,4 @@
-// library_frames.h: whether library code makes a call, told from the interpreter's frames (Python 3.11).
+// library_frames.h: finds out from the interpreter's frames whether library code makes a call (Python 3.11).
 #pragma once
 
 #include "sources/python/call_filter.h"
@@ -8,7 +8,7 @@
 
 namespace marey::python {
 
-/// Whether a frame, or the nearest around it that is not left out by its name, is one of library code.
+/// Whether a frame, or the nearest enclosing one that is not excluded by its name, belongs to library code.
 inline bool is_library_frame(_PyInterpreterFrame* frame) noexcept {
     for (; frame != nullptr; frame = frame->previous) {
         if (_PyFrame_IsIncomplete(frame)) continue;

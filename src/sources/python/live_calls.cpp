@@ -1,4 +1,4 @@
-// live_calls.cpp: numbers of calls that can be suspended.
+// live_calls.cpp: the numbers of calls that can be suspended.
 #include "sources/python/live_calls.h"
 
 #include <new>
@@ -39,7 +39,7 @@ LiveCall* LiveCalls::begin(const void* frame) noexcept {
     return call;
 }
 
-// Those behind it that would not be found any more move up.
+// Moves up later entries that would otherwise not be found any more.
 void LiveCalls::remove(LiveCall* call) noexcept {
     std::size_t hole = static_cast<std::size_t>(call - slots_.get());
     for (std::size_t at = (hole + 1) & mask_; slots_[at].frame != nullptr; at = (at + 1) & mask_) {
@@ -89,7 +89,7 @@ std::uint64_t begin_part(const void* frame, bool is_start, std::uint64_t start) 
 
 void end_part(const void* frame, std::uint64_t start, bool is_last) noexcept {
     LiveCall* call = live_calls.find(frame);
-    if (call == nullptr) call = live_calls.begin(frame);  // it began before tracing did
+    if (call == nullptr) call = live_calls.begin(frame);  // it began before tracing started
     if (call == nullptr) return;
     const int flags = (call->is_first ? detail::kPartFirst : 0) | (is_last ? detail::kPartLast : 0);
     write_part(start, call->number, static_cast<std::uint8_t>(flags));

@@ -1,4 +1,4 @@
-// module_calls.cpp: which code is a module's call, which object it is called for, and how that is named.
+// module_calls.cpp: identifies module calls, the object that is called, and its name.
 #include "sources/python/module_calls.h"
 
 #include <algorithm>
@@ -17,15 +17,16 @@ namespace marey::python {
 
 namespace {
 
-/// The numbers of the objects of one name. Those of objects that have gone are given again only when very
-/// many have been given: so what makes objects without end makes names and sites that do end.
+/// The numbers of the objects with one name. Numbers of deleted objects are reused only after very many have
+/// been assigned, so that a program that creates objects without end creates a bounded number of names and
+/// sites.
 class Numbers {
   public:
     static constexpr std::size_t kGivenOnce = 1000;
     std::uint32_t take() {
         if (described_.size() < kGivenOnce || free_.empty()) {
             described_.push_back(0);
-            free_.reserve(described_.size());  // so that giving back needs no memory
+            free_.reserve(described_.size());  // so that releasing a number needs no memory
             return static_cast<std::uint32_t>(described_.size() - 1);
         }
         const std::uint32_t number = free_.back();
@@ -33,17 +34,17 @@ class Numbers {
         return number;
     }
     void recycle(std::uint32_t number) noexcept { free_.push_back(number); }
-    /// The round in which an object of that number was described last.
+    /// The round in which the object with that number was last described.
     std::uint64_t& described(std::uint32_t number) noexcept { return described_[number]; }
 
   private:
-    std::vector<std::uint64_t> described_;  ///< of each number
+    std::vector<std::uint64_t> described_;  ///< by number
     std::vector<std::uint32_t> free_;
 };
 
-/// An object that has been called. Known by its address as long as it lives.
+/// An object that has been called. Identified by its address while it exists.
 struct Known {
-    PyObject* reference = nullptr;  ///< weak; the object itself where there are no weak references to it
+    PyObject* reference = nullptr;  ///< weak; the object itself if it does not support weak references
     bool is_weak = true;
     std::uint32_t site = 0;
     std::uint32_t number = 0;
@@ -51,13 +52,12 @@ struct Known {
     std::string class_name;
 };
 
-// All guarded by the GIL. Never destroyed: when the process ends there is no interpreter to give objects back
-// to.
+// All guarded by the GIL. Never destroyed: when the process ends there is no interpreter to release objects.
 auto& types = *new std::vector<std::shared_ptr<const ModuleType>>;
 auto& known_objects = *new std::unordered_map<PyObject*, Known>;
 auto& numbers_of = *new std::unordered_map<std::string, Numbers>;  // by prefix and name
 constexpr std::size_t kFewKnown = 1024;
-std::size_t next_sweep_size = kFewKnown;  // how many are known when those that have gone are next looked for
+std::size_t next_sweep_size = kFewKnown;  // number of known objects at which deleted ones are removed next
 std::uint64_t round_number = 1;
 std::uint64_t times_forgotten = 0;
 DescribeModule describe_module = nullptr;
@@ -78,7 +78,7 @@ bool is_alive(const Known& known, PyObject* object) noexcept {
 #endif
 }
 
-// Forgets objects that have gone. Runs nothing of the program: the references have no callbacks.
+// Removes deleted objects. Runs no program code: the references have no callbacks.
 void forget_gone() noexcept {
     for (auto at = known_objects.begin(); at != known_objects.end();) {
         Known& known = at->second;
@@ -93,7 +93,7 @@ void forget_gone() noexcept {
     next_sweep_size = std::max(kFewKnown, known_objects.size() * 2);
 }
 
-// What an object's class is called.
+// The name of an object's class.
 std::string class_name_of(const ModuleType& type, PyObject* self) {
     std::string text;
     PyObject* given = nullptr;
@@ -111,11 +111,12 @@ std::string class_name_of(const ModuleType& type, PyObject* self) {
     return text;
 }
 
-// Null: tracing has ended meanwhile.
+// Null: tracing has ended in between.
 Known* learn(const ModuleType& type, PyObject* self) {
     const std::uint64_t forgotten = times_forgotten;
     std::string class_name = class_name_of(type, self);
-    // Making this one may collect garbage, and so run whatever asking may. After it nothing runs.
+    // Creating the reference may collect garbage and so run any code, like reading the object. Nothing runs
+    // after it.
     PyObject* reference = PyWeakref_NewRef(self, nullptr);
     const bool is_weak = reference != nullptr;
     if (!is_weak) {
@@ -126,7 +127,7 @@ Known* learn(const ModuleType& type, PyObject* self) {
                                                               [](PyObject* own) { Py_DECREF(own); });
     if (times_forgotten != forgotten) return nullptr;
     if (known_objects.size() >= next_sweep_size) forget_gone();
-    // Asking may have let another thread come here first; one that has gone may have had the address.
+    // Reading may have let another thread come here first, or the address may belong to a deleted object.
     if (const auto found = known_objects.find(self); found != known_objects.end()) {
         if (is_alive(found->second, self)) return &found->second;
         found->second.numbers->recycle(found->second.number);
@@ -179,7 +180,7 @@ std::uint32_t site_of_object(PyCodeObject* code, PyObject* self) {
         is_describing = true;
         try {
             describe(*type, self, *known);
-        } catch (const std::exception&) {  // then only its name is known
+        } catch (const std::exception&) {  // then only its name is recorded
         }
         is_describing = false;
     }
@@ -200,7 +201,7 @@ void set_module_callbacks(DescribeModule describe, NewCodeCallback meet) noexcep
 }
 
 void add_module_type(std::shared_ptr<const ModuleType> type) {
-    std::shared_ptr<const ModuleType> before;  // goes last: dropping it may run Python code
+    std::shared_ptr<const ModuleType> before;  // destroyed last: that may run Python code
     PyCodeObject* const code = type->code;
     const auto same = std::find_if(types.begin(), types.end(), [&](const auto& other) {
         return other->code == type->code && other->cls == type->cls;
@@ -261,7 +262,7 @@ std::uint32_t module_site(CodeWord word, PyCodeObject* code, PyObject* self) noe
     Py_INCREF(self);
     try {
         site = site_of_object(code, self);
-    } catch (const std::bad_alloc&) {  // then it is a call like any other
+    } catch (const std::bad_alloc&) {  // then it is an ordinary call
     }
     Py_DECREF(self);
     PyErr_Clear();

@@ -29,12 +29,12 @@ namespace marey::python {
 
 namespace {
 
-/// The calls of one thread. Goes with the thread; others touch it only with the GIL held.
+/// The calls of one thread. Freed with the thread; others access it only with the GIL.
 struct MonitoredThread {
-    std::uint64_t period = 0;  ///< the start of monitoring that it has seen
+    std::uint64_t period = 0;  ///< the monitoring period of its last event
     std::uint32_t thread = 0;
     ShadowStack stack;
-    FilteredStack filtered;  ///< calls that have begun while a filter was on
+    FilteredStack filtered;  ///< calls that began while a filter was on
 };
 
 constexpr const char* kToolName = "marey";
@@ -45,13 +45,13 @@ std::uint64_t period = 0;
 bool keeps_call_events = false;  // c_calls "all"
 PyObject* disable = nullptr;     // sys.monitoring.DISABLE
 CCallInstructions c_call_instructions;
-Backoff looks_for_c_calls;  // at codes whose call events cannot be switched off yet
+Backoff looks_for_c_calls;  // for code whose call events cannot be switched off yet
 
-std::atomic<std::uint64_t> lost_instructions{0};  // switched off though they have called functions of C
+std::atomic<std::uint64_t> lost_instructions{0};  // switched off although they have called C functions
 
-// Every thread that has one. Threads leave without the GIL, hence the lock.
+// All threads that have one. Threads end without the GIL, hence the lock.
 std::mutex threads_mutex;
-auto& threads = *new std::vector<MonitoredThread*>;  // never destroyed: threads may outlast us
+auto& threads = *new std::vector<MonitoredThread*>;  // never destroyed: threads may still exist at exit
 
 struct ThreadHolder {
     std::unique_ptr<MonitoredThread> trace;
@@ -77,7 +77,7 @@ thread_local ThreadHolder thread_holder;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
         const bool is_prepared = watch_greenlets(&trace.stack, &trace.filtered);
-        if (tool < 0) return nullptr;  // that has ended tracing
+        if (tool < 0) return nullptr;  // this has ended tracing
         trace.period = is_prepared ? period : period - 1;
         const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
         call_filter.is_on ? trace.filtered.adopt(adopted) : trace.stack.adopt(adopted);
@@ -87,32 +87,32 @@ thread_local ThreadHolder thread_holder;
     }
 }
 
-// The calls of a thread that has had an event before; null: it has not.
+// The calls of a thread that has had an event before; otherwise null.
 inline MonitoredThread* met(const detail::ThreadState* thread) noexcept {
     auto* const trace = static_cast<MonitoredThread*>(thread->tracer);
     return trace != nullptr && trace->period == period ? trace : nullptr;
 }
 
-// The calling thread's calls; null: it does not record.
+// The calls of the calling thread; null: it does not record.
 MonitoredThread* monitored() noexcept {
     MonitoredThread* const trace = met(detail::current_thread);
     return trace != nullptr ? trace : meet();
 }
 
-// Events say the code, not the frame: a call is known by its code. Returns of calls that are not there are
-// left alone.
+// Events have the code, not the frame, so a call is identified by its code. Returns of unknown calls are
+// ignored.
 inline std::uintptr_t python_key(PyObject* code) noexcept {
     return CallKey::python(code);
 }
 
-// Asking a module may let other threads run: tracing may have ended meanwhile.
+// Reading a module object may let other threads run, which may end tracing.
 std::uint32_t site_of_call(PyObject* object, CodeWord word) noexcept {
     if ((word & kCodeModule) == 0) return site_of(word);
     auto* const code = reinterpret_cast<PyCodeObject*>(object);
     return module_site(word, code, marey_first_argument(PyThreadState_Get(), 0, code));
 }
 
-// A part of a call has begun: of one that is new (`is_start`) or goes on, awaited by another or not.
+// Begins a part of a call that is new (`is_start`) or resumes, awaited by another call or not.
 void begin_call_part(CodeWord word, bool is_start, std::uint64_t start, bool is_awaited) noexcept {
     const void* const frame = running_frame();
     const std::uint64_t number = begin_part(frame, is_start, start);
@@ -128,14 +128,14 @@ void begin_call_part(CodeWord word, bool is_start, std::uint64_t start, bool is_
     if (start != 0) begin_call_part(word, is_start, start, is_awaited);
 }
 
-// Of PY_THROW (code, offset, exception): whether nothing of the generator has run before.
+// For PY_THROW (code, offset, exception): whether the generator has never run before.
 bool is_throw_at_start(PyObject* const* args) noexcept {
     const auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
     const long offset = PyLong_Check(args[1]) ? PyLong_AsLong(args[1]) : -1;
     return offset <= code->_co_firsttraceable * 2L;
 }
 
-// Each callback does what is usual by itself, and leaves the rest to a function that need not be quick.
+// Each callback handles the usual case itself, and calls a slower function for the rest.
 
 [[gnu::noinline]] PyObject* start_unusual(PyObject* code) noexcept {
     MonitoredThread* const trace = monitored();
@@ -150,14 +150,14 @@ bool is_throw_at_start(PyObject* const* args) noexcept {
     Py_RETURN_NONE;
 }
 
-// Also of a thread that has been switched off since: what it has open ends all the same.
-// `is_last`: a generator does not go on.
+// Also used on a thread that no longer records: its open calls still end. `is_last`: a generator does not
+// resume.
 [[gnu::noinline]] PyObject* end_unusual(std::uintptr_t key, bool is_last) noexcept {
     MonitoredThread* trace = thread_holder.trace.get();
     if (trace == nullptr || trace->period != period) trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
     const auto end_its_part = [=](std::uint64_t start) { end_part(running_frame(), start, is_last); };
-    // It may have begun before the filter was changed.
+    // It may have begun before the filter changed.
     if (!trace->filtered.is_empty() && !trace->stack.holds(key))
         trace->filtered.close(key, end_its_part);
     else
@@ -196,13 +196,13 @@ PyObject* start_part(PyObject* code, bool is_start) noexcept {
     Py_RETURN_NONE;
 }
 
-// A generator goes on.
+// A generator resumes.
 PyObject* on_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1) Py_RETURN_NONE;
     return start_part(args[0], false);
 }
 
-// One goes on by raising, perhaps before anything of it has run.
+// A generator resumes with an exception, perhaps before it has run at all.
 PyObject* on_throw(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 2) Py_RETURN_NONE;
     return start_part(args[0], is_throw_at_start(args));
@@ -223,9 +223,9 @@ bool is_python_function(PyObject* callable) noexcept {
     return PyMethod_Check(callable) && PyFunction_Check(PyMethod_GET_FUNCTION(callable));
 }
 
-// What the callback gives for a call that is left to the events of the function called: not to be told of
-// this instruction again. Ends go with the calls, so not while a call into C from the same code runs, on
-// whichever thread: if it is from the same instruction its end would not come.
+// Returned for a call that is left to the events of the called function: disables events of this instruction.
+// That also disables the end events of calls, so not while a call into C from the same code runs on any
+// thread: if it is from the same instruction, its end would not be reported.
 [[gnu::noinline]] PyObject* after_python_call(PyObject* code, PyObject* offset) noexcept {
     if (!looks_for_c_calls.is_due(code)) Py_RETURN_NONE;
     const std::uintptr_t key = CallKey::c(code);
@@ -276,7 +276,7 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
-// The same. Ends come for Python functions too, where they are called with unpacked arguments.
+// The same arguments. Also called for Python functions that are called with unpacked arguments.
 PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 3 || is_python_function(args[2])) Py_RETURN_NONE;
     return end(CallKey::c(args[0]));
@@ -284,7 +284,7 @@ PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 // ---- with a filter
 
-// What code left out by its name answers: its events need not come again, where they may be switched off.
+// Returned for code that is excluded by its name: disables its events, if they may be disabled.
 template <bool kMayDisable>
 PyObject* answer_excluded() noexcept {
     return Py_NewRef(kMayDisable ? disable : Py_None);
@@ -400,7 +400,7 @@ struct Event {
     const char* name;
     PyMethodDef* methods;
     bool is_c_event;
-    bool is_asked_for;  ///< those that come with CALL are not to be asked for
+    bool is_requested;  ///< events that come with CALL must not be requested
 };
 const Event events[] = {
     {"PY_START", start_methods, false, true}, {"PY_RESUME", resume_methods, false, true},
@@ -450,7 +450,7 @@ bool claim_tool(PyObject* module) noexcept {
     return false;
 }
 
-// Whether the tool id is still ours: a program can free it and give it to somebody else.
+// Whether the tool id is still ours: a program can free it and assign it to another tool.
 bool has_tool(PyObject* module) noexcept {
     if (tool < 0) return false;
     PyObject* const name = PyObject_CallMethod(module, "get_tool", "i", tool);
@@ -469,9 +469,9 @@ long events_of_tool(PyObject* module) noexcept {
     return bits;
 }
 
-// Those of the present filter. Gives the events to ask for.
+// Registers the callbacks for the current filter, and returns the events to enable.
 long register_callbacks(PyObject* module, bool c_calls) noexcept {
-    long asked = 0;
+    long requested = 0;
     for (const Event& event : events) {
         if (event.is_c_event && !c_calls) continue;
         const long bit = event_bit(module, event.name);
@@ -482,9 +482,9 @@ long register_callbacks(PyObject* module, bool c_calls) noexcept {
             continue;
         }
         call(module, "register_callback", "(ilN)", tool, bit, callback);
-        if (event.is_asked_for) asked |= bit;
+        if (event.is_requested) requested |= bit;
     }
-    return asked;
+    return requested;
 }
 
 }  // namespace
@@ -526,7 +526,7 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     PyObject* const module = monitoring_module();
     if (module == nullptr || !claim_tool(module)) {
         Py_XDECREF(module);
-        note_problem("python_calls_missing", "no tool id of sys.monitoring is free: calls are not recorded");
+        note_problem("python_calls_missing", "sys.monitoring has no free tool id: calls are not recorded");
         return false;
     }
     if (disable == nullptr) disable = PyObject_GetAttrString(module, "DISABLE");
@@ -559,7 +559,7 @@ std::uint64_t monitoring_lost_instructions() noexcept {
 }
 
 void monitoring_forked() noexcept {
-    // A thread that was leaving may have held the lock and been in the middle of the list.
+    // A thread that was ending may have held the lock and been changing the list.
     std::construct_at(&threads_mutex);
     std::construct_at(&threads);
     try {

@@ -25,27 +25,26 @@ namespace marey::python {
 
 namespace {
 
-/// The hook's argument on one thread: goes with the thread state, which holds the only reference.
+/// The hook's argument on one thread. Freed with the thread state, which holds the only reference.
 struct ProfileThread {
     PyObject_HEAD std::uint32_t thread;  ///< the recorder's number; 0 before the first event
-    bool is_prepared;                    ///< nothing is to be done first at the next event
-    ProfileThread* next;                 ///< of all of them
+    bool is_prepared;                    ///< there is nothing to do before the next event
+    ProfileThread* next;                 ///< in the list of all threads
     ProfileThread** link;
     ShadowStack stack;
-    FilteredStack filtered;  ///< calls that have begun while a filter was on
+    FilteredStack filtered;  ///< calls that began while a filter was on
 };
 
 // Guarded by the GIL.
 ProfileThread* first_thread = nullptr;
-std::uint64_t newest_thread = 0;            // the youngest thread state that has been looked at
+std::uint64_t newest_thread = 0;            // the newest thread state that has been seen
 PyInterpreterState* interpreter = nullptr;  // the one that is traced
 PyCFunction start_new_thread = nullptr;     // of module _thread
 bool is_on = false;
-bool records_c = false;     // calls into C
+bool records_c = false;     // record calls into C
 bool was_replaced = false;  // since the start
 
-// With its thread state, or because the program has put another hook in its place: what is open ends here
-// then.
+// Called with the end of the thread state, or when the program has replaced the hook: ends all open calls.
 void end_profile_thread(PyObject* object) {
     auto* const self = reinterpret_cast<ProfileThread*>(object);
     if (!(self->stack.is_empty() && self->filtered.is_empty()) && is_on) {
@@ -105,24 +104,24 @@ void find_start_new_thread() noexcept {
     PyErr_Clear();
 }
 
-// What _PyEval_SetProfile() does, less the audit event: a hook of the program's for those may end threads or
-// tracing, while we go over the threads. Runs no code of the program.
+// Like _PyEval_SetProfile() without the audit event, whose hooks could end threads or tracing while we
+// iterate over the threads. Runs no program code.
 void set_profile(PyThreadState* state, Py_tracefunc hook, PyObject* thread) noexcept {
     PyObject* const before = state->c_profileobj;
     state->c_profilefunc = hook;
     state->c_profileobj = Py_XNewRef(thread);
     const bool is_traced = state->c_tracefunc != nullptr || hook != nullptr;
     state->cframe->use_tracing = is_traced && state->tracing == 0 ? 255 : 0;
-    Py_XDECREF(before);  // ours, or none
+    Py_XDECREF(before);  // our object, or none
 }
 
-// Puts the hook onto every thread that has none. False: some have somebody else's.
+// Sets the hook on every thread that has none. False: some threads have another hook.
 [[gnu::noinline]] bool hook_threads() noexcept {
     bool is_free = true;
     PyThreadState* const head = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
     newest_thread = head->id;
     for (PyThreadState* state = head; state != nullptr; state = PyThreadState_Next(state)) {
-        if (state->_initialized == 0) {  // C is making it, without the GIL: the next call looks again
+        if (state->_initialized == 0) {  // being created by C without the GIL: the next call checks again
             newest_thread = 0;
             continue;
         }
@@ -140,7 +139,8 @@ void set_profile(PyThreadState* state, Py_tracefunc hook, PyObject* thread) noex
     return is_free;
 }
 
-// Held for the length of an event: what runs in it may end tracing, and the thread state then lets go.
+// Keeps the object alive during an event: code that runs in it may end tracing, and the thread state releases
+// it.
 class ThreadRef {
   public:
     explicit ThreadRef(ProfileThread* thread) noexcept : object_(reinterpret_cast<PyObject*>(thread)) {
@@ -154,12 +154,12 @@ class ThreadRef {
     PyObject* object_;
 };
 
-// Of a held one: tracing has ended, or begun again with another.
+// Whether tracing has ended, or started again with another object.
 bool is_dropped(ProfileThread* self) noexcept {
     return !is_on || Py_REFCNT(reinterpret_cast<PyObject*>(self)) == 1;
 }
 
-// The first event of a thread.
+// Handles the first event of a thread.
 void meet(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
@@ -170,12 +170,12 @@ void meet(ProfileThread* self) noexcept {
         end_stale_thread_frames(current_frame(state));
         const std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
         call_filter.is_on ? self->filtered.adopt(adopted) : self->stack.adopt(adopted);
-    } catch (const std::bad_alloc&) {  // then its outer calls are missing
+    } catch (const std::bad_alloc&) {  // then its enclosing calls are missing
     }
 }
 
-// The site of what may be a module's call; 0: there is nothing to record any more. Asking the module may let
-// other threads run: one of them may end tracing.
+// The site of a possible module call; 0: there is nothing to record any more. Reading the module may let
+// other threads run, which may end tracing.
 std::uint32_t site_of_module(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
     const std::uint32_t site =
         module_site(word, frame->f_code, marey_first_argument_in(frame, frame->f_code));
@@ -220,7 +220,7 @@ void start_filtered_c(FilteredStack& stack, _PyInterpreterFrame* frame, std::uin
     stack.open(key, site, Scope::CFunction, call_filter.has_lines ? line_of(frame) : -1, false);
 }
 
-// Ends a call that has begun with a filter or without. `frame`: the one that makes the event.
+// Ends a call that began with or without a filter. `frame`: the frame of the event.
 void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* frame) noexcept {
     const auto end_its_part = [=](std::uint64_t start) { end_part(frame, start, !is_suspended(frame)); };
     bool is_there;
@@ -233,12 +233,12 @@ void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* fra
     if (!is_there && key == CallKey::python(frame)) end_adopted_frame(frame);
 }
 
-// A call of this may have made a thread.
+// Whether this function creates threads.
 bool makes_threads(PyObject* function) noexcept {
     return PyCFunction_Check(function) && PyCFunction_GET_FUNCTION(function) == start_new_thread;
 }
 
-// Whatever is not usual about an event.
+// Handles all unusual events.
 [[gnu::noinline]] int on_unusual_event(ProfileThread* self, _PyInterpreterFrame* frame, int what,
                                        PyObject* arg) noexcept {
     const ThreadRef held(self);
@@ -246,7 +246,7 @@ bool makes_threads(PyObject* function) noexcept {
     if (is_dropped(self)) return 0;
     switch (what) {
         case PyTrace_CALL: {
-            // A thread that C has made gets its hook at the next call of any thread that has one.
+            // A thread created by C gets its hook at the next call of any thread that has one.
             if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) hook_threads();
             const CodeWord word = code_word(frame->f_code);
             if (is_dropped(self)) break;
@@ -283,7 +283,7 @@ bool makes_threads(PyObject* function) noexcept {
         case PyTrace_C_EXCEPTION:
             if (makes_threads(arg)) {
                 close_any(self, CallKey::maker(frame), frame);
-                // A thread that Python code has just made gets its hook before it runs for the first time.
+                // A thread that Python code has just created gets its hook before it runs.
                 if (is_on) hook_threads();
             } else {
                 close_any(self, CallKey::c(frame), frame);
@@ -362,7 +362,7 @@ void prepare_profile_thread() noexcept {
     if (!is_ours(state->c_profilefunc)) return;
     auto* const self = reinterpret_cast<ProfileThread*>(state->c_profileobj);
     if (self->is_prepared) return;
-    Py_INCREF(reinterpret_cast<PyObject*>(self));  // meeting it may end tracing
+    Py_INCREF(reinterpret_cast<PyObject*>(self));  // handling its first event may end tracing
     meet(self);
     Py_DECREF(reinterpret_cast<PyObject*>(self));
 }

@@ -1,4 +1,4 @@
-// profile_hook.h: Python and C calls through the C profile hook: Python 3.11 with C calls, and where those
+// profile_hook.h: records Python and C calls with the C profile hook: Python 3.11 with C calls, or after they
 // have been recorded.
 #pragma once
 
@@ -6,18 +6,18 @@
 
 namespace marey::python {
 
-/// Both need the GIL. Calls that the frame hook has open stay so: it is out then. False: some thread has
-/// somebody else's profile hook, which stays.
+/// Both need the GIL. Open calls of the frame hook, which is removed, stay open. False: some thread has
+/// another profile hook, which is kept.
 bool start_profile_hook(bool c_calls) noexcept;
 void stop_profile_hook() noexcept;
-/// The filter is another one, or the kinds of calls are: calls that are open stay so, unless they are into C
-/// and such are not recorded any more.
+/// Applies a changed filter or other kinds of calls: open calls stay open, unless they are calls into C that
+/// are not recorded any more.
 void change_profile_hook(bool c_calls) noexcept;
-/// Takes the hook out though sessions run: calls that are open end now, unfinished.
+/// Removes the hook while sessions run: open calls end now, unfinished.
 void pause_profile_hook() noexcept;
-/// Whether no thread has somebody else's hook or none, in place of ours. Needs the GIL.
+/// Whether our hook is still set on all threads. Needs the GIL.
 bool is_profile_hook_intact() noexcept;
-/// The calling thread is about to open a range: its calls from before are opened.
+/// The calling thread is about to open a range: opens its earlier calls.
 void prepare_profile_thread() noexcept;
 
 }  // namespace marey::python

@@ -1,4 +1,4 @@
-// program_start.cpp: recording a program from its first line, and in the processes that it forks.
+// program_start.cpp: records a program from its first line, and the processes that it forks.
 #include "sources/python/program_start.h"
 
 #include <Python.h>
@@ -24,7 +24,7 @@ void begin() noexcept {
     apply_tracer();
 }
 
-// The interpreter says that it runs a file, a module, a command or what stands on its input.
+// The interpreter reports that it runs a file, a module, a command or its standard input.
 int on_audit_event(const char* event, PyObject*, void*) {
     if (is_waiting && std::strncmp(event, "cpython.run_", 12) == 0) begin();
     return 0;
@@ -36,7 +36,7 @@ void begin_with_program(bool alone) {
     is_waiting = true;
     is_for_this_process_alone = alone;
     if (PySys_AddAuditHook(on_audit_event, nullptr) == 0) return;
-    PyErr_Clear();  // somebody else's hook does not want it: then from here on
+    PyErr_Clear();  // another audit hook does not allow it: record from here on
     begin();
 }
 

@@ -1,20 +1,19 @@
-// program_start.h: recording a program from its first line, and in the processes that it forks.
+// program_start.h: records a program from its first line, and the processes that it forks.
 #pragma once
 
 namespace marey::python {
 
-/// To be called while the interpreter starts up, with the GIL: the session that the environment asks for
-/// starts with the program's first line, not with the calls by which the interpreter makes itself ready.
-/// `alone`: what asks for it is taken out of the environment then, so that other processes do not record.
+/// Called with the GIL while the interpreter starts: the session set by the environment starts with the
+/// program's first line, without the calls of the interpreter's startup. `alone`: the settings are then
+/// removed from the environment, so that other processes do not record.
 void begin_with_program(bool alone);
 
-/// In the child of a fork, with the GIL: the session that the environment asks for starts, and calls are
-/// recorded.
+/// Called with the GIL in the child of a fork: starts the session set by the environment, and records calls.
 void restart_recording() noexcept;
 
-/// For a process that ends by _exit(): its captures are complete.
+/// For a process that ends with _exit(): completes its captures.
 void finish_program() noexcept;
-/// The same when the interpreter has ended, for one that ends by a signal then.
+/// The same when the interpreter has ended, for a process that then ends by a signal.
 void finish_with_interpreter() noexcept;
 
 }  // namespace marey::python

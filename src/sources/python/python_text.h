@@ -1,4 +1,4 @@
-// python_text.h: texts of Python objects, and keeping the error indicator as it is.
+// python_text.h: texts of Python objects, and ways to preserve the error indicator.
 #pragma once
 
 #include <Python.h>
@@ -7,7 +7,7 @@
 
 namespace marey::python {
 
-/// Puts the error indicator aside for its lifetime; what is set meanwhile is forgotten.
+/// Saves the error indicator for its lifetime; errors set in between are discarded.
 class SavedError {
   public:
     SavedError() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }
@@ -21,14 +21,14 @@ class SavedError {
     PyObject* traceback_ = nullptr;
 };
 
-/// Forgets the error that is set, if any. An interrupt that the user sent comes again at the next chance.
+/// Clears the current error, if any. A KeyboardInterrupt is raised again at the next opportunity.
 inline void drop_error() noexcept {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0)
         PyErr_SetInterrupt();
     PyErr_Clear();
 }
 
-/// Calls `use` with the text of a str as UTF-8, escaped where it has no such form. No error is set
+/// Calls `use` with the UTF-8 text of a str; text without a UTF-8 form is escaped. No error is set
 /// afterwards.
 template <class Use>
 void with_text(PyObject* text, Use use) {

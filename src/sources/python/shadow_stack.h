@@ -1,4 +1,4 @@
-// shadow_stack.h: the calls of one thread whose ranges are open, so that every return ends its own.
+// shadow_stack.h: the open calls of one thread, so that every return ends its own range.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,18 @@
 
 namespace marey::python {
 
-/// A call of a greenlet that does not run now.
+/// A call of a greenlet that is not running.
 struct SuspendedCall {
     std::uintptr_t key;
-    std::uint32_t site;  ///< 0: it is not recorded, or not any more
+    std::uint32_t site;  ///< 0: not recorded, or no longer
 };
 
-/// Calls are known by a key: their frame or code; those into C by that of the caller, marked. Belongs to its
-/// thread.
+/// Calls are identified by a key: their frame or code; for calls into C, that of the caller with a mark.
+/// Belongs to its thread.
 ///
-/// A usual call is a slot of the recorder's open stack, and its key stands here at the slot's place: a return
-/// looks at the innermost slot and the key beside it. All else (deep, watched, not recorded) is in a list.
+/// A usual call is a slot of the recorder's open stack, and its key is stored here at the same index: a
+/// return compares the innermost slot and its key. All other calls (deep, observed, not recorded) are in a
+/// list.
 class ShadowStack {
   public:
     ShadowStack() noexcept = default;
@@ -34,7 +35,7 @@ class ShadowStack {
     ShadowStack(const ShadowStack&) = delete;
     ShadowStack& operator=(const ShadowStack&) = delete;
 
-    /// The usual case of open(). False: nothing was done. `thread` is the calling one.
+    /// The usual case of open(). False: nothing was done. `thread` is the calling thread.
     [[gnu::always_inline]] bool try_open(detail::ThreadState* thread, std::uintptr_t key, std::uint32_t site,
                                          Scope scope) noexcept {
         if ((detail::load_relaxed(thread->armed) & detail::scope_bit(scope)) == 0 ||
@@ -47,7 +48,7 @@ class ShadowStack {
     /// The usual case of close(). False: nothing was done.
     [[gnu::always_inline]] bool try_close(detail::ThreadState* thread, std::uintptr_t key) noexcept {
         const std::uint32_t index = thread->depth - 1;
-        // Calls in the list are further out than slots that came after them.
+        // Calls in the list enclose slots that were added later.
         if (index >= detail::kInlineDepth || index < list_depth_ || usual_[index].key != key) [[unlikely]]
             return false;
         if (!detail::try_close_range(thread, {usual_[index].start, index})) [[unlikely]]
@@ -59,7 +60,7 @@ class ShadowStack {
     void open(std::uintptr_t key, std::uint32_t site, Scope scope) noexcept {
         add(detail::open_range(site, scope), key);
     }
-    /// A part of a call that can be suspended. Gives its start; 0: it is not recorded.
+    /// Opens a part of a call that can be suspended. Returns its start; 0: it is not recorded.
     std::uint64_t open_part(std::uintptr_t key, std::uint32_t site, Scope scope) noexcept {
         const detail::Opened opened = detail::open_range(site, scope);
         add(opened, opened.index != detail::kNotOpen ? key | CallKey::kPart : key);
@@ -71,11 +72,11 @@ class ShadowStack {
         if (index < detail::kInlineDepth && index >= list_depth_) return CallKey::is_part(usual_[index].key);
         return used_ != 0 && CallKey::is_part(list_[used_ - 1].key);
     }
-    /// A call that is not recorded.
+    /// Adds a call that is not recorded.
     void skip(std::uintptr_t key) noexcept { push({{0, detail::kNotOpen}, key, 0}); }
 
-    /// A return, of whatever call. `end_part(start)` is called before the end of a part. False: the call is
-    /// not there.
+    /// Handles the return of any call. `end_part(start)` is called before the end of a part. False: the call
+    /// was not found.
     template <class EndPart>
     bool close(std::uintptr_t key, EndPart end_part) noexcept {
         const std::uint32_t index = detail::current_thread->depth - 1;
@@ -96,14 +97,14 @@ class ShadowStack {
     void close(std::uintptr_t key) noexcept {
         close(key, [](std::uint64_t) {});
     }
-    /// Takes over calls whose ranges are open already. The stack is empty.
+    /// Takes over calls whose ranges are already open. The stack must be empty.
     void adopt(const std::vector<AdoptedFrame>& frames) noexcept {
         for (const AdoptedFrame& frame : frames) {
             const bool is_part = frame.is_part() && frame.opened.index != detail::kNotOpen;
             add(frame.opened, CallKey::python(frame.frame) | (is_part ? CallKey::kPart : 0));
         }
     }
-    /// Ends what is open, on behalf of thread `thread`.
+    /// Ends all open calls on behalf of thread `thread`.
     void close_all(std::uint32_t thread) noexcept {
         while (used_ != 0) {
             const Entry entry = pop();
@@ -116,7 +117,7 @@ class ShadowStack {
         }
     }
 
-    /// The same for the calling thread: their ends will not be seen.
+    /// The same for the calling thread, when their ends will not be seen.
     void close_all_late() noexcept {
         while (used_ != 0) {
             const Entry entry = pop();
@@ -128,7 +129,7 @@ class ShadowStack {
             close_late({usual_[index].start, index});
         }
     }
-    /// Calls into C are not seen any more: ends those that are open, on behalf of thread `thread`.
+    /// Ends open calls into C on behalf of thread `thread`, because their ends will not be seen.
     void forget_c_calls(std::uint32_t thread) noexcept {
         std::size_t kept = 0;
         for (std::size_t i = 0; i < used_; ++i) {
@@ -145,7 +146,7 @@ class ShadowStack {
             detail::close_elsewhere({usual_[index].start, index}, thread);
         }
     }
-    /// Ends the ranges of all calls of the calling thread and gives the calls, the outermost first.
+    /// Ends the ranges of all calls of the calling thread and returns the calls, the outermost first.
     std::vector<SuspendedCall> suspend() {
         struct Found {
             std::uint32_t depth;
@@ -165,7 +166,7 @@ class ShadowStack {
         }
         for (std::size_t i = 0; i < used_; ++i)
             found.push_back({list_[i].depth, {list_[i].key, 0}, list_[i].opened});
-        // Of equal depth: the usual one first, others as they came.
+        // At equal depth: the usual one first, others in their order.
         std::stable_sort(found.begin(), found.end(),
                          [](const Found& a, const Found& b) { return a.depth < b.depth; });
         std::vector<SuspendedCall> calls;
@@ -179,7 +180,7 @@ class ShadowStack {
         }
         return calls;
     }
-    /// Opens ranges for them again.
+    /// Opens their ranges again.
     void resume(const std::vector<SuspendedCall>& calls) noexcept {
         for (const SuspendedCall& call : calls) {
             if (call.site == 0)
@@ -188,7 +189,7 @@ class ShadowStack {
                 open(call.key, call.site, (call.key & 1) != 0 ? Scope::CFunction : Scope::PythonFunction);
         }
     }
-    /// Whether a call of this key runs.
+    /// Whether a call with this key is running.
     bool holds(std::uintptr_t key) const noexcept {
         for (std::size_t i = used_; i-- != 0;) {
             if (CallKey::is_of(list_[i].key, key)) return true;
@@ -210,7 +211,7 @@ class ShadowStack {
     struct Entry {
         detail::Opened opened;
         std::uintptr_t key;
-        std::uint32_t depth;  ///< ranges open right after it began
+        std::uint32_t depth;  ///< number of open ranges right after it began
     };
 
     void add(detail::Opened opened, std::uintptr_t key) noexcept {
@@ -221,8 +222,8 @@ class ShadowStack {
             push({opened, key, 0});
         }
     }
-    // The slot of the call at this place has moved down, since a range below it was ended first: another
-    // call needs the place.
+    // The slot of the call at this index has moved down because an enclosing range ended first, and another
+    // call needs the index.
     void spill(std::uint32_t index) noexcept {
         if (used_ == capacity_ && !grow()) return;
         list_depth_ = index;
@@ -233,14 +234,14 @@ class ShadowStack {
         usual_[index].key = 0;
         return {{usual.start, index}, usual.key, 0};
     }
-    // Of a return that is not the innermost call's. False: it belongs to a call that began before tracing.
-    // One further down (a greenlet's, which was switched away from) goes from the middle.
+    // Handles a return that does not belong to the innermost call. False: that call began before tracing. A
+    // call further out (of a greenlet that was switched away from) is removed from the middle.
     [[gnu::noinline]] bool take(std::uintptr_t key, Entry& entry) noexcept {
         std::size_t at = used_;
         while (at != 0 && !CallKey::is_of(list_[at - 1].key, key)) --at;
         const std::uint32_t place = find_usual(key);
         if (at == 0 && place == 0) return false;
-        // The innermost of the two, where both have its key.
+        // Take the innermost of the two if both have its key.
         if (at == 0 || place > list_[at - 1].depth) {
             entry = take_usual(place - 1);
             return true;
@@ -250,7 +251,7 @@ class ShadowStack {
         pop();
         return true;
     }
-    // The place of the innermost usual call of this key, from 1; 0: none. Slots may have moved down since.
+    // The index of the innermost usual call with this key, from 1; 0: none. Slots may have moved down since.
     std::uint32_t find_usual(std::uintptr_t key) const noexcept {
         std::uint32_t place = detail::kInlineDepth;
         while (place != 0 && (usual_[place - 1].key == 0 || !CallKey::is_of(usual_[place - 1].key, key)))
@@ -277,7 +278,7 @@ class ShadowStack {
         return true;
     }
 
-    std::uint32_t list_depth_ = 0;  ///< of the last of the list
+    std::uint32_t list_depth_ = 0;  ///< depth of the last entry in the list
     std::size_t used_ = 0;
     std::size_t capacity_ = 0;
     Entry* list_ = nullptr;

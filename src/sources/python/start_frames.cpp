@@ -1,4 +1,4 @@
-// start_frames.cpp: walking the stacks of all threads.
+// start_frames.cpp: reads the stacks of all threads.
 #include "sources/python/start_frames.h"
 
 #include <algorithm>
@@ -22,13 +22,13 @@ StartFrameTable& start_frames = *new StartFrameTable;
 
 namespace {
 
-// A running call of what may be a module. Asked only when no stack is being walked any more: that may let
-// other threads run.
+// A running call that may be a module call. Its object is read only after all stacks have been read, since
+// that may let other threads run.
 struct ModuleFrame {
     std::uint64_t thread;
-    std::size_t index;  // of StartFrames::sites
+    std::size_t index;  // in StartFrames::sites
     CodeWord word;
-    PyCodeObject* code;  // held, as is `self`
+    PyCodeObject* code;  // an owned reference, like `self`
     PyObject* self;
 };
 
@@ -89,7 +89,7 @@ void StartFrameTable::take(std::uint64_t start) {
     report_absent(PyThreadState_GetID(own));
 }
 
-// The calls of threads that may never have an event; `own` is the calling one.
+// Records the calls of threads that may never have an event; `own` is the calling thread.
 void StartFrameTable::report_absent(std::uint64_t own) {
     std::vector<AbsentStack> absent;
     for (const auto& [id, found] : threads_) {
@@ -118,7 +118,7 @@ std::vector<AdoptedFrame> StartFrameTable::adopt(PyThreadState* state) {
     threads_.erase(place);
     forget_absent_thread(static_cast<std::int64_t>(state->native_thread_id));
     if (!found.thread_name.empty()) thread_name(found.thread_name);
-    // A frame's memory may have a new call in it by now, hence the look at its site too.
+    // The memory of a frame may be used by a new call by now, hence the check of its site too.
     struct Running {
         const void* frame;
         std::uint32_t site;
@@ -133,8 +133,8 @@ std::vector<AdoptedFrame> StartFrameTable::adopt(PyThreadState* state) {
            found.frames[still_running] == running[still_running].frame &&
            site_of(found.words[still_running]) == running[still_running].site)
         ++still_running;
-    // Calls that the frame hook saw begin are still open if tracing ended and began again within them. They
-    // are among those that were noted.
+    // Calls that the frame hook saw begin are still open if tracing ended and started again within them. They
+    // are among the noted calls.
     end_open_calls(found.start_of(0));
     const auto count =
         std::count_if(found.sites.begin(), found.sites.end(), [](auto site) { return site != 0; });
@@ -148,7 +148,7 @@ std::vector<AdoptedFrame> StartFrameTable::adopt(PyThreadState* state) {
         }
         adopted.push_back({found.frames[i], opened, found.words[i], found.sites[i]});
     }
-    // The thread has gone on without being seen: those calls end now.
+    // The thread has continued without being seen: those calls end now.
     for (; adopted.size() > still_running; adopted.pop_back()) {
         if (adopted.back().opened.index != detail::kNotOpen) close_late(adopted.back().opened);
     }

@@ -1,4 +1,4 @@
-// thread_names.cpp: from a threading.Thread to the recorder's name of its thread.
+// thread_names.cpp: names recorded threads after their threading.Thread.
 #include "sources/python/thread_names.h"
 
 #include <new>
@@ -34,7 +34,7 @@ void name_calling_thread(PyObject* thread) noexcept {
     try {
         const std::string name = name_of_thread(thread);
         if (!name.empty()) thread_name(name);
-    } catch (const std::bad_alloc&) {  // then it keeps the name that it has
+    } catch (const std::bad_alloc&) {  // then it keeps its current name
     }
 }
 

@@ -1,4 +1,4 @@
-// thread_names.h: threads are called what `threading` calls them.
+// thread_names.h: names threads as `threading` does.
 #pragma once
 
 #include <Python.h>
@@ -7,15 +7,14 @@
 
 namespace marey::python {
 
-/// Whether this is the first function of every thread that `threading` makes: its first argument is the
+/// Whether this is the first function of every thread that `threading` starts: its first argument is the
 /// Thread.
 bool is_thread_code(PyCodeObject* code) noexcept;
 
-/// The name of a threading.Thread; empty: it has none. No code of the program runs. Leaves the error
-/// indicator.
+/// The name of a threading.Thread; empty if it has none. Runs no program code. Keeps the error indicator.
 std::string name_of_thread(PyObject* thread);
 
-/// Calls the calling thread, which is one that records, by the name of its Thread.
+/// Gives the calling thread, which must be recorded, the name of its Thread.
 void name_calling_thread(PyObject* thread) noexcept;
 
 }  // namespace marey::python

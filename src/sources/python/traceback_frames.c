@@ -1,5 +1,5 @@
-/* traceback_frames.c: the Python frames of a thread, read where the interpreter keeps them. In C, as its
- * headers are. */
+/* traceback_frames.c: reads the Python frames of a thread from the interpreter's data structures. In C, like
+ * the interpreter's headers. */
 #include "traceback_frames.h"
 
 #pragma GCC diagnostic push
@@ -11,9 +11,10 @@
 #undef Py_BUILD_CORE
 #pragma GCC diagnostic pop
 
-/* How versions differ. Several calls of Python functions share one C frame of the interpreter, its *entry*.
- * 3.11: each entry has a _PyCFrame in its C frame, and the outermost Python frame of an entry says so.
- * 3.12 and later: an entry has a frame of its own in its C frame, owned by the C stack, which is no call. */
+/* Differences between versions. Several calls of Python functions share one C frame of the interpreter, its
+ * *entry*. 3.11: each entry has a _PyCFrame in its C frame, and the outermost Python frame of an entry is
+ * marked. 3.12 and later: an entry has a separate frame in its C frame, owned by the C stack, which is not a
+ * call. */
 
 #if PY_VERSION_HEX >= 0x030d0000
 static _PyInterpreterFrame* innermost(PyThreadState* thread) {

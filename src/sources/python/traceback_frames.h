@@ -1,4 +1,4 @@
-/* traceback_frames.h: the Python frames of a thread, read where the interpreter keeps them. */
+/* traceback_frames.h: reads the Python frames of a thread from the interpreter's data structures. */
 #pragma once
 
 #include <Python.h>
@@ -17,9 +17,10 @@ struct marey_python_frame {
     uint32_t place;
 };
 
-/* Gives the number of this thread's frames behind the `skip` innermost and writes the first `room` of them,
- * innermost first; `anchors`, unless null, gets for each an address within the C frame of the interpreter
- * that runs it. Frames that have not begun yet are left out. With the GIL. Nothing of Python runs. */
+/* Returns the number of this thread's frames without the `skip` innermost, and writes the first `room` of
+ * them, innermost first; `anchors`, unless null, receives for each an address within the C frame of the
+ * interpreter that runs it. Frames that have not begun yet are left out. Needs the GIL. Runs no Python code.
+ */
 size_t marey_capture_python_frames(PyThreadState* thread, struct marey_python_frame* out, size_t room,
                                    size_t skip, uintptr_t* anchors);
 

@@ -1,4 +1,4 @@
-// traceback_source.cpp: gives libmarey the stacks of Python.
+// traceback_source.cpp: provides Python stacks to libmarey.
 #include "sources/python/traceback_source.h"
 
 #include <marey/detail/log_format.h>
@@ -34,14 +34,15 @@ bool finalizing() noexcept {
 
 bool enter(int& state) noexcept {
     if (Py_IsInitialized() == 0) return false;
-    // The state that Python keeps for this thread; the current one is another's where another has the GIL.
+    // The state that Python keeps for this thread; the current one belongs to another thread if that holds
+    // the GIL.
     PyThreadState* own = PyGILState_GetThisThreadState();
     if (own == nullptr) return false;
     if (own == current_thread()) {
         state = kAlreadyHeld;
         return true;
     }
-    if (finalizing()) return false;  // who waits for the GIL then never comes back
+    if (finalizing()) return false;  // a thread that waits for the GIL then never returns
     state = PyGILState_Ensure();
     return true;
 }
@@ -60,7 +61,7 @@ void release(detail::PythonFrame* frames, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(frames[i].code));
 }
 
-/// The text, with what is no Unicode kept as Python keeps it in names of files.
+/// The text; characters that are not Unicode are kept as in Python's file names.
 std::string text_of(PyObject* object) {
     Py_ssize_t size = 0;
     if (const char* text = PyUnicode_AsUTF8AndSize(object, &size))
@@ -77,7 +78,7 @@ std::string text_of(PyObject* object) {
 
 void describe(const detail::PythonFrame& frame, TracebackFrame& out) {
     auto* code = static_cast<PyCodeObject*>(frame.code);
-    // A pending error of the caller stays as it is.
+    // Preserve a pending error of the caller.
     PyObject* type = nullptr;
     PyObject* value = nullptr;
     PyObject* trace = nullptr;

@@ -1,4 +1,4 @@
-// traceback_source.h: gives libmarey the stacks of Python.
+// traceback_source.h: provides Python stacks to libmarey.
 #pragma once
 
 #include <Python.h>
@@ -7,14 +7,14 @@
 
 namespace marey::python {
 
-/// The object type of captures; what the bindings make and tell apart.
+/// Functions to create and recognize the object type of captures, from the bindings.
 struct TracebackObjects {
     PyObject* (*wrap)(const CapturedTraceback& traceback) noexcept;
     bool (*is_one)(PyObject* object) noexcept;
     CapturedTraceback (*unwrap)(PyObject* object) noexcept;
 };
 
-/// Once, with the GIL, when the extension is loaded.
+/// Called once, with the GIL, when the extension is loaded.
 void offer_python_stacks(const TracebackObjects& objects) noexcept;
 
 }  // namespace marey::python

@@ -1,4 +1,4 @@
-// tracer.cpp: chooses the hook, and puts it on and off with the sessions.
+// tracer.cpp: selects the hook, and sets and removes it with the sessions.
 #include "sources/python/tracer.h"
 
 #include <atomic>
@@ -40,23 +40,23 @@ enum class Mode : std::uint8_t {
     Off = 0,
     PythonCalls = 1,
     WithC = 2,     ///< calls into C too
-    WithAllC = 3,  ///< those of call sites that call Python functions as well too
+    WithAllC = 3,  ///< also at call sites that call Python functions
 };
 
-// What the sessions ask for. Written by whoever starts or stops one, read with the GIL held.
+// The mode that the sessions request. Written when one starts or stops, read with the GIL.
 std::atomic<Mode> requested_mode{Mode::Off};
-std::atomic<bool> wants_all{false};
+std::atomic<bool> requests_all_c{false};
 std::atomic<std::uint64_t> start_ticks{0};  // of the session that is starting; 0: not known yet
 
-Mode current_mode = Mode::Off;  // guarded by the GIL, as the next
-bool is_paused = false;         // the budget is spent: the hook is out
+Mode current_mode = Mode::Off;  // guarded by the GIL, like the next
+bool is_paused = false;         // the budget is spent: the hook is removed
 
-// Sessions that are being started by somebody who will call apply_tracer() when all is ready.
+// The number of sessions being started by callers that will call apply_tracer() when everything is ready.
 std::atomic<int> held{0};
 
-// What applying does may run Python code, and with it a pending call, or another thread, that comes to apply
-// too: that is done when the first is back. Guarded by the GIL.
-bool is_asked = false;
+// Applying may run Python code, and so a pending call or another thread that applies too: that is done when
+// the first one has finished. Guarded by the GIL.
+bool is_requested = false;
 bool is_applying = false;
 
 int apply_pending(void*) {
@@ -65,10 +65,10 @@ int apply_pending(void*) {
 }
 
 #if PY_VERSION_HEX < 0x030C0000
-// How many calls is not known: the hook is out meanwhile.
+// The number of calls is not known because the hook is removed there.
 std::string about_gaps(std::uint64_t count) {
     return "calls made within " + std::to_string(count) + (count == 1 ? " deep call" : " deep calls") +
-           " were not recorded, however many there were: more than half of the thread's C stack was in use";
+           " were not recorded (their number is unknown): more than half of the thread's C stack was in use";
 }
 #endif
 
@@ -80,14 +80,15 @@ class TracerSource final : public Source {
         Mode mode = Mode::Off;
         if ((needs.option_bits & detail::kOptionStacks) != 0) {
             if (scopes.contains(Scope::PythonFunction)) mode = Mode::PythonCalls;
-            if (scopes.contains(Scope::CFunction)) mode = wants_all.load() ? Mode::WithAllC : Mode::WithC;
+            if (scopes.contains(Scope::CFunction))
+                mode = requests_all_c.load() ? Mode::WithAllC : Mode::WithC;
         }
         set_module_children((needs.option_bits & detail::kOptionModules) != 0);
         set_requested_calls(needs.calls);
         if (requested_mode.exchange(mode) == mode && needs.calls.empty()) return;
         if (start_ticks.load() == 0) start_ticks.store(source_ticks());
-        // We may not wait for the GIL here: the interpreter is asked to come by, unless somebody with the GIL
-        // does it first.
+        // We must not wait for the GIL here: the interpreter makes a pending call, unless a thread with the
+        // GIL applies first.
         if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
     }
     void flush(std::uint64_t, bool) noexcept override {
@@ -99,17 +100,17 @@ class TracerSource final : public Source {
         if (const std::uint64_t count = monitoring_lost_instructions()) {
             note_problem("python_c_calls_missing",
                          std::to_string(count) + (count == 1 ? " call site has" : " call sites have") +
-                             " called functions of C and then a Python function: calls into C that came "
-                             "after are missing there (c_calls=\"all\" records them, and is slower)",
+                             " called C functions and then a Python function: later calls into C are "
+                             "missing there (c_calls=\"all\" records them but is slower)",
                          false);
         }
 #endif
     }
-    // The interpreter's locks are as the parent's other threads left them: nothing of it may be called. Its
-    // own handler for forks comes later, and unhook_child() with it.
+    // The interpreter's locks are as the parent's other threads left them, so the interpreter must not be
+    // called. Its own fork handler runs later, and calls unhook_child().
     void forked() noexcept override {
         requested_mode.store(Mode::Off);
-        wants_all.store(false);
+        requests_all_c.store(false);
         start_ticks.store(0);
         held.store(0);
         clear_requested_calls();
@@ -123,8 +124,8 @@ PyObject* unhook_child(PyObject*, PyObject*) {
 }
 PyMethodDef unhook_child_method = {"unhook_child", unhook_child, METH_NOARGS, nullptr};
 
-// From now on children of os.fork() come without a hook. A child of another fork() keeps it, and it passes
-// everything on.
+// From now on children of os.fork() run without a hook. A child of another fork() keeps it, and it passes all
+// calls through.
 void watch_forks() noexcept {
     static bool is_done = false;
     if (is_done) return;
@@ -141,18 +142,18 @@ void watch_forks() noexcept {
 
 #if PY_VERSION_HEX < 0x030C0000
 
-bool is_profiling = false;  // the hook that is there, guarded by the GIL: the profile hook, or the frame hook
+bool is_profiling = false;  // which hook is set: the profile hook, or the frame hook; guarded by the GIL
 
 void check_hook() noexcept {
     if (!is_profiling || is_profile_hook_intact()) return;
-    note_problem(
-        "python_profile_hook",
-        "the program has put a profile hook of its own (sys.setprofile, cProfile, ...) in place of "
-        "Marey's: calls of that thread are missing from then on, and those of threads that it starts may be");
+    note_problem("python_profile_hook",
+                 "the program has replaced Marey's profile hook with another one (sys.setprofile, cProfile, "
+                 "...): later "
+                 "calls of that thread are missing, and those of threads that it starts may be missing too");
 }
 
-// The event of sys.setprofile(): once, and while no profile hook is there, since the program's audit hooks
-// run.
+// Raises the audit event of sys.setprofile(): once, and while no profile hook is set, since it runs the
+// program's audit hooks.
 bool is_profile_hook_allowed() noexcept {
     if (PySys_Audit("sys.setprofile", nullptr) == 0) return true;
     drop_error();
@@ -161,7 +162,8 @@ bool is_profile_hook_allowed() noexcept {
 
 bool is_hook_allowed(Mode mode) noexcept {
     if (mode == Mode::PythonCalls || is_profile_hook_allowed()) return true;
-    note_problem("python_calls_missing", "an audit hook of the program refuses profile hooks");
+    note_problem("python_calls_missing",
+                 "an audit hook of the program does not allow profile hooks: calls are not recorded");
     return false;
 }
 
@@ -182,8 +184,8 @@ bool has_foreign_profile_hook() noexcept {
 }
 
 // The program has switched greenlets. The frame hook has its calls on the C stack, which is swapped with
-// them: the profile hook, which knows its calls, takes over. Calls of `origin`, which ran, stay open around
-// those of the others.
+// them, so the profile hook, which stores its calls, takes over. Calls of `origin`, which was running, stay
+// open around those of the others.
 void leave_frame_hook(PyObject* origin) noexcept {
     if (is_applying || is_profiling || is_paused || current_mode != Mode::PythonCalls) return;
     const SavedError error;
@@ -198,12 +200,13 @@ void leave_frame_hook(PyObject* origin) noexcept {
         start_profiling(current_mode);
     } else {
         follow_greenlets(nullptr);
-        note_problem("python_greenlets",
-                     "the program switches greenlets and has a profile hook of its own, or refuses ours: "
-                     "calls of greenlets may stand in calls of others");
+        note_problem(
+            "python_greenlets",
+            "the program switches greenlets, and has its own profile hook or does not allow Marey's: "
+            "calls of a greenlet may appear inside calls of another");
     }
     is_applying = false;
-    if (is_asked) apply_tracer();
+    if (is_requested) apply_tracer();
 }
 
 bool start_hook(Mode mode) noexcept {
@@ -212,15 +215,15 @@ bool start_hook(Mode mode) noexcept {
     return true;
 }
 
-// `will_restart`: one is started right after.
+// `will_restart`: another hook is started right after.
 void stop_hook(bool will_restart) noexcept {
     if (is_profiling) stop_profile_hook();
     is_profiling = false;
-    stop_frame_hook(will_restart);  // calls that it has taken over at the start may be open
+    stop_frame_hook(will_restart);  // calls that it adopted at the start may be open
 }
 
-// The profile hook stays when calls into C are not asked for any more: the frame hook would not see the ends
-// of calls that are open.
+// The profile hook stays set when calls into C are not recorded any more: the frame hook would not see the
+// ends of open calls.
 bool change_hook(Mode mode) noexcept {
     if (is_profiling) {
         change_profile_hook(mode >= Mode::WithC);
@@ -246,14 +249,13 @@ void pause_hook() noexcept {
 
 void check_hook() noexcept {
     if (!is_monitoring_intact()) {
-        note_problem(
-            "python_calls_missing",
-            "the program has taken Marey's tool id of sys.monitoring: calls are missing from then on");
+        note_problem("python_calls_missing",
+                     "the program has taken over Marey's sys.monitoring tool id: later calls are missing");
     }
 }
 
 bool is_hook_allowed(Mode) noexcept {
-    return true;  // it is asked when the callbacks are registered
+    return true;  // it is read when the callbacks are registered
 }
 
 bool start_hook(Mode mode) noexcept {
@@ -279,7 +281,7 @@ void add_tracer() {
 }
 
 void end_budget() noexcept {
-    note_problem("python_calls_ended", "the budget of calls is used up: later calls are not recorded");
+    note_problem("python_calls_ended", "the call budget is used up: later calls are not recorded");
     if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
 }
 
@@ -289,7 +291,7 @@ void hold_tracer() noexcept {
 
 void release_tracer() noexcept {
     int count = held.load();
-    while (count > 0 && !held.compare_exchange_weak(count, count - 1)) {  // 0: a fork came in between
+    while (count > 0 && !held.compare_exchange_weak(count, count - 1)) {  // 0: a fork happened in between
     }
     apply_tracer();
 }
@@ -301,7 +303,7 @@ void check_tracer() noexcept {
 }
 
 void prepare_tracer(bool all_c_calls) noexcept {
-    if (all_c_calls) wants_all.store(true);
+    if (all_c_calls) requests_all_c.store(true);
     start_ticks.store(source_ticks());
 }
 
@@ -320,7 +322,7 @@ void apply_once() noexcept {
         is_paused = true;
         return;
     }
-    if (mode != Mode::Off && current_mode != Mode::Off && !is_paused) {  // calls that are open stay so
+    if (mode != Mode::Off && current_mode != Mode::Off && !is_paused) {  // open calls stay open
         start_ticks.store(0);
         if (change_hook(mode)) current_mode = mode;
         return;
@@ -336,24 +338,25 @@ void apply_once() noexcept {
         current_mode = Mode::Off;
     }
     if (mode == Mode::Off) {
-        wants_all.store(false);
+        requests_all_c.store(false);
         forget_modules();
         return;
     }
     if (!claim_code_slot()) {
-        note_problem("python_calls_missing", "the interpreter has no slot left for the names of code");
+        note_problem("python_calls_missing",
+                     "the interpreter has no free slot for code object data: calls are not recorded");
         return;
     }
     watch_forks();
     if (!is_hook_allowed(mode)) return;
     try {
-        start_gc_ranges();  // imports a module, which is to be no part of the program
+        start_gc_ranges();  // imports a module, which must not appear in the trace
         live_calls.clear();
         start_frames.take(start_ticks.exchange(0));
         if (start_hook(mode)) current_mode = mode;
         if (current_mode == Mode::Off) stop_gc_ranges();
     } catch (const std::bad_alloc&) {
-        note_problem("python_calls_missing", "no memory");
+        note_problem("python_calls_missing", "out of memory: calls are not recorded");
     }
 }
 
@@ -370,10 +373,10 @@ void prepare_thread() noexcept {
 void apply_tracer() noexcept {
     if (held.load() != 0) return;
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) return;
-    is_asked = true;
+    is_requested = true;
     if (is_applying) return;
     is_applying = true;
-    while (std::exchange(is_asked, false)) apply_once();
+    while (std::exchange(is_requested, false)) apply_once();
     is_applying = false;
     is_tracing = current_mode != Mode::Off && !is_paused;
 }
@@ -382,14 +385,14 @@ const char* tracer_error(bool c_calls) noexcept {
 #if PY_VERSION_HEX < 0x030C0000
     PyThreadState* const state = PyThreadState_Get();
     if (c_calls && !is_profiling && state->c_profilefunc != nullptr)
-        return "another profile hook (sys.setprofile, cProfile, ...) is set on this thread: Python calls "
-               "cannot "
-               "be recorded with C calls beside it; c_calls=False can";
+        return "another profile hook (sys.setprofile, cProfile, ...) is set on this thread: C calls cannot "
+               "be "
+               "recorded; use c_calls=False to record Python calls only";
 #else
     (void)c_calls;
 #endif
     if (PyInterpreterState_Get() != PyInterpreterState_Main())
-        return "Python calls are recorded in the main interpreter only";
+        return "Python calls can be recorded in the main interpreter only";
     return nullptr;
 }
 

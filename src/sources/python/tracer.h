@@ -1,40 +1,40 @@
-// tracer.h: recording every Python call while some session asks for it.
+// tracer.h: records every Python call while a session requests it.
 #pragma once
 
 #include <Python.h>
 
 namespace marey::python {
 
-/// Makes the tracer known to the recorder. Once, when the module is imported; nothing is hooked by it.
+/// Registers the tracer with the recorder. Called once, when the module is imported; sets no hook.
 void add_tracer();
 
-/// A session with calls is about to start here. `all_c_calls`: where it is dear, too, until the last such
-/// session ends.
+/// A session with calls is about to start. `all_c_calls`: record all C calls, even where that is expensive,
+/// until the last such session ends.
 void prepare_tracer(bool all_c_calls) noexcept;
 
-/// Hooks or unhooks as the running sessions ask for. Needs the GIL; harmless when nothing has changed.
-/// Whoever starts or ends a session with the GIL at hand calls this right after; for others the interpreter
-/// does it soon.
+/// Sets or removes hooks as the running sessions require. Needs the GIL; does nothing if nothing has changed.
+/// Code that starts or ends a session with the GIL calls this right after; otherwise the interpreter does it
+/// soon.
 void apply_tracer() noexcept;
 
-/// Puts hooking and unhooking off for a while, and does it then: what Marey does to start a session is no
-/// part of the program. Releasing needs the GIL.
+/// Postpones setting and removing hooks, so that Marey's own calls to start a session are not recorded.
+/// Releasing needs the GIL.
 void hold_tracer() noexcept;
 void release_tracer() noexcept;
 
-/// A session that runs is about to be stopped or looked at: says what is wrong with the hook as a problem of
-/// its trace, and of which calls the open ranges are parts. Needs the GIL.
+/// Reports problems with the hook as problems of the trace, and the calls of open ranges. Called when a
+/// running session is about to be stopped or read. Needs the GIL.
 void check_tracer() noexcept;
 
-/// Why a session that starts now would not get what it asks for; null: it would.
+/// Why a session that starts now could not record the requested calls; null: it could.
 const char* tracer_error(bool c_calls) noexcept;
 
 /// Whether calls are recorded now. Guarded by the GIL.
 [[gnu::visibility("hidden")]] extern bool is_tracing;
 void prepare_thread() noexcept;
 
-/// To be called by what opens a range from Python code, with the GIL held: calls that the thread was in when
-/// tracing began are opened first, and those that have ended unseen end first.
+/// Called before a range is opened from Python code, with the GIL: opens the calls that were running on the
+/// thread when tracing started, and ends those that have ended unseen.
 inline void before_range() noexcept {
     if (is_tracing) [[unlikely]]
         prepare_thread();

@@ -1,4 +1,4 @@
-// activity_buffers.cpp: filling buffers, and writing what is in them.
+// activity_buffers.cpp: fills buffers and writes their records to the log.
 #include "sources/simulated/activity_buffers.h"
 
 #include <algorithm>

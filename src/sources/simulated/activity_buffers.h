@@ -1,4 +1,4 @@
-// activity_buffers.h: records on their way from the device: late, in buffers, and not for ever.
+// activity_buffers.h: the buffers through which records arrive from the device: late, and limited in number.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ namespace marey::simulated {
 
 inline constexpr DeviceType kType = DeviceType::Other;
 
-/// Work as the device tells of it: in times of its own clock.
+/// Work as reported by the device, in times of the device's clock.
 struct WorkRecord {
     Job job;
     double start_ns = 0;
     double end_ns = 0;
 };
 struct CallRecord {
-    const char* name;  ///< lives for ever
+    const char* name;  ///< never freed
     bool is_driver = false;
     std::int32_t os_tid = 0;
     std::uint32_t correlation = 0;
@@ -41,18 +41,18 @@ struct MemoryRecord {
 };
 using Record = std::variant<WorkRecord, CallRecord, MemoryRecord>;
 
-/// Not safe for threads by itself.
+/// Not thread-safe.
 class ActivityBuffers {
   public:
-    /// False: it was lost, for want of a buffer.
+    /// False: the record was lost because no buffer was free.
     bool add(Record record, const Settings& settings);
-    /// Whether buffers are full that need not be held back.
+    /// Whether there are full buffers to deliver.
     bool has_full() const noexcept { return !full_.empty(); }
-    /// Writes the full ones, or everything, into the log.
+    /// Writes the full buffers, or everything, into the log.
     void deliver_records(bool everything, DeviceLog& log, const ClockRelation& relation,
                          const Settings& settings);
     std::uint64_t lost() const noexcept { return lost_; }
-    /// Leaves what is in them; what was lost stays counted.
+    /// Discards the contents; the count of lost records stays.
     void forget();
 
   private:
@@ -63,7 +63,7 @@ class ActivityBuffers {
     Buffer current_;
     std::deque<Buffer> full_;
     std::uint64_t lost_ = 0;
-    std::uint64_t unreported_ = 0;  ///< of the lost ones
+    std::uint64_t unreported_ = 0;  ///< lost records that were not reported yet
     std::map<std::pair<DeviceWorkKind, std::string>, std::uint32_t> sites_;
     std::mt19937 random_{1};
 };

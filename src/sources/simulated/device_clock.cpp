@@ -1,4 +1,4 @@
-// device_clock.cpp: a line from one reading to the next.
+// device_clock.cpp: interpolates linearly between readings.
 #include "sources/simulated/device_clock.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// device_clock.h: a clock that runs apart from the host's, and what is known of how far.
+// device_clock.h: a clock that differs from the host's, and the measured relation between the two.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace marey::simulated {
 
-/// Ticks of the host as nanoseconds, and back.
+/// Converts host ticks to nanoseconds, and back.
 double ticks_to_ns(double ticks) noexcept;
 double ns_to_ticks(double ns) noexcept;
 
-/// What the device's clock shows when the host's shows something.
+/// The time that the device's clock shows at a host time.
 class DeviceClock {
   public:
     explicit DeviceClock(std::uint64_t origin) : origin_(origin) {}
@@ -26,23 +26,24 @@ class DeviceClock {
     std::uint64_t origin_;
 };
 
-/// One reading of it: it showed `device_ns` at some time within `half_width` ticks of `ticks`.
+/// One reading: the device's clock showed `device_ns` at some time within `half_width` ticks of `ticks`.
 struct ClockReading {
     double ticks;
     double device_ns;
     double half_width;
 };
 
-/// From readings to times of the host. Between two readings a time is off by no more than they are; what is
-/// asked for lies between, because a reading is taken before work is launched and after it is done.
+/// Converts device times to host times, based on readings. Between two readings the error is no larger than
+/// theirs; all times of interest lie between readings, because a reading is taken before work is launched and
+/// after it is done.
 class ClockRelation {
   public:
-    /// In order of their times.
+    /// Must be called in time order.
     void add(const ClockReading& reading) { readings_.push_back(reading); }
     void forget() { readings_.clear(); }
     bool empty() const noexcept { return readings_.empty(); }
     std::uint64_t to_ticks(double device_ns) const noexcept;
-    /// JSON: how many, how far off a time may be, how fast the clock runs.
+    /// JSON: number of readings, largest error of a time, rate of the clock.
     std::string report() const;
 
   private:

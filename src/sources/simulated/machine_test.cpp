@@ -1,4 +1,4 @@
-// machine_test.cpp: the virtual schedule, and times of a clock that is wrong as times of the host.
+// machine_test.cpp: the virtual schedule, and the conversion of device times to host times.
 #include "sources/simulated/machine.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace marey::simulated {
 namespace {
 
-TEST(ClockRelation, BetweenTwoReadingsATimeIsOffByNoMoreThanThey) {
+TEST(ClockRelation, TheErrorBetweenTwoReadingsIsNoLargerThanTheirs) {
     std::mt19937 random(3);
     for (int round = 0; round < 200; ++round) {
         Settings settings;
@@ -64,7 +64,7 @@ TEST(Machine, AJobStartsWhenItHasArrivedAndItsQueueIsFree) {
     EXPECT_TRUE(machine.take_finished(kNever).empty());
 }
 
-TEST(Machine, WhatNeverEndsHoldsUpItsQueueAlone) {
+TEST(Machine, AJobThatNeverEndsBlocksOnlyItsQueue) {
     const Settings settings;
     Machine machine;
     Job job;
@@ -79,7 +79,7 @@ TEST(Machine, WhatNeverEndsHoldsUpItsQueueAlone) {
     EXPECT_NE(machine.end_of_queue(0, 3, 1000), kNever);
 }
 
-TEST(Machine, GivesMemoryUntilThereIsNoMore) {
+TEST(Machine, AllocatesMemoryUntilNoneIsLeft) {
     Settings settings;
     settings.memory_bytes = 1000;
     Machine machine;

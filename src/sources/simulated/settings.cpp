@@ -1,4 +1,4 @@
-// settings.cpp: settings by their names.
+// settings.cpp: settings by name.
 #include "sources/simulated/settings.h"
 
 namespace marey::simulated {

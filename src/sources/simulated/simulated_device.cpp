@@ -1,4 +1,4 @@
-// simulated_device.cpp: the machine as a device of Marey, and its library's functions.
+// simulated_device.cpp: the machine as a Marey device, and the functions of its library.
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,7 +37,7 @@ class SimulatedDevice final : public DeviceRuntime {
     DeviceType type() const noexcept override { return kType; }
     std::string unavailable() const override {
         if (Simulation::get().settings().absent == 0) return {};
-        return "No simulated device is plugged in: set 'absent' to 0.";
+        return "No simulated device is present: set 'absent' to 0.";
     }
 
     std::unique_ptr<DeviceEvent> record() override {
@@ -57,7 +57,7 @@ class SimulatedDevice final : public DeviceRuntime {
                         std::to_string(to.device()));
         }
         if (!Simulation::wait_until(first->ticks()) || !Simulation::wait_until(last->ticks()))
-            throw Error("the simulated device will never come to this event");
+            throw Error("the simulated device will never reach this event");
         return ticks_to_ns(static_cast<double>(last->ticks()) - static_cast<double>(first->ticks())) / 1000;
     }
 
@@ -85,7 +85,7 @@ class SimulatedDevice final : public DeviceRuntime {
 
     void synchronize() override {
         if (!Simulation::get().synchronize(-1))
-            throw Error("the simulated device will never have done its work");
+            throw Error("the simulated device will never finish its work");
     }
 
     DeviceActivitySource* activities() override { return &Simulation::get(); }

@@ -1,4 +1,4 @@
-// simulation.cpp: calls, the recording of them, and of what they gave to the machine.
+// simulation.cpp: the calls of the library, and the recording of calls and work.
 #include "sources/simulated/simulation.h"
 
 #include <time.h>
@@ -10,7 +10,7 @@
 namespace marey::simulated {
 namespace {
 
-bool wants(const DeviceNeeds& needs, std::uint32_t activity) noexcept {
+bool is_requested(const DeviceNeeds& needs, std::uint32_t activity) noexcept {
     return (needs.activities & activity) != 0;
 }
 
@@ -22,7 +22,7 @@ void sleep_until(std::uint64_t ticks) noexcept {
     }
 }
 
-/// Under the keys that PyTorch's traces have. 16 multiprocessors: a kernel's 64 blocks are 4 for each.
+/// With the keys of PyTorch's traces. 16 multiprocessors: the 64 blocks of a kernel are 4 on each.
 std::string properties_of(int devices) {
     std::string json;
     for (int device = 0; device < devices; ++device) {
@@ -77,7 +77,7 @@ bool Simulation::has_device(const State& state, std::int32_t device) const {
 
 // ---- calls ----
 
-// A call of the library, which calls the driver below it: both are recorded, with one number.
+// A call of the library, which calls the driver: both are recorded with the same correlation id.
 std::uint32_t Simulation::call(
     const char* name, std::int32_t device,
     const std::function<void(State&, std::uint64_t now, std::uint32_t correlation)>& body) {
@@ -100,8 +100,8 @@ std::uint32_t Simulation::call(
     outer.end = device_ticks();
     std::lock_guard lock(state.mutex);
     if (state.needs.activities != 0) {
-        if (wants(needs, kDeviceDriverCalls)) state.buffers.add(inner, state.settings);
-        if (wants(needs, kDeviceCalls)) state.buffers.add(outer, state.settings);
+        if (is_requested(needs, kDeviceDriverCalls)) state.buffers.add(inner, state.settings);
+        if (is_requested(needs, kDeviceCalls)) state.buffers.add(outer, state.settings);
         collect(state, outer.end);
         if (state.buffers.has_full() && state.settings.hold_buffers == 0) deliver(state, false);
     }
@@ -113,7 +113,7 @@ std::uint32_t Simulation::launch(const char* name, std::vector<Job> jobs) {
     return call(name, jobs.front().device, [&](State& state, std::uint64_t now, std::uint32_t correlation) {
         for (Job& job : jobs) {
             job.correlation = correlation;
-            job.is_recorded = wants(state.needs, device_activity(job.kind));
+            job.is_recorded = is_requested(state.needs, device_activity(job.kind));
             if (jobs.size() > 1) job.graph_node = ++state.last_node;
         }
         state.machine.give(std::move(jobs), now, state.settings);
@@ -124,7 +124,7 @@ std::uint32_t Simulation::add_wait(Job wait, std::uint32_t other) {
     return call("simStreamWait", wait.device,
                 [&](State& state, std::uint64_t now, std::uint32_t correlation) {
                     wait.correlation = correlation;
-                    wait.is_recorded = wants(state.needs, kDeviceWaits);
+                    wait.is_recorded = is_requested(state.needs, kDeviceWaits);
                     state.machine.add_wait(std::move(wait), other, now);
                 });
 }
@@ -148,8 +148,8 @@ bool Simulation::synchronize(std::int32_t device) {
     std::lock_guard lock(state.mutex);
     if (state.needs.activities != 0) {
         collect(state, record.end);
-        if (wants(needs, kDeviceCalls)) state.buffers.add(record, state.settings);
-        if (wants(needs, kDeviceWaits) && record.result == 0) {
+        if (is_requested(needs, kDeviceCalls)) state.buffers.add(record, state.settings);
+        if (is_requested(needs, kDeviceWaits) && record.result == 0) {
             Job wait{DeviceWorkKind::Wait, "Device Synchronize", std::max(device, 0), 0};
             wait.correlation = record.correlation;
             state.buffers.add(WorkRecord{std::move(wait), state.clock.show(record.start, state.settings),
@@ -207,7 +207,7 @@ bool Simulation::wait_until(std::uint64_t ticks, std::uint64_t max_ns) {
 
 // ---- recording ----
 
-// What is done goes to the buffers.
+// Moves finished work to the buffers.
 void Simulation::collect(State& state, std::uint64_t now) {
     for (Job& job : state.machine.take_finished(now)) {
         if (!job.is_recorded) continue;
@@ -217,7 +217,7 @@ void Simulation::collect(State& state, std::uint64_t now) {
     }
 }
 
-// The device shows its clock somewhere between two looks at the host's: the closest of a few.
+// The device's clock is read between two readings of the host's clock; the closest of a few attempts counts.
 void Simulation::read_clock(State& state) {
     ClockReading best{0, 0, 1e18};
     for (int i = 0; i < 5; ++i) {
@@ -239,7 +239,7 @@ void Simulation::deliver(State& state, bool everything) {
     const std::uint64_t start = device_ticks();
     read_clock(state);
     state.buffers.deliver_records(everything, *state.log, state.relation, state.settings);
-    if (!wants(state.needs, kDeviceOverhead)) return;
+    if (!is_requested(state.needs, kDeviceOverhead)) return;
     DeviceWork work;
     work.kind = DeviceWorkKind::Overhead;
     work.site = DeviceLog::work_site(work.kind, "Buffer Flush");
@@ -255,7 +255,7 @@ std::string Simulation::record(const DeviceNeeds& needs, DeviceLog& log) noexcep
     state.log = &log;
     if (needs.activities != 0 && state.settings.refuse != 0) {
         state.needs = {};
-        return "Another profiler holds the simulated device: end that one first.";
+        return "Another profiler is using the simulated device: stop it first.";
     }
     const bool was_off = state.needs == DeviceNeeds();
     state.needs = needs;
@@ -290,7 +290,7 @@ void Simulation::forked() noexcept {
     const Settings settings = state_->settings;
     if (State* const fresh = new (std::nothrow) State(device_ticks())) {
         fresh->settings = settings;
-        state_ = fresh;  // the other one may be in any state, and is left alone
+        state_ = fresh;  // the parent's state may be inconsistent and is not touched
     }
 }
 

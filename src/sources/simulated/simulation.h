@@ -1,4 +1,4 @@
-// simulation.h: the one machine of the process, its library's calls, and the recording of both.
+// simulation.h: the simulated machine of the process, the calls of its library, and the recording of both.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace marey::simulated {
 
-/// Safe for all threads. Made at first use, never destroyed: threads may launch until the very end.
+/// Thread-safe. Created on first use, never destroyed: threads may launch work until the process ends.
 class Simulation final : public DeviceActivitySource {
   public:
     static Simulation& get();
@@ -28,17 +28,17 @@ class Simulation final : public DeviceActivitySource {
     std::uint64_t lost() const;
     bool has_device(std::int32_t device) const;
 
-    // Calls of the library: their correlation, 0 where they are refused.
+    // Calls of the library. They return their correlation id, or 0 if they are refused.
     std::uint32_t launch(const char* call, std::vector<Job> jobs);
     std::uint32_t add_wait(Job wait, std::uint32_t other);
-    /// False: it will never be done, or there is no such device.
+    /// False: the work never ends, or there is no such device.
     bool synchronize(std::int32_t device);
     std::uint64_t allocate(std::int32_t device, std::uint64_t bytes);
     bool release(std::int32_t device, std::uint64_t address);
 
-    /// When a queue will have done what it was given so far: ticks, or kNever.
+    /// The time in ticks at which a queue finishes its current jobs, or kNever.
     std::uint64_t end_of_queue(std::int32_t device, std::uint32_t stream) const;
-    /// False: not before then.
+    /// Sleeps. False: `ticks` was not reached within `max_ns`.
     static bool wait_until(std::uint64_t ticks, std::uint64_t max_ns = ~std::uint64_t{0});
 
     // DeviceActivitySource
@@ -47,7 +47,7 @@ class Simulation final : public DeviceActivitySource {
     void forked() noexcept override;
 
   private:
-    /// Everything that its mutex protects.
+    /// The state that `mutex` protects.
     struct State {
         explicit State(std::uint64_t now) : clock(now) {}
         std::mutex mutex;
@@ -73,7 +73,7 @@ class Simulation final : public DeviceActivitySource {
     void read_clock(State& state);
     void report(State& state, std::int32_t device, std::uint64_t address, std::int64_t bytes, bool refused);
 
-    State* state_;  ///< a child of a fork gets another one: its parent's may have been in use
+    State* state_;  ///< a forked child gets a new one: its parent's may have been in use
 };
 
 }  // namespace marey::simulated

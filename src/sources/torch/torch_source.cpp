@@ -1,4 +1,4 @@
-// torch_source.cpp: the observer's other half, in the Python extension.
+// torch_source.cpp: loads and controls the observer, in the Python extension.
 #include "sources/torch/torch_source.h"
 
 #include <dlfcn.h>
@@ -18,11 +18,11 @@ namespace marey::torch {
 
 namespace {
 
-constexpr std::uint32_t kScopes = 0x3ff;  // those that PyTorch knows: its numbers are ours
+constexpr std::uint32_t kScopes = 0x3ff;  // PyTorch's scopes, which have the same numbers
 
-/// What sessions and others ask for, and the observer that is told.
+/// The requests of sessions and other users, and the observer that receives them.
 struct Requests {
-    std::mutex mutex;  // guards all of it
+    std::mutex mutex;  // guards all members
     const ObserverTable* table = nullptr;
     std::uint32_t session_needs = 0;
     std::array<std::uint32_t, 32> holds{};  // by bit of ObserverNeeds
@@ -35,7 +35,7 @@ struct Requests {
             if ((needs >> bit & 1) != 0 && holds[bit] != 0) --holds[bit];
         }
     }
-    bool tell() noexcept {
+    bool apply() noexcept {
         std::uint32_t needs = session_needs;
         for (std::size_t bit = 0; bit < holds.size(); ++bit)
             needs |= holds[bit] != 0 ? std::uint32_t{1} << bit : 0;
@@ -43,7 +43,7 @@ struct Requests {
     }
 };
 Requests& requests() noexcept {
-    static auto* const made = new Requests;  // never destroyed: threads may record until the very end
+    static auto* const made = new Requests;  // never destroyed: threads may record until the process ends
     return *made;
 }
 
@@ -60,13 +60,15 @@ class OperatorSource final : public Source {
         Requests& all = requests();
         const std::lock_guard lock(all.mutex);
         all.session_needs = wanted;
-        if (!all.tell()) note_problem("torch_operators_missing", "PyTorch did not let itself be observed");
+        if (!all.apply())
+            note_problem("torch_operators_missing", "could not register a callback with PyTorch");
     }
     void flush(std::uint64_t, bool) noexcept override {
         char name[64];
         while (requests().table->next_unobserved_thread(name, sizeof name)) {
-            note_problem("torch_memory_missing", std::string("another profiler of PyTorch is on thread ") +
-                                                     name + ": its allocations are not seen");
+            note_problem("torch_memory_missing",
+                         std::string("another PyTorch profiler is running on thread ") + name +
+                             ": its allocations are not recorded");
         }
     }
     void forked() noexcept override { requests().table->forked(); }
@@ -74,7 +76,7 @@ class OperatorSource final : public Source {
 
 std::string load_error(const std::string& path) {
     const char* const reason = ::dlerror();
-    return path + ": the observer of PyTorch's operators cannot be loaded: " +
+    return "cannot load the PyTorch observer " + path + ": " +
            (reason != nullptr ? reason : "unknown reason");
 }
 
@@ -91,7 +93,7 @@ void load_observer(const std::string& path) {
         if (get == nullptr) throw Error(load_error(path));
         const ObserverTable* const table = get();
         if (table->version != kObserverTableVersion || table->layout != detail::kLayoutNumber)
-            throw Error(path + ": was compiled for another Marey");
+            throw Error("the PyTorch observer " + path + " was compiled for another version of Marey");
         all.table = table;
     }
     add_source(std::make_shared<OperatorSource>());
@@ -105,18 +107,18 @@ bool is_observer_loaded() noexcept {
 void hold_needs(std::uint32_t needs) {
     Requests& all = requests();
     const std::lock_guard lock(all.mutex);
-    if (all.table == nullptr) throw Error("the observer of PyTorch's operators is not loaded");
+    if (all.table == nullptr) throw Error("the PyTorch observer is not loaded");
     all.hold(needs);
-    if (all.tell()) return;
+    if (all.apply()) return;
     all.release(needs);
-    throw Error("PyTorch did not let itself be observed");
+    throw Error("could not register a callback with PyTorch");
 }
 
 void release_needs(std::uint32_t needs) noexcept {
     Requests& all = requests();
     const std::lock_guard lock(all.mutex);
     all.release(needs);
-    all.tell();
+    all.apply();
 }
 
 std::uint64_t enter_thread(bool shapes) {
@@ -125,7 +127,7 @@ std::uint64_t enter_thread(bool shapes) {
         const std::lock_guard lock(requests().mutex);
         table = requests().table;
     }
-    if (table == nullptr) throw Error("the observer of PyTorch's operators is not loaded");
+    if (table == nullptr) throw Error("the PyTorch observer is not loaded");
     return table->enter(shapes);
 }
 

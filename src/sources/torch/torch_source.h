@@ -1,5 +1,5 @@
-// torch_source.h: PyTorch's operators as a source: loads the observer that was compiled for them, and tells
-// it what sessions and emitters ask for.
+// torch_source.h: PyTorch operators as a source: loads the observer compiled for the installed PyTorch, and
+// forwards the requests of sessions and emitters to it.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace marey::torch {
 
-/// Loads the observer, a shared library, once; later calls do nothing. From then on every session has
-/// PyTorch's operators. Throws marey::Error when it cannot be loaded or does not fit this Marey.
+/// Loads the observer, a shared library, once; later calls do nothing. From then on, every session records
+/// PyTorch operators. Throws marey::Error if it cannot be loaded or does not match this version of Marey.
 void load_observer(const std::string& path);
 bool is_observer_loaded() noexcept;
 
-/// What sessions do not ask for by themselves: an emitter's ranges, overload names (bits: ObserverNeeds).
-/// Counted; each hold is released once. Throws marey::Error when no observer is loaded.
+/// Requests data that sessions do not request themselves: an emitter's ranges, overload names (bits:
+/// ObserverNeeds). Counted; each hold is released once. Throws marey::Error if no observer is loaded.
 void hold_needs(std::uint32_t needs);
 void release_needs(std::uint32_t needs) noexcept;
 
-/// Puts the calling thread under Marey in PyTorch's eyes: it reports its allocations, and what follows the
-/// thread goes where its work goes. Gives what leave_thread() takes, on that thread; 0: another profiler is
-/// there.
+/// Makes PyTorch treat the calling thread as profiled: it reports its allocations, and passes the thread's
+/// context on with its work. Returns the token for leave_thread() on that thread; 0: another profiler is set.
 std::uint64_t enter_thread(bool shapes);
 void leave_thread(std::uint64_t token) noexcept;
 
-/// Says what a tensor is, given by its address (`Tensor._cdata`), which must live: `take` is called once,
-/// with what holds that long. False: it was not, since no session asks for that, or no observer is loaded.
+/// Describes a tensor given by its address (`Tensor._cdata`), which must exist: `take` is called once, with
+/// data that is valid during the call. False: not called, since no session needs it, or no observer is
+/// loaded.
 bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context) noexcept;
 
 }  // namespace marey::torch

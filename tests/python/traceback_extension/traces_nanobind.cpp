@@ -16,7 +16,7 @@ namespace {
 
 marey::CapturedTraceback kept;
 
-/// The frame that the tests look for between Python's.
+/// The frame that the tests look for between Python frames.
 __attribute__((noinline)) nb::object call_back(const nb::callable& inner) {
     nb::object result = inner();
     asm volatile("" ::: "memory");
@@ -47,18 +47,17 @@ NB_MODULE(traces_nanobind, module) {
     module.def("is_kept", [](const marey::CapturedTraceback& traceback) { return traceback == kept; });
     module.def("gather", &gather_here);
     module.def("names", [](const marey::CapturedTraceback& traceback) { return names_of(traceback); });
-    // A thread that Python does not know drops it.
+    // A thread that is unknown to Python drops it.
     module.def("drop_without_gil", [] {
         const nb::gil_scoped_release released;
         std::thread([] { kept = {}; }).join();
     });
-    // With the GIL released, on a thread of Python's.
+    // With the GIL released, on a Python thread.
     module.def("gather_released", [](bool native) {
         const nb::gil_scoped_release released;
         return gather_here(native);
     });
-    // While another thread, which Python does not know, has no GIL at all: the number of Python and of native
-    // frames.
+    // While another thread, unknown to Python, has no GIL at all: the number of Python and of native frames.
     module.def("gather_elsewhere", [] {
         std::vector<std::size_t> sizes;
         std::thread([&] {

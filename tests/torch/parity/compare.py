@@ -1,6 +1,6 @@
-"""compare.py [FILE]: what PyTorch's profiler and marey.torch say of the same programs, as a table.
+"""compare.py [FILE]: compare the results of PyTorch's profiler and marey.torch on the same workloads, as a table.
 
-Sections of FILE about devices that this machine does not have stay as they are.
+Sections of FILE for devices that this machine does not have are kept.
 """
 
 import collections
@@ -28,10 +28,10 @@ def _key(item):
     return json.dumps(item)
 
 
-def equal_rows(theirs, ours, wanted=lambda row: True):
-    """(how many rows of theirs are among ours, how many they have that are wanted)."""
-    left = collections.Counter(map(_key, ours))
-    rows = [row for row in theirs if wanted(row)]
+def equal_rows(upstream, marey, is_relevant=lambda row: True):
+    """(number of relevant upstream rows that marey has too, number of relevant upstream rows)."""
+    left = collections.Counter(map(_key, marey))
+    rows = [row for row in upstream if is_relevant(row)]
     found = 0
     for row in rows:
         if left[_key(row)] > 0:
@@ -41,16 +41,16 @@ def equal_rows(theirs, ours, wanted=lambda row: True):
 
 
 def plain(cell):
-    """Numbers that are equal are written equally."""
+    """Parse the cell as JSON if possible, so that equal numbers compare equal however they are written."""
     try:
         return json.loads(cell)
     except (TypeError, ValueError):
         return cell
 
 
-def equal_values(theirs, ours):
-    """Of operators in their order: whether every value that they give is ours."""
-    pairs = [(one, other) for one, other in zip(theirs, ours) if any(one[1])]
+def equal_values(upstream, marey):
+    """(operators whose upstream values all equal marey's, operators with values); both lists have the same order."""
+    pairs = [(one, other) for one, other in zip(upstream, marey) if any(one[1])]
     found = [
         one[0] == other[0] and all(plain(a) == plain(b) for a, b in zip(one[1], other[1]) if a != "")
         for one, other in pairs
@@ -58,60 +58,66 @@ def equal_values(theirs, ours):
     return sum(found), len(pairs)
 
 
-def both_ways(theirs, ours):
-    """Equal, also in what ours has beyond theirs."""
-    found, count = equal_rows(theirs, ours)
-    return found, max(count, len(ours))
+def both_ways(upstream, marey):
+    """Like equal_rows, but rows that only marey has count as differences."""
+    found, count = equal_rows(upstream, marey)
+    return found, max(count, len(marey))
 
 
-def memory_within(theirs, ours, share=0.01):
-    names = {*theirs, *ours}
-    near = [name for name in names if abs(theirs.get(name, 0) - ours.get(name, 0)) <= share * abs(theirs.get(name, 0))]
+def memory_within(upstream, marey, share=0.01):
+    names = {*upstream, *marey}
+    near = [
+        name for name in names if abs(upstream.get(name, 0) - marey.get(name, 0)) <= share * abs(upstream.get(name, 0))
+    ]
     return len(near), len(names)
 
 
-def comparisons(theirs, ours, device):
-    """(what is compared, how many are equal, of how many)."""
-    yield "operators, by name and count", *both_ways(theirs["names"], ours["names"])
-    yield "parents of operators", *both_ways(theirs["parents"], ours["parents"])
-    yield "input shapes", *both_ways(theirs["shapes"], ours["shapes"])
-    yield "input shapes in the exported trace", *both_ways(theirs["Input Dims"], ours["Input Dims"])
-    yield "input types", *both_ways(theirs["Input type"], ours["Input type"])
-    yield "input strides", *both_ways(theirs["Input Strides"], ours["Input Strides"])
-    yield "values of inputs, where PyTorch gives any", *equal_values(theirs["Concrete Inputs"], ours["Concrete Inputs"])
-    yield "sequence numbers", *both_ways(theirs["sequence"], ours["sequence"])
-    yield "forward-backward links", *both_ways(theirs["links"], ours["links"])
+def comparisons(upstream, marey, device):
+    """Yield (description, number of equal values, number of values)."""
+    yield "operators, by name and count", *both_ways(upstream["names"], marey["names"])
+    yield "parents of operators", *both_ways(upstream["parents"], marey["parents"])
+    yield "input shapes", *both_ways(upstream["shapes"], marey["shapes"])
+    yield "input shapes in the exported trace", *both_ways(upstream["Input Dims"], marey["Input Dims"])
+    yield "input types", *both_ways(upstream["Input type"], marey["Input type"])
+    yield "input strides", *both_ways(upstream["Input Strides"], marey["Input Strides"])
+    yield (
+        "input values, where PyTorch reports any",
+        *equal_values(upstream["Concrete Inputs"], marey["Concrete Inputs"]),
+    )
+    yield "sequence numbers", *both_ways(upstream["sequence"], marey["sequence"])
+    yield "forward-backward links", *both_ways(upstream["links"], marey["links"])
     with_stack = lambda row: row[1] != []
-    yield "functions of the program in stacks", *equal_rows(theirs["lines"], ours["lines"], with_stack)
-    yield "FLOPs, where PyTorch has a formula", *equal_rows(theirs["flops"], ours["flops"], lambda row: row[1] > 0)
-    yield "memory by operator, within 1 %", *memory_within(theirs["memory"], ours["memory"])
-    yield "memory of operators themselves, within 1 %", *memory_within(theirs["own_memory"], ours["own_memory"])
+    yield "program functions in stacks", *equal_rows(upstream["lines"], marey["lines"], with_stack)
+    yield "FLOPs, where PyTorch has a formula", *equal_rows(upstream["flops"], marey["flops"], lambda row: row[1] > 0)
+    yield "total memory by operator, within 1 %", *memory_within(upstream["memory"], marey["memory"])
+    yield "self memory by operator, within 1 %", *memory_within(upstream["own_memory"], marey["own_memory"])
     if device == "cuda":
-        yield "kernels by operator", *both_ways(theirs["kernels"], ours["kernels"])
+        yield "kernels by operator", *both_ways(upstream["kernels"], marey["kernels"])
 
 
 def table(device):
     rows = collections.defaultdict(dict)
     for name in WORKLOADS:
-        theirs, ours = record("torch", name, device), record("marey", name, device)
-        for what, found, count in comparisons(theirs, ours, device):
+        upstream, marey = record("torch", name, device), record("marey", name, device)
+        for what, found, count in comparisons(upstream, marey, device):
             rows[what][name] = f"{found} of {count}" if found != count else f"all {count}"
     lines = ["| compared | " + " | ".join(WORKLOADS) + " |", "|---" * (len(WORKLOADS) + 1) + "|"]
     lines += ["| " + " | ".join([what, *(cells[name] for name in WORKLOADS)]) + " |" for what, cells in rows.items()]
     return "\n".join(lines)
 
 
-INTRODUCTION = """# What marey.torch and torch.profiler say of the same program
+INTRODUCTION = """# Results of marey.torch and torch.profiler compared
 
-Made by `make parity-torch`. Each workload is two training steps with Adam, run in a process of its own under each
-profiler, once with shapes, memory and FLOPs and once with stacks. A cell says how many facts are equal, of those that
-either has. Marey has more than PyTorch in three places: texts among the values of inputs, formulas of FLOPs, and stacks
-of the operators that add up gradients.
+Generated by `make parity-torch`. Each workload is two training steps with Adam, run in a separate
+process under each profiler: once with shapes, memory and FLOPs, and once with stacks. A cell gives
+the number of equal values, out of all values that either profiler reports. Marey reports more than
+PyTorch in three places: strings among input values, FLOPs formulas, and stacks of the operators
+that accumulate gradients.
 """
 
 
 def kept_sections(file, devices):
-    """The sections of an older file for devices that this machine does not have."""
+    """Sections of the existing file for devices that this machine does not have."""
     if file is None or not file.exists():
         return []
     sections = file.read_text().split("\n## ")[1:]

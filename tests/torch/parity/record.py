@@ -1,4 +1,4 @@
-"""record.py PROFILER WORKLOAD DEVICE: runs a workload under one profiler, in this process, and prints what it says."""
+"""record.py PROFILER WORKLOAD DEVICE: run a workload under one profiler and print its results as JSON."""
 
 import collections
 import json
@@ -16,7 +16,7 @@ OWN_FILES = ("workloads.py", "record.py")
 
 
 def make_profiler(which, device, stacks):
-    """Shapes, memory and FLOPs; or stacks."""
+    """A profiler that records stacks, or else shapes, memory and FLOPs."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     if device == "cuda":
         activities.append(torch.profiler.ProfilerActivity.CUDA)
@@ -45,7 +45,7 @@ def run(which, name, device, stacks):
 
 
 def is_operator(event):
-    """No Python call, no allocation, no call of CUDA's, and nothing of CUPTI's own."""
+    """Whether the event is an operator, not a Python call, an allocation, a CUDA call or CUPTI's own work."""
     name = event.name
     if getattr(event, "is_python_function", False) or event.device_type.name != "CPU":
         return False
@@ -53,7 +53,7 @@ def is_operator(event):
 
 
 def rows_of(prof):
-    """Operators in the exported trace, and the arrows from forward to backward."""
+    """Operators in the exported trace, and the forward-backward arrows."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
         prof.export_chrome_trace(path)
@@ -72,7 +72,7 @@ def rows_of(prof):
 
 
 def user_lines(event):
-    """The functions of the program, by name, that an operator ran in."""
+    """Names of the workload's functions on the operator's stack."""
     found = []
     for frame in event.stack or ():
         place, _, function = frame.rpartition(": ")

@@ -1,4 +1,4 @@
-"""Training steps that both profilers are run over."""
+"""Training steps that both profilers record."""
 
 import torch
 from torch import nn

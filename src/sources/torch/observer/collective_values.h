@@ -1,4 +1,4 @@
-// collective_values.h: what a range of a collective says of itself: its group, its ranks, its sizes.
+// collective_values.h: the values of a collective's range: its group, its ranks, its sizes.
 #pragma once
 
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -13,7 +13,7 @@
 
 namespace marey::torch {
 
-/// Taken from the calling thread's state, inside the start of such a range. Keys as in PyTorch's traces.
+/// Read from the calling thread's state at the start of such a range. The keys are those of PyTorch's traces.
 class CollectiveValues {
   public:
     CollectiveValues() {

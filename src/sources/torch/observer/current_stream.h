@@ -1,4 +1,4 @@
-// current_stream.h: the stream of the GPU that is current on a thread, by PyTorch's account.
+// current_stream.h: the GPU stream that is current on a thread, according to PyTorch.
 #pragma once
 
 #include <c10/core/Stream.h>
@@ -8,7 +8,7 @@
 
 namespace marey::torch {
 
-/// Older PyTorchs keep it to themselves.
+/// Older PyTorch versions do not expose it.
 template <class Stream>
 void* native_handle(const Stream& stream) {
     if constexpr (requires { stream.native_handle(); }) {
@@ -18,7 +18,7 @@ void* native_handle(const Stream& stream) {
     }
 }
 
-/// A cudaStream_t. Null: the default one, or this PyTorch knows no CUDA.
+/// A cudaStream_t. Null: the default stream, or a PyTorch without CUDA.
 inline void* current_cuda_stream() noexcept {
     if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) return nullptr;
     try {

@@ -1,4 +1,4 @@
-// input_values.h: what operators take and give, as Marey's values: metadata of tensors, scalars, lists.
+// input_values.h: inputs and outputs of operators as Marey values: metadata of tensors, scalars, lists.
 #pragma once
 
 #include <ATen/core/TensorBase.h>
@@ -24,7 +24,7 @@
 
 namespace marey::torch {
 
-/// Of integers of one to seven bits, whose numbers run as ours do.
+/// For integers of one to seven bits, which are numbered in the same order here.
 inline DType small_dtype_of(c10::ScalarType type) noexcept {
     static_assert(int(c10::ScalarType::Int7) - int(c10::ScalarType::UInt1) ==
                   int(DType::Int7) - int(DType::UInt1));
@@ -120,15 +120,15 @@ inline Layout layout_of(c10::Layout layout) noexcept {
     }
 }
 
-/// PyTorch's numbers of devices are ours.
+/// PyTorch and Marey use the same device numbers.
 inline Device device_of(c10::Device device) noexcept {
     return {static_cast<DeviceType>(device.type()), device.index()};
 }
 
-/// The values of one operator, in place: nothing is allocated. What does not fit is left out.
+/// The values of one operator, stored in place without allocation. Values that do not fit are left out.
 class InputValues {
   public:
-    /// Views the arguments, which must outlive it.
+    /// Refers to the arguments, which must outlive this object.
     void add(c10::ArrayRef<const c10::IValue> arguments) {
         for (const c10::IValue& argument : arguments) {
             if (count_ == kMaxValues) return;
@@ -136,8 +136,7 @@ class InputValues {
             ++count_;
         }
     }
-    /// The same, and arrays say which tensors they are and what the operator does with them. `schema` may be
-    /// null.
+    /// The same, with the identity of tensors and the operator's access to them. `schema` may be null.
     void add_identified(c10::ArrayRef<const c10::IValue> arguments, const c10::FunctionSchema* schema) {
         is_identified_ = true;
         for (std::size_t i = 0; i < arguments.size() && count_ != kMaxValues; ++i) {
@@ -149,10 +148,10 @@ class InputValues {
             new (&values_[count_++]) Value(value_of(arguments[i], 0));
         }
     }
-    /// From now on storages that lie nowhere have a number, for who watches operators: one that another may
-    /// have later.
+    /// From now on, storages without an address get a number, for observers of operators. The number may be
+    /// reused later.
     void name_storages() noexcept { names_storages_ = true; }
-    /// One that is known by a key. Both must outlive it.
+    /// Adds a value that has a key. Both must outlive this object.
     Value add_keyed(const c10::IValue& argument) { return value_of(argument, 0); }
     std::span<const Value> values() const noexcept {
         return {std::launder(reinterpret_cast<const Value*>(values_.data())), count_};
@@ -162,7 +161,7 @@ class InputValues {
     static constexpr std::size_t kMaxValues = 64;
     static constexpr std::size_t kMaxItems = 512;
     static constexpr std::size_t kMaxArrays = 256;
-    static constexpr std::size_t kMaxInList = 31;  // one more than is kept, so that the cut is seen
+    static constexpr std::size_t kMaxInList = 31;  // one more than is kept, so that truncation is visible
     static constexpr int kMaxNesting = 3;
     template <class T>
     struct alignas(T) Place {
@@ -200,7 +199,7 @@ class InputValues {
         if (argument.isDevice()) return Value::shown_as(keep(argument.toDevice().str()));
         return Value::shown_as(keep('<' + argument.tagKind() + '>'));
     }
-    /// A program says what a symbol stands for: Python's, usually. What it does is not recorded.
+    /// The expression of a symbol comes from code of the program, usually Python, which is not recorded.
     template <class GetNode>
     std::string_view symbol_text(const GetNode& node) {
         static constexpr std::string_view kUnknown = "<symbol>";
@@ -212,12 +211,12 @@ class InputValues {
             const EnableGuard silence(false);
             const at::DisableRecordFunctionGuard no_operators;
             text = keep(node()->str());
-        } catch (...) {  // it has no text, or the program failed
+        } catch (...) {  // it has no text, or its code failed
         }
         is_asking = false;
         return text;
     }
-    /// As PyTorch prints it within a complex number.
+    /// Formats a number as PyTorch does within a complex number.
     static std::string real_text(double number) {
         char text[32];
         const bool is_whole =
@@ -242,7 +241,7 @@ class InputValues {
         return std::span<const Value>(std::launder(reinterpret_cast<const Value*>(first)), count);
     }
 
-    /// Nested tensors and those of symbolic sizes have no metadata that could be read without running code.
+    /// Nested tensors and those with symbolic sizes have no metadata that can be read without running code.
     Value array_of(const at::TensorBase& tensor) {
         if (array_count_ == kMaxArrays) return {};
         auto* const array = new (&arrays_[array_count_++]) ArrayView;
@@ -263,7 +262,7 @@ class InputValues {
         if (tensor.has_storage()) {
             const c10::Storage& storage = impl->unsafe_storage();
             array->storage = storage.data();
-            // That of the device `meta` lies nowhere, and is shared all the same.
+            // Storages of the device `meta` have no address but can be shared.
             if (array->storage == nullptr && names_storages_)
                 array->storage_id = reinterpret_cast<std::uintptr_t>(storage.unsafeGetStorageImpl());
         }
@@ -282,7 +281,8 @@ class InputValues {
     std::size_t array_count_ = 0;
     std::size_t text_bytes_ = 0;
     std::array<Place<Value>, kMaxValues> values_;
-    std::array<Place<ArrayView>, kMaxArrays> arrays_;  // beside the values: what is usual is in one page
+    std::array<Place<ArrayView>, kMaxArrays>
+        arrays_;  // separate from the values, so that the usual case fits in one page
     std::array<Place<Value>, kMaxItems> items_;
     std::array<char, 2048> texts_;
 };

@@ -1,4 +1,4 @@
-// input_writer.h: the inputs of the usual operator, written straight to where they wait until it ends.
+// input_writer.h: writes the inputs of a usual operator directly to the memory that holds them until it ends.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -16,10 +16,10 @@
 
 namespace marey::torch {
 
-/// Opens a range with its facts and inputs. Not for inputs that say which tensors they are.
+/// Opens a range with its facts and inputs. Not for inputs with tensor identities.
 class InputWriter {
   public:
-    /// Opened::index is kNotOpen: something is not usual, and nothing was done.
+    /// Opened::index is kNotOpen if the case is unusual; then nothing was done.
     static detail::Opened open(std::uint32_t site, const detail::RangeFacts& facts,
                                c10::ArrayRef<const c10::IValue> arguments) {
         constexpr detail::Opened kNothing{0, detail::kNotOpen};
@@ -29,7 +29,7 @@ class InputWriter {
         Entry entry;
         if (!entry.room.is_inline) [[unlikely]]
             return kNothing;
-        // From here on nothing may run that records, so nothing that is not PyTorch's own.
+        // From here on nothing may run that records, so only PyTorch's own code.
         const bool with_scalars = (detail::load_relaxed(thread->armed) & detail::kArmedConcrete) != 0;
         InputWriter writer(entry.room, {true, with_scalars});
         if (facts.sequence >= 0 || facts.forward_thread != 0) writer.encoder_.add_facts(facts);
@@ -38,14 +38,14 @@ class InputWriter {
                 return kNothing;
         }
         std::byte* const end = writer.encoder_.end();
-        if (end == entry.room.place) [[unlikely]]  // there are none
+        if (end == entry.room.place) [[unlikely]]  // no inputs
             return kNothing;
         detail::prefetch_log(thread, static_cast<std::size_t>(end - entry.room.place));
         return detail::open_valued(thread, site, entry.close(end));
     }
 
   private:
-    /// Its place on the side stack; given up if it is not closed.
+    /// Its place on the side stack; released if it is not closed.
     struct Entry {
         Entry() = default;
         Entry(const Entry&) = delete;
@@ -63,7 +63,8 @@ class InputWriter {
     InputWriter(const detail::SideBuffer& room, detail::ValueNeeds needs) noexcept
         : encoder_(room.place, room.limit), needs_(needs) {}
 
-    /// Whether nothing but memory is read for what is known of a tensor: its sizes are not made by a program.
+    /// Whether the metadata of a tensor can be read from memory alone: its sizes are not computed by a
+    /// program.
     static bool is_plain(const c10::TensorImpl* impl) noexcept {
         constexpr c10::DispatchKeySet kPlain =
             c10::DispatchKeySet({c10::DispatchKey::Dense, c10::DispatchKey::ADInplaceOrView,
@@ -74,7 +75,7 @@ class InputWriter {
         return (keys | kPlain) == kPlain && keys.has_any(c10::DispatchKeySet(c10::DispatchKey::Dense)) &&
                !impl->has_symbolic_sizes_strides();
     }
-    /// The same of any value.
+    /// The same for any value.
     static bool is_plain(const c10::IValue& value) {
         if (value.isTensor()) {
             const c10::TensorImpl* const impl = value.toTensor().unsafeGetTensorImpl();

@@ -1,4 +1,4 @@
-// observed_range.h: what is kept of a range between PyTorch's two callbacks.
+// observed_range.h: the data of a range between PyTorch's two callbacks.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -16,7 +16,7 @@
 
 namespace marey::torch {
 
-/// Freed memory of ranges, of one thread, for its next ranges: the heap is out of it.
+/// Freed memory of ranges for the next ranges of the same thread, to avoid the heap.
 class RangeMemory {
   public:
     static void* take(std::size_t bytes) {
@@ -43,12 +43,12 @@ class RangeMemory {
     };
     [[gnu::noinline]] static void* take_slow(std::size_t bytes) {
         static thread_local Cleaner cleaner;
-        cleaner.is_here = true;  // made when it is first touched
+        cleaner.is_here = true;  // created on first use
         return ::operator new(bytes);
     }
 
     static inline constinit thread_local Link* first = nullptr;
-    static inline constinit thread_local bool is_over = false;  ///< the thread is at its end
+    static inline constinit thread_local bool is_over = false;  ///< the thread is ending
 };
 
 class RangeContext : public at::ObserverContext {
@@ -60,13 +60,13 @@ class RangeContext : public at::ObserverContext {
 
   protected:
     explicit RangeContext(Kind kind) noexcept : kind_(kind) {}
-    static constexpr std::size_t kBytes = 192;  ///< of any of them
+    static constexpr std::size_t kBytes = 192;  ///< size of each block
 
   private:
     Kind kind_;
 };
 
-/// The usual one, opened inline: a scope, and what ties forward and backward halves together.
+/// A usual range, opened inline: a scope, and the data that links forward and backward ranges.
 class PlainRange final : public RangeContext {
   public:
     PlainRange(detail::Opened opened, std::int64_t sequence, std::uint32_t forward_thread) noexcept
@@ -89,7 +89,7 @@ class PlainRange final : public RangeContext {
     detail::RangeFacts facts_;
 };
 
-/// One with inputs that nobody watches.
+/// A range with inputs and without observers.
 class InputRange final : public RangeContext {
   public:
     InputRange(detail::Opened opened, std::uint32_t thread) noexcept
@@ -103,8 +103,8 @@ class InputRange final : public RangeContext {
     detail::Opened opened_;
 };
 
-/// The context of the work that a thread of PyTorch's does for another thread, for as long as the outermost
-/// range of it lasts.
+/// The context of work that a PyTorch thread does for another thread, for the duration of the outermost
+/// range.
 struct FollowedContext {
     explicit FollowedContext(const Context& carried) : context(carried) {}
     Context context;
@@ -112,7 +112,7 @@ struct FollowedContext {
     std::uint32_t thread = current_thread_id();
 };
 
-/// Any other: watched, with outputs or keywords, or of work that is followed.
+/// Any other range: observed, with outputs or keywords, or of followed work.
 class FullRange final : public RangeContext {
   public:
     FullRange(Scope scope, std::unique_ptr<FollowedContext> followed) noexcept

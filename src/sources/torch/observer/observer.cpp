@@ -1,5 +1,5 @@
 // observer.cpp: writes PyTorch's operators, autograd nodes and user ranges into Marey's logs. Compiled
-// against the PyTorch that is installed; knows nothing of Python.
+// against the installed PyTorch; independent of Python.
 #include "observer_table.h"
 
 #include <ATen/record_function.h>
@@ -31,7 +31,7 @@ namespace marey::torch {
 
 namespace {
 
-// ---- the schema of a range, which PyTorch has no cheap way to ask for
+// ---- the schema of a range, for which PyTorch has no cheap accessor
 
 using FunctionMember = std::variant<std::string, at::RecordFunction::schema_ref_t> at::RecordFunction::*;
 FunctionMember function_member() noexcept;
@@ -39,14 +39,14 @@ template <FunctionMember member>
 struct Access {
     friend FunctionMember function_member() noexcept { return member; }
 };
-template struct Access<&at::RecordFunction::fn_>;  // an explicit instantiation may name what is private
+template struct Access<&at::RecordFunction::fn_>;  // an explicit instantiation may access private members
 
 const c10::FunctionSchema* schema_of(const at::RecordFunction& range) noexcept {
     const auto* const schema = std::get_if<at::RecordFunction::schema_ref_t>(&(range.*function_member()));
     return schema != nullptr ? &schema->get() : nullptr;
 }
 
-// ---- PyTorch's numbers of threads, and ours
+// ---- PyTorch's thread numbers and Marey's
 
 constexpr std::size_t kMaxThreads = 1 << 16;
 std::atomic<std::uint32_t> thread_ids[kMaxThreads];
@@ -55,13 +55,14 @@ std::uint32_t recorder_thread_id(std::uint64_t torch_id) noexcept {
     return torch_id < kMaxThreads ? thread_ids[torch_id].load(std::memory_order_relaxed) : 0;
 }
 
-// Of the forward half of a backward node; 0: it is none, or nothing of that thread was recorded.
+// The thread of the forward half of a backward node; 0: not a backward node, or nothing was recorded on that
+// thread.
 std::uint32_t forward_thread(const at::RecordFunction& range) noexcept {
     return range.forwardThreadId() != 0 && range.seqNr() >= 0 ? recorder_thread_id(range.forwardThreadId())
                                                               : 0;
 }
 
-// A backward node may name this thread later.
+// Registers this thread, since a backward node may refer to it later.
 void register_torch_thread(std::uint64_t torch_id) noexcept {
     static constinit thread_local bool is_known = false;
     if (is_known) [[likely]]
@@ -80,7 +81,7 @@ std::uint32_t site_of(const at::RecordFunction& range, Scope scope, std::uint32_
     return detail::dynamic_site(range.name(), scope);
 }
 
-/// Of a boxed call the arguments are the last ones on the stack.
+/// The arguments of a boxed call are the last ones on the stack.
 c10::ArrayRef<const c10::IValue> last_of(c10::ArrayRef<const c10::IValue> all, std::size_t count) noexcept {
     return count < all.size() ? all.slice(all.size() - count) : all;
 }
@@ -105,7 +106,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     operation.begin(site, facts, inputs.values());
 }
 
-/// One that is no operator: it may have keyword values too.
+/// Begins a range that is not an operator: it may have keyword values too.
 [[gnu::noinline]] void begin_named(Operation& operation, std::uint32_t site, const OperationFacts& facts,
                                    const at::RecordFunction& range, std::uint32_t needs) {
     InputValues inputs;
@@ -124,7 +125,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     operation.begin(site, facts, inputs.values(), keywords);
 }
 
-/// Null: the work belongs to nobody who is followed.
+/// Null: the work does not belong to a followed thread.
 [[gnu::noinline]] std::unique_ptr<FollowedContext> follow_context() {
     const CarriedState* const state = current_state();
     if (state == nullptr || state->is_retired() || state->context().is_empty()) return nullptr;
@@ -164,7 +165,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     return detail::open_with_inputs(site, static_cast<Scope>(range.scope()), facts, inputs.values());
 }
 
-/// An operator with inputs, while only sessions want them.
+/// Begins an operator with inputs, while only sessions need them.
 [[gnu::noinline]] std::unique_ptr<at::ObserverContext> start_with_inputs(const at::RecordFunction& range,
                                                                          const c10::FunctionSchema& schema,
                                                                          std::uint32_t needs) {
@@ -233,7 +234,7 @@ void unregister_callback() {
         at::removeCallback(std::exchange(handle, at::INVALID_CALLBACK_HANDLE));
 }
 
-/// Made after PyTorch's list of callbacks, and so gone before it when the program ends.
+/// Created after PyTorch's list of callbacks, and so destroyed before it when the program ends.
 struct CallbackRemover {
     ~CallbackRemover() {
         const std::lock_guard lock(registration);
@@ -248,7 +249,7 @@ bool set_needs(std::uint32_t needs) noexcept {
         const std::uint32_t before = current_needs.exchange(needs);
         if ((before & ~needs & kNeedsMemory) != 0) {
             SharedState::retire();
-            leave_states();  // on this thread; elsewhere it stays behind, without effect
+            leave_states();  // on this thread; on others it stays set, without effect
         }
         if ((before & kNeedsIdentities) == kNeedsIdentities && (needs & kNeedsIdentities) != kNeedsIdentities)
             TensorObjects::clear();
@@ -304,7 +305,7 @@ bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*),
     const std::uint32_t needs = current_needs.load(std::memory_order_relaxed);
     if ((needs & kNeedsIdentities) != kNeedsIdentities) return false;
     try {
-        // NOLINTNEXTLINE(performance-no-int-to-ptr): Python gives addresses as numbers
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): Python passes addresses as integers
         const auto tensor = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(
             reinterpret_cast<c10::TensorImpl*>(impl));
         const c10::IValue value{at::TensorBase(tensor)};

@@ -1,5 +1,5 @@
-// observer_table.h: what the observer of PyTorch's operators, a library of its own, gives to Marey's Python
-// extension.
+// observer_table.h: the functions that the observer of PyTorch operators, a separate library, provides to
+// Marey's Python extension.
 #pragma once
 
 #include <cstdint>
@@ -10,35 +10,35 @@ namespace marey::torch {
 
 inline constexpr std::uint32_t kObserverTableVersion = 2;
 
-/// What the observer is to gather: the union over all that record or watch.
+/// The data that the observer collects: the union over all sessions and observers.
 enum ObserverNeeds : std::uint32_t {
-    kNeedsRanges = 1 << 0,  ///< somebody records or watches operators; else nothing is registered
+    kNeedsRanges = 1 << 0,  ///< operators are recorded or observed; otherwise no callback is registered
     kNeedsInputs = 1 << 1,
     kNeedsOutputs = 1 << 2,
     kNeedsMemory = 1 << 3,
-    kNeedsOverloads = 1 << 4,  ///< operators are told apart by their overloads
+    kNeedsOverloads = 1 << 4,  ///< operators are distinguished by their overloads
 };
-/// With both, inputs say which tensors they are, and what the operator does with them.
+/// With both, inputs have the identity of tensors and the operator's access to them.
 inline constexpr std::uint32_t kNeedsIdentities = kNeedsInputs | kNeedsMemory;
 
-/// None of these throws, waits for the interpreter, or starts and stops sessions. Any thread may call them.
+/// None of these throws, waits for the interpreter, or starts or stops sessions. Any thread may call them.
 struct ObserverTable {
     std::uint32_t version;  ///< kObserverTableVersion of the observer
     std::uint32_t layout;   ///< detail::kLayoutNumber of the headers that it was compiled with
-    /// Registers with PyTorch, or no more. False: PyTorch refused.
+    /// Registers callbacks with PyTorch or removes them. False: registration failed.
     bool (*set_needs)(std::uint32_t needs);
-    /// Puts the calling thread's profiler state in, so that PyTorch says what it allocates, and carries the
-    /// thread's context to where its work goes. Gives what `leave` takes; 0: somebody else's is there.
+    /// Sets a profiler state on the calling thread, so that PyTorch reports its allocations and passes the
+    /// thread's context on with its work. Returns the token for `leave`; 0: another profiler's state is set.
     std::uint64_t (*enter)(bool shapes);
-    /// Takes it out again, if the calling thread is that one; else it stays behind, without effect.
+    /// Removes the state again, if called on the same thread; otherwise it stays set, without effect.
     void (*leave)(std::uint64_t token);
-    /// In the child of a fork: nothing is recorded, and no lock of PyTorch's may be taken.
+    /// For the child of a fork: nothing is recorded, and PyTorch's locks must not be taken.
     void (*forked)();
-    /// A thread whose allocations are not seen, because another profiler is on it: its name goes into
-    /// `name`. False: there is none that has not been told before.
+    /// Writes to `name` the name of a thread whose allocations are not recorded because another profiler runs
+    /// on it. False: there is no such thread that has not been reported.
     bool (*next_unobserved_thread)(char* name, std::uint32_t bytes);
-    /// Says what a tensor is, which tensor included, for as long as `take` runs. `impl` is its address
-    /// (`Tensor._cdata`); it must live. False: nobody wants that, or nothing is known of it.
+    /// Describes a tensor, including its identity, while `take` runs. `impl` is its address
+    /// (`Tensor._cdata`); it must exist. False: no session needs it, or nothing is known about it.
     bool (*describe_tensor)(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context);
 };
 

@@ -1,4 +1,4 @@
-// operator_sites.h: the site of each operator, found by its schema without looking at its name.
+// operator_sites.h: the site of each operator, found by its schema without reading its name.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -15,20 +15,20 @@
 
 namespace marey::torch {
 
-/// The site of what is not to be recorded.
+/// The site of operators that are not recorded.
 inline constexpr std::uint32_t kNoSite = ~0u;
 
-/// Operators that only open and close ranges of the user, which are recorded themselves.
+/// Operators that only open and close user ranges, which are recorded themselves.
 inline bool is_range_operator(std::string_view name) noexcept {
     return name == "profiler::_record_function_enter" || name == "profiler::_record_function_enter_new" ||
            name == "profiler::_record_function_exit";
 }
 
-/// Sites by the address of the schema. Looking up takes no lock; the table is never emptied. A schema that
-/// is freed is struck out: its address may be another's later.
+/// Sites by the address of the schema. A lookup takes no lock; the table is never emptied. The entry of a
+/// schema that is freed is cleared, since its address may be reused.
 class OperatorSites {
   public:
-    /// `kNoSite`: it is not to be recorded; 0: there is no room.
+    /// `kNoSite`: the operator is not recorded; 0: there is no space.
     std::uint32_t find(const c10::FunctionSchema& schema, Scope scope, bool by_overload) noexcept {
         for (std::size_t i = 0; i < kMaxProbes; ++i) {
             Entry& entry = entries_[(hash(&schema) + i) & (kEntries - 1)];
@@ -44,7 +44,7 @@ class OperatorSites {
         return learn(schema, scope, by_overload);
     }
 
-    /// A schema is no more.
+    /// Removes a schema that has been destroyed.
     void forget(const c10::FunctionSchema* schema) noexcept {
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < kMaxProbes; ++i) {
@@ -95,7 +95,7 @@ class OperatorSites {
 
 inline constinit OperatorSites operator_sites;
 
-/// Strikes out the schemas of operators that are taken back.
+/// Clears the entries of operators that are deregistered.
 class SchemaWatch final : public c10::OpRegistrationListener {
   public:
     static void start() {

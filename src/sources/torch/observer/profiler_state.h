@@ -1,5 +1,5 @@
-// profiler_state.h: what stands in PyTorch's thread-local state for Marey: allocation reports go to it, and
-// it carries a context to where the thread's work goes.
+// profiler_state.h: Marey's state in PyTorch's thread-local data: it receives allocation reports, and carries
+// a context to wherever the thread's work runs.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -26,12 +26,11 @@ namespace marey::torch {
 
 namespace profiler = ::torch::profiler::impl;
 
-/// PyTorch believes whatever stands in that place to be a ProfilerStateBase, and what is of the kind KINETO
-/// to be its own. So it is of a kind that counts as profiling, and that nothing of PyTorch's takes for itself
-/// when it stops.
+/// PyTorch expects a ProfilerStateBase in that place, and treats one of the kind KINETO as its own. So this
+/// has a kind that counts as profiling, and that PyTorch's profilers do not take over when they stop.
 class CarriedState final : public profiler::ProfilerStateBase {
   public:
-    /// How many live ones carry a context: somebody follows tasks.
+    /// The number of live states that carry a context, because a session follows tasks.
     static inline std::atomic<std::uint32_t> carriers{0};
 
     CarriedState(Context context, bool shapes)
@@ -41,7 +40,7 @@ class CarriedState final : public profiler::ProfilerStateBase {
     }
 
     const Context& context() const noexcept { return context_; }
-    /// Its session has ended: PyTorch is to think of this thread as not profiled.
+    /// Called when its session has ended: PyTorch no longer treats this thread as profiled.
     void retire() noexcept {
         config_.state = profiler::ProfilerState::Disabled;
         if (!is_retired_.exchange(true) && !context_.is_empty()) carriers.fetch_sub(1);
@@ -82,17 +81,17 @@ class CarriedState final : public profiler::ProfilerStateBase {
     std::atomic<bool> is_retired_{false};
 };
 
-/// What stands in that place on the calling thread.
+/// The profiler state of the calling thread.
 inline c10::DebugInfoBase* present_state() noexcept {
     return c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE);
 }
 
-/// Ours, if it is ours.
+/// The same, if it is Marey's; otherwise null.
 inline CarriedState* current_state() noexcept {
     return dynamic_cast<CarriedState*>(present_state());
 }
 
-/// Threads whose place another profiler has, so that their allocations are not seen.
+/// Threads with another profiler's state, so that their allocations are not recorded.
 class UnobservedThreads {
   public:
     static UnobservedThreads& get() noexcept {
@@ -122,7 +121,7 @@ class UnobservedThreads {
     std::size_t told_ = 0;
 };
 
-/// The state of threads that only report their allocations, while anybody wants them.
+/// The state of threads that only report their allocations, while a session records them.
 class SharedState {
   public:
     static std::shared_ptr<CarriedState> get() {
@@ -147,10 +146,10 @@ class SharedState {
     }
 };
 
-/// Has the calling thread's allocations reported, from now on. To be called at every operator: a guard of
-/// PyTorch's takes what was put in behind it out again.
+/// Records the allocations of the calling thread from now on. Called at every operator, because a PyTorch
+/// guard removes a state that was set within it.
 inline void watch_allocations() {
-    static thread_local const c10::DebugInfoBase* known = nullptr;  // what was there last time
+    static thread_local const c10::DebugInfoBase* known = nullptr;  // the state at the last call
     const c10::DebugInfoBase* const present = present_state();
     if (present != nullptr && present == known) [[likely]]
         return;
@@ -162,7 +161,7 @@ inline void watch_allocations() {
     known = present_state();
 }
 
-/// Puts a state in that carries the calling thread's context. Null: somebody else's is there.
+/// Sets a state that carries the calling thread's context. Null: another profiler's state is set.
 inline std::shared_ptr<CarriedState> enter_state(bool shapes) {
     if (present_state() != nullptr && current_state() == nullptr) {
         UnobservedThreads::get().add();
@@ -173,7 +172,7 @@ inline std::shared_ptr<CarriedState> enter_state(bool shapes) {
     return state;
 }
 
-/// Takes out what has retired, as far as nothing else stands in front of it.
+/// Removes retired states, as far as no other state is above them.
 inline void leave_states() {
     try {
         for (;;) {
@@ -182,7 +181,7 @@ inline void leave_states() {
             if (own == nullptr || !own->is_retired()) return;
             c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
         }
-    } catch (const std::exception&) {  // something else, or nothing, is in front
+    } catch (const std::exception&) {  // another state, or none, is on top
     }
 }
 

@@ -1,5 +1,5 @@
-// tensor_objects.h: a word for each tensor, which no other tensor has while anybody asks, though addresses
-// are used again.
+// tensor_objects.h: a unique number for each tensor, valid while a session needs it, although addresses are
+// reused.
 #pragma once
 
 #include <ATen/core/TensorBase.h>
@@ -19,19 +19,19 @@
 
 namespace marey::torch {
 
-/// Weak references to the tensors that were seen: their addresses are not given to others until then. Those
-/// of the dead are dropped whenever there are twice as many as lived last time; whoever is at such an address
-/// later has another word. Elements are not kept alive.
+/// Holds weak references to the tensors that were seen, so that their addresses are not reused. References to
+/// dead tensors are dropped whenever there are twice as many as were alive last time; a later tensor at such
+/// an address gets another number. Elements are not kept alive.
 class TensorObjects {
   public:
-    /// ArrayView::object of a tensor that is defined; 0: there was no memory. Usually without a lock.
+    /// ArrayView::object of a defined tensor; 0: out of memory. Usually without a lock.
     static std::uint64_t find(const at::TensorBase& tensor) noexcept {
         const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
         Table& table = *place().load(std::memory_order_acquire);
         Known* const known = thread_cache();
         if (known == nullptr) return 0;
         const std::uint64_t life = table.life.load(std::memory_order_acquire);
-        if (known->life != life) {  // addresses may have been used again since
+        if (known->life != life) {  // addresses may have been reused since
             known->objects = {};
             known->life = life;
         }
@@ -42,23 +42,23 @@ class TensorObjects {
         if (word != 0) slot = {impl, word};
         return word;
     }
-    /// Lets go of all.
+    /// Releases all references.
     static void clear() noexcept {
         Table& table = *place().load(std::memory_order_acquire);
         decltype(table.objects) dropped;
         const std::lock_guard lock(table.mutex);
-        table.objects.swap(dropped);  // those that are seen again get another word
+        table.objects.swap(dropped);  // tensors that are seen again get another number
         table.limit = kMinEntries;
         ++table.life;
     }
-    /// In the child of a fork: the lock may be held by a thread that is not there.
+    /// For the child of a fork: the lock may be held by a thread that no longer exists.
     static void forked() noexcept {
         const std::uint64_t life = place().load()->life.load() + 1;
         place().store(new Table{life});
     }
 
   private:
-    static constexpr std::size_t kKnown = 256;  // of each thread
+    static constexpr std::size_t kKnown = 256;  // per thread
     static constexpr std::size_t kMinEntries = 1 << 14;
 
     struct Known {
@@ -96,14 +96,14 @@ class TensorObjects {
             limit = std::max(kMinEntries, 2 * objects.size());
         }
 
-        std::mutex mutex;  ///< guards the others
+        std::mutex mutex;  ///< guards the other members
         std::unordered_map<const c10::TensorImpl*, Object> objects;
         std::size_t limit = kMinEntries;
-        std::atomic<std::uint64_t> life;  ///< counts up whenever some are dropped; read without the lock
+        std::atomic<std::uint64_t> life;  ///< incremented whenever some are dropped; read without the lock
     };
 
-    /// What the calling thread knows; on the heap, since a library that is loaded late has little room for
-    /// threads' own variables.
+    /// The cache of the calling thread; on the heap, since a library that is loaded late has little space for
+    /// thread-local variables.
     static Known* thread_cache() noexcept {
         static constinit thread_local Known* known = nullptr;
         if (known == nullptr) [[unlikely]] {
