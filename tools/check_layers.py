@@ -97,8 +97,8 @@ PYTHON_ROOMS = {
     "python":       {"always": {"marey"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
-    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow",
-                                "readme_commands", "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11"}},
+    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "readme_commands",
+                                "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11"}},
 }  # fmt: skip
 
 # Words that do not describe the contents of a file.

@@ -2,8 +2,8 @@
 # docs.sh [serve]: builds the documentation site in build/site; with serve, shows it at http://127.0.0.1:8000.
 #
 # MkDocs runs in its own environment, build/docs, which is recreated when python3 or tools/docs_requirements.txt
-# changes. A broken link or an undocumented public name is an error. DOCS_PYTHON gives another interpreter that already
-# has the packages.
+# changes. A broken link, or a public name that the Python API page lacks, is an error. DOCS_PYTHON gives another
+# interpreter that already has the packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 requirements=tools/docs_requirements.txt

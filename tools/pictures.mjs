@@ -16,7 +16,9 @@ const style = `
     .pf-track__canvas .pf-middle-ellipsis, .pf-track .pf-chip { display: none !important; }
     .pf-viewer-page__header { position: relative; overflow: hidden; height: 22px; }
     .pf-viewer-page__header::after { display: none; }
-    .pf-viewer-page__header::before { content: ''; position: absolute; inset: 0 auto 0 0; width: 139px; z-index: 1; background: var(--pf-color-background); }
+    .pf-viewer-page__header::before {
+        content: ''; position: absolute; inset: 0 auto 0 0; width: 139px; z-index: 1; background: var(--pf-color-background);
+    }
     .pf-viewer-page__scrolling-track-tree { scrollbar-gutter: auto !important; }
 `
 

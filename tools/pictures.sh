@@ -14,7 +14,8 @@ mkdir -p "$folder"
 
 trace=$MAREY_OUT/train.pftrace
 # One thread: PyTorch's helper threads would add a track with a few very short ranges.
-PYTHONPATH=$build/python PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 TORCH_CPP_LOG_LEVEL=ERROR "$python" examples/torch/train.py "$trace"
+PYTHONPATH=$build/python OMP_NUM_THREADS=1 TORCH_CPP_LOG_LEVEL=ERROR \
+    "$python" examples/torch/train.py "$trace"
 node tools/pictures.mjs "$trace" "$folder"
 for picture in "$folder"/timeline.png "$folder"/timeline_dark.png; do
     if command -v pngquant >/dev/null; then

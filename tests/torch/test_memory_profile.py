@@ -360,7 +360,7 @@ def test_exported_timelines_show_the_categories(tmp_path):
     assert [held.get(category, 0) for category in range(8)] == sizes[-1][1:]
     page = (tmp_path / "memory.html").read_text()
     for word in ("parameter", "optimizer state", "input", "activation", "gradient", "autograd detail"):
-        assert f"</i>{word}, at most" in page
+        assert f"</i>{word}, peak" in page
     assert "http" not in page
 
 
