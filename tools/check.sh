@@ -2,7 +2,6 @@
 # check.sh [--fix-format]: every check of the sources that does not run them. Runs all checks, then fails if one failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-jobs="${JOBS:-$(nproc)}"
 
 pick() {  # pick NAME: version 14, for which the format is written, or else the installed version
     command -v "$1-14" || command -v "$1"
@@ -46,27 +45,10 @@ check_python() {
     [ -n "$python" ] || { echo "PYTHON=off: not checked"; return 0; }
     "$python" -m ruff check -q "${python_folders[@]}" && "$python" -m ruff format -q --check "${python_folders[@]}"
 }
-# Lints the shipped sources. A file that passed is not linted again until it, a header or the rules change; the stamps
-# are in build/tidy.
-check_tidy() {
+check_lint() {
     local tidy
     tidy="$(pick clang-tidy)" || { echo "clang-tidy not found: not checked"; return 0; }
-    tools/build.sh lint --python || return 1
-    mkdir -p build/tidy
-    local headers file stamp
-    headers="$({ "$tidy" --version; cat .clang-tidy; sources include src | grep '\.h$' | xargs cat; } | sha256sum)"
-    local left_out='_(test|fixture|fuzzer|benchmark)\.cpp$'
-    left_out+='|^src/sources/torch/observer/'  # compiled against PyTorch, which may not be installed
-    [ -n "$python" ] || left_out+='|^src/bindings/'
-    sources src | grep '\.cpp$' | grep -vE "$left_out" | while read -r file; do
-        stamp="build/tidy/$({ echo "$file $headers"; cat "$file"; } | sha256sum | cut -c1-40)"
-        [ -e "$stamp" ] || echo "$file $stamp"
-    done | xargs -P "$jobs" -L 1 bash -c '
-        out="$("$0" --quiet -p build/lint --extra-arg=-Wno-unknown-warning-option "$1" 2>&1)"
-        status=$?
-        echo "$out" | grep -vE "^$|^[0-9]+ warnings? generated|^Suppressed |^Use -header-filter"
-        [ $status -eq 0 ] && touch "$2"
-        exit $status' "$tidy"
+    tools/build.sh release --python && tools/build.sh lint --python && python3 tools/lint.py "$tidy"
 }
 
 step format check_format
@@ -77,7 +59,7 @@ step documents python3 tools/check_docs.py
 step words python3 tools/check_words.py
 step parity python3 tools/check_parity.py
 step "tools' own tests" python3 -m unittest discover -q -s tools -p '*_test.py'
-step lint check_tidy
+step lint check_lint
 
 if [ ${#failed[@]} -gt 0 ]; then
     echo "check: failed: ${failed[*]}"

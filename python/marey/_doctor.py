@@ -27,7 +27,7 @@ def _pytorch():
 
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:  # no origin: a folder with that name
-        return "off", "not installed for this Python", "for PyTorch programs: pip install 'marey[torch]'"
+        return "off", "not installed for this Python", "for PyTorch programs: pip install torch"
     done = subprocess.run([sys.executable, "-m", "marey.torch._doctor"], capture_output=True, text=True)
     lines = [line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 3]
     if done.returncode != 0 or not lines:

@@ -81,7 +81,7 @@ def test_the_doctor_reports_missing_pytorch(tmp_path):
         [sys.executable, "-m", "marey._doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "off\tpytorch\tnot installed for this Python\tfor PyTorch programs: pip install 'marey[torch]'" in (
+    assert "off\tpytorch\tnot installed for this Python\tfor PyTorch programs: pip install torch" in (
         done.stdout.splitlines()
     )
 
