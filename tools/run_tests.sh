@@ -57,6 +57,11 @@ if [ "$preset" = asan ] && [ $# -eq 0 ]; then
     done
 fi
 
+# What the failed tests printed, once more, where one looks first: below the long list of skipped tests.
+if [ "${failed:-0}" -gt 0 ]; then
+    awk '/^ *Start +[0-9]+: |^ *[0-9]+\/[0-9]+ Test +#/ {shows = /\*\*\*(Failed|Timeout|Exception)/} /^[0-9]+% tests passed/ {exit} shows' \
+        "$dir/ctest.log" | tail -n 120
+fi
 echo "$((total - failed - skipped)) passed, $failed failed, $skipped skipped ($preset)"
 if [ ${#leaking[@]} -gt 0 ]; then
     echo "leaks, or failures when run as a whole: ${leaking[*]}"
