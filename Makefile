@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-readme test-torch test-gpu parity-torch test-cpython check bench bench-torch bench-gpu asan tsan storm fuzz viewers arrow
+.PHONY: help demo test test-readme test-torch test-upstream test-gpu parity-torch test-cpython check bench bench-torch bench-gpu asan tsan storm fuzz viewers arrow
 .PHONY: docs examples-python pictures wheel
 .PHONY: install-deps clean format
 
@@ -37,6 +37,12 @@ test-torch:  ## Tests of marey.torch (installs PyTorch into build/torch)
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python marey_cli
 	@tools/torch_tests.sh build/release
+
+test-upstream:  ## PyTorch's own profiler tests with Marey: TESTS=the folder test of PyTorch's repository
+	@tools/install_deps.sh build python
+	@tools/build.sh release --python marey_python marey_cli
+	@python="$$(tools/torch_env.sh)" && "$$python" -m pip install -q expecttest psutil pyyaml && \
+		PYTHONPATH=build/release/python "$$python" tools/upstream_tests.py "$(TESTS)" -o docs/reference/upstream_tests.md
 
 parity-torch:  ## Compare marey.torch with PyTorch's profiler and write docs/reference/torch_parity.md
 	@tools/install_deps.sh build python

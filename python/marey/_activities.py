@@ -6,7 +6,23 @@ from marey import _marey
 from marey._marey import Error
 
 
-class ProfilerActivity(Enum):
+class _LikePyTorch:
+    """Makes members equal to those of PyTorch's enumeration with the same name, which need not be imported.
+
+    PyTorch's native enumerations are never equal to others: put Marey's on the left.
+    """
+
+    def __eq__(self, other):
+        theirs = type(other)
+        if theirs.__name__ == type(self).__name__ and theirs.__module__.startswith("torch."):
+            return self.name == other.name
+        return super().__eq__(other)
+
+    def __hash__(self):
+        return hash(self.value)
+
+
+class ProfilerActivity(_LikePyTorch, Enum):
     """The kinds of activity that a profiler records."""
 
     CPU = 0
@@ -20,7 +36,7 @@ class ProfilerActivity(Enum):
         return self.value < other.value
 
 
-class RecordScope(IntEnum):
+class RecordScope(_LikePyTorch, IntEnum):
     """The kinds of range; the numbers match ``marey::Scope`` in C++."""
 
     FUNCTION = 0
@@ -41,7 +57,7 @@ class RecordScope(IntEnum):
     STEP = 15
 
 
-class DeviceType(IntEnum):
+class DeviceType(_LikePyTorch, IntEnum):
     """The kinds of device; the numbers match PyTorch's."""
 
     CPU = 0
@@ -67,7 +83,7 @@ class DeviceType(IntEnum):
     PrivateUse1 = 20
 
 
-class ProfilerState(Enum):
+class ProfilerState(_LikePyTorch, Enum):
     """The way in which a profiler records."""
 
     Disabled = 0
@@ -82,7 +98,7 @@ class ProfilerState(Enum):
     KINETO_PRIVATEUSE1 = 9
 
 
-class ActiveProfilerType(Enum):
+class ActiveProfilerType(_LikePyTorch, Enum):
     """The kind of profiler or emitter that is running."""
 
     NONE = 0

@@ -4,6 +4,7 @@ from marey._activities import DeviceType
 from marey._event_parts import FormattedTimesMixin
 from marey._events import FunctionEvent
 from marey._marey import Error
+from marey._types import is_on_cpu
 
 _NO_DEVICE = 255  # marey::DeviceType::None
 _OTHER_DEVICE = 20
@@ -42,13 +43,6 @@ _OF_FIRST_EVENT = frozenset(("cpu_parent", "cpu_children", "input_shapes"))
 def device_number(name):
     """Return the C++ number of the device with that name."""
     return _NO_DEVICE if not name else _DEVICES.get(name.lower(), _OTHER_DEVICE)
-
-
-def device_type(number):
-    try:
-        return DeviceType(number)
-    except ValueError:
-        return DeviceType.PrivateUse1
 
 
 class FunctionEventAvg(FormattedTimesMixin):
@@ -128,14 +122,14 @@ class FunctionEventAvg(FormattedTimesMixin):
         )
 
 
-def average_of(fields, use_device, first_event, by_input_shape):
+def average_of(fields, use_device, first_event, by_input_shape, types):
     """Make a FunctionEventAvg from a C++ row; `first_event(row)` returns the first event of the group."""
     average = FunctionEventAvg.__new__(FunctionEventAvg)
     own = average.__dict__
     own.update(fields)
     first = own.pop("first")
     own["use_device"] = use_device
-    own["device_type"] = device_type(fields["device_type"])
+    own["device_type"] = types.device_type(fields["device_type"])
     flops = fields["flops"]
     own["flops"] = 0 if flops is None else int(flops) if flops.is_integer() else flops
     if not by_input_shape:
@@ -223,7 +217,7 @@ class Descriptions:
     def whole(self, event):
         name = event.trace_name if event.trace_name is not None else event.name
         scope = 7 if event.is_user_annotation else 10 if event.is_python_function else int(event.scope or 0)
-        if event.device_type != DeviceType.CPU:
+        if not is_on_cpu(event):
             scope = 7 if event.is_user_annotation else 13
         shapes = [_shape(shape) for shape in event.input_shapes or ()]
         kernels = [(str(kernel.name), _small(kernel.device), _nanoseconds(kernel.duration)) for kernel in event.kernels]
@@ -233,7 +227,7 @@ class Descriptions:
 
     def _tuple(self, event, name, overload, scope, shapes, stack, kernels, cpu_bytes, device_bytes):
         start, end = event.time_range.start, event.time_range.end
-        on_device = event.device_type != DeviceType.CPU
+        on_device = not is_on_cpu(event)
         return (
             str(name),
             overload,

@@ -3,9 +3,9 @@
 from operator import attrgetter
 
 from marey import _marey
-from marey._activities import DeviceType
 from marey._averages import Descriptions, average_of, device_number, row_of, set_shares
 from marey._marey import Error
+from marey._types import Types, is_on_cpu
 
 _CALL_SCOPES = (10, 11)  # marey::Scope::PythonFunction, CFunction
 _DEVICE_NAMES = ("cuda", "xpu", "privateuse1", "hpu", "mtia", "hip", "mps")
@@ -26,6 +26,8 @@ class EventList(list):
         profile_memory: Whether tables show memory columns.
         with_flops: Whether tables show FLOP columns.
     """
+
+    _types = Types  # of the values in it
 
     def __init__(self, *args, use_device=None, profile_memory=False, with_flops=False):
         super().__init__(*args)
@@ -57,7 +59,7 @@ class EventList(list):
 
     def total_average(self):
         """Return the total of all events, with the key "Total"."""
-        return average_of(self._averages().total(), self._use_device, lambda first: None, False)
+        return average_of(self._averages().total(), self._use_device, lambda first: None, False, self._types)
 
     def key_averages(
         self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False, *, percentiles=False
@@ -72,7 +74,11 @@ class EventList(list):
             bool(group_by_input_shapes), max(int(group_by_stack_n), 0), bool(group_by_overload_name), bool(percentiles)
         )
         return AverageList(
-            averages, self._options(), by_input_shape=bool(group_by_input_shapes), first_event=events.__getitem__
+            averages,
+            self._options(),
+            by_input_shape=bool(group_by_input_shapes),
+            first_event=events.__getitem__,
+            types=self._types,
         )
 
     def _options(self):
@@ -214,7 +220,7 @@ class EventList(list):
 
     def _populate_cpu_children(self):
         """Make each event the child of the event that encloses it on the same thread."""
-        events = [event for event in self if not event.is_async and event.device_type == DeviceType.CPU]
+        events = [event for event in self if not event.is_async and is_on_cpu(event)]
         made = Descriptions()
         order = sorted(range(len(events)), key=lambda i: (events[i].time_range.start, -events[i].time_range.end))
         parents = _marey.nesting([made.times(events[i]) for i in order])

@@ -3,12 +3,13 @@
 from marey._activities import DeviceType
 from marey._event_parts import FormattedTimesMixin, Interval, Kernel, event_metadata, old_name
 from marey._marey import Error
+from marey._types import is_on_cpu
 
 
 def _check_cpu(event, what):
     if not isinstance(event, FunctionEvent):
         raise Error(f"{what} must be a FunctionEvent, not {event!r}")
-    if event.device_type != DeviceType.CPU:
+    if not is_on_cpu(event):
         raise Error(f"{what} must be a CPU event, not {event.device_type!r}")
 
 
@@ -131,12 +132,12 @@ class FunctionEvent(FormattedTimesMixin):
         return self.name
 
     def _has_self_values(self):
-        return not self.is_async and self.device_type == DeviceType.CPU
+        return not self.is_async and is_on_cpu(self)
 
     @property
     def cpu_time_total(self):
         """The CPU time; 0 for device work."""
-        return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
+        return self.time_range.elapsed_us() if is_on_cpu(self) else 0
 
     @property
     def self_cpu_time_total(self):
@@ -162,7 +163,7 @@ class FunctionEvent(FormattedTimesMixin):
         """The device time of this event and the events inside it, or the duration of device work."""
         if self.is_async or not self.use_device:
             return 0
-        if self.device_type != DeviceType.CPU:
+        if not is_on_cpu(self):
             return self.time_range.elapsed_us()
         total = sum(kernel.duration for kernel in self.kernels)
         if self.is_legacy:
@@ -182,7 +183,7 @@ class FunctionEvent(FormattedTimesMixin):
         """The device time without the work launched by events directly inside this one."""
         if self.is_async or not self.use_device:
             return 0
-        if self.device_type != DeviceType.CPU:
+        if not is_on_cpu(self):
             return self.device_time_total
         own = sum(kernel.duration for kernel in self.kernels)
         if self.is_legacy:  # its only kernel includes those of its children

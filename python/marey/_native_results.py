@@ -56,9 +56,10 @@ class KinetoEvent:
 class ProfilerResult:
     """The results of a session, with the methods of PyTorch's ``_ProfilerResult``."""
 
-    def __init__(self, trace, events):
+    def __init__(self, trace, events, tree):
         self._trace = trace
         self._events = events
+        self._tree = tree
 
     def trace_start_ns(self):
         """Return the start of the recording in wall-clock nanoseconds."""
@@ -71,7 +72,7 @@ class ProfilerResult:
 
     def experimental_event_tree(self):
         """Return the top-level events as nodes with children."""
-        return self._trace.tree()
+        return self._tree()
 
     def save(self, path):
         """Write a Chrome JSON trace."""

@@ -134,7 +134,7 @@ def choose_threads(threads, all_threads):
 
 def choose_scopes(scopes, activities, filters):
     """Return the scopes to record as bits; 0 means all."""
-    wanted = set(RecordScope) if scopes is None else {RecordScope(scope) for scope in scopes}
+    wanted = set(RecordScope) if scopes is None else {RecordScope(int(scope)) for scope in scopes}
     if scopes is not None and not wanted:
         raise ValueError("scopes is empty: nothing would be recorded")
     if ProfilerActivity.CPU not in activities:

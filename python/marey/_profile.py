@@ -85,7 +85,7 @@ class profile(Results):
         call_lines=False,
     ):
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
-            raise ValueError(f"post_processing_timeout_s must not be negative, not {post_processing_timeout_s}")
+            raise ValueError(f"post_processing_timeout_s must be non-negative, not {post_processing_timeout_s}")
         if policy not in ("stop", "drop", "ring"):
             raise ValueError(f"policy must be 'stop', 'drop' or 'ring', not {policy!r}")
         if c_calls not in (True, False, "fast", "all"):
@@ -101,15 +101,15 @@ class profile(Results):
             raise ValueError("a schedule must not return DEVICE_STOPPED")
         self.enabled = enabled
         self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
-        self.activities, self.activity_filters = _options.choose_activities(
+        self._activities, self.activity_filters = _options.choose_activities(
             activities, use_cpu, use_kineto, activity_filters, use_device or use_cuda
         )
         self.use_cpu = bool(use_cpu)
-        self.use_device = _options.choose_device(self.activities, use_device, use_cuda)
-        if not self.activities:
+        self.use_device = _options.choose_device(self._activities, use_device, use_cuda)
+        if not self._activities:
             raise Error("there are no activities to record")
         self.devices = _options.choose_devices(
-            self.activities,
+            self._activities,
             self.use_device,
             self.activity_filters,
             use_kineto,
@@ -135,7 +135,9 @@ class profile(Results):
         self.max_bytes = max_bytes
         self.policy = policy
         self.threads = _options.choose_threads(threads, self.experimental_config.profile_all_threads)
-        self.scopes = _options.choose_scopes(scopes, self.activities, self.activity_filters)
+        self.scopes = _options.choose_scopes(
+            self._default_scopes() if scopes is None else scopes, self._activities, self.activity_filters
+        )
 
         self.schedule = schedule if schedule is not None else always_record
         self.record_steps = schedule is not None
@@ -165,6 +167,10 @@ class profile(Results):
 
         return ExecutionTraceObserver.build_execution_trace_obs_from_env()
 
+    def _default_scopes(self):
+        """Return the scopes to record if none are given; None: all."""
+        return None
+
     # ---- recording
 
     def __enter__(self):
@@ -185,7 +191,12 @@ class profile(Results):
     @property
     def current_action(self):
         """The action of the current step; see ``schedule``."""
-        return self._cycle.current
+        return self._types.action(self._cycle.current)
+
+    @property
+    def activities(self):
+        """The activities that it records."""
+        return {self._types.activity(activity) for activity in self._activities}
 
     @property
     def entered(self):
@@ -373,7 +384,6 @@ class profile(Results):
             self._stop_session()
             trace = self._partial_traces[0] if len(self._partial_traces) == 1 else join_traces(self._partial_traces)
         self._partial_traces = []
-        stats.number_of_events = len(trace)
         stats.number_of_dropped_events = sum(count for code, _, count in trace.problems if code == "dropped")
         stats.profiling_window_duration_sec = trace.window_ns * 1e-9
         self._metadata = {}
@@ -400,9 +410,9 @@ class profile(Results):
             raise TypeError("toggle_collection_dynamic() requires enable=True or enable=False")
         is_recording = self._session is not None
         others = set(activities) - {ProfilerActivity.CPU}
-        for activity in sorted(others - self.activities):
+        for activity in sorted(others - self._activities):
             warn(f"{activity} is not recorded: cannot pause or resume it")
-        if others & self.activities and self.devices["devices"]:
+        if others & self._activities and self.devices["devices"]:
             self._excludes_devices = not enable
             if is_recording:
                 self._session.record_devices(bool(enable))

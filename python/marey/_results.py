@@ -2,6 +2,7 @@
 
 from marey._active import running
 from marey._marey import Error, Trace, join_traces
+from marey._types import Types
 
 
 class ProfilerStats:
@@ -49,7 +50,8 @@ class timed:
     def __exit__(self, *_):
         from time import perf_counter_ns
 
-        setattr(self._stats, self._name, (perf_counter_ns() - self._start) // 1000 + getattr(self._stats, self._name))
+        spent_us = -((self._start - perf_counter_ns()) // 1000)  # rounded up
+        setattr(self._stats, self._name, spent_us + getattr(self._stats, self._name))
 
 
 class Results:
@@ -57,6 +59,8 @@ class Results:
 
     Subclasses set `_traces`, the newest first, and `_stats`.
     """
+
+    _types = Types  # of the values in results
 
     @property
     def trace(self):
@@ -78,10 +82,17 @@ class Results:
         if self._events is None or self._events[0] is not trace:
             with timed(self._stats, "parse_kineto_call_duration_us"):
                 self._events = (trace, events_of(trace, **self._event_options()))
+            with timed(self._stats, "function_events_build_tree_call_duration_us"):
+                self._stats.number_of_events = len(self._events[1])
         return self._events[1]
 
     def _event_options(self):
-        return {"use_device": self.use_device, "profile_memory": self.profile_memory, "with_flops": self.with_flops}
+        return {
+            "use_device": self.use_device,
+            "profile_memory": self.profile_memory,
+            "with_flops": self.with_flops,
+            "types": self._types,
+        }
 
     @property
     def function_events(self):
@@ -93,7 +104,7 @@ class Results:
         """The trace in the form of PyTorch's native result: events(), experimental_event_tree(), save()."""
         from marey._native_results import ProfilerResult
 
-        return ProfilerResult(self.trace, self.events())
+        return ProfilerResult(self.trace, self.events(), self.tree)
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
         """Group the events by name and return an ``EventList`` of ``FunctionEventAvg``."""
@@ -121,7 +132,9 @@ class Results:
 
     def tree(self):
         """Return the outermost ranges as nodes with children."""
-        return self.trace.tree()
+        from marey._tree import nodes
+
+        return nodes(self.trace, self._types)
 
     def __str__(self):
         if self.enabled and not self._traces:
@@ -156,16 +169,22 @@ class Results:
             raise Error("export_stacks() requires with_stack=True: no stacks were recorded")
         self.trace.export_stacks(path, metric)
 
-    def _memory_profile(self):
+    def memory_profile(self):
         """Return a ``MemoryProfile``: memory by category (parameters, gradients, ...)."""
-        missing = [
-            f"{name}=True" for name in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, name)
-        ]
-        if missing:
-            raise ValueError(f"{', '.join(missing)} required for memory profiling")
+        self._check_memory_profile()
         from marey._memory_profile import MemoryProfile
 
         return MemoryProfile(self.trace)
+
+    def _memory_profile(self):
+        return self.memory_profile()  # upstream's name
+
+    def _check_memory_profile(self):
+        """Raise an error if an option that MemoryProfile needs is off."""
+        needed = ("record_shapes", "profile_memory", "with_stack")
+        missing = [f"{name}=True" for name in needed if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
 
     def export_memory_timeline(self, path, device=None):
         """Write memory over time. Requires profile_memory.

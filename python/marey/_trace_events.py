@@ -1,19 +1,20 @@
 """The events and averages of a trace as lists whose elements are created on first use."""
 
 from marey import _marey
-from marey._activities import DeviceType
 from marey._event_list import EventList
 from marey._event_parts import Interval
 from marey._recorded_events import RecordedEvent
+from marey._types import Types
 from marey._views import AverageList, View
 
 
 class TraceEventList(View):
     """The events of a trace."""
 
-    def __init__(self, trace, *, use_device, profile_memory, with_flops):
+    def __init__(self, trace, *, use_device, profile_memory, with_flops, types):
         EventList.__init__(self, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
         self._recorded = trace
+        self._types = types
         self._tree_built = True
 
     def __getattr__(self, name):
@@ -21,7 +22,7 @@ class TraceEventList(View):
         if name != "_source":
             raise AttributeError(f"'EventList' object has no attribute {name!r}")
         made = self._source = _marey.EventRows(
-            self._recorded, RecordedEvent, Interval, DeviceType, self._use_device, bool(self._with_flops)
+            self._recorded, RecordedEvent, Interval, self._types.DeviceType, self._use_device, bool(self._with_flops)
         )
         return made
 
@@ -50,7 +51,7 @@ class TraceEventList(View):
             return super().total_average()
         from marey._averages import average_of
 
-        return average_of(self._grouped().total(), self._use_device, self._event_of_range, False)
+        return average_of(self._grouped().total(), self._use_device, self._event_of_range, False, self._types)
 
     def key_averages(
         self,
@@ -77,6 +78,7 @@ class TraceEventList(View):
             self._options(),
             by_input_shape=bool(group_by_input_shapes),
             first_event=self._event_of_range,
+            types=self._types,
         )
 
     def _event_of_range(self, row):
@@ -97,13 +99,15 @@ class TraceEventList(View):
         self.__dict__.pop("_recorded", None)
 
 
-def events_of(trace, use_device=None, profile_memory=None, with_flops=False):
+def events_of(trace, use_device=None, profile_memory=None, with_flops=False, types=Types):
     """Return the events of a trace as an EventList in order of time; None: as recorded in the trace."""
     if use_device is None:
         use_device = _marey.device_of(trace)
     if profile_memory is None:
         profile_memory = _marey.has_memory(trace)
-    return TraceEventList(trace, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
+    return TraceEventList(
+        trace, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops, types=types
+    )
 
 
 def averages_of(
@@ -117,9 +121,10 @@ def averages_of(
     use_device=None,
     profile_memory=None,
     with_flops=False,
+    types=Types,
 ):
     """Group the ranges of a trace by name and return an EventList of FunctionEventAvg."""
-    return events_of(trace, use_device, profile_memory, with_flops).key_averages(
+    return events_of(trace, use_device, profile_memory, with_flops, types).key_averages(
         group_by_input_shape,
         group_by_stack_n,
         group_by_overload_name,

@@ -3,7 +3,7 @@
 from enum import Enum
 
 from marey import _marey
-from marey._activities import DeviceType
+from marey._types import Types
 
 
 class _EventType(Enum):
@@ -25,17 +25,21 @@ class _Fields:
 
     __slots__ = ()
 
+    def __init_subclass__(cls):
+        if cls.__slots__:
+            cls._names = cls.__slots__
+
     def __init__(self, *values):
-        for name, value in zip(self.__slots__, values):
+        for name, value in zip(self._names, values):
             setattr(self, name, value)
 
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._names)})"
 
     def __eq__(self, other):
         if type(other) is not type(self):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in self._names)
 
     __hash__ = None
 
@@ -44,6 +48,10 @@ class _Device(_Fields):
     """A device: its type, and its number or -1."""
 
     __slots__ = ("type", "index")
+
+    def __str__(self):
+        name = self.type.name.lower()
+        return name if self.index < 0 else f"{name}:{self.index}"
 
 
 class _TensorMetadata(_Fields):
@@ -112,39 +120,10 @@ class _ExtraFields_Kineto(_Fields):
     __slots__ = ("name",)
 
 
-def _device(number, index):
-    try:
-        return _Device(DeviceType(number), index)
-    except ValueError:
-        return _Device(DeviceType.PrivateUse1, index)
-
-
-def _input(value, ids):
-    """Convert an input from C++, where arrays are tuples."""
-    if isinstance(value, list):
-        return [_input(item, ids) for item in value]
-    if not isinstance(value, tuple):
-        return value
-    row, address, storage, storage_id, dtype, layout, device, index, sizes, strides = value
-    own, allocation = ids.of_array(row)
-    return _TensorMetadata(
-        address or None,
-        storage or None,
-        storage_id or None if own is None else own,
-        storage_id or None if allocation is None else allocation,
-        layout,
-        _device(device, index),
-        dtype,
-        len(sizes),
-        sizes,
-        strides,
-    )
-
-
 class _ProfilerEvent:
     """A node: a range or an allocation. Times are nanoseconds since 1970.
 
-    Nodes are equal if they are the same node of the same tree.
+    Nodes are equal if they are the same node of the same trace.
     """
 
     __slots__ = ("_tree", "_node", "_known")
@@ -171,7 +150,7 @@ class _ProfilerEvent:
 
     @property
     def tag(self):
-        return _EventType[self._facts()[0]]
+        return self._tree.types.node_tag(self._facts()[0])
 
     @property
     def name(self):
@@ -201,12 +180,12 @@ class _ProfilerEvent:
     @property
     def parent(self):
         parent = self._tree.parent(self._node)
-        return None if parent is None else _ProfilerEvent(self._tree, parent)
+        return None if parent is None else self._tree.node(parent)
 
     @property
     def children(self):
         """The child nodes in order of time."""
-        return [_ProfilerEvent(self._tree, child) for child in self._tree.children(self._node)]
+        return [self._tree.node(child) for child in self._tree.children(self._node)]
 
     @property
     def typed(self):
@@ -216,52 +195,54 @@ class _ProfilerEvent:
     @property
     def extra_fields(self):
         """The fields that only nodes with this tag have."""
-        tag = self.tag
-        if tag in (_EventType.Allocation, _EventType.OutOfMemory):
-            row, address, size, allocated, reserved, device, index = self._tree.allocation(self._node)
-            ids = self._tree.ids.of_report(row)
-            return _ExtraFields_Allocation(address, *ids, size, allocated, reserved, _device(device, index))
-        if tag is _EventType.PyCall:
-            return _ExtraFields_PyCall(self._frame(), self._caller(), *self._objects())
-        if tag is _EventType.PyCCall:
-            return _ExtraFields_PyCCall(self._caller())
-        if tag is _EventType.TorchOp:
-            inputs, scope, sequence, _, _ = self._tree.operation(self._node)
-            taken = [_input(value, self._tree.ids) for value in inputs]
-            return _ExtraFields_TorchOp(self.name, taken, scope, sequence, self._tree.allow_tf32_cublas)
-        return _ExtraFields_Kineto(self.name)
+        tree, kind = self._tree, self._facts()[0]
+        if kind in ("Allocation", "OutOfMemory"):
+            row, address, size, allocated, reserved, device, index = tree.allocation(self._node)
+            ids = tree.ids.of_report(row)
+            where = tree.types.device(device, index)
+            return tree.make(_ExtraFields_Allocation, address, *ids, size, allocated, reserved, where)
+        if kind == "PyCall":
+            return tree.make(_ExtraFields_PyCall, self._frame(), self._caller(), *self._objects())
+        if kind == "PyCCall":
+            return tree.make(_ExtraFields_PyCCall, self._caller())
+        if kind == "TorchOp":
+            inputs, scope, sequence, _, _ = tree.operation(self._node)
+            taken = [tree.input(value) for value in inputs]
+            scope = tree.types.scope(scope)
+            return tree.make(_ExtraFields_TorchOp, self.name, taken, scope, sequence, tree.allow_tf32_cublas)
+        return tree.make(_ExtraFields_Kineto, self.name)
 
     def _objects(self):
         """Return (module, optimizer): the object that was called, or None."""
-        found = self._tree.modules.find(self._node)
+        tree = self._tree
+        found = tree.modules.find(self._node)
         if found is None:
             return None, None
         is_optimizer, name, number, address, cls, _, parameters = found
-        ids = self._tree.ids
         if is_optimizer:
             taken = [
-                (_input(array, ids), _input(grad, ids), [(key, _input(state, ids)) for key, state in states])
+                (tree.input(array), tree.input(grad), [(key, tree.input(state)) for key, state in states])
                 for _, array, grad, states in parameters
             ]
-            return None, _OptimizerInfo(address, cls, name, number, taken)
-        taken = [(key, _input(array, ids), _input(grad, ids)) for key, array, grad, _ in parameters]
-        return _NNModuleInfo(address, cls, name, number, taken), None
+            return None, tree.make(_OptimizerInfo, address, cls, name, number, taken)
+        taken = [(key, tree.input(array), tree.input(grad)) for key, array, grad, _ in parameters]
+        return tree.make(_NNModuleInfo, address, cls, name, number, taken), None
 
     def _frame(self):
         _, _, _, file, line = self._tree.operation(self._node)
         if (found := self._tree.modules.find(self._node)) is not None:
-            return _PyFrameState(line, file, found[5])
+            return self._tree.make(_PyFrameState, line, file, found[5])
         name = self.name
         head, separator, function = name.partition("): ")
         if separator and not file:  # "file.py(12): f"
             file, _, number = head.rpartition("(")
             line = int(number) if number.isdigit() else 0
-        return _PyFrameState(line, file, function if separator else name)
+        return self._tree.make(_PyFrameState, line, file, function if separator else name)
 
     def _caller(self):
         """Return the frame of the nearest enclosing Python function, at the line of the call if it is known."""
         around = self.parent
-        while around is not None and around.tag is not _EventType.PyCall:
+        while around is not None and around._facts()[0] != "PyCall":
             around = around.parent
         if around is None:
             return None
@@ -272,50 +253,81 @@ class _ProfilerEvent:
     def __eq__(self, other):
         if not isinstance(other, _ProfilerEvent):
             return NotImplemented
-        return self._tree is other._tree and self._node == other._node
+        return self._tree.trace is other._tree.trace and self._node == other._node
 
     def __hash__(self):
-        return hash((id(self._tree), self._node))
+        return hash((id(self._tree.trace), self._node))
 
     def __repr__(self):
-        return f"<_ProfilerEvent {self.tag.name} {self.name!r} id={self.id} duration={self.duration_time_ns} ns>"
+        return f"<_ProfilerEvent {self._facts()[0]} {self.name!r} id={self.id} duration={self.duration_time_ns} ns>"
 
 
 class _Tree(_marey.EventTree):
-    """An event tree with the modules of its trace and the ids of its arrays."""
+    """An event tree with the modules of its trace and the ids of its arrays; `types` makes its values."""
 
-    def __init__(self, trace):
+    def __init__(self, trace, types):
         super().__init__(trace)
-        self._trace = trace
+        self.trace = trace
+        self.types = types
+        self._node_class = types.node_class(_ProfilerEvent)
+
+    def node(self, number):
+        return self._node_class(self, number)
+
+    def make(self, cls, *values):
+        """Make an object with some fields."""
+        return self.types.node_class(cls)(*values)
+
+    def input(self, value):
+        """Convert an input from C++, where arrays are tuples."""
+        if isinstance(value, list):
+            is_of_arrays = bool(value) and all(isinstance(item, tuple) for item in value)
+            return [self.input(item) for item in value] if is_of_arrays or self.types.HAS_VALUE_LISTS else None
+        if not isinstance(value, tuple):
+            return value
+        row, address, storage, storage_id, dtype, layout, device, index, sizes, strides = value
+        own, allocation = self.ids.of_array(row)
+        return self.make(
+            _TensorMetadata,
+            address or None,
+            storage or None,
+            storage_id or None if own is None else own,
+            storage_id or None if allocation is None else allocation,
+            self.types.layout(layout),
+            self.types.device(device, index),
+            self.types.dtype(dtype),
+            len(sizes),
+            sizes,
+            strides,
+        )
 
     @property
     def allow_tf32_cublas(self):
         """Whether PyTorch was allowed to use TensorFloat-32 when the recording started."""
-        return self._trace._metadata.get("allow_tf32_cublas") == "1"
+        return self.trace._metadata.get("allow_tf32_cublas") == "1"
 
     @property
     def modules(self):
         if "_modules" not in self.__dict__:
-            self._modules = _marey.ModuleTable(self._trace)
+            self._modules = _marey.ModuleTable(self.trace)
         return self._modules
 
     @property
     def ids(self):
         if "_ids" not in self.__dict__:
-            self._ids = _marey.ArrayIds(self._trace)
+            self._ids = _marey.ArrayIds(self.trace)
         return self._ids
 
 
-def nodes(trace):
+def nodes(trace, types=Types):
     """Return the roots of a trace's tree in order of time."""
-    tree = _Tree(trace)
-    return [_ProfilerEvent(tree, node) for node in tree.roots()]
+    tree = _Tree(trace, types)
+    return [tree.node(number) for number in tree.roots()]
 
 
 def nodes_of(trace):
     """Return a function from node numbers to nodes."""
-    tree = _Tree(trace)
-    return lambda node: _ProfilerEvent(tree, node)
+    return _Tree(trace, Types).node
 
 
 def depth_first(roots):

@@ -111,9 +111,9 @@ del _name
 class AverageList(View):
     """A list of the averages that C++ computed."""
 
-    def __init__(self, averages, options, *, by_input_shape, first_event):
+    def __init__(self, averages, options, *, by_input_shape, first_event, types):
         super().__init__(**options)
-        self._source = _Averages(averages, options["use_device"], by_input_shape, first_event)
+        self._source = _Averages(averages, options["use_device"], by_input_shape, first_event, types)
         self._tree_built = False
 
     def _averages(self):
@@ -132,11 +132,12 @@ class AverageList(View):
 class _Averages:
     """Creates a FunctionEventAvg for each row on first use, and keeps it."""
 
-    def __init__(self, averages, use_device, by_input_shape, first_event):
+    def __init__(self, averages, use_device, by_input_shape, first_event, types):
         self.averages = averages
         self._use_device = use_device
         self._by_input_shape = by_input_shape
         self._first_event = first_event
+        self._types = types
         self._made = {}
 
     def __len__(self):
@@ -145,7 +146,8 @@ class _Averages:
     def event(self, index):
         made = self._made.get(index)
         if made is None:
-            average = average_of(self.averages.row(index), self._use_device, self._first_event, self._by_input_shape)
+            row = self.averages.row(index)
+            average = average_of(row, self._use_device, self._first_event, self._by_input_shape, self._types)
             set_shares(average, self.averages)
             made = self._made[index] = (average, dict(average.__dict__))
         return made[0]

@@ -42,7 +42,7 @@ def test_missing_options_are_named(missing):
     with profile(**options) as prof:
         pass
     with pytest.raises(ValueError, match=f"{missing}=True required"):
-        prof._memory_profile()
+        prof.memory_profile()
 
 
 # ---- gradients
@@ -54,7 +54,7 @@ def test_gradients_are_found_where_the_engine_accumulates_them():
     warm = torch.ones(3, requires_grad=True)
     warm.grad = torch.ones(3)
     prof = recorded(lambda: ((x * cold).sum() + warm.sum()).backward())
-    memory = prof._memory_profile()
+    memory = prof.memory_profile()
     assert [category_of(memory, t.grad) for t in (x, cold, warm)] == [Category.GRADIENT] * 3
     assert Category.GRADIENT not in {category_of(memory, t) for t in (x, cold, warm)}
 
@@ -74,7 +74,7 @@ def test_gradients_and_parameters_are_recognised_through_modules_and_optimizers(
         if steps:
             optimizer.step()
 
-    memory = recorded(work)._memory_profile()
+    memory = recorded(work).memory_profile()
     for parameter in model.parameters():
         assert category_of(memory, parameter) is Category.PARAMETER
         assert category_of(memory, parameter.grad) is Category.GRADIENT
@@ -93,7 +93,7 @@ def test_released_gradients_are_still_recognised():
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
 
-    found = by_address(recorded(work)._memory_profile())
+    found = by_address(recorded(work).memory_profile())
     assert all(Category.GRADIENT in found[address] for address in addresses)
 
 
@@ -110,7 +110,7 @@ def test_operators_report_which_inputs_they_write():
         torch._foreach_add_([x, y], 1)
         torch.cat([x, y])
 
-    steps = recorded(work)._memory_profile().flow_nodes
+    steps = recorded(work).memory_profile().flow_nodes
     address = {t.data_ptr(): name for name, t in (("x", x), ("y", y), ("out", out))}
 
     def written(name):
@@ -131,7 +131,7 @@ def test_user_ranges_do_not_appear_in_the_data_flow():
             x = torch.ones(3)
             x.zero_()
 
-    memory = recorded(work)._memory_profile()
+    memory = recorded(work).memory_profile()
     assert [step.name for step in memory.flow_nodes] == ["aten::ones", "aten::zero_", "[memory]"]
     ones, zero, freed = memory.flow_nodes
     (key,) = ones.outputs
@@ -142,7 +142,7 @@ def test_user_ranges_do_not_appear_in_the_data_flow():
 def test_temporaries_stay_inside_their_operator():
     """upstream: test_data_flow_graph_simple"""
     x = torch.ones(4, 100)
-    memory = recorded(lambda: torch.logsumexp(x, 1))._memory_profile()
+    memory = recorded(lambda: torch.logsumexp(x, 1)).memory_profile()
     (step,) = [step for step in memory.flow_nodes if step.name == "aten::logsumexp"]
     assert step.intermediates and len(step.outputs) == 1
     assert all(memory.category(key, 0) is Category.TEMPORARY for key in step.intermediates)
@@ -219,7 +219,7 @@ def test_flow_categories_and_timeline_equal_those_of_pytorchs_profiler(work):
     _simple_module_fwd, _simple_module_fwd_bwd, _simple_module_fwd_bwd_step, _sequential_fwd, _sequential_fwd_bwd
     """
     actual, upstream = recorded_by_both(work)
-    own, other = actual._memory_profile(), upstream._memory_profile()
+    own, other = actual.memory_profile(), upstream._memory_profile()
     assert flow(own) == flow(other)
     assert categories(own) == categories(other)
     assert timeline(own) == timeline(other)
@@ -235,7 +235,7 @@ def test_a_training_step_has_every_category():
     optimizer = torch.optim.Adam(model.parameters())
     inputs, targets = torch.randn(8, 20), torch.randn(8, 10)
     train(model, optimizer, inputs, targets)
-    memory = recorded(lambda: [train(model, optimizer, inputs, targets) for _ in range(2)])._memory_profile()
+    memory = recorded(lambda: [train(model, optimizer, inputs, targets) for _ in range(2)]).memory_profile()
     for parameter in model.parameters():
         assert category_of(memory, parameter) is Category.PARAMETER
         assert category_of(memory, parameter.grad) is Category.GRADIENT
@@ -255,7 +255,7 @@ def test_a_training_step_has_every_category():
 def test_forward_inputs_are_recognised_through_module_parameters():
     """upstream: test_inputs_fwd"""
     model, inputs = mlp(), [torch.randn(4, 20) for _ in range(3)]
-    memory = recorded(lambda: [model(given) for given in inputs])._memory_profile()
+    memory = recorded(lambda: [model(given) for given in inputs]).memory_profile()
     assert [category_of(memory, given) for given in inputs] == [Category.INPUT] * 3
 
 
@@ -267,7 +267,7 @@ def test_memory_that_cannot_be_classified_is_unknown():
         w = torch.ones(4, 4)
         return made @ w
 
-    memory = recorded(work)._memory_profile()
+    memory = recorded(work).memory_profile()
     assert set(memory.categories().values()) == {None}
 
 
@@ -282,7 +282,7 @@ def test_parameters_created_while_recording_are_recognised():
         for _ in range(2):
             train(model, optimizer, inputs, torch.ones(2, 3))
 
-    memory = recorded(work)._memory_profile()
+    memory = recorded(work).memory_profile()
     for parameter in model.parameters():
         assert category_of(memory, parameter) is Category.PARAMETER
 
@@ -300,7 +300,7 @@ def test_manually_updated_parameters_are_recognised_by_data_flow():
                     w.add_(w.grad, alpha=-0.1)
                     w.grad = None
 
-    memory = recorded(work)._memory_profile()
+    memory = recorded(work).memory_profile()
     assert category_of(memory, w0) is Category.PARAMETER and category_of(memory, w1) is Category.PARAMETER
     assert category_of(memory, inputs) is Category.INPUT
 
@@ -313,7 +313,7 @@ def test_the_timeline_is_ordered_and_only_preexisting_memory_has_no_time():
     model = mlp()
     optimizer = torch.optim.Adam(model.parameters())
     inputs, targets = torch.randn(8, 20), torch.randn(8, 10)
-    memory = recorded(lambda: train(model, optimizer, inputs, targets))._memory_profile()
+    memory = recorded(lambda: train(model, optimizer, inputs, targets)).memory_profile()
     times = [time for time, *_ in memory.timeline]
     assert times == sorted(times)
     assert all((time == -1) == (action is Action.PREEXISTING) for time, action, _, _ in memory.timeline)
@@ -333,7 +333,7 @@ def test_memory_outside_tensors_is_in_the_timeline_too():
         storage = torch.UntypedStorage(5000)
         del storage
 
-    memory = recorded(work)._memory_profile()
+    memory = recorded(work).memory_profile()
     unknown = [(action, size) for _, action, (key, _), size in memory.timeline if not isinstance(key, TensorKey)]
     assert (Action.CREATE, 5000) in unknown and (Action.DESTROY, 5000) in unknown
 
@@ -387,5 +387,5 @@ def test_a_saved_trace_has_the_same_memory_profile(tmp_path):
     from marey._memory_profile import MemoryProfile
 
     loaded = MemoryProfile(marey.load(str(tmp_path / "saved.marey")))
-    assert loaded.timeline == prof._memory_profile().timeline
-    assert loaded.categories() == prof._memory_profile().categories()
+    assert loaded.timeline == prof.memory_profile().timeline
+    assert loaded.categories() == prof.memory_profile().categories()

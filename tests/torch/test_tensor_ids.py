@@ -243,7 +243,7 @@ def test_allocations_have_their_ids_pointers_and_totals():
     assert (taken.alloc_size, freed.alloc_size) == (1000, -1000)
     assert taken.id == freed.id == 0 and taken.allocation_id == freed.allocation_id == 1
     assert taken.total_allocated - freed.total_allocated == 1000 and taken.total_reserved == 0
-    assert taken.device.type == 0 and taken.device.index == -1
+    assert taken.device == torch.device("cpu")
     # No operator used that tensor as an input.
     assert (unused.id, unused.allocation_id) == (unused_freed.id, unused_freed.allocation_id) == (None, 2)
 
@@ -262,7 +262,7 @@ def test_tensors_have_properties_and_those_without_memory_have_no_ids():
 
     prof = recorded(work)
     tensor, scalar, alpha = operators(prof, "aten::add")[0].extra_fields.inputs
-    assert (tensor.sizes, tensor.strides, tensor.dim, tensor.dtype) == ([4, 4], [12, 3], 2, "float32")
+    assert (tensor.sizes, tensor.strides, tensor.dim, tensor.dtype) == ([4, 4], [12, 3], 2, torch.float32)
     assert alpha == 3 and (scalar == 2.5 or scalar.dim == 0)
     (pair, _) = operators(prof, "aten::stack")[0].extra_fields.inputs
     assert [item.id for item in pair] == [tensor.id] * 2

@@ -7,11 +7,13 @@ use Marey. The first recording compiles a small observer for the installed PyTor
 it in advance.
 """
 
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerAction, ProfilerActivity, schedule
+
 from marey import itt
-from marey._activities import DeviceType, ProfilerActivity, RecordScope, _ExperimentalConfig, kineto_available
+from marey._activities import RecordScope, _ExperimentalConfig, kineto_available
 from marey._handlers import tensorboard_trace_handler
 from marey._marey import record_function
-from marey._schedule import ProfilerAction, schedule
 from marey._steps import KinetoStepTracker
 from marey.torch import _compiler, profiler
 from marey.torch._activities import supported_activities

@@ -5,6 +5,7 @@ import torch
 from marey import _activities
 from marey._activities import ProfilerActivity, _ExperimentalConfig
 from marey._schedule import ProfilerAction
+from marey.torch._types import Types
 
 _TORCH_ACTIVITY = torch.profiler.ProfilerActivity
 _TORCH_ACTION = torch.profiler.ProfilerAction
@@ -12,7 +13,7 @@ _TORCH_ACTION = torch.profiler.ProfilerAction
 
 def supported_activities():
     """Return the activities that can be recorded on this machine."""
-    return _activities.supported_activities()
+    return {Types.activity(activity) for activity in _activities.supported_activities()}
 
 
 def to_marey_activity(item):

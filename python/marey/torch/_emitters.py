@@ -73,6 +73,10 @@ class ExecutionTraceObserver(_execution_trace.ExecutionTraceObserver):
             with record_function("## process_group:init ##", groups):
                 pass
 
+    @property
+    def _execution_trace_running(self):
+        return self.is_running()  # upstream's name
+
     def stop(self):
         super().stop()
         if self._is_holding:

@@ -3,16 +3,14 @@
 import torch.autograd.profiler
 import torch.profiler
 
-from marey import _handlers, _schedule, _steps
+from marey import _handlers, _steps
 from marey.torch import _activities, _emitters, _profile
 
-# record_function, ProfilerActivity and _ExperimentalConfig stay PyTorch's: Marey records PyTorch's ranges, including
-# those that PyTorch opens itself, and accepts its enumerations.
+# record_function, schedule, the enumerations and _ExperimentalConfig stay PyTorch's: Marey records PyTorch's ranges,
+# including those that PyTorch opens itself, and takes and returns its enumerations.
 _PROFILER_NAMES = {
     "profile": _profile.profile,
     "_KinetoProfile": _profile.profile,
-    "schedule": _schedule.schedule,
-    "ProfilerAction": _schedule.ProfilerAction,
     "tensorboard_trace_handler": _handlers.tensorboard_trace_handler,
     "supported_activities": _activities.supported_activities,
     "ExecutionTraceObserver": _emitters.ExecutionTraceObserver,

@@ -1,6 +1,6 @@
 """The base class of patterns: avoidable costs that can be found in the tree of a recording."""
 
-from marey._tree import _EventType, depth_first
+from marey._tree import depth_first
 
 NO_LOCATION = "No source code location found"
 
@@ -123,7 +123,7 @@ def source_code_location(event):
     With ``call_lines=True`` it is the line of the call, otherwise the line where the calling function is defined.
     """
     while event is not None:
-        if event.tag in (_EventType.PyCall, _EventType.PyCCall):
+        if event.tag.name in ("PyCall", "PyCCall"):
             caller = event.extra_fields.caller
             if caller is not None and caller.file_name and not _belongs_to_torch(caller.file_name):
                 return f"{caller.file_name}:{caller.line_number}"
@@ -132,7 +132,7 @@ def source_code_location(event):
 
 
 def _inputs(event):
-    return event.extra_fields.inputs if event.tag is _EventType.TorchOp else []
+    return event.extra_fields.inputs if event.tag.name == "TorchOp" else []
 
 
 def input_shapes(event):
@@ -142,9 +142,11 @@ def input_shapes(event):
 
 def input_dtypes(event):
     """Return the element type of each input ("float32"); None for an input that is not a tensor."""
-    return tuple(getattr(value, "dtype", None) for value in _inputs(event))
+    return tuple(
+        str(value.dtype).removeprefix("torch.") if hasattr(value, "dtype") else None for value in _inputs(event)
+    )
 
 
 def input_devices(event):
-    """Return the device of each input; None for an input that is not a tensor."""
-    return tuple(getattr(value, "device", None) for value in _inputs(event))
+    """Return the device of each input ("cuda:0"); None for an input that is not a tensor."""
+    return tuple(str(value.device) if hasattr(value, "device") else None for value in _inputs(event))

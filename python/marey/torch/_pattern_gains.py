@@ -22,9 +22,7 @@ def _shares(events, measure):
 
 def _device(event):
     """Return the device of the first input."""
-    device = input_devices(event)[0]
-    name = device.type.name.lower()
-    return name if device.index < 0 else f"{name}:{device.index}"
+    return input_devices(event)[0]
 
 
 def _copy_of(event):

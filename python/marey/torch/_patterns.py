@@ -2,7 +2,6 @@
 
 import re
 
-from marey._activities import DeviceType
 from marey._tree import breadth_first, depth_first
 from marey.torch import _pattern_gains
 from marey.torch._pattern import Pattern, input_devices, input_dtypes, input_shapes
@@ -58,7 +57,7 @@ class ExtraCUDACopyPattern(Pattern):
                 return False
             copy = children[-1]
         to, source = (input_dtypes(copy) + (None, None))[:2]
-        if to is None or to != source or len(set(map(repr, input_devices(copy)[:2]))) != 2:
+        if to is None or to != source or len(set(input_devices(copy)[:2])) != 2:
             return False
         before = event.parent and self.prev_of(event.parent)
         while before is not None and before.children:
@@ -133,9 +132,8 @@ class FP32MatMulPattern(Pattern):
     def match(self, event):
         if event.name != "aten::mm" or event.extra_fields.allow_tf32_cublas:
             return False
-        devices = input_devices(event)
-        is_on_gpu = bool(devices) and devices[0] is not None and devices[0].type == DeviceType.CUDA
-        return is_on_gpu and input_dtypes(event)[0] == "float32"
+        device = (input_devices(event) + (None,))[0]
+        return device is not None and device.startswith("cuda") and input_dtypes(event)[0] == "float32"
 
     def report(self, event):
         return self.description

@@ -1,13 +1,18 @@
 """``marey.torch.profile``: ``marey.profile`` that also records PyTorch operators, memory and ranks."""
 
 import torch
+from torch.profiler import _memory_profiler
 
 from marey import _profile
+from marey._activities import RecordScope
+from marey._marey import Error
 from marey._marey import torch as native
+from marey._warnings import warn
 from marey.torch import _flag, _ranks, _steps
 from marey.torch._activities import to_marey_activities, to_marey_activity, to_marey_config, to_marey_schedule
 from marey.torch._emitters import ExecutionTraceObserver
 from marey.torch._observer import load
+from marey.torch._types import Types
 
 
 class profile(_profile.profile):
@@ -15,8 +20,10 @@ class profile(_profile.profile):
 
     Accepts the arguments of ``torch.profiler.profile`` and ``torch.autograd.profiler.profile``, including PyTorch's own
     enumerations and options, and those that ``marey.profile`` adds. With ``output``, each rank of a distributed program
-    has its own capture, with the rank in its name.
+    has its own capture, with the rank in its name. Values in its results have PyTorch's types.
     """
+
+    _types = Types
 
     def __init__(
         self,
@@ -26,19 +33,55 @@ class profile(_profile.profile):
         schedule=None,
         experimental_config=None,
         activity_filters=None,
+        with_stack=False,
+        use_cpu=True,
+        use_kineto=None,
         **options,
     ):
+        if not use_cpu and not use_kineto:
+            raise AssertionError("use_cpu=False requires use_kineto=True: nothing would be recorded otherwise")
         super().__init__(
             enabled,
+            with_stack=with_stack,
+            use_cpu=use_cpu,
+            use_kineto=use_kineto,
             activities=to_marey_activities(activities),
             schedule=to_marey_schedule(schedule),
             experimental_config=to_marey_config(experimental_config),
             activity_filters={to_marey_activity(key): names for key, names in (activity_filters or {}).items()} or None,
             **options,
         )
+        if self.experimental_config.trace_only and with_stack:
+            warn("trace_only is ignored: with_stack=True needs events")
+            self.experimental_config.trace_only = False
         self._output = self.output  # as given, without the rank
         self._state = 0  # the result of native.enter()
         self._held = None  # the argument of native.hold() while it records
+
+    def _default_scopes(self):
+        if self.experimental_config.record_python_gc_info:
+            return None
+        return [scope for scope in RecordScope if scope is not RecordScope.GARBAGE_COLLECTION]
+
+    def events(self):
+        """Return all events as an ``EventList``. Raises an error if ``trace_only`` is set, as PyTorch does."""
+        if self.experimental_config.trace_only:
+            raise Error("trace_only=True excludes events(): use export_chrome_trace()")
+        return super().events()
+
+    def _parse_kineto_results(self, result, timeout_s=None):
+        """Return all events: nothing is lost to a timeout, since nothing is parsed."""
+        if timeout_s is not None and timeout_s < 0:
+            raise ValueError(f"timeout_s must be non-negative, not {timeout_s}")
+        return list(result._events)
+
+    def toggle_collection_dynamic(self, enable=None, activities=(), *, enabled=None):
+        super().toggle_collection_dynamic(enable, [to_marey_activity(item) for item in activities], enabled=enabled)
+
+    def _memory_profile(self):
+        """Return PyTorch's own ``MemoryProfile`` of the recording: PyTorch's analysis of Marey's event tree."""
+        self._check_memory_profile()
+        return _memory_profiler.MemoryProfile(self.kineto_results)
 
     @staticmethod
     def _observer_from_environment():

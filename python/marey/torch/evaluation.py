@@ -2,8 +2,8 @@
 
 from bisect import bisect_right
 
-from marey._activities import DeviceType
 from marey._tree import breadth_first, depth_first
+from marey._types import is_on_cpu
 from marey.torch._pattern import NO_LOCATION
 
 _NO_KERNELS = ("mem", "cpy", "alloc", "free")
@@ -88,7 +88,7 @@ class BasicEvaluation:
 
     def __init__(self, prof):
         self.profile = prof
-        on_device = {event.id for event in prof.events() if event.device_type != DeviceType.CPU}
+        on_device = {event.id for event in prof.events() if not is_on_cpu(event)}
         nodes = sorted(depth_first(prof.tree()), key=lambda node: node.start_time_ns)
         self.events = [node for node in nodes if node.id not in on_device]
         kernels = [node for node in nodes if node.id in on_device and _is_kernel(node)]

@@ -1,0 +1,65 @@
+"""PyTorch's own types for results, so that programs and PyTorch's modules can use them as PyTorch's."""
+
+import functools
+
+import torch
+from torch._C import _profiler as native
+
+from marey import _tree, _types
+
+_TAGS = {tag.name: native._EventType(tag.value) for tag in _tree._EventType}
+_LAYOUTS = "strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc jagged".split()  # as c10::Layout
+
+
+class Types(_types.Types):
+    """Makes PyTorch's enumerations, devices, dtypes and layouts."""
+
+    DeviceType = torch.autograd.DeviceType
+    HAS_VALUE_LISTS = False
+
+    @staticmethod
+    @functools.lru_cache
+    def device(number, index):
+        name = _types.Types.device_type(number).name.lower()
+        if name == "privateuse1":
+            name = torch._C._get_privateuse1_backend_name()
+        return torch.device(name, index) if index >= 0 else torch.device(name)
+
+    @staticmethod
+    def activity(own):
+        return getattr(torch.profiler.ProfilerActivity, own.name, own)
+
+    @staticmethod
+    def action(own):
+        return torch.profiler.ProfilerAction[own.name]
+
+    @staticmethod
+    def node_tag(name):
+        return _TAGS[name]
+
+    @staticmethod
+    def scope(number):
+        return native.RecordScope(
+            number if number < len(native.RecordScope.__members__) else 7
+        )  # Marey's own: user scope
+
+    @staticmethod
+    def dtype(name):
+        return getattr(torch, name or "", None)
+
+    @staticmethod
+    def layout(number):
+        return getattr(torch, _LAYOUTS[number], None) if number < len(_LAYOUTS) else None
+
+    @staticmethod
+    @functools.lru_cache
+    def node_class(own):
+        """Return a class whose objects are instances of PyTorch's class of that name too.
+
+        PyTorch's classes cannot be created from Python, but ``isinstance`` believes ``__class__``. So PyTorch's own
+        modules, which test types (``_memory_profiler``, ``_pattern_matcher``), work on Marey's nodes.
+        """
+        theirs = getattr(native, own.__name__, None)
+        if theirs is None:
+            return own
+        return type(own.__name__, (own,), {"__slots__": (), "__class__": property(lambda self: theirs)})
