@@ -57,7 +57,7 @@ if [ "$preset" = asan ] && [ $# -eq 0 ]; then
     done
 fi
 
-# What the failed tests printed, once more, where one looks first: below the long list of skipped tests.
+# The output of failed tests is repeated here, below the long list of skipped tests, where one looks first.
 if [ "${failed:-0}" -gt 0 ]; then
     awk '/^ *Start +[0-9]+: |^ *[0-9]+\/[0-9]+ Test +#/ {shows = /\*\*\*(Failed|Timeout|Exception)/} /^[0-9]+% tests passed/ {exit} shows' \
         "$dir/ctest.log" | tail -n 120
