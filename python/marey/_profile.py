@@ -155,6 +155,7 @@ class profile(Results):
         self._events = None
         self._stats = ProfilerStats()
         self._is_prepared = False
+        self._has_started = False
         self._has_warned = False
         self._cycle = Cycle()
         self._alive = object()  # its key in `running`, which does not keep the profiler alive
@@ -246,6 +247,7 @@ class profile(Results):
             raise Error("Profiler context manager is not reentrant: this one is running")
         action = self._next_action(0)
         running[self._alive] = ActiveProfilerType.KINETO
+        self._has_started = True
         self.step_num = 0
         if not self.acc_events:
             self._traces = []
@@ -275,9 +277,13 @@ class profile(Results):
             self.execution_trace_observer.cleanup()
 
     def step(self):
-        """Mark the start of the program's next step."""
+        """Mark the start of the program's next step. A profiler with a schedule that never started is started."""
         if self._alive not in running:
-            return
+            if self._has_started or not self.record_steps:
+                return
+            self.start()
+            if not self.enabled:
+                return
         action = self._next_action(self.step_num + 1)
         self._close_step()
         self.step_num += 1

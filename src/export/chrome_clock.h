@@ -1,5 +1,5 @@
-// chrome_clock.h: converts timestamps for a Chrome trace: relative to the start of the window and clamped to
-// it.
+// chrome_clock.h: converts timestamps for a Chrome trace: relative to its base time and clamped to the
+// window.
 #pragma once
 
 #include <algorithm>
@@ -14,23 +14,44 @@ namespace marey {
 
 class ChromeClock {
   public:
-    explicit ChromeClock(const WindowInfo& window)
-        : start_ns_(window.start_ns), end_ns_(std::max(window.end_ns, window.start_ns)) {}
+    /// `has_torch_base`: the base time is PyTorch's, which traces of several processes share; else the start
+    /// of the window.
+    ChromeClock(const Trace& trace, bool has_torch_base)
+        : start_ns_(trace.window().start_ns), end_ns_(std::max(trace.window().end_ns, start_ns_)) {
+        base_ns_ = start_ns_;
+        if (!trace.processes().empty()) base_ns_ += trace.processes().front().realtime_offset_ns;
+        if (has_torch_base && base_ns_ > 0) {
+            offset_ns_ = static_cast<std::uint64_t>(base_ns_ % kTorchBaseStep);
+            base_ns_ -= base_ns_ % kTorchBaseStep;
+        }
+    }
 
+    /// The wall-clock time of timestamp 0, in nanoseconds since 1970.
+    std::int64_t base_ns() const noexcept { return base_ns_; }
     std::int64_t start_ns() const noexcept { return start_ns_; }
     std::int64_t end_ns() const noexcept { return end_ns_; }
-    std::uint64_t since_start(std::int64_t ns) const noexcept {
+    std::uint64_t since_base(std::int64_t ns) const noexcept {
         return static_cast<std::uint64_t>(std::clamp(ns, start_ns_, end_ns_)) -
-               static_cast<std::uint64_t>(start_ns_);
+               static_cast<std::uint64_t>(start_ns_) + offset_ns_;
     }
     std::string micros(std::int64_t ns) const {
         char text[32];
-        return {text, put_micros(text, since_start(ns))};
+        return {text, put_micros(text, since_base(ns))};
+    }
+    /// The length of the window.
+    std::string window_micros() const {
+        char text[32];
+        return {text, put_micros(text, since_base(end_ns_) - offset_ns_)};
     }
 
   private:
+    /// PyTorch counts from the last multiple of a quarter of a year (in seconds) since 1970.
+    static constexpr std::int64_t kTorchBaseStep = 7'889'238'000'000'000;
+
     std::int64_t start_ns_;
     std::int64_t end_ns_;
+    std::int64_t base_ns_;
+    std::uint64_t offset_ns_ = 0;  ///< from the base to the start of the window
 };
 
 }  // namespace marey

@@ -59,11 +59,9 @@ std::string device_name(Device device) {
 
 void ChromeHeader::write_facts() {
     const WindowInfo& window = trace_.window();
-    std::int64_t base_ns = clock_.start_ns();
     std::string_view host;
     std::int32_t rank = -1;
     if (!trace_.processes().empty()) {
-        base_ns += trace_.processes().front().realtime_offset_ns;
         host = trace_.string(trace_.processes().front().host);
         if (trace_.processes().size() == 1) rank = trace_.processes().front().node;
     }
@@ -86,7 +84,7 @@ void ChromeHeader::write_facts() {
         append_json_string(name, host);
         members.add("host_name", name);
     }
-    text += ",\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":" + std::to_string(base_ns);
+    text += ",\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":" + std::to_string(clock_.base_ns());
 
     std::string other;
     JsonWriter json(other);

@@ -10,6 +10,7 @@
 
 #include "export/chrome_clock.h"
 #include "export/chrome_rows.h"
+#include "export/chrome_tables.h"
 #include "export/chrome_text.h"
 
 namespace marey {
@@ -17,8 +18,8 @@ namespace marey {
 class ChromeHeader {
   public:
     /// All arguments must outlive this.
-    ChromeHeader(const Trace& trace, const ChromeRows& rows, ChromeText& out)
-        : trace_(trace), rows_(rows), out_(out), clock_(trace.window()) {}
+    ChromeHeader(const ChromeTables& tables, ChromeText& out)
+        : trace_(tables.trace), rows_(tables.rows), out_(out), clock_(tables.clock) {}
 
     /// Writes everything from the opening brace to the opening bracket of the event list.
     void write_facts();

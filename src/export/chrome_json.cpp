@@ -34,7 +34,7 @@ class ChromeJson {
         : trace_(trace), name_(name), cut_(cut), tables_(trace), file_(target) {}
 
     void write() {
-        ChromeHeader header(trace_, tables_.rows, out_);
+        ChromeHeader header(tables_, out_);
         header.write_facts();
         header.write_names();
         write_events();
@@ -67,25 +67,25 @@ class ChromeJson {
         return trace_.window().session_name.empty() ? "Marey" : trace_.window().session_name;
     }
 
-    /// Writes the window. Its end is the last event and has no comma after it, so every other event can have
-    /// one unconditionally.
+    /// Writes the window in the order in which PyTorch does. Its end is the last event and has no comma after
+    /// it, so every other event can have one unconditionally.
     void write_trailer() {
         constexpr std::int64_t kSpanIndex = 0x20000000;  // sorts below everything else, as in PyTorch
         const ChromeClock& clock = tables_.clock;
         const std::string span = span_name();
         const std::string start = clock.micros(clock.start_ns()), end = clock.micros(clock.end_ns());
-        std::string text;
+        std::string text = "{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":";
+        append_json_string(text, span + " (0)");
+        text += ",\"pid\":\"Spans\",\"tid\":";
+        append_json_string(text, span);
+        text += ",\"ts\":" + start + ",\"dur\":" + clock.window_micros() + ",\"args\":{\"Op count\":";
+        append_json_number(text, std::uint64_t{trace_.ranges().size()});
+        text += "}},\n";
         JsonWriter json(text);
         json.begin_object().member("ph", "M").member("name", "process_sort_index").member("pid", "Spans");
         json.member("tid", 0).key("args").begin_object().member("sort_index", kSpanIndex);
         json.end_object().end_object();
-        text += ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":";
-        append_json_string(text, span + " (0)");
-        text += ",\"pid\":\"Spans\",\"tid\":";
-        append_json_string(text, span);
-        text += ",\"ts\":" + start + ",\"dur\":" + end + ",\"args\":{\"Op count\":";
-        append_json_number(text, std::uint64_t{trace_.ranges().size()});
-        text += "}},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":";
+        text += ",\n{\"ph\":\"i\",\"s\":\"g\",\"name\":";
         append_json_string(text, "Iteration Start: " + span);
         text += ",\"pid\":\"Traces\",\"tid\":";
         append_json_string(text, "Trace " + span);

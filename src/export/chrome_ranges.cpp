@@ -54,8 +54,8 @@ void ChromeRanges::write(std::size_t index, Row first, Row end) {
     if (first != next_row_) seek(first);
     next_row_ = end;
     for (Row row = first; row < end; ++row) {
-        const std::uint64_t from = clock.since_start(ranges.start_ns[row]);
-        const std::uint64_t to = clock.since_start(ranges.start_ns[row] + ranges.duration_ns[row]);
+        const std::uint64_t from = clock.since_base(ranges.start_ns[row]);
+        const std::uint64_t to = clock.since_base(ranges.start_ns[row] + ranges.duration_ns[row]);
         const ChromeSite& site = sites[ranges.site[row]];
         char* out = out_.room(most);
         out = site.head.put(out);
@@ -92,8 +92,11 @@ void ChromeRanges::write_rest(char* out, Row row, const ChromeSite& site, const 
         out = out_.room(tables_.largest_stamps() + kMaxRestBytes + Stamp::kBlock);
     }
     out = put_numbers(out, row, site, track);
-    if (is_sparse && detail_ < details_.size() && details_[detail_].range == row)
-        out = arguments_.put_detail(out, details_[detail_]);
+    const bool has_detail = is_sparse && detail_ < details_.size() && details_[detail_].range == row;
+    if (has_detail) out = arguments_.put_detail(out, details_[detail_]);
+    if (tables_.is_torch && site.kind == ChromeSite::Kind::Operator &&
+        !(has_detail && details_[detail_].id != 0))
+        out = arguments_.put_number(out, kFunctionId, 0);
     if ((ranges_.flags[row] & kFlagsShown) != 0) out = put_flags(out, ranges_.flags[row]);
     out = arguments_.put_rendered(out, site.members);
     out_.take(put_literal(out, "}},\n"));
@@ -117,7 +120,7 @@ void ChromeRanges::write_flow(const Stamp& start, std::uint32_t link, const Stam
                               std::uint64_t from) {
     char* out = out_.room(start.size() + row_stamp.size() + 2 * kDecimalBytes + 8 + Stamp::kBlock);
     out = start.put(out);
-    out = put_decimal(out, std::uint64_t{link} + 1);
+    out = put_decimal(out, tables_.flow_id(link));
     *out++ = ',';
     out = row_stamp.put(out);
     out = put_micros(out, from);

@@ -17,11 +17,17 @@ ChromeFlow make_flow(std::string_view name) {
     return {Stamp("{\"ph\":\"s\"," + text), Stamp("{\"ph\":\"f\",\"bp\":\"e\"," + text)};
 }
 
+bool has_torch_operators(const Trace& trace) {
+    return std::any_of(trace.sites().begin(), trace.sites().end(),
+                       [&](const SiteInfo& site) { return trace.string(site.name).starts_with("aten::"); });
+}
+
 }  // namespace
 
 ChromeTables::ChromeTables(const Trace& the_trace)
     : trace(the_trace),
-      clock(trace.window()),
+      is_torch(has_torch_operators(trace)),
+      clock(trace, is_torch),
       rows(trace),
       modules(trace),
       range_count_(trace.ranges().size()),
@@ -30,6 +36,7 @@ ChromeTables::ChromeTables(const Trace& the_trace)
     if (!rows.devices.empty()) device_sites_ = make_sites(true);
     make_flows();
     index_links();
+    if (is_torch) number_backward_flows();
 }
 
 std::vector<ChromeSite> ChromeTables::make_sites(bool on_device) {
@@ -94,6 +101,18 @@ void ChromeTables::index_links() {
         next_incoming_[i] = incoming_[links_[i].to];
         incoming_[links_[i].to] = static_cast<std::uint32_t>(i);
     }
+}
+
+void ChromeTables::number_backward_flows() {
+    std::vector<std::uint32_t> found;
+    for (std::uint32_t i = 0; i < links_.size(); ++i) {
+        if (links_[i].kind == LinkKind::ForwardBackward && is_valid(links_[i])) found.push_back(i);
+    }
+    if (found.empty()) return;
+    std::ranges::stable_sort(found, {},
+                             [&](std::uint32_t link) { return trace.ranges().start_ns[links_[link].to]; });
+    flow_ids_.assign(links_.size(), 0);
+    for (std::uint32_t i = 0; i < found.size(); ++i) flow_ids_[found[i]] = i + 1;
 }
 
 }  // namespace marey

@@ -41,6 +41,9 @@ class ChromeTables {
     explicit ChromeTables(const Trace& trace);
 
     const Trace& trace;
+    /// Whether PyTorch operators are in it: then times and ids follow PyTorch's conventions, on which tools
+    /// rely.
+    const bool is_torch;
     const ChromeClock clock;
     const ChromeRows rows;
     const ModuleTable modules;
@@ -63,6 +66,11 @@ class ChromeTables {
     /// kNoLink.
     std::uint32_t incoming(Row row) const noexcept { return incoming_.empty() ? kNoLink : incoming_[row]; }
     std::uint32_t next_incoming(std::uint32_t link) const noexcept { return next_incoming_[link]; }
+    /// The number of a link among the flows of its kind, from 1. Forward passes are linked to backward passes
+    /// in the order of the latter, as in PyTorch.
+    std::uint64_t flow_id(std::uint32_t link) const noexcept {
+        return flow_ids_.empty() || flow_ids_[link] == 0 ? std::uint64_t{link} + 1 : flow_ids_[link];
+    }
     /// The range that launched this one; kNoRow: unknown.
     Row launch_of(Row row) const noexcept {
         for (std::uint32_t i = incoming(row); i != kNoLink; i = next_incoming_[i]) {
@@ -75,6 +83,7 @@ class ChromeTables {
     std::vector<ChromeSite> make_sites(bool on_device);
     void make_flows();
     void index_links();
+    void number_backward_flows();
 
     const std::size_t range_count_;
     const std::span<const LinkInfo> links_;
@@ -85,6 +94,7 @@ class ChromeTables {
     std::unordered_map<StringId, ChromeFlow> named_flows_;
     std::vector<std::uint32_t> incoming_;  ///< per range: the first link to it; empty if there are no links
     std::vector<std::uint32_t> next_incoming_;  ///< per link: the next link to the same range
+    std::vector<std::uint32_t> flow_ids_;       ///< per link, 0: its number + 1; empty if all are 0
 };
 
 }  // namespace marey

@@ -1,5 +1,6 @@
 """Events, averages and tables of recordings."""
 
+import decimal
 import gc
 import json
 import pickle
@@ -237,9 +238,17 @@ def test_event_numbers_match_the_exported_trace(tmp_path):
         path = tmp_path / "trace.json"
         events = events_of(trace)
         events.export_chrome_trace(path)
+        entries = json.loads(path.read_text(), parse_float=decimal.Decimal)["traceEvents"]
+        start = next(entry["ts"] for entry in entries if entry["name"].startswith("Iteration Start"))
         written = [
-            (entry["name"], entry["cat"], entry["ts"], entry["dur"], entry.get("args", {}).get("External id", 0))
-            for entry in json.loads(path.read_text())["traceEvents"]
+            (
+                entry["name"],
+                entry["cat"],
+                float(entry["ts"] - start),
+                float(entry["dur"]),
+                entry.get("args", {}).get("External id", 0),
+            )
+            for entry in entries
             if entry["ph"] == "X" and entry["cat"] != "Trace"
         ]
         told = [

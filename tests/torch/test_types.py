@@ -170,3 +170,62 @@ def test_parsed_results_are_all_events():
 def test_recording_neither_the_cpu_nor_devices_is_an_assertion_as_in_pytorch():
     with pytest.raises(AssertionError, match="use_cpu=False requires use_kineto=True"):
         profile(use_cpu=False)
+
+
+# ---- exported traces
+
+
+def exported(prof, path):
+    import json
+
+    prof.export_chrome_trace(str(path))
+    return json.loads(path.read_text())
+
+
+def test_exported_times_count_from_the_base_that_all_processes_share(tmp_path):
+    with profile() as prof:
+        torch.ones(3)
+    ours = exported(prof, tmp_path / "ours.json")
+    with torch.profiler.profile() as prof:
+        torch.ones(3)
+    theirs = exported(prof, tmp_path / "theirs.json")
+    assert ours["baseTimeNanoseconds"] == theirs["baseTimeNanoseconds"]
+    ours, theirs = ([e["ts"] for e in of["traceEvents"] if e["name"] == "aten::ones"] for of in (ours, theirs))
+    assert ours[0] < theirs[0] < ours[0] + 600e6  # microseconds
+
+
+def test_operators_have_a_record_function_id_and_flows_follow_the_backward_pass(tmp_path):
+    given = torch.ones(3, requires_grad=True)
+    with profile() as prof:
+        given.sin().sum().backward()
+    events = exported(prof, tmp_path / "trace.json")["traceEvents"]
+    operators = [event for event in events if event.get("cat") == "cpu_op"]
+    assert operators and all(event["args"]["Record function id"] == 0 for event in operators)
+    names = {event["ts"]: event["name"] for event in operators}
+    flows = {event["id"]: names[event["ts"]] for event in events if event["ph"] == "f"}
+    assert flows == {1: "SumBackward0", 2: "SinBackward0"}
+    starts = {event["id"]: names[event["ts"]] for event in events if event["ph"] == "s"}
+    assert starts == {1: "aten::sum", 2: "aten::sin"}
+
+
+def test_the_last_four_events_describe_the_window_in_pytorchs_order(tmp_path):
+    with profile() as prof:
+        torch.ones(3)
+    last = exported(prof, tmp_path / "trace.json")["traceEvents"][-4:]
+    names = ["PyTorch Profiler (0)", "process_sort_index", "Iteration Start: PyTorch Profiler", "Record Window End"]
+    assert [event["name"] for event in last] == names
+    assert last[0]["ts"] == last[2]["ts"] and last[0]["ts"] + last[0]["dur"] == pytest.approx(last[3]["ts"])
+
+
+# ---- steps
+
+
+def test_a_profiler_with_a_schedule_that_is_only_stepped_records():
+    prof = profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1))
+    for _ in range(6):
+        torch.ones(3)
+        prof.step()
+    assert sum(event.name == "aten::ones" for event in prof.events()) == 2
+    prof.stop()
+    prof.step()  # it has ended
+    assert not prof.entered
