@@ -73,7 +73,10 @@ void ChromeEvents::put_event(std::string_view category, std::string_view name, R
 
 void ChromeEvents::put_event(std::uint32_t site, Row thread, std::int64_t time_ns) {
     const SiteInfo& info = trace_.sites()[site];
-    put_event(chrome_category(trace_, info, false), trace_.string(info.name), thread, time_ns);
+    // Tools count the annotations of a PyTorch trace: the instants that mark steps are not among them.
+    const bool is_step = tables_.is_torch && info.scope == Scope::Step;
+    put_event(is_step ? "cpu_instant_event" : chrome_category(trace_, info, false), trace_.string(info.name),
+              thread, time_ns);
 }
 
 void ChromeEvents::write_instant(Row row) {

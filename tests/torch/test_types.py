@@ -208,6 +208,20 @@ def test_operators_have_a_record_function_id_and_flows_follow_the_backward_pass(
     assert starts == {1: "aten::sum", 2: "aten::sin"}
 
 
+def test_marks_of_steps_are_not_annotations(tmp_path):
+    with profile(schedule=torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)) as prof:
+        for _ in range(2):
+            torch.ones(3)
+            prof.step()
+    events = exported(prof, tmp_path / "trace.json")["traceEvents"]
+    assert [event["name"] for event in events if event.get("cat") == "user_annotation"] == ["ProfilerStep#1"]
+    loaded = marey.load(tmp_path / "trace.json")
+    assert (
+        len(loaded.tables["instants"].to_csv().splitlines()) - 1
+        == len(prof.trace.tables["instants"].to_csv().splitlines()) - 1
+    )
+
+
 def test_the_last_four_events_describe_the_window_in_pytorchs_order(tmp_path):
     with profile() as prof:
         torch.ones(3)
