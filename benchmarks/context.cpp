@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 #include "figure.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 #include "figure.h"
 

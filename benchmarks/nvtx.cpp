@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <marey/all.h>
 #include <marey/emit.h>
-#include <marey/marey.h>
 
 #include "figure.h"
 

@@ -1,7 +1,7 @@
 // observe.cpp: cost of observers, values, shapes and allocation reports.
 #include <cstdio>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 #include "figure.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 #include "figure.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <thread>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 #include "figure.h"
 

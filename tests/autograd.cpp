@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <marey/marey.h>
+#include <marey/all.h>
 
 namespace child_run {
 

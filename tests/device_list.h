@@ -25,7 +25,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <marey/marey.h>
+#include <marey/all.h>
 #include <marey/validate.h>
 
 namespace device_list {

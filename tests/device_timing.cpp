@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <marey/all.h>
 #include <marey/analyze.h>
-#include <marey/marey.h>
 
 namespace marey {
 namespace {

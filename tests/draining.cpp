@@ -5,7 +5,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <marey/marey.h>
+#include <marey/all.h>
 
 namespace {
 

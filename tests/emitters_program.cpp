@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
+#include <marey/all.h>
 #include <marey/emit.h>
-#include <marey/marey.h>
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 namespace {
 

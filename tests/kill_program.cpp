@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
+#include <marey/all.h>
 #include <marey/c.h>
-#include <marey/marey.h>
 
 #include "kill_account.h"
 

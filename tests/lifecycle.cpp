@@ -332,8 +332,8 @@ TEST_F(Lifecycle, ASiteOfAnotherLayoutStaysOffAndTheTraceStatesWhy) {
 }
 
 TEST(Layout, EverySessionReportsTheSitesThatStayOff) {
-    static constinit marey::detail::Site foreign{"foreign",          __FILE__, __LINE__,
-                                                 marey::Scope::User, 999'999,  0};
+    static constinit marey::detail::Site foreign{
+        "foreign", __FILE__, __LINE__, marey::Scope::User, marey::detail::SiteName::Plain, 999'999, 0};
     for (int i = 0; i < 2; ++i) {
         SCOPED_TRACE(i);
         marey::Session session(marey::SessionOptions{});

@@ -24,8 +24,8 @@
 #include <thread>
 #include <vector>
 
+#include <marey/all.h>
 #include <marey/c.h>
-#include <marey/marey.h>
 
 #if defined(__SANITIZE_THREAD__)
 // A child of a process with threads starts one here (the recorder's), which works.
@@ -518,8 +518,8 @@ int second_copy_mode(const Arguments& arguments) {
 }
 
 int wrong_layout_mode(const Arguments&) {
-    static constinit marey::detail::Site foreign{"foreign",          __FILE__, __LINE__,
-                                                 marey::Scope::User, 999'999,  0};
+    static constinit marey::detail::Site foreign{
+        "foreign", __FILE__, __LINE__, marey::Scope::User, marey::detail::SiteName::Plain, 999'999, 0};
     for (int i = 0; i < 3; ++i) marey::detail::ScopedRange range(foreign, marey::Scope::User);
     work(1);
     return 0;

@@ -3,8 +3,8 @@
 
 #include <set>
 
+#include <marey/all.h>
 #include <marey/emit.h>
-#include <marey/marey.h>
 
 #include "child_run.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <marey/all.h>
 #include <marey/c.h>
-#include <marey/marey.h>
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <marey/all.h>
 #include <marey/detail/operator_path.h>
-#include <marey/marey.h>
 
 namespace {
 

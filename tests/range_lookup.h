@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 inline marey::Row find(const marey::Trace& trace, std::string_view name) {
     for (marey::Row row = 0; row < trace.ranges().size(); ++row) {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <marey/all.h>
 #include <marey/c.h>
-#include <marey/marey.h>
 
 #include "range_lookup.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <marey/marey.h>
+#include <marey/all.h>
 
 #include "remote_wire.h"
 

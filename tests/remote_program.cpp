@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 #include "remote_wire.h"
 

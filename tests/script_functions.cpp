@@ -4,7 +4,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <marey/marey.h>
+#include <marey/all.h>
 
 #include "range_lookup.h"
 

@@ -16,8 +16,8 @@
 
 #include <gtest/gtest.h>
 
+#include <marey/all.h>
 #include <marey/c.h>
-#include <marey/marey.h>
 
 #include "thread_pool.h"
 

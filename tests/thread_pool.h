@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 using Names = std::multiset<std::string>;
 

@@ -50,7 +50,7 @@ ROOMS = {
                            "src/emitters"],
     "tests":              [PUBLIC, DETAIL],
     "tests/python":       [PUBLIC, "include/marey/python"],
-    "tests/consumer":     ["include/marey/marey.h"],
+    "tests/consumer":     ["include/marey/marey.h", "include/marey/session.h"],
     "benchmarks":         [PUBLIC, DETAIL],
     "examples":           [PUBLIC],
 }

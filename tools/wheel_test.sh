@@ -100,17 +100,9 @@ print(prof.key_averages().table(sort_by='cpu_time_total'))
 assert marey.__version__ == '$version'"
 prints "^$site/marey/lib/cmake/marey$" python -m marey --cmake-dir
 
-# A C++ program that knows nothing but find_package(marey).
-mkdir program
-cat >program/CMakeLists.txt <<END
-cmake_minimum_required(VERSION 3.22)
-project(consumer LANGUAGES CXX)
-find_package(marey $version REQUIRED)
-add_executable(consumer "$source/tests/consumer/main.cpp")
-target_link_libraries(consumer PRIVATE marey::marey)
-END
+# A C++ project that uses nothing but find_package(marey).
 {
-    cmake -S program -B "$work/consumer" -DCMAKE_BUILD_TYPE=Release \
+    cmake -S "$source/tests/consumer" -B "$work/consumer" -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -Dmarey_DIR="$(user python -m marey --cmake-dir)" &&
         cmake --build "$work/consumer"
 } >"$work/build.log" 2>&1 || { mv "$work/build.log" "$work/log"; fail "cannot build a C++ program with it"; }

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 namespace {
 

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include <marey/detail/export.h>
+#include <marey/span.h>
 #include <marey/traceback.h>
 
 namespace marey {
@@ -25,12 +25,12 @@ class CallStack {
 
     /// Captures the stack of the calling function: by default Python frames, if there are any, and native
     /// frames.
-    MAREY_API explicit CallStack(const TracebackOptions& options = {.python = true, .native = true}) noexcept;
+    MAREY_API explicit CallStack(const TracebackOptions& options = {true, true, 0}) noexcept;
     /// Uses a traceback that was captured before.
     MAREY_API explicit CallStack(const CapturedTraceback& traceback) noexcept;
 
     /// The frames in the form of the log (detail/log_format.h).
-    std::span<const std::uint64_t> frame_words() const noexcept { return {words_, count_}; }
+    Span<const std::uint64_t> frame_words() const noexcept { return {words_, count_}; }
     bool is_cut() const noexcept { return is_cut_; }  ///< there were more than kMaxEntries frames
 
   private:

@@ -1,7 +1,6 @@
 // context.h: state that follows a task from thread to thread: values in slots, sessions, observers.
 #pragma once
 
-#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -52,8 +51,8 @@ class ContextGuard {
         push(slot);
     }
     /// Sets a value that the guard owns. Contexts get a copy, made when the first context is captured.
-    ContextGuard(const ContextSlot<T>& slot, T value) requires std::copy_constructible<T>
-        : own_(std::move(value)) {
+    template <class U = T, class = std::enable_if_t<std::is_copy_constructible_v<U>>>
+    ContextGuard(const ContextSlot<T>& slot, T value) : own_(std::move(value)) {
         node_.value = &*own_;
         node_.copy = [](const void* from) -> std::shared_ptr<const void> {
             return std::make_shared<const T>(*static_cast<const T*>(from));
@@ -61,7 +60,7 @@ class ContextGuard {
         push(slot);
     }
     ~ContextGuard() {
-        if (detail::context_head == &node_) [[likely]] {
+        if (MAREY_DETAIL_LIKELY(detail::context_head == &node_)) {
             detail::context_head = node_.next;
         } else if (node_.key != nullptr) {
             detail::unlink_guard(node_);
@@ -131,20 +130,18 @@ class Propagated {
     Propagated(Context context, Function function)
         : context_(std::move(context)), function_(std::move(function)) {}
 
-    template <class... Arguments>
-    requires std::is_invocable_v<Function&, Arguments...>
+    template <class... Arguments, class = std::enable_if_t<std::is_invocable_v<Function&, Arguments...>>>
     decltype(auto) operator()(Arguments&&... arguments) & {
         const ContextAdoption adoption(context_);
         return std::invoke(function_, std::forward<Arguments>(arguments)...);
     }
-    template <class... Arguments>
-    requires std::is_invocable_v<const Function&, Arguments...>
+    template <class... Arguments,
+              class = std::enable_if_t<std::is_invocable_v<const Function&, Arguments...>>>
     decltype(auto) operator()(Arguments&&... arguments) const& {
         const ContextAdoption adoption(context_);
         return std::invoke(function_, std::forward<Arguments>(arguments)...);
     }
-    template <class... Arguments>
-    requires std::is_invocable_v<Function, Arguments...>
+    template <class... Arguments, class = std::enable_if_t<std::is_invocable_v<Function, Arguments...>>>
     decltype(auto) operator()(Arguments&&... arguments) && {
         const ContextAdoption adoption(context_);
         return std::invoke(std::move(function_), std::forward<Arguments>(arguments)...);
@@ -174,8 +171,7 @@ class RangeEnding {
     RangeEnding(Context context, Range range, Function function)
         : context_(std::move(context)), range_(std::move(range)), function_(std::move(function)) {}
 
-    template <class... Arguments>
-    requires std::is_invocable_v<Function&, Arguments...>
+    template <class... Arguments, class = std::enable_if_t<std::is_invocable_v<Function&, Arguments...>>>
     decltype(auto) operator()(Arguments&&... arguments) {
         const ContextAdoption adoption(context_);
         // Destroyed after the result is computed and before the caller receives it.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <marey/detail/cxx20.h>
 #include <marey/detail/export.h>
 #include <marey/memory.h>
 #include <marey/value.h>

@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string_view>
 
 #include <marey/detail/export.h>
 #include <marey/memory.h>
+#include <marey/range.h>
 #include <marey/scope.h>
+#include <marey/span.h>
 #include <marey/value.h>
 
 namespace marey {
@@ -40,10 +41,10 @@ class MAREY_API ObservedRange {
     /// Logical id of the thread on which it began.
     std::uint32_t start_thread() const noexcept { return start_thread_; }
     /// The inputs, in the start callback, if an observer of this range has needs_inputs; otherwise empty.
-    std::span<const Value> inputs() const noexcept { return inputs_; }
-    std::span<const KeyedValue> keywords() const noexcept { return keywords_; }
+    Span<const Value> inputs() const noexcept { return inputs_; }
+    Span<const KeyedValue> keywords() const noexcept { return keywords_; }
     /// The outputs, in the end callback, if an observer of this range has needs_outputs; otherwise empty.
-    std::span<const Value> outputs() const noexcept { return outputs_; }
+    Span<const Value> outputs() const noexcept { return outputs_; }
 
   private:
     friend class ObserverFrame;  // src/record/observers.h
@@ -54,9 +55,9 @@ class MAREY_API ObservedRange {
     std::uint32_t start_thread_ = 0;
     std::uint64_t id_ = 0;
     std::int64_t sequence_ = -1;
-    std::span<const Value> inputs_;
-    std::span<const KeyedValue> keywords_;
-    std::span<const Value> outputs_;
+    Span<const Value> inputs_;
+    Span<const KeyedValue> keywords_;
+    Span<const Value> outputs_;
 };
 
 /// Callbacks and their options. Callbacks run on the thread of the range and must be thread-safe; the start
@@ -131,7 +132,5 @@ class EnableGuard {
 MAREY_API void set_node_id(std::int32_t node);
 /// Returns the node id; -1: none.
 MAREY_API std::int32_t node_id() noexcept;
-/// Returns the logical id of the calling thread: from 1, never reused in this process; 0 if it is unknown.
-MAREY_API std::uint32_t current_thread_id() noexcept;
 
 }  // namespace marey

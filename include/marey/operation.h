@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <string_view>
 
 #include <marey/detail/hot_path.h>
+#include <marey/span.h>
 #include <marey/value.h>
 
 namespace marey {
@@ -66,31 +66,31 @@ class Operation {
 
     /// Begins the operation. The memory that the values refer to need not outlive the call. At most 16
     /// keywords and 16 KiB of values are kept; if there are more, the last one kept is marked as truncated.
-    void begin(std::string_view name, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
-               std::span<const KeyedValue> keywords = {}) noexcept {
+    void begin(std::string_view name, const OperationFacts& facts = {}, Span<const Value> inputs = {},
+               Span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_) start(name, facts, inputs, keywords);
     }
     void begin(std::string_view name, const OperationFacts& facts,
                std::initializer_list<Value> inputs) noexcept {
-        begin(name, facts, std::span(inputs.begin(), inputs.size()));
+        begin(name, facts, Span(inputs.begin(), inputs.size()));
     }
     /// Begins the operation with a name that is a string literal: MAREY_SITE("mm").
-    void begin(detail::Site& site, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
-               std::span<const KeyedValue> keywords = {}) noexcept {
+    void begin(detail::Site& site, const OperationFacts& facts = {}, Span<const Value> inputs = {},
+               Span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_) start(site, facts, inputs, keywords);
     }
     void begin(detail::Site& site, const OperationFacts& facts,
                std::initializer_list<Value> inputs) noexcept {
-        begin(site, facts, std::span(inputs.begin(), inputs.size()));
+        begin(site, facts, Span(inputs.begin(), inputs.size()));
     }
     /// Begins the operation with the number of a site of the same scope (detail::dynamic_site,
     /// detail::operator_site). Does nothing if it is 0.
-    void begin(std::uint32_t site, const OperationFacts& facts = {}, std::span<const Value> inputs = {},
-               std::span<const KeyedValue> keywords = {}) noexcept {
+    void begin(std::uint32_t site, const OperationFacts& facts = {}, Span<const Value> inputs = {},
+               Span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_ && site != 0) start(site, facts, inputs, keywords);
     }
     /// Sets the outputs. Call it before end(); the memory that the values refer to must live until then.
-    void set_outputs(std::span<const Value> outputs) noexcept { outputs_ = outputs; }
+    void set_outputs(Span<const Value> outputs) noexcept { outputs_ = outputs; }
     /// Ends the operation before its destructor does. Ending twice is harmless.
     void end() noexcept {
         if (is_active_) finish();
@@ -98,12 +98,12 @@ class Operation {
 
   private:
     MAREY_API void prepare() noexcept;
-    MAREY_API void start(std::string_view name, const OperationFacts& facts, std::span<const Value> inputs,
-                         std::span<const KeyedValue> keywords) noexcept;
-    MAREY_API void start(detail::Site& site, const OperationFacts& facts, std::span<const Value> inputs,
-                         std::span<const KeyedValue> keywords) noexcept;
-    MAREY_API void start(std::uint32_t site, const OperationFacts& facts, std::span<const Value> inputs,
-                         std::span<const KeyedValue> keywords) noexcept;
+    MAREY_API void start(std::string_view name, const OperationFacts& facts, Span<const Value> inputs,
+                         Span<const KeyedValue> keywords) noexcept;
+    MAREY_API void start(detail::Site& site, const OperationFacts& facts, Span<const Value> inputs,
+                         Span<const KeyedValue> keywords) noexcept;
+    MAREY_API void start(std::uint32_t site, const OperationFacts& facts, Span<const Value> inputs,
+                         Span<const KeyedValue> keywords) noexcept;
     MAREY_API void finish() noexcept;
 
     Scope scope_;
@@ -115,14 +115,14 @@ class Operation {
     void* frame_ = nullptr;  ///< of its observers
     detail::Opened opened_{0, detail::kNotOpen};
     std::uint32_t thread_ = 0;  ///< the thread that opened it
-    std::span<const Value> outputs_;
+    Span<const Value> outputs_;
 };
 
 namespace detail {
 /// Opens a range with facts and inputs, if may_open_with_inputs(); close_with_inputs() (operator_path.h)
 /// closes it. The memory that the values refer to need not outlive the call.
 MAREY_API Opened open_with_inputs(std::uint32_t site, Scope scope, const RangeFacts& facts,
-                                  std::span<const Value> inputs) noexcept;
+                                  Span<const Value> inputs) noexcept;
 }  // namespace detail
 
 }  // namespace marey
@@ -130,8 +130,8 @@ MAREY_API Opened open_with_inputs(std::uint32_t site, Scope scope, const RangeFa
 /// A site for Operation::begin: this place in the source, with a name that is a string literal.
 #define MAREY_SITE(name) MAREY_SITE_SCOPE(::marey::Scope::Function, name)
 /// The same for another scope, which must be the scope of the operation.
-#define MAREY_SITE_SCOPE(scope, name)                                                 \
-    ([]() noexcept -> ::marey::detail::Site& {                                        \
-        static constinit ::marey::detail::Site site{name, __FILE__, __LINE__, scope}; \
-        return site;                                                                  \
+#define MAREY_SITE_SCOPE(scope, name)                                                              \
+    ([]() noexcept -> ::marey::detail::Site& {                                                     \
+        static MAREY_DETAIL_CONSTINIT ::marey::detail::Site site{name, __FILE__, __LINE__, scope}; \
+        return site;                                                                               \
     }())

@@ -1,7 +1,6 @@
 // range.h: instrumenting a program: scoped ranges, movable ranges, instants, counters, thread names.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -22,10 +21,9 @@ class Range {
         if (detail::should_record(scope)) begin(name, scope, 0);
     }
     /// Begins a range with values: Range r("load", "bytes", n, "file", path). Keys and values alternate.
-    template <class Key, class Value, class... More>
-    requires std::convertible_to<const Key&, std::string_view> Range(std::string_view name, const Key& key,
-                                                                     const Value& value, const More&... more)
-    noexcept {
+    template <class Key, class Value, class... More,
+              class = std::enable_if_t<std::is_convertible_v<const Key&, std::string_view>>>
+    Range(std::string_view name, const Key& key, const Value& value, const More&... more) noexcept {
         if (!detail::should_record(Scope::User)) return;
         detail::KeyIds keys;
         const bool wanted = detail::values_wanted(Scope::User);
@@ -93,11 +91,10 @@ inline void instant(std::string_view name, const Key& key, const Value& value, c
 }
 
 /// Records the value of a quantity that changes over time, such as the length of a queue or bytes in use.
-template <class Number>
-requires std::is_arithmetic_v<Number>
+template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>>
 inline void counter(std::string_view name, Number value) noexcept {
     if (!detail::should_record(Scope::User)) return;
-    if constexpr (std::floating_point<Number>) {
+    if constexpr (std::is_floating_point_v<Number>) {
         detail::record_counter(name, static_cast<double>(value));
     } else {
         detail::record_counter(name, static_cast<std::int64_t>(value));
@@ -106,6 +103,8 @@ inline void counter(std::string_view name, Number value) noexcept {
 
 /// Sets the name of the calling thread in traces. Kept whether or not anything is recording.
 MAREY_API void thread_name(std::string_view name) noexcept;
+/// Returns the logical id of the calling thread: from 1, never reused in this process; 0 if it is unknown.
+MAREY_API std::uint32_t current_thread_id() noexcept;
 
 /// Returns true if a range of the calling thread would be recorded now.
 inline bool is_recording() noexcept {
@@ -126,37 +125,60 @@ inline bool needs_inputs() noexcept {
 
 #ifndef MAREY_DISABLE
 
-// The trailing parts exist only if values are given; values are evaluated only if they are recorded.
-#define MAREY_DETAIL_RANGE(n, scope, name, ...)                                                             \
-    static constinit ::marey::detail::Site MAREY_DETAIL_JOIN(marey_site_, n){name, __FILE__, __LINE__,      \
-                                                                             scope};                        \
-    __VA_OPT__(static constinit ::marey::detail::KeyIds MAREY_DETAIL_JOIN(marey_keys_, n);)                 \
-    ::marey::detail::ScopedRange MAREY_DETAIL_JOIN(marey_range_, n)(                                        \
-        MAREY_DETAIL_JOIN(marey_site_, n),                                                                  \
-        scope __VA_OPT__(,                                                                                  \
-                         ::marey::detail::values_wanted(scope)                                              \
-                             ? ::marey::detail::push_values(MAREY_DETAIL_JOIN(marey_keys_, n), __VA_ARGS__) \
-                             : 0u))
-#define MAREY_DETAIL_RANGE_DYNAMIC(n, scope, name, ...)                                                \
-    __VA_OPT__(static constinit ::marey::detail::KeyIds MAREY_DETAIL_JOIN(marey_keys_, n);)            \
-    ::marey::detail::ScopedRange MAREY_DETAIL_JOIN(marey_range_, n)(                                   \
-        name, scope __VA_OPT__(                                                                        \
-                  , ::marey::detail::values_wanted(scope)                                              \
-                        ? ::marey::detail::push_values(MAREY_DETAIL_JOIN(marey_keys_, n), __VA_ARGS__) \
-                        : 0u))
-
 /// Records the rest of the block as a range: MAREY_RANGE("parse"), MAREY_RANGE("parse", "bytes", n, "file",
 /// path). The name and the keys must be string literals.
-#define MAREY_RANGE(...) MAREY_DETAIL_RANGE_IN(__COUNTER__, ::marey::Scope::User, __VA_ARGS__)
+#define MAREY_RANGE(...) MAREY_RANGE_SCOPE(::marey::Scope::User, __VA_ARGS__)
 /// The same with another scope: MAREY_RANGE_SCOPE(marey::Scope::BackwardFunction, "matmul").
-#define MAREY_RANGE_SCOPE(scope, ...) MAREY_DETAIL_RANGE_IN(__COUNTER__, scope, __VA_ARGS__)
+#define MAREY_RANGE_SCOPE(scope, ...) \
+    MAREY_DETAIL_FORM(MAREY_DETAIL_STATIC_, __VA_ARGS__)(__COUNTER__, scope, Plain, __VA_ARGS__)
 /// The same with a name made at run time (any text; each distinct name is stored once).
-#define MAREY_RANGE_DYNAMIC(...) MAREY_DETAIL_RANGE_DYNAMIC_IN(__COUNTER__, ::marey::Scope::User, __VA_ARGS__)
+#define MAREY_RANGE_DYNAMIC(...) \
+    MAREY_DETAIL_FORM(MAREY_DETAIL_DYNAMIC_, __VA_ARGS__)(__COUNTER__, ::marey::Scope::User, __VA_ARGS__)
 /// Records the rest of the function as a range with the function's name.
 #define MAREY_FUNCTION(...) \
-    MAREY_DETAIL_RANGE_IN(__COUNTER__, ::marey::Scope::Function, __func__ __VA_OPT__(, ) __VA_ARGS__)
-#define MAREY_DETAIL_RANGE_IN(n, scope, ...) MAREY_DETAIL_RANGE(n, scope, __VA_ARGS__)
-#define MAREY_DETAIL_RANGE_DYNAMIC_IN(n, scope, ...) MAREY_DETAIL_RANGE_DYNAMIC(n, scope, __VA_ARGS__)
+    MAREY_DETAIL_FORM(MAREY_DETAIL_FUNCTION_, __VA_ARGS__)(__COUNTER__, ::marey::Scope::Function, __VA_ARGS__)
+
+// The forms of a macro: NAME for one argument (or an empty list), VALUES for more: keys and values, which are
+// evaluated only if they are recorded. Up to 17 values are counted, so that push_values() can refuse more
+// than 16. (C++20's __VA_OPT__ would do it without counting.)
+#define MAREY_DETAIL_FORM(form, ...)                                                                         \
+    MAREY_DETAIL_JOIN(                                                                                       \
+        form, MAREY_DETAIL_PICK(__VA_ARGS__, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, \
+                                VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES,      \
+                                VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES,      \
+                                VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, VALUES, NAME, NAME))
+#define MAREY_DETAIL_PICK(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, \
+                          a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34,  \
+                          a35, form, ...)                                                                  \
+    form
+
+#define MAREY_DETAIL_STATIC_NAME(n, scope, kind, name) \
+    MAREY_DETAIL_SITE(n, scope, kind, name);           \
+    ::marey::detail::ScopedRange MAREY_DETAIL_JOIN(marey_range_, n)(MAREY_DETAIL_JOIN(marey_site_, n), scope)
+#define MAREY_DETAIL_STATIC_VALUES(n, scope, kind, name, ...)                                \
+    MAREY_DETAIL_SITE(n, scope, kind, name);                                                 \
+    static MAREY_DETAIL_CONSTINIT ::marey::detail::KeyIds MAREY_DETAIL_JOIN(marey_keys_, n); \
+    ::marey::detail::ScopedRange MAREY_DETAIL_JOIN(marey_range_, n)(                         \
+        MAREY_DETAIL_JOIN(marey_site_, n), scope, MAREY_DETAIL_PUSH(n, scope, __VA_ARGS__))
+#define MAREY_DETAIL_DYNAMIC_NAME(n, scope, name) \
+    ::marey::detail::ScopedRange MAREY_DETAIL_JOIN(marey_range_, n)(name, scope)
+#define MAREY_DETAIL_DYNAMIC_VALUES(n, scope, name, ...)                                     \
+    static MAREY_DETAIL_CONSTINIT ::marey::detail::KeyIds MAREY_DETAIL_JOIN(marey_keys_, n); \
+    ::marey::detail::ScopedRange MAREY_DETAIL_JOIN(marey_range_, n)(                         \
+        name, scope, MAREY_DETAIL_PUSH(n, scope, __VA_ARGS__))
+#define MAREY_DETAIL_FUNCTION_NAME(n, scope, ...)                                     \
+    static_assert(sizeof(#__VA_ARGS__) == 1, "values come in pairs: \"key\", value"); \
+    MAREY_DETAIL_STATIC_NAME(n, scope, Plain, __func__)
+#define MAREY_DETAIL_FUNCTION_VALUES(n, scope, ...) \
+    MAREY_DETAIL_STATIC_VALUES(n, scope, Plain, __func__, __VA_ARGS__)
+#define MAREY_DETAIL_SITE(n, site_scope, kind, name)                                        \
+    static MAREY_DETAIL_CONSTINIT ::marey::detail::Site MAREY_DETAIL_JOIN(marey_site_, n) { \
+        name, __FILE__, __LINE__, site_scope, ::marey::detail::SiteName::kind               \
+    }
+#define MAREY_DETAIL_PUSH(n, scope, ...)                                               \
+    ::marey::detail::values_wanted(scope)                                              \
+        ? ::marey::detail::push_values(MAREY_DETAIL_JOIN(marey_keys_, n), __VA_ARGS__) \
+        : 0u
 
 /// marey::instant, marey::counter and marey::thread_name as macros, so that MAREY_DISABLE removes them too.
 #define MAREY_INSTANT(...) ::marey::instant(__VA_ARGS__)

@@ -50,7 +50,9 @@ class ScopeSet {
     constexpr bool contains(Scope scope) const noexcept { return (bits_ & bit(scope)) != 0; }
     constexpr bool empty() const noexcept { return bits_ == 0; }
     constexpr std::uint32_t bits() const noexcept { return bits_; }
-    friend constexpr bool operator==(ScopeSet, ScopeSet) noexcept = default;
+    friend constexpr bool operator==(ScopeSet left, ScopeSet right) noexcept {
+        return left.bits_ == right.bits_;
+    }
 
   private:
     static constexpr std::uint32_t bit(Scope scope) noexcept {

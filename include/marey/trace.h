@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <marey/detail/cxx20.h>
 #include <marey/detail/export.h>
 #include <marey/scope.h>
 #include <marey/value.h>

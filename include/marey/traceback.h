@@ -3,12 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <marey/detail/export.h>
+#include <marey/span.h>
 
 struct _object;  // PyObject of Python.h, which this header does not need
 
@@ -80,7 +80,7 @@ class CapturedTraceback {
 
     MAREY_API std::size_t python_frames() const noexcept;
     /// The return addresses of the native frames, innermost first. Valid while a handle is alive.
-    MAREY_API std::span<const std::uintptr_t> addresses() const noexcept;
+    MAREY_API Span<const std::uintptr_t> addresses() const noexcept;
     /// The locations of those addresses, for use on another machine. Call it while the libraries are loaded.
     MAREY_API std::vector<NativeLocation> locations() const;
 
@@ -111,16 +111,15 @@ MAREY_API bool has_native_lines() noexcept;
 
 /// Names the frames of tracebacks. Results are cached. Takes the GIL if there are Python frames; call it
 /// without holding locks. Native frames in a library that cannot be read get only the library's name.
-MAREY_API SymbolizedTracebacks symbolize(std::span<const CapturedTraceback> tracebacks);
+MAREY_API SymbolizedTracebacks symbolize(Span<const CapturedTraceback> tracebacks);
 
 /// Names the frames at return addresses of this process; for each address, innermost first.
-MAREY_API std::vector<std::vector<TracebackFrame>> symbolize_addresses(
-    std::span<const std::uintptr_t> addresses);
+MAREY_API std::vector<std::vector<TracebackFrame>> symbolize_addresses(Span<const std::uintptr_t> addresses);
 
 /// Names the frames at locations captured on another machine. Files are looked up by build id below `folder`
 /// (which contains .build-id/), then by path. If a file is not found, its path and offset are the name.
 MAREY_API std::vector<std::vector<TracebackFrame>> symbolize_locations(
-    std::span<const NativeLocation> locations, const std::string& folder = "/usr/lib/debug");
+    Span<const NativeLocation> locations, const std::string& folder = "/usr/lib/debug");
 
 /// Counters of native unwinding in this process.
 struct UnwindCounts {

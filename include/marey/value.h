@@ -2,14 +2,12 @@
 // nothing.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
-#include <initializer_list>
-#include <span>
 #include <string_view>
 #include <type_traits>
 
 #include <marey/detail/export.h>
+#include <marey/span.h>
 
 namespace marey {
 
@@ -116,7 +114,9 @@ MAREY_API const char* device_type_name(DeviceType type) noexcept;
 struct Device {
     DeviceType type = DeviceType::Cpu;
     std::int32_t index = -1;  ///< -1: the only device, or unknown
-    friend constexpr bool operator==(const Device&, const Device&) noexcept = default;
+    friend constexpr bool operator==(const Device& left, const Device& right) noexcept {
+        return left.type == right.type && left.index == right.index;
+    }
 };
 
 /// Parses a device such as "cpu", "cuda:1" or "hip". Throws marey::Error.
@@ -131,10 +131,10 @@ struct ArrayView {
     Layout layout = Layout::Strided;
     Device device{};
     bool is_defined = true;  ///< false: an undefined array, without data
-    std::span<const std::int64_t> sizes{};
-    std::span<const std::int64_t> strides{};  ///< in elements; empty: unknown, or the layout has none
-    const void* storage = nullptr;            ///< address of its memory
-    std::uint64_t storage_id = 0;             ///< the library's number for that memory; 0: none
+    Span<const std::int64_t> sizes{};
+    Span<const std::int64_t> strides{};  ///< in elements; empty: unknown, or the layout has none
+    const void* storage = nullptr;       ///< address of its memory
+    std::uint64_t storage_id = 0;        ///< the library's number for that memory; 0: none
     /// Identifies the array object if there is no storage id: its address in the low 48 bits, and above them
     /// bits that distinguish it from earlier arrays at the same address. 0: unknown.
     std::uint64_t object = 0;
@@ -150,15 +150,18 @@ class Value {
     constexpr Value() noexcept : integer_(0) {}
     constexpr Value(std::nullptr_t) noexcept : integer_(0) {}
     constexpr Value(bool value) noexcept : kind_(ValueKind::Bool), boolean_(value) {}
-    template <std::integral T>
+    template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
     constexpr Value(T value) noexcept : kind_(ValueKind::Int), integer_(static_cast<std::int64_t>(value)) {}
-    template <std::floating_point T>
+    template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>
     constexpr Value(T value) noexcept : kind_(ValueKind::Double), real_(static_cast<double>(value)) {}
     constexpr Value(std::string_view value) noexcept : kind_(ValueKind::String), string_(value) {}
     constexpr Value(const char* value) noexcept
         : kind_(value != nullptr ? ValueKind::String : ValueKind::None),
           string_(value != nullptr ? std::string_view(value) : std::string_view()) {}
-    constexpr Value(std::span<const Value> items) noexcept : kind_(ValueKind::List), list_(items) {}
+    constexpr Value(Span<const Value> items) noexcept : kind_(ValueKind::List), list_(items) {}
+    /// A std::span, std::vector or std::array of values.
+    template <class List, std::enable_if_t<std::is_convertible_v<const List&, Span<const Value>>, int> = 0>
+    constexpr Value(const List& items) noexcept : Value(Span<const Value>(items)) {}
     /// The array must outlive the value.
     constexpr Value(const ArrayView& array) noexcept : kind_(ValueKind::Array), array_(&array) {}
     Value(ArrayView&&) = delete;
@@ -177,9 +180,8 @@ class Value {
         made.counts_as_ = ValueKind::String;
         return made;
     }
-    template <class T>
-    requires(!std::same_as<std::remove_cv_t<T>, char>) Value(T*)
-    = delete;  ///< so that addresses do not convert to bool
+    template <class T, class = std::enable_if_t<!std::is_same_v<std::remove_cv_t<T>, char>>>
+    Value(T*) = delete;  ///< so that addresses do not convert to bool
 
     constexpr ValueKind kind() const noexcept { return kind_; }
     /// The kind passed to scalar_text(); String for shown_as(); otherwise None.
@@ -189,7 +191,7 @@ class Value {
     constexpr std::int64_t integer() const noexcept { return integer_; }
     constexpr double real() const noexcept { return real_; }
     constexpr std::string_view string() const noexcept { return string_; }
-    constexpr std::span<const Value> list() const noexcept { return list_; }
+    constexpr Span<const Value> list() const noexcept { return list_; }
     constexpr const ArrayView& array() const noexcept { return *array_; }
 
   private:
@@ -200,7 +202,7 @@ class Value {
         std::int64_t integer_;
         double real_;
         std::string_view string_;
-        std::span<const Value> list_;
+        Span<const Value> list_;
         const ArrayView* array_;
     };
 };

@@ -192,7 +192,7 @@ Value ObjectValues::list(PyObject* object, int nesting) {
         items.push_back(any(item.get(), nesting + 1));
     }
     lists_.push_back(std::move(items));
-    return Value(std::span<const Value>(lists_.back()));
+    return Value(Span<const Value>(lists_.back()));
 }
 
 bool ObjectValues::array(PyObject* object, Value& value) {

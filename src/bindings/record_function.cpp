@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <span>
 
 #include <marey/call_stack.h>
 #include <marey/operation.h>

@@ -153,7 +153,7 @@ class RangeEmitter {
     void keep_outputs(const ObservedRange& range) {
         const std::lock_guard lock(producers_mutex_);
         for (std::size_t i = 0; i < range.outputs().size(); ++i) {
-            for (const ArrayView* array : arrays_of(range.outputs().subspan(i, 1))) {
+            for (const ArrayView* array : arrays_of({&range.outputs()[i], 1})) {
                 if (array == nullptr || !StorageKey::of(*array).is_known()) continue;
                 producers_.set(StorageKey::of(*array), {range.id(), static_cast<std::int32_t>(i)});
             }

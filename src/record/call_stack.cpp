@@ -48,7 +48,7 @@ std::uint64_t native_word(const LoadedModules& modules, std::uintptr_t address) 
     return detail::kFrameNative | std::uint64_t{id} << detail::kFrameModuleShift | (offset & kOffset);
 }
 
-void native_words(std::span<const std::uintptr_t> addresses, std::uint64_t* out) {
+void native_words(Span<const std::uintptr_t> addresses, std::uint64_t* out) {
     const std::shared_ptr<const LoadedModules> modules = loaded_modules();
     FrameWordCache& known = frame_word_cache();
     const std::unique_lock lock(known.mutex, std::try_to_lock);
@@ -79,8 +79,8 @@ void CallStack::add_word(std::uint64_t word) noexcept {
 
 void CallStack::add(const CapturedTraceback& traceback) noexcept {
     const std::size_t python_count = traceback.python_frames();
-    const std::span<const std::uintptr_t> all = traceback.addresses();
-    const std::span<const std::uintptr_t> addresses = all.first(std::min(all.size(), kMaxEntries));
+    const Span<const std::uintptr_t> all = traceback.addresses();
+    const Span<const std::uintptr_t> addresses = all.first(std::min(all.size(), kMaxEntries));
     if (all.size() > kMaxEntries) is_cut_ = true;
     std::uint64_t natives[kMaxEntries];
     try {

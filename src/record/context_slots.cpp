@@ -13,7 +13,7 @@ namespace marey {
 namespace detail {
 inline namespace layout1 {
 
-constinit thread_local ContextNode* context_head __attribute__((tls_model("initial-exec"))) = nullptr;
+__thread ContextNode* context_head __attribute__((tls_model("initial-exec"))) = nullptr;
 
 SharedSlot::~SharedSlot() {
     std::shared_ptr<SharedSlot> slot = std::move(rest);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <marey/marey.h>
+#include <marey/all.h>
 
 namespace marey::testing {
 

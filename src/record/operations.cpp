@@ -33,7 +33,7 @@ std::uint32_t string_of(std::string_view key) noexcept {
 
 // Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no space.
 std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& facts, const CallStack* stack,
-                             std::span<const Value> inputs, std::span<const KeyedValue> keywords) noexcept {
+                             Span<const Value> inputs, Span<const KeyedValue> keywords) noexcept {
     const ValueNeeds needs{(armed & detail::kArmedShapes) != 0, (armed & detail::kArmedConcrete) != 0};
     const bool has_facts = facts.sequence >= 0 || facts.forward_thread != 0 || facts.id != 0;
     if ((armed & detail::kArmedValues) == 0) {
@@ -80,7 +80,7 @@ void push_more(std::uint64_t start, const Add& add) noexcept {
     close_extension(*state, *slot, encoder.end());
 }
 
-void push_outputs(std::uint64_t start, std::span<const Value> outputs) noexcept {
+void push_outputs(std::uint64_t start, Span<const Value> outputs) noexcept {
     const std::uint64_t armed = load_relaxed(detail::current_thread->armed);
     if ((armed & detail::kArmedShapes) == 0) return;
     const ValueNeeds needs{true, (armed & detail::kArmedConcrete) != 0};
@@ -100,7 +100,7 @@ void detail::close_with_facts_slow(Opened opened, std::uint32_t thread, const Ra
 }
 
 detail::Opened detail::open_with_inputs(std::uint32_t site, Scope scope, const RangeFacts& facts,
-                                        std::span<const Value> inputs) noexcept {
+                                        Span<const Value> inputs) noexcept {
     const std::uint64_t armed = load_relaxed(current_thread->armed);
     return open_with_side(site, scope, push_operation(armed, facts, nullptr, inputs, {}));
 }
@@ -133,21 +133,21 @@ void Operation::prepare() noexcept {
         (frame != nullptr && frame->needs.outputs) || (records && (armed & detail::kArmedShapes) != 0);
 }
 
-void Operation::start(std::string_view name, const OperationFacts& facts, std::span<const Value> inputs,
-                      std::span<const KeyedValue> keywords) noexcept {
+void Operation::start(std::string_view name, const OperationFacts& facts, Span<const Value> inputs,
+                      Span<const KeyedValue> keywords) noexcept {
     start(detail::dynamic_site(name, scope_), facts, inputs, keywords);
 }
 
-void Operation::start(detail::Site& site, const OperationFacts& facts, std::span<const Value> inputs,
-                      std::span<const KeyedValue> keywords) noexcept {
+void Operation::start(detail::Site& site, const OperationFacts& facts, Span<const Value> inputs,
+                      Span<const KeyedValue> keywords) noexcept {
     // A site that stands for another scope would be filtered by that scope.
     const std::uint32_t id =
         site.scope == scope_ ? detail::site_id(site) : detail::dynamic_site(site.name, scope_);
     start(id, facts, inputs, keywords);
 }
 
-void Operation::start(std::uint32_t site, const OperationFacts& facts, std::span<const Value> inputs,
-                      std::span<const KeyedValue> keywords) noexcept {
+void Operation::start(std::uint32_t site, const OperationFacts& facts, Span<const Value> inputs,
+                      Span<const KeyedValue> keywords) noexcept {
     if (has_begun_) return;
     has_begun_ = true;
     thread_ = detail::thread_number();

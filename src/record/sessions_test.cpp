@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <marey/marey.h>
+#include <marey/all.h>
 
 #include "record/clock.h"
 #include "record/recorder.h"

@@ -39,8 +39,7 @@ constinit thread_local std::uint32_t inside_depth __attribute__((tls_model("init
 
 namespace detail {
 inline namespace layout1 {
-constinit thread_local ThreadState* current_thread __attribute__((tls_model("initial-exec"))) =
-    &unregistered_thread;
+__thread ThreadState* current_thread __attribute__((tls_model("initial-exec"))) = &unregistered_thread;
 }
 }  // namespace detail
 

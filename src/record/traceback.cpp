@@ -235,7 +235,7 @@ std::size_t CapturedTraceback::python_frames() const noexcept {
     return data_ != nullptr ? data_->python_count : 0;
 }
 
-std::span<const std::uintptr_t> CapturedTraceback::addresses() const noexcept {
+Span<const std::uintptr_t> CapturedTraceback::addresses() const noexcept {
     if (data_ == nullptr) return {};
     return {data_->native(), data_->native_count};
 }

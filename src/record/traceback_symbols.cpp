@@ -106,7 +106,7 @@ class PythonScope {
 
 using PythonNumbers = std::unordered_map<Instruction, std::uint32_t, HashInstruction>;
 
-PythonNumbers name_python(std::span<const CapturedTraceback> tracebacks, Numbered& numbered) {
+PythonNumbers name_python(Span<const CapturedTraceback> tracebacks, Numbered& numbered) {
     PythonNumbers numbers;
     bool any = false;
     for (const CapturedTraceback& traceback : tracebacks) any = any || traceback.python_frames() != 0;
@@ -127,7 +127,7 @@ PythonNumbers name_python(std::span<const CapturedTraceback> tracebacks, Numbere
 
 using NativeNumbers = std::unordered_map<std::uintptr_t, std::vector<std::uint32_t>>;
 
-NativeNumbers name_native(std::span<const CapturedTraceback> tracebacks, Numbered& numbered) {
+NativeNumbers name_native(Span<const CapturedTraceback> tracebacks, Numbered& numbered) {
     NativeNumbers numbers;
     std::vector<std::uintptr_t> addresses;
     for (const CapturedTraceback& traceback : tracebacks) {
@@ -149,7 +149,7 @@ bool has_native_lines() noexcept {
     return can_read_lines();
 }
 
-SymbolizedTracebacks symbolize(std::span<const CapturedTraceback> tracebacks) {
+SymbolizedTracebacks symbolize(Span<const CapturedTraceback> tracebacks) {
     Numbered numbered;
     // Files are read before the GIL is taken: other threads run in that time.
     const NativeNumbers native = name_native(tracebacks, numbered);
@@ -158,7 +158,7 @@ SymbolizedTracebacks symbolize(std::span<const CapturedTraceback> tracebacks) {
     result.tracebacks.reserve(tracebacks.size());
     for (const CapturedTraceback& traceback : tracebacks) {
         std::vector<std::uint32_t>& merged = result.tracebacks.emplace_back();
-        const std::span<const std::uintptr_t> addresses = traceback.addresses();
+        const Span<const std::uintptr_t> addresses = traceback.addresses();
         const std::size_t python_count = traceback.python_frames();
         const detail::PythonFrame* frames = python_count != 0 ? traceback.get()->python() : nullptr;
         std::size_t next = 0;
@@ -177,7 +177,7 @@ SymbolizedTracebacks symbolize(std::span<const CapturedTraceback> tracebacks) {
     return result;
 }
 
-std::vector<Frames> symbolize_addresses(std::span<const std::uintptr_t> addresses) {
+std::vector<Frames> symbolize_addresses(Span<const std::uintptr_t> addresses) {
     std::vector<Frames> result(addresses.size());
     const auto modules = loaded_modules();
     std::map<const LoadedModule*, std::vector<std::size_t>> by_module;
@@ -205,8 +205,7 @@ std::vector<Frames> symbolize_addresses(std::span<const std::uintptr_t> addresse
     return result;
 }
 
-std::vector<Frames> symbolize_locations(std::span<const NativeLocation> locations,
-                                        const std::string& folder) {
+std::vector<Frames> symbolize_locations(Span<const NativeLocation> locations, const std::string& folder) {
     std::vector<Frames> result(locations.size());
     std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> by_file;
     for (std::size_t i = 0; i < locations.size(); ++i)

@@ -27,6 +27,33 @@ grep -q "^marey_DIR:PATH=$work/moved" "$work/build/CMakeCache.txt" || { echo "fo
 
 "$work/build/consumer"
 "$work/build/consumer_disabled"
+
+# A language standard that is too old is one message, not an error for every line of the headers.
+cxx="$(cached CMAKE_CXX_COMPILER)"
+expect_refused() {  # expect_refused HEADER COMPILED NEEDED
+    if echo "#include <marey/$1>" | "$cxx" -std="$2" -I"$work/moved/include" -fsyntax-only -x c++ - 2>"$work/log"; then
+        echo "marey/$1 compiled as $2"
+        exit 1
+    fi
+    if ! grep -q "error: .*needs $3" "$work/log" || [ "$(grep -c 'error: ' "$work/log")" != 2 ]; then
+        echo "expected one #error for marey/$1 as $2 (and the error that stops the compiler), got:"
+        cat "$work/log"
+        exit 1
+    fi
+}
+expect_refused marey.h c++14 C++17
+for header in session.h analyze.h export.h all.h; do expect_refused "$header" c++17 C++20; done
+
+# The header that instrumented files include is not longer than <string>.
+lines() {
+    echo "#include <$1>" | "$cxx" -std="$2" -I"$work/moved/include" -E -P -x c++ - | wc -l
+}
+for standard in c++17 c++20; do
+    if [ "$(lines marey/marey.h $standard)" -gt "$(lines string $standard)" ]; then
+        echo "marey/marey.h has $(lines marey/marey.h $standard) lines as $standard, <string> $(lines string $standard)"
+        exit 1
+    fi
+done
 if nm -C "$work/build/consumer_disabled" | grep -E 'marey::detail::(ScopedRange|record_)'; then
     echo "MAREY_DISABLE did not remove the recording code"
     exit 1

@@ -198,7 +198,7 @@ session.stop()
 
 
 PROGRAM = """
-#include <marey/marey.h>
+#include <marey/all.h>
 
 __attribute__((noinline)) void innermost_work() {
     MAREY_RANGE("work", "stack", marey::CallStack());
@@ -221,6 +221,7 @@ int main(int, char** argv) {
 LISTS = """
 cmake_minimum_required(VERSION 3.20)
 project(program CXX)
+set(CMAKE_CXX_STANDARD 20)
 find_package(marey REQUIRED)
 add_executable(program program.cpp)
 target_compile_options(program PRIVATE -g -O1)

@@ -42,7 +42,7 @@ struct AdoptionNode : ContextNode {
 };
 
 /// This thread's newest node. Null in a thread without a context.
-MAREY_API extern constinit thread_local ContextNode* context_head __attribute__((tls_model("initial-exec")));
+MAREY_API extern __thread ContextNode* context_head __attribute__((tls_model("initial-exec")));
 
 /// Removes a guard from any position in the calling thread's list; does nothing if it is not in the list.
 MAREY_API void unlink_guard(GuardNode& guard) noexcept;

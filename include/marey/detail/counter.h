@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <marey/detail/export.h>
+
 namespace marey::detail {
 inline namespace layout1 {
 
@@ -36,6 +38,11 @@ inline void store_relaxed(T& place, T value) noexcept {
 template <class T>
 inline void store_release(T& place, T value) noexcept {
     __atomic_store_n(&place, value, __ATOMIC_RELEASE);
+}
+
+/// Orders accesses of this thread as seen by its signal handlers; no instruction.
+inline void signal_fence() noexcept {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 }  // namespace layout1

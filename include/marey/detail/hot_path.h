@@ -1,7 +1,6 @@
 // hot_path.h: opens and closes a scope, inlined into the caller. All unusual cases are out of line.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -13,6 +12,12 @@
 namespace marey::detail {
 inline namespace layout1 {
 
+/// The form of Site::name. The numbers are part of the binary interface.
+enum class SiteName : std::uint8_t {
+    Plain = 0,
+    Signature = 1,  ///< __PRETTY_FUNCTION__, of which only the qualified name is kept
+};
+
 /// A place in the source that marks ranges: a static object with constant initialisation, registered with the
 /// recorder as `id` at its first use. The recorder copies what it needs, so the site may be unloaded later.
 struct Site {
@@ -20,6 +25,7 @@ struct Site {
     const char* file;
     std::uint32_t line;
     Scope scope;
+    SiteName name_form = SiteName::Plain;  ///< in former padding: 0 in files compiled against older headers
     std::uint32_t layout = kLayoutNumber;
     std::uint32_t id = 0;  ///< 0: not registered, or refused
 };
@@ -27,8 +33,7 @@ struct Site {
 /// This thread's state. Points to a shared, read-only state until the recorder has registered the thread. The
 /// initial-exec model needs one load off the thread pointer, even in shared libraries (measured: 0.77 ns
 /// instead of 2.3 ns).
-MAREY_API extern constinit thread_local ThreadState* current_thread
-    __attribute__((tls_model("initial-exec")));
+MAREY_API extern __thread ThreadState* current_thread __attribute__((tls_model("initial-exec")));
 
 /// The result of opening a range: the slot's index and its start. Fits into two registers, so that a scope
 /// needs no memory.
@@ -138,8 +143,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     const std::uint64_t duration = now - start;
     const std::uint64_t delta = now - base;
     static_assert(kDeltaBits - kDurationBits == 8);
-    if ((duration | delta >> 8) >> kDurationBits != 0) [[unlikely]]
-        return now;
+    if (MAREY_DETAIL_UNLIKELY((duration | delta >> 8) >> kDurationBits != 0)) return now;
     auto* const record = reinterpret_cast<CompactRecord*>(place);
     record->word0 = static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
     record->word1 = site | duration << kSiteBits;
@@ -157,12 +161,12 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
     // From here on signal handlers record nothing on this thread, so nothing read below can change.
     store_relaxed(thread->busy, 1u);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     OpenSlot& slot = thread->slots[opened.index];
     const bool is_fast_path = thread->depth == opened.index + 1 && thread->cursor != thread->limit &&
                               load_relaxed(slot.start) == opened.start &&
                               write_compact(thread, opened.index, load_relaxed(slot.what), opened.start) == 0;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     store_relaxed(thread->busy, 0u);
     return is_fast_path;
 }
@@ -173,25 +177,24 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     ThreadState* const thread = current_thread;
     const std::uint32_t index = opened.index;
     const std::uint64_t start = opened.start;
-    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]] {
+    if (MAREY_DETAIL_UNLIKELY(load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0)) {
         return index == kOpenObserved ? close_observed(start) : close_slow(index, start);
     }
     // From here on signal handlers record nothing on this thread, so nothing read below can change.
     store_relaxed(thread->busy, 1u);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     // One record, if the range is the innermost and there is space.
-    if (thread->depth != index + 1 || thread->cursor == thread->limit) [[unlikely]] {
+    if (MAREY_DETAIL_UNLIKELY(thread->depth != index + 1 || thread->cursor == thread->limit)) {
         return close_unusual(index, start, 0);
     }
     OpenSlot& slot = thread->slots[index];
-    if (load_relaxed(slot.start) != start) [[unlikely]] {
+    if (MAREY_DETAIL_UNLIKELY(load_relaxed(slot.start) != start)) {
         return close_unusual(index, start, 0);
     }
     const std::uint64_t site = load_relaxed(slot.what);  // opened inline: neither values nor flags
-    if (const std::uint64_t now = write_compact(thread, index, site, start)) [[unlikely]] {
-        return close_unusual(index, start, now);
-    }
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const std::uint64_t now = write_compact(thread, index, site, start);
+    if (MAREY_DETAIL_UNLIKELY(now != 0)) return close_unusual(index, start, now);
+    signal_fence();
     store_relaxed(thread->busy, 0u);
 }
 
@@ -217,9 +220,9 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     constexpr std::uint64_t kBegun = std::uint64_t{kSlotObjectless} << kSiteBits;
     if (what - (kBegun + 1) >= kMaxSites - 1 || start == 0) return false;
     store_relaxed(thread->busy, 1u);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     const bool done = write_compact(thread, index, what & (kMaxSites - 1), start) == 0;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     store_relaxed(thread->busy, 0u);
     return done;
 }

@@ -28,7 +28,7 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
         return close_with_facts_slow(opened, number, facts);
     }
     store_relaxed(thread->busy, 1u);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     OpenSlot& slot = thread->slots[opened.index];
     const std::uint64_t what = load_relaxed(slot.what);
     const auto sequence = static_cast<std::uint64_t>(facts.sequence);
@@ -54,7 +54,7 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
             store_release(thread->depth, opened.index);
         }
     }
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     store_relaxed(thread->busy, 0u);
     if (!is_fast_path) [[unlikely]]
         close_with_facts_slow(opened, number, facts);
@@ -136,9 +136,9 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]]
         return close_slow(opened.index, opened.start);
     store_relaxed(thread->busy, 1u);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     const bool done = close_valued(*thread, opened.start);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     store_relaxed(thread->busy, 0u);
     if (!done) [[unlikely]]
         close_slow(opened.index, opened.start);

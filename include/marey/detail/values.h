@@ -1,14 +1,9 @@
 // values.h: encodes the typed values of a range onto the thread's side stack.
 #pragma once
 
-#include <concepts>
 #include <cstring>
-#include <ranges>
-#include <span>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include <marey/detail/hot_path.h>
 
@@ -39,46 +34,55 @@ inline constexpr std::size_t kMinSideBytes = 1024;  ///< space needed for an ent
 
 inline SideBuffer open_side() noexcept {
     ThreadState* const thread = current_thread;
-    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
-        thread->side_used + kMinSideBytes > kSideBytes) [[unlikely]] {
+    if (MAREY_DETAIL_UNLIKELY(load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
+                              thread->side_used + kMinSideBytes > kSideBytes)) {
         return open_side_slow();
     }
     store_relaxed(thread->busy, 1u);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     std::byte* const place = thread->side + thread->side_used + sizeof(SideEntry);
     return {place, thread->side + kSideBytes, true};
 }
 /// Ends the entry and returns its handle (0: none). `end` is one past the last byte written.
 inline std::uint32_t close_side(const SideBuffer& buffer, std::byte* end) noexcept {
-    if (!buffer.is_inline) [[unlikely]]
-        return close_side_slow(end);
+    if (MAREY_DETAIL_UNLIKELY(!buffer.is_inline)) return close_side_slow(end);
     ThreadState* const thread = current_thread;
     const std::uint32_t offset = thread->side_used;
     const SideEntry head{static_cast<std::uint32_t>(end - buffer.place), thread->depth};
     std::memcpy(thread->side + offset, &head, sizeof head);
     thread->side_used =
         (offset + static_cast<std::uint32_t>(sizeof head) + head.bytes + 7) & ~std::uint32_t{7};
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     store_relaxed(thread->busy, 0u);
     return offset / 8 + 1;
 }
 
 /// Closes the buffer without an entry. Only for inline buffers.
 inline void drop_side_buffer() noexcept {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    signal_fence();
     store_relaxed(current_thread->busy, 0u);
 }
 
 template <class T>
-concept TextLike = std::convertible_to<const T&, std::string_view>;
+inline constexpr bool kIsText = std::is_convertible_v<const T&, std::string_view>;
 template <class T>
-concept ScalarLike = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+inline constexpr bool kIsScalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+template <class T, class = void>
+inline constexpr bool kIsStack = false;
 template <class T>
-concept StackLike = requires(const T& stack) {
-    stack.frame_words();
-};
+inline constexpr bool kIsStack<T, std::void_t<decltype(std::declval<const T&>().frame_words())>> = true;
+template <class T, class = void>
+inline constexpr bool kIsList = false;
 template <class T>
-concept ListLike = std::ranges::sized_range<const T> && !TextLike<T>;
+inline constexpr bool kIsList<
+    T, std::void_t<decltype(std::begin(std::declval<const T&>()), std::end(std::declval<const T&>()))>> =
+    !kIsText<T>;
+/// True for std::vector<bool>, whose iterators return proxies.
+template <class T, class = void>
+inline constexpr bool kHoldsBooleans = false;
+template <class T>
+inline constexpr bool kHoldsBooleans<T, std::void_t<typename T::value_type>> =
+    std::is_same_v<typename T::value_type, bool>;
 
 /// Appends values to a SideBuffer. Values that do not fit are truncated and marked; nothing fails.
 class ValueWriter {
@@ -88,26 +92,26 @@ class ValueWriter {
 
     template <class T>
     void add(std::uint32_t key, const T& value) noexcept {
-        if constexpr (std::same_as<T, bool>) {
+        if constexpr (std::is_same_v<T, bool>) {
             scalar(key, 1, static_cast<std::uint64_t>(value));
         } else if constexpr (std::is_enum_v<T>) {
             add(key, static_cast<std::underlying_type_t<T>>(value));
-        } else if constexpr (std::floating_point<T>) {
+        } else if constexpr (std::is_floating_point_v<T>) {
             const double real = static_cast<double>(value);
             std::uint64_t bits;
             std::memcpy(&bits, &real, sizeof bits);
             scalar(key, 3, bits);
-        } else if constexpr (std::integral<T>) {
+        } else if constexpr (std::is_integral_v<T>) {
             scalar(key, 2, static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
-        } else if constexpr (TextLike<T>) {
+        } else if constexpr (kIsText<T>) {
             if constexpr (std::is_pointer_v<T>) {
                 if (value == nullptr) return header(key, 0, 0, 0);
             }
             text(key, std::string_view(value));
-        } else if constexpr (StackLike<T>) {
-            stack(value.frame_words(), value.is_cut());
+        } else if constexpr (kIsStack<T>) {
+            stack(value.frame_words().data(), value.frame_words().size(), value.is_cut());
         } else {
-            static_assert(ListLike<T>,
+            static_assert(kIsList<T>,
                           "a value is a boolean, a number, an enumerator, text, a list of these, or a stack");
             list(key, value);
         }
@@ -141,14 +145,14 @@ class ValueWriter {
         if (bytes != 0) std::memcpy(cursor_, value.data(), bytes);
         cursor_ += (bytes + 7) & ~std::size_t{7};
     }
-    void stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept {
-        if (frames.empty() || !fits(sizeof(ValueHeader) + sizeof(std::uint64_t))) return;
+    void stack(const std::uint64_t* frames, std::size_t frame_count, bool is_cut) noexcept {
+        if (frame_count == 0 || !fits(sizeof(ValueHeader) + sizeof(std::uint64_t))) return;
         const std::size_t room =
             (static_cast<std::size_t>(limit_ - cursor_) - sizeof(ValueHeader)) / sizeof(std::uint64_t);
-        const std::size_t count = frames.size() < room ? frames.size() : room;
-        header(0, kValueStack, is_cut || count < frames.size() ? kValueTruncated : std::uint8_t{0},
+        const std::size_t count = frame_count < room ? frame_count : room;
+        header(0, kValueStack, is_cut || count < frame_count ? kValueTruncated : std::uint8_t{0},
                static_cast<std::uint16_t>(count));
-        std::memcpy(cursor_, frames.data(), count * sizeof(std::uint64_t));
+        std::memcpy(cursor_, frames, count * sizeof(std::uint64_t));
         cursor_ += count * sizeof(std::uint64_t);
     }
     template <class T>
@@ -160,13 +164,12 @@ class ValueWriter {
         cursor_ += sizeof(ValueHeader);
         for (const auto& value : values) {
             std::byte* const before = cursor_;
-            using Item = std::remove_cvref_t<decltype(value)>;
+            using Item = std::remove_cv_t<std::remove_reference_t<decltype(value)>>;
             if (count < kMaxListItems) {
-                if constexpr (std::is_class_v<T> && requires { typename T::value_type; } &&
-                              std::same_as<typename T::value_type, bool>) {
-                    add(0, static_cast<bool>(value));  // vector<bool> returns proxies
+                if constexpr (kHoldsBooleans<T>) {
+                    add(0, static_cast<bool>(value));
                 } else {
-                    static_assert(ScalarLike<Item> || TextLike<Item>, "lists hold booleans, numbers or text");
+                    static_assert(kIsScalar<Item> || kIsText<Item>, "lists hold booleans, numbers or text");
                     add(0, value);
                 }
             }
@@ -193,11 +196,11 @@ inline std::uint32_t key_id(std::uint32_t& cached, std::string_view key) noexcep
     return id;
 }
 
-template <std::size_t... I, class... Args>
-inline void write_pairs(ValueWriter& writer, KeyIds& keys, std::index_sequence<I...>,
-                        const Args&... args) noexcept {
-    const auto all = std::tie(args...);
-    (writer.add(key_id(keys.ids[I], std::string_view(std::get<2 * I>(all))), std::get<2 * I + 1>(all)), ...);
+template <class Key, class Value, class... More>
+inline void write_pairs(ValueWriter& writer, std::uint32_t* ids, const Key& key, const Value& value,
+                        const More&... more) noexcept {
+    writer.add(key_id(*ids, key), value);
+    if constexpr (sizeof...(more) != 0) write_pairs(writer, ids + 1, more...);
 }
 
 /// Pushes "key", value, "key", value, ... and returns the handle for open_slow; 0 if nothing was recorded.
@@ -208,7 +211,7 @@ inline std::uint32_t push_values(KeyIds& keys, const Args&... args) noexcept {
     const SideBuffer buffer = open_side();
     if (buffer.place == nullptr) return 0;
     ValueWriter writer(buffer);
-    write_pairs(writer, keys, std::make_index_sequence<sizeof...(Args) / 2>(), args...);
+    write_pairs(writer, keys.ids, args...);
     return close_side(buffer, writer.end());
 }
 

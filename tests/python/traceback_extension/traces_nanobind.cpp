@@ -30,7 +30,7 @@ __attribute__((noinline)) marey::CapturedTraceback gather_here(bool native) {
 }
 
 std::vector<std::string> names_of(const marey::CapturedTraceback& traceback) {
-    const marey::SymbolizedTracebacks named = marey::symbolize(std::span(&traceback, 1));
+    const marey::SymbolizedTracebacks named = marey::symbolize({&traceback, 1});
     std::vector<std::string> names;
     for (const std::uint32_t index : named.tracebacks[0]) names.push_back(named.all_frames[index].name);
     return names;
