@@ -134,7 +134,7 @@ inline bool needs_inputs() noexcept {
 /// The same with a name made at run time (any text; each distinct name is stored once).
 #define MAREY_RANGE_DYNAMIC(...) \
     MAREY_DETAIL_FORM(MAREY_DETAIL_DYNAMIC_, __VA_ARGS__)(__COUNTER__, ::marey::Scope::User, __VA_ARGS__)
-/// Records the rest of the function as a range with the function's name.
+/// Records the rest of the function as a range with the function's qualified name.
 #define MAREY_FUNCTION(...) \
     MAREY_DETAIL_FORM(MAREY_DETAIL_FUNCTION_, __VA_ARGS__)(__COUNTER__, ::marey::Scope::Function, __VA_ARGS__)
 
@@ -168,9 +168,9 @@ inline bool needs_inputs() noexcept {
         name, scope, MAREY_DETAIL_PUSH(n, scope, __VA_ARGS__))
 #define MAREY_DETAIL_FUNCTION_NAME(n, scope, ...)                                     \
     static_assert(sizeof(#__VA_ARGS__) == 1, "values come in pairs: \"key\", value"); \
-    MAREY_DETAIL_STATIC_NAME(n, scope, Plain, __func__)
+    MAREY_DETAIL_STATIC_NAME(n, scope, Signature, __PRETTY_FUNCTION__)
 #define MAREY_DETAIL_FUNCTION_VALUES(n, scope, ...) \
-    MAREY_DETAIL_STATIC_VALUES(n, scope, Plain, __func__, __VA_ARGS__)
+    MAREY_DETAIL_STATIC_VALUES(n, scope, Signature, __PRETTY_FUNCTION__, __VA_ARGS__)
 #define MAREY_DETAIL_SITE(n, site_scope, kind, name)                                        \
     static MAREY_DETAIL_CONSTINIT ::marey::detail::Site MAREY_DETAIL_JOIN(marey_site_, n) { \
         name, __FILE__, __LINE__, site_scope, ::marey::detail::SiteName::kind               \

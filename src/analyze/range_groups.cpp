@@ -100,6 +100,7 @@ std::int32_t node_of_thread(const Trace& trace, Row thread) noexcept {
 SiteKeys::SiteKeys(const Trace& trace, bool by_overload, GroupBy by) {
     std::unordered_map<std::string_view, std::uint32_t> texts;
     std::vector<std::string> made;  // owns the names that are not in the trace
+    const bool by_name = by == GroupBy::Name || by == GroupBy::Function;
     if (by != GroupBy::Name) {
         made.reserve(trace.sites().size());
         for (const SiteInfo& site : trace.sites()) made.push_back(site_group(trace, site, by));
@@ -115,7 +116,9 @@ SiteKeys::SiteKeys(const Trace& trace, bool by_overload, GroupBy by) {
             number(made.empty() ? group_name(trace.string(site.name)) : made[of_site.size()]);
         const std::uint32_t overload = by_overload ? number(trace.string(site.overload)) : 0;
         name_of_site.push_back(name);
-        of_site.push_back(keys.find(name, overload << 1 | std::uint32_t{is_user_annotation(site.scope)}));
+        // A file holds both functions and annotations: it is one group.
+        const bool is_annotation = by_name && is_user_annotation(site.scope);
+        of_site.push_back(keys.find(name, overload << 1 | std::uint32_t{is_annotation}));
     }
     size = keys.size();
 }

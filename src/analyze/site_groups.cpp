@@ -3,6 +3,7 @@
 #include "analyze/site_groups.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 #include "analyze/range_groups.h"
@@ -104,8 +105,9 @@ std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
     if (site.scope == Scope::CFunction) return c_group(trace, site, by);
     if (site.scope == Scope::PythonFunction) return python_group(trace, site, by);
     std::string name(group_name(trace.string(site.name)));
-    const std::string file(trace.string(site.file));
-    if (file.empty() || by == GroupBy::Name || by == GroupBy::Function) return name;
+    if (site.file == 0 || by == GroupBy::Name || by == GroupBy::Function) return name;
+    // Include paths spell a file in several ways: "src/../include/queue.h".
+    const std::string file = std::filesystem::path(trace.string(site.file)).lexically_normal().string();
     return by == GroupBy::Line ? file + ":" + std::to_string(site.line) : file;
 }
 

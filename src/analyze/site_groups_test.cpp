@@ -63,6 +63,19 @@ std::map<std::string, std::pair<std::int64_t, std::int64_t>> times(GroupBy by) {
 
 using Times = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;
 
+TEST(SiteGroups, AFileIsOneGroupWhateverItsScopesAndHoweverItIsSpelled) {
+    TraceFixture fixture;
+    fixture.site("A::get", Scope::Function, "/src/a.cpp", 3);
+    fixture.site("mark", Scope::User, "/src/a.cpp", 4);
+    fixture.site("inline", Scope::Function, "/src/lib/../a.cpp", 5);
+    fixture.thread("main", {{"A::get", 0, 100, {{"mark", 0, 10}, {"inline", 50, 20}}}});
+    const auto rows = key_averages(fixture.trace(), {.group_by = GroupBy::File}).rows;
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0].name, "/src/a.cpp");
+    EXPECT_EQ(rows[0].count, 3);
+    EXPECT_EQ(rows[0].self_cpu_time_total_ns, 100);
+}
+
 TEST(SiteGroups, AFunctionIsOneGroupOnAnyLine) {
     const Times rows = times(GroupBy::Function);
     EXPECT_EQ(rows.at("shop/load.py: load"), (std::pair<std::int64_t, std::int64_t>{200, 400}));

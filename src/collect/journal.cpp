@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "collect/log_records.h"
@@ -11,6 +14,28 @@
 namespace marey {
 
 using namespace detail;
+
+namespace {
+
+/// Adds the place to equal names of functions at different places: overloads, lambdas, file-local functions.
+void add_places(NameTables& tables) {
+    std::map<StringId, std::set<std::pair<StringId, std::uint32_t>>> places;
+    const auto is_function = [&](std::size_t i) { return (tables.site_flags[i] & kSiteFunction) != 0; };
+    for (std::size_t i = 0; i < tables.sites.size(); ++i) {
+        const SiteInfo& site = tables.sites[i];
+        if (is_function(i)) places[site.name].insert({site.file, site.line});
+    }
+    for (std::size_t i = 0; i < tables.sites.size(); ++i) {
+        SiteInfo& site = tables.sites[i];
+        if (!is_function(i) || places[site.name].size() < 2) continue;
+        const std::string& file = tables.strings[site.file];
+        tables.strings.push_back(tables.strings[site.name] + " (" + file.substr(file.rfind('/') + 1) + ":" +
+                                 std::to_string(site.line) + ")");
+        site.name = static_cast<StringId>(tables.strings.size() - 1);
+    }
+}
+
+}  // namespace
 
 NameTables read_names(std::span<const std::byte> stream) {
     NameTables tables;
@@ -62,6 +87,7 @@ NameTables read_names(std::span<const std::byte> stream) {
         known(module.path);
         known(module.build_id);
     }
+    add_places(tables);
     return tables;
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/function_name.h"
 #include "record/clock.h"
 #include "record/journal.h"
 #include "record/thread_log.h"
@@ -605,8 +606,10 @@ std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
                  "); its ranges are not recorded");
         return 0;
     }
-    return intern_site(site.name != nullptr ? site.name : "", site.file != nullptr ? site.file : "",
-                       site.line, site.scope);
+    const bool is_function = site.name_form == detail::SiteName::Signature;
+    const std::string name = site.name != nullptr ? site.name : "";
+    return intern_site(is_function ? function_name(name) : name, site.file != nullptr ? site.file : "",
+                       site.line, site.scope, is_function ? std::uint32_t{detail::kSiteFunction} : 0);
 }
 
 std::uint32_t Recorder::intern_site(std::string_view name, std::string_view file, std::uint32_t line,

@@ -277,6 +277,7 @@ struct SiteCategory {
 enum SiteFlags : std::uint32_t {
     kSiteTraced = 1 << 0,    ///< from a call tracer: for sessions that record calls
     kSiteOverload = 1 << 1,  ///< an operator: `file` is the name of its overload
+    kSiteFunction = 1 << 2,  ///< the name is that of the function: equal names at other places are others
 };
 
 /// A program or shared library that contains native frames.
