@@ -29,7 +29,10 @@ def test_very_deep_recursion_works_as_without_marey(c_calls):
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring takes no C stack")
 def test_calls_lost_in_deep_recursion_are_reported_without_their_number():
     """Every call within one that is too deep is missing; only that one is seen."""
-    said = "deep {} were not recorded (their number is unknown): more than half of the thread's C stack was in use"
+    said = (
+        "deep {} were not recorded (their number is unknown): more than half of the thread's C stack was in use "
+        "(--c-calls, in Python c_calls=True, records all of them)"
+    )
     assert (
         run_program("""
         import sys, marey
@@ -43,6 +46,23 @@ def test_calls_lost_in_deep_recursion_are_reported_without_their_number():
             print(*(text for _, text, *_ in prof.trace.problems))
         """)
         == f"calls made within 1 {said.format('call')}\ncalls made within 3 {said.format('calls')}\n"
+    )
+
+
+def test_deep_recursion_is_recorded_completely_with_c_calls():
+    """The advice of the message about calls that are missing."""
+    assert (
+        run_program("""
+        import sys, marey
+        sys.setrecursionlimit(100000)
+        def down(n):
+            return 0 if n == 0 else 1 + down(n - 1)
+        with marey.profile(with_stack=True, c_calls=True) as prof:
+            for _ in range(3):
+                down(50000)
+        print(sum(e.name.endswith(": down") for e in prof.events()), *prof.trace.problems)
+        """)
+        == "150003\n"
     )
 
 

@@ -68,7 +68,8 @@ int apply_pending(void*) {
 // The number of calls is not known because the hook is removed there.
 std::string about_gaps(std::uint64_t count) {
     return "calls made within " + std::to_string(count) + (count == 1 ? " deep call" : " deep calls") +
-           " were not recorded (their number is unknown): more than half of the thread's C stack was in use";
+           " were not recorded (their number is unknown): more than half of the thread's C stack was in use "
+           "(--c-calls, in Python c_calls=True, records all of them)";
 }
 #endif
 
