@@ -90,6 +90,59 @@ def test_calls_appear_in_their_greenlet_with_a_filter_too(c_calls, options):
 
 
 @MODES
+@pytest.mark.parametrize("options", [{}, *FILTERS], ids=lambda options: next(iter(options), "plain"))
+def test_a_call_counts_once_however_often_its_greenlet_is_switched(c_calls, options):
+    def inner():
+        main.switch()
+        leaf()
+
+    def values():
+        inner()
+        yield
+        main.switch()
+
+    def work():
+        for _ in range(3):
+            inner()
+        list(values())
+
+    main = greenlet.getcurrent()
+    with marey.profile(with_stack=True, c_calls=c_calls, **options) as prof:
+        workers = [greenlet.greenlet(work) for _ in range(4)]
+        while workers:
+            for worker in workers:
+                worker.switch()
+            workers = [worker for worker in workers if not worker.dead]
+    found = {row.key.rpartition(".")[2]: row.count for row in prof.key_averages()}
+    assert [found[name] for name in ("work", "inner", "values")] == [4, 16, 4]
+    assert count(prof, "leaf") == 16
+    calls = {}
+    for call in prof.trace.suspended_calls():
+        calls.setdefault(call.name.rpartition(".")[2], []).append(call)
+    assert [call.parts for call in calls["work"]] == [6] * 4
+    assert [call.parts for call in calls["inner"]] == [2] * 16
+    assert [call.parts for call in calls["values"]] == [4] * 4  # suspended by its greenlet and by itself
+    assert all(call.finished and call.suspended_ns > 0 and call.running_ns > 0 for call in calls["inner"])
+
+
+@MODES
+def test_the_calls_of_greenlets_that_run_when_recording_stops_count_once(c_calls):
+    def work():
+        main.switch()
+        leaf()
+        prof.stop()
+
+    main = greenlet.getcurrent()
+    prof = marey.profile(with_stack=True, c_calls=c_calls)
+    prof.start()
+    worker = greenlet.greenlet(work)
+    worker.switch()
+    worker.switch()
+    (call,) = [call for call in prof.trace.suspended_calls() if call.name.endswith(".work")]
+    assert (call.parts, call.finished) == (2, False)
+
+
+@MODES
 def test_depth_is_counted_in_each_greenlet(c_calls):
     def below():
         leaf()

@@ -9,6 +9,7 @@
 #include "record/source_writer.h"
 #include "sources/python/call_key.h"
 #include "sources/python/filtered_calls.h"
+#include "sources/python/live_calls.h"
 #include "sources/python/start_frames.h"
 
 namespace marey::python {
@@ -22,6 +23,8 @@ class FilteredStack {
         std::uint32_t note;  ///< log_place() when it began, and these bits:
         std::uint32_t site = 0;
         int line = -1;
+        const void* part =
+            nullptr;  ///< stands for the call among the live calls, if its greenlet has left it
     };
     static constexpr std::uint32_t kLibrary = 1, kTransparent = 2, kCounted = 4, kCut = 8;
 
@@ -34,6 +37,12 @@ class FilteredStack {
 
       public:
         bool is_empty() const noexcept { return entries_.empty(); }
+        /// They do not continue.
+        void forget() const noexcept {
+            for (const Entry& entry : entries_) {
+                if (entry.part != nullptr && !CallKey::is_part(entry.key)) forget_call(entry.part);
+            }
+        }
     };
 
     /// Opens a call that passes the filter. `is_library`: whether the function is library code. Returns its
@@ -72,7 +81,10 @@ class FilteredStack {
         depth_ -= (entry.note & kCounted) != 0 ? 1 : 0;
         cut_ -= (entry.note & kCut) != 0 ? 1 : 0;
         if (entry.opened.index == detail::kNotOpen) return true;
-        if (CallKey::is_part(entry.key)) end_part(entry.opened.start);
+        if (CallKey::is_part(entry.key))
+            end_part(entry.opened.start);
+        else if (entry.part != nullptr)
+            python::end_part(entry.part, entry.opened.start, true);
         close_filtered(entry.opened, entry.note & ~15u);
         return true;
     }
@@ -118,19 +130,28 @@ class FilteredStack {
             return true;
         });
     }
-    /// Ends the ranges of all calls of the calling thread and returns the calls.
+    /// Ends the ranges of all calls of the calling thread, which are parts of these calls, and returns the
+    /// calls.
     Suspended suspend() noexcept {
         Suspended calls;
         calls.entries_ = std::exchange(entries_, {});
         calls.generation_ = call_filter.generation;
         depth_ = cut_ = 0;
         for (std::size_t at = calls.entries_.size(); at-- != 0;) {
-            const Entry& entry = calls.entries_[at];
-            if (entry.opened.index != detail::kNotOpen) close_filtered(entry.opened, entry.note & ~15u);
+            Entry& entry = calls.entries_[at];
+            if (entry.opened.index == detail::kNotOpen) continue;
+            if (CallKey::is_part(entry.key)) {
+                entry.part = frame_of_part(entry.opened.start);
+            } else if (entry.part == nullptr) {
+                entry.part = new_call();
+                begin_part(entry.part, true, entry.opened.start);
+            }
+            if (entry.part != nullptr) end_part(entry.part, entry.opened.start, false);
+            close_filtered(entry.opened, entry.note & ~15u);
         }
         return calls;
     }
-    /// Opens their ranges again.
+    /// Opens the next parts of these calls.
     void resume(const Suspended& calls) noexcept {
         const bool is_same_filter = calls.generation_ == call_filter.generation;
         for (Entry entry : calls.entries_) {
@@ -143,6 +164,8 @@ class FilteredStack {
                         ? detail::Opened{0, detail::kNotOpen}
                         : open_filtered(entry.site, is_c ? Scope::CFunction : Scope::PythonFunction,
                                         entry.line);
+                if (entry.opened.index != detail::kNotOpen && entry.part != nullptr)
+                    begin_part(entry.part, false, entry.opened.start);
             }
             if (!push(entry)) {
                 if (entry.opened.index != detail::kNotOpen) drop_range(entry.opened);

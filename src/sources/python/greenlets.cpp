@@ -22,7 +22,13 @@ struct SavedStack {
     PyObject* greenlet = nullptr;
     std::vector<SuspendedCall> calls;
     FilteredStack::Suspended filtered;
-    ~SavedStack() { Py_XDECREF(greenlet); }
+    ~SavedStack() {
+        for (const SuspendedCall& call : calls) {
+            if (call.part != nullptr && !CallKey::is_part(call.key)) forget_call(call.part);
+        }
+        filtered.forget();
+        Py_XDECREF(greenlet);
+    }
 };
 
 struct ThreadGreenlets {
@@ -69,10 +75,12 @@ void save_stack(PyObject* greenlet) {
 }
 
 // Restores the calls of a greenlet that runs again.
-void restore_stack(const SavedStack& aside) noexcept {
-    if (!call_filter.is_on) thread_greenlets->filtered->resume(aside.filtered);
-    thread_greenlets->stack->resume(aside.calls);
-    if (call_filter.is_on) thread_greenlets->filtered->resume(aside.filtered);
+void restore_stack(SavedStack& aside) {
+    const std::vector<SuspendedCall> calls = std::exchange(aside.calls, {});
+    const FilteredStack::Suspended filtered = std::exchange(aside.filtered, {});
+    if (!call_filter.is_on) thread_greenlets->filtered->resume(filtered);
+    thread_greenlets->stack->resume(calls);
+    if (call_filter.is_on) thread_greenlets->filtered->resume(filtered);
 }
 
 void switch_calls(PyObject* origin, PyObject* target) noexcept {
@@ -90,7 +98,7 @@ void switch_calls(PyObject* origin, PyObject* target) noexcept {
         if (found == thread_greenlets->aside.end()) return;
         if (refers_to(found->second.greenlet, target)) restore_stack(found->second);
         thread_greenlets->aside.erase(found);
-    } catch (const std::bad_alloc&) {  // then some stretches are missing
+    } catch (const std::bad_alloc&) {  // then some parts are missing
     }
 }
 

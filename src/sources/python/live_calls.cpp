@@ -12,7 +12,9 @@ LiveCalls& live_calls = *new LiveCalls;
 
 namespace {
 
-std::uint64_t last_number = 0;  // guarded by the GIL
+// Guarded by the GIL.
+std::uint64_t last_number = 0;
+std::uintptr_t last_made = 0;
 
 }  // namespace
 
@@ -96,6 +98,24 @@ void end_part(const void* frame, std::uint64_t start, bool is_last) noexcept {
     if (is_last) return live_calls.remove(call);
     call->is_first = false;
     call->start = 0;
+}
+
+// Odd, and so never the address of an object; the steps give each a slot of its own.
+const void* new_call() noexcept {
+    last_made += 128;
+    return reinterpret_cast<const void*>(last_made | 1);
+}
+
+void forget_call(const void* call) noexcept {
+    if (LiveCall* const found = live_calls.find(call)) live_calls.remove(found);
+}
+
+const void* frame_of_part(std::uint64_t start) noexcept {
+    const void* frame = nullptr;
+    live_calls.visit([&](const LiveCall& call) {
+        if (call.start == start && call.thread == detail::thread_number()) frame = call.frame;
+    });
+    return frame;
 }
 
 void note_open_parts() noexcept {

@@ -1,5 +1,5 @@
-// live_calls.h: generators, coroutines and asynchronous generators that have begun and not ended, and the
-// call that each part belongs to.
+// live_calls.h: calls in parts that have begun and not ended: those of generators, coroutines and
+// asynchronous generators, calls that a greenlet has left, and decorated functions that can suspend.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace marey::python {
 
-/// One such call. Identified by the address of its frame, which is part of the generator and does not move.
+/// One such call. Identified by an address: of the generator's frame, which does not move, or of what else
+/// stands for the call.
 struct LiveCall {
     const void* frame = nullptr;
     std::uint64_t number = 0;  ///< unique in a process
@@ -57,6 +58,12 @@ std::uint64_t begin_part(const void* frame, bool is_start, std::uint64_t start) 
 
 /// Ends a part, right before its range ends. `is_last`: the call has returned or raised an exception.
 void end_part(const void* frame, std::uint64_t start, bool is_last) noexcept;
+
+/// For calls that have no address: stands for a new call, until forget_call().
+const void* new_call() noexcept;
+void forget_call(const void* call) noexcept;
+/// The frame of the running part of the calling thread that began at `start`; null: there is none.
+const void* frame_of_part(std::uint64_t start) noexcept;
 
 /// Reports the calls of open ranges. Called when a session is about to end or to be read.
 void note_open_parts() noexcept;

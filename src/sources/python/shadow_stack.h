@@ -12,6 +12,7 @@
 
 #include "record/source_writer.h"
 #include "sources/python/call_key.h"
+#include "sources/python/live_calls.h"
 #include "sources/python/start_frames.h"
 
 namespace marey::python {
@@ -20,6 +21,7 @@ namespace marey::python {
 struct SuspendedCall {
     std::uintptr_t key;
     std::uint32_t site;  ///< 0: not recorded, or no longer
+    const void* part;    ///< stands for the call among the live calls, if it is recorded
 };
 
 /// Calls are identified by a key: their frame or code; for calls into C, that of the caller with a mark.
@@ -90,7 +92,10 @@ class ShadowStack {
             return false;
         }
         if (entry.opened.index == detail::kNotOpen) return true;
-        if (CallKey::is_part(entry.key)) end_part(entry.opened.start);
+        if (CallKey::is_part(entry.key))
+            end_part(entry.opened.start);
+        else if (const void* const part = take_resumed(entry))
+            python::end_part(part, entry.opened.start, true);
         detail::close_range(entry.opened);
         return true;
     }
@@ -115,6 +120,7 @@ class ShadowStack {
             usual_[index].key = 0;
             detail::close_elsewhere({usual_[index].start, index}, thread);
         }
+        resumed_.clear();
     }
 
     /// The same for the calling thread, when their ends will not be seen.
@@ -128,6 +134,7 @@ class ShadowStack {
             usual_[index].key = 0;
             close_late({usual_[index].start, index});
         }
+        resumed_.clear();
     }
     /// Ends open calls into C on behalf of thread `thread`, because their ends will not be seen.
     void forget_c_calls(std::uint32_t thread) noexcept {
@@ -146,7 +153,8 @@ class ShadowStack {
             detail::close_elsewhere({usual_[index].start, index}, thread);
         }
     }
-    /// Ends the ranges of all calls of the calling thread and returns the calls, the outermost first.
+    /// Ends the ranges of all calls of the calling thread, which are parts of these calls, and returns the
+    /// calls, the outermost first.
     std::vector<SuspendedCall> suspend() {
         struct Found {
             std::uint32_t depth;
@@ -162,31 +170,45 @@ class ShadowStack {
             const bool is_there = index < thread->depth && detail::load_relaxed(slot.start) == usual.start;
             const auto site =
                 static_cast<std::uint32_t>(detail::load_relaxed(slot.what) & (detail::kMaxSites - 1));
-            found.push_back({index + 1, {usual.key, is_there ? site : 0}, {usual.start, index}});
+            found.push_back({index + 1, {usual.key, is_there ? site : 0, nullptr}, {usual.start, index}});
         }
         for (std::size_t i = 0; i < used_; ++i)
-            found.push_back({list_[i].depth, {list_[i].key, 0}, list_[i].opened});
+            found.push_back({list_[i].depth, {list_[i].key, 0, nullptr}, list_[i].opened});
         // At equal depth: the usual one first, others in their order.
         std::stable_sort(found.begin(), found.end(),
                          [](const Found& a, const Found& b) { return a.depth < b.depth; });
-        std::vector<SuspendedCall> calls;
-        calls.reserve(found.size());
-        for (const Found& each : found) calls.push_back(each.call);
+        std::vector<SuspendedCall> calls(found.size());
         used_ = 0;
         list_depth_ = 0;
         usual_.fill({});
         for (std::size_t i = found.size(); i-- != 0;) {
-            if (found[i].opened.index != detail::kNotOpen) detail::close_range(found[i].opened);
+            const detail::Opened opened = found[i].opened;
+            SuspendedCall& call = calls[i] = found[i].call;
+            if (call.site != 0) call.part = part_of(call.key, opened.start);
+            call.key &= ~CallKey::kResumed;
+            if (opened.index == detail::kNotOpen) continue;
+            if (call.part != nullptr) end_part(call.part, opened.start, false);
+            detail::close_range(opened);
         }
+        resumed_.clear();
         return calls;
     }
-    /// Opens their ranges again.
-    void resume(const std::vector<SuspendedCall>& calls) noexcept {
+    /// Opens the next parts of these calls.
+    void resume(const std::vector<SuspendedCall>& calls) {
+        resumed_.reserve(calls.size());
         for (const SuspendedCall& call : calls) {
-            if (call.site == 0)
+            if (call.site == 0) {
                 skip(call.key);
-            else
-                open(call.key, call.site, (call.key & 1) != 0 ? Scope::CFunction : Scope::PythonFunction);
+                continue;
+            }
+            const bool is_c = (call.key & CallKey::kC) != 0;
+            const detail::Opened opened =
+                detail::open_range(call.site, is_c ? Scope::CFunction : Scope::PythonFunction);
+            const bool is_open = opened.index != detail::kNotOpen && call.part != nullptr;
+            const bool is_plain = is_open && !CallKey::is_part(call.key);
+            add(opened, is_plain ? call.key | CallKey::kResumed : call.key);
+            if (is_open) begin_part(call.part, false, opened.start);
+            if (is_plain) resumed_.push_back({opened.start, call.part});
         }
     }
     /// Whether a call with this key is running.
@@ -213,6 +235,30 @@ class ShadowStack {
         std::uintptr_t key;
         std::uint32_t depth;  ///< number of open ranges right after it began
     };
+
+    struct Resumed {
+        std::uint64_t start;
+        const void* part;
+    };
+
+    // The running call among the live calls; added there if it was never suspended before.
+    const void* part_of(std::uintptr_t key, std::uint64_t start) noexcept {
+        if (CallKey::is_resumed(key)) return take_resumed({{start, 0}, key, 0});
+        if (CallKey::is_part(key)) return frame_of_part(start);
+        const void* const part = new_call();
+        begin_part(part, true, start);
+        return part;
+    }
+    // Null: the call was not suspended.
+    const void* take_resumed(const Entry& entry) noexcept {
+        if (!CallKey::is_resumed(entry.key)) return nullptr;
+        std::size_t at = resumed_.size();
+        while (at != 0 && resumed_[at - 1].start != entry.opened.start) --at;
+        if (at == 0) return nullptr;
+        const void* const part = resumed_[at - 1].part;
+        resumed_.erase(resumed_.begin() + static_cast<std::ptrdiff_t>(at - 1));
+        return part;
+    }
 
     void add(detail::Opened opened, std::uintptr_t key) noexcept {
         if (opened.index < detail::kInlineDepth) {
@@ -282,6 +328,7 @@ class ShadowStack {
     std::size_t used_ = 0;
     std::size_t capacity_ = 0;
     Entry* list_ = nullptr;
+    std::vector<Resumed> resumed_;  ///< the running parts of calls with kResumed, the innermost last
     std::array<Usual, detail::kInlineDepth> usual_{};
 };
 
