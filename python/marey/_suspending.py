@@ -3,7 +3,7 @@
 import functools
 import types
 
-from marey._marey import async_range, record_function
+from marey._marey import async_range, begin_part, end_part, record_function
 
 GENERATOR = 0x20
 COROUTINE = 0x80
@@ -16,9 +16,9 @@ def wrap(function, name, args, stack=False):
 
     Any function is wrapped if its range has a text (`args`) or a stack.
 
-    Each stretch of running is a range called `name` on the thread that runs it: their sum is the running time. The
-    whole life, from the first stretch to the end, is an async range called `name (life)`: the part that no stretch
-    covers is the time spent suspended.
+    Each stretch of running is a range called `name` on the thread that runs it: their sum is the running time. They are
+    the parts of one call. The whole life, from the first stretch to the end, is an async range called `name (life)`:
+    the part that no stretch covers is the time spent suspended.
     """
     inner = function
     while type(inner) is functools.partial:
@@ -47,21 +47,35 @@ def _life_name(name):
 class _SuspendableRange:
     """The life of one generator or coroutine: makes a range for each stretch of running."""
 
-    __slots__ = ("_name", "_args", "_stack", "_whole")
+    __slots__ = ("_name", "_args", "_stack", "_whole", "_pause", "_has_begun")
 
-    def __init__(self, name, args, stack):
+    def __init__(self, name, args, stack, pause=()):
+        """Create it. `pause`: the exceptions with which a stretch ends, but not the call."""
         self._name = name
         self._args = args
         self._stack = stack
         self._whole = async_range(_life_name(name))
+        self._pause = pause
+        self._has_begun = False
 
     def end(self):
         self._whole.end()
 
-    def run(self, step, *given):
-        """Run one stretch."""
-        with record_function(self._name, self._args, stack=self._stack):
-            return step(*given)
+    def run(self, step, *given, is_last=False):
+        """Run one stretch; it is the last if it raises an exception."""
+        with record_function(self._name, self._args, stack=self._stack) as stretch:
+            begin_part(self, stretch, not self._has_begun)
+            self._has_begun = True
+            try:
+                result = step(*given)
+            except self._pause:
+                end_part(self, stretch, False)
+                raise
+            except BaseException:
+                end_part(self, stretch, True)
+                raise
+            end_part(self, stretch, is_last)
+            return result
 
 
 class _Steps:
@@ -93,7 +107,7 @@ class _Steps:
     def close(self):
         close = getattr(self._inner, "close", None)
         if close is not None:
-            self._life.run(close)
+            self._life.run(close, is_last=True)
 
 
 def _wrap_generator(function, name, args, stack):
@@ -120,7 +134,7 @@ def _wrap_coroutine(function, name, args, stack):
 
 def _wrap_async_generator(function, name, args, stack):
     async def async_generator(*positional, **keywords):
-        life = _SuspendableRange(name, args, stack)
+        life = _SuspendableRange(name, args, stack, StopIteration)  # it hands out an item with StopIteration
 
         def step(awaitable):
             return _Steps(life, awaitable.__await__())

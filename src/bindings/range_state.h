@@ -72,6 +72,17 @@ class RangeState {
         leave_slow();
     }
 
+    /// When the recorded range of the innermost entry began, in ticks; 0: there is none on this thread. It
+    /// must be the thread's innermost range.
+    std::uint64_t start() const noexcept {
+        if (operation_ == nullptr)
+            return opened_.index < detail::kOpenObserved && thread_ == detail::thread_number() ? opened_.start
+                                                                                               : 0;
+        const detail::ThreadState* const thread = detail::current_thread;
+        const std::uint32_t index = thread->depth - 1;
+        return index < detail::kOpenSlots ? detail::load_relaxed(thread->slots[index].start) : 0;
+    }
+
     /// Whether the range of the innermost entry has been transferred.
     bool is_transferred() const noexcept { return is_transferred_; }
     /// Transfers the range of the innermost entry to `other`, uninitialized memory. Leaving the block then

@@ -17,6 +17,7 @@
 #include "bindings/range_state.h"
 #include "bindings/ranged_function.h"
 #include "bindings/stack_option.h"
+#include "sources/python/live_calls.h"
 
 namespace marey::bindings {
 namespace {
@@ -105,6 +106,33 @@ PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
     self->range.leave();
     Py_RETURN_NONE;
 }
+
+// For marey._suspending: the range is a part of a call, for which `call` stands. begin_part(call, range,
+// is_first) follows the entry, end_part(call, range, is_last) precedes the exit.
+template <bool kBegins>
+PyObject* note_part(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count != 3 || !PyObject_TypeCheck(args[1], record_function_type)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "expected a call, its range, and whether this is its first or last part");
+        return nullptr;
+    }
+    const RangeState& range = reinterpret_cast<RecordFunction*>(args[1])->range;
+    const std::uint64_t start = range.is_entered() ? range.start() : 0;
+    if (start == 0) Py_RETURN_NONE;
+    if constexpr (kBegins)
+        python::begin_part(args[0], args[2] == Py_True, start);
+    else
+        python::end_part(args[0], start, args[2] == Py_True);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef kPartFunctions[] = {
+    {"begin_part", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(note_part<true>)),
+     METH_FASTCALL, nullptr},
+    {"end_part", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(note_part<false>)), METH_FASTCALL,
+     nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 // Transfers the range to marey._futures, which ends it when the future is done.
 PyObject* end_on_future(PyObject* object, PyObject* future) {
@@ -380,7 +408,8 @@ bool add_record_function(PyObject* module) noexcept {
     record_function_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
     if (record_function_type == nullptr) return false;
     record_function_type->tp_vectorcall = construct_fast;
-    return PyModule_AddType(module, record_function_type) == 0 && add_ranged_function(module);
+    return PyModule_AddType(module, record_function_type) == 0 &&
+           PyModule_AddFunctions(module, kPartFunctions) == 0 && add_ranged_function(module);
 }
 
 }  // namespace marey::bindings

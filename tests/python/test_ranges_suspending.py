@@ -115,6 +115,42 @@ def test_coroutines_separate_running_and_waiting():
     assert {seen.parent(row) for row in seen.named("inside")} == {"co"}
 
 
+async def emit_all():
+    async for _ in emits(2):
+        pass
+
+
+async def cancel():
+    task = asyncio.create_task(waits(9))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("traced", [False, True], ids=["ranges", "with_calls"])
+@pytest.mark.parametrize(
+    ("name", "work", "parts"),
+    [
+        ("gen", lambda: list(countdown(3)), 4),
+        ("gen", lambda: next(countdown(3)), 2),  # run, and closed
+        ("co", lambda: asyncio.run(waits(2)), 3),
+        ("co", lambda: asyncio.run(cancel()), 2),
+        ("agen", lambda: asyncio.run(emit_all()), 6),
+        ("with text", lambda: list(marey.record_function("with text", "some")(countdown.__wrapped__)(1)), 2),
+    ],
+    ids=["generator", "closed", "coroutine", "cancelled", "async_generator", "with_values"],
+)
+def test_a_call_of_a_decorated_function_counts_once_however_often_it_runs(name, work, parts, traced):
+    with marey.profile(with_stack=traced, record_shapes=True) as prof:
+        for _ in range(5):
+            work()
+    (row,) = [row for row in prof.key_averages() if row.key == name]
+    assert row.count == 5
+    calls = [call for call in prof.trace.suspended_calls() if call.name == name]
+    assert [(call.parts, call.finished, call.began_before) for call in calls] == [(parts, True, False)] * 5
+
+
 def test_coroutines_pass_exceptions_and_cancellation_through():
     @marey.record_function("fails")
     async def fails():
