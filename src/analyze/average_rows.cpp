@@ -15,7 +15,7 @@
 
 namespace marey {
 
-/// Per-group totals of the pass over all ranges. One cache line.
+/// Per-group totals of the pass over all ranges. Two cache lines.
 struct alignas(64) AverageRowBuilder::Tally {
     std::uint64_t count = 0;
     std::uint32_t unfinished = 0;
@@ -28,6 +28,8 @@ struct alignas(64) AverageRowBuilder::Tally {
     std::int64_t self_ns = 0;
     std::int64_t min_ns = std::numeric_limits<std::int64_t>::max();
     std::int64_t max_ns = 0;
+    std::int64_t covered_ns = 0;
+    std::uint32_t open = 0;  ///< ranges of the group that enclose the current one
 };
 
 namespace {
@@ -65,6 +67,12 @@ std::vector<AverageRowBuilder::Tally> AverageRowBuilder::tally() const {
     const RangeColumns ranges = trace_.ranges();
     const WindowClip clip(trace_);
     std::vector<Tally> tallies(groups_.size());
+    const bool is_covered = options_.covered || options_.nesting;
+    std::vector<Tally*> path(64);  // of the enclosing ranges, `depth` of them
+    std::uint32_t depth = 0;
+    const auto leave_to = [&](std::uint32_t wanted) {
+        while (depth > wanted) --path[--depth]->open;
+    };
     for (const Row index : groups_.track_order()) {
         const TrackInfo& track = trace_.tracks()[index];
         const bool is_async = track.kind == TrackKind::Async;
@@ -74,8 +82,14 @@ std::vector<AverageRowBuilder::Tally> AverageRowBuilder::tally() const {
             const std::uint32_t group = groups_[row];
             Tally& entry = tallies[group & ~RangeGroups::kMerged];
             entry.self_ns += is_async ? 0 : ranges.self_ns[row];
-            if ((group & RangeGroups::kMerged) != 0) continue;
             const std::int64_t duration = clip.duration(ranges.start_ns[row], ranges.duration_ns[row]);
+            if (is_covered) {
+                leave_to(ranges.depth[row]);
+                if (depth == path.size()) path.resize(path.size() * 2);
+                path[depth++] = &entry;
+                if (entry.open++ == 0) entry.covered_ns += duration;
+            }
+            if ((group & RangeGroups::kMerged) != 0) continue;
             ++entry.count;
             entry.unfinished += (ranges.flags[row] & kUnfinished) != 0;
             entry.async += is_async;
@@ -89,6 +103,7 @@ std::vector<AverageRowBuilder::Tally> AverageRowBuilder::tally() const {
                 entry.thread = track.thread;
             }
         }
+        leave_to(0);
     }
     return tallies;
 }
@@ -128,6 +143,7 @@ void AverageRowBuilder::sum(AverageRow& row, const Tally& entry) {
     row.threads = entry.threads;
     row.min_ns = entry.min_ns;
     row.max_ns = entry.max_ns;
+    row.covered_ns = entry.covered_ns;
     if (row.device_type == DeviceType::Cpu) {
         row.cpu_time_total_ns = entry.total_ns;
         row.self_cpu_time_total_ns = entry.self_ns;
@@ -204,26 +220,6 @@ void AverageRowBuilder::add_percentiles() {
         row.p90_ns = select(90);
         row.p50_ns = select(50);
         first = end;
-    }
-}
-
-void AverageRowBuilder::add_covered_times() {
-    const RangeColumns ranges = trace_.ranges();
-    const WindowClip clip(trace_);
-    std::vector<std::uint32_t> open(rows_.size(), 0);  // per group: enclosing ranges of the current one
-    std::vector<std::uint32_t> path;                   // the groups of the enclosing ranges
-    const auto close = [&] {
-        --open[path.back()];
-        path.pop_back();
-    };
-    for (const TrackInfo& track : trace_.tracks()) {
-        for (Row range = track.first_range; range < track.first_range + track.range_count; ++range) {
-            while (path.size() > ranges.depth[range]) close();
-            path.push_back(groups_[range] & ~RangeGroups::kMerged);
-            if (open[path.back()]++ == 0)
-                row_of(range).covered_ns += clip.duration(ranges.start_ns[range], ranges.duration_ns[range]);
-        }
-        while (!path.empty()) close();
     }
 }
 

@@ -24,7 +24,6 @@ class AverageRowBuilder {
     void add_memory(const RangeMemory& memory);
     void add_flops();
     void add_percentiles();
-    void add_covered_times();
     void add_overheads();
     /// Counts a suspended call once, at its first part.
     void count_calls_once();

@@ -98,7 +98,6 @@ Averages average(const Trace& trace, const AverageOptions& options, bool each_ra
     if (options.flops) maker.add_flops();
     if (!each_range) maker.count_calls_once();
     if (options.percentiles && !each_range) maker.add_percentiles();
-    if (options.covered || options.nesting) maker.add_covered_times();
     if (options.nesting) maker.add_overheads();
     std::vector<AverageRow> rows;
     std::vector<std::int64_t> report_times;

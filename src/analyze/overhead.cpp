@@ -45,21 +45,24 @@ Calls calls_of(const Trace& trace, double range_ns) {
     Calls calls;
     calls.of_thread.resize(trace.threads().size());
     const RangeColumns ranges = trace.ranges();
+    std::vector<std::uint8_t> is_call;  // per site
+    for (const SiteInfo& site : trace.sites())
+        is_call.push_back(site.scope == Scope::PythonFunction || site.scope == Scope::CFunction);
     std::vector<std::int64_t> gaps;
     std::vector<Row> last;  // per depth
     for (const TrackInfo& track : trace.tracks()) {
         if (track.kind != TrackKind::Thread) continue;
+        const Row end = track.first_range + track.range_count;
+        for (Row row = track.first_range; row < end; ++row)
+            calls.of_thread[track.thread] += is_call[ranges.site[row]];
         last.clear();
-        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
-            const Scope scope = trace.sites()[ranges.site[row]].scope;
-            if (scope != Scope::PythonFunction && scope != Scope::CFunction) continue;
-            ++calls.of_thread[track.thread];
+        for (Row row = track.first_range; row < end && gaps.size() < kMaxSamples; ++row) {
+            if (is_call[ranges.site[row]] == 0) continue;
             const std::uint32_t depth = ranges.depth[row];
             if (last.size() <= depth) last.resize(depth + 1, kNoRow);
             const Row before = last[depth];
             last[depth] = row;
-            if (before == kNoRow || ranges.parent[before] != ranges.parent[row] || gaps.size() >= kMaxSamples)
-                continue;
+            if (before == kNoRow || ranges.parent[before] != ranges.parent[row]) continue;
             const std::int64_t gap =
                 ranges.start_ns[row] - ranges.start_ns[before] - ranges.duration_ns[before];
             if (gap > 0) gaps.push_back(gap);

@@ -181,6 +181,18 @@ void RangeGroups::assign(const AverageOptions& options) {
         const Row end = track.first_range + track.range_count;
         auto slice = std::lower_bound(slices.begin(), slices.end(), track.first_range,
                                       [](const ArgumentSlice& a, Row row) { return a.row < row; });
+        const auto group_of = [&](Row row) {
+            const std::uint32_t key = keys.of_site[ranges.site[row]];
+            if (group_of_key[key] == kNoGroup) {
+                used.push_back(key);
+                group_of_key[key] = size_++;
+            }
+            return group_of_key[key];
+        };
+        if (is_repeated_.empty() && !shapes && !stacks) {  // most traces
+            for (Row row = track.first_range; row < end; ++row) of_range_[row] = group_of(row);
+            continue;
+        }
         for (Row row = track.first_range; row < end; ++row) {
             if (!is_repeated_.empty() && is_repeated_[row] != 0) {
                 // A repeated range has no separate group. A parent's row comes first, so a chain ends in one
@@ -188,12 +200,7 @@ void RangeGroups::assign(const AverageOptions& options) {
                 of_range_[row] = of_range_[ranges.parent[row]] | kMerged;
                 continue;
             }
-            const std::uint32_t key = keys.of_site[ranges.site[row]];
-            std::uint32_t group = group_of_key[key];
-            if (group == kNoGroup) {
-                used.push_back(key);
-                group = group_of_key[key] = size_++;
-            }
+            std::uint32_t group = group_of(row);
             if (shapes) {
                 while (slice != slices.end() && slice->row < row) ++slice;
                 const bool has_values = slice != slices.end() && slice->row == row;

@@ -22,6 +22,7 @@ struct LogPiece {
     // Upper bounds for the rows in the view.
     std::uint32_t ranges = 0;
     std::uint32_t sequenced = 0;  ///< of them: SequencedRanges
+    std::uint32_t parts = 0;      ///< of them: parts of calls
     std::uint32_t instants = 0;
     std::uint32_t counters = 0;
     bool has_async = false;  ///< AsyncBegin or AsyncEnd

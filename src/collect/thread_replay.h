@@ -108,6 +108,7 @@ struct ThreadReplay {
     std::vector<std::uint32_t> unfinished_async;  ///< nesting ones that never ended, in order of their begins
     std::size_t range_capacity = 0;
     std::size_t sequenced_capacity = 0;       ///< of them: SequencedRanges
+    std::size_t part_capacity = 0;            ///< of them: parts of calls
     std::vector<DeviceCallRow> device_calls;  ///< in order of (start, longer first); not in range_capacity
 
     // Filled by replay_thread.

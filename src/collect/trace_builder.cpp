@@ -9,6 +9,7 @@
 #include <marey/error.h>
 
 #include "base/parallel.h"
+#include "base/reserve_expected.h"
 #include "collect/device_calls.h"
 #include "collect/replayed_log.h"
 #include "collect/used_names.h"
@@ -113,6 +114,7 @@ class TraceBuilder {
                 replay.pieces.push_back(&piece);
                 replay.range_capacity += piece.ranges;
                 replay.sequenced_capacity += piece.sequenced;
+                replay.part_capacity += piece.parts;
                 state_.log_bytes += piece.end - piece.begin;
                 state_.dropped_in_log[piece.thread] += piece.dropped;
             }
@@ -196,7 +198,10 @@ class TraceBuilder {
     }
 
     void resize_rows(std::size_t rows) {
-        const auto resize = [&](auto& column) { column.resize(rows); };
+        const auto resize = [&](auto& column) {
+            reserve_filled(column, rows);
+            column.resize(rows);
+        };
         resize(state_.data->range_start_ns);
         resize(state_.data->range_duration_ns);
         resize(state_.data->range_self_ns);

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <unordered_map>
 
 #include "base/json_scanner.h"
+#include "base/reserve_expected.h"
 #include "collect/arguments.h"
 #include "collect/device_tracks.h"
 #include "collect/links.h"
@@ -185,10 +187,13 @@ class TableFiller {
     }
 
     void reserve_details() {
-        std::size_t count = 0;
-        for (const ThreadReplay& replay : state_.replays)
+        std::size_t count = 0, parts = 0;
+        for (const ThreadReplay& replay : state_.replays) {
             count += replay.sequenced.size() + replay.payloads.size();
+            parts += replay.parts.size();
+        }
         state_.data->range_details.reserve(count);
+        reserve_filled(parts_, parts);
     }
     void add_sequence(Row row, std::uint32_t sequence, std::uint32_t forward_thread) {
         state_.data->range_details.push_back({row, sequence, forward_thread});
@@ -248,7 +253,7 @@ class TableFiller {
         if (parts_.empty()) return;
         std::vector<RangeDetail>& details = state_.data->range_details;
         std::vector<RangeDetail> merged;
-        merged.reserve(details.size() + parts_.size());
+        reserve_filled(merged, details.size() + parts_.size());
         auto detail = details.begin();
         for (const PartRef& part : parts_) {
             while (detail != details.end() && detail->range < part.row) merged.push_back(*detail++);
@@ -264,14 +269,18 @@ class TableFiller {
 
     // Keeps the tasks whose calls are in the trace.
     void add_tasks(StringPool& strings) {
-        std::vector<std::uint64_t> calls;
-        for (const PartRef& part : parts_) calls.push_back(part.call);
-        std::sort(calls.begin(), calls.end());
+        std::unordered_map<std::uint64_t, bool> is_shown;  // by call
+        for (const ThreadReplay& replay : state_.replays) {
+            for (const TaskRef& task : replay.tasks) is_shown.emplace(task.call, false);
+        }
+        if (is_shown.empty()) return;
+        for (const PartRef& part : parts_) {
+            if (const auto found = is_shown.find(part.call); found != is_shown.end()) found->second = true;
+        }
         std::vector<TaskInfo>& tasks = state_.data->tasks;
         for (const ThreadReplay& replay : state_.replays) {
             for (const TaskRef& task : replay.tasks) {
-                if (std::binary_search(calls.begin(), calls.end(), task.call))
-                    tasks.push_back({0, task.call, strings.intern(task.name)});
+                if (is_shown[task.call]) tasks.push_back({0, task.call, strings.intern(task.name)});
             }
         }
         sort_tasks(tasks);
