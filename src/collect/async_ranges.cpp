@@ -93,8 +93,7 @@ class NestingCheck {
                     at = next_long < piece->long_count ? piece->longs[next_long] : piece->end;
                 } else {
                     const CompactFields fields = unpack(read_as<CompactRecord>(piece->span->data + at));
-                    if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range))
-                        close_scope(fields.depth);
+                    if (is_compact_range(fields.kind)) close_scope(fields.depth);
                     at += static_cast<std::uint32_t>(kRecordUnit);
                 }
             }

@@ -48,6 +48,52 @@ TEST(CallParts, APartWithoutItsRangeIsIgnored) {
     EXPECT_EQ(parts(build_trace(log.raw())), "a b");
 }
 
+TEST(CallParts, AFurtherPartIsOneRecordThatRefersToItsCall) {
+    LogWriter log;
+    log.thread(1)
+        .part(10, 5, kPartFirst)
+        .range("a", 10, 20, 1)
+        .part(12, 6, kPartFirst)
+        .range("b", 22, 24, 1)
+        .resumed(30, 40, 1, 0, false)
+        .range("inner", 52, 54, 2)
+        .resumed(50, 60, 1, 0, true)
+        .range("outer", 5, 70, 0);
+    log.thread(1).next_chunk(80).part(80, 5, 0).range("a", 80, 90, 0).resumed(91, 95, 0, 0, false);
+    EXPECT_EQ(parts(build_trace(log.raw())), "outer a 5/1 b a 5/0 a 5/2 inner a 5/0 a 5/0");
+}
+
+TEST(CallParts, AFurtherPartWithoutItsCallIsARangeWithoutAName) {
+    LogWriter log;
+    log.thread(1)
+        .range("a", 1, 2, 0)
+        .part(3, 5, 0)
+        .long_range("b", 3, 4, 0)
+        .resumed(5, 6, 0, 0, false)   // the place of a range
+        .resumed(7, 8, 0, 1, false)   // a long range follows the part
+        .resumed(9, 10, 0, 5, false)  // its own place
+        .resumed(11, 12, 0, 0x7fffff, true);
+    EXPECT_EQ(parts(build_trace(log.raw())), "a b 5/0 (unknown) (unknown) (unknown) (unknown)");
+}
+
+TEST(CallParts, AFurtherPartThatIsStillInItsSlotCountsOnce) {
+    LogWriter log;
+    log.thread(1).part(10, 5, kPartFirst).range("a", 10, 20, 0).resumed(30, 40, 0, 0, false);
+    log.thread(1).open("a", 30, 0);
+    EXPECT_EQ(parts(build_trace(log.raw())), "a 5/1 a 5/0");
+}
+
+TEST(CallParts, AFurtherPartOfAFilteredRangeIsFilteredToo) {
+    LogWriter log;
+    log.start(1, 1, {.scopes = ScopeSet{Scope::User}.bits()});
+    log.thread(1)
+        .part(10, 5, 0)
+        .range("hidden", 10, 20, 1, Scope::Function)
+        .resumed(22, 25, 1, 0, true)
+        .range("shown", 10, 30, 0);
+    EXPECT_EQ(parts(build_trace(log.raw())), "shown");
+}
+
 TEST(CallParts, LongRangesWithFactsAndAsyncRangesHaveParts) {
     LogWriter log;
     log.thread(1)
@@ -115,6 +161,7 @@ TEST(CallParts, PackingKeepsThemBitForBit) {
     auto& thread = log.thread(1);
     for (std::uint64_t i = 0; i < 100; ++i) {
         thread.part(100 * i, 1000 + i / 3, static_cast<int>(i % 4)).range("a", 100 * i, 100 * i + 50, 0);
+        thread.resumed(100 * i + 60, 100 * i + 70, i % 2 == 0 ? 0 : 200, 3 * i, i % 3 == 0);
     }
     thread.part(5, 3, 1).part(6, 4, 2).long_range("b", 6, 20'000, 0).part(7, 8, 0);
     const RawLog raw = log.raw();

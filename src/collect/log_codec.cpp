@@ -25,6 +25,7 @@ constexpr std::uint8_t kLongRangeOp = 67;  // a long range of regular shape
 constexpr std::uint8_t kLongOp = 68;       // any other long record of regular shape
 constexpr std::uint8_t kRawLong = 69;      // complete, in kRaw
 constexpr std::uint8_t kPartOp = 70;       // a part, whose start is that of the compact range after it
+constexpr std::uint8_t kResumedOp = 71;    // the compact range after it, whose site is not stored, is Resumed
 
 std::size_t regular_units(std::size_t payload_bytes) {
     return (sizeof(LongRecord) + payload_bytes + kRecordUnit - 1) / kRecordUnit;
@@ -136,13 +137,19 @@ void LogEncoder::put_compact(LogCodecState::Thread& thread, std::span<const std:
     const std::byte* const record = records.data();
     const CompactFields fields = unpack(read_as<CompactRecord>(record));
     const std::uint64_t end = base_ticks + fields.delta;
-    if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) {
+    if (is_compact_range(fields.kind)) {
+        const bool is_resumed = fields.kind == static_cast<std::uint8_t>(RecordKind::Resumed);
+        if (is_resumed) {
+            columns_[kOps].push_back(std::byte{kResumedOp});
+            put_number(kWords, to_zigzag(std::uint64_t{fields.site} - state_.last_place));
+            state_.last_place = fields.site;
+        }
         const std::int64_t change = std::int64_t{fields.depth} - std::int64_t{thread.depth};
         const bool fits = change >= -kNoChange && change < kNoChange;
         const auto op = fits ? static_cast<std::uint8_t>(change + kNoChange) : kDepthGiven;
         columns_[kOps].push_back(std::byte{op});
         if (!fits) put_number(kDepths, fields.depth);
-        put_site(op, fields.site);
+        if (!is_resumed) put_site(op, fields.site);
         put_range(thread, fields.depth, end - fields.duration, end);
     } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Instant) && fields.depth == 0 &&
                fields.duration == 0) {
@@ -294,14 +301,16 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
         const auto* const first = reinterpret_cast<const std::byte*>(&record);
         records.insert(records.end(), first, first + sizeof record);
     };
-    bool is_part = false;  // the record before
+    bool is_part = false;     // the record before
+    bool is_resumed = false;  // the range that follows
     while (records.size() < bytes) {
         const std::uint8_t op = take_byte(kOps);
-        if (is_part && op > kDepthGiven) throw Error("corrupt capture: a part record without its range");
+        if ((is_part || is_resumed) && op > kDepthGiven)
+            throw Error("corrupt capture: a part record without its range");
         if (op <= kDepthGiven) {
             const auto depth = static_cast<std::uint32_t>(
                 op == kDepthGiven ? take_number(kDepths) : std::uint64_t{state.depth} + op - kNoChange);
-            const std::uint32_t site = take_site(op);
+            const auto site = is_resumed ? static_cast<std::uint32_t>(state_.last_place) : take_site(op);
             std::uint64_t start = 0;
             std::uint64_t end = 0;
             take_range(state, depth, start, end);
@@ -311,7 +320,11 @@ std::vector<std::byte> LogDecoder::decode(std::uint32_t thread, std::uint64_t ba
                 part.word0 |= start << kPartStartShift;
                 std::memcpy(place, &part, sizeof part);
             }
-            put(static_cast<std::uint8_t>(RecordKind::Range), depth, end, site, end - start);
+            const auto kind = std::exchange(is_resumed, false) ? RecordKind::Resumed : RecordKind::Range;
+            put(static_cast<std::uint8_t>(kind), depth, end, site, end - start);
+        } else if (op == kResumedOp) {
+            state_.last_place += from_zigzag(take_number(kWords));
+            is_resumed = true;
         } else if (op == kPartOp) {
             CompactRecord part{};
             part.word0 = static_cast<std::uint64_t>(RecordKind::Part) | std::uint64_t{take_byte(kKinds)} << 8;

@@ -50,6 +50,7 @@ struct LogCodecState {
     std::vector<std::uint32_t> next_site = std::vector<std::uint32_t>(4096);
     std::uint32_t last_site = 0;
     std::uint64_t last_call = 0;
+    std::uint64_t last_place = 0;  ///< of a Resumed, with its lowest bit
     std::array<std::uint64_t, 256> last_word{};
 
     Thread& begin_span(std::uint32_t thread, std::uint64_t base_ticks);

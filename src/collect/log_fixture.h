@@ -197,6 +197,11 @@ class ThreadLog {
                               std::uint32_t depth);
     /// The range that comes next, which began at `start`, is part of a call.
     inline ThreadLog& part(std::uint64_t start, std::uint64_t call, int flags);
+    /// A further part of a call, whose Part is at `place` in this chunk.
+    inline ThreadLog& resumed(std::uint64_t start, std::uint64_t end, std::uint32_t depth, std::size_t place,
+                              bool is_last);
+    /// Where the next record goes.
+    std::size_t place() { return chunk().records.bytes().size() / detail::kRecordUnit; }
     /// The records that follow are in a new chunk.
     inline ThreadLog& next_chunk(std::uint64_t base_ticks = 0, detail::ClockPair pair = {});
     /// Open in a program that was killed (or is being read).
@@ -499,6 +504,11 @@ inline ThreadLog& ThreadLog::part(std::uint64_t start, std::uint64_t call, int f
                                                   start << detail::kPartStartShift,
                                               call});
     return *this;
+}
+inline ThreadLog& ThreadLog::resumed(std::uint64_t start, std::uint64_t end, std::uint32_t depth,
+                                     std::size_t place, bool is_last) {
+    return compact(static_cast<std::uint8_t>(detail::RecordKind::Resumed),
+                   static_cast<std::uint32_t>(place << 1 | (is_last ? 1 : 0)), start, end, depth);
 }
 inline ThreadLog& ThreadLog::range(std::string_view name, std::uint64_t start, std::uint64_t end,
                                    std::uint32_t depth, Scope scope) {

@@ -52,6 +52,11 @@ inline CompactFields unpack(detail::CompactRecord record) noexcept {
             record.word1 >> detail::kSiteBits};
 }
 
+inline bool is_compact_range(std::uint8_t kind) noexcept {
+    return kind == static_cast<std::uint8_t>(detail::RecordKind::Range) ||
+           kind == static_cast<std::uint8_t>(detail::RecordKind::Resumed);
+}
+
 /// The fields of a SequencedRange.
 struct SequencedFields {
     std::uint32_t depth;
@@ -74,6 +79,24 @@ inline constexpr std::uint64_t kPartStartMask = ~std::uint64_t{0} >> detail::kPa
 inline PartFields unpack_part(detail::CompactRecord record) noexcept {
     return {static_cast<std::uint8_t>(record.word0 >> 8 & (detail::kPartFirst | detail::kPartLast)),
             record.word0 >> detail::kPartStartShift, record.word1};
+}
+
+/// The call of the Resumed at `at` in a block, as if it were a Part, and its site. False: the block has no
+/// such call.
+inline bool find_resumed(const std::byte* block, std::size_t at, CompactFields& fields,
+                         PartFields& part) noexcept {
+    const std::size_t place = std::size_t{fields.site >> 1} * detail::kRecordUnit;
+    part.flags = (fields.site & 1) != 0 ? detail::kPartLast : 0;
+    fields.site = 0;
+    if (place + 2 * detail::kRecordUnit > at) return false;
+    const auto head = read_as<detail::CompactRecord>(block + place);
+    const CompactFields range = unpack(read_as<detail::CompactRecord>(block + place + detail::kRecordUnit));
+    if (static_cast<std::uint8_t>(head.word0) != static_cast<std::uint8_t>(detail::RecordKind::Part) ||
+        range.kind != static_cast<std::uint8_t>(detail::RecordKind::Range))
+        return false;
+    part.call = head.word1;
+    fields.site = range.site;
+    return true;
 }
 
 inline std::span<const std::byte> payload_of(const std::byte* record,

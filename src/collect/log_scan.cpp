@@ -52,7 +52,7 @@ class SpanScanner {
     std::size_t read_compact(std::size_t at, std::size_t bytes) {
         std::uint64_t least = scan_.min_start;
         std::uint64_t latest = scan_.latest;
-        std::uint32_t ranges = 0;
+        std::uint32_t ranges = 0, parts = 0;
         LogPiece& piece = scan_.pieces.back();
         const std::byte* const data = span_.data;
         while (at + kRecordUnit <= bytes) {
@@ -70,11 +70,19 @@ class SpanScanner {
                 least = std::min(least, end);
                 latest = std::max(latest, end);
                 piece.instants += view_.intersects(end, end);
-            } else if (fields.kind != static_cast<std::uint8_t>(RecordKind::Part)) {
+            } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Part)) {
+                ++parts;
+            } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Resumed)) {
+                least = std::min(least, start);
+                latest = std::max(latest, end);
+                ranges += view_.intersects(start, end);
+                ++parts;
+            } else {
                 ++piece.unknown;
             }
         }
         piece.ranges += ranges;
+        piece.parts += parts;
         scan_.min_start = least;
         scan_.latest = latest;
         return at;

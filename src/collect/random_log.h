@@ -1,6 +1,7 @@
 // random_log.h: for tests: random programs, as logs and as the plain list of their ranges.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -104,9 +105,18 @@ inline std::vector<ExpectedRange> run_program(LogWriter& log, std::uint32_t thre
     std::uint64_t now = 1'000'000 + random() % 100;
     auto& writer = log.thread(thread);
     writer.next_chunk(random() % 1000);
+    struct KnownCall {
+        std::string name;
+        std::uint64_t call;
+        std::size_t place;
+    };
+    std::vector<KnownCall> known;  // in this chunk
     for (int step = 0; step < steps; ++step) {
         now += random() % 3 == 0 ? 0 : random() % 50'000;
-        if (random() % 9 == 0) writer.next_chunk(now - random() % 100);
+        if (random() % 9 == 0) {
+            writer.next_chunk(now - random() % 100);
+            known.clear();
+        }
         if (open.empty() || (random() % 2 == 0 && open.size() < 300)) {
             ExpectedRange range;
             range.name = "site" + std::to_string(random() % 12);
@@ -140,7 +150,19 @@ inline std::vector<ExpectedRange> run_program(LogWriter& log, std::uint32_t thre
                 writer.sequenced_range(range.name, range.start, now, range.depth,
                                        static_cast<std::uint32_t>(range.sequence), range.forward_thread);
             } else {
-                writer.range(range.name, range.start, now, range.depth);
+                const auto same = std::find_if(known.begin(), known.end(), [&](const KnownCall& each) {
+                    return each.name == range.name && range.call == 0 && range.depth < 256;
+                });
+                if (same != known.end()) {
+                    const bool is_last = parts() % 2 == 0;
+                    range.call = same->call;
+                    range.part = is_last ? detail::kPartLast : 0;
+                    writer.resumed(range.start, now, range.depth, same->place, is_last);
+                } else {
+                    if (range.call != 0 && range.depth < 256)
+                        known.push_back({range.name, range.call, writer.place() - 1});
+                    writer.range(range.name, range.start, now, range.depth);
+                }
             }
         }
     }

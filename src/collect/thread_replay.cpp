@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/reserve_expected.h"
 #include "collect/log_records.h"
 #include "collect/nesting.h"
 
@@ -137,6 +138,7 @@ class Replayer {
 
     void run() {
         replay_.sequenced.reserve(replay_.sequenced_capacity);
+        reserve_filled(replay_.parts, replay_.part_capacity);
         keep_async();
         push_open();
         for (std::size_t i = replay_.pieces.size(); i-- != 0;) {
@@ -266,8 +268,20 @@ class Replayer {
             } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Part)) {
                 const PartFields part = unpack_part(read_as<CompactRecord>(data + at));
                 if (part.call != 0) nesting_.set_part(part.start, part.call, part.flags);
+            } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Resumed)) {
+                run_resumed(data, at, fields, start, end);
             }
         }
+    }
+
+    void run_resumed(const std::byte* block, std::size_t at, CompactFields fields, std::uint64_t start,
+                     std::uint64_t end) {
+        PartFields part{};
+        const bool has_call = find_resumed(block, at, fields, part) && part.call != 0;
+        if (!view_.intersects(start, end)) return nesting_.pass_unseen();
+        if (!is_plain_ && !takes_part(fields.site, start, end, fields.depth)) return;
+        nesting_.push_plain(fields.depth, start, end, fields.site);
+        if (has_call) nesting_.set_part(start & kPartStartMask, part.call, part.flags);
     }
 
     // Whether a scope within the window is shown. A hidden scope still separates the ranges before its end
@@ -454,11 +468,13 @@ void drop_closed_ranges(ThreadReplay& replay) {
                 ++next_long;
                 at += static_cast<std::uint32_t>(bytes);
             } else {
-                const CompactFields fields = unpack(read_as<CompactRecord>(record));
+                CompactFields fields = unpack(read_as<CompactRecord>(record));
                 const std::uint64_t start = piece->span->base_ticks + fields.delta - fields.duration;
-                if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) {
+                PartFields part{};
+                if (fields.kind == static_cast<std::uint8_t>(RecordKind::Resumed))
+                    find_resumed(piece->span->data, at, fields, part);
+                if (is_compact_range(fields.kind))
                     check(start, fields.duration == 0, fields.site, fields.depth);
-                }
                 at += static_cast<std::uint32_t>(kRecordUnit);
             }
         }

@@ -160,7 +160,7 @@ void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers) noe
     pop_open(*state, index, Clock::now(), 0);
 }
 
-void write_part_slow(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
+void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
     const ScopedEnable enabled;
     const SlowPath path;
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;

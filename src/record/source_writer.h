@@ -81,22 +81,49 @@ MAREY_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNu
 
 /// Announces, right before the end of a range of the calling thread, that the range is part of the call with
 /// this number. `start`: the range's; `flags`: PartRecordFlags.
-MAREY_API void write_part_slow(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept;
-inline void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
+MAREY_API void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept;
+
+/// Closes a range of the calling thread that is part of the call with this number, like write_part() and
+/// close_range(). `place`: 0 at first, then where the log has the call; as long as that block is in use, a
+/// further part is one record.
+inline void close_part(detail::Opened opened, std::uint64_t call, std::uint8_t flags,
+                       std::uint32_t& place) noexcept {
+    using detail::CompactRecord;
+    using detail::kRecordUnit;
+    using detail::RecordKind;
     detail::ThreadState* const thread = detail::current_thread;
-    constexpr std::ptrdiff_t kBoth = 4 * detail::kRecordUnit;  // with its range, whatever its shape
-    if (detail::load_relaxed(thread->is_inline) == 0 || detail::load_relaxed(thread->busy) != 0 ||
-        thread->limit - thread->cursor < kBoth) [[unlikely]]
-        return write_part_slow(start, call, flags);
+    const std::uint32_t index = opened.index;
+    constexpr std::ptrdiff_t kBoth = 4 * kRecordUnit;  // a Part and its range, whatever its shape
+    if (index >= detail::kInlineDepth || thread->depth != index + 1 ||
+        detail::load_relaxed(thread->is_inline) == 0 || detail::load_relaxed(thread->busy) != 0 ||
+        thread->limit - thread->cursor < kBoth ||
+        detail::load_relaxed(thread->slots[index].start) != opened.start) [[unlikely]] {
+        place = 0;
+        write_part(opened.start, call, flags);
+        return detail::close_range(opened);
+    }
     detail::store_relaxed(thread->busy, 1u);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    auto* const record = reinterpret_cast<detail::CompactRecord*>(thread->cursor);
-    record->word0 = static_cast<std::uint64_t>(detail::RecordKind::Part) | std::uint64_t{flags} << 8 |
-                    start << detail::kPartStartShift;
-    record->word1 = call;
-    thread->cursor += detail::kRecordUnit;
-    detail::store_release(*thread->committed,
-                          static_cast<std::uint64_t>(thread->cursor - thread->chunk_data));
+    const std::uint64_t site = detail::load_relaxed(thread->slots[index].what);  // neither values nor flags
+    const auto used = static_cast<std::size_t>(thread->cursor - thread->chunk_data) / kRecordUnit;
+    // The block may be another one by now: what is there decides.
+    const auto* const known = reinterpret_cast<const CompactRecord*>(thread->chunk_data) + place - 1;
+    const bool is_known = place != 0 && place + 1 <= used && known[0].word1 == call &&
+                          static_cast<RecordKind>(known[0].word0 & 0xff) == RecordKind::Part &&
+                          static_cast<RecordKind>(known[1].word0 & 0xff) == RecordKind::Range &&
+                          (known[1].word1 & (detail::kMaxSites - 1)) == site;
+    const std::uint64_t reference = (place - 1) << 1 | ((flags & detail::kPartLast) != 0 ? 1 : 0);
+    if (!is_known ||
+        detail::write_compact<RecordKind::Resumed>(thread, index, reference, opened.start) != 0) {
+        place = static_cast<std::uint32_t>(used) + 1;
+        auto* const record = reinterpret_cast<CompactRecord*>(thread->cursor);
+        record->word0 = static_cast<std::uint64_t>(RecordKind::Part) | std::uint64_t{flags} << 8 |
+                        opened.start << detail::kPartStartShift;
+        record->word1 = call;
+        thread->cursor += kRecordUnit;
+        if (const std::uint64_t now = detail::write_compact(thread, index, site, opened.start)) [[unlikely]]
+            return detail::close_unusual(index, opened.start, now);
+    }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     detail::store_relaxed(thread->busy, 0u);
 }

@@ -35,3 +35,45 @@ def test_ten_million_calls_stay_within_their_ring_buffer_and_drops_are_counted(r
     kept = sum(event.count for event in prof.key_averages() if event.key.endswith(": empty"))
     overwritten = sum(count for code, _, count in prof.trace.problems if code == "overwritten")
     assert (kept == CALLS) == (overwritten == 0) == (ring > 16 * CALLS)
+
+
+def endless():
+    while True:
+        yield
+
+
+def resume(generators, count):
+    for _ in range(count):
+        for generator in generators:
+            next(generator)
+
+
+@pytest.mark.parametrize("c_calls", [False, True], ids=["python_calls", "c_calls"])
+def test_every_resume_in_a_ring_belongs_to_its_generator(c_calls):
+    """Most resumes only refer to an earlier record, which is in the same block."""
+    generators = [endless() for _ in range(100)]
+    with marey.profile(with_stack=True, c_calls=c_calls, max_bytes=2 << 20, policy="ring") as prof:
+        resume(generators, 3000)
+    calls = [call for call in prof.trace.suspended_calls() if call.name.endswith(": endless")]
+    parts = sum(event.name.endswith(": endless") for event in prof.events())
+    assert "overwritten" in [code for code, *_ in prof.trace.problems]
+    assert len(calls) == 100
+    assert sum(call.parts for call in calls) == parts > 10_000
+    assert all(call.began_before and not call.finished for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("work", "limit"),
+    [
+        (lambda: resume([endless() for _ in range(1000)], 800), 20),
+        (lambda: [resume([endless()], 2) for _ in range(100_000)], 32),
+    ],
+    ids=["long_lived", "resumed_once"],
+)
+def test_resumes_of_generators_take_little_space(tmp_path, work, limit):
+    path = tmp_path / "app.marey"
+    with marey.profile(with_stack=True, c_calls=False, output=path) as prof:
+        work()
+    parts = sum(call.parts for call in prof.trace.suspended_calls() if call.name.endswith(": endless"))
+    assert parts >= 200_000
+    assert os.path.getsize(path) / parts <= limit

@@ -134,6 +134,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
 /// Records the end of the innermost slot, `index`, as one compact record. There is space for the record, and
 /// the thread is busy. Returns 0, or the current time if the record cannot store the range; then nothing was
 /// done.
+template <RecordKind kKind = RecordKind::Range>
 [[gnu::always_inline]] inline std::uint64_t write_compact(ThreadState* thread, std::uint32_t index,
                                                           std::uint64_t site, std::uint64_t start) noexcept {
     std::byte* const place = thread->cursor;
@@ -145,7 +146,7 @@ inline bool may_skip(ThreadState* thread, std::uint64_t armed, Scope scope) noex
     static_assert(kDeltaBits - kDurationBits == 8);
     if (MAREY_DETAIL_UNLIKELY((duration | delta >> 8) >> kDurationBits != 0)) return now;
     auto* const record = reinterpret_cast<CompactRecord*>(place);
-    record->word0 = static_cast<std::uint64_t>(RecordKind::Range) | std::uint64_t{index} << 8 | delta << 16;
+    record->word0 = static_cast<std::uint64_t>(kKind) | std::uint64_t{index} << 8 | delta << 16;
     record->word1 = site | duration << kSiteBits;
     thread->cursor = place + kRecordUnit;
     __builtin_prefetch(place + kPrefetchAhead, 1);  // the log's memory is not in the cache yet

@@ -72,6 +72,9 @@ enum class RecordKind : std::uint8_t {
     Range = 1,    ///< compact: a closed scope
     Instant = 2,  ///< compact: duration 0; the end is its time
     Part = 3,     ///< compact, in a separate form: the next range is part of a call (PartRecordFlags)
+    /// compact: a closed scope that is a further part of a call. Instead of the site: is_last:1 | place:23,
+    /// where the block has a Part of this call, followed by its compact range (in units of 16 bytes)
+    Resumed = 4,
 
     LongRange = 0x81,    ///< time = start, word 2 = end
     LongInstant = 0x82,  ///< time; may have a payload

@@ -6,6 +6,7 @@
 #include <marey/detail/hot_path.h>
 
 #include "sources/python/call_filter.h"
+#include "sources/python/live_calls.h"
 
 namespace marey::python {
 
@@ -41,6 +42,14 @@ bool leave_out(detail::Opened opened, std::uint32_t place) noexcept;
 /// Closes a range of open_filtered().
 inline void close_filtered(detail::Opened opened, std::uint32_t place) noexcept {
     if (call_filter.min_ticks == 0 || !leave_out(opened, place)) detail::close_range(opened);
+}
+
+/// The same for a part of a call.
+inline void close_filtered_part(const void* frame, detail::Opened opened, std::uint32_t place,
+                                bool is_last) noexcept {
+    if (call_filter.min_ticks == 0) return close_call_part(frame, opened, is_last);
+    end_part(frame, opened.start, is_last);
+    close_filtered(opened, place);
 }
 
 }  // namespace marey::python

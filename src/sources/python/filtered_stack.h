@@ -70,9 +70,9 @@ class FilteredStack {
             (is_library ? kLibrary : 0) | (is_transparent ? kTransparent : 0) | (is_cut ? kCut : 0);
         if (push({{0, detail::kNotOpen}, key, note})) cut_ += is_cut ? 1 : 0;
     }
-    /// Returns false if there is no such call. `end_part(start)` is called before the end of a part.
-    template <class EndPart>
-    bool close(std::uintptr_t key, EndPart end_part) noexcept {
+    /// Returns false if there is no such call. `ending_part()` is called if it is a part.
+    template <class GetPart>
+    bool close(std::uintptr_t key, GetPart ending_part) noexcept {
         std::size_t at = entries_.size();
         while (at != 0 && !CallKey::is_of(entries_[at - 1].key, key)) --at;
         if (at-- == 0) return false;
@@ -81,11 +81,7 @@ class FilteredStack {
         depth_ -= (entry.note & kCounted) != 0 ? 1 : 0;
         cut_ -= (entry.note & kCut) != 0 ? 1 : 0;
         if (entry.opened.index == detail::kNotOpen) return true;
-        if (CallKey::is_part(entry.key))
-            end_part(entry.opened.start);
-        else if (entry.part != nullptr)
-            python::end_part(entry.part, entry.opened.start, true);
-        close_filtered(entry.opened, entry.note & ~15u);
+        close_entry(entry, CallKey::is_part(entry.key) ? ending_part() : EndingPart{entry.part, true});
         return true;
     }
     /// Takes over calls whose ranges are already open.
@@ -146,8 +142,7 @@ class FilteredStack {
                 entry.part = new_call();
                 begin_part(entry.part, true, entry.opened.start);
             }
-            if (entry.part != nullptr) end_part(entry.part, entry.opened.start, false);
-            close_filtered(entry.opened, entry.note & ~15u);
+            close_entry(entry, {entry.part, false});
         }
         return calls;
     }
@@ -191,6 +186,13 @@ class FilteredStack {
     }
 
   private:
+    static void close_entry(const Entry& entry, EndingPart part) noexcept {
+        const std::uint32_t place = entry.note & ~15u;
+        if (part.frame != nullptr)
+            close_filtered_part(part.frame, entry.opened, place, part.is_last);
+        else
+            close_filtered(entry.opened, place);
+    }
     bool push(const Entry& entry) noexcept {
         try {
             entries_.push_back(entry);

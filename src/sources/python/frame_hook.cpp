@@ -171,12 +171,14 @@ class FrameRange {
         begin_call_part(frame, word, opened_.start);
     }
     ~FrameRange() {
-        if (part_ != nullptr) end_part(part_, opened_.start, !is_suspended(part_));
+        if (is_counted_ && trace_.depth != 0) --trace_.depth;
+        if (opened_.index == detail::kNotOpen) return;
+        const bool is_last = part_ != nullptr && !is_suspended(part_);
         if constexpr (kFiltered) {
-            if (is_counted_ && trace_.depth != 0) --trace_.depth;
-            if (opened_.index != detail::kNotOpen) close_filtered(opened_, place_);
+            part_ != nullptr ? close_filtered_part(part_, opened_, place_, is_last)
+                             : close_filtered(opened_, place_);
         } else {
-            if (opened_.index != detail::kNotOpen) detail::close_range(opened_);
+            part_ != nullptr ? close_call_part(part_, opened_, is_last) : detail::close_range(opened_);
         }
     }
     FrameRange(const FrameRange&) = delete;
@@ -255,6 +257,16 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
     return result;
 }
 
+// A generator, coroutine or asynchronous generator resumes, in the usual case.
+[[gnu::noinline]] PyObject* run_part(ThreadState* thread, CodeWord word, PyThreadState* state,
+                                     _PyInterpreterFrame* frame, int is_throw) {
+    const Opened opened = detail::open_slot(thread, site_of(word));
+    begin_call_part(frame, word, opened.start);
+    PyObject* const result = inner_eval(state, frame, is_throw);
+    close_call_part(frame, opened, !is_suspended(frame));
+    return result;
+}
+
 // A call made by a frame that was running before tracing started.
 [[gnu::noinline]] PyObject* run_below_adopted(PyThreadState* state, _PyInterpreterFrame* frame,
                                               int is_throw) {
@@ -267,17 +279,24 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
     return result;
 }
 
-// The hook. A call costs two clock reads and a record of 16 bytes; everything else is out of line.
+// The hook. A call, and most resumes, cost two clock reads and a record of 16 bytes; everything else is out
+// of line.
 PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
     ThreadState* const thread = detail::current_thread;
     if ((detail::load_relaxed(thread->armed) & detail::scope_bit(Scope::PythonFunction)) == 0)
         return inner_eval(state, frame, is_throw);
     auto* const trace = static_cast<FrameThread*>(thread->tracer);
     const CodeWord word = known_code(frame->f_code);
-    if (trace == nullptr || !is_usual(word) ||
+    if (trace == nullptr ||
         reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < trace->stack_floor ||
         !detail::may_open(thread, site_of(word))) [[unlikely]]
         return run_unusual<false>(state, frame, is_throw);
+    if (!is_usual(word)) {
+        if (!is_usual(word & ~kCodeGenerator) || trace->adopted_top != nullptr)
+            return run_unusual<false>(state, frame, is_throw);
+        if (is_not_call(word, frame)) return inner_eval(state, frame, is_throw);
+        return run_part(thread, word, state, frame, is_throw);
+    }
     if (trace->adopted_top != nullptr) return run_below_adopted(state, frame, is_throw);
     return run_in_range(thread, site_of(word), state, frame, is_throw);
 }

@@ -37,7 +37,7 @@ LiveCall* LiveCalls::begin(const void* frame) noexcept {
         call = &slots_[at];
         ++count_;
     }
-    *call = {frame, ++last_number, 0, 0, false};
+    *call = {frame, ++last_number, 0, 0, 0, 0};
     return call;
 }
 
@@ -81,7 +81,7 @@ std::uint64_t begin_part(const void* frame, bool is_start, std::uint64_t start) 
     if (call == nullptr) {
         call = live_calls.begin(frame);
         if (call == nullptr) return 0;
-        call->is_first = is_start;
+        call->is_first = is_start ? 1 : 0;
         number = call->number;
     }
     call->start = start;
@@ -89,15 +89,42 @@ std::uint64_t begin_part(const void* frame, bool is_start, std::uint64_t start) 
     return number;
 }
 
-void end_part(const void* frame, std::uint64_t start, bool is_last) noexcept {
+namespace {
+
+/// The end of a part, as the log has it.
+struct PartEnd {
+    std::uint64_t call = 0;  ///< 0: out of memory
+    std::uint8_t flags = 0;
+    std::uint32_t place = 0;
+};
+
+[[gnu::always_inline]] inline PartEnd note_part_end(const void* frame, bool is_last) noexcept {
     LiveCall* call = live_calls.find(frame);
     if (call == nullptr) call = live_calls.begin(frame);  // it began before tracing started
-    if (call == nullptr) return;
-    const int flags = (call->is_first ? detail::kPartFirst : 0) | (is_last ? detail::kPartLast : 0);
-    write_part(start, call->number, static_cast<std::uint8_t>(flags));
-    if (is_last) return live_calls.remove(call);
-    call->is_first = false;
+    if (call == nullptr) return {};
+    const int flags = (call->is_first != 0 ? detail::kPartFirst : 0) | (is_last ? detail::kPartLast : 0);
+    const PartEnd end{call->number, static_cast<std::uint8_t>(flags), call->place};
+    call->is_first = 0;
     call->start = 0;
+    if (is_last) live_calls.remove(call);
+    return end;
+}
+
+}  // namespace
+
+void end_part(const void* frame, std::uint64_t start, bool is_last) noexcept {
+    const PartEnd end = note_part_end(frame, is_last);
+    if (end.call != 0) write_part(start, end.call, end.flags);
+}
+
+void close_call_part(const void* frame, detail::Opened opened, bool is_last) noexcept {
+    PartEnd end = note_part_end(frame, is_last);
+    if (end.call == 0) return detail::close_range(opened);
+    const std::uint32_t known_place = end.place;
+    close_part(opened, end.call, end.flags, end.place);
+    if (is_last || end.place == known_place) return;
+    // Observers, which run at the end of a range, may have moved it.
+    if (LiveCall* const call = live_calls.find(frame)) call->place = end.place & 0x7fffffff;
 }
 
 // Odd, and so never the address of an object; the steps give each a slot of its own.
@@ -121,7 +148,7 @@ const void* frame_of_part(std::uint64_t start) noexcept {
 void note_open_parts() noexcept {
     live_calls.visit([](const LiveCall& call) {
         if (call.start == 0) return;
-        note_open_part(call.thread, call.start, call.number, call.is_first ? detail::kPartFirst : 0);
+        note_open_part(call.thread, call.start, call.number, call.is_first != 0 ? detail::kPartFirst : 0);
     });
 }
 

@@ -6,16 +6,19 @@
 #include <cstdint>
 #include <memory>
 
+#include <marey/detail/hot_path.h>
+
 namespace marey::python {
 
 /// One such call. Identified by an address: of the generator's frame, which does not move, or of what else
 /// stands for the call.
 struct LiveCall {
     const void* frame = nullptr;
-    std::uint64_t number = 0;  ///< unique in a process
-    std::uint64_t start = 0;   ///< of the running part, in ticks; 0: it is suspended
-    std::uint32_t thread = 0;  ///< the recorder's number of the thread of that part
-    bool is_first = false;     ///< its first part has not ended yet
+    std::uint64_t number = 0;        ///< unique in a process
+    std::uint64_t start = 0;         ///< of the running part, in ticks; 0: it is suspended
+    std::uint32_t thread = 0;        ///< the recorder's number of the thread of that part
+    std::uint32_t place : 31 = 0;    ///< of close_part()
+    std::uint32_t is_first : 1 = 0;  ///< its first part has not ended yet
 };
 
 /// All live calls, hashed by frame. Guarded by the GIL.
@@ -58,6 +61,15 @@ std::uint64_t begin_part(const void* frame, bool is_start, std::uint64_t start) 
 
 /// Ends a part, right before its range ends. `is_last`: the call has returned or raised an exception.
 void end_part(const void* frame, std::uint64_t start, bool is_last) noexcept;
+
+/// A part that ends.
+struct EndingPart {
+    const void* frame;
+    bool is_last;
+};
+
+/// The same as end_part(), and ends the range.
+void close_call_part(const void* frame, detail::Opened opened, bool is_last) noexcept;
 
 /// For calls that have no address: stands for a new call, until forget_call().
 const void* new_call() noexcept;

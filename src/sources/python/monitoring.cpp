@@ -156,12 +156,12 @@ bool is_throw_at_start(PyObject* const* args) noexcept {
     MonitoredThread* trace = thread_holder.trace.get();
     if (trace == nullptr || trace->period != period) trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    const auto end_its_part = [=](std::uint64_t start) { end_part(running_frame(), start, is_last); };
+    const auto ending_part = [=]() { return EndingPart{running_frame(), is_last}; };
     // It may have begun before the filter changed.
     if (!trace->filtered.is_empty() && !trace->stack.holds(key))
-        trace->filtered.close(key, end_its_part);
+        trace->filtered.close(key, ending_part);
     else
-        trace->stack.close(key, end_its_part);
+        trace->stack.close(key, ending_part);
     Py_RETURN_NONE;
 }
 
@@ -199,7 +199,16 @@ PyObject* start_part(PyObject* code, bool is_start) noexcept {
 // A generator resumes.
 PyObject* on_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1) Py_RETURN_NONE;
-    return start_part(args[0], false);
+    detail::ThreadState* const thread = detail::current_thread;
+    MonitoredThread* const trace = met(thread);
+    const CodeWord word = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
+    if (trace == nullptr || !is_usual(word & ~kCodeGenerator)) return start_part(args[0], false);
+    const bool is_awaited = trace->stack.is_in_part();
+    const std::uint64_t start = trace->stack.try_open(thread, python_key(args[0]) | CallKey::kPart,
+                                                      site_of(word), Scope::PythonFunction);
+    if (start == 0) return start_part(args[0], false);
+    begin_call_part(word, false, start, is_awaited);
+    Py_RETURN_NONE;
 }
 
 // A generator resumes with an exception, perhaps before it has run at all.
@@ -215,7 +224,13 @@ PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* on_yield(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1) Py_RETURN_NONE;
-    return end_unusual(python_key(args[0]), false);
+    detail::ThreadState* const thread = detail::current_thread;
+    MonitoredThread* const trace = met(thread);
+    const std::uintptr_t key = python_key(args[0]);
+    const auto suspended = []() { return EndingPart{running_frame(), false}; };
+    if (trace == nullptr || !trace->stack.try_close_part(thread, key, suspended))
+        return end_unusual(key, false);
+    Py_RETURN_NONE;
 }
 
 bool is_python_function(PyObject* callable) noexcept {
@@ -336,8 +351,8 @@ void end_filtered(std::uintptr_t key, bool is_last) noexcept {
     MonitoredThread* trace = thread_holder.trace.get();
     if (trace == nullptr || trace->period != period) trace = monitored();
     if (trace == nullptr) return;
-    const auto end_its_part = [=](std::uint64_t start) { end_part(running_frame(), start, is_last); };
-    if (!trace->filtered.close(key, end_its_part)) trace->stack.close(key, end_its_part);
+    const auto ending_part = [=]() { return EndingPart{running_frame(), is_last}; };
+    if (!trace->filtered.close(key, ending_part)) trace->stack.close(key, ending_part);
 }
 
 template <bool kMayDisable, bool kIsLast>

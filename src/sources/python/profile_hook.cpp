@@ -222,13 +222,13 @@ void start_filtered_c(FilteredStack& stack, _PyInterpreterFrame* frame, std::uin
 
 // Ends a call that began with or without a filter. `frame`: the frame of the event.
 void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* frame) noexcept {
-    const auto end_its_part = [=](std::uint64_t start) { end_part(frame, start, !is_suspended(frame)); };
+    const auto ending_part = [=]() { return EndingPart{frame, !is_suspended(frame)}; };
     bool is_there;
     if (!call_filter.is_on) {
         const bool is_plain = self->filtered.is_empty() || self->stack.holds(key);
-        is_there = is_plain ? self->stack.close(key, end_its_part) : self->filtered.close(key, end_its_part);
+        is_there = is_plain ? self->stack.close(key, ending_part) : self->filtered.close(key, ending_part);
     } else {
-        is_there = self->filtered.close(key, end_its_part) || self->stack.close(key, end_its_part);
+        is_there = self->filtered.close(key, ending_part) || self->stack.close(key, ending_part);
     }
     if (!is_there && key == CallKey::python(frame)) end_adopted_frame(frame);
 }
@@ -313,11 +313,19 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
         is_done = self->stack.try_close(thread, CallKey::c(place));
     } else if (what == PyTrace_CALL) {
         const CodeWord word = known_code(place->f_code);
-        is_done = is_usual(word) && self->is_prepared &&
-                  PyInterpreterState_ThreadHead(interpreter)->id == newest_thread &&
-                  self->stack.try_open(thread, CallKey::python(place), site_of(word), Scope::PythonFunction);
+        const bool is_part = (word & kCodeGenerator) != 0;
+        const std::uintptr_t key = CallKey::python(place) | (is_part ? CallKey::kPart : 0);
+        const bool may_open = is_usual(word & ~kCodeGenerator) && self->is_prepared &&
+                              PyInterpreterState_ThreadHead(interpreter)->id == newest_thread;
+        const std::uint64_t start =
+            may_open ? self->stack.try_open(thread, key, site_of(word), Scope::PythonFunction) : 0;
+        is_done = start != 0;
+        if (is_done && is_part) begin_call_part(place, word, start);
     } else if (what == PyTrace_RETURN) {
-        is_done = self->stack.try_close(thread, CallKey::python(place));
+        const std::uintptr_t key = CallKey::python(place);
+        is_done = self->stack.try_close(thread, key) || self->stack.try_close_part(thread, key, [=]() {
+            return EndingPart{place, !is_suspended(place)};
+        });
     }
     return is_done ? 0 : on_unusual_event(self, place, what, arg);
 }

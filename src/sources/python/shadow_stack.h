@@ -37,15 +37,15 @@ class ShadowStack {
     ShadowStack(const ShadowStack&) = delete;
     ShadowStack& operator=(const ShadowStack&) = delete;
 
-    /// The usual case of open(). False: nothing was done. `thread` is the calling thread.
-    [[gnu::always_inline]] bool try_open(detail::ThreadState* thread, std::uintptr_t key, std::uint32_t site,
-                                         Scope scope) noexcept {
+    /// The usual case of open(). Returns the start; 0: nothing was done. `thread` is the calling thread.
+    [[gnu::always_inline]] std::uint64_t try_open(detail::ThreadState* thread, std::uintptr_t key,
+                                                  std::uint32_t site, Scope scope) noexcept {
         if ((detail::load_relaxed(thread->armed) & detail::scope_bit(scope)) == 0 ||
             !detail::may_open(thread, site) || usual_[thread->depth].key != 0) [[unlikely]]
-            return false;
+            return 0;
         const detail::Opened opened = detail::open_slot(thread, site);
         usual_[opened.index] = {key, opened.start};
-        return true;
+        return opened.start;
     }
     /// The usual case of close(). False: nothing was done.
     [[gnu::always_inline]] bool try_close(detail::ThreadState* thread, std::uintptr_t key) noexcept {
@@ -56,6 +56,19 @@ class ShadowStack {
         if (!detail::try_close_range(thread, {usual_[index].start, index})) [[unlikely]]
             return false;
         usual_[index].key = 0;
+        return true;
+    }
+    /// The same for a part of a call.
+    template <class GetPart>
+    [[gnu::always_inline]] bool try_close_part(const detail::ThreadState* thread, std::uintptr_t key,
+                                               GetPart ending_part) noexcept {
+        const std::uint32_t index = thread->depth - 1;
+        if (index >= detail::kInlineDepth || index < list_depth_ ||
+            usual_[index].key != (key | CallKey::kPart) ||
+            detail::load_relaxed(thread->slots[index].start) != usual_[index].start)
+            return false;
+        usual_[index].key = 0;
+        close_entry({usual_[index].start, index}, ending_part());
         return true;
     }
 
@@ -77,10 +90,10 @@ class ShadowStack {
     /// Adds a call that is not recorded.
     void skip(std::uintptr_t key) noexcept { push({{0, detail::kNotOpen}, key, 0}); }
 
-    /// Handles the return of any call. `end_part(start)` is called before the end of a part. False: the call
-    /// was not found.
-    template <class EndPart>
-    bool close(std::uintptr_t key, EndPart end_part) noexcept {
+    /// Handles the return of any call. `ending_part()` is called if it is a part. False: the call was not
+    /// found.
+    template <class GetPart>
+    bool close(std::uintptr_t key, GetPart ending_part) noexcept {
         const std::uint32_t index = detail::current_thread->depth - 1;
         const bool is_innermost =
             index < detail::kInlineDepth && index >= list_depth_ && CallKey::is_of(usual_[index].key, key) &&
@@ -92,15 +105,13 @@ class ShadowStack {
             return false;
         }
         if (entry.opened.index == detail::kNotOpen) return true;
+        EndingPart part{nullptr, true};
         if (CallKey::is_part(entry.key))
-            end_part(entry.opened.start);
-        else if (const void* const part = take_resumed(entry))
-            python::end_part(part, entry.opened.start, true);
-        detail::close_range(entry.opened);
+            part = ending_part();
+        else if (CallKey::is_resumed(entry.key))
+            part.frame = take_resumed(entry);
+        close_entry(entry.opened, part);
         return true;
-    }
-    void close(std::uintptr_t key) noexcept {
-        close(key, [](std::uint64_t) {});
     }
     /// Takes over calls whose ranges are already open. The stack must be empty.
     void adopt(const std::vector<AdoptedFrame>& frames) noexcept {
@@ -186,9 +197,7 @@ class ShadowStack {
             SuspendedCall& call = calls[i] = found[i].call;
             if (call.site != 0) call.part = part_of(call.key, opened.start);
             call.key &= ~CallKey::kResumed;
-            if (opened.index == detail::kNotOpen) continue;
-            if (call.part != nullptr) end_part(call.part, opened.start, false);
-            detail::close_range(opened);
+            if (opened.index != detail::kNotOpen) close_entry(opened, {call.part, false});
         }
         resumed_.clear();
         return calls;
@@ -241,6 +250,12 @@ class ShadowStack {
         const void* part;
     };
 
+    static void close_entry(detail::Opened opened, EndingPart part) noexcept {
+        if (part.frame != nullptr)
+            close_call_part(part.frame, opened, part.is_last);
+        else
+            detail::close_range(opened);
+    }
     // The running call among the live calls; added there if it was never suspended before.
     const void* part_of(std::uintptr_t key, std::uint64_t start) noexcept {
         if (CallKey::is_resumed(key)) return take_resumed({{start, 0}, key, 0});
@@ -249,9 +264,8 @@ class ShadowStack {
         begin_part(part, true, start);
         return part;
     }
-    // Null: the call was not suspended.
+    // Null: it is not known.
     const void* take_resumed(const Entry& entry) noexcept {
-        if (!CallKey::is_resumed(entry.key)) return nullptr;
         std::size_t at = resumed_.size();
         while (at != 0 && resumed_[at - 1].start != entry.opened.start) --at;
         if (at == 0) return nullptr;
