@@ -81,7 +81,7 @@ std::vector<AverageRowBuilder::Tally> AverageRowBuilder::tally() const {
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
             const std::uint32_t group = groups_[row];
             Tally& entry = tallies[group & ~RangeGroups::kMerged];
-            entry.self_ns += is_async ? 0 : ranges.self_ns[row];
+            if (!is_async) entry.self_ns += ranges.self_ns[row];
             const std::int64_t duration = clip.duration(ranges.start_ns[row], ranges.duration_ns[row]);
             if (is_covered) {
                 leave_to(ranges.depth[row]);

@@ -116,6 +116,38 @@ TEST(EventCosts, APythonCallCostsTheTimeBetweenCalls) {
         << "the program's own work is not a cost";
 }
 
+TEST(EventCosts, EachKindOfCallCostsTheTimeBetweenCallsOfItsKind) {
+    TraceFixture fixture;
+    fixture.site("call", Scope::PythonFunction, "app.py");
+    fixture.site("generator", Scope::PythonFunction, "app.py");
+    fixture.site("len", Scope::CFunction, "");
+    std::vector<RangeSpec> calls;
+    std::int64_t now = 0;
+    const auto add = [&](const char* name, std::int64_t gap) {
+        for (int i = 0; i < 100; ++i, now += 20 + gap) calls.push_back({name, now, 20});
+        now += 1000;
+    };
+    add("call", 50);
+    add("generator", 90);
+    add("len", 30);
+    calls.push_back({"generator", now, 20});
+    fixture.thread("t", calls);
+    fixture.data().costs = {{"range", 10}};
+    for (Row row = 100; row < 200; ++row) fixture.data().range_details.push_back({row, -1, 0, 0, 7, 0});
+    EXPECT_DOUBLE_EQ(estimate_overhead(fixture.trace()).total_ns, 100 * 50 + 100 * 90 + 100 * 30 + 50);
+}
+
+TEST(EventCosts, AKindOfCallThatIsTooRareCostsAsMuchAsTheCheapestOther) {
+    TraceFixture fixture;
+    fixture.site("call", Scope::PythonFunction, "app.py");
+    fixture.site("len", Scope::CFunction, "");
+    std::vector<RangeSpec> calls{{"len", 0, 5}, {"len", 300, 5}};
+    for (int i = 0; i < 100; ++i) calls.push_back({"call", 1000 + i * 70, 20});
+    fixture.thread("t", calls);
+    fixture.data().costs = {{"range", 10}};
+    EXPECT_DOUBLE_EQ(estimate_overhead(fixture.trace()).total_ns, 102 * 50);
+}
+
 TEST(EventCosts, ATotalIsTheSelfPartPlusTheTotalsInside) {
     for (unsigned seed = 1; seed <= 5; ++seed) {
         auto data = std::make_shared<TraceData>(testing::random_training_trace(seed).data());

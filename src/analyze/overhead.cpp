@@ -1,5 +1,6 @@
 // overhead.cpp: the number of events per thread, and the cost of recording them.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include <marey/analyze.h>
@@ -29,57 +30,143 @@ std::vector<ThreadTotals> thread_totals(const Trace& trace) {
 
 namespace {
 
-/// The number of Python calls recorded on each thread.
-struct Calls {
-    std::vector<std::uint64_t> of_thread;
-    double ns = 0;  ///< extra cost of recording a call, compared with a range
+/// Kinds of calls whose hooks cost different times.
+enum CallKind : std::uint8_t { kPythonCall, kCCall, kPart, kNoCall };
+constexpr std::size_t kCallKinds = kNoCall;
+using CallCounts = std::array<std::uint64_t, kCallKinds + 1>;  ///< the last: of other ranges
+
+/// The cost of recording calls, in addition to their ranges.
+struct CallCosts {
+    std::vector<CallCounts> of_thread;
+    std::array<double, kCallKinds> ns{};  ///< per call
+
+    double total(Row thread) const {
+        double sum = 0;
+        for (std::size_t kind = 0; kind < kCallKinds; ++kind)
+            sum += static_cast<double>(of_thread[thread][kind]) * ns[kind];
+        return sum;
+    }
 };
 
-// The hook that observes a call costs more than the range, by an amount that depends on the interpreter.
-// Between the end of a call and the start of the next one in the same caller lie the second half of one hook,
-// the first half of the next, the interpreter's work and the program's work. The shortest of these times is
-// therefore used; it is too high by at most the cost of a bare call.
-Calls calls_of(const Trace& trace, double range_ns) {
-    constexpr std::size_t kMaxSamples = 200'000;
-    constexpr double kMaxCostRatio = 16;  // relative to a range: all known hooks cost less
-    Calls calls;
-    calls.of_thread.resize(trace.threads().size());
-    const RangeColumns ranges = trace.ranges();
-    std::vector<std::uint8_t> is_call;  // per site
-    for (const SiteInfo& site : trace.sites())
-        is_call.push_back(site.scope == Scope::PythonFunction || site.scope == Scope::CFunction);
-    std::vector<std::int64_t> gaps;
-    std::vector<Row> last;  // per depth
-    for (const TrackInfo& track : trace.tracks()) {
-        if (track.kind != TrackKind::Thread) continue;
+/// The kinds of the calls of a trace.
+class CallKinds {
+  public:
+    explicit CallKinds(const Trace& trace) : sites_(trace.ranges().site), details_(trace.range_details()) {
+        for (const SiteInfo& site : trace.sites())
+            of_site_.push_back(site.scope == Scope::PythonFunction ? kPythonCall
+                               : site.scope == Scope::CFunction    ? kCCall
+                                                                   : kNoCall);
+    }
+    /// The kind of one call; rows must not decrease between calls.
+    CallKind of(Row row) noexcept {
+        while (next_ < details_.size() && details_[next_].range < row) ++next_;
+        return next_ < details_.size() && is_part_of(row, details_[next_]) ? kPart : of_site_[sites_[row]];
+    }
+    /// Counts the calls of a track.
+    void count(const TrackInfo& track, CallCounts& counts) const noexcept {
         const Row end = track.first_range + track.range_count;
-        for (Row row = track.first_range; row < end; ++row)
-            calls.of_thread[track.thread] += is_call[ranges.site[row]];
-        last.clear();
-        for (Row row = track.first_range; row < end && gaps.size() < kMaxSamples; ++row) {
-            if (is_call[ranges.site[row]] == 0) continue;
-            const std::uint32_t depth = ranges.depth[row];
-            if (last.size() <= depth) last.resize(depth + 1, kNoRow);
-            const Row before = last[depth];
-            last[depth] = row;
-            if (before == kNoRow || ranges.parent[before] != ranges.parent[row]) continue;
-            const std::int64_t gap =
-                ranges.start_ns[row] - ranges.start_ns[before] - ranges.duration_ns[before];
-            if (gap > 0) gaps.push_back(gap);
+        for (Row row = track.first_range; row < end; ++row) ++counts[of_site_[sites_[row]]];
+        auto detail = std::lower_bound(details_.begin(), details_.end(), track.first_range,
+                                       [](const RangeDetail& a, Row row) { return a.range < row; });
+        for (; detail != details_.end() && detail->range < end; ++detail) {
+            if (!is_part_of(detail->range, *detail)) continue;
+            ++counts[kPart];
+            --counts[kPythonCall];
         }
     }
-    if (gaps.empty()) return calls;
-    const auto low = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 20);
-    std::nth_element(gaps.begin(), low, gaps.end());
-    calls.ns = std::clamp(static_cast<double>(*low), range_ns, kMaxCostRatio * range_ns) - range_ns;
-    return calls;
+
+  private:
+    bool is_part_of(Row row, const RangeDetail& detail) const noexcept {
+        return detail.range == row && detail.call != 0 && of_site_[sites_[row]] == kPythonCall;
+    }
+
+    std::span<const std::uint32_t> sites_;
+    std::span<const RangeDetail> details_;
+    std::size_t next_ = 0;
+    std::vector<CallKind> of_site_;
+};
+
+/// The times between calls of a kind that follow each other in one caller, from a sample of the rows.
+class CallGaps {
+  public:
+    explicit CallGaps(const Trace& trace)
+        : ranges_(trace.ranges()), stride_(static_cast<Row>(ranges_.size() / kMaxSampled + 1) * kBlock) {}
+
+    void add(const TrackInfo& track, CallKinds& kinds) {
+        const Row end = track.first_range + track.range_count;
+        for (Row first = track.first_range; first < end; first += std::min(stride_, end - first)) {
+            last_.clear();
+            for (Row row = first; row < end && row - first < kBlock; ++row) add(row, kinds.of(row));
+        }
+    }
+    /// One of the shortest; 0: there are too few.
+    std::int64_t shortest(std::size_t kind) {
+        std::vector<std::int64_t>& gaps = gaps_[kind];
+        if (gaps.size() < kMinGaps) return 0;
+        const auto low = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 20);
+        std::nth_element(gaps.begin(), low, gaps.end());
+        return *low;
+    }
+
+  private:
+    static constexpr std::size_t kMaxSampled = 200'000;
+    static constexpr Row kBlock = 4096;  ///< rows in sequence that are sampled together
+    static constexpr std::size_t kMinGaps = 20;
+    struct Last {
+        Row row;
+        CallKind kind;
+    };
+
+    void add(Row row, CallKind kind) {
+        if (kind == kNoCall) return;
+        const std::uint32_t depth = ranges_.depth[row];
+        if (last_.size() <= depth) last_.resize(depth + 1, {kNoRow, kNoCall});
+        const Last before = last_[depth];
+        last_[depth] = {row, kind};
+        if (before.kind != kind || ranges_.parent[before.row] != ranges_.parent[row]) return;
+        const std::int64_t gap =
+            ranges_.start_ns[row] - ranges_.start_ns[before.row] - ranges_.duration_ns[before.row];
+        if (gap > 0) gaps_[kind].push_back(gap);
+    }
+
+    RangeColumns ranges_;
+    Row stride_;              ///< from one sampled block to the next
+    std::vector<Last> last_;  ///< per depth
+    std::array<std::vector<std::int64_t>, kCallKinds> gaps_;
+};
+
+// The hook that observes a call costs more than the range, by an amount that depends on the interpreter and
+// the kind of call. Between the end of a call and the start of the next one in the same caller lie the second
+// half of one hook, the first half of the next, the interpreter's work and the program's work. The shortest
+// of these times is therefore used; it is too high by at most the cost of a bare call. A kind that is too
+// rare costs as much as the cheapest other one.
+CallCosts call_costs(const Trace& trace, double range_ns) {
+    constexpr double kMaxCostRatio = 16;  // relative to a range: all known hooks cost less
+    CallCosts costs;
+    costs.of_thread.resize(trace.threads().size());
+    CallKinds kinds(trace);
+    CallGaps gaps(trace);
+    for (const TrackInfo& track : trace.tracks()) {
+        if (track.kind != TrackKind::Thread) continue;
+        kinds.count(track, costs.of_thread[track.thread]);
+        gaps.add(track, kinds);
+    }
+    double least = 0;
+    for (std::size_t kind = 0; kind < kCallKinds; ++kind) {
+        const std::int64_t gap = gaps.shortest(kind);
+        if (gap == 0) continue;
+        costs.ns[kind] = std::clamp(static_cast<double>(gap), range_ns, kMaxCostRatio * range_ns);
+        least = least == 0 ? costs.ns[kind] : std::min(least, costs.ns[kind]);
+    }
+    for (double& ns : costs.ns) ns = std::max(ns == 0 ? least : ns, range_ns) - range_ns;
+    return costs;
 }
 
 }  // namespace
 
 Overhead estimate_overhead(const Trace& trace) {
     const EventCosts costs(trace);
-    const Calls calls = calls_of(trace, costs.range_ns);
+    const CallCosts calls = call_costs(trace, costs.range_ns);
     Overhead overhead;
     overhead.known = costs.known;
     const double window_ns = static_cast<double>(trace.window().end_ns - trace.window().start_ns);
@@ -91,8 +178,7 @@ Overhead estimate_overhead(const Trace& trace) {
                           static_cast<double>(events.ranges_with_values) * costs.range_with_values_ns +
                           static_cast<double>(events.instants) * costs.instant_ns +
                           static_cast<double>(events.counters) * costs.counter_ns +
-                          static_cast<double>(events.reports) * costs.report_ns +
-                          static_cast<double>(calls.of_thread[thread]) * calls.ns;
+                          static_cast<double>(events.reports) * costs.report_ns + calls.total(thread);
         overhead.total_ns += ns;
         if (ns > busiest_ns) {
             busiest_ns = ns;
