@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_layers.py: enforces include and import rules, purpose lines, and the words allowed in file names.
+"""check_layers.py: enforces include and import rules, purpose lines, file names, and the one use of getenv.
 
 The rules are the tables below; the table in CONTRIBUTING.md repeats them. To allow a room a new include, change both
 tables in the same commit as the include, and explain why in the commit message.
@@ -45,7 +45,7 @@ ROOMS = {
     "src/export":         [PUBLIC, "src/trace", "src/analyze", "src/base"],
     "src/import":         [PUBLIC, "src/trace", "src/analyze", "src/base"],
     "src/query":          [PUBLIC, "src/trace", "src/base"],
-    "src/cli":            [PUBLIC, "src/query"],
+    "src/cli":            [PUBLIC, "src/query", "src/base/environment.h"],
     "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/sources/torch", "src/sources/torch/observer",
                            "src/emitters"],
     "tests":              [PUBLIC, DETAIL],
@@ -104,9 +104,13 @@ PYTHON_ROOMS = {
 # Words that do not describe the contents of a file.
 VAGUE_WORDS = {"util", "utils", "common", "misc", "helper", "helpers", "manager", "legacy", "v2"}
 
+# The only file of src/, apart from tests, that may call getenv.
+ENVIRONMENT_READER = "src/base/environment.h"
+
 # ------------------------------------------------------------------------------------------------ the check
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+GETENV = re.compile(r"(?<!\w)(?:secure_)?getenv\s*\(")
 CODE = (".h", ".cpp", ".c")
 
 
@@ -176,6 +180,14 @@ def check_purpose(path: str, text: str) -> list[Finding]:
     if re.fullmatch(rf"(//|/\*) {re.escape(name)}: \S.*", first):
         return []
     return [Finding(path, 1, f"the first line must give the purpose: // {name}: ...")]
+
+
+def check_environment(path: str, text: str) -> list[Finding]:
+    """Findings about environment variables that are read elsewhere than in ENVIRONMENT_READER."""
+    if not path.startswith("src/") or path == ENVIRONMENT_READER or path.endswith(tuple(KINDS)):
+        return []
+    reason = "use environment_text() (src/base/environment.h), which ignores the variables in set-uid programs"
+    return [Finding(path, text.count("\n", 0, match.start()) + 1, reason) for match in GETENV.finditer(text)]
 
 
 def imports_of(tree: ast.AST) -> list[tuple[int, str, bool]]:
@@ -249,6 +261,7 @@ def check(root: Path) -> tuple[int, list[Finding]]:
             count += 1
             text = (root / path).read_text(encoding="utf-8")
             findings += check_purpose(path, text) + check_includes(path, text, known)
+            findings += check_environment(path, text)
         elif path.endswith((".py", ".pyi")) and path.startswith(tuple(room + "/" for room in PYTHON_ROOMS)):
             count += 1
             findings += check_python(path, (root / path).read_text(encoding="utf-8"), known)

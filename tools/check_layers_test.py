@@ -115,6 +115,14 @@ class CheckLayers(unittest.TestCase):
         self.write("src/base/string_utils.h")
         self.assert_one("'utils' does not describe the contents")
 
+    def test_only_one_file_reads_environment_variables(self) -> None:
+        code = ': for a test.\nint unsetenv(const char*);\nconst char* home() { return std::getenv ("HOME"); }'
+        for path in ("src/base/environment.h", "src/base/golden_fixture.h", "tests/recording.cpp"):
+            self.write(path, first="// " + path.rpartition("/")[2] + code)
+        self.assertEqual(self.findings(), [])
+        self.write("src/record/clock.cpp", first="// clock.cpp" + code)
+        self.assert_one("src/record/clock.cpp:3:", "use environment_text()")
+
     def test_a_source_outside_every_room_is_found(self) -> None:
         self.write("src/stuff.cpp")
         self.assert_one("not in any room")

@@ -93,7 +93,7 @@ mode_t creation_mask() {
 
 }  // namespace
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_) {
+OutputFile::OutputFile(std::string path, unsigned permissions) : path_(std::move(path)), target_(path_) {
     if (path_.empty()) throw Error("the name of the output file is empty");
     struct stat info {};
     const bool exists = ::stat(path_.c_str(), &info) == 0;
@@ -116,7 +116,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_
         }
         open_beside();
         // A file system without modes is not a reason to fail.
-        const mode_t mode = exists ? info.st_mode & 07777 : 0666 & ~creation_mask();
+        const mode_t mode = exists ? info.st_mode & 07777 : permissions & ~creation_mask();
         if (::fchmod(file_, mode) != 0) errno = 0;
     }
     try {

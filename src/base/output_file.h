@@ -22,7 +22,8 @@ class OutputFile : public OutputBuffer {
     /// than 1 MiB.
     static constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 
-    explicit OutputFile(std::string path);
+    /// A new file gets `permissions`, less the umask; an existing one keeps its own.
+    explicit OutputFile(std::string path, unsigned permissions = 0666);
     /// Writes to a stream instead, which must outlive this and receives the bytes as they come.
     explicit OutputFile(std::ostream& stream);
     ~OutputFile() override;

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -16,6 +15,7 @@
 #include <marey/session.h>
 #include <marey/traceback.h>
 
+#include "base/environment.h"
 #include "cli/footer.h"
 #include "cli/python_program.h"
 #include "cli/text_format.h"
@@ -34,11 +34,6 @@ std::string first_line(const char* path) {
     std::string line;
     std::getline(file, line);
     return line;
-}
-
-std::string variable(const char* name) {
-    const char* const text = std::getenv(name);
-    return text != nullptr ? text : "";
 }
 
 /// The output of a command (stdout and stderr), and whether it succeeded.
@@ -166,7 +161,7 @@ class DoctorVerb final : public Verb {
                             "install the package: 'pip install .' in a clone of Marey");
         const std::string python = python_command({}).front();
         const std::string package = fs::path(start).parent_path().parent_path().string();
-        const std::string path = variable("PYTHONPATH");
+        const std::string path = environment_text("PYTHONPATH");
         const CommandOutput output = run_shell_command(
             fmt::format("MAREY= PYTHONPATH={} {} -m marey._doctor",
                         shell_word(package + (path.empty() ? "" : ":" + path)), shell_word(python)));
@@ -220,15 +215,15 @@ class DoctorVerb final : public Verb {
                            "(NVreg_RestrictProfilingToAdminUsers); Marey does not need them");
         }
         for (const char* const name : {"CUDA_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"}) {
-            if (!variable(name).empty() && !nvtx::is_library(variable(name)))
+            if (!environment_text(name).empty() && !nvtx::is_library(environment_text(name)))
                 add_detail("another tool",
                            fmt::format("{} is {}: it may hold CUPTI, which supports one tool at a time", name,
-                                       variable(name)));
+                                       environment_text(name)));
         }
     }
 
     void check_nvtx() {
-        const std::string library = variable("NVTX_INJECTION64_PATH");
+        const std::string library = environment_text("NVTX_INJECTION64_PATH");
         if (library.empty())
             return add_line(State::Ok, "nvtx",
                             "no other tool is attached (NVTX_INJECTION64_PATH is not set)");

@@ -6,10 +6,9 @@
 #include <spawn.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include <marey/export.h>
 
+#include "base/environment.h"
 #include "cli/capture_argument.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
@@ -19,17 +18,15 @@ namespace {
 
 constexpr const char* kViewer = "https://ui.perfetto.dev";
 
-bool is_set(const char* variable) {
-    const char* const value = std::getenv(variable);
-    return value != nullptr && *value != '\0';
-}
-
 /// Starts a browser without waiting for it. Returns whether that succeeded.
 bool start_browser() {
-    if (!is_set("BROWSER") && !is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) return false;
-    const std::string program = is_set("BROWSER") ? std::getenv("BROWSER") : "xdg-open";
+    std::string program = environment_text("BROWSER");
+    if (program.empty()) {
+        if (environment_text("DISPLAY").empty() && environment_text("WAYLAND_DISPLAY").empty()) return false;
+        program = "xdg-open";
+    }
     std::string address = kViewer;
-    char* const words[] = {const_cast<char*>(program.c_str()), address.data(), nullptr};
+    char* const words[] = {program.data(), address.data(), nullptr};
     posix_spawn_file_actions_t actions;
     if (::posix_spawn_file_actions_init(&actions) != 0) return false;
     for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})

@@ -1,10 +1,10 @@
 // python_program.cpp: recognizes Python programs and builds the commands that run them.
 #include "cli/python_program.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 
+#include "base/environment.h"
 #include "cli/text_format.h"
 
 namespace marey::cli {
@@ -15,12 +15,6 @@ namespace fs = std::filesystem;
 bool is_file(const fs::path& path) {
     std::error_code error;
     return fs::is_regular_file(path, error);
-}
-
-// A value set by the package's start script (python/marey/_command.py); empty if there is none.
-std::string package_setting(const char* variable) {
-    const char* const text = std::getenv(variable);
-    return text != nullptr ? text : "";
 }
 
 bool is_script(const std::string& word) {
@@ -40,9 +34,10 @@ bool is_python_program(const std::vector<std::string>& words) {
 }
 
 std::vector<std::string> python_command(const std::vector<std::string>& words) {
-    const std::string python = package_setting("MAREY_PYTHON");
+    // Set by the package's start script (python/marey/_command.py).
+    const std::string python = environment_text("MAREY_PYTHON");
     std::vector<std::string> command{python.empty() ? "python3" : python};
-    const std::string options = package_setting("MAREY_PYTHON_OPTIONS");  // one per line
+    const std::string options = environment_text("MAREY_PYTHON_OPTIONS");  // one per line
     for (std::size_t at = 0; at < options.size();) {
         const std::size_t end = std::min(options.find('\n', at), options.size());
         command.push_back(options.substr(at, end - at));
@@ -73,7 +68,7 @@ std::string python_start_folder() {
     const fs::path folder = program.parent_path();
     // As set by the package, then next to the installed command, then in the build folder.
     for (const fs::path& package :
-         {fs::path(package_setting("MAREY_PACKAGE")), folder.parent_path(), folder / "python" / "marey"}) {
+         {fs::path(environment_text("MAREY_PACKAGE")), folder.parent_path(), folder / "python" / "marey"}) {
         if (!package.empty() && is_file(package / "_start" / "sitecustomize.py"))
             return fs::absolute(package / "_start", error).lexically_normal().string();
     }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -16,6 +15,7 @@
 #include <marey/nvtx.h>
 #include <marey/scope.h>
 
+#include "base/environment.h"
 #include "cli/capture_files.h"
 #include "cli/child_process.h"
 #include "cli/open_trace.h"
@@ -238,9 +238,8 @@ class RunVerb final : public Verb {
         const bool is_alone = is_python_ && no_children_ && !no_calls_;
         if (gpu_ == "cuda" && !is_alone) load_with_cuda(variables);
         if (start_folder_.empty()) return variables;
-        const char* const path = std::getenv("PYTHONPATH");
-        variables.emplace_back(
-            "PYTHONPATH", start_folder_ + (path != nullptr && *path != '\0' ? ":" + std::string(path) : ""));
+        const std::string path = environment_text("PYTHONPATH");
+        variables.emplace_back("PYTHONPATH", start_folder_ + (path.empty() ? "" : ":" + path));
         if (torch_) variables.emplace_back("MAREY_TORCH", "1");
         if (no_children_) variables.emplace_back("MAREY_CHILDREN", "0");
         return variables;
@@ -262,8 +261,8 @@ class RunVerb final : public Verb {
 
     /// Sets the variable to libmarey. If it already names another library, returns a text with its value.
     static std::string set_unless_other(Variables& variables, const char* name) {
-        const char* const value = std::getenv(name);
-        if (value == nullptr || *value == '\0') {
+        const std::string value = environment_text(name);
+        if (value.empty()) {
             variables.emplace_back(name, nvtx::library_path());
             return "";
         }
@@ -272,8 +271,8 @@ class RunVerb final : public Verb {
 
     /// Each rank of a distributed program may have its own `marey run`.
     void name_by_rank() {
-        const char *const rank = std::getenv("RANK"), *const size = std::getenv("WORLD_SIZE");
-        if (torch_ && rank != nullptr && size != nullptr) output_ = rank_capture_name(output_, rank, size);
+        if (!torch_) return;
+        output_ = rank_capture_name(output_, environment_text("RANK"), environment_text("WORLD_SIZE"));
     }
 
     void prepare_output() {

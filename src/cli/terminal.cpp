@@ -11,6 +11,8 @@
 
 #include <marey/error.h>
 
+#include "base/environment.h"
+
 namespace marey::cli {
 namespace {
 
@@ -19,11 +21,8 @@ constexpr std::size_t kDefaultWidth = 80;
 std::size_t terminal_width(int file) {
     winsize size{};
     if (::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-    if (const char* columns = std::getenv("COLUMNS")) {
-        const long width = std::strtol(columns, nullptr, 10);
-        if (width > 0) return static_cast<std::size_t>(width);
-    }
-    return kDefaultWidth;
+    const long width = std::strtol(environment_text("COLUMNS").c_str(), nullptr, 10);
+    return width > 0 ? static_cast<std::size_t>(width) : kDefaultWidth;
 }
 
 Terminal terminal_of(int file) {
@@ -31,10 +30,8 @@ Terminal terminal_of(int file) {
     terminal.is_terminal = ::isatty(file) == 1;
     if (!terminal.is_terminal) return terminal;
     terminal.width = terminal_width(file);
-    const char* no_colour = std::getenv("NO_COLOR");
-    const char* kind = std::getenv("TERM");
-    terminal.colour =
-        (no_colour == nullptr || *no_colour == '\0') && kind != nullptr && std::strcmp(kind, "dumb") != 0;
+    const std::string kind = environment_text("TERM");
+    terminal.colour = environment_text("NO_COLOR").empty() && !kind.empty() && kind != "dumb";
     return terminal;
 }
 

@@ -35,7 +35,7 @@ void write_packed(const RawLog& log, const std::string& path) {
     const std::vector<std::byte> packed = pack_capture(log);
     if (!is_same_log(log, unpack_capture(packed, path)))
         throw Error(path + ": not written: the packed capture differs from the original");
-    OutputFile file(path);
+    OutputFile file(path, 0600);  // as the recorder creates captures
     file.write({reinterpret_cast<const char*>(packed.data()), packed.size()});
     file.commit();
 }

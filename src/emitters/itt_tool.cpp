@@ -6,10 +6,10 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/environment.h"
 #include "base/fork_mutex.h"
 #include "emitters/annotation_backend.h"
 #include "emitters/itt_protocol.h"
-#include "record/environment.h"
 
 namespace marey {
 namespace {

@@ -56,7 +56,7 @@ std::string name_of_written(const std::string& path) {
 }
 
 int create(const std::string& path) {
-    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (file < 0) throw Error(path + ": " + strerror(errno));
     return avoid_standard_fds(file);
 }
@@ -139,7 +139,7 @@ void NodeFile::finish() {
 }
 
 void NodeFile::compress() {
-    OutputFile out(path_);
+    OutputFile out(path_, 0600);
     const int in = open(written_.c_str(), O_RDONLY | O_CLOEXEC);
     if (in < 0) throw Error(written_ + ": " + strerror(errno));
     std::vector<char> piece(std::size_t{1} << 18);

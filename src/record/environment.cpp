@@ -1,5 +1,4 @@
-// environment.cpp: the only place that reads environment variables. docs/reference/environment.md lists them.
-#include <stdlib.h>
+// environment.cpp: what environment variables request. docs/reference/environment.md lists them.
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +12,7 @@
 #include <marey/error.h>
 #include <marey/execution_trace.h>
 
-#include "record/environment.h"
+#include "base/environment.h"
 #include "record/recorder.h"
 
 /// Defined only by the command `marey`, which uses this library and must not record itself.
@@ -230,11 +229,6 @@ void warn(std::string_view text) noexcept {
     if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nothing else to do
 }
 
-std::string environment_text(const char* name) {
-    const char* const text = getenv(name);
-    return text != nullptr ? text : "";
-}
-
 ExecutionTraceRequest execution_trace_request() {
     ExecutionTraceRequest request;
     const std::string ours = environment_text("MAREY_EXECUTION_TRACE");
@@ -248,15 +242,15 @@ ExecutionTraceRequest execution_trace_request() {
 }
 
 void start_environment_session() noexcept {
-    const char* const text = getenv("MAREY");
-    if (text == nullptr || *text == '\0' || &marey_is_the_command != nullptr) return;
+    const std::string text = environment_text("MAREY");
+    if (text.empty() || &marey_is_the_command != nullptr) return;
     try {
         SessionOptions options = parse_options(text);
         if (options.output.empty())
             throw Error("out= is missing: set it to the path of the capture, as in MAREY=out=app.marey");
         Recorder::get().start_for_environment(options);
     } catch (const std::exception& error) {
-        warn(std::string("not recording: MAREY=") + text + ": " + error.what());
+        warn("not recording: MAREY=" + text + ": " + error.what());
     }
 }
 

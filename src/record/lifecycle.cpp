@@ -14,8 +14,8 @@
 
 #include <marey/nvtx.h>
 
+#include "base/environment.h"
 #include "record/devices.h"
-#include "record/environment.h"
 #include "record/nvtx_injection.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"

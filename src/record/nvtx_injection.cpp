@@ -7,7 +7,7 @@
 
 #include <marey/nvtx.h>
 
-#include "record/environment.h"
+#include "base/environment.h"
 
 namespace marey {
 

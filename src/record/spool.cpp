@@ -78,7 +78,8 @@ int create_temporary(const std::string& temporary, const std::string& wanted) {
     const bool is_folder = stat(wanted.c_str(), &named) == 0 && S_ISDIR(named.st_mode);
     if (is_folder || wanted.back() == '/') fail(wanted, "cannot create the capture", EISDIR);
     unlink(temporary.c_str());  // left by an earlier process with the same pid
-    const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    // For its owner alone: it will contain command lines and values.
+    const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) fail(wanted, "cannot create the capture", errno);
     return fd;
 }

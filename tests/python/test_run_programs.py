@@ -1,12 +1,15 @@
 """``marey run`` with real programs: they behave as without it, and their calls are in the captures."""
 
 import importlib.util
+import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
 from running import captures, environment, functions, plain, recorded, report
+
+import marey
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"
 
@@ -96,3 +99,20 @@ def test_a_program_with_a_shebang_line_is_recorded(tmp_path):
     )
     assert done.returncode == 0
     assert functions(tmp_path / "x.marey")["f"] == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a program with another user id")
+def test_a_program_with_more_privileges_than_its_user_is_not_recorded(tmp_path):
+    start = pathlib.Path(marey.__file__).parent / "_start"
+    program = "import os, sys; print('marey' in sys.modules, os.environ['MAREY'])"
+    variables = environment(PYTHONPATH=str(start), MAREY="out=app.marey,calls=on")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: os.setresuid(65534, 0, 0),  # as root's set-uid program, started by another user
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False out=app.marey,calls=on\n", "")
+    assert captures(tmp_path) == []

@@ -4,12 +4,14 @@
 #include <dirent.h>
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <marey/nvtx.h>
+
+#include "base/environment.h"
 
 namespace marey::cuda {
 namespace {
@@ -117,8 +119,7 @@ std::vector<std::string> cupti_folders() {
     libraries.emplace_back();
     std::vector<std::string> folders;
     for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {
-        if (const char* const home = std::getenv(variable); home != nullptr && *home != '\0')
-            folders.emplace_back(home);
+        if (std::string home = environment_text(variable); !home.empty()) folders.push_back(std::move(home));
     }
     folders.emplace_back("/usr/local/cuda");
     for (const std::string& folder : folders) {
@@ -130,8 +131,8 @@ std::vector<std::string> cupti_folders() {
 
 /// A CUPTI that the program has already loaded (PyTorch contains one) comes first: two would conflict.
 void* open_cupti() {
-    if (const char* const chosen = std::getenv("MAREY_CUPTI"); chosen != nullptr && *chosen != '\0')
-        return dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
+    if (const std::string chosen = environment_text("MAREY_CUPTI"); !chosen.empty())
+        return dlopen(chosen.c_str(), RTLD_NOW | RTLD_LOCAL);
     for (const char* const name : kCuptiNames) {
         if (void* const library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
     }
@@ -232,9 +233,8 @@ std::uint32_t cupti_version() {
 }
 
 bool will_begin() {
-    const char* const path = std::getenv("CUDA_INJECTION64_PATH");
     int count = 0;
-    return path != nullptr && nvtx::is_library(path) && libraries().has_driver &&
+    return nvtx::is_library(environment_text("CUDA_INJECTION64_PATH")) && libraries().has_driver &&
            libraries().driver.device_count(&count) == kCudaNotInitialized;
 }
 
