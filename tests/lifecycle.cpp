@@ -11,7 +11,15 @@ using Counts = std::map<std::string, int>;
 
 const std::string kPlugin = MAREY_TEST_BIN_DIR "/lifecycle_plugin.so";
 
-class Lifecycle : public ChildRun {};
+class Lifecycle : public ChildRun {
+  protected:
+    void before_exec() override {
+        if (preload_.empty()) return;
+        setenv("LD_PRELOAD", preload_.c_str(), 1);
+        setenv("MAREY_TEST_RANGE_AT_END", "1", 1);
+    }
+    std::string preload_;  ///< a library for the next program
+};
 
 // ---- ends
 // ----------------------------------------------------------------------------------------------------
@@ -65,6 +73,36 @@ TEST_F(Lifecycle, AThreadMayEndTheProcessWhileOthersRecord) {
         EXPECT_EQ(counts(trace)["static destructor"], 1);
         EXPECT_GT(counts(trace)["busy"], 0);
     }
+}
+
+// As libfaketime is.
+TEST_F(Lifecycle, ALibraryThatReplacesFunctionsMayBeTornDownFirst) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizer's library must come first";
+#endif
+    preload_ = MAREY_TEST_BIN_DIR "/interposer_plugin.so";
+    ASSERT_EQ(run({"work", "100"}, environment()), 0) << error();
+    const marey::Trace trace = marey::Trace::load(capture());
+    EXPECT_TRUE(trace.window().finished);
+    EXPECT_EQ(counts(trace), (Counts{{"work", 100}, {"static destructor", 1}, {"library destructor", 1}}));
+    EXPECT_EQ(problem_codes(trace), "");
+    EXPECT_EQ(error(), "");
+    EXPECT_TRUE(leftover_files().empty());
+}
+
+TEST_F(Lifecycle, AProgramWhoseMainThreadHasEndedEndsWithItsLastThread) {
+    for (const char* const how : {"alone", "with a thread"}) {
+        SCOPED_TRACE(how);
+        std::filesystem::remove(capture());
+        ASSERT_EQ(run({"main_thread_ends", how}, environment()), 0) << error();
+        EXPECT_EQ(out(), "no handler ran on another thread\natexit\n");
+        const marey::Trace trace = marey::Trace::load(capture());
+        EXPECT_TRUE(trace.window().finished);
+        EXPECT_EQ(counts(trace)["work"], 10);
+        EXPECT_EQ(counts(trace)["in atexit"], 1);
+        EXPECT_EQ(counts(trace)["static destructor"], 1);
+    }
+    ASSERT_EQ(run({"main_thread_ends", "after its session"}, ""), 0) << error();
 }
 
 // ---- forks

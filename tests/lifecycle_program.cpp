@@ -185,6 +185,34 @@ int exit_from_thread(const Arguments&) {
     return 1;
 }
 
+// The main thread ends by pthread_exit. The recorder's own thread must not keep the process alive, and must
+// not run signal handlers.
+int main_thread_ends(const Arguments& arguments) {
+    const std::string& how = arguments.at(1);
+    work(10);
+    if (how == "after its session") marey::Session(marey::SessionOptions{}).discard();
+    static const pthread_t main_thread = pthread_self();
+    static std::atomic<bool> ran_elsewhere{false};
+    signal(SIGUSR1, [](int) {
+        if (!pthread_equal(pthread_self(), main_thread)) ran_elsewhere = true;
+    });
+    sigset_t usr1;
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
+    kill(getpid(), SIGUSR1);  // pending: only the recorder's thread could run the handler now
+    int received = 0;
+    sigwait(&usr1, &received);
+    std::puts(ran_elsewhere ? "a handler ran on another thread" : "no handler ran on another thread");
+    std::atexit([] {
+        MAREY_RANGE("in atexit");
+        std::puts("atexit");
+    });
+    marks_its_end = true;
+    if (how == "with a thread") std::thread([] { pthread_join(main_thread, nullptr); }).detach();
+    pthread_exit(nullptr);
+}
+
 // ---- forks
 // ---------------------------------------------------------------------------------------------------
 
@@ -537,6 +565,7 @@ int main(int count_of, char** values) {
         {"two_sessions", two_sessions_mode},
         {"file_limit", file_limit_mode},
         {"exit_from_thread", exit_from_thread},
+        {"main_thread_ends", main_thread_ends},
         {"fork", fork_mode},
         {"fork_movable", fork_movable},
         {"fork_alone", fork_alone},

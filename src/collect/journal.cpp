@@ -160,14 +160,16 @@ class JournalReader {
                 if (LossesRecord record; at.get(record) && record.thread != 0 && !has_stopped_) {
                     JournalThread& thread = journal_.threads[record.thread];
                     const LossesRecord& before = before_[record.thread];
-                    const auto since = [](std::uint64_t now, std::uint64_t then) {
-                        return now - std::min(now, then);
+                    LossesRecord& total = totals_[record.thread];
+                    // Each total only grows, and a record may leave some of them 0.
+                    const auto update = [&](std::uint64_t LossesRecord::*field) {
+                        total.*field = std::max(total.*field, record.*field);
+                        return total.*field - std::min(total.*field, before.*field);
                     };
-                    thread.dropped = since(record.dropped, before.dropped);
-                    thread.overwritten_chunks = since(record.overwritten_chunks, before.overwritten_chunks);
-                    thread.resyncs = since(record.resyncs, before.resyncs);
-                    thread.clamped = since(record.clamped, before.clamped);
-                    totals_[record.thread] = record;
+                    thread.dropped = update(&LossesRecord::dropped);
+                    thread.overwritten_chunks = update(&LossesRecord::overwritten_chunks);
+                    thread.resyncs = update(&LossesRecord::resyncs);
+                    thread.clamped = update(&LossesRecord::clamped);
                 }
                 break;
             case JournalKind::Cost:

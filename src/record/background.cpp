@@ -1,11 +1,14 @@
 // background.cpp: the recorder's own thread: faults in blocks ahead of recording and takes a clock pair every
-// second.
+// second. It ends when there is nothing to record, or no other thread.
 #include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <string>
 
+#include "base/small_file.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -14,22 +17,40 @@ namespace marey {
 using detail::kBlockBytes;
 using detail::kLargeBlocks;
 
+namespace {
+
+// Whether the calling thread is the last one: the main thread has called pthread_exit, and every other thread
+// has ended. The kernel keeps the main thread as a zombie, and counts it. False where /proc is not mounted.
+bool is_last_thread() noexcept {
+    const std::string status =
+        read_small_file("/proc/self/stat");  // pid (name) state ...; a name may have ')'
+    char state = 0;
+    int threads = 0;
+    const std::size_t name_end = status.rfind(')');
+    return name_end != std::string::npos &&
+           std::sscanf(status.c_str() + name_end + 1,
+                       " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d", &state,
+                       &threads) == 2 &&
+           state == 'Z' && threads == 2;
+}
+
+}  // namespace
+
 // Needs mutex_.
 void Recorder::start_background() noexcept {
     if (background_runs_) return;
     background_runs_ = true;
     // This thread must never run the program's signal handlers.
     sigset_t all;
-    sigset_t before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_sigmask(SIG_SETMASK, &all, &background_starter_mask_);
     const auto run = [](void* recorder) -> void* {
         static_cast<Recorder*>(recorder)->background_loop();
         return nullptr;
     };
     if (pthread_create(&background_, nullptr, run, this) != 0)
         background_runs_ = false;  // threads then extend the store themselves: slower, but correct
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_sigmask(SIG_SETMASK, &background_starter_mask_, nullptr);
 }
 
 // A process that forks should have no thread that the program did not start: Python warns about such threads.
@@ -45,19 +66,24 @@ void Recorder::stop_background(std::unique_lock<RecorderMutex>& lock) noexcept {
     background_runs_ = false;
 }
 
-// Needs mutex_. Keeps `ahead_` large blocks ready, but never more than the sessions may still claim.
-bool Recorder::needs_extent() noexcept {
+// Needs mutex_. Large blocks to map, so that at most `ahead` are ready and never more than the sessions may
+// still claim: a ring that has reached its limit reuses its blocks.
+std::size_t Recorder::missing_blocks(std::size_t ahead) noexcept {
     std::uint64_t may_claim = 0;
-    bool recorded = false;
     for (const auto& session : sessions_) {
-        if (session->is_closed || session->is_full) continue;
-        recorded = recorded || !session->chunks.empty();
-        if (session->claimed_bytes < session->max_bytes) {
-            may_claim = std::max(may_claim, session->max_bytes - session->claimed_bytes);
-        }
+        if (session->is_closed || session->is_full || session->claimed_bytes >= session->max_bytes) continue;
+        may_claim = std::max(may_claim, session->max_bytes - session->claimed_bytes);
     }
+    const std::size_t useful = static_cast<std::size_t>(may_claim / (kLargeBlocks * kBlockBytes));
     const std::size_t ready = current_store().free_warm();
-    return recorded && ready < ahead_ && ready * kLargeBlocks * kBlockBytes < may_claim;
+    return std::min(ahead, useful) - std::min({ahead, useful, ready});
+}
+
+bool Recorder::needs_extent() noexcept {
+    const bool has_recorded = std::any_of(sessions_.begin(), sessions_.end(), [](const auto& session) {
+        return !session->is_closed && !session->chunks.empty();
+    });
+    return has_recorded && missing_blocks(ahead_) != 0;
 }
 
 void Recorder::background_loop() noexcept {
@@ -77,10 +103,9 @@ void Recorder::background_loop() noexcept {
                 lock.lock();
                 store.add_warm(cold);
             } else {
-                const std::size_t missing = ahead_ - std::min(ahead_, store.free_warm());
                 // A few blocks at a time: the first ones are needed soonest.
-                BlockStore::Extent extent =
-                    store.reserve(std::min<std::size_t>(missing, 16) * kLargeBlocks * kBlockBytes);
+                BlockStore::Extent extent = store.reserve(std::min<std::size_t>(missing_blocks(ahead_), 16) *
+                                                          kLargeBlocks * kBlockBytes);
                 extending_ = true;
                 lock.unlock();
                 const int error = store.map_extent(extent);
@@ -97,20 +122,27 @@ void Recorder::background_loop() noexcept {
             wake().notify_all();  // another thread may be waiting to close the store
             continue;
         }
-        if (is_any_open()) {
-            if (wake().wait_for(lock, std::chrono::seconds(1)) == std::cv_status::timeout) {
-                out_of_space = false;
-                const bool recorded = next_sequence_ != paired_at || !threads_.empty();
-                if (recorded && is_any_open()) journal_clock();
-                paired_at = next_sequence_;
-            }
-        } else {
-            out_of_space = false;
-            background_idles_ = true;
-            wake().wait(lock);
-            background_idles_ = false;
-        }
+        background_idles_ = !is_any_open();
+        if (background_idles_) out_of_space = false;
+        const std::cv_status status = wake().wait_for(lock, std::chrono::seconds(1));
+        background_idles_ = false;
+        if (status != std::cv_status::timeout) continue;
+        if (!is_any_open()) return leave_background(false);
+        if (is_last_thread()) return leave_background(true);
+        out_of_space = false;
+        if (next_sequence_ != paired_at || !threads_.empty()) journal_clock();
+        paired_at = next_sequence_;
     }
+}
+
+// Called by the background thread, just before it ends by itself. If it is the last thread, the process ends
+// with it: exit() runs the program's functions here, which must find an ordinary thread.
+void Recorder::leave_background(bool is_last) noexcept {
+    background_runs_ = false;
+    pthread_detach(pthread_self());
+    if (!is_last) return;
+    detail::current_thread = &unregistered_thread;
+    pthread_sigmask(SIG_SETMASK, &background_starter_mask_, nullptr);
 }
 
 }  // namespace marey

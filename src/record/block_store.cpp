@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -151,19 +152,13 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     if (blocks == 1 && list.empty() && !free_large_.empty()) {
         Block* const whole = free_large_.back();
         free_large_.pop_back();
-        whole->is_cold = false;
-        for (std::size_t i = kLargeBlocks; i-- != 0;) {
-            Block& part = whole[i];
-            part.header =
-                reinterpret_cast<BlockHeader*>(reinterpret_cast<std::byte*>(whole->header) + i * kBlockBytes);
-            part.store = this;
-            part.blocks = 1;
-            free_small_.push_back(&part);
-        }
+        split(*whole);
     }
+    if (blocks != 1 && list.empty() && joinable_ != 0) join_free();
     if (list.empty()) return nullptr;
     Block* const block = list.back();
     list.pop_back();
+    if (blocks == 1 && block->whole->free_parts-- == kLargeBlocks) --joinable_;
     BlockHeader& header = *block->header;
     const std::uint32_t generation = header.generation + 1;
     detail::store_release(header.committed, std::uint64_t{0});
@@ -179,6 +174,33 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     return block;
 }
 
+void BlockStore::split(Block& whole) {
+    whole.is_cold = false;
+    whole.free_parts = kLargeBlocks;
+    ++joinable_;
+    for (std::size_t i = kLargeBlocks; i-- != 0;) {
+        Block& part = (&whole)[i];
+        part.header =
+            reinterpret_cast<BlockHeader*>(reinterpret_cast<std::byte*>(whole.header) + i * kBlockBytes);
+        part.store = this;
+        part.blocks = 1;
+        part.whole = &whole;
+        free_small_.push_back(&part);
+    }
+}
+
+// Without this, a ring whose threads first need small chunks and later large ones would need space for both.
+void BlockStore::join_free() noexcept {
+    free_large_.reserve(free_large_.size() + joinable_);
+    std::erase_if(free_small_, [this](Block* part) {
+        if (part->whole->free_parts != kLargeBlocks) return false;
+        if (part == part->whole) free_large_.push_back(part);
+        return true;
+    });
+    for (Block* whole : free_large_) whole->blocks = kLargeBlocks;
+    joinable_ = 0;
+}
+
 void BlockStore::hide(Block* block) noexcept {
     detail::store_release(block->header->kind, static_cast<std::uint16_t>(detail::BlockKind::Free));
 }
@@ -190,6 +212,7 @@ void BlockStore::free_block(Block* block) noexcept {
     block->in_use = false;
     block->is_open = false;
     (block->blocks == 1 ? free_small_ : free_large_).push_back(block);
+    if (block->blocks == 1 && ++block->whole->free_parts == kLargeBlocks) ++joinable_;
 }
 
 void BlockStore::decommit(std::size_t keep_bytes) noexcept {
@@ -211,7 +234,7 @@ std::vector<Block*>::const_iterator BlockStore::first_warm() const noexcept {
 }
 
 std::size_t BlockStore::free_warm() const noexcept {
-    return static_cast<std::size_t>(free_large_.end() - first_warm());
+    return static_cast<std::size_t>(free_large_.end() - first_warm()) + joinable_;
 }
 
 Block* BlockStore::take_cold() noexcept {
@@ -256,19 +279,24 @@ void BlockStore::trim() noexcept {
         }
         return false;
     };
-    std::erase_if(free_small_, is_cut);
+    std::erase_if(free_small_, [&](Block* part) {
+        if (!is_cut(part)) return false;
+        if (part->whole->free_parts-- == kLargeBlocks) --joinable_;
+        return true;
+    });
     std::erase_if(free_large_, is_cut);
     for (Mapped& mapped : mapped_) {
         Extent& extent = mapped.extent;
         if (extent.offset + extent.bytes <= end) continue;
         const std::size_t keep = extent.offset >= end ? 0 : end - extent.offset;
-        munmap(extent.address + keep, extent.bytes - keep);
+        syscall(SYS_munmap, extent.address + keep, extent.bytes - keep);
         bytes_ -= extent.bytes - keep;
         extent.bytes = keep;
     }
     next_offset_ = end;
     const int fd = file_.descriptor();
-    if (fd < 0 || ftruncate(fd, static_cast<off_t>(end)) != 0) return;  // longer than needed, nothing is lost
+    // System calls, as in FileHandle::is_ours(). On failure it is longer than needed, and nothing is lost.
+    if (fd >= 0) syscall(SYS_ftruncate, fd, static_cast<off_t>(end));
 }
 
 }  // namespace marey

@@ -30,6 +30,8 @@ struct Block {
     bool is_cold = false;            ///< free, and its memory was returned to the system
     bool is_open = false;            ///< a thread's current chunk, or one that the next thread continues in
     std::uint32_t last_full_of = 0;  ///< the thread whose last full chunk this is
+    Block* whole = nullptr;          ///< of a small run: the first one split off the same large run
+    std::uint32_t free_parts = 0;    ///< in that first one: how many of them are free
 
     std::byte* data() const noexcept {
         return reinterpret_cast<std::byte*>(header) + sizeof(detail::BlockHeader);
@@ -59,13 +61,14 @@ class BlockStore {
     const FileHandle& file() const noexcept { return file_; }
 
     /// A run of 1 or kLargeBlocks blocks with a zeroed, Free header whose generation has been incremented;
-    /// null when none is free (then extend). Small runs are split off large ones.
+    /// null when none is free (then extend). Small runs are split off large ones, and join when all are free.
     Block* take(std::size_t blocks) noexcept;
     /// Marks it Free, so that readers of the file ignore it; it still belongs to its taker.
     void hide(Block* block) noexcept;
     /// Marks it Free and keeps it for the next taker.
     void free_block(Block* block) noexcept;
-    std::size_t free_large() const noexcept { return free_large_.size(); }
+    std::size_t free_large() const noexcept { return free_large_.size() + joinable_; }
+    bool has_free_small() const noexcept { return !free_small_.empty(); }
     /// The free blocks that have their memory; they are taken first.
     std::size_t free_warm() const noexcept;
     /// Anonymous memory: returns the memory of free large blocks to the system, except for `keep_bytes`. The
@@ -115,6 +118,8 @@ class BlockStore {
     };
     int map_file(Extent& extent) noexcept;
     std::vector<Block*>::const_iterator first_warm() const noexcept;
+    void split(Block& whole);
+    void join_free() noexcept;
 
     FileHandle file_;
     bool frozen_ = false;
@@ -124,6 +129,7 @@ class BlockStore {
     std::vector<Mapped> mapped_;
     std::vector<Block*> free_small_;
     std::vector<Block*> free_large_;  // cold ones first
+    std::size_t joinable_ = 0;        // large runs that were split and are free again
 };
 
 }  // namespace marey

@@ -1,38 +1,29 @@
 // clock.cpp: chooses the counter and reads all clocks together.
 #include "record/clock.h"
 
-#include <fcntl.h>
+#include <dlfcn.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
 #include <string>
 #include <string_view>
 
+#include "base/small_file.h"
+
 namespace marey {
 namespace {
 
 std::atomic<std::uint64_t (*)() noexcept> injected{nullptr};
 
+// The C library's own function. A preloaded library that replaces it may return a time that does not advance,
+// and must not be called after its destructor has run.
 std::int64_t read_clock(clockid_t id) noexcept {
+    static const auto next =
+        reinterpret_cast<int (*)(clockid_t, timespec*)>(dlsym(RTLD_NEXT, "clock_gettime"));
     timespec time{};
-    clock_gettime(id, &time);
+    (next != nullptr ? next : &clock_gettime)(id, &time);
     return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
-// Plain system calls: this runs before main, and inside programs that may have replaced stdio.
-std::string read_small_file(const char* path) {
-    std::string text;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return text;
-    char buffer[4096];
-    ssize_t count;
-    while (text.size() < 64 * 1024 && (count = read(fd, buffer, sizeof buffer)) > 0) {
-        text.append(buffer, static_cast<std::size_t>(count));
-    }
-    close(fd);
-    return text;
 }
 
 [[maybe_unused]] bool has_word(std::string_view text, std::string_view word) {

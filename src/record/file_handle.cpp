@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,16 +37,19 @@ void FileHandle::set_path(const std::string& path) {
     path_ = path;
 }
 
+// These two make system calls, because another library may have replaced the functions and be torn down by
+// now.
 bool FileHandle::is_ours(int fd) const noexcept {
     struct stat status {};
     // The program may have opened the capture too, to read it.
-    return fd >= 0 && fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_ &&
-           (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+    return fd >= 0 && syscall(SYS_fstat, fd, &status) == 0 && status.st_ino == inode_ &&
+           status.st_dev == device_ && (syscall(SYS_fcntl, fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 }
 
 bool FileHandle::is_at(const std::string& path) const noexcept {
     struct stat status {};
-    return stat(path.c_str(), &status) == 0 && status.st_ino == inode_ && status.st_dev == device_;
+    return syscall(SYS_newfstatat, AT_FDCWD, path.c_str(), &status, 0) == 0 && status.st_ino == inode_ &&
+           status.st_dev == device_;
 }
 
 int FileHandle::descriptor() noexcept {
@@ -56,7 +60,14 @@ int FileHandle::descriptor() noexcept {
     return fd_;
 }
 
+void FileHandle::stop_reopening() noexcept {
+    descriptor();
+    const std::lock_guard lock(mutex_);
+    path_.clear();
+}
+
 int FileHandle::reopen() noexcept {
+    if (path_.empty()) return ENOENT;
     struct stat status {};
     if (stat(path_.c_str(), &status) != 0) return errno;
     if (!is_at(path_)) return ESTALE;  // the path may lead to a device or a pipe: do not even open it

@@ -35,6 +35,8 @@ class FileHandle {
     void set_path(const std::string& path);
     /// A number that leads to the file now; -1 when the program has closed it and it cannot be reopened.
     int descriptor() noexcept;
+    /// Reopens it once more if that is necessary; from now on, descriptor() makes plain system calls only.
+    void stop_reopening() noexcept;
     /// Whether that number still leads to the file.
     bool is_ours(int fd) const noexcept;
     /// Whether the path leads to the file.

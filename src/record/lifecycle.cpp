@@ -86,9 +86,10 @@ __attribute__((constructor)) void on_load() {
     start_environment_session();
 }
 
-// Runs after the destructors of the program and of other libraries.
+// Runs after the destructors of the program and of other libraries. Those of a library that has replaced
+// functions such as stat may have run too.
 __attribute__((destructor)) void on_exit() {
-    if (is_started) Recorder::get().finish_all();
+    if (is_started) Recorder::get().finish_in_place();
 }
 
 }  // namespace

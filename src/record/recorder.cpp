@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -51,8 +52,11 @@ namespace {
 
 pthread_key_t exit_key;
 
-void make_exit_key() noexcept {
+// Called when the first thread records. In general main has started by then, so that prepare_exit() runs
+// before the destructors of libraries; what the library's constructor registers runs among them.
+void handle_exits() noexcept {
     pthread_key_create(&exit_key, [](void*) { Recorder::get().retire_current_thread(); });
+    std::atexit([] { Recorder::get().prepare_exit(); });
 }
 
 // Copies a thread's open ranges into a new block. The side stack is copied as far as it is used.
@@ -160,7 +164,7 @@ bool Recorder::allocate_state_block(ThreadEntry& entry) noexcept {
 
 ThreadEntry* Recorder::register_current_thread() noexcept {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_exit_key);
+    pthread_once(&once, handle_exits);
     auto entry = std::make_unique<ThreadEntry>();
     entry->os_tid = syscall(SYS_gettid);
     entry->id = number_of_thread(entry->os_tid);
@@ -333,7 +337,8 @@ Block* Recorder::take_block(std::size_t blocks, int& error) noexcept {
     if (block == nullptr) {
         // More each time: an extension made by the recording thread itself pauses the program.
         const std::size_t large = kLargeBlocks * kBlockBytes;
-        BlockStore::Extent extent = store.reserve(blocks == 1 ? large : ahead_ / 2 * large);
+        const std::size_t more = blocks == 1 ? 1 : std::max<std::size_t>(missing_blocks(ahead_ / 2), 1);
+        BlockStore::Extent extent = store.reserve(more * large);
         error = store.map_extent(extent);
         if (error != 0 && extent.bytes > large) {  // there may be space for less
             store.unreserve(extent);
@@ -406,7 +411,7 @@ void Recorder::evict_oldest(SessionEntry& session) noexcept {
     Block* const chunk = *oldest;
     session.chunks.erase(oldest);
     session.claimed_bytes -= chunk->blocks * kBlockBytes;
-    ++overwritten_[chunk->header->thread];
+    count_overwritten(chunk->header->thread);
     // Others may still claim it; the file has lost it now, so that the rest of the thread has no holes.
     if (session.id == spool_owner_ && chunk->store == &spool_->store()) chunk->store->hide(chunk);
     release_chunk(chunk);
@@ -506,7 +511,10 @@ bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes
         if (!session->is_closed) ceiling = std::max(ceiling, session->max_bytes);
     }
     const std::uint64_t share = ceiling / std::max<std::size_t>(threads_.size(), 1);
-    const bool large = entry.chunks_taken != 0 && share >= 16 * kLargeBlocks * kBlockBytes;
+    bool large = entry.chunks_taken != 0 && share >= 16 * kLargeBlocks * kBlockBytes;
+    // A ring that may not grow any more uses what it has.
+    BlockStore& store = current_store();
+    if (large && store.bytes() >= ceiling && store.free_large() == 0) large = !store.has_free_small();
     const std::size_t blocks = large ? kLargeBlocks : 1;
     Block* chunk = nullptr;
     if (make_room(blocks * kBlockBytes)) {
@@ -673,10 +681,25 @@ void Recorder::journal_losses(const ThreadEntry& entry) noexcept {
     record.resyncs = load_relaxed(entry.state->resyncs);
     record.clamped = load_relaxed(entry.state->clamped);
     if (const auto found = overwritten_.find(entry.id); found != overwritten_.end()) {
-        record.overwritten_chunks = found->second;
+        record.overwritten_chunks = found->second.chunks;
     }
     if (record.dropped + record.resyncs + record.clamped + record.overwritten_chunks == 0) return;
     journal(JournalKind::Losses, record);
+}
+
+// One record per thread and session, updated in place: the journal of a ring that runs for days stays small.
+void Recorder::count_overwritten(std::uint32_t thread) noexcept {
+    Overwritten& overwritten = overwritten_[thread];
+    ++overwritten.chunks;
+    if (overwritten.in_file != nullptr) {
+        store_release(*overwritten.in_file, overwritten.chunks);
+    } else if (spool_) {
+        detail::LossesRecord record{};
+        record.head = {static_cast<std::uint16_t>(JournalKind::Losses), 0, sizeof record};
+        record.thread = thread;
+        record.overwritten_chunks = overwritten.chunks;
+        overwritten.in_file = spool_->append_losses(record);
+    }
 }
 
 void Recorder::add_note(std::string_view code, std::string_view text, bool print) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -141,8 +142,14 @@ class Recorder {
     void add_device_fact(DeviceType type, std::string_view key, std::string_view json) noexcept;
     /// The facts about this process that captures carry.
     detail::FileHeader process_facts() noexcept;
-    /// At the end of the process: completes every capture file.
+    /// Completes every capture file.
     void finish_all() noexcept;
+    /// At exit, before the destructors of libraries: stops the sources, and completes the captures for which
+    /// files must be made, because another library may have replaced open or rename. The capture that is
+    /// written in place stays open, so that ranges of destructors are in it too.
+    void prepare_exit() noexcept;
+    /// At the very end of the process: completes that capture, with plain system calls.
+    void finish_in_place() noexcept;
 
     // -- slow paths of the calling thread (thread_log.cpp); `busy` is set, nothing throws --
     /// Registers the calling thread, or does the work that kArmedAttention requests. Returns the state to
@@ -268,6 +275,7 @@ class Recorder {
     void journal_clock() noexcept;
     void journal_costs() noexcept;
     void journal_losses(const ThreadEntry& entry) noexcept;
+    void count_overwritten(std::uint32_t thread) noexcept;
     void publish_names() noexcept;
     void add_note(std::string_view code, std::string_view text, bool print = true) noexcept;
     // These need source_mutex_.
@@ -292,8 +300,13 @@ class Recorder {
     std::shared_ptr<Spool> spool_;
     std::uint64_t spool_owner_ = 0;                      ///< the session that the spool is the output of
     std::vector<std::unique_ptr<ThreadEntry>> threads_;  ///< the living
-    std::unordered_map<std::uint32_t, std::uint64_t> overwritten_;  ///< chunks, by thread
-    std::vector<Block*> leftover_chunks_;                           ///< of ended threads, with space left
+    struct Overwritten {
+        std::uint64_t chunks = 0;
+        std::uint64_t* in_file =
+            nullptr;  ///< the same in the capture, for readers after a crash; null: not yet
+    };
+    std::unordered_map<std::uint32_t, Overwritten> overwritten_;  ///< by thread
+    std::vector<Block*> leftover_chunks_;                         ///< of ended threads, with space left
     std::vector<std::unique_ptr<SessionEntry>> sessions_;
     std::uint32_t next_thread_ = 1;
     std::uint64_t next_session_ = 1;
@@ -311,6 +324,7 @@ class Recorder {
     std::uint64_t environment_session_ = 0;  ///< its id while it runs
     bool restart_environment_ = false;       ///< a forked child starts its own when it first records
     bool restarting_ = false;                ///< a thread of that child is starting it
+    bool is_exiting_ = false;                ///< only finish_in_place() is left to do: sources are off
     std::vector<std::string> noted_;
     /// A thread that was in these calls when a tracer began and has not recorded since.
     struct AbsentThread {
@@ -330,13 +344,16 @@ class Recorder {
     pthread_t background_{};
     bool background_runs_ = false;
     bool background_stops_ = false;          ///< it must end
-    bool background_idles_ = false;          ///< it waits for a session to start
+    bool background_idles_ = false;          ///< no session runs: it waits a second for one, then ends
+    sigset_t background_starter_mask_{};     ///< signals that were blocked in the thread that started it
     bool extending_ = false;                 ///< it is mapping or warming without the lock
     std::vector<detail::CostRecord> costs_;  ///< measured once, at the first start
     std::size_t ahead_ = 2;                  ///< large blocks to keep ready
     void start_background() noexcept;
     void stop_background(std::unique_lock<RecorderMutex>& lock) noexcept;
     void background_loop() noexcept;
+    void leave_background(bool is_last) noexcept;
+    std::size_t missing_blocks(std::size_t ahead) noexcept;
     bool needs_extent() noexcept;
     void measure_costs() noexcept;
 

@@ -169,8 +169,9 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
             ++chunk->claims;
             session->claimed_bytes += chunk->blocks * detail::kBlockBytes;
         }
-        for (const auto& entry : threads_)
-            journal_losses(*entry);  // earlier losses are not this session's losses
+        // Earlier losses are not this session's losses.
+        for (const auto& entry : threads_) journal_losses(*entry);
+        for (auto& [thread, overwritten] : overwritten_) overwritten.in_file = nullptr;
         detail::SessionStartRecord record{};
         record.session = session->id;
         record.ticks = session->start_ticks;
@@ -511,6 +512,39 @@ void Recorder::finish_all() noexcept {
         }
     }
     for (const std::uint64_t id : ids) discard(id);
+}
+
+void Recorder::prepare_exit() noexcept {
+    std::vector<std::uint64_t> cut;  // captures that are cut out of the spool
+    {
+        std::lock_guard lock(mutex_);
+        for (const auto& session : sessions_) {
+            if (!session->output_path.empty() && session->id != spool_owner_) cut.push_back(session->id);
+        }
+    }
+    for (const std::uint64_t id : cut) discard(id);
+    {
+        std::lock_guard source_lock(source_mutex_);
+        flush_sources(records_devices(spool_owner_));
+        std::lock_guard lock(mutex_);
+        is_exiting_ = spool_ && !spool_->is_temporary() && spool_->is_in_place() && sessions_.size() == 1;
+        if (is_exiting_) {
+            spool_->store().file().stop_reopening();
+            for (const auto& source : sources_) source->needs_changed(RecordingNeeds{});
+        }
+    }
+    if (!is_exiting_) finish_all();
+}
+
+void Recorder::finish_in_place() noexcept {
+    if (!is_exiting_) prepare_exit();
+    std::unique_lock lock(mutex_);
+    SessionEntry* const session = find(spool_owner_);
+    if (!is_exiting_ || session == nullptr) return;
+    if (!session->is_closed) close_session(*session, Clock::now());
+    rearm();
+    wake().wait(lock, [this] { return !extending_; });
+    spool_->finish();
 }
 
 // ---- sources ----

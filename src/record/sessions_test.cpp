@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <map>
 #include <memory>
@@ -473,6 +474,34 @@ TEST(Sessions, ARangeThatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
     EXPECT_EQ(trace.range_name(inner), "inner");
     EXPECT_EQ(trace.range_name(trace.ranges().parent[inner]), "outer");
     for (const std::uint16_t flags : trace.ranges().flags) EXPECT_EQ(flags & (kAsync | kUnfinished), 0);
+}
+
+// ---- the file of a ring ----
+
+// Forty threads use small chunks, as there is little space for each; the only thread that comes after them
+// uses large ones.
+TEST(Ring, ItsFileStaysWithinItsLimitAlsoWhenTheSizeOfChunksChanges) {
+    constexpr std::uint64_t kLimit = std::uint64_t{16} << 20;
+    const auto record = [](int ranges) {
+        for (int i = 0; i < ranges; ++i) {
+            MAREY_RANGE("recorded");
+        }
+    };
+    char folder[] = "/tmp/marey-ring-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    SessionOptions options;
+    options.output = std::string(folder) + "/ring.marey";
+    options.max_bytes = kLimit;
+    options.policy = Policy::Ring;
+    Session session(options);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 40; ++i) threads.emplace_back(record, 100'000);
+    for (std::thread& thread : threads) thread.join();
+    std::thread(record, 4'000'000).join();
+    std::uintmax_t bytes = std::filesystem::file_size(options.output);
+    EXPECT_LE(bytes, kLimit + 4 * threads.size() * detail::kBlockBytes);
+    session.discard();
+    std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <marey/detail/counter.h>
 #include <marey/error.h>
 
+#include "base/small_file.h"
 #include "record/clock.h"
 #include "record/recorder.h"
 
@@ -31,15 +32,7 @@ constexpr std::size_t kFirstExtent = std::size_t{1} << 20;
 constexpr int kMaxAttempts = 9999;  // to find a free name
 
 std::size_t read_into(const char* path, char* place, std::size_t room) noexcept {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    std::size_t filled = 0;
-    ssize_t count;
-    while (filled < room && (count = read(fd, place + filled, room - filled)) > 0) {
-        filled += static_cast<std::size_t>(count);
-    }
-    close(fd);
-    return filled;
+    return read_small_file(path, room).copy(place, room);
 }
 
 [[noreturn]] void fail(const std::string& path, const char* what, int error) {
@@ -276,6 +269,14 @@ bool Spool::append(Stream& stream, std::span<const std::byte> records) noexcept 
         records = records.subspan(fits);
     }
     return true;
+}
+
+std::uint64_t* Spool::append_losses(const detail::LossesRecord& losses) noexcept {
+    if (!append_journal(std::as_bytes(std::span(&losses, 1)))) return nullptr;
+    const Block& block = *journal_.current;
+    std::byte* const end = block.data() + detail::load_relaxed(block.header->committed);
+    return reinterpret_cast<std::uint64_t*>(end - sizeof losses +
+                                            offsetof(detail::LossesRecord, overwritten_chunks));
 }
 
 // All of its blocks or none: nothing could be read after half a record. They become part of the stream in

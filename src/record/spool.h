@@ -33,6 +33,9 @@ class Spool {
     /// Appends complete stream records. False when the disk is full: they are lost to the file.
     bool append_names(std::span<const std::byte> records) noexcept { return append(names_, records); }
     bool append_journal(std::span<const std::byte> records) noexcept { return append(journal_, records); }
+    /// Appends it and returns its `overwritten_chunks`, which the caller may update in place; null when the
+    /// disk is full.
+    std::uint64_t* append_losses(const detail::LossesRecord& losses) noexcept;
 
     /// Every session in it has stopped: marks the header as finished and cuts off the unused end. Blocks are
     /// never reused afterwards.
