@@ -1,4 +1,4 @@
-// kill.cpp: a program is killed at a random moment; all of its records must be there.
+// kill.cpp: a program is killed, or its capture read, at a random moment; all of its records must be there.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -36,8 +36,8 @@ class Kill : public ::testing::Test {
         std::filesystem::remove_all(folder_);
     }
 
-    // Starts the program, kills it after `microseconds` of recording (0: as early as possible).
-    void run_and_kill(const char* max_bytes, const char* policy, unsigned microseconds) {
+    // Starts the program, and waits until its first worker has ended `ranges`.
+    pid_t start(const char* max_bytes, const char* policy, std::uint64_t ranges) {
         std::filesystem::remove(capture());
         std::memset(static_cast<void*>(account_), 0, sizeof(kill_test::Account));
         const std::string program = MAREY_TEST_BIN_DIR "/kill_program";
@@ -50,8 +50,19 @@ class Kill : public ::testing::Test {
             _exit(127);
         }
         // If it is killed before its session has started, nothing is guaranteed.
-        while (account_->started.load() == 0) usleep(100);
+        while (account_->started.load() == 0 || account_->threads[0].ended.load() < ranges) usleep(100);
+        return child;
+    }
+
+    // Kills the program after `microseconds` of recording (0: as early as possible).
+    void run_and_kill(const char* max_bytes, const char* policy, unsigned microseconds,
+                      std::uint64_t ranges = 0) {
+        const pid_t child = start(max_bytes, policy, ranges);
         usleep(microseconds);
+        end(child);
+    }
+
+    void end(pid_t child) {
         kill(child, SIGKILL);
         int status = 0;
         waitpid(child, &status, 0);
@@ -60,32 +71,41 @@ class Kill : public ::testing::Test {
 
     std::string capture() const { return folder_ + "/killed.marey"; }
 
+    struct Worker {
+        std::vector<std::string> open;
+        std::vector<int> closed;  ///< numbers of the inner ranges, in order
+    };
+    // The ranges of a worker, which have no hole.
+    static void read(const marey::Trace& trace, int number, Worker& worker) {
+        const marey::RangeColumns ranges = trace.ranges();
+        for (const marey::TrackInfo& track : trace.tracks()) {
+            const std::string_view name = trace.string(trace.threads()[track.thread].name);
+            if (name != "worker " + std::to_string(number)) continue;
+            for (marey::Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+                const std::string range(trace.range_name(row));
+                if ((ranges.flags[row] & marey::kUnfinished) != 0) {
+                    worker.open.push_back(range);
+                } else if (range != "outer") {
+                    worker.closed.push_back(std::stoi(range.substr(6)));
+                }
+            }
+        }
+        for (std::size_t i = 1; i < worker.closed.size(); ++i) {
+            ASSERT_EQ(worker.closed[i], (worker.closed[i - 1] + 1) % kill_test::kNames)
+                << "a hole before the end, at " << i;
+        }
+    }
+
     void check() {
         const marey::Trace trace = marey::Trace::load(capture());
-        const marey::RangeColumns ranges = trace.ranges();
         EXPECT_FALSE(trace.window().finished);
         for (int worker = 0; worker < kill_test::kThreads; ++worker) {
             SCOPED_TRACE("worker " + std::to_string(worker));
             const kill_test::ThreadAccount& account = account_->threads[worker];
             const std::uint64_t ended = account.ended.load();
-            std::vector<std::string> open;
-            std::vector<int> closed;  // numbers of the inner ranges, in order
-            for (const marey::TrackInfo& track : trace.tracks()) {
-                const std::string_view name = trace.string(trace.threads()[track.thread].name);
-                if (name != "worker " + std::to_string(worker)) continue;
-                for (marey::Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
-                    const std::string range(trace.range_name(row));
-                    if ((ranges.flags[row] & marey::kUnfinished) != 0) {
-                        open.push_back(range);
-                    } else if (range != "outer") {
-                        closed.push_back(std::stoi(range.substr(6)));
-                    }
-                }
-            }
-            for (std::size_t i = 1; i < closed.size(); ++i) {
-                ASSERT_EQ(closed[i], (closed[i - 1] + 1) % kill_test::kNames)
-                    << "a hole before the end, at " << i;
-            }
+            Worker found;
+            read(trace, worker, found);
+            const auto& [open, closed] = found;
             if (ended > 2) {
                 ASSERT_FALSE(closed.empty());
                 // How many the capture has beyond (or short of) the program's own count, modulo the names.
@@ -136,6 +156,52 @@ TEST_F(Kill, LosesNothingAtARandomMoment) {
         check();
         if (HasFatalFailure() || HasNonfatalFailure()) return;
     }
+}
+
+std::map<std::string, std::uint64_t> problems_of(const marey::Trace& trace) {
+    std::map<std::string, std::uint64_t> problems;
+    for (const marey::ProblemInfo& problem : trace.problems()) problems[problem.code] = problem.count;
+    return problems;
+}
+
+TEST_F(Kill, AFullRingReportsThatOlderRecordsWereOverwritten) {
+    for (int i = 0; i < 5; ++i) {
+        // A worker has ended as many ranges as four rings hold.
+        run_and_kill("6000000", "ring", 0, 4 * 6'000'000 / 16);
+        const marey::Trace trace = marey::Trace::load(capture());
+        EXPECT_TRUE(trace.window().ceiling_reached);
+        std::uint64_t overwritten = 0;
+        for (const marey::ThreadInfo& thread : trace.threads()) overwritten += thread.overwritten_chunks;
+        EXPECT_GT(overwritten, 0u);
+        auto problems = problems_of(trace);
+        EXPECT_EQ(problems["ceiling_reached"], 1u);
+        EXPECT_EQ(problems["overwritten"], overwritten);
+        check();
+    }
+}
+
+TEST_F(Kill, ACaptureIsConsistentWhileItsProgramWrites) {
+    const pid_t child = start("6000000", "ring", 1'000'000);
+    for (int i = 0; i < 10; ++i) {
+        const marey::Trace trace = marey::Trace::load(capture());
+        auto problems = problems_of(trace);
+        EXPECT_FALSE(trace.window().finished);
+        EXPECT_EQ(problems["running"], 1u);
+        for (const char* const code : {"crashed", "misplaced", "damaged_chunk", "truncated"})
+            EXPECT_EQ(problems[code], 0u) << code;
+        std::size_t ranges = 0;
+        for (int worker = 0; worker < kill_test::kThreads; ++worker) {
+            Worker found;
+            read(trace, worker, found);
+            EXPECT_LE(found.open.size(), 2u);
+            ranges += found.closed.size();
+        }
+        EXPECT_GT(ranges, 10'000u);
+    }
+    end(child);
+    auto problems = problems_of(marey::Trace::load(capture()));
+    EXPECT_EQ(problems["running"], 0u);
+    EXPECT_EQ(problems["crashed"], 1u);
 }
 
 TEST_F(Kill, LosesNothingWithoutARing) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <marey/analyze.h>
 
 #include "cli/text_format.h"
@@ -79,7 +81,14 @@ std::string window_fact(const Trace& trace) {
     std::string text =
         fmt::format("{} on {}", format_duration(static_cast<double>(window.end_ns - window.start_ns)),
                     format_plural(trace.threads().size(), "thread"));
-    if (!window.finished) text += "; not finished: the program crashed, was killed or is still running";
+    const auto problems = trace.problems();
+    const bool is_running = std::any_of(problems.begin(), problems.end(),
+                                        [](const ProblemInfo& problem) { return problem.code == "running"; });
+    if (is_running) {
+        text += "; the program is still running";
+    } else if (!window.finished) {
+        text += "; not finished: the program crashed, was killed or is still running";
+    }
     return text;
 }
 

@@ -14,6 +14,7 @@
 #include "collect/log_records.h"
 #include "collect/open_ranges.h"
 #include "collect/packed_capture.h"
+#include "collect/running_capture.h"
 
 namespace marey {
 
@@ -246,9 +247,25 @@ RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<cons
     return log;
 }
 
-RawLog read_capture(const std::string& path) {
-    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& path) {
+    const auto is_unfinished = [&file] {
+        return file->bytes().size() >= sizeof(FileHeader) &&
+               read_as<std::uint32_t>(file->bytes().data() + offsetof(FileHeader, finished)) == 0;
+    };
+    if (!is_unfinished()) return read_capture_bytes(file->bytes(), file, path);
+    if (const std::optional<RunningCapture> copy = copy_running_capture(path)) {
+        RawLog log = read_capture_bytes(copy->bytes, copy->owner, path);
+        log.end_ticks = copy->end_ticks;
+        log.is_running = true;
+        log.problems.push_back({"running", "The program is still running: this is its capture so far.", 1});
+        return log;
+    }
+    if (!is_unfinished()) file = MappedFile::open(path);  // it has just been finished, and has another size
     return read_capture_bytes(file->bytes(), file, path);
+}
+
+RawLog read_capture(const std::string& path) {
+    return read_capture(MappedFile::open(path), path);
 }
 
 }  // namespace marey

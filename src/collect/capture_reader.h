@@ -10,11 +10,15 @@
 
 namespace marey {
 
-/// Reads a capture, as recorded or packed. The RawLog keeps the file mapped. A truncated or damaged file
-/// gives its complete records, with the rest in `problems`. Throws marey::Error, naming the path and the
+class MappedFile;
+
+/// Reads a capture, as recorded or packed. The RawLog keeps the file mapped, or a copy of a capture whose
+/// program is still running. A truncated or damaged file gives its complete records, with the rest in
+/// `problems`. Throws marey::Error, naming the path and the
 /// cause, when it is not a capture, was written by a newer Marey, or holds nothing that can be read. Memory
 /// stays in proportion to the file's size.
 RawLog read_capture(const std::string& path);
+RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& path);
 
 /// The same from memory. `name` stands for the path in errors; `keep_alive` owns the bytes.
 RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,

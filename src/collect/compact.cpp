@@ -67,7 +67,7 @@ void compact_capture(const std::string& in, const std::string& out) {
     if (is_saved_trace(file->bytes())) {  // has no records; it is already as small as possible
         Trace(unpack_trace(file->bytes(), in)).save(out);
     } else {
-        write_packed(read_capture_bytes(file->bytes(), file, in), out);
+        write_packed(read_capture(file, in), out);
     }
 }
 

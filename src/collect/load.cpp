@@ -12,7 +12,7 @@ namespace marey {
 Trace Trace::load(const std::string& path) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
     if (is_saved_trace(file->bytes())) return Trace(unpack_trace(file->bytes(), path));
-    return build_trace(read_capture_bytes(file->bytes(), file, path));
+    return build_trace(read_capture(file, path));
 }
 
 Trace Trace::load(const std::string& path, std::uint64_t session_id) {
@@ -22,7 +22,7 @@ Trace Trace::load(const std::string& path, std::uint64_t session_id) {
             return Trace(unpack_trace(file->bytes(), path));
         throw Error(path + ": has no session " + std::to_string(session_id));
     }
-    const RawLog log = read_capture_bytes(file->bytes(), file, path);
+    const RawLog log = read_capture(file, path);
     for (const SessionMarks& session : list_sessions(log)) {
         if (session.id == session_id) {
             ViewRequest request;

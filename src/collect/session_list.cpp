@@ -17,7 +17,7 @@ std::vector<SessionInfo> list_sessions(const std::string& path) {
         const WindowInfo window = unpack_window(file->bytes(), path);
         return {{window.session_id, window.session_name, window.start_ns, window.end_ns, window.finished}};
     }
-    const RawLog log = read_capture_bytes(file->bytes(), file, path);
+    const RawLog log = read_capture(file, path);
     const Journal journal = read_journal(log.journal, 0);
     std::vector<detail::ClockPair> pairs = journal.pairs;
     for (const LogSpan& span : log.spans) pairs.push_back(span.pair);

@@ -366,7 +366,13 @@ class TableFiller {
             window.session_id = marks.id;
             window.max_bytes = marks.max_bytes;
             window.policy = policy_name(marks.policy);
-            window.ceiling_reached = marks.ceiling_reached;
+            // A killed program has not written that its ring was full.
+            const auto& threads = state_.journal.threads;
+            window.ceiling_reached =
+                marks.ceiling_reached ||
+                (window.policy == "ring" && std::any_of(threads.begin(), threads.end(), [](const auto& each) {
+                     return each.second.overwritten_chunks != 0;
+                 }));
         }
     }
 
@@ -404,8 +410,8 @@ class TableFiller {
                          "belongs to no range.",
                          device_findings_.without_call);
         }
-        const bool crashed =
-            !state_.data->window.finished && !state_.log.finished && state_.log.end_ticks == 0;
+        const bool crashed = !state_.data->window.finished && !state_.log.finished &&
+                             !state_.log.is_running && state_.log.end_ticks == 0;
         problems.add_findings(*state_.data,
                               {crashed, state_.unknown_records, state_.lost_begins, adjusted, misplaced,
                                damaged_arguments, damaged_memory_, state_.damaged_device, unknown_site_});

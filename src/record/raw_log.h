@@ -57,6 +57,7 @@ struct RawLog {
     std::vector<OpenRange> open;  ///< of sessions that have no SessionStop in the journal
     std::uint64_t end_ticks = 0;  ///< when the log was read; 0 = unknown (a crash): the latest time seen
     bool finished = false;        ///< nothing can be added: every session has stopped
+    bool is_running = false;      ///< read from a file while its program was writing it
 
     std::vector<RawProblem> problems;
     std::shared_ptr<const void> keep_alive;  ///< owns the memory of the spans
