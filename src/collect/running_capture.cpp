@@ -84,7 +84,8 @@ class Copier {
             return a.header.sequence > b.header.sequence;
         });
         for (const UsedBlock& place : all) {
-            if (is(place.header, BlockKind::Log) && place.header.sequence <= last) copy_log(place);
+            if (!is(place.header, BlockKind::Log) || place.header.sequence > last) continue;
+            (copy_log(place) ? result.log_bytes : result.lost_bytes) += place.header.committed;
         }
         // Everything that the log refers to was written before it.
         for (const UsedBlock& place : places()) {
@@ -161,12 +162,14 @@ class Copier {
         return true;
     }
 
-    void copy_log(UsedBlock place) {
+    bool copy_log(UsedBlock place) {
         BlockHeader now;  // its chunk may have grown since
         if (read_into(place.at, &now, sizeof now) == sizeof now && now.sequence == place.header.sequence &&
             now.committed <= place.header.blocks * kBlockBytes - sizeof(BlockHeader))
             place.header.committed = std::max(now.committed, place.header.committed);
-        if (!copy_block(place) || !is_unchanged(place)) leave_out(place);
+        if (copy_block(place) && is_unchanged(place)) return true;
+        leave_out(place);
+        return false;
     }
 
     // Its owner writes to it: a slot counts if it is read twice equal, as in the recorder.
@@ -199,9 +202,15 @@ std::optional<RunningCapture> copy_running_capture(const std::string& path) {
     if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;  // not even opened
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return std::nullopt;
-    std::optional<RunningCapture> copy = Copier(file).copy();
+    // A program that records at full speed may overwrite a whole ring while this process waits for a core.
+    constexpr int kMostAttempts = 10;
+    std::optional<RunningCapture> best = Copier(file).copy();
+    for (int i = 1; best && best->lost_bytes > best->log_bytes && i < kMostAttempts; ++i) {
+        std::optional<RunningCapture> next = Copier(file).copy();
+        if (!next || next->log_bytes > best->log_bytes) best = std::move(next);
+    }
     close(file);
-    return copy;
+    return best;
 }
 
 }  // namespace marey

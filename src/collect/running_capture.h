@@ -16,6 +16,8 @@ struct RunningCapture {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> owner;  ///< of the bytes
     std::uint64_t end_ticks = 0;        ///< the moment; 0: unknown
+    std::size_t log_bytes = 0;          ///< of the chunks in it
+    std::size_t lost_bytes = 0;         ///< of the chunks that were overwritten
 };
 
 /// Nothing if the capture is finished, or if its program may have ended. It certainly runs if this machine

@@ -75,7 +75,9 @@ std::size_t Recorder::missing_blocks(std::size_t ahead) noexcept {
         may_claim = std::max(may_claim, session->max_bytes - session->claimed_bytes);
     }
     const std::size_t useful = static_cast<std::size_t>(may_claim / (kLargeBlocks * kBlockBytes));
-    const std::size_t ready = current_store().free_warm();
+    const BlockStore& store = current_store();
+    const std::size_t ready =
+        store.free_warm() + (store.reserved_bytes() - store.bytes()) / (kLargeBlocks * kBlockBytes);
     return std::min(ahead, useful) - std::min({ahead, useful, ready});
 }
 

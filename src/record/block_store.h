@@ -101,6 +101,8 @@ class BlockStore {
     void add(const Extent& extent);
     /// Bytes mapped so far.
     std::size_t bytes() const noexcept { return bytes_; }
+    /// The same with the extents of a file that are being mapped.
+    std::size_t reserved_bytes() const noexcept { return is_file() ? next_offset_ - header_bytes_ : bytes_; }
 
     /// File stores: bytes up to the end of the last block in use; the rest may be cut off.
     std::size_t used_file_bytes() const noexcept;

@@ -512,9 +512,15 @@ bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes
     }
     const std::uint64_t share = ceiling / std::max<std::size_t>(threads_.size(), 1);
     bool large = entry.chunks_taken != 0 && share >= 16 * kLargeBlocks * kBlockBytes;
-    // A ring that may not grow any more uses what it has.
+    // A ring that may not grow any more uses what it has, also while its last extent is being mapped.
     BlockStore& store = current_store();
-    if (large && store.bytes() >= ceiling && store.free_large() == 0) large = !store.has_free_small();
+    if (large && store.reserved_bytes() >= ceiling && store.free_large() == 0) {
+        large = !store.has_free_small();
+        for (const auto& session : sessions_) {
+            if (large && !session->is_closed && session->options.policy == Policy::Ring)
+                evict_oldest(*session);
+        }
+    }
     const std::size_t blocks = large ? kLargeBlocks : 1;
     Block* chunk = nullptr;
     if (make_room(blocks * kBlockBytes)) {
