@@ -69,10 +69,16 @@ class TraceTable:
         except Error:
             import io
 
-            return pandas.read_csv(io.StringIO(self.to_csv()))
+            frame = pandas.read_csv(io.StringIO(self.to_csv()))
+            for column in frame.select_dtypes(include=["object"]):  # undo the protection from formulas
+                frame[column] = frame[column].replace(r"^'('*[=+\-@\t\r])", r"\1", regex=True)
+            return frame
 
     def to_csv(self):
-        """Return the table as CSV: the column names, then one line for each row."""
+        """Return the table as CSV: the column names, then one line for each row.
+
+        A text that a spreadsheet would run as a formula has an apostrophe in front.
+        """
         return _marey.table_csv(self._trace, self.name)
 
     def __repr__(self):

@@ -12,6 +12,7 @@
 
 #include <marey/error.h>
 
+#include "base/expansion_limit.h"
 #include "base/json_cursor.h"
 
 #if MAREY_HAVE_ZLIB
@@ -85,7 +86,8 @@ constexpr unsigned char kGzipMagic[] = {0x1F, 0x8B};
 /// Another source, decompressed if it starts like gzip: any number of members, one after another.
 class UnzippedSource final : public ByteSource {
   public:
-    explicit UnzippedSource(std::unique_ptr<ByteSource> packed) : packed_(std::move(packed)) {
+    UnzippedSource(std::unique_ptr<ByteSource> packed, const std::string& name)
+        : packed_(std::move(packed)), limit_(name) {
         fill();
         if (have_ == 1) fill();
         is_gzip_ = have_ >= 2 && std::memcmp(input_.data(), kGzipMagic, sizeof kGzipMagic) == 0;
@@ -143,6 +145,8 @@ class UnzippedSource final : public ByteSource {
             stream_.next_in = reinterpret_cast<Bytef*>(input_.data() + used_);
             stream_.avail_in = static_cast<uInt>(have_);
             const int status = ::inflate(&stream_, Z_NO_FLUSH);
+            limit_.add_packed(have_ - stream_.avail_in);
+            limit_.add_unpacked(size - stream_.avail_out);
             used_ += have_ - stream_.avail_in;
             have_ = stream_.avail_in;
             if (status == Z_STREAM_END) {
@@ -169,6 +173,7 @@ class UnzippedSource final : public ByteSource {
 #endif
 
     std::unique_ptr<ByteSource> packed_;
+    ExpansionLimit limit_;
     std::array<char, 64 * 1024> input_;
     std::size_t used_ = 0;
     std::size_t have_ = 0;
@@ -180,7 +185,7 @@ class UnzippedSource final : public ByteSource {
 
 std::unique_ptr<ByteSource> open_source(const std::string& path) {
     try {
-        return std::make_unique<UnzippedSource>(std::make_unique<FileSource>(path));
+        return std::make_unique<UnzippedSource>(std::make_unique<FileSource>(path), path);
     } catch (const Error& error) {
         const std::string text = error.what();
         throw Error(text.starts_with(path) ? text : path + ": " + text);
@@ -188,7 +193,7 @@ std::unique_ptr<ByteSource> open_source(const std::string& path) {
 }
 
 std::unique_ptr<ByteSource> memory_source(std::string_view bytes) {
-    return std::make_unique<UnzippedSource>(std::make_unique<MemorySource>(bytes));
+    return std::make_unique<UnzippedSource>(std::make_unique<MemorySource>(bytes), "");
 }
 
 InputText::InputText(std::unique_ptr<ByteSource> source, std::size_t piece_bytes)

@@ -13,7 +13,8 @@ namespace marey {
 class ByteSource {
   public:
     virtual ~ByteSource() = default;
-    /// Up to `size` bytes; 0: there are no more, or damage() gives the reason.
+    /// Up to `size` bytes; 0: there are no more, or damage() gives the reason. Throws marey::Error if
+    /// compressed bytes expand too much (ExpansionLimit).
     virtual std::size_t read(char* to, std::size_t size) = 0;
     /// Which part of the file was read, 0 to 1; 0 if unknown.
     virtual double fraction_read() const = 0;

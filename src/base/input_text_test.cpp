@@ -7,6 +7,8 @@
 
 #include <marey/error.h>
 
+#include "base/expansion_limit.h"
+
 #if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
@@ -101,6 +103,33 @@ TEST(InputText, DamagedGzipGivesItsBeginningAndReportsTheDamage) {
     while (source->read(text.data(), text.size()) > 0) {
     }
     EXPECT_FALSE(source->damage().empty());
+}
+
+std::size_t bytes_until_refused(const std::string& file, std::string& message) {
+    const auto source = memory_source(file);
+    std::string text(1 << 20, '\0');
+    std::size_t count = 0;
+    try {
+        while (const std::size_t last = source->read(text.data(), text.size())) count += last;
+    } catch (const Error& error) {
+        message = error.what();
+    }
+    return count;
+}
+
+TEST(InputText, GzipThatExpandsOutOfProportionIsRefused) {
+    std::string message;
+    const std::string small = packed(std::string(ExpansionLimit::kFreeBytes, ' '));
+    EXPECT_EQ(bytes_until_refused(small, message), ExpansionLimit::kFreeBytes);
+    EXPECT_EQ(message, "") << "64 MiB are allowed whatever the ratio";
+    // 1000:1 in one member, and in many of which each is allowed.
+    std::string members;
+    for (int i = 0; i < 3; ++i) members += small;
+    for (const std::string& bomb : {packed(std::string(256 << 20, ' ')), members}) {
+        message.clear();
+        EXPECT_LE(bytes_until_refused(bomb, message), ExpansionLimit::kFreeBytes + (1 << 20));
+        EXPECT_NE(message.find("more than 100 times its size"), std::string::npos) << message;
+    }
 }
 #endif
 

@@ -51,6 +51,10 @@ class ExportVerb final : public Verb {
         std::error_code ignored;
         if (!to_stdout && std::filesystem::equivalent(capture_.file, output_, ignored))
             throw Error(output_ + ": is the input file; choose another output with -o");
+        if (to_stdout && standard_output().is_terminal)
+            throw Error(
+                "export: standard output is a terminal, and the file may contain control characters; "
+                "name a file with -o or redirect the output");
         if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // end quietly when the reader closes the pipe
         const Trace trace = capture_.load();
         {

@@ -80,7 +80,7 @@ class GpuVerb final : public Verb {
             return gpu_use(trace, options);
         }();
         if (json_ || csv_) {
-            write_out(json_ ? gpu_use_json(trace, use) : gpu_kernels_csv(trace, use));
+            write_data(json_ ? gpu_use_json(trace, use) : gpu_kernels_csv(trace, use));
             return kSuccess;
         }
         terminal_ = standard_output();

@@ -27,7 +27,7 @@ class InfoVerb final : public Verb {
     int run() override {
         const Trace trace = capture_.load();
         if (json_) {
-            write_out(trace_info_json(trace));
+            write_data(trace_info_json(trace));
             return kSuccess;
         }
         terminal_ = standard_output();

@@ -67,7 +67,7 @@ class MemoryVerb final : public Verb {
         }();
         for (DeviceMemory& memory : use.devices) sort(memory);
         if (json_) {
-            write_out(memory_use_json(trace, use));
+            write_data(memory_use_json(trace, use));
             return kSuccess;
         }
         terminal_ = standard_output();

@@ -111,9 +111,9 @@ class ReportVerb final : public Verb {
         if (subtract_) subtract_overhead(averages);
         print_missing_notes(trace, averages);
         if (format_ == "csv") {
-            write_out(averages_csv(averages, table));
+            write_data(averages_csv(averages, table));
         } else if (format_ == "json") {
-            write_out(averages_json(trace, averages, table));
+            write_data(averages_json(trace, averages, table));
         } else {
             make_printable(averages);
             write_out(format_ == "markdown" ? averages_markdown(averages, table)

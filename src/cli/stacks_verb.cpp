@@ -44,7 +44,7 @@ class StacksVerb final : public Verb {
             std::string text;
             for (const FoldedStack& stack : stacks)
                 text += stack.stack + " " + std::to_string(stack.value) + "\n";
-            write_out(text);
+            write_data(text);
         } else {
             const Progress progress("writing " + output_);
             count = write_stacks(trace, output_, options_);

@@ -60,7 +60,7 @@ class StepsVerb final : public Verb {
                                         "--name to select other ranges"
                                       : "steps: no range has a name that matches '" + name_ + "'");
         }
-        write_out(json_ ? step_report_json(trace, report) : text(trace, report));
+        json_ ? write_data(step_report_json(trace, report)) : write_out(text(trace, report));
         return kSuccess;
     }
 

@@ -12,6 +12,7 @@
 #include <marey/error.h>
 
 #include "base/environment.h"
+#include "cli/text_format.h"
 
 namespace marey::cli {
 namespace {
@@ -73,6 +74,10 @@ void write_out(std::string_view text) {
     // Reached only if SIGPIPE is ignored; otherwise the signal has ended the process.
     if (error == EPIPE) ::_exit(128 + SIGPIPE);
     throw Error(std::string("standard output: ") + std::strerror(error));
+}
+
+void write_data(std::string_view text) {
+    write_out(printable(text, "\n\t"));
 }
 
 void print_error(std::string_view text) noexcept {

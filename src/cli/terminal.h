@@ -23,6 +23,9 @@ std::string styled(const Terminal& terminal, Style style, std::string_view text)
 /// Writes to stdout, unbuffered. If the reader has closed the pipe (`| head`), the process ends quietly, as
 /// if by SIGPIPE; every other failure throws marey::Error.
 void write_out(std::string_view text);
+/// Writes CSV, JSON or other text with one record per line to stdout: control characters in names become
+/// escapes (printable()), which are JSON's own in JSON.
+void write_data(std::string_view text);
 /// Writes to stderr; failures are ignored.
 void print_error(std::string_view text) noexcept;
 

@@ -84,8 +84,12 @@ struct Interval {
     char32_t first, last;
 };
 constexpr Interval kZeroWidth[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x0610, 0x061A},
-                                   {0x064B, 0x065F}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x200B, 0x200F},
-                                   {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}};
+                                   {0x064B, 0x065F}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x20D0, 0x20FF},
+                                   {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}};
+// Characters that reorder the text around them, break lines or are invisible: a name could look like another.
+constexpr Interval kDeceptive[] = {{0x00AD, 0x00AD}, {0x061C, 0x061C}, {0x180E, 0x180E},
+                                   {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},
+                                   {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE007F}};
 constexpr Interval kDoubleWidth[] = {
     {0x1100, 0x115F},   {0x231A, 0x231B},  {0x2E80, 0x303E}, {0x3041, 0x33FF},   {0x3400, 0x4DBF},
     {0x4E00, 0x9FFF},   {0xA000, 0xA4CF},  {0xA960, 0xA97F}, {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},
@@ -98,6 +102,14 @@ bool among(char32_t character, const Interval (&intervals)[count]) {
         std::lower_bound(std::begin(intervals), std::end(intervals), character,
                          [](const Interval& interval, char32_t c) { return interval.last < c; });
     return found != std::end(intervals) && found->first <= character;
+}
+
+/// "\\x1b", or "\\u202e" as in JSON, where such characters occur only in strings.
+std::string escaped(char32_t character) {
+    const auto code = static_cast<unsigned>(character);
+    if (code < 0x80) return fmt::format("\\x{:02x}", code);
+    if (code < 0x10000) return fmt::format("\\u{:04x}", code);
+    return fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
 }
 
 std::size_t character_width(char32_t character) {
@@ -160,13 +172,17 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
     return value;
 }
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, std::string_view kept) {
     std::string result;
     result.reserve(text.size());
     while (!text.empty()) {
         const std::string_view before = text;
         const char32_t character = next_character(text);
-        if (character == kReplacement) {
+        if (character >= 0x20 && character < 0x7F) {
+            result += static_cast<char>(character);
+        } else if (character < 0x80 && kept.find(static_cast<char>(character)) != kept.npos) {
+            result += static_cast<char>(character);
+        } else if (character == kReplacement) {
             result += "\xEF\xBF\xBD";
         } else if (character == '\n') {
             result += "\\n";
@@ -174,8 +190,8 @@ std::string printable(std::string_view text) {
             result += "\\t";
         } else if (character == '\r') {
             result += "\\r";
-        } else if (character < 0x20 || (character >= 0x7F && character < 0xA0)) {
-            result += fmt::format("\\x{:02x}", static_cast<unsigned>(character));
+        } else if (character < 0xA0 || among(character, kDeceptive)) {
+            result += escaped(character);
         } else {
             result += before.substr(0, before.size() - text.size());
         }

@@ -26,9 +26,9 @@ std::optional<std::uint64_t> parse_duration(std::string_view text);
 /// `text` quoted for a shell.
 std::string shell_word(std::string_view text);
 
-/// `text` made safe to print anywhere: control characters become visible escapes, invalid UTF-8 becomes
-/// U+FFFD.
-std::string printable(std::string_view text);
+/// `text` made safe to print anywhere: control characters, characters that reorder the text around them and
+/// invisible ones become visible escapes, invalid UTF-8 becomes U+FFFD. ASCII characters in `kept` stay.
+std::string printable(std::string_view text, std::string_view kept = {});
 /// The number of columns that `text` (valid UTF-8) takes on a terminal: 2 for East Asian wide characters and
 /// emoji, 0 for combining marks.
 std::size_t display_width(std::string_view text);

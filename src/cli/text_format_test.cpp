@@ -9,6 +9,14 @@
 namespace marey::cli {
 namespace {
 
+TEST(TextFormat, CharactersThatReorderOrHideTextBecomeEscapes) {
+    EXPECT_EQ(printable("a\u202Eb"), "a\\u202eb");
+    EXPECT_EQ(printable("\u2066\u200B\uFEFF\u061C\u00AD"), "\\u2066\\u200b\\ufeff\\u061c\\u00ad");
+    EXPECT_EQ(printable("\U000E0041"), "\\udb40\\udc41");
+    EXPECT_EQ(printable("caf\u00E9 \u05D0\u4E2D \U0001F600"), "caf\u00E9 \u05D0\u4E2D \U0001F600");
+    EXPECT_EQ(printable("a\nb\tc\r", "\n\t"), "a\nb\tc\\r");
+}
+
 TEST(FormatDuration, ShowsThreeDigitsInTheBestUnit) {
     EXPECT_EQ(format_duration(0), "0 ns");
     EXPECT_EQ(format_duration(7), "7 ns");
@@ -54,7 +62,7 @@ TEST(ParseBytes, TakesNumbersWithUnits) {
 
 TEST(Printable, ControlCharactersBecomeVisible) {
     EXPECT_EQ(printable("a\nb\x1b[31m"), "a\\nb\\x1b[31m");
-    EXPECT_EQ(printable("\xC2\x9B"), "\\x9b") << "the C1 escape introducer";
+    EXPECT_EQ(printable("\xC2\x9B"), "\\u009b") << "the C1 escape introducer";
     EXPECT_EQ(printable("\xFF"
                         "a"),
               "\xEF\xBF\xBD"

@@ -54,8 +54,8 @@ class TreeVerb final : public Verb {
         CallTree tree = make_tree(trace);
         if (tree.nodes.empty()) check_inside_matches(trace);
         if (hot_) {
-            write_out(json_ ? hot_paths_json(trace, tree, limit_.value_or(kDefaultPaths))
-                            : hot_text(trace, tree));
+            json_ ? write_data(hot_paths_json(trace, tree, limit_.value_or(kDefaultPaths)))
+                  : write_out(hot_text(trace, tree));
             return kSuccess;
         }
         TreeLimits limits;
@@ -64,7 +64,7 @@ class TreeVerb final : public Verb {
         limits.max_nodes = limit_.value_or(json_ ? 0 : kDefaultNodeLimit);
         const bool is_empty = tree.nodes.empty();
         const std::size_t hidden = limit_tree(tree, limits);
-        write_out(json_ ? call_tree_json(trace, tree) : text(trace, tree, hidden, is_empty));
+        json_ ? write_data(call_tree_json(trace, tree)) : write_out(text(trace, tree, hidden, is_empty));
         return kSuccess;
     }
 

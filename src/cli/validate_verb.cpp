@@ -32,7 +32,7 @@ class ValidateVerb final : public Verb {
             findings = validate_file(file_, from_);
         }
         if (json_) {
-            write_out(findings_json(findings, file_));
+            write_data(findings_json(findings, file_));
         } else {
             show(findings);
         }

@@ -41,14 +41,22 @@ std::string joined_stack(const AverageRow& row) {
     return text;
 }
 
-std::string csv_field(const ColumnInfo& column, const AverageRow& row) {
+void append_field(std::string& out, const TableCells& cells, const ColumnInfo& column,
+                  const AverageRow& row) {
     const CellValue value = column.value(row);
-    if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
-    if (const auto* real = std::get_if<double>(&value)) return one_decimal(*real);
-    if (const auto* each = std::get_if<PerCall>(&value)) return one_decimal(per_call(*each));
-    if (column.kind == CellKind::Stack) return joined_stack(row);
-    if (const auto* text = std::get_if<std::string_view>(&value)) return std::string(*text);
-    return "";
+    if (is_share(column)) {
+        append_csv_field(out, cells.text(column, row));
+    } else if (const auto* whole = std::get_if<std::int64_t>(&value)) {
+        append_csv_field(out, std::to_string(*whole));
+    } else if (const auto* real = std::get_if<double>(&value)) {
+        append_csv_field(out, one_decimal(*real));
+    } else if (const auto* each = std::get_if<PerCall>(&value)) {
+        append_csv_field(out, one_decimal(per_call(*each)));
+    } else if (column.kind == CellKind::Stack) {
+        append_csv_text(out, joined_stack(row));
+    } else if (const auto* text = std::get_if<std::string_view>(&value)) {
+        append_csv_text(out, *text);
+    }
 }
 
 void write_value(JsonWriter& json, const ColumnInfo& column, const AverageRow& row) {
@@ -92,15 +100,17 @@ std::string averages_csv(const Averages& averages, const TableOptions& options) 
     const std::vector<const ColumnInfo*> columns = data_columns(averages, options);
     const TableCells cells(averages, columns, options);
     std::string out;
-    const auto put = [&](std::size_t column, std::string_view field) {
-        if (column > 0) out += ',';
-        append_csv_field(out, field);
-        if (column + 1 == columns.size()) out += '\n';
-    };
-    for (std::size_t i = 0; i < columns.size(); ++i) put(i, data_key(*columns[i]));
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        if (i > 0) out += ',';
+        append_csv_field(out, data_key(*columns[i]));
+    }
+    out += '\n';
     for (const AverageRow* row : wanted_rows(averages, options)) {
-        for (std::size_t i = 0; i < columns.size(); ++i)
-            put(i, is_share(*columns[i]) ? cells.text(*columns[i], *row) : csv_field(*columns[i], *row));
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            if (i > 0) out += ',';
+            append_field(out, cells, *columns[i], *row);
+        }
+        out += '\n';
     }
     return out;
 }

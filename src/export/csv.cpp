@@ -89,7 +89,7 @@ class CsvWriter {
     void make_field(std::string& out, std::string_view bytes) {
         valid_.clear();
         append_utf8(valid_, bytes);
-        append_csv_field(out, valid_);
+        append_csv_text(out, valid_);
         if (bytes.empty()) out += "\"\"";  // an empty field would mean null
     }
 

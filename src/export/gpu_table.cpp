@@ -233,7 +233,7 @@ std::string gpu_kernels_csv(const Trace& trace, const GpuUse& use) {
                 append_json_number(text, trace.processes()[device.process].pid);
             number(true, std::int64_t{device.device.index});
             text += ',';
-            append_csv_field(text, kernel.name);
+            append_csv_text(text, kernel.name);
             number(true, kernel.times.count);
             number(true, kernel.times.total_ns);
             number(true, kernel.times.mean_ns);

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/expansion_limit.h"
 #include "base/json_scanner.h"
 #include "base/json_writer.h"
 #include "import/perfetto_clocks.h"
@@ -74,9 +75,10 @@ constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;  // so that sums of t
 
 class PerfettoReader {
   public:
-    explicit PerfettoReader(std::string name) : name_(std::move(name)) {}
+    explicit PerfettoReader(std::string name) : name_(std::move(name)), limit_(name_) {}
 
     Trace read(std::string_view bytes) {
+        limit_.add_packed(bytes.size());  // the only input, also of packets compressed inside others
         read_packets(bytes, PerfettoPackets::is_gzip(bytes), 0);
         if (packets_ == 0) throw Error(name_ + ": not a Perfetto trace, or damaged in its first packet");
         tracks_.place(is_marey_trace_, clocks_.realtime_offset());
@@ -104,7 +106,7 @@ class PerfettoReader {
     };
 
     void read_packets(std::string_view bytes, bool is_compressed, int level) {
-        PerfettoPackets packets(bytes, name_, is_compressed);
+        PerfettoPackets packets(bytes, limit_, is_compressed);
         std::string_view packet;
         while (packets.next(packet)) {
             ++packets_;
@@ -457,6 +459,7 @@ class PerfettoReader {
     }
 
     std::string name_;
+    ExpansionLimit limit_;
     TraceAssembler assembler_;
     PerfettoTrackTable tracks_{assembler_};
     PerfettoEvents events_{assembler_, tracks_};

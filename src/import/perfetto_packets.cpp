@@ -5,6 +5,8 @@
 
 #include <marey/error.h>
 
+#include "base/expansion_limit.h"
+
 #if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
@@ -15,9 +17,9 @@ namespace marey {
 /// Holds decompressed data that has not been used yet.
 class PerfettoPackets::Inflater {
   public:
-    Inflater(std::string_view bytes, const std::string& name) : input_(bytes) {
+    Inflater(std::string_view bytes, ExpansionLimit& limit) : input_(bytes), limit_(limit) {
         constexpr int kGzipOrZlib = 15 + 32;
-        if (inflateInit2(&stream_, kGzipOrZlib) != Z_OK) throw Error(name + ": out of memory");
+        if (inflateInit2(&stream_, kGzipOrZlib) != Z_OK) throw Error(limit.name() + ": out of memory");
     }
     ~Inflater() { inflateEnd(&stream_); }
 
@@ -46,6 +48,7 @@ class PerfettoPackets::Inflater {
         stream_.avail_in = part;
         const int state = inflate(&stream_, Z_NO_FLUSH);
         input_.remove_prefix(part - stream_.avail_in);
+        limit_.add_unpacked(kPiece - stream_.avail_out);
         whole_ = state == Z_STREAM_END;
         if (state == Z_STREAM_END && !input_.empty()) {  // gzip files may be concatenated
             done_ = inflateReset(&stream_) != Z_OK;
@@ -55,6 +58,7 @@ class PerfettoPackets::Inflater {
     }
 
     std::string_view input_;
+    ExpansionLimit& limit_;
     std::string buffer_;
     z_stream stream_{};
     bool done_ = false;
@@ -63,17 +67,17 @@ class PerfettoPackets::Inflater {
 #else
 class PerfettoPackets::Inflater {
   public:
-    Inflater(std::string_view, const std::string& name) {
-        throw Error(name + ": this Marey was built without zlib and cannot read compressed files");
+    Inflater(std::string_view, ExpansionLimit& limit) {
+        throw Error(limit.name() + ": this Marey was built without zlib and cannot read compressed files");
     }
     std::string_view more(std::string_view rest, std::size_t) { return rest; }
     bool is_whole() const { return true; }
 };
 #endif
 
-PerfettoPackets::PerfettoPackets(std::string_view bytes, const std::string& name, bool is_compressed) {
+PerfettoPackets::PerfettoPackets(std::string_view bytes, ExpansionLimit& limit, bool is_compressed) {
     if (is_compressed)
-        inflater_ = std::make_unique<Inflater>(bytes, name);
+        inflater_ = std::make_unique<Inflater>(bytes, limit);
     else
         rest_ = bytes;
 }

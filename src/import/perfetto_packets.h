@@ -8,11 +8,14 @@
 
 namespace marey {
 
+class ExpansionLimit;
+
 /// Splits bytes into packets, decompressing gzip or zlib on the fly. The bytes must outlive this.
 class PerfettoPackets {
   public:
-    /// Throws marey::Error, starting with `name`, if the data is compressed and this build has no zlib.
-    PerfettoPackets(std::string_view bytes, const std::string& name, bool is_compressed);
+    /// `limit` must outlive this and count the input; compressed data is added to it. Throws marey::Error,
+    /// starting with the limit's name, if the data is compressed and this build has no zlib.
+    PerfettoPackets(std::string_view bytes, ExpansionLimit& limit, bool is_compressed);
     ~PerfettoPackets();
     PerfettoPackets(const PerfettoPackets&) = delete;
     PerfettoPackets& operator=(const PerfettoPackets&) = delete;
@@ -21,7 +24,8 @@ class PerfettoPackets {
         return bytes.size() > 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
     }
 
-    /// Reads the next packet, which is valid until the next call; returns false if there is none.
+    /// Reads the next packet, which is valid until the next call; returns false if there is none. Throws
+    /// marey::Error if the compressed data exceeds the limit.
     bool next(std::string_view& packet);
 
     /// After the last packet: why there are no more. At most one is true.

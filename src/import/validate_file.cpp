@@ -9,13 +9,10 @@
 #include <marey/import.h>
 
 #include "analyze/finding_list.h"
+#include "base/input_text.h"
 #include "base/mapped_file.h"
 #include "import/chrome_check.h"
 #include "import/file_header.h"
-
-#if MAREY_HAVE_ZLIB
-#include <zlib.h>
-#endif
 
 namespace marey {
 namespace {
@@ -28,26 +25,20 @@ bool is_gzip(std::string_view text) {
     return text.starts_with("\x1f\x8b");
 }
 
-#if MAREY_HAVE_ZLIB
 std::string unpacked(const std::string& path) {
-    std::string text;
-    const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(::gzopen(path.c_str(), "rbe"), ::gzclose);
-    if (!file) throw Error(path + ": cannot open the file");
     constexpr std::size_t kPiece = std::size_t{1} << 20;
+    const std::unique_ptr<ByteSource> source = open_source(path);
+    std::string text;
     while (true) {
         const std::size_t old = text.size();
         text.resize(old + kPiece);
-        const int count = ::gzread(file.get(), text.data() + old, static_cast<unsigned>(kPiece));
-        text.resize(old + static_cast<std::size_t>(std::max(count, 0)));
-        if (count < 0) throw Error(path + ": damaged gzip data");
-        if (count == 0) return text;
+        const std::size_t count = source->read(text.data() + old, kPiece);
+        text.resize(old + count);
+        if (count != 0) continue;
+        if (!source->damage().empty()) throw Error(path + ": " + source->damage());
+        return text;
     }
 }
-#else
-std::string unpacked(const std::string& path) {
-    throw Error(path + ": this Marey was built without zlib and cannot read .gz files");
-}
-#endif
 
 bool is_known(std::span<const std::byte> head) {
     return std::any_of(import_formats().begin(), import_formats().end(),

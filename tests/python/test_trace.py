@@ -75,6 +75,23 @@ def test_tables_go_to_pandas(trace):
     assert list(frame["name"]) == ["outer", "inner", "inner", "inner"]
 
 
+def test_texts_that_look_like_formulas_reach_pandas_unchanged_without_pyarrow(monkeypatch):
+    pytest.importorskip("pandas")
+    names = ["=1+1", "'=1", "-x", "'quoted'"]
+    with marey.profile() as prof:
+        for name in names:
+            with marey.record_function(name):
+                pass
+    table = prof.trace.tables["ranges"]
+
+    def no_pyarrow(_):
+        raise marey.Error("pyarrow is not installed")
+
+    monkeypatch.setattr(type(table), "to_arrow", no_pyarrow)
+    assert list(table.to_pandas()["name"]) == names
+    assert "'=1+1" in table.to_csv()
+
+
 def test_a_missing_library_is_named(trace, monkeypatch):
     import sys
 
