@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <marey/averages.h>
@@ -40,6 +41,9 @@ struct TableColumn {
 };
 /// Returns all columns.
 MAREY_API std::vector<TableColumn> table_columns();
+/// Returns the key of the column that `name` means: a key, a short form, or a key with a device name. Throws
+/// marey::Error, which lists the known keys, if there is none; `what` ("column", "sort key") is for its text.
+MAREY_API std::string table_column_key(std::string_view name, const char* what = "column");
 
 // All of these throw marey::Error, which lists the known names, for an unknown sort key or column.
 

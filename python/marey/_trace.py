@@ -70,7 +70,7 @@ class TraceTable:
             import io
 
             frame = pandas.read_csv(io.StringIO(self.to_csv()))
-            for column in frame.select_dtypes(include=["object"]):  # undo the protection from formulas
+            for column in frame.select_dtypes(exclude=["number", "bool"]):  # undo the protection from formulas
                 frame[column] = frame[column].replace(r"^'('*[=+\-@\t\r])", r"\1", regex=True)
             return frame
 

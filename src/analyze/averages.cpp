@@ -174,6 +174,7 @@ void subtract_overhead(Averages& averages) {
     for (AverageRow& row : averages.rows) {
         reduce(row.self_cpu_time_total_ns, row.self_overhead_ns);
         reduce(row.cpu_time_total_ns, row.overhead_ns);
+        reduce(row.covered_ns, row.overhead_ns);
         averages.recorded_ns += row.self_cpu_time_total_ns;
     }
 }

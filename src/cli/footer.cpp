@@ -76,6 +76,10 @@ std::string clock_fact(const Trace& trace) {
     return text;
 }
 
+std::string times_fact() {
+    return "wall time: waiting and preemption are included, not measured separately";
+}
+
 std::string window_fact(const Trace& trace) {
     const WindowInfo& window = trace.window();
     std::string text =
@@ -111,6 +115,7 @@ std::string footer(const Trace& trace, const Terminal& terminal) {
     };
     fact("events", events_fact(trace));
     fact("window", window_fact(trace));
+    fact("times", times_fact());
     fact("overhead", overhead_fact(trace));
     fact("clock", clock_fact(trace));
     return text + problem_lines(trace, terminal);

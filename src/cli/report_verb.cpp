@@ -7,7 +7,8 @@
 #include <marey/error.h>
 #include <marey/table.h>
 
-#include "cli/calls_table.h"
+#include "cli/averages_text.h"
+#include "cli/call_averages.h"
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
@@ -72,7 +73,7 @@ class ReportVerb final : public Verb {
     const char* details() const override { return details_.c_str(); }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.text(sort_, "--sort", "COLUMN", "Column to sort by, largest first (self_cpu_time_total)");
+        options.text(sort_, "--sort", "COLUMN", "Column to sort by, largest first (self)");
         options.flag(ascending_, "--ascending", "Sort the smallest first");
         options.text(columns_, "--columns", "LIST", "Columns to show, separated by commas");
         options.number(limit_, "--rows,--limit", "Rows to show (40; 0 shows all)");
@@ -92,6 +93,8 @@ class ReportVerb final : public Verb {
                      "Subtract the estimated profiling cost from the times");
         options.text(filter_, "--filter", "TEXT", "Show only names that contain TEXT (ignoring case)");
         options.choice(unit_, "--time-unit", {"s", "ms", "us", "auto"}, "Unit of all times (auto)");
+        options.choice(layout_, "--layout", {"plain", "torch"},
+                       "Table layout: Marey's own, or PyTorch's with its words (plain)");
         options.choice(format_, "--format", {"table", "csv", "json", "markdown"}, "Output format (table)");
         options.flag(csv_, "--csv", "Same as --format csv");
         options.flag(json_, "--json", "Same as --format json");
@@ -116,8 +119,13 @@ class ReportVerb final : public Verb {
             write_data(averages_json(trace, averages, table));
         } else {
             make_printable(averages);
-            write_out(format_ == "markdown" ? averages_markdown(averages, table)
-                                            : text(trace, averages, table));
+            const bool is_torch = layout_ == "torch";
+            if (format_ != "markdown") {
+                write_out(text(trace, averages, table));
+            } else {
+                write_out(is_torch ? averages_markdown(averages, table)
+                                   : plain_table(averages, table).markdown());
+            }
         }
         return kSuccess;
     }
@@ -189,19 +197,21 @@ class ReportVerb final : public Verb {
         return GroupBy::Name;
     }
 
-    /// Whether the table of calls shows everything that the options request.
-    bool is_for_calls(const Averages& averages) const {
-        const bool is_split = by_shape_ || by_stack_.value_or(0) > 0 || by_thread_ || by_ == "thread" ||
-                              by_overload_ || list_ || top_level_;
-        return !is_split && columns_.empty() && unit_ == "auto" && !averages.has_memory &&
-               is_call_sort_key(sort_) && are_calls(averages);
+    Table plain_table(Averages averages, const TableOptions& options) const {
+        std::erase_if(averages.rows, [&](const AverageRow& row) { return !is_shown(row, options); });
+        const bool are_functions = by_ == "name" && are_host_calls(averages);
+        AveragesLayout layout;
+        layout.name_title = are_functions ? "function" : by_ == "thread" ? "name" : by_;
+        layout.columns = options.columns;
+        layout.sort_by = sort_;
+        layout.ascending = ascending_;
+        layout.limit = static_cast<std::size_t>(std::max<std::int64_t>(options.row_limit, 0));
+        layout.time_unit = unit_;
+        return averages_in_columns(averages, layout);
     }
 
-    std::string call_rows(Averages averages, const TableOptions& options, const Terminal& terminal) const {
-        std::erase_if(averages.rows, [&](const AverageRow& row) { return !options.shows(row); });
-        const std::string title = by_ == "name" ? "function" : by_;
-        const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.row_limit, 0));
-        return calls_text(averages, title, sort_, ascending_, limit, terminal);
+    static bool is_shown(const AverageRow& row, const TableOptions& options) {
+        return options.shows(row) && (row.is_top_level || !options.top_level_events_only);
     }
 
     static void make_printable(Averages& averages) {
@@ -219,16 +229,15 @@ class ReportVerb final : public Verb {
         const Terminal terminal = standard_output();
         std::string text;
         const auto found = static_cast<std::size_t>(
-            std::count_if(averages.rows.begin(), averages.rows.end(), [&](const AverageRow& row) {
-                return options.shows(row) && (row.is_top_level || !options.top_level_events_only);
-            }));
+            std::count_if(averages.rows.begin(), averages.rows.end(),
+                          [&](const AverageRow& row) { return is_shown(row, options); }));
         if (found == 0) {
             text = averages.range_count == 0 ? "no ranges\n"
                                              : fmt::format("no name contains '{}'\n", printable(filter_));
-        } else if (is_for_calls(averages)) {
-            text = call_rows(averages, options, terminal);
-        } else {
+        } else if (layout_ == "torch") {
             text = fitted_table(averages, options, terminal);
+        } else {
+            text = plain_table(averages, options).text(terminal);
         }
         if (options.row_limit >= 0 && found > static_cast<std::size_t>(options.row_limit)) {
             text +=
@@ -246,6 +255,9 @@ class ReportVerb final : public Verb {
         for (const TableColumn& column : table_columns())
             text += fmt::format("  {:<26}{}\n", column.key, column.description);
         return text +
+               "Times are wall times: waiting and preemption count as the range's own time. In the plain\n"
+               "layout, total counts recursive calls once, and per call is total / calls. PyTorch's\n"
+               "layout and the keys call wall time on the host \"CPU time\".\n"
                "Ranges are clipped to the session's window. Percentages are shares of the self time of\n"
                "all ranges. csv and json use nanoseconds and bytes, and contain every row unless --rows\n"
                "is given.";
@@ -253,7 +265,7 @@ class ReportVerb final : public Verb {
 
     const std::string details_ = column_help();
     CaptureArgument capture_;
-    std::string sort_ = "self_cpu_time_total";
+    std::string sort_ = "self";
     bool ascending_ = false;
     std::string columns_;
     std::optional<std::uint64_t> limit_;
@@ -269,6 +281,7 @@ class ReportVerb final : public Verb {
     bool subtract_ = false;
     std::string filter_;
     std::string unit_ = "auto";
+    std::string layout_ = "plain";
     std::string format_ = "table";
     bool csv_ = false;
     bool json_ = false;

@@ -10,7 +10,8 @@
 #include <marey/error.h>
 #include <marey/gpu_use.h>
 
-#include "cli/calls_table.h"
+#include "cli/averages_text.h"
+#include "cli/call_averages.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -126,7 +127,11 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
     std::string text =
         fmt::format("marey: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
                     format_plural(count_calls(averages), "call"), window_of(trace), size_of(path));
-    text += calls_text(averages, "function", "self", false, kHotFunctions, terminal);
+    text += averages_in_columns(averages,
+                                {.name_title = "function",
+                                 .columns = {"self", "self_cpu_percent", "total", "calls", "average", "name"},
+                                 .limit = kHotFunctions})
+                .text(terminal);
     const auto fact = [&](std::string_view title, const std::string& value) {
         if (!value.empty()) text += styled(terminal, Style::Dim, fmt::format("{:<10}", title)) + value + "\n";
     };
@@ -135,6 +140,7 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
     fact("gc", garbage_fact(averages));
     for (const std::string& device : device_facts(trace)) fact("gpu", device);
     fact("overhead", overhead_fact(trace));
+    fact("times", times_fact());
     return text + problem_lines(trace, terminal);
 }
 

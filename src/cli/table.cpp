@@ -61,4 +61,21 @@ std::string Table::text(const Terminal& terminal) const {
     return result;
 }
 
+std::string Table::markdown() const {
+    std::string result = "|";
+    for (const Column& column : columns_) result += " " + column.title + " |";
+    result += "\n|";
+    for (const Column& column : columns_) result += column.left ? ":---|" : "---:|";
+    for (const Line& line : lines_) {
+        result += "\n|";
+        for (const std::string& cell : line.cells) {
+            result += ' ';
+            for (const char c : cell)
+                result += c == '|' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+            result += " |";
+        }
+    }
+    return result + "\n";
+}
+
 }  // namespace marey::cli

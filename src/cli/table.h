@@ -22,6 +22,7 @@ class Table {
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
     void add(std::vector<std::string> cells, Style style = Style::Plain);
     std::string text(const Terminal& terminal) const;
+    std::string markdown() const;
 
   private:
     struct Line {

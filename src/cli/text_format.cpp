@@ -125,6 +125,11 @@ std::string format_duration(double ns) {
     return ns < 0 ? "-" + scaled(-ns, kUnits, 1000) : scaled(ns, kUnits, 1000);
 }
 
+std::string format_duration(double ns, std::string_view unit) {
+    const double scale = unit == "s" ? 1e9 : unit == "ms" ? 1e6 : unit == "us" ? 1e3 : 0;
+    return scale == 0 ? format_duration(ns) : fmt::format("{:.3f} {}", ns / scale, unit);
+}
+
 std::string format_count(std::uint64_t count) {
     return group_digits(fmt::format("{}", count));
 }

@@ -8,7 +8,9 @@
 
 namespace marey::cli {
 
-std::string format_duration(double ns);         ///< "873 ns", "12.3 us", "4.56 ms", "1,234 s": three digits
+std::string format_duration(double ns);  ///< "873 ns", "12.3 us", "4.56 ms", "1,234 s": three digits
+/// The same in the unit "s", "ms" or "us", with three decimals; any other unit is chosen by the value.
+std::string format_duration(double ns, std::string_view unit);
 std::string format_count(std::uint64_t count);  ///< "1,234,567"
 std::string format_bytes(std::uint64_t bytes);  ///< "873 B", "12.3 KiB", "4.56 GiB"
 std::string format_share(double share);         ///< 0.1234 -> "12.3%"

@@ -259,6 +259,10 @@ void limit_rows(std::vector<const AverageRow*>& rows, const TableOptions& option
         rows.resize(static_cast<std::size_t>(options.row_limit));
 }
 
+std::string table_column_key(std::string_view name, const char* what) {
+    return std::string(find_column(name, what).key);
+}
+
 std::vector<TableColumn> table_columns() {
     std::vector<TableColumn> columns;
     for (const ColumnInfo& column : kColumns)

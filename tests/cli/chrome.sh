@@ -9,6 +9,9 @@ check "info" 0 '^process +4711 python' "$marey" info kineto.json
 check "report: unknown costs" 0 '^marey: the trace has no recording costs: nothing was subtracted$' \
     "$marey" report --subtract-overhead kineto.json
 check "report" 0 'aten::addmm' "$marey" report kineto.json
+echo '[{"ph":"X","name":"f","pid":1,"tid":1,"ts":0,"dur":100},{"ph":"X","name":"f","pid":1,"tid":1,"ts":9,"dur":50}]' >twice.json
+check "per call is total divided by calls, also in a recursion" 0 '^ *100 us +100\.0% +100 us +2 +50\.0 us +f$' \
+    "$marey" report twice.json
 check "tree" 0 'leaf \(samples' "$marey" tree viztracer.json
 check "a format by its name" 0 'leaf \(samples' "$marey" tree --from chrome viztracer.json
 check "an unknown format" 2 'chrome' "$marey" tree --from json viztracer.json

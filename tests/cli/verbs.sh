@@ -94,21 +94,28 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "info" 0 '^thread ' "$marey" info pipeline.marey
     check "report" 0 '^events .* kept' "$marey" report pipeline.marey
     check "report: limit" 0 '^\.\.\. and [0-9,]+ more rows' "$marey" report --limit 2 pipeline.marey
-    check "report: by thread" 0 '^ +Name +Thread +Self CPU %' "$marey" report --by thread pipeline.marey
+    check "report: by thread" 0 '^ +self +share +total +calls +per call +thread +name$' "$marey" report --by thread pipeline.marey
     check "report: filter" 0 "^no name contains 'zzzz'" "$marey" report --filter zzzz pipeline.marey
     check "report: csv" 0 '^name,scope,device_type,count,.*self_cpu_time_total_ns,cpu_time_total_ns' "$marey" report --csv pipeline.marey
-    check "report: PyTorch's table" 0 '^Self CPU time total: [0-9.]+m?s$' "$marey" report pipeline.marey
-    check "report: columns" 0 '^ +Name +# of Calls +p90 +Overhead +$' \
-        "$marey" report --columns name,calls,p90,overhead pipeline.marey
+    check "report: plain words" 0 '^ +self +share +total +calls +per call +name$' "$marey" report pipeline.marey
+    check "report: preemption" 0 '^times +wall time: .*preemption' "$marey" report pipeline.marey
+    "$marey" report pipeline.marey | grep -q CPU && fail "report: wall time is not called CPU time"
+    check "report: PyTorch's table" 0 '^Self CPU time total: [0-9.]+m?s$' "$marey" report --layout torch pipeline.marey
+    check "report: PyTorch's table as markdown" 0 '^\| Name \| Self CPU % \|' \
+        "$marey" report --layout torch --format markdown pipeline.marey
+    check "report: columns" 0 '^name +calls +p90 +overhead$' "$marey" report --columns name,calls,p90,overhead pipeline.marey
+    check "report: PyTorch's columns" 0 '^ +Name +# of Calls +p90 +Overhead +$' \
+        "$marey" report --layout torch --columns name,calls,p90,overhead pipeline.marey
     check "report: a long title" 0 '^ +Name  Self overhead      Overhead  $' \
-        "$marey" report --columns name,self_overhead,overhead pipeline.marey
+        "$marey" report --layout torch --columns name,self_overhead,overhead pipeline.marey
     check "report: unknown column" 2 "^marey: report: unknown column 'x'; known: name, " \
         "$marey" report --columns name,x pipeline.marey
-    check "report: sorted by a device's key" 0 'Self CPU time total' "$marey" report --sort cuda_time_total pipeline.marey
-    check "report: markdown" 0 '^\| Name \| Self CPU % \|' "$marey" report --format markdown pipeline.marey
-    check "report: one unit" 0 '^Self CPU time total: [0-9.]+s$' "$marey" report --time-unit s pipeline.marey
-    check "report: top level only" 0 'only display top-level' "$marey" report --top-level pipeline.marey
-    check "report: all groupings" 0 'Self CPU time total' "$marey" report --by-shape --by-stack 3 --by-thread \
+    check "report: sorted by a device's key" 0 '^ +self +share' "$marey" report --sort cuda_time_total pipeline.marey
+    check "report: markdown" 0 '^\| self \| share \| total \| calls \| per call \| name \|' "$marey" report --format markdown pipeline.marey
+    check "report: one unit" 0 '^ *[0-9.]+ s +[<0-9.]+% +[0-9.]+ s ' "$marey" report --time-unit s pipeline.marey
+    check "report: top level only" 0 ' main$' "$marey" report --top-level pipeline.marey
+    check "report: top level only, as PyTorch" 0 'only display top-level' "$marey" report --layout torch --top-level pipeline.marey
+    check "report: all groupings" 0 '^ +self +share' "$marey" report --by-shape --by-stack 3 --by-thread \
         --by-overload --merge-repeated --subtract-overhead pipeline.marey
     check "report: one row per range" 0 '^\.\.\. and [0-9,]+ more rows' "$marey" report --list --rows 5 pipeline.marey
     [ "$("$marey" report --csv --rows 2 pipeline.marey | wc -l)" = 3 ] || fail "report: --rows applies to csv"
