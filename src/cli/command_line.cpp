@@ -76,6 +76,39 @@ void write_help(const CLI::App& app, const char* command) {
     write_out(text);
 }
 
+/// The number of letters to insert, remove, replace or swap to get from one word to the other.
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+    std::vector<std::vector<std::size_t>> best(from.size() + 1, std::vector<std::size_t>(to.size() + 1));
+    for (std::size_t i = 0; i <= from.size(); ++i) {
+        for (std::size_t j = 0; j <= to.size(); ++j) {
+            if (i == 0 || j == 0) {
+                best[i][j] = i + j;
+                continue;
+            }
+            best[i][j] = std::min({best[i - 1][j] + 1, best[i][j - 1] + 1,
+                                   best[i - 1][j - 1] + (from[i - 1] == to[j - 1] ? 0 : 1)});
+            const bool is_swap = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+            if (is_swap) best[i][j] = std::min(best[i][j], best[i - 2][j - 2] + 1);
+        }
+    }
+    return best.back().back();
+}
+
+int unknown_verb(const Command& command, const std::string& word) {
+    constexpr std::size_t kLongestWord = 20;  // more is not a misspelt verb
+    std::string nearest;
+    std::size_t least = 3;  // that many mistakes make another word
+    for (const CLI::App* sub : command.app.get_subcommands({})) {
+        const std::size_t distance =
+            word.size() > kLongestWord ? least : edit_distance(word, sub->get_name());
+        if (distance >= least) continue;
+        least = distance;
+        nearest = sub->get_name();
+    }
+    return usage_error(
+        "", "unknown command '" + word + "'" + (nearest.empty() ? "" : ": did you mean '" + nearest + "'?"));
+}
+
 int show_help(Command& command) {
     if (command.help_topic.empty()) {
         write_help(Command().app, "");  // a fresh one: this one would show the help of the verb `help`
@@ -87,7 +120,7 @@ int show_help(Command& command) {
             return kSuccess;
         }
     }
-    return usage_error("", "unknown command '" + command.help_topic + "'");
+    return unknown_verb(command, command.help_topic);
 }
 
 bool is_verb(const Command& command, const std::string& word) {
@@ -110,8 +143,7 @@ int dispatch(int argc, char** argv) {
         print_error(command.app.help());
         return kFailure;
     }
-    if (argv[1][0] != '-' && !is_verb(command, argv[1]))
-        return usage_error("", "unknown command '" + std::string(argv[1]) + "'");
+    if (argv[1][0] != '-' && !is_verb(command, argv[1])) return unknown_verb(command, argv[1]);
     // CLI11 does not pass "--" through; the words after it belong to the program to run.
     char** const end = argv + argc;
     char** const dashes =

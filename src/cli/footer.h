@@ -13,7 +13,10 @@ namespace marey::cli {
 std::string footer(const Trace& trace, const Terminal& terminal);
 
 // The separate facts; `marey info` shows them with titles.
-std::string events_fact(const Trace& trace);    ///< "12 events kept (10 ranges, ...), 3 dropped"
+std::string events_fact(const Trace& trace);  ///< "12 events kept (10 ranges, ...), 3 dropped"
+/// "died of SIGSEGV in f <- main" and the open stacks of the threads; empty if the program ended normally.
+/// For the top of every report.
+std::string end_lines(const Trace& trace, const Terminal& terminal);
 std::string times_fact();                       ///< what the times of all tables are
 std::string overhead_fact(const Trace& trace);  ///< "about 1.23 ms in total, 0.1% of ..."
 std::string clock_fact(const Trace& trace);     ///< "tsc at 2.10 GHz, accurate to 40 ns"

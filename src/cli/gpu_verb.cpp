@@ -79,25 +79,28 @@ class GpuVerb final : public Verb {
             const Progress progress("analysing devices");
             return gpu_use(trace, options);
         }();
+        if (use.devices.empty()) {
+            print_error(problem_lines(trace, standard_error()));
+            throw Error(nothing_text());
+        }
         if (json_ || csv_) {
             write_data(json_ ? gpu_use_json(trace, use) : gpu_kernels_csv(trace, use));
             return kSuccess;
         }
         terminal_ = standard_output();
-        if (use.devices.empty()) show_nothing();
         for (const GpuDevice& device : use.devices) show(trace, device);
         show_calls(use);
         show_waits(trace, use);
         show_findings(trace, use);
-        write_out(text_ + footer(trace, terminal_));
+        write_out(end_lines(trace, terminal_) + text_ + footer(trace, terminal_));
         return kSuccess;
     }
 
   private:
-    void show_nothing() {
-        text_ = number_ ? fmt::format("no work on device {} in this file", *number_)
-                        : std::string("no device work in this file");
-        text_ += " (record it with marey run --gpu)\n\n";
+    std::string nothing_text() const {
+        return (number_ ? fmt::format("gpu: no work on device {} in this file", *number_)
+                        : std::string("gpu: no device work in this file")) +
+               " (record it with marey run --gpu)";
     }
 
     void fact(std::string_view title, const std::string& value) {

@@ -37,7 +37,7 @@ class InfoVerb final : public Verb {
         show_events(trace);
         show_threads(trace);
         text_ += problem_lines(trace, terminal_);
-        write_out(text_);
+        write_out(end_lines(trace, terminal_) + text_);
         return kSuccess;
     }
 

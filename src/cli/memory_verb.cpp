@@ -65,15 +65,18 @@ class MemoryVerb final : public Verb {
             const Progress progress("following allocations");
             return memory_use(trace, {.by_name = by_ == "name"});
         }();
+        if (use.devices.empty()) {
+            print_error(problem_lines(trace, standard_error()));
+            throw Error("memory: no allocation reports in this file (record them with marey run --memory)");
+        }
         for (DeviceMemory& memory : use.devices) sort(memory);
         if (json_) {
             write_data(memory_use_json(trace, use));
             return kSuccess;
         }
         terminal_ = standard_output();
-        if (use.devices.empty()) text_ = "no allocation reports (record them with marey run --memory)\n\n";
         for (const DeviceMemory& memory : use.devices) show(trace, memory);
-        write_out(text_ + footer(trace, terminal_));
+        write_out(end_lines(trace, terminal_) + text_ + footer(trace, terminal_));
         return kSuccess;
     }
 

@@ -244,7 +244,8 @@ class ReportVerb final : public Verb {
                 fmt::format("... and {} (--rows 0 shows all)\n",
                             format_plural(found - static_cast<std::size_t>(options.row_limit), "more row"));
         }
-        return text + task_section(trace, terminal) + "\n" + footer(trace, terminal);
+        return end_lines(trace, terminal) + text + task_section(trace, terminal) + "\n" +
+               footer(trace, terminal);
     }
 
     static std::string column_help() {

@@ -127,6 +127,7 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
     std::string text =
         fmt::format("marey: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
                     format_plural(count_calls(averages), "call"), window_of(trace), size_of(path));
+    text += end_lines(trace, terminal);
     text += averages_in_columns(averages,
                                 {.name_title = "function",
                                  .columns = {"self", "self_cpu_percent", "total", "calls", "average", "name"},
@@ -139,6 +140,12 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
     fact("threads", threads_fact(trace));
     fact("gc", garbage_fact(averages));
     for (const std::string& device : device_facts(trace)) fact("gpu", device);
+    const bool has_c_calls = std::any_of(averages.rows.begin(), averages.rows.end(),
+                                         [](const AverageRow& row) { return row.scope == Scope::CFunction; });
+    if (!has_c_calls)
+        fact("c calls",
+             "not recorded: the time of C functions and compiled modules (Cython, mypyc) counts as "
+             "their caller's; --c-calls records them");
     fact("overhead", overhead_fact(trace));
     fact("times", times_fact());
     return text + problem_lines(trace, terminal);
@@ -176,6 +183,17 @@ class ProcessTable {
 
 }  // namespace
 
+bool ran_program(const Trace& trace) {
+    const RangeColumns ranges = trace.ranges();
+    for (Row row = 0; row < ranges.size(); ++row) {
+        const std::string_view name = trace.range_name(row);
+        const bool is_program = ranges.parent[row] == kNoRow && name.ends_with(": <module>");
+        // runpy starts modules, folders and archives; it imports other modules before that.
+        if (is_program || (name.starts_with("<frozen runpy>") && name.ends_with(": _run_code"))) return true;
+    }
+    return false;
+}
+
 RunSummary summarize_run(const std::vector<std::string>& captures, std::string_view why_empty,
                          const Terminal& terminal) {
     RunSummary summary;
@@ -201,12 +219,13 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
                 others.add(trace, path, averages);
             } else if (events == 0 || is_only_garbage(trace, averages)) {
                 main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)),
-                                   why_empty, problem_lines(trace, terminal));
+                                   why_empty, end_lines(trace, terminal) + problem_lines(trace, terminal));
             } else if (are_host_calls(averages)) {
                 main = calls_summary(trace, path, averages, terminal);
             } else {
                 main = fmt::format("marey: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
                                    events_fact(trace), size_of(path));
+                main += end_lines(trace, terminal);
                 for (const std::string& device : device_facts(trace)) main += "gpu: " + device + "\n";
                 main += problem_lines(trace, terminal);
             }

@@ -14,6 +14,10 @@ struct RunSummary {
     std::string best;  ///< the capture to use in the next commands; empty: all captures are empty
 };
 
+/// Whether a Python program got as far as its first line. Not if its file or module does not exist, or cannot
+/// be compiled.
+bool ran_program(const Trace& trace);
+
 /// Summarizes the captures of one run, the program's own capture first. `why_empty` is printed for that
 /// capture if it is empty. Unreadable captures are listed with the reason; they do not throw.
 RunSummary summarize_run(const std::vector<std::string>& captures, std::string_view why_empty,

@@ -13,6 +13,7 @@
 #include <marey/device.h>
 #include <marey/error.h>
 #include <marey/nvtx.h>
+#include <marey/process_end.h>
 #include <marey/scope.h>
 
 #include "base/environment.h"
@@ -145,7 +146,7 @@ class RunVerb final : public Verb {
             output_.replace(mark, 1, std::to_string(end.pid));
         // From here on we return the program's exit code, whatever happens.
         try {
-            report(before);
+            report(before, end);
         } catch (const std::exception& error) {
             print_error(fmt::format("marey: {}\n", printable(error.what())));
         }
@@ -310,15 +311,22 @@ class RunVerb final : public Verb {
         return 0;
     }
 
-    void report(const std::vector<std::string>& before) const {
+    void report(const std::vector<std::string>& before, const ChildEnd& end) const {
         std::vector<std::string> captures = captures_of(output_);
         std::erase_if(captures, [&](const std::string& path) {
             return std::find(before.begin(), before.end(), path) != before.end();
         });
+        if (captures.size() == 1 && is_python_ && end.exit_code != 0 && !is_filtered() &&
+            !ran_program(Trace::load(captures[0]))) {
+            ::unlink(captures[0].c_str());
+            if (!quiet_) print_error("marey: nothing was recorded: the program did not start\n");
+            return;
+        }
         if (captures.empty()) {
             print_error(fmt::format("marey: nothing was recorded: {}\n", empty_capture_reason()));
             return;
         }
+        note_end(captures, end);
         if (!quiet_) {
             const RunSummary summary = summarize_run(captures, why_empty(), standard_error());
             std::string text = summary.text;
@@ -334,14 +342,29 @@ class RunVerb final : public Verb {
         if (open_) open_in_browser(captures.front());
     }
 
+    /// Appends how the program ended to its capture. A program that uses exec has several.
+    static void note_end(const std::vector<std::string>& captures, const ChildEnd& end) {
+        for (const std::string& capture : captures) {
+            try {
+                append_process_end(capture, end.pid, {end.exit_code, end.signal});
+            } catch (const Error& error) {
+                print_error(fmt::format("marey: {}\n", printable(error.what())));
+            }
+        }
+    }
+
+    /// Whether options exclude some of the program's calls.
+    bool is_filtered() const {
+        return no_calls_ || !include_.empty() || !exclude_.empty() || !min_duration_.empty() ||
+               max_depth_.value_or(0) != 0 || !scopes_.empty();
+    }
+
     /// Why the capture of a program that has loaded libmarey is empty.
     const char* why_empty() const {
         if (!is_python_) return "empty: the program loaded libmarey but recorded no range";
         if (no_calls_) return "empty: --no-calls excludes calls, and the program marked no range";
-        const bool is_filtered = !include_.empty() || !exclude_.empty() || !min_duration_.empty() ||
-                                 max_depth_.value_or(0) != 0 || !scopes_.empty();
-        return is_filtered ? "empty: no call matched the options"
-                           : "empty: the program ended before it made a call";
+        return is_filtered() ? "empty: no call matched the options"
+                             : "empty: the program ended before it made a call";
     }
 
     /// Why there is no capture. If the program failed to create it, it has printed the reason itself.

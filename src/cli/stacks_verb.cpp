@@ -52,6 +52,7 @@ class StacksVerb final : public Verb {
         if (count == 0)
             print_error("marey: no stacks: no range " + std::string(torch_ ? "with a Python stack " : "") +
                         "has any " + options_.metric + "\n");
+        print_error(end_lines(trace, standard_error()));
         print_error(problem_lines(trace, standard_error()));
         return kSuccess;
     }

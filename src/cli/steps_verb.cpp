@@ -69,7 +69,7 @@ class StepsVerb final : public Verb {
         const Terminal terminal = standard_output();
         std::string text = list(trace, report, terminal) + "\n" + statistics(report, terminal);
         for (const SlowStep& slow : report.slowest) text += "\n" + explanation(report, slow, terminal);
-        return text + "\n" + footer(trace, terminal);
+        return end_lines(trace, terminal) + text + "\n" + footer(trace, terminal);
     }
 
     std::string list(const Trace& trace, const StepReport& report, const Terminal& terminal) const {

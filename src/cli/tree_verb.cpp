@@ -115,7 +115,7 @@ class TreeVerb final : public Verb {
             text += fmt::format("... and {} (see --min-share, --depth, --limit)\n",
                                 format_plural(hidden, "more line"));
         }
-        return text + "\n" + footer(trace, terminal);
+        return end_lines(trace, terminal) + text + "\n" + footer(trace, terminal);
     }
 
     std::string hot_text(const Trace& trace, const CallTree& tree) const {
@@ -136,9 +136,9 @@ class TreeVerb final : public Verb {
                  format_share(whole > 0 ? static_cast<double>(node.self_ns) / static_cast<double>(whole) : 0),
                  format_count(node.count), names});
         }
-        return styled(terminal, Style::Bold, "hot path") + "\n" + path.text(terminal) + "\n" +
-               styled(terminal, Style::Bold, "heaviest paths, by self time") + "\n" +
-               heaviest.text(terminal) + "\n" + footer(trace, terminal);
+        return end_lines(trace, terminal) + styled(terminal, Style::Bold, "hot path") + "\n" +
+               path.text(terminal) + "\n" + styled(terminal, Style::Bold, "heaviest paths, by self time") +
+               "\n" + heaviest.text(terminal) + "\n" + footer(trace, terminal);
     }
 
     static std::string label(const Trace& trace, const CallTreeNode& node) {

@@ -214,6 +214,9 @@ class JournalReader {
                     saw(record.ticks);
                 }
                 break;
+            case JournalKind::ProcessEnd:
+                if (ProcessEndRecord record; at.get(record)) journal_.process_end = record;
+                break;
             default:
                 break;
         }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -109,6 +110,7 @@ struct Journal {
     std::vector<JournalMessage> messages;
     std::vector<JournalFact> facts;
     std::vector<JournalSiteValues> site_values;
+    std::optional<detail::ProcessEndRecord> process_end;
     std::uint64_t latest_ticks = 0;
 
     const JournalSession* find_session(std::uint64_t id) const noexcept;

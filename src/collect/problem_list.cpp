@@ -30,7 +30,12 @@ void ProblemList::add_findings(const TraceData& data, const Findings& findings) 
                                            : "The session reached its size limit: recording stopped.",
             1);
     }
-    add("dropped", "Records were dropped because there was no space for them.", dropped);
+    add("dropped", "Records were dropped because there was no space for them.",
+        dropped - std::min(findings.interrupted, dropped));
+    add("dropped_in_handler",
+        "Records were dropped: a signal handler or an allocation hook made them while it interrupted the "
+        "recorder.",
+        findings.interrupted);
     add("overwritten", "Chunks of the log were overwritten by newer records.", overwritten);
     add("resyncs", "Ranges were ended while they were not the innermost open range.", resyncs);
     add("clamped", "Ranges with a negative duration were set to 0.", clamped);

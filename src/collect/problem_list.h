@@ -12,6 +12,7 @@ namespace marey {
 /// Findings of the builder while it replayed a log.
 struct Findings {
     bool crashed = false;
+    std::uint64_t interrupted = 0;  ///< dropped records that there was space for
     std::uint64_t unknown_records = 0;
     std::uint64_t lost_begins = 0;  ///< ends of movable ranges without a begin
     std::uint64_t adjusted = 0;     ///< ranges corrected by a few ticks

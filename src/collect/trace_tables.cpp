@@ -381,10 +381,25 @@ class TableFiller {
             std::string clocks = state_.device_clocks.report(state_.fit->ticks_per_second());
             if (!clocks.empty()) put_fact(state_.data->metadata, "gpu_clock", std::move(clocks));
         }
+        if (const auto& end = state_.journal.process_end) {
+            const bool is_signal = end->signal != 0;
+            put_fact(state_.data->metadata, is_signal ? "process_exit_signal" : "process_exit_code",
+                     std::to_string(is_signal ? end->signal : end->exit_code));
+        }
         for (JournalFact& fact : state_.journal.facts) {
             if (fact.key < state_.data->strings.size() && is_json(fact.json))
                 put_fact(state_.data->metadata, state_.data->strings[fact.key], std::move(fact.json));
         }
+    }
+
+    /// Drops for lack of space leave a mark in the log, unless the space never came back: then the session's
+    /// size limit or a note gives the reason. The other drops were made inside the recorder.
+    std::uint64_t interrupted_records() {
+        if (state_.data->window.ceiling_reached || !state_.journal.notes.empty()) return 0;
+        std::uint64_t count = 0;
+        for (const ThreadInfo& thread : state_.data->threads)
+            count += thread.os_tid == 0 ? 0 : thread.dropped - state_.dropped_in_log[thread.id];
+        return count;
     }
 
     void fill_problems(std::uint64_t damaged_arguments) {
@@ -412,9 +427,9 @@ class TableFiller {
         }
         const bool crashed = !state_.data->window.finished && !state_.log.finished &&
                              !state_.log.is_running && state_.log.end_ticks == 0;
-        problems.add_findings(*state_.data,
-                              {crashed, state_.unknown_records, state_.lost_begins, adjusted, misplaced,
-                               damaged_arguments, damaged_memory_, state_.damaged_device, unknown_site_});
+        problems.add_findings(*state_.data, {crashed, interrupted_records(), state_.unknown_records,
+                                             state_.lost_begins, adjusted, misplaced, damaged_arguments,
+                                             damaged_memory_, state_.damaged_device, unknown_site_});
     }
 
     ReplayedLog& state_;

@@ -52,6 +52,12 @@ bool FileHandle::is_at(const std::string& path) const noexcept {
            status.st_dev == device_;
 }
 
+bool FileHandle::has_name() noexcept {
+    struct stat status {};
+    const std::lock_guard lock(mutex_);
+    return is_ours(fd_) && fstat(fd_, &status) == 0 && status.st_nlink > 0;
+}
+
 int FileHandle::descriptor() noexcept {
     const std::lock_guard lock(mutex_);
     if (is_ours(fd_)) return fd_;

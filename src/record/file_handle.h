@@ -41,6 +41,8 @@ class FileHandle {
     bool is_ours(int fd) const noexcept;
     /// Whether the path leads to the file.
     bool is_at(const std::string& path) const noexcept;
+    /// Whether it has a name, perhaps one that this process cannot reach (after chroot) or does not know.
+    bool has_name() noexcept;
     /// The errno of the failed reopening; ESTALE: the path leads to another file.
     int reopen_error() const noexcept { return reopen_error_.load(std::memory_order_relaxed); }
     /// Closes the descriptor if it is still ours; no file is open afterwards. Returns the errno of the close,

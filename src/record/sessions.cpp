@@ -202,6 +202,10 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
 
 void Recorder::start_for_environment(const SessionOptions& options) {
     const Started started = start(options);
+    // The captures of a program's other processes are named like this too, while the first one still runs.
+    if (started.output_path != options.output && !is_being_recorded(options.output))
+        warn(options.output + ": already exists, from an earlier run; this run's capture is " +
+             started.output_path);
     std::lock_guard lock(mutex_);
     environment_session_ = started.id;
 }
@@ -377,7 +381,7 @@ void Recorder::finish_output(SessionEntry& session) noexcept {
     if (session.output_path.empty() || !spool_) return;
     const bool only = sessions_.size() == 1;
     const bool owner = spool_owner_ == session.id;
-    if (owner && only && !spool_->is_temporary() && spool_->is_in_place())
+    if (owner && only && !spool_->is_temporary() && (spool_->is_in_place() || spool_->has_name()))
         return;  // forget() finishes it in place
     bool moved = false;
     try {

@@ -471,6 +471,9 @@ TEST(Sessions, ARangeThatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
     EXPECT_GT(thread.dropped, 0u);
     EXPECT_EQ(thread.resyncs, 0u);
     EXPECT_EQ(trace.ranges().size() + thread.dropped, 200'004u);
+    ASSERT_EQ(trace.problems().size(), 1u) << "there was space for them";
+    EXPECT_EQ(trace.problems()[0].code, "dropped_in_handler");
+    EXPECT_EQ(trace.problems()[0].count, thread.dropped);
     EXPECT_EQ(trace.range_name(inner), "inner");
     EXPECT_EQ(trace.range_name(trace.ranges().parent[inner]), "outer");
     for (const std::uint16_t flags : trace.ranges().flags) EXPECT_EQ(flags & (kAsync | kUnfinished), 0);

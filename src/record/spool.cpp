@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -156,6 +157,14 @@ std::string alternative_path(const std::string& wanted, int attempt) {
     std::string middle = "." + std::to_string(getpid());
     if (attempt > 1) middle += "." + std::to_string(attempt);
     return stem + middle + suffix;
+}
+
+bool is_being_recorded(const std::string& path) noexcept {
+    FileHeader header;
+    const std::size_t bytes = read_into(path.c_str(), reinterpret_cast<char*>(&header), sizeof header);
+    return bytes == sizeof header &&
+           std::memcmp(header.magic, detail::kFileMagic, sizeof header.magic) == 0 && header.pid > 0 &&
+           (kill(static_cast<pid_t>(header.pid), 0) == 0 || errno == EPERM);
 }
 
 std::string free_path(const std::string& wanted, std::span<const std::string> claimed) {
@@ -318,6 +327,10 @@ void Spool::finish() noexcept {
 
 bool Spool::is_in_place() const noexcept {
     return store_.file().is_at(path_);
+}
+
+bool Spool::has_name() noexcept {
+    return store_.file().has_name();
 }
 
 void Spool::move_aside() noexcept {

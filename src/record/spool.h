@@ -17,6 +17,8 @@ std::string alternative_path(const std::string& wanted, int attempt);
 /// The first such name that is not taken by a file nor contained in `claimed`, for a capture that is written
 /// later. Throws marey::Error when no file can be created there.
 std::string free_path(const std::string& wanted, std::span<const std::string> claimed);
+/// Whether the process that the capture at `path` belongs to still runs.
+bool is_being_recorded(const std::string& path) noexcept;
 
 /// The process's capture file. Everything needs the recorder's lock. Appended records survive the death of
 /// the process at once: they are in mapped pages of the file.
@@ -43,6 +45,8 @@ class Spool {
     bool is_finished() const noexcept { return finished_; }
     /// False when the name has been removed or now leads to another file.
     bool is_in_place() const noexcept;
+    /// Whether the file still has a name, though maybe not one that this process can reach (after chroot).
+    bool has_name() noexcept;
     /// Renames the file (the spool continues, its first session's capture takes the old name).
     void move_aside() noexcept;
     /// Undoes that: the capture could not be cut out, so the spool itself remains as one.

@@ -48,7 +48,7 @@ check "its evidence" 0 '^    thread activity during the gaps: train\.py\(9\): lo
 check "the limit" 0 '^\.\.\. and 1 more row \(--top 0 shows all\)' "$marey" gpu --top 1 trace.json
 "$marey" gpu --top 0 trace.json | grep -q 'more row' && fail "--top 0 shows all"
 check "a chosen device" 0 '^device +cuda 0' "$marey" gpu --device 0 trace.json
-check "another device" 0 '^no work on device 1 in this file' "$marey" gpu --device 1 trace.json
+check "another device" 2 '^marey: gpu: no work on device 1 in this file' "$marey" gpu --device 1 trace.json
 check "csv" 0 '^100,0,sgemm,2,500000,250000,200000,300000,0\.86[0-9]*,102500,54x1x1,128x1x1,32,0,0\.5,2,0\.03125$' \
     "$marey" gpu --csv trace.json
 "$marey" gpu trace.json | grep -q $'\e' && fail "no colour in a pipe"
@@ -88,7 +88,7 @@ check "the clock, JSON" 0 '"clock": \{ *"readings": 6, *"median_error_ns": 1347,
 check "no clock, JSON" 0 '^  "clock": null,$' "$marey" gpu --json trace.json
 
 echo '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}' >plain.json
-check "no device work" 0 '^no device work in this file \(record it with marey run --gpu\)' "$marey" gpu plain.json
+check "no device work" 2 '^marey: gpu: no device work in this file \(record it with marey run --gpu\)' "$marey" gpu plain.json
 
 [ $failures = 0 ] && echo "all passed"
 exit $((failures > 0))

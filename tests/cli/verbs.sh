@@ -11,6 +11,9 @@ check "help of a verb" 0 'marey report' "$marey" help report
 check "help of a verb, the other way" 0 'marey tree' "$marey" tree --help
 check "nothing at all" 2 'Usage: marey' "$marey"
 check "unknown verb" 2 "^marey: unknown command 'frobnicate'" "$marey" frobnicate
+check "misspelt verb" 2 "^marey: unknown command 'reprot': did you mean 'report'\?" "$marey" reprot x.marey
+check "misspelt verb in help" 2 "did you mean 'tree'\?" "$marey" help tre
+"$marey" frobnicate 2>&1 | grep -q 'did you mean' && fail "a word that is not like any verb"
 check "unknown option" 2 '^marey: report: .*--frob' "$marey" report --frob x.marey
 check "no file" 2 '^marey: report: FILE is required' "$marey" report
 check "wrong sort key" 2 "^marey: report: unknown sort key 'zzz'; known: name, " "$marey" report --sort zzz x.marey
@@ -92,6 +95,9 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "run: a program that records" 0 'next: +marey report pipeline\.marey' "$marey" run -- "$program" "" 500
     check "run: keeps the first capture" 0 'pipeline-2\.marey' "$marey" run -- "$program" "" 500
     check "info" 0 '^thread ' "$marey" info pipeline.marey
+    [ -z "$(MAREY=out=env.marey "$program" "" 20 2>&1 >/dev/null)" ] || fail "MAREY: a free name needs no message"
+    check "MAREY: the second run's capture" 0 '^marey: env\.marey: already exists, from an earlier run; this run.s capture is .*/env\.[0-9]+\.marey' \
+        env MAREY=out=env.marey "$program" "" 20
     check "report" 0 '^events .* kept' "$marey" report pipeline.marey
     check "report: limit" 0 '^\.\.\. and [0-9,]+ more rows' "$marey" report --limit 2 pipeline.marey
     check "report: by thread" 0 '^ +self +share +total +calls +per call +thread +name$' "$marey" report --by thread pipeline.marey

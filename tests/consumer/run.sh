@@ -58,6 +58,18 @@ if nm -C "$work/build/consumer_disabled" | grep -E 'marey::detail::(ScopedRange|
     echo "MAREY_DISABLE did not remove the recording code"
     exit 1
 fi
+# Without CMake: pkg-config gives the flags.
+if command -v pkg-config >/dev/null; then
+    PKG_CONFIG_PATH="$(dirname "$(find "$work/moved" -name marey.pc)")"
+    export PKG_CONFIG_PATH
+    pkg-config --atleast-version=0.2 marey || { echo "pkg-config does not find Marey"; exit 1; }
+    # shellcheck disable=SC2046,SC2086  # these are lists of flags
+    "$(cached CMAKE_CXX_COMPILER)" -std=c++20 $flags "$here/main.cpp" -o "$work/plain" \
+        $(pkg-config --cflags --libs marey)
+    "$work/plain"
+else
+    echo "no pkg-config: marey.pc not tested"
+fi
 if [ -x "$work/moved/bin/marey" ]; then  # finds its library by a relative path
     "$work/moved/bin/marey" --version
 fi

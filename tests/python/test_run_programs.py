@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import sys
 
@@ -116,3 +118,96 @@ def test_a_program_with_more_privileges_than_its_user_is_not_recorded(tmp_path):
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "False out=app.marey,calls=on\n", "")
     assert captures(tmp_path) == []
+
+
+def test_a_program_that_did_not_start_leaves_no_capture(tmp_path):
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    for arguments in (["nofile.py"], ["-m", "nomodule"], ["broken.py"], ["-c", "1 +"]):
+        out, errors, code = recorded(arguments, tmp_path, run_options=[])
+        assert code == plain(arguments, tmp_path)[2] != 0
+        assert errors.endswith("marey: nothing was recorded: the program did not start\n"), errors
+        assert captures(tmp_path) == [], arguments
+    (tmp_path / "failing.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__main__.py").write_text("raise SystemExit(3)\n")
+    for arguments in (["failing.py"], ["-m", "failing"], ["package"], ["-c", "raise SystemExit(3)"]):
+        assert recorded(arguments, tmp_path, run_options=["-q", "--force", "-o", "x.marey"]) == ("", "", 3)
+        assert captures(tmp_path), arguments
+
+
+def test_the_code_of_a_command_is_not_mixed_with_other_code_without_a_file(tmp_path):
+    code = "from collections import namedtuple\nnamedtuple('P', 'x')(1)\ndef f(): pass\nf(); exec('f()')"
+    recorded(["-c", code], tmp_path, run_options=["-q", "-o", "x.marey"])
+    names = {row[0]: int(row[1]) for row in report(tmp_path / "x.marey", "--csv", "--columns", "name,count")}
+    assert (names["<command>(1): <module>"], names["<command>(3): f"]) == (1, 2)
+    assert names["<string>(1): <module>"] == 2  # of exec(), and of eval() in namedtuple()
+    assert names["<string>(1): <lambda>"] == 1 and "<command>(1): <lambda>" not in names
+    files = [row[0] for row in report(tmp_path / "x.marey", "--by=file", "--csv", "--columns", "name,count")]
+    assert "<command>" in files and "<string>" in files
+
+
+def test_the_summary_says_that_compiled_code_is_not_visible(tmp_path):
+    (tmp_path / "x.py").write_text("def f(): return sorted([2, 1])\nf()\n")
+    _, errors, _ = recorded(["x.py"], tmp_path, run_options=["--no-c-calls"])
+    (line,) = [line for line in errors.splitlines() if line.startswith("c calls")]
+    assert "Cython, mypyc" in line and "--c-calls" in line
+    _, errors, _ = recorded(["x.py"], tmp_path, run_options=["--c-calls"])
+    assert "c calls" not in errors
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
+def test_a_program_that_changes_its_root_keeps_its_capture(tmp_path):
+    (tmp_path / "jail").mkdir()
+    (tmp_path / "x.py").write_text("import os\nos.chroot('jail')\nos.chdir('/')\ndef f(): pass\nf()\n")
+    assert recorded(["x.py"], tmp_path, run_options=["-q", "-o", "x.marey"]) == ("", "", 0)
+    assert functions(tmp_path / "x.marey")["f"] == 1
+
+
+def test_the_report_says_how_the_program_died(tmp_path):
+    (tmp_path / "crash.py").write_text("import ctypes\ndef die():\n    ctypes.string_at(0)\ndie()\n")
+    _, errors, code = recorded(["crash.py"], tmp_path, run_options=["-o", "x.marey"])
+    assert code == -signal.SIGSEGV
+    line = next(line for line in errors.splitlines() if line.startswith("the program died"))
+    assert re.fullmatch(r"the program died of SIGSEGV in .*string_at.* <- die <- <module>", line)
+    for verb in ("report", "tree", "info"):
+        command = [sys.executable, "-m", "marey", verb, str(tmp_path / "x.marey")]
+        out = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
+        assert out.splitlines()[0] == line, verb
+
+
+def test_the_open_stack_of_each_thread_is_shown_when_a_program_dies(tmp_path):
+    (tmp_path / "x.py").write_text(
+        "import os, signal, threading\n"
+        "started = threading.Barrier(2)\n"
+        "def waits():\n    started.wait(); threading.Event().wait()\n"
+        "def kills():\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "threading.Thread(target=waits).start()\nstarted.wait()\nkills()\n"
+    )
+    _, errors, code = recorded(["x.py"], tmp_path, run_options=["-o", "x.marey"])
+    assert code == -signal.SIGKILL
+    head, *stacks = errors[errors.index("the program died") :].split("\n\n")[0].splitlines()
+    assert head == "the program died of SIGKILL" and len(stacks) == 2
+    assert "kills <- <module>" in stacks[0] and " <- waits <- " in stacks[1]
+
+
+def test_a_program_that_ends_normally_has_no_such_line(tmp_path):
+    (tmp_path / "x.py").write_text("raise SystemExit(3)\n")
+    _, errors, code = recorded(["x.py"], tmp_path, run_options=["-o", "x.marey"])
+    assert code == 3 and "the program" not in errors
+    (tmp_path / "y.py").write_text("import os\ndef f(): os._exit(4)\nf()\n")
+    _, errors, code = recorded(["y.py"], tmp_path, run_options=["-o", "y.marey"])
+    assert code == 4
+    assert "the program exited with code 4 without closing its capture in y.py(2): f <- <module>\n" in errors
+
+
+def test_the_cause_is_unknown_for_processes_that_marey_run_did_not_start(tmp_path):
+    (tmp_path / "x.py").write_text(
+        "import os, subprocess, sys\n"
+        "if sys.argv[1:]: os.kill(os.getpid(), 9)\n"
+        "subprocess.run([sys.executable, __file__, 'child'])\n"
+    )
+    assert recorded(["x.py"], tmp_path, run_options=["-q", "-o", "x.marey"])[2] == 0
+    _, child = captures(tmp_path)
+    command = [sys.executable, "-m", "marey", "report", str(child)]
+    out = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
+    assert out.startswith("the program ended without closing its capture; the cause is unknown")

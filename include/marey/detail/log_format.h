@@ -309,6 +309,7 @@ enum class JournalKind : std::uint16_t {
     Metadata = 13,
     OpenPart = 14,
     SiteValues = 15,
+    ProcessEnd = 16,
 };
 
 struct ThreadStartedRecord {
@@ -405,6 +406,12 @@ struct NoteRecord {
     std::uint32_t code;  ///< string
     std::uint32_t text;  ///< string
     std::uint64_t count;
+};
+/// How the process ended. Appended by its parent, after the last record of the process.
+struct ProcessEndRecord {
+    StreamRecord head;
+    std::int32_t exit_code;
+    std::int32_t signal;  ///< 0: it exited
 };
 /// Events of another process that were added to a session. The message (src/collect/event_message.h) follows,
 /// padded to 8.

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "record/source_writer.h"
 #include "sources/python/greenlets.h"
@@ -57,10 +58,35 @@ bool is_marey_code(PyCodeObject* code) {
     return is_marey_code;
 }
 
+// `python -c` calls its code `<string>`, as exec() and namedtuple() call theirs.
+constexpr std::string_view kAnyString = "<string>";
+constexpr std::string_view kCommand = "<command>";
+bool is_command_expected = false;                             // guarded by the GIL
+auto& command_code = *new std::unordered_set<PyCodeObject*>;  // likewise; never destroyed
+
+void add_command_code(PyCodeObject* code) {
+    command_code.insert(code);
+    PyObject* const constants = code->co_consts;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); ++i) {
+        PyObject* const constant = PyTuple_GET_ITEM(constants, i);
+        if (PyCode_Check(constant)) add_command_code(reinterpret_cast<PyCodeObject*>(constant));
+    }
+}
+
+bool is_command_code(PyCodeObject* code) {
+    if (is_command_expected) {  // the first code after the interpreter's report is the command
+        is_command_expected = false;
+        add_command_code(code);
+    }
+    return command_code.count(code) != 0;
+}
+
 std::uint32_t make_site(PyCodeObject* code) {
     std::string file;
     with_text(code->co_filename, [&](std::string_view text) { file = text; });
-    std::string name = import_prefixes.shortened(file);
+    const bool is_command = file == kAnyString && is_command_code(code);
+    if (is_command) file = kCommand;
+    std::string name = is_command ? file : import_prefixes.shortened(file);
     name += '(';
     name += std::to_string(code->co_firstlineno);
     name += "): ";
@@ -70,6 +96,10 @@ std::uint32_t make_site(PyCodeObject* code) {
 }
 
 }  // namespace
+
+void expect_command_code() noexcept {
+    is_command_expected = true;
+}
 
 CodeWord register_code(PyCodeObject* code) noexcept {
     const SavedError error;

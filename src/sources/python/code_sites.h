@@ -58,6 +58,9 @@ inline CodeWord known_code(PyCodeObject* code) noexcept {
 /// site is 0.
 CodeWord register_code(PyCodeObject* code) noexcept;
 
+/// The next code object with the file `<string>` is the program, given with `python -c`. Requires the GIL.
+void expect_command_code() noexcept;
+
 /// Replaces the word of a code object.
 void set_code_word(PyCodeObject* code, CodeWord word) noexcept;
 /// Sets or clears a bit in the word of a code object, if it has one.

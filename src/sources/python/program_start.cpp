@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "record/source_writer.h"
+#include "sources/python/code_sites.h"
 #include "sources/python/tracer.h"
 
 namespace marey::python {
@@ -26,7 +27,10 @@ void begin() noexcept {
 
 // The interpreter reports that it runs a file, a module, a command or its standard input.
 int on_audit_event(const char* event, PyObject*, void*) {
-    if (is_waiting && std::strncmp(event, "cpython.run_", 12) == 0) begin();
+    if (is_waiting && std::strncmp(event, "cpython.run_", 12) == 0) {
+        if (std::strcmp(event, "cpython.run_command") == 0) expect_command_code();
+        begin();
+    }
     return 0;
 }
 
