@@ -12,7 +12,6 @@ from marey._schedule import ProfilerAction
 
 class profile(Results):
     enabled: bool
-    activities: set[ProfilerActivity]
     activity_filters: dict[ProfilerActivity, set[str]]
     experimental_config: _ExperimentalConfig
     execution_trace_observer: Any
@@ -106,6 +105,8 @@ class profile(Results):
     def use_cuda(self) -> bool: ...
     @property
     def kineto_activities(self) -> set[ProfilerActivity]: ...
+    @property
+    def activities(self) -> set[ProfilerActivity]: ...
     @property
     def profiler_kind(self) -> ProfilerState: ...
     @property

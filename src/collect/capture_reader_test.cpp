@@ -172,7 +172,7 @@ TEST(CaptureReader, TheLargerOfTheCountersInThreadBlocksAndJournalCounts) {
     poke(file, at + offsetof(ThreadState, dropped), std::uint64_t{7});
     poke(file, at + offsetof(ThreadState, resyncs), std::uint64_t{3});
     poke(file, at + offsetof(ThreadState, clamped), std::uint64_t{1});
-    EXPECT_EQ(problem_codes(build(file)), "dropped=7 overwritten=2 resyncs=9 clamped");
+    EXPECT_EQ(problem_codes(build(file)), "dropped_in_handler=7 overwritten=2 resyncs=9 clamped");
 }
 
 TEST(CaptureReader, OnlyCommittedRecordsCount) {

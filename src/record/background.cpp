@@ -38,7 +38,7 @@ bool is_last_thread() noexcept {
 
 // Needs mutex_.
 void Recorder::start_background() noexcept {
-    if (background_runs_) return;
+    if (background_runs_ || is_exiting_) return;
     background_runs_ = true;
     // This thread must never run the program's signal handlers.
     sigset_t all;

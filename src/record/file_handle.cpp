@@ -37,7 +37,7 @@ void FileHandle::set_path(const std::string& path) {
     path_ = path;
 }
 
-// These two make system calls, because another library may have replaced the functions and be torn down by
+// These make system calls, because another library may have replaced the functions and be torn down by
 // now.
 bool FileHandle::is_ours(int fd) const noexcept {
     struct stat status {};
@@ -55,7 +55,7 @@ bool FileHandle::is_at(const std::string& path) const noexcept {
 bool FileHandle::has_name() noexcept {
     struct stat status {};
     const std::lock_guard lock(mutex_);
-    return is_ours(fd_) && fstat(fd_, &status) == 0 && status.st_nlink > 0;
+    return is_ours(fd_) && syscall(SYS_fstat, fd_, &status) == 0 && status.st_nlink > 0;
 }
 
 int FileHandle::descriptor() noexcept {

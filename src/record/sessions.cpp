@@ -537,7 +537,10 @@ void Recorder::prepare_exit() noexcept {
             for (const auto& source : sources_) source->needs_changed(RecordingNeeds{});
         }
     }
-    if (!is_exiting_) finish_all();
+    if (!is_exiting_) return finish_all();
+    // It calls functions that a preloaded library may have replaced, such as the clock's.
+    std::unique_lock lock(mutex_);
+    stop_background(lock);
 }
 
 void Recorder::finish_in_place() noexcept {

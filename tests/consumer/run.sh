@@ -64,7 +64,10 @@ if command -v pkg-config >/dev/null; then
     export PKG_CONFIG_PATH
     pkg-config --atleast-version=0.2 marey || { echo "pkg-config does not find Marey"; exit 1; }
     # shellcheck disable=SC2046,SC2086  # these are lists of flags
-    "$(cached CMAKE_CXX_COMPILER)" -std=c++20 $flags "$here/main.cpp" -o "$work/plain" \
+    "$(cached CMAKE_CXX_COMPILER)" -std=c++17 $flags -c "$here/parser.cpp" -o "$work/parser.o" \
+        $(pkg-config --cflags marey)
+    # shellcheck disable=SC2046,SC2086
+    "$(cached CMAKE_CXX_COMPILER)" -std=c++20 $flags "$here/main.cpp" "$work/parser.o" -o "$work/plain" \
         $(pkg-config --cflags --libs marey)
     "$work/plain"
 else
