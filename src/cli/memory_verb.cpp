@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <marey/analyze.h>
+#include <marey/error.h>
 #include <marey/export.h>
 
 #include "cli/capture_argument.h"

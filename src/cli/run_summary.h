@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <marey/trace.h>
+
 #include "cli/terminal.h"
 
 namespace marey::cli {
