@@ -32,7 +32,21 @@ FILES = {
 }
 
 # Tests that Marey does not pass: why, and what a user notices. Names may end in "*".
-REASONS = {}
+REASONS = {
+    "test_profiler.TestProfiler::test_source_multithreaded_complex*": "Threads that start while recording are "
+    "traced too: there are more Python calls than in PyTorch.",
+    "test_profiler.TestProfiler::test_source_multithreaded_open_in_scope*": "The same.",
+    "test_profiler.TestProfiler::test_parse_kineto_results_timeout_zero": "Nothing is lost to a timeout: all "
+    "events are returned, without a warning.",
+    "test_profiler.TestProfiler::test_public_api_post_processing_timeout_zero": "The same.",
+    "test_profiler.TestProfiler::test_profiler_op_event_kwargs": "A text with a quotation mark is kept; PyTorch "
+    "replaces it with None.",
+    "test_profiler.TestPrivateUse1ProfilerState::test_kineto_privateuse1*": "A device that nobody registered is not "
+    "recorded, with a warning; the state is that of a recording without it.",
+    "test_torch_tidy.TestTorchTidyProfiler::test_tensorimpl_invalidation_full": "PyTorch leaves out one number where a "
+    "tensor has no memory; Marey numbers allocations without gaps.",
+    "test_torch_tidy.TestTorchTidyProfiler::test_tensorimpl_invalidation_keep_alive": "The same.",
+}
 
 PLUGIN = "import marey.torch\nmarey.torch.patch()\n"
 
