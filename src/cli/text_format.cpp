@@ -183,9 +183,8 @@ std::string printable(std::string_view text, std::string_view kept) {
     while (!text.empty()) {
         const std::string_view before = text;
         const char32_t character = next_character(text);
-        if (character >= 0x20 && character < 0x7F) {
-            result += static_cast<char>(character);
-        } else if (character < 0x80 && kept.find(static_cast<char>(character)) != kept.npos) {
+        if ((character >= 0x20 && character < 0x7F) ||
+            (character < 0x80 && kept.find(static_cast<char>(character)) != kept.npos)) {
             result += static_cast<char>(character);
         } else if (character == kReplacement) {
             result += "\xEF\xBF\xBD";
