@@ -14,6 +14,7 @@
 #include <marey/marey.h>
 #include <marey/nvtx.h>
 #include <marey/observe.h>
+#include <marey/range_filter.h>
 #include <marey/record_profile.h>
 #include <marey/remote.h>
 #include <marey/session.h>

@@ -351,6 +351,8 @@ class MAREY_API Trace {
     const TraceData& data() const noexcept { return *data_; }
 
   private:
+    friend std::shared_ptr<TraceData> changeable_data(Trace trace);
+
     std::shared_ptr<const TraceData> data_;
 };
 

@@ -150,6 +150,12 @@ class Trace:
         """Its tables by name, as described in docs/reference/tables.md."""
     def with_metadata(self, key: str, value: Any) -> Trace:
         """Return a trace with one more metadata entry; `value` is anything that JSON can represent."""
+    def filtered(self, exclude: str | Iterable[str] = (), fold_imports: bool = False) -> Trace:
+        """Return a trace without some ranges; the ranges inside them stay.
+
+        `exclude`: shell patterns for names, functions and files. `fold_imports`: show each import of a Python
+        module as one range ``import NAME``, as the commands do.
+        """
     def info(self) -> dict[str, Any]:
         """Return everything except the events: processes, threads, window, clock, costs, problems."""
     def events(self, **options: Any) -> EventList:

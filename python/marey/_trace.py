@@ -106,6 +106,14 @@ class _Members:
 
         return self._with_metadata(key, json.dumps(value))
 
+    def filtered(self, exclude=(), fold_imports=False):
+        """Return a trace without some ranges; the ranges inside them stay.
+
+        `exclude`: shell patterns for names, functions and files. `fold_imports`: show each import of a Python
+        module as one range ``import NAME``, as the commands do.
+        """
+        return self._filtered([exclude] if isinstance(exclude, str) else list(exclude), fold_imports)
+
     @property
     def problems(self):
         """Losses, damage and limits of the trace: a list of (code, text, count)."""

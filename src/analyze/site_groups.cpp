@@ -11,20 +11,6 @@
 namespace marey {
 namespace {
 
-/// The parts of the name of a Python function.
-struct PythonName {
-    std::string_view path;  ///< relative to the folder that it was imported from
-    std::string_view function;
-};
-
-PythonName parse_python_name(const Trace& trace, const SiteInfo& site) {
-    const std::string_view name = trace.string(site.name);
-    const std::string line = "(" + std::to_string(site.line) + "): ";
-    const std::size_t at = name.find(line);
-    if (at == std::string_view::npos) return {trace.string(site.file), name};
-    return {name.substr(0, at), name.substr(at + line.size())};
-}
-
 bool has(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
 }
@@ -49,38 +35,47 @@ std::string_view label(Origin origin) {
     return "";
 }
 
-/// "json/decoder.py" becomes json.decoder, "<frozen os>" becomes os. Anything that is not a module stays a
-/// path.
-std::string module_of(std::string_view path) {
-    constexpr std::string_view kFrozen = "<frozen ";
-    constexpr std::string_view kPackage = "/__init__";
-    if (path.starts_with(kFrozen) && path.ends_with('>'))
-        return std::string(path.substr(kFrozen.size(), path.size() - kFrozen.size() - 1));
-    if (path.starts_with('/') || !path.ends_with(".py")) return std::string(path);
-    path.remove_suffix(3);
-    if (path.ends_with(kPackage)) path.remove_suffix(kPackage.size());
-    std::string module(path);
-    std::replace(module.begin(), module.end(), '/', '.');
-    return module;
+/// The path of a site's file, as in the names of its functions. Imports ("import shop.load") have only the
+/// full path.
+std::string_view path_of(const Trace& trace, const SiteInfo& site) {
+    const std::string_view name = trace.string(site.name);
+    if (const PythonName parsed = parse_python_name(name); !parsed.path.empty()) return parsed.path;
+    const std::string_view file = trace.string(site.file);
+    std::string tail(name.substr(name.find(' ') + 1));
+    std::replace(tail.begin(), tail.end(), '.', '/');
+    const std::size_t place = file.rfind("/" + tail);
+    return place == file.npos ? file : file.substr(place + 1);
+}
+
+/// "/usr/lib/python3.11/json/decoder.py" becomes "json/decoder.py".
+std::string_view without_library_folder(std::string_view path) {
+    for (const std::string_view folder : {"/site-packages/", "/dist-packages/", "/lib/python3"}) {
+        const std::size_t place = path.rfind(folder);
+        if (place == path.npos) continue;
+        const std::size_t end = path.find('/', place + folder.size() - 1);
+        if (end != path.npos) return path.substr(end + 1);
+    }
+    return path;
 }
 
 std::string python_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
-    const PythonName name = parse_python_name(trace, site);
+    const std::string_view path = path_of(trace, site);
     const Origin origin = origin_of(trace.string(site.file));
     switch (by) {
         case GroupBy::Function:
-            return std::string(name.path) + ": " + std::string(name.function);
+            return std::string(path) + ": " +
+                   std::string(parse_python_name(trace.string(site.name)).function);
         case GroupBy::Line:
-            return std::string(name.path) + ":" + std::to_string(site.line);
+            return std::string(path) + ":" + std::to_string(site.line);
         case GroupBy::File:
-            return std::string(name.path);
+            return std::string(path);
         case GroupBy::Module:
-            return module_of(name.path) + std::string(label(origin));
+            return module_of(path) + std::string(label(origin));
         case GroupBy::Package: {
             if (origin == Origin::Program)  // code created at run time has no file: "<string>"
-                return name.path.starts_with('<') ? std::string(name.path) : "(program)";
+                return path.starts_with('<') ? std::string(path) : "(program)";
             if (origin == Origin::StandardLibrary) return "(standard library)";
-            const std::string module = module_of(name.path);
+            const std::string module = module_of(path);
             return module.substr(0, module.find('.'));
         }
         case GroupBy::Name:
@@ -100,6 +95,28 @@ std::string c_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
 }
 
 }  // namespace
+
+PythonName parse_python_name(std::string_view name) {
+    constexpr std::string_view kEnd = "): ";
+    const std::size_t end = name.find(kEnd);
+    const std::size_t line = end == name.npos ? end : name.rfind('(', end);
+    if (line == name.npos) return {{}, name};
+    return {name.substr(0, line), name.substr(end + kEnd.size())};
+}
+
+std::string module_of(std::string_view path) {
+    constexpr std::string_view kFrozen = "<frozen ";
+    constexpr std::string_view kPackage = "/__init__";
+    if (path.starts_with(kFrozen) && path.ends_with('>'))
+        return std::string(path.substr(kFrozen.size(), path.size() - kFrozen.size() - 1));
+    path = without_library_folder(path);
+    if (path.starts_with('/') || !path.ends_with(".py")) return std::string(path);
+    path.remove_suffix(3);
+    if (path.ends_with(kPackage)) path.remove_suffix(kPackage.size());
+    std::string module(path);
+    std::replace(module.begin(), module.end(), '/', '.');
+    return module;
+}
 
 std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
     if (site.scope == Scope::CFunction) return c_group(trace, site, by);

@@ -3,11 +3,23 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <marey/averages.h>
 #include <marey/trace.h>
 
 namespace marey {
+
+/// The parts of the name of a Python function: "json/decoder.py(332): JSONDecoder.decode".
+struct PythonName {
+    std::string_view path;  ///< relative to the folder that it was imported from; empty: a name without one
+    std::string_view function;
+};
+PythonName parse_python_name(std::string_view name);
+
+/// The module in a file: "json/decoder.py" becomes json.decoder, "<frozen os>" becomes os. Anything that is
+/// not a module stays a path.
+std::string module_of(std::string_view path);
 
 /// The text for a site. Sites without a file, and sites of other languages for which `by` does not apply,
 /// keep their names.

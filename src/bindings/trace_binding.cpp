@@ -8,6 +8,7 @@
 #include <marey/error.h>
 #include <marey/export.h>
 #include <marey/import.h>
+#include <marey/range_filter.h>
 #include <marey/symbolize.h>
 #include <marey/trace.h>
 
@@ -78,6 +79,12 @@ void bind_trace(nb::module_& module) {
         .def_prop_ro("_metadata", metadata_of)
         .def_prop_ro("_problems", problems_of)
         .def("_with_metadata", &Trace::with_metadata, nb::arg("key"), nb::arg("json"))
+        .def(
+            "_filtered",
+            [](const Trace& trace, const std::vector<std::string>& exclude, bool fold_imports) {
+                return filter_ranges(trace, {.exclude = exclude, .fold_imports = fold_imports});
+            },
+            nb::arg("exclude"), nb::arg("fold_imports"), no_gil)
         .def("_info", &trace_info_json)
         .def(
             "_gpu_use",

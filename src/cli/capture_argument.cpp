@@ -2,9 +2,11 @@
 #include "cli/capture_argument.h"
 
 #include <string_view>
+#include <utility>
 
 #include <marey/error.h>
 #include <marey/import.h>
+#include <marey/range_filter.h>
 
 #include "cli/progress.h"
 
@@ -22,6 +24,12 @@ void CaptureArgument::declare(Options& options) {
     options.number(session, "--session", "Session to show if the capture has several (see marey info)");
 }
 
+void CaptureArgument::declare_filter(Options& options) {
+    options.texts(exclude, "--exclude", "PATTERN",
+                  "Leave out ranges whose name, function or file matches; repeatable");
+    options.flag(show_importlib, "--show-importlib", "Show the frames of importlib in Python imports");
+}
+
 Trace CaptureArgument::load() const {
     const Progress progress("reading " + file);
     if (!session) return open_trace(file, from);
@@ -31,6 +39,10 @@ Trace CaptureArgument::load() const {
         throw Error(file + ": --session applies only to Marey captures, and this file has the format " +
                     std::string(format));
     return Trace::load(file, *session);
+}
+
+Trace CaptureArgument::filtered(Trace trace) const {
+    return filter_ranges(std::move(trace), {.exclude = exclude, .fold_imports = !show_importlib});
 }
 
 std::string without_suffix(const std::string& path) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <marey/trace.h>
 
@@ -19,9 +20,16 @@ struct CaptureArgument {
     std::string from;  ///< the name of its format; empty: detected from its content
     std::optional<std::uint64_t> session;
 
+    bool show_importlib = false;
+    std::vector<std::string> exclude;  ///< patterns of ranges to leave out
+
     void declare(Options& options);
+    /// Declares --exclude and --show-importlib, which filtered() applies.
+    void declare_filter(Options& options);
     /// Reads the file and shows progress. Throws marey::Error.
     Trace load() const;
+    /// Leaves out the ranges that the user does not want to see.
+    Trace filtered(Trace trace) const;
 };
 
 /// `path` without ".marey" ("dir/app" for "dir/app.marey"): the start of the names of files made from it.

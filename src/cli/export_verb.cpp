@@ -27,6 +27,7 @@ class ExportVerb final : public Verb {
     }
     void declare(Options& options) override {
         capture_.declare(options);
+        capture_.declare_filter(options);
         std::vector<std::string> names;
         for (const ExportFormat& format : export_formats()) names.emplace_back(format.name);
         options.choice(format_, "--to", names, "Output format (from the output's suffix, otherwise chrome)");
@@ -56,7 +57,7 @@ class ExportVerb final : public Verb {
                 "export: standard output is a terminal, and the file may contain control characters; "
                 "name a file with -o or redirect the output");
         if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // end quietly when the reader closes the pipe
-        const Trace trace = capture_.load();
+        const Trace trace = capture_.filtered(capture_.load());
         {
             const Progress progress("writing " + output_);
             const std::string target = to_stdout ? "/dev/stdout" : output_;

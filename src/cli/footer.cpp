@@ -8,6 +8,7 @@
 
 #include <marey/analyze.h>
 #include <marey/process_end.h>
+#include <marey/range_filter.h>
 
 #include "cli/text_format.h"
 
@@ -57,6 +58,15 @@ std::string overhead_fact(const Trace& trace) {
     return text;
 }
 
+std::string imports_fact(const Trace& trace) {
+    const std::int64_t time = import_time_ns(trace);
+    if (time == 0) return "";
+    const WindowInfo& window = trace.window();
+    return fmt::format("{} of {} (--show-importlib shows the frames of importlib)",
+                       format_duration(static_cast<double>(time)),
+                       format_duration(static_cast<double>(window.end_ns - window.start_ns)));
+}
+
 std::string clock_fact(const Trace& trace) {
     const ClockInfo& clock = trace.clock();
     std::string text = clock.source.empty() ? "unknown" : printable(clock.source);
@@ -79,6 +89,10 @@ std::string clock_fact(const Trace& trace) {
 }
 
 namespace {
+
+std::string fact_line(std::string_view title, const std::string& value, const Terminal& terminal) {
+    return styled(terminal, Style::Dim, fmt::format("{:<9} ", title)) + value + "\n";
+}
 
 std::string signal_name(int signal) {
     const char* const name = ::sigabbrev_np(signal);
@@ -153,16 +167,15 @@ std::string problem_lines(const Trace& trace, const Terminal& terminal) {
 }
 
 std::string footer(const Trace& trace, const Terminal& terminal) {
-    std::string text;
-    auto fact = [&](const char* title, const std::string& value) {
-        text += styled(terminal, Style::Dim, fmt::format("{:<9} ", title)) + value + "\n";
-    };
-    fact("events", events_fact(trace));
-    fact("window", window_fact(trace));
-    fact("times", times_fact());
-    fact("overhead", overhead_fact(trace));
-    fact("clock", clock_fact(trace));
-    return text + problem_lines(trace, terminal);
+    return fact_line("events", events_fact(trace), terminal) +
+           fact_line("window", window_fact(trace), terminal) + fact_line("times", times_fact(), terminal) +
+           fact_line("overhead", overhead_fact(trace), terminal) +
+           fact_line("clock", clock_fact(trace), terminal) + problem_lines(trace, terminal);
+}
+
+std::string imports_line(const Trace& trace, const Terminal& terminal) {
+    const std::string imports = imports_fact(trace);
+    return imports.empty() ? "" : fact_line("imports", imports, terminal);
 }
 
 }  // namespace marey::cli

@@ -9,8 +9,11 @@
 
 namespace marey::cli {
 
-/// One fact per line, then one line for each problem of the trace.
+/// One fact per line, then one line for each problem of the trace. `trace` is everything that was recorded,
+/// before a filter leaves out ranges.
 std::string footer(const Trace& trace, const Terminal& terminal);
+/// The line about imports, to be printed before the footer. `trace` is the filtered trace.
+std::string imports_line(const Trace& trace, const Terminal& terminal);
 
 // The separate facts; `marey info` shows them with titles.
 std::string events_fact(const Trace& trace);  ///< "12 events kept (10 ranges, ...), 3 dropped"
@@ -19,6 +22,7 @@ std::string events_fact(const Trace& trace);  ///< "12 events kept (10 ranges, .
 std::string end_lines(const Trace& trace, const Terminal& terminal);
 std::string times_fact();                       ///< what the times of all tables are
 std::string overhead_fact(const Trace& trace);  ///< "about 1.23 ms in total, 0.1% of ..."
+std::string imports_fact(const Trace& trace);   ///< "4.30 s of 8.50 s (...)"; empty if no imports are folded
 std::string clock_fact(const Trace& trace);     ///< "tsc at 2.10 GHz, accurate to 40 ns"
 std::string window_fact(const Trace& trace);    ///< "1.20 s on 3 threads; ..."
 std::string problem_lines(const Trace& trace, const Terminal& terminal);

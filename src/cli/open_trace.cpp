@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <marey/export.h>
+#include <marey/range_filter.h>
 
 #include "base/environment.h"
 #include "cli/capture_argument.h"
@@ -48,7 +49,7 @@ std::string free_name(const std::string& stem, const std::string& suffix) {
 
 void open_in_browser(const std::string& capture) {
     const std::string trace = free_name(without_suffix(capture), ".json");
-    write_chrome_json(Trace::load(capture), trace);
+    write_chrome_json(filter_ranges(Trace::load(capture), {.fold_imports = true}), trace);
     if (start_browser()) {
         print_error(fmt::format("marey: opening {}: drop {} into the page\n", kViewer, shell_word(trace)));
     } else {

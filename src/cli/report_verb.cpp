@@ -73,6 +73,7 @@ class ReportVerb final : public Verb {
     const char* details() const override { return details_.c_str(); }
     void declare(Options& options) override {
         capture_.declare(options);
+        capture_.declare_filter(options);
         options.text(sort_, "--sort", "COLUMN", "Column to sort by, largest first (self)");
         options.flag(ascending_, "--ascending", "Sort the smallest first");
         options.text(columns_, "--columns", "LIST", "Columns to show, separated by commas");
@@ -105,7 +106,9 @@ class ReportVerb final : public Verb {
         if (json_) format_ = "json";
         const TableOptions table = table_options();
         check(table);
-        const Trace trace = capture_.load();
+        Trace trace = capture_.load();
+        if (format_ == "table") footer_ = footer(trace, standard_output());
+        trace = capture_.filtered(std::move(trace));
         Averages averages = [&] {
             const Progress progress("computing averages");
             return list_ ? list_ranges(trace, average_options(table))
@@ -245,7 +248,7 @@ class ReportVerb final : public Verb {
                             format_plural(found - static_cast<std::size_t>(options.row_limit), "more row"));
         }
         return end_lines(trace, terminal) + text + task_section(trace, terminal) + "\n" +
-               footer(trace, terminal);
+               imports_line(trace, terminal) + footer_;
     }
 
     static std::string column_help() {
@@ -266,6 +269,7 @@ class ReportVerb final : public Verb {
 
     const std::string details_ = column_help();
     CaptureArgument capture_;
+    std::string footer_;
     std::string sort_ = "self";
     bool ascending_ = false;
     std::string columns_;

@@ -9,6 +9,7 @@
 #include <marey/analyze.h>
 #include <marey/error.h>
 #include <marey/gpu_use.h>
+#include <marey/range_filter.h>
 
 #include "cli/averages_text.h"
 #include "cli/call_averages.h"
@@ -122,7 +123,7 @@ std::string window_of(const Trace& trace) {
 
 /// The summary of a Python program: its hottest functions and other facts.
 std::string calls_summary(const Trace& trace, const std::string& path, Averages& averages,
-                          const Terminal& terminal) {
+                          const std::string& overhead, const Terminal& terminal) {
     make_printable(averages);
     std::string text =
         fmt::format("marey: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
@@ -137,6 +138,7 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
         if (!value.empty()) text += styled(terminal, Style::Dim, fmt::format("{:<10}", title)) + value + "\n";
     };
     text += "\n";
+    fact("imports", imports_fact(trace));
     fact("threads", threads_fact(trace));
     fact("gc", garbage_fact(averages));
     for (const std::string& device : device_facts(trace)) fact("gpu", device);
@@ -146,7 +148,7 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
         fact("c calls",
              "not recorded: the time of C functions and compiled modules (Cython, mypyc) counts as "
              "their caller's; --c-calls records them");
-    fact("overhead", overhead_fact(trace));
+    fact("overhead", overhead);
     fact("times", times_fact());
     return text + problem_lines(trace, terminal);
 }
@@ -208,8 +210,11 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
         }
         try {
             const Progress progress("reading " + path);
-            const Trace trace = Trace::load(path);
+            Trace trace = Trace::load(path);
             const std::uint64_t events = event_count(trace);
+            const std::string recorded = events_fact(trace);
+            const std::string overhead = i == 0 ? overhead_fact(trace) : "";
+            trace = filter_ranges(std::move(trace), {.fold_imports = true});
             if (i > 0 && events == 0) {
                 others.add_unread(path, "no ranges recorded");
                 continue;
@@ -221,10 +226,10 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
                 main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)),
                                    why_empty, end_lines(trace, terminal) + problem_lines(trace, terminal));
             } else if (are_host_calls(averages)) {
-                main = calls_summary(trace, path, averages, terminal);
+                main = calls_summary(trace, path, averages, overhead, terminal);
             } else {
                 main = fmt::format("marey: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
-                                   events_fact(trace), size_of(path));
+                                   recorded, size_of(path));
                 main += end_lines(trace, terminal);
                 for (const std::string& device : device_facts(trace)) main += "gpu: " + device + "\n";
                 main += problem_lines(trace, terminal);

@@ -21,6 +21,7 @@ class StacksVerb final : public Verb {
     }
     void declare(Options& options) override {
         capture_.declare(options);
+        capture_.declare_filter(options);
         options.choice(options_.metric, "--metric", stack_metrics(), "Value to add up (self_cpu_time_total)");
         options.flag(torch_, "--torch", "Print Python stacks, in microseconds, as PyTorch does");
         options.flag(options_.append_name, "--append-name", "With --torch: append the operator's name");
@@ -32,10 +33,11 @@ class StacksVerb final : public Verb {
         if (options_.append_name && !torch_) throw Error("stacks: --append-name requires --torch");
         options_.by_thread = by_ == "thread";
         if (torch_) {
+            capture_.show_importlib = true;
             options_.frames = StackFrames::Python;
             options_.microseconds = true;
         }
-        const Trace trace = capture_.load();
+        const Trace trace = capture_.filtered(capture_.load());
         const bool to_stdout = output_.empty() || output_ == "-";
         std::size_t count = 0;
         if (to_stdout) {

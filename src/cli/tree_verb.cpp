@@ -28,12 +28,14 @@ class TreeVerb final : public Verb {
                "root ranges cover on all threads; for device work, of the time that devices were busy.\n"
                "Hiding a line hides the lines below it. --bottom-up lists every name with its callers\n"
                "below it; times and shares are those of the name at the root when called that way.\n"
-               "--inside, --row, --step and --by-step restrict the tree to some ranges. --hot shows the\n"
+               "--inside, --row, --step and --by-step restrict the tree to some ranges; rows are numbered\n"
+               "as in marey export --to csv with the same --exclude and --show-importlib. --hot shows the\n"
                "path from the root to the heaviest callee at each level, and the paths with the most\n"
                "self time. --json prints every node unless a limit is given.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
+        capture_.declare_filter(options);
         options.flag(bottom_up_, "--bottom-up", "Show each name with its callers below it");
         options.flag(hot_, "--hot", "Show the hot path and the heaviest paths");
         options.text(inside_, "--inside", "NAME", "Show only ranges inside ranges of this name");
@@ -50,7 +52,9 @@ class TreeVerb final : public Verb {
     }
     int run() override {
         if (hot_ && bottom_up_) throw Error("tree: --hot and --bottom-up are mutually exclusive");
-        const Trace trace = capture_.load();
+        Trace trace = capture_.load();
+        if (!json_) footer_ = footer(trace, standard_output());
+        trace = capture_.filtered(std::move(trace));
         CallTree tree = make_tree(trace);
         if (tree.nodes.empty()) check_inside_matches(trace);
         if (hot_) {
@@ -115,12 +119,12 @@ class TreeVerb final : public Verb {
             text += fmt::format("... and {} (see --min-share, --depth, --limit)\n",
                                 format_plural(hidden, "more line"));
         }
-        return end_lines(trace, terminal) + text + "\n" + footer(trace, terminal);
+        return end_lines(trace, terminal) + text + "\n" + imports_line(trace, terminal) + footer_;
     }
 
     std::string hot_text(const Trace& trace, const CallTree& tree) const {
         const Terminal terminal = standard_output();
-        if (tree.nodes.empty()) return "no ranges\n\n" + footer(trace, terminal);
+        if (tree.nodes.empty()) return "no ranges\n\n" + footer_;
         Table path = empty_table();
         for (const std::uint32_t node : hot_path(tree))
             add(path, trace, tree.nodes[node], tree.nodes[node].depth);
@@ -138,7 +142,7 @@ class TreeVerb final : public Verb {
         }
         return end_lines(trace, terminal) + styled(terminal, Style::Bold, "hot path") + "\n" +
                path.text(terminal) + "\n" + styled(terminal, Style::Bold, "heaviest paths, by self time") +
-               "\n" + heaviest.text(terminal) + "\n" + footer(trace, terminal);
+               "\n" + heaviest.text(terminal) + "\n" + imports_line(trace, terminal) + footer_;
     }
 
     static std::string label(const Trace& trace, const CallTreeNode& node) {
@@ -160,6 +164,7 @@ class TreeVerb final : public Verb {
     }
 
     CaptureArgument capture_;
+    std::string footer_;
     bool bottom_up_ = false;
     bool hot_ = false;
     std::string inside_;

@@ -2,6 +2,7 @@
 #include <marey/trace.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include <marey/error.h>
@@ -27,6 +28,12 @@ std::span<const Argument> find_arguments(const TraceData& data, const std::vecto
 Trace::Trace() {
     static const auto empty = std::make_shared<const TraceData>();
     data_ = empty;
+}
+
+std::shared_ptr<TraceData> changeable_data(Trace trace) {
+    if (trace.data_.use_count() > 1) return std::make_shared<TraceData>(trace.data());
+    std::atomic_thread_fence(std::memory_order_acquire);  // after reads by threads that gave up a reference
+    return std::const_pointer_cast<TraceData>(std::move(trace.data_));
 }
 
 Trace Trace::with_metadata(std::string_view key, std::string_view json) const {

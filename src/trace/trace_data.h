@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,9 @@ struct TraceData {
     WindowInfo window;
     std::vector<TaskInfo> tasks;  ///< sorted by process and call
 };
+
+/// The tables of a trace, to make another trace of: a copy, unless `trace` is the only reference to them.
+std::shared_ptr<TraceData> changeable_data(Trace trace);
 
 /// Sorts tasks; of several for one call the first one is kept.
 void sort_tasks(std::vector<TaskInfo>& tasks);

@@ -642,7 +642,7 @@ def test_a_report_counts_calls_by_location(tmp_path, by):
         name: int(count) for name, count in report(tmp_path / "x.marey", "--by", by, "--csv", "--columns", "name,count")
     }
     own = {
-        "function": {"shop.py: helper": 5, "shop.py: other": 5, "shop.py: <module>": 1},
+        "function": {"shop.py: helper": 5, "shop.py: other": 5, "shop.py: import shop": 1},
         "line": {"shop.py:1": 6, "shop.py:2": 5},
         "file": {"shop.py": 11},
         "module": {"shop": 11},
