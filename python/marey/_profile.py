@@ -9,10 +9,10 @@ from marey._cycle import Cycle
 from marey._marey import (
     Error,
     Session,
+    async_range,
     execution_trace_request,
     hold_tracer,
     join_traces,
-    record_function,
     release_tracer,
 )
 from marey._metadata import checked_metadata, metadata_text
@@ -307,13 +307,12 @@ class profile(Results):
 
     def _open_step(self):
         if self.record_steps:
-            self.step_rec_fn = record_function(f"ProfilerStep#{self.step_num}")
-            self.step_rec_fn.__enter__()
+            self.step_rec_fn = async_range(f"ProfilerStep#{self.step_num}", is_step=True)
 
     def _close_step(self):
         if self.step_rec_fn is not None:
             step, self.step_rec_fn = self.step_rec_fn, None
-            step.__exit__(None, None, None)
+            step.end()
 
     # ---- one cycle
 
@@ -399,7 +398,11 @@ class profile(Results):
         if self._session is not None:
             session, self._session = self._session, None
             _context.remove(self._carried)
-            self._partial_traces.append(session.stop())
+            self._partial_traces.append(self._trace_of(session))
+
+    def _trace_of(self, session):
+        """Stop a session and return its trace."""
+        return session.stop()
 
     def _trace_ready(self):
         if self.on_trace_ready is not None:

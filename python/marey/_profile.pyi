@@ -6,7 +6,6 @@ from types import TracebackType
 from typing import Any, Literal
 
 from marey._activities import ProfilerActivity, ProfilerConfig, ProfilerState, RecordScope, _ExperimentalConfig
-from marey._marey import record_function
 from marey._results import ProfilerStats, Results
 from marey._schedule import ProfilerAction
 
@@ -29,7 +28,7 @@ class profile(Results):
     on_trace_ready: Callable[[profile], Any] | None
     record_steps: bool
     step_num: int
-    step_rec_fn: record_function | None
+    step_rec_fn: object | None
     preset_metadata: dict[str, str]
     output: str
     max_bytes: int

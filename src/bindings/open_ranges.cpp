@@ -41,15 +41,19 @@ void destroy_open(PyObject* object) {
 
 PyObject* make_async(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     PyObject* name = nullptr;
-    static const char* const kNames[] = {"name", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U:async_range", const_cast<char**>(kNames), &name))
+    int is_step = 0;
+    static const char* const kNames[] = {"name", "is_step", nullptr};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|p:async_range", const_cast<char**>(kNames), &name,
+                                     &is_step))
         return nullptr;
     PyObject* const object = type->tp_alloc(type, 0);
     if (object == nullptr) return nullptr;
     auto* const self = reinterpret_cast<AsyncRange*>(object);
     new (&self->range) Range;
     if (detail::should_record(Scope::User)) {
-        self->range = with_text(name, [](std::string_view text) { return Range::apart(text); });
+        self->range = with_text(name, [&](std::string_view text) {
+            return is_step != 0 ? python::open_step(text) : Range::apart(text);
+        });
     }
     return object;
 }
@@ -83,8 +87,10 @@ PyMethodDef kAsyncMethods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot kAsyncSlots[] = {
-    {Py_tp_doc, const_cast<char*>("async_range(name)\n--\n\n"
-                                  "A range on an async track that is open until end(), on any thread.")},
+    {Py_tp_doc,
+     const_cast<char*>("async_range(name, is_step=False)\n--\n\n"
+                       "A range on an async track that is open until end(), on any thread.\n\n"
+                       "A step is among the ranges of its thread, and nests with the calls there.")},
     {Py_tp_new, reinterpret_cast<void*>(make_async)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy_async)},
     {Py_tp_methods, kAsyncMethods},

@@ -93,7 +93,8 @@ class NestingCheck {
                     at = next_long < piece->long_count ? piece->longs[next_long] : piece->end;
                 } else {
                     const CompactFields fields = unpack(read_as<CompactRecord>(piece->span->data + at));
-                    if (is_compact_range(fields.kind)) close_scope(fields.depth);
+                    if (is_compact_range(fields.kind))
+                        close_scope(fields.depth, piece->span->base_ticks + fields.delta);
                     at += static_cast<std::uint32_t>(kRecordUnit);
                 }
             }
@@ -113,16 +114,16 @@ class NestingCheck {
         switch (static_cast<RecordKind>(head.kind)) {
             case RecordKind::LongRange:
                 if ((head.flags & kRecordAsync) == 0) {
-                    close_scope(head.depth);
+                    close_scope(head.depth, head.word2);
                 } else {
                     for (Open& open : open_) open.depth -= open.depth > head.depth;
                 }
                 break;
             case RecordKind::SequencedRange:
-                close_scope(unpack_sequenced(head).depth);
+                close_scope(unpack_sequenced(head).depth, unpack_sequenced(head).end);
                 break;
             case RecordKind::Dropped:
-                close_scope(head.depth);
+                close_scope(head.depth, head.time);
                 break;
             case RecordKind::Adopted:
                 for (Open& open : open_) {
@@ -138,8 +139,17 @@ class NestingCheck {
         }
     }
 
-    void close_scope(std::uint32_t depth) {
-        while (!open_.empty() && open_.back().depth > depth) open_.pop_back();
+    // Ranges that began in the scope do not nest, except steps: these are shown from its end.
+    void close_scope(std::uint32_t depth, std::uint64_t end) {
+        std::size_t kept = open_.size();
+        while (kept != 0 && open_[kept - 1].depth > depth) --kept;
+        for (std::size_t i = kept; i < open_.size(); ++i) {
+            AsyncRange& range = ranges_[open_[i].range];
+            if (!range.is_step()) continue;
+            range.shown_from = end;
+            open_[kept++] = {open_[i].range, depth, open_[i].alive};
+        }
+        open_.resize(kept);
     }
 
     void take_event(const AsyncEvent& event) {
@@ -154,7 +164,7 @@ class NestingCheck {
         while (!open_.empty() && !open_.back().alive) open_.pop_back();
         if (open_.empty()) return;
         if (open_.back().range == event.range) {
-            range.nests = open_.back().depth == range.end_depth;
+            range.nests = open_.back().depth == range.end_depth || range.is_step();
             open_.pop_back();
             return;
         }

@@ -16,6 +16,7 @@ namespace marey {
 struct AsyncRange {
     std::uint64_t start = 0;  ///< ticks; without a begin: the start that the end states, 0 if it states none
     std::uint64_t end = 0;
+    std::uint64_t shown_from = 0;  ///< of a step: the end of the last scope that it began in and outlived
     const std::byte* payload = nullptr;
     std::uint32_t payload_bytes = 0;
     std::uint32_t site = 0;
@@ -29,6 +30,9 @@ struct AsyncRange {
     bool nests = false;     ///< fits between the scopes of its thread: shown among them
     bool is_kept = false;   ///< in the view; set by the replay of the thread that it began on
     bool on_stack = false;  ///< likewise
+
+    /// Whether it is shortened to nest with the scopes that cross it.
+    bool is_step() const noexcept { return (flags & detail::kRecordCrosses) != 0; }
 };
 
 /// An AsyncBegin or AsyncEnd record, in the order of its thread's log.
@@ -47,7 +51,7 @@ class AsyncRanges {
 
     /// After all threads were added: decides `nests` for the ranges that began on this thread. A range nests
     /// when it ended on its own thread (or not at all) with as many scopes open as at its begin, none of
-    /// those closed in between, and it does not cross another one.
+    /// those closed in between, and it does not cross another one. A step that ended on its own thread nests.
     void decide_nesting(std::uint32_t thread, std::span<const LogPiece* const> pieces,
                         std::span<const AsyncEvent> events);
 

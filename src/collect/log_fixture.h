@@ -166,6 +166,9 @@ class ThreadLog {
     inline ThreadLog& integer_counter(std::string_view name, std::uint64_t time, std::int64_t value);
     inline ThreadLog& async_begin(std::uint64_t id, std::string_view name, std::uint64_t time,
                                   std::uint32_t depth, const std::vector<std::byte>& payload = {});
+    /// A movable range that is shortened where calls cross it.
+    inline ThreadLog& step_begin(std::uint64_t id, std::string_view name, std::uint64_t time,
+                                 std::uint32_t depth);
     inline ThreadLog& async_end(std::uint64_t id, std::uint64_t time, std::uint32_t depth);
     /// As recorders write it: with the name and the start, in case the begin is lost.
     inline ThreadLog& async_end_of(std::uint64_t id, std::string_view name, std::uint64_t start,
@@ -557,6 +560,10 @@ inline ThreadLog& ThreadLog::memory(std::uint64_t time, std::uint64_t address, s
 inline ThreadLog& ThreadLog::async_begin(std::uint64_t id, std::string_view name, std::uint64_t time,
                                          std::uint32_t depth, const std::vector<std::byte>& payload) {
     return put(detail::RecordKind::AsyncBegin, 0, log_->site(name), time, id, depth, payload);
+}
+inline ThreadLog& ThreadLog::step_begin(std::uint64_t id, std::string_view name, std::uint64_t time,
+                                        std::uint32_t depth) {
+    return put(detail::RecordKind::AsyncBegin, detail::kRecordCrosses, log_->site(name), time, id, depth);
 }
 inline ThreadLog& ThreadLog::async_end(std::uint64_t id, std::uint64_t time, std::uint32_t depth) {
     return put(detail::RecordKind::AsyncEnd, 0, 0, time, id, depth);

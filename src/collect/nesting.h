@@ -77,6 +77,46 @@ class NestingStack {
         last_start_ = start;
         last_place_ = Place::Waiting;
     }
+    /// A range that ended before ranges inside it which never ended: these end with it. False: there are
+    /// others inside it, or none, and nothing has changed.
+    bool push_around_open(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
+                          std::uint16_t flags, std::span<const std::byte> payload) {
+        const std::int64_t key = std::int64_t{depth} * 2;
+        Times times = times_of(start, end, flags);
+        while (is_within(*top_, key, times.start) && top_->start >= times.end) pop();
+        Frame* first = top_ + 1;
+        while (first > frames_.data() + 1 && is_within(first[-1], key, times.start)) {
+            if (!never_ended(*--first)) return false;
+        }
+        const auto inside = static_cast<std::size_t>(top_ + 1 - first);
+        if (inside == 0 || cuts_.size() == kMaxCuts) return false;
+        leave_rows(*first, inside);
+        for (Frame* frame = first; frame <= top_; ++frame) {
+            first[-1].children += std::exchange(frame->children, 0);
+            frame->end = std::min(frame->end, times.end);
+            frame->limit = std::min(frame->limit, times.end);
+            frame->flags = static_cast<std::uint16_t>((frame->flags & ~kUnfinished) | kEndInferred);
+            frame->key += 2;
+        }
+        const auto index = first - frames_.data();
+        if (top_ == last_) grow();
+        std::move_backward(frames_.data() + index, top_ + 1, top_ + 2);
+        ++top_;
+        times.start = std::max(times.start, frames_[index - 1].start);
+        Frame around;
+        around.key = key;
+        around.start = times.start;
+        around.end = times.end;
+        around.limit = frames_[index + 1].start;
+        around.payload = payload.data();
+        around.payload_bytes = static_cast<std::uint32_t>(payload.size());
+        around.site = view_.site_row(site);
+        around.flags = times.flags;
+        frames_[index - 1].limit = times.start;
+        frames_[index] = around;
+        last_start_ = 0;
+        return true;
+    }
     /// A range of a SequencedRange record.
     void push_sequenced(std::uint64_t start, const SequencedFields& fields, std::uint32_t site) {
         const std::int64_t key = std::int64_t{fields.depth} * 2;
@@ -94,12 +134,16 @@ class NestingStack {
     }
     /// A movable range that nests, with `depth` scopes around it: between those and the next deeper ones, and
     /// within the movable ranges of the same depth that are still on the stack. `id` is for pop_async, not 0.
-    /// False when it became async instead.
+    /// False when it became async instead. `is_cut`: it is cut to its parent however far it exceeds it.
     bool push_async(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
-                    std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id) {
+                    std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id, bool is_cut) {
         const std::int64_t key = std::int64_t{depth} * 2 - 1;
         pop_to(key + 1, end);
-        return push(key, start, end, site, flags, payload, id);
+        cuts_far_ = is_cut;
+        const bool is_placed = push(key, start, end, site, flags, payload, id);
+        cuts_far_ = false;
+        if (is_placed && is_cut) top_->ends_by_time = true;
+        return is_placed;
     }
     /// Its begin has been reached: the frames on the stack down to it are complete.
     void pop_async(std::uint32_t id) {
@@ -149,7 +193,7 @@ class NestingStack {
                 frame->key -= shift;
             } else {
                 frame->key = key - 1;
-                frame->is_adopted = true;
+                frame->ends_by_time = true;
             }
         }
     }
@@ -196,9 +240,9 @@ class NestingStack {
         std::uint16_t flags = 0;
         std::uint8_t part = 0;
         bool is_sequenced = false;
-        bool is_adopted = false;
-        bool is_crossing = false;  ///< its start is cut to the end of the range before it
-        bool has_waiting = false;  ///< crossing calls come before it
+        bool ends_by_time = false;  ///< adopted, or cut: ranges that ended before its start are not in it
+        bool is_crossing = false;   ///< its start is cut to the end of the range before it
+        bool has_waiting = false;   ///< crossing calls come before it
         std::uint32_t sequence = 0;
         std::uint32_t forward_thread = 0;
         std::uint64_t call = 0;  ///< 0: not part of a call
@@ -220,12 +264,32 @@ class NestingStack {
         std::uint8_t part;
         std::uint64_t call;
     };
+    /// A frame that never ended and was cut to a range around it, and the row at that time.
+    struct Cut {
+        std::int64_t start;
+        std::size_t row;
+    };
+    static constexpr std::size_t kMaxCuts = 64;  // each takes time for all rows
     enum class Place : std::uint8_t { Stack, Aside, Waiting };
 
     // Whether a range on the stack began inside a scope of that key and start. For a movable range of the
     // same depth as the scope only the start decides.
     static bool is_within(const Frame& frame, std::int64_t key, std::int64_t start_ns) noexcept {
         return frame.key >= key || (frame.key == key - 1 && start_ns <= frame.start);
+    }
+
+    static bool never_ended(const Frame& frame) noexcept {
+        return (frame.flags & (kUnfinished | kEndInferred)) != 0 && frame.async == 0 && !frame.is_crossing &&
+               !frame.has_waiting;
+    }
+    // The rows written since a frame was pushed, or since it was cut, lie after `count` frames, not in them.
+    void leave_rows(const Frame& frame, std::size_t count) {
+        const auto is_of_frame = [&](const Cut& cut) { return cut.start == frame.start; };
+        const auto known = std::find_if(cuts_.rbegin(), cuts_.rend(), is_of_frame);
+        const std::size_t last = known != cuts_.rend() ? known->row : slice_.capacity;
+        for (std::size_t row = next_row_; row < last; ++row)
+            slice_.depth[row] -= static_cast<std::uint32_t>(count);
+        cuts_.push_back({frame.start, next_row_});
     }
 
     // Removes frames that cannot be around a range of that key, which ended at `end`.
@@ -321,9 +385,10 @@ class NestingStack {
             after_gap_ = false;
             while (times.end < top_->start - kSlackNs) pop();
         }
-        while (top_->is_adopted && times.end <= top_->start) [[unlikely]] pop();
+        while (top_->ends_by_time && times.end <= top_->start) [[unlikely]] pop();
         if (times.end > top_->limit || times.start < top_->start) [[unlikely]] {
-            if (times.end - kSlackNs > top_->limit || times.start + kSlackNs < top_->start) {
+            const bool is_far = times.end - kSlackNs > top_->limit || times.start + kSlackNs < top_->start;
+            if (is_far && !cuts_far_) {
                 ++replay_.misplaced;
                 add_async_row(times, site, payload);
                 return false;
@@ -350,7 +415,7 @@ class NestingStack {
         frame.async = async;
         frame.flags = times.flags;
         frame.is_sequenced = false;
-        frame.is_adopted = false;
+        frame.ends_by_time = false;
         frame.is_crossing = false;
         frame.has_waiting = false;
         frame.call = 0;
@@ -414,7 +479,9 @@ class NestingStack {
     std::uint64_t last_start_ = 0;     // ticks, of the previous range; 0: it is not kept
     Place last_place_ = Place::Stack;  // of the previous range
     bool after_gap_ = false;
-    std::size_t crossing_ = 0;      // calls on the stack or waiting
+    bool cuts_far_ = false;     // the range to place is cut, not taken out of the nesting
+    std::size_t crossing_ = 0;  // calls on the stack or waiting
+    std::vector<Cut> cuts_;
     std::vector<Waiting> waiting_;  // calls of inner ranges after those of outer ones
 };
 

@@ -225,8 +225,10 @@ class Replayer {
         AsyncRange& range = async_[index];
         const std::uint64_t end = range.has_end ? std::max(range.start, range.end) : ~std::uint64_t{0};
         const std::uint32_t depth = range.has_end ? range.end_depth : range.begin_depth;
-        range.on_stack = nesting_.push_async(depth, range.start, end, range.site, flags_of(range.flags),
-                                             {range.payload, range.payload_bytes}, index + 1);
+        const std::uint64_t start = std::max(range.start, std::min(range.shown_from, end));
+        range.on_stack =
+            nesting_.push_async(depth, start, end, range.site, flags_of(range.flags),
+                                {range.payload, range.payload_bytes}, index + 1, range.is_step());
     }
 
     static std::uint16_t flags_of(std::uint8_t record_flags) noexcept {
@@ -365,6 +367,10 @@ class Replayer {
                 return nesting_.push_crossing(head.depth, head.time, end, head.site, flags_of(head.flags),
                                               payload);
             }
+            if (is_shown && view_.has_torch &&
+                nesting_.push_around_open(head.depth, head.time, end, head.site, flags_of(head.flags),
+                                          payload))
+                return;
             // A session's open list is as of its stop: later changes of depth are not in it.
             if (!(view_.stopped && end > view_.stop_ticks)) nesting_.pass_removed(head.depth, head.time);
             if (is_shown) nesting_.add_async(head.time, end, head.site, flags_of(head.flags), payload);

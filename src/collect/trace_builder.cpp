@@ -54,6 +54,9 @@ class TraceBuilder {
         }
         state_.view.open_parts = std::move(state_.journal.open_parts);
         state_.view.site_count = static_cast<std::uint32_t>(state_.data->sites.size());
+        state_.view.has_torch = std::any_of(
+            state_.data->sites.begin(), state_.data->sites.end(),
+            [&](const SiteInfo& site) { return state_.data->strings[site.name].starts_with("aten::"); });
         if (state_.session == nullptr) return;
         const SessionMarks& marks = state_.session->marks;
         state_.view.start_ticks = marks.start_ticks;

@@ -450,6 +450,52 @@ TEST(TraceBuilder, AMovableRangeThatOutlivesItsScopeIsAsync) {
     EXPECT_EQ(outline(build(log)), "thread 1: a 10-30\nthread 1 async: moved 20-40~\n");
 }
 
+TEST(TraceBuilder, AStepIsShortenedWhereCallsCrossIt) {
+    LogWriter log;
+    log.thread(1)
+        .step_begin(1, "step 0", 5, 0)
+        .range("work", 11, 14, 1)
+        .async_end(1, 20, 1)  // within a call that began in it
+        .step_begin(2, "step 1", 21, 1)
+        .range("rest", 22, 28, 1)
+        .range("helper", 10, 30, 0)
+        .range("between", 32, 35, 0)
+        .range("work", 41, 44, 1)
+        .async_end(2, 50, 1)
+        .step_begin(3, "step 2", 52, 1)
+        .range("helper", 40, 60, 0)
+        .async_end(3, 70, 0);  // after the call that it began in
+    EXPECT_EQ(outline(build(log)),
+              "thread 1: helper 10-30 { step 0 10-20 { work 11-14 } rest 22-28 } between 32-35 "
+              "helper 40-60 { step 1 40-50 { work 41-44 } } step 2 60-70\n");
+}
+
+TEST(TraceBuilder, AStepThatNothingCrossesIsWhole) {
+    LogWriter log;
+    log.thread(1).step_begin(1, "step", 5, 0).range("a", 10, 30, 0).async_end(1, 40, 0);
+    EXPECT_EQ(outline(build(log)), "thread 1: step 5-40 { a 10-30 }\n");
+}
+
+TEST(TraceBuilder, WithPyTorchARangeThatNeverEndedEndsWithTheRangeAroundIt) {
+    const auto write = [](const char* operation) {
+        LogWriter log;
+        log.thread(1)
+            .range("first", 12, 15, 2)
+            .range(operation, 21, 25, 3)
+            .long_range("inner", 11, 40, 1, detail::kRecordAsync)
+            .range("between", 42, 45, 2)
+            .long_range("outer", 10, 50, 0, detail::kRecordAsync)
+            .range("in later", 62, 65, 2)
+            .range("later", 60, 70, 1)
+            .open("never left", 20, 0);
+        return outline(build(log));
+    };
+    EXPECT_EQ(write("aten::add"),
+              "thread 1: outer 10-50 { inner 11-40 { first 12-15 never left 20-40? { aten::add 21-25 } } "
+              "between 42-45 } later 60-70 { in later 62-65 }\n");
+    EXPECT_NE(write("add").find("inner 11-40~"), std::string::npos);
+}
+
 TEST(TraceBuilder, AMovableRangeThatEndsElsewhereIsAsyncOnTheThreadItBeganOn) {
     LogWriter log;
     log.born(1, "main", 0).born(2, "worker", 0);

@@ -33,6 +33,10 @@ struct View {
     std::vector<bool> included_sites;  ///< by site id; only with filters_sites
     std::uint32_t site_count = 0;      ///< sites in the names stream; the row after them is "unknown"
 
+    /// PyTorch operators were recorded: as in PyTorch, ranges that never ended end with the range around
+    /// them.
+    bool has_torch = false;
+
     bool filters_contexts = false;               ///< a session of one thread and its tasks
     std::uint32_t thread = 0;                    ///< that thread
     std::unordered_set<std::uint64_t> contexts;  ///< the contexts that list the session

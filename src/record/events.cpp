@@ -107,6 +107,31 @@ Range SiteRange::apart(std::uint32_t site, Scope scope, std::uint32_t side) noex
     return range;
 }
 
+Range SiteRange::step(std::string_view name) noexcept {
+    Range range;
+    const std::uint32_t site = detail::dynamic_site(name, Scope::User);
+    if (site == 0) return range;
+    if ((detail::load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) != 0) {
+        ObserverFrame* const frame = begin_frame(site, Scope::User);
+        if (frame != nullptr) run_starts_with(*frame, 0);
+        range.frame_ = frame;
+    }
+    begin(range, site, 0, detail::kRecordCrosses);
+    return range;
+}
+
+void SiteRange::begin(Range& range, std::uint32_t site, std::uint32_t side, std::uint8_t flags) noexcept {
+    SlowPath path;
+    if (!path) return;
+    ThreadState* const state = recording_thread();
+    if (state == nullptr || site == 0) return drop_unrecorded(side);
+    const std::uint64_t id = next_async_id(*state);
+    range.start_ = write_valued_event(*state, RecordKind::AsyncBegin, site, id, side, flags);
+    if (range.start_ == 0) return;
+    range.id_ = id;
+    range.site_ = site;
+}
+
 void Range::begin(std::string_view name, Scope scope, std::uint32_t side, bool is_apart) noexcept {
     begin_site(detail::dynamic_site(name, scope), scope, side, is_apart);
 }
@@ -114,16 +139,7 @@ void Range::begin(std::string_view name, Scope scope, std::uint32_t side, bool i
 void Range::begin_site(std::uint32_t site, Scope scope, std::uint32_t side, bool is_apart) noexcept {
     if ((detail::load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) != 0 && site != 0)
         frame_ = begin_async_frame(site, scope, side);
-    SlowPath path;
-    if (!path) return;
-    ThreadState* const state = recording_thread();
-    if (state == nullptr || site == 0) return drop_unrecorded(side);
-    const std::uint64_t id = next_async_id(*state);
-    const std::uint8_t flags = is_apart ? detail::kRecordAsync : 0;
-    start_ = write_valued_event(*state, RecordKind::AsyncBegin, site, id, side, flags);
-    if (start_ == 0) return;
-    id_ = id;
-    site_ = site;
+    SiteRange::begin(*this, site, side, is_apart ? detail::kRecordAsync : 0);
 }
 
 void Range::finish() noexcept {
@@ -137,7 +153,10 @@ void Range::finish() noexcept {
         if (state != nullptr && writes_ends(*state))
             write_event(*state, RecordKind::AsyncEnd, 0, site_, id, std::as_bytes(std::span(&start_, 1)));
     }
-    if (void* const frame = std::exchange(frame_, nullptr)) end_frame(static_cast<ObserverFrame*>(frame));
+    if (auto* const frame = static_cast<ObserverFrame*>(std::exchange(frame_, nullptr))) {
+        if (detail::current_thread->block.thread != frame->range.start_thread()) frame->set_async();
+        end_frame(frame);
+    }
 }
 
 void thread_name(std::string_view name) noexcept {

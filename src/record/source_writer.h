@@ -38,6 +38,11 @@ void record_site_instant(std::uint32_t site, Scope scope, std::uint32_t side) no
 struct SiteRange {
     /// On an async track wherever it ends. `side`: its values.
     static Range apart(std::uint32_t site, Scope scope, std::uint32_t side) noexcept;
+    /// A step of the program. Calls that begin or end in it keep their times: it is shortened to nest with
+    /// them.
+    MAREY_API static Range step(std::string_view name) noexcept;
+    /// Writes the begin of a range. `flags`: RecordFlags.
+    static void begin(Range& range, std::uint32_t site, std::uint32_t side, std::uint8_t flags) noexcept;
 };
 
 /// Names a thread by its system thread id; a thread other than the calling one only if it has recorded.

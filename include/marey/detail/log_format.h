@@ -105,7 +105,8 @@ enum RecordFlags : std::uint8_t {
     kRecordUnfinished = 1 << 1,  ///< its thread died, or it was closed by a resync
     kRecordInteger = 1 << 2,     ///< Counter: the value is an int64
     kRecordCrosses = 1 << 3,     ///< with kRecordAsync: a call in which ranges began that outlived it, or
-                                 ///< ranges around it ended; ranges outside those nest
+                                 ///< ranges around it ended; ranges outside those nest. AsyncBegin: a
+                                 ///< step, which is shortened where calls cross it
     kRecordValuesLost = 1 << 4,  ///< had values that did not fit
     kRecordLongCall = 1 << 5,    ///< DeviceCall: a DeviceCallPayload follows
     kRecordWaited = 1 << 6,      ///< OpenAtStop: ended by another thread while its own was waiting: it nests

@@ -397,4 +397,9 @@ const char* tracer_error(bool c_calls) noexcept {
     return nullptr;
 }
 
+Range open_step(std::string_view name) noexcept {
+    before_range();
+    return SiteRange::step(name);
+}
+
 }  // namespace marey::python

@@ -3,6 +3,10 @@
 
 #include <Python.h>
 
+#include <string_view>
+
+#include <marey/range.h>
+
 namespace marey::python {
 
 /// Registers the tracer with the recorder. Called once, when the module is imported; sets no hook.
@@ -39,5 +43,8 @@ inline void before_range() noexcept {
     if (is_tracing) [[unlikely]]
         prepare_thread();
 }
+
+/// Begins a step of the program: calls that cross it keep their times, and it is shortened. Requires the GIL.
+Range open_step(std::string_view name) noexcept;
 
 }  // namespace marey::python
