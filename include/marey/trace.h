@@ -92,6 +92,8 @@ enum RangeFlags : std::uint16_t {
     kAsync = 1 << 2,        ///< ended out of order or on another thread
     kRemote = 1 << 3,       ///< from a session of another process
     kEndInferred = 1 << 4,  ///< closed by a resync; its end is the time of the resync
+    kPart = 1 << 5,         ///< a part of a suspended call (a generator, a coroutine)
+    kFurtherPart = 1 << 6,  ///< with kPart: the trace holds an earlier part of the same call
 };
 
 /// The columns of the range table; all have the same length. Times are not clipped to the window; `self_ns`
@@ -306,6 +308,9 @@ class MAREY_API Trace {
     static Trace load(const std::string& path);
     /// Reads the session `session_id` of a capture with several sessions (see `marey info`).
     static Trace load(const std::string& path, std::uint64_t session_id);
+    /// Reads a capture like load(), but faster, for averages and totals only: parts of suspended calls have
+    /// their flags but no RangeDetail.
+    static Trace load_for_averages(const std::string& path);
     /// Writes the tables, compressed; load() reads them back unchanged. Throws marey::Error.
     void save(const std::string& path) const;
 

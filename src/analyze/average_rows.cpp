@@ -6,7 +6,6 @@
 
 #include <marey/flops.h>
 
-#include "analyze/call_continuations.h"
 #include "analyze/device_time.h"
 #include "analyze/input_shapes.h"
 #include "analyze/name_slots.h"
@@ -18,6 +17,7 @@ namespace marey {
 /// Per-group totals of the pass over all ranges. Two cache lines.
 struct alignas(64) AverageRowBuilder::Tally {
     std::uint64_t count = 0;
+    std::uint64_t further = 0;  ///< of `count`: parts of calls whose first part is in the trace
     std::uint32_t unfinished = 0;
     std::uint32_t async = 0;
     Row track = kNoRow;   ///< track of the last range counted
@@ -91,6 +91,7 @@ std::vector<AverageRowBuilder::Tally> AverageRowBuilder::tally() const {
             }
             if ((group & RangeGroups::kMerged) != 0) continue;
             ++entry.count;
+            entry.further += (ranges.flags[row] & kFurtherPart) != 0;
             entry.unfinished += (ranges.flags[row] & kUnfinished) != 0;
             entry.async += is_async;
             entry.total_ns += has_total ? duration : 0;
@@ -137,7 +138,9 @@ void AverageRowBuilder::describe(AverageRow& row, const Tally& entry) const {
 }
 
 void AverageRowBuilder::sum(AverageRow& row, const Tally& entry) {
-    row.count = row.range_count = entry.count;
+    row.range_count = entry.count;
+    // The first part of a call may be in another row (thread, stack).
+    row.count = std::max<std::uint64_t>(entry.count - entry.further, 1);
     row.unfinished = entry.unfinished;
     row.async_count = entry.async;
     row.threads = entry.threads;
@@ -183,14 +186,6 @@ void AverageRowBuilder::add_flops() {
         AverageRow& row = row_of(entry.range);
         row.flops = row.flops.value_or(0) + entry.flops;
         if (entry.is_nested) row.nested_flops += entry.flops;
-    }
-}
-
-void AverageRowBuilder::count_calls_once() {
-    for (const Row part : further_parts(trace_)) {
-        if (!is_counted(part)) continue;
-        AverageRow& row = row_of(part);
-        if (row.count > 1) --row.count;  // the first part may be in another row (thread, stack)
     }
 }
 

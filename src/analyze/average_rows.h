@@ -25,8 +25,6 @@ class AverageRowBuilder {
     void add_flops();
     void add_percentiles();
     void add_overheads();
-    /// Counts a suspended call once, at its first part.
-    void count_calls_once();
     std::vector<AverageRow>& rows() noexcept { return rows_; }
 
   private:

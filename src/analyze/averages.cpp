@@ -96,7 +96,6 @@ Averages average(const Trace& trace, const AverageOptions& options, bool each_ra
     AverageRowBuilder maker(trace, options, each_range);
     maker.add_device_times();
     if (options.flops) maker.add_flops();
-    if (!each_range) maker.count_calls_once();
     if (options.percentiles && !each_range) maker.add_percentiles();
     if (options.nesting) maker.add_overheads();
     std::vector<AverageRow> rows;

@@ -1,7 +1,6 @@
 // merged_ranges.cpp: merges ranges by the names of the enclosing ranges, and maps each range to its node.
 #include "analyze/merged_ranges.h"
 
-#include "analyze/call_continuations.h"
 #include "analyze/device_time.h"
 
 namespace marey {
@@ -12,10 +11,6 @@ class Merge {
     Merge(const Trace& trace, const NameSlots& slots, const MergeOptions& options)
         : trace_(trace), slots_(slots), options_(options), clip_(trace), work_(trace) {
         thread_node_.resize(options.by_thread ? trace.threads().size() : 0, kNoRow);
-        for (const Row row : further_parts(trace)) {
-            if (is_further_part_.empty()) is_further_part_.resize(trace.ranges().size(), false);
-            is_further_part_[row] = true;
-        }
     }
 
     MergedRanges run() {
@@ -43,7 +38,7 @@ class Merge {
             result_.node_of[row] = index;
             PathTree::Node& node = tree.nodes[index];
             const std::int64_t duration = clip_.duration(ranges.start_ns[row], ranges.duration_ns[row]);
-            if (is_further_part_.empty() || !is_further_part_[row]) ++node.count;
+            if ((ranges.flags[row] & kFurtherPart) == 0) ++node.count;
             node.total_ns += duration;
             if (place == Place::Device) {
                 add_work(row);
@@ -103,8 +98,6 @@ class Merge {
     MergedRanges result_;
     std::vector<std::uint32_t> thread_node_;
     std::size_t next_wanted_ = 0;
-    std::vector<bool>
-        is_further_part_;  ///< later parts of suspended calls, which count at their start; empty: none
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ std::vector<ThreadTotals> thread_totals(const Trace& trace) {
 namespace {
 
 /// Kinds of calls whose hooks cost different times.
-enum CallKind : std::uint8_t { kPythonCall, kCCall, kPart, kNoCall };
+enum CallKind : std::uint8_t { kPythonCall, kCCall, kPartOfCall, kNoCall };
 constexpr std::size_t kCallKinds = kNoCall;
 using CallCounts = std::array<std::uint64_t, kCallKinds + 1>;  ///< the last: of other ranges
 
@@ -51,38 +51,25 @@ struct CallCosts {
 /// The kinds of the calls of a trace.
 class CallKinds {
   public:
-    explicit CallKinds(const Trace& trace) : sites_(trace.ranges().site), details_(trace.range_details()) {
+    explicit CallKinds(const Trace& trace) : sites_(trace.ranges().site), flags_(trace.ranges().flags) {
         for (const SiteInfo& site : trace.sites())
             of_site_.push_back(site.scope == Scope::PythonFunction ? kPythonCall
                                : site.scope == Scope::CFunction    ? kCCall
                                                                    : kNoCall);
     }
-    /// The kind of one call; rows must not decrease between calls.
-    CallKind of(Row row) noexcept {
-        while (next_ < details_.size() && details_[next_].range < row) ++next_;
-        return next_ < details_.size() && is_part_of(row, details_[next_]) ? kPart : of_site_[sites_[row]];
+    CallKind of(Row row) const noexcept {
+        const CallKind kind = of_site_[sites_[row]];
+        return kind == kPythonCall && (flags_[row] & kPart) != 0 ? kPartOfCall : kind;
     }
     /// Counts the calls of a track.
     void count(const TrackInfo& track, CallCounts& counts) const noexcept {
         const Row end = track.first_range + track.range_count;
-        for (Row row = track.first_range; row < end; ++row) ++counts[of_site_[sites_[row]]];
-        auto detail = std::lower_bound(details_.begin(), details_.end(), track.first_range,
-                                       [](const RangeDetail& a, Row row) { return a.range < row; });
-        for (; detail != details_.end() && detail->range < end; ++detail) {
-            if (!is_part_of(detail->range, *detail)) continue;
-            ++counts[kPart];
-            --counts[kPythonCall];
-        }
+        for (Row row = track.first_range; row < end; ++row) ++counts[of(row)];
     }
 
   private:
-    bool is_part_of(Row row, const RangeDetail& detail) const noexcept {
-        return detail.range == row && detail.call != 0 && of_site_[sites_[row]] == kPythonCall;
-    }
-
     std::span<const std::uint32_t> sites_;
-    std::span<const RangeDetail> details_;
-    std::size_t next_ = 0;
+    std::span<const std::uint16_t> flags_;
     std::vector<CallKind> of_site_;
 };
 
@@ -92,7 +79,7 @@ class CallGaps {
     explicit CallGaps(const Trace& trace)
         : ranges_(trace.ranges()), stride_(static_cast<Row>(ranges_.size() / kMaxSampled + 1) * kBlock) {}
 
-    void add(const TrackInfo& track, CallKinds& kinds) {
+    void add(const TrackInfo& track, const CallKinds& kinds) {
         const Row end = track.first_range + track.range_count;
         for (Row first = track.first_range; first < end; first += std::min(stride_, end - first)) {
             last_.clear();
@@ -144,7 +131,7 @@ CallCosts call_costs(const Trace& trace, double range_ns) {
     constexpr double kMaxCostRatio = 16;  // relative to a range: all known hooks cost less
     CallCosts costs;
     costs.of_thread.resize(trace.threads().size());
-    CallKinds kinds(trace);
+    const CallKinds kinds(trace);
     CallGaps gaps(trace);
     for (const TrackInfo& track : trace.tracks()) {
         if (track.kind != TrackKind::Thread) continue;

@@ -8,6 +8,7 @@
 
 #include <marey/trace.h>
 
+#include "trace/part_flags.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -108,6 +109,7 @@ class TraceFixture {
             data_->window.end_ns = latest_ < earliest_ ? 0 : latest_;
         }
         fill_self_times();
+        mark_parts(*data_);
         return Trace(std::shared_ptr<const TraceData>(std::move(data_)));
     }
 

@@ -77,7 +77,7 @@ nb::list range_rows(const Trace& trace) {
         made["duration_ns"] = ranges.duration_ns[row];
         made["parent"] = parent == kNoRow ? nb::none() : nb::object(nb::int_(parent));
         made["depth"] = ranges.depth[row];
-        made["flags"] = ranges.flags[row];
+        made["flags"] = ranges.flags[row] & ~(kPart | kFurtherPart);  // "call" and "part" say it
         made["thread"] = trace.threads()[track.thread].id;
         made["os_tid"] = trace.threads()[track.thread].os_tid;
         const RangeDetail* const detail = trace.range_detail(row);

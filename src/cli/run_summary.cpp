@@ -210,7 +210,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
         }
         try {
             const Progress progress("reading " + path);
-            Trace trace = Trace::load(path);
+            Trace trace = Trace::load_for_averages(path);
             const std::uint64_t events = event_count(trace);
             const std::string recorded = events_fact(trace);
             const std::string overhead = i == 0 ? overhead_fact(trace) : "";

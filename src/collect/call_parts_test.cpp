@@ -156,6 +156,28 @@ TEST(CallParts, TasksOfCallsThatAreInTheTraceHaveTheirNames) {
     EXPECT_EQ(trace.string(trace.task_names()[0].name), "fetch");
 }
 
+TEST(CallParts, FlagsTellTheFirstPartInTheTraceWithOrWithoutDetails) {
+    LogWriter log;
+    log.thread(1)
+        .part(10, 5, kPartFirst)
+        .range("begins", 10, 20, 0)
+        .part(30, 6, 0)
+        .range("goes on", 30, 40, 0)
+        .resumed(50, 60, 0, 0, false)
+        .resumed(70, 80, 0, 2, true)
+        .range("plain", 90, 100, 0);
+    log.thread(2).part(5, 7, 0).range("moves", 5, 15, 0);
+    log.thread(3).part(2, 7, 0).range("moves", 2, 4, 0).part(20, 5, 0).range("begins", 20, 30, 0);
+    for (const bool has_details : {true, false}) {
+        const Trace trace = build_trace(log.raw(), {.part_details = has_details});
+        std::string text;
+        for (const std::uint16_t flags : trace.ranges().flags)
+            text += (flags & kPart) == 0 ? '-' : (flags & kFurtherPart) == 0 ? '1' : '+';
+        EXPECT_EQ(text, "11++-+1+");
+        EXPECT_EQ(trace.range_details().size(), has_details ? 7u : 0u);
+    }
+}
+
 TEST(CallParts, PackingKeepsThemBitForBit) {
     LogWriter log;
     auto& thread = log.thread(1);

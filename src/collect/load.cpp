@@ -15,6 +15,12 @@ Trace Trace::load(const std::string& path) {
     return build_trace(read_capture(file, path));
 }
 
+Trace Trace::load_for_averages(const std::string& path) {
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    if (is_saved_trace(file->bytes())) return Trace(unpack_trace(file->bytes(), path));
+    return build_trace(read_capture(file, path), {.part_details = false});
+}
+
 Trace Trace::load(const std::string& path, std::uint64_t session_id) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
     if (is_saved_trace(file->bytes())) {

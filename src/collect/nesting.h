@@ -214,8 +214,16 @@ class NestingStack {
         while (top_ != frames_.data()) pop();
         replay_.rows = slice_.capacity - next_row_;
         const auto turn_round = [&](auto& refs) {
-            std::reverse(refs.begin(), refs.end());
-            for (auto& ref : refs) ref.row = static_cast<std::uint32_t>(replay_.rows - ref.row);
+            const auto turn = [&](auto& ref) {
+                ref.row = static_cast<std::uint32_t>(replay_.rows - ref.row);
+            };
+            const std::size_t half = refs.size() / 2;
+            for (std::size_t i = 0; i < half; ++i) {
+                std::swap(refs[i], refs[refs.size() - 1 - i]);
+                turn(refs[i]);
+                turn(refs[refs.size() - 1 - i]);
+            }
+            if (refs.size() % 2 != 0) turn(refs[half]);
         };
         turn_round(replay_.payloads);
         turn_round(replay_.sequenced);
@@ -379,41 +387,44 @@ class NestingStack {
         return place(key, times_of(start, end, flags), view_.site_row(site), payload, async);
     }
 
-    [[gnu::always_inline]] inline bool place(std::int64_t key, Times times, std::uint32_t site,
+    // Takes the times apart: as a struct they would go through memory, in pieces of different sizes, for
+    // which the processor has to wait.
+    [[gnu::always_inline]] inline bool place(std::int64_t key, const Times& times, std::uint32_t site,
                                              std::span<const std::byte> payload, std::uint32_t async) {
+        std::int64_t start = times.start;
+        std::int64_t end = times.end;
+        std::uint32_t flags = times.flags;
         if (after_gap_) [[unlikely]] {
             after_gap_ = false;
-            while (times.end < top_->start - kSlackNs) pop();
+            while (end < top_->start - kSlackNs) pop();
         }
-        while (top_->ends_by_time && times.end <= top_->start) [[unlikely]] pop();
-        if (times.end > top_->limit || times.start < top_->start) [[unlikely]] {
-            const bool is_far = times.end - kSlackNs > top_->limit || times.start + kSlackNs < top_->start;
+        while (top_->ends_by_time && end <= top_->start) [[unlikely]] pop();
+        if (end > top_->limit || start < top_->start) [[unlikely]] {
+            const bool is_far = end - kSlackNs > top_->limit || start + kSlackNs < top_->start;
             if (is_far && !cuts_far_) {
                 ++replay_.misplaced;
                 add_async_row(times, site, payload);
                 return false;
             }
             ++replay_.adjusted;
-            times.end = std::clamp(times.end, top_->start, top_->limit);
-            times.start = std::clamp(times.start, top_->start, times.end);
-            if (times.end != view_.end_ns)
-                times.flags = static_cast<std::uint16_t>(times.flags & ~kUnfinished);
-            if (times.start >= view_.start_ns)
-                times.flags = static_cast<std::uint16_t>(times.flags & ~kBeganBefore);
+            end = std::clamp(end, top_->start, top_->limit);
+            start = std::clamp(start, top_->start, end);
+            if (end != view_.end_ns) flags &= ~std::uint32_t{kUnfinished};
+            if (start >= view_.start_ns) flags &= ~std::uint32_t{kBeganBefore};
         }
-        top_->limit = times.start;
+        top_->limit = start;
         if (top_ == last_) grow();
         Frame& frame = *++top_;
         frame.key = key;
-        frame.start = times.start;
-        frame.end = times.end;
-        frame.limit = times.end;
+        frame.start = start;
+        frame.end = end;
+        frame.limit = end;
         frame.children = 0;
         frame.payload = payload.data();
         frame.payload_bytes = static_cast<std::uint32_t>(payload.size());
         frame.site = site;
         frame.async = async;
-        frame.flags = times.flags;
+        frame.flags = static_cast<std::uint16_t>(flags);
         frame.is_sequenced = false;
         frame.ends_by_time = false;
         frame.is_crossing = false;
@@ -447,8 +458,10 @@ class NestingStack {
                 {static_cast<std::uint32_t>(slice_.capacity - row), frame.sequence, frame.forward_thread});
         }
         if (frame.call != 0) [[unlikely]] {
-            replay_.parts.push_back(
-                {static_cast<std::uint32_t>(slice_.capacity - row), frame.part, frame.call});
+            CallPart& part = replay_.parts.emplace_back();
+            part.call = frame.call;
+            part.row = static_cast<Row>(slice_.capacity - row);
+            part.flags = frame.part;
         }
         if (frame.is_crossing || frame.has_waiting) [[unlikely]]
             leave_crossing(frame.is_crossing, frame.has_waiting);

@@ -10,6 +10,7 @@
 #include "collect/clock_fit.h"
 #include "collect/log_scan.h"
 #include "collect/view.h"
+#include "trace/part_flags.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -37,13 +38,6 @@ struct SequenceRef {
     std::uint32_t row = 0;
     std::uint32_t sequence = 0;
     std::uint32_t forward_thread = 0;  ///< 0: none
-};
-
-/// A row that is part of a call.
-struct PartRef {
-    std::uint32_t row = 0;
-    std::uint8_t flags = 0;  ///< PartRecordFlags
-    std::uint64_t call = 0;
 };
 
 /// A call that is a task's. Points into the log.
@@ -115,7 +109,7 @@ struct ThreadReplay {
     std::size_t rows = 0;                ///< nested rows, at the end of the slice
     std::vector<PayloadRef> payloads;    ///< `row` counts from the first of the `rows`; ascending
     std::vector<SequenceRef> sequenced;  ///< likewise
-    std::vector<PartRef> parts;          ///< likewise
+    std::vector<CallPart> parts;         ///< likewise
     std::vector<TaskRef> tasks;          ///< in no order
     std::vector<AsyncRow> async_rows;    ///< in no order
     std::vector<InstantRow> instants;    ///< in log order

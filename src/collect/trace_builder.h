@@ -14,6 +14,7 @@ namespace marey {
 struct ViewRequest {
     std::uint64_t session = 0;  ///< 0: the first session; the whole log when there is none
     unsigned threads = 0;       ///< to build with; 0: as many as there are cores
+    bool part_details = true;   ///< false: parts of suspended calls have flags only
 };
 
 /// Builds the trace of one session. The log is only read and need not outlive the trace. Survives any bytes:

@@ -15,6 +15,7 @@
 #include "collect/replayed_log.h"
 #include "collect/site_values.h"
 #include "trace/facts.h"
+#include "trace/part_flags.h"
 
 namespace marey {
 
@@ -75,9 +76,10 @@ class TableFiller {
         site_values_.choose(state_);
         add_thread_tracks(strings, arguments);
         add_async_tracks(strings, arguments);
-        merge_parts();
+        mark_parts(*state_.data, parts_);
         add_tasks(strings);
         link_forward_backward(*state_.data);
+        if (state_.request.part_details) merge_parts();
         device_findings_ = add_device_tracks(state_, strings, arguments);
         name_device_sites(*state_.data, strings);
         fill_points(arguments);
@@ -177,9 +179,7 @@ class TableFiller {
                 add_sequenced_before(row);
                 arguments.decode_range({ref.data, ref.bytes}, site_values_.take(row), row);
             }
-            for (const PartRef& ref : replay.parts) {
-                parts_.push_back({track.first_range + ref.row, ref.flags, ref.call});
-            }
+            take_parts(replay.parts, track.first_range);
             add_values_before(track.first_range + track.range_count);
             add_sequenced_before(track.first_range + track.range_count);
             replay.sequenced = {};
@@ -187,13 +187,22 @@ class TableFiller {
     }
 
     void reserve_details() {
-        std::size_t count = 0, parts = 0;
-        for (const ThreadReplay& replay : state_.replays) {
+        std::size_t count = 0;
+        for (const ThreadReplay& replay : state_.replays)
             count += replay.sequenced.size() + replay.payloads.size();
-            parts += replay.parts.size();
-        }
         state_.data->range_details.reserve(count);
-        reserve_filled(parts_, parts);
+    }
+    // Most programs have their parts on one thread: then they are not copied.
+    void take_parts(std::vector<CallPart>& parts, Row first_row) {
+        if (first_row != 0) {
+            for (CallPart& part : parts) part.row += first_row;
+        }
+        if (parts_.empty()) {
+            parts_ = std::move(parts);
+        } else {
+            parts_.insert(parts_.end(), parts.begin(), parts.end());
+        }
+        parts = {};
     }
     void add_sequence(Row row, std::uint32_t sequence, std::uint32_t forward_thread) {
         state_.data->range_details.push_back({row, sequence, forward_thread});
@@ -240,7 +249,7 @@ class TableFiller {
                 }
                 if (range.is_sequenced)
                     add_sequence(static_cast<Row>(row), range.sequence, range.forward_thread);
-                if (range.call != 0) parts_.push_back({static_cast<Row>(row), range.part, range.call});
+                if (range.call != 0) parts_.push_back({range.call, static_cast<Row>(row), range.part});
                 ++track.range_count;
                 ++row;
             }
@@ -255,7 +264,7 @@ class TableFiller {
         std::vector<RangeDetail> merged;
         reserve_filled(merged, details.size() + parts_.size());
         auto detail = details.begin();
-        for (const PartRef& part : parts_) {
+        for (const CallPart& part : parts_) {
             while (detail != details.end() && detail->range < part.row) merged.push_back(*detail++);
             const bool has_other = detail != details.end() && detail->range == part.row;
             RangeDetail& made = merged.emplace_back(has_other ? *detail++ : RangeDetail());
@@ -274,7 +283,7 @@ class TableFiller {
             for (const TaskRef& task : replay.tasks) is_shown.emplace(task.call, false);
         }
         if (is_shown.empty()) return;
-        for (const PartRef& part : parts_) {
+        for (const CallPart& part : parts_) {
             if (const auto found = is_shown.find(part.call); found != is_shown.end()) found->second = true;
         }
         std::vector<TaskInfo>& tasks = state_.data->tasks;
@@ -435,7 +444,7 @@ class TableFiller {
     ReplayedLog& state_;
     SiteValues site_values_;
     std::map<std::uint32_t, Row> thread_rows_;
-    std::vector<PartRef> parts_;
+    std::vector<CallPart> parts_;
     std::uint64_t damaged_memory_ = 0;
     DeviceFindings device_findings_;
     bool unknown_site_ = false;

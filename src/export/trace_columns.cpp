@@ -307,7 +307,10 @@ constexpr auto kRanges =
                   [](S source, std::size_t row) { return source.track_of(row).stream < 0; }),
               flag<kBeganBefore>("began_before"), flag<kUnfinished>("unfinished"), flag<kAsync>("async"),
               flag<kRemote>("remote"), flag<kEndInferred>("end_inferred"), whole<&D::range_site>("site"),
-              whole<&D::range_flags>("flags")));
+              computed("flags", CellType::UInt16, [](S source, std::size_t row) {
+                  // Parts of calls are in the details.
+                  return std::uint64_t{source.data().range_flags[row]} & ~std::uint64_t{kPart | kFurtherPart};
+              })));
 
 template <auto Threads>
 constexpr auto kThreadOf = [](S source, std::size_t row) { return (source.data().*Threads)[row]; };

@@ -95,8 +95,10 @@ class Projection {
     std::string range(Row row) const {
         const RangeColumns ranges = trace_.ranges();
         const TrackInfo& track = trace_.tracks()[trace_.track_of(row)];
-        std::string text = thread(track.thread) + " " + times(row) + site(ranges.site[row]) +
-                           list(ranges.flags[row]) + values(trace_.range_arguments(row));
+        // Parts of a call that began before the window may start at the same time after clipping.
+        const int flags = ranges.flags[row] & ~kFurtherPart;
+        std::string text = thread(track.thread) + " " + times(row) + site(ranges.site[row]) + list(flags) +
+                           values(trace_.range_arguments(row));
         if (const RangeDetail* const detail = trace_.range_detail(row); detail != nullptr)
             text += "detail " +
                     list(detail->sequence, detail->forward_thread, detail->id, detail->call, detail->part);

@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/compress.h"
+#include "trace/part_flags.h"
 #include "trace/range_codec.h"
 #include "trace/saved_columns.h"
 #include "trace/saved_format.h"
@@ -240,6 +241,7 @@ bool is_saved_trace(std::span<const std::byte> head) noexcept {
 std::shared_ptr<const TraceData> unpack_trace(std::span<const std::byte> bytes, const std::string& name) {
     auto data = std::make_shared<TraceData>();
     read_named(bytes, name, [&](TraceReader& reader) { reader.read(*data); });
+    mark_parts(*data);  // older versions did not save these flags
     return data;
 }
 

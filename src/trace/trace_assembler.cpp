@@ -12,6 +12,7 @@
 
 #include "base/demangle.h"
 #include "base/reserve_expected.h"
+#include "trace/part_flags.h"
 #include "trace/self_times.h"
 
 namespace marey {
@@ -182,6 +183,7 @@ Trace TraceAssembler::finish() {
     place_ranges();
     fill_self_times();
     place_values();
+    mark_parts(*data_);
     bind_links();
     place_links();
     sort_points();

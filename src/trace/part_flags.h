@@ -1,0 +1,25 @@
+// part_flags.h: flags that mark the parts of suspended calls.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "trace/trace_data.h"
+
+namespace marey {
+
+/// A range that is part of a suspended call.
+struct CallPart {
+    std::uint64_t call = 0;  ///< its number in its process
+    Row row = 0;
+    std::uint32_t flags : 8 = 0;  ///< PartFlags
+    std::uint32_t process : 24 = 0;
+};
+
+/// Sets kPart for all parts, and kFurtherPart for all parts of a call except the first one in the trace. The
+/// columns must be complete.
+void mark_parts(TraceData& data, std::span<const CallPart> parts);
+/// The same for the parts in the trace's details.
+void mark_parts(TraceData& data);
+
+}  // namespace marey
