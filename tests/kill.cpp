@@ -204,6 +204,37 @@ TEST_F(Kill, ACaptureIsConsistentWhileItsProgramWrites) {
     EXPECT_EQ(problems["crashed"], 1u);
 }
 
+// Read from its first ranges on, until it is full and beyond.
+TEST_F(Kill, ACaptureThatStopsWhenItIsFullIsWholeWhileItsProgramWrites) {
+    const pid_t child = start("48000000", "stop", 1000);
+    bool is_full = false;
+    for (int i = 0; i < 100 && !is_full; ++i) {
+        std::uint64_t ended[kill_test::kThreads];
+        for (int worker = 0; worker < kill_test::kThreads; ++worker)
+            ended[worker] = account_->threads[worker].ended.load();
+        const marey::Trace trace = marey::Trace::load(capture());
+        auto problems = problems_of(trace);
+        is_full = trace.window().ceiling_reached;
+        EXPECT_EQ(problems["running"], 1u);
+        EXPECT_EQ(problems["ceiling_reached"], is_full ? 1u : 0u);
+        for (const char* const code : {"crashed", "misplaced", "damaged_chunk", "truncated", "overwritten"})
+            EXPECT_EQ(problems[code], 0u) << code;
+        for (int worker = 0; worker < kill_test::kThreads; ++worker) {
+            Worker found;
+            read(trace, worker, found);
+            EXPECT_LE(found.open.size(), 2u);
+            if (!is_full) {
+                EXPECT_GE(found.closed.size(), ended[worker]);
+            }
+            if (!found.closed.empty()) {
+                EXPECT_EQ(found.closed.front(), 0) << "the first ranges are kept";
+            }
+        }
+    }
+    EXPECT_TRUE(is_full);
+    end(child);
+}
+
 TEST_F(Kill, LosesNothingWithoutARing) {
     for (int i = 0; i < 5; ++i) {
         run_and_kill("1073741824", "stop", 20'000);

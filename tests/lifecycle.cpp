@@ -105,6 +105,19 @@ TEST_F(Lifecycle, AProgramWhoseMainThreadHasEndedEndsWithItsLastThread) {
     ASSERT_EQ(run({"main_thread_ends", "after its session"}, ""), 0) << error();
 }
 
+TEST_F(Lifecycle, ASignalEndsAProgramWhoseMainThreadHasEnded) {
+    for (const auto& [how, number] : {std::pair("SIGTERM", SIGTERM), std::pair("SIGINT", SIGINT)}) {
+        SCOPED_TRACE(how);
+        std::filesystem::remove(capture());
+        ASSERT_EQ(run({"main_thread_ends", how}, ""), 100 + number) << error();
+        EXPECT_FALSE(std::filesystem::exists(capture()));
+        ASSERT_EQ(run({"main_thread_ends", how}, environment()), 100 + number) << error();
+        const marey::Trace trace = marey::Trace::load(capture());
+        EXPECT_FALSE(trace.window().finished);
+        EXPECT_EQ(counts(trace), (Counts{{"work", 10}}));
+    }
+}
+
 // ---- forks
 // ---------------------------------------------------------------------------------------------------
 

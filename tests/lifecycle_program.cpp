@@ -208,6 +208,15 @@ int main_thread_ends(const Arguments& arguments) {
         MAREY_RANGE("in atexit");
         std::puts("atexit");
     });
+    if (how.starts_with("SIG")) {
+        static const int number = how == "SIGTERM" ? SIGTERM : SIGINT;
+        std::thread([] {
+            pthread_join(main_thread, nullptr);
+            kill(getpid(), number);
+            while (true) pause();
+        }).detach();
+        pthread_exit(nullptr);
+    }
     marks_its_end = true;
     if (how == "with a thread") std::thread([] { pthread_join(main_thread, nullptr); }).detach();
     pthread_exit(nullptr);
