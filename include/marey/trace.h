@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -281,6 +282,9 @@ struct WindowInfo {
     std::string policy;  ///< "stop", "drop" or "ring"
     bool ceiling_reached = false;
     std::uint64_t log_bytes = 0;  ///< bytes of log records that the trace was built from
+    // These are not saved.
+    std::uint64_t first_id = 0;      ///< added to the ids of events, so that traces of one process share none
+    bool has_pytorch_flops = false;  ///< only operators that PyTorch's profiler counts have FLOPs
 };
 
 /// A session in a capture.
@@ -295,6 +299,15 @@ struct SessionInfo {
 /// Lists the sessions of a capture, in order of their starts, without reading its events. Throws
 /// marey::Error.
 MAREY_API std::vector<SessionInfo> list_sessions(const std::string& path);
+
+/// Changes to a trace that has just been recorded.
+struct TraceChanges {
+    /// Returns another name for a site, or an empty string. Null: names are unchanged.
+    std::function<std::string(Scope scope, std::string_view name)> rename;
+    bool drops_forward_links = false;  ///< no links from operators to their backward passes
+    std::uint64_t first_id = 0;        ///< as in WindowInfo
+    bool has_pytorch_flops = false;    ///< likewise
+};
 
 /// A finished recording. Cheap to copy (shared and immutable) and safe to read from any thread.
 class MAREY_API Trace {
@@ -317,6 +330,8 @@ class MAREY_API Trace {
     /// Returns the trace with one more fact. `json` is a complete JSON value; it replaces the value of an
     /// existing key. Copies the tables. Throws marey::Error if it is not valid JSON.
     Trace with_metadata(std::string_view key, std::string_view json) const;
+    /// Returns the trace with some changes. Copies the tables unless `trace` is their only user.
+    static Trace changed(Trace trace, const TraceChanges& changes);
 
     std::string_view string(StringId id) const noexcept;  ///< "" for an unknown id
     std::size_t string_count() const noexcept;

@@ -243,6 +243,8 @@ class Session:
         """Start to record. marey.profile describes most of the options."""
     def stop(self) -> Trace:
         """Stop recording and return the trace."""
+    def stop_for_pytorch(self, *, names: bool, forward_links: bool) -> Trace:
+        """Stop recording and return the trace as PyTorch's profiler would show it."""
     def snapshot(self) -> Trace:
         """Return a trace of the records so far, without stopping."""
     def discard(self) -> None:

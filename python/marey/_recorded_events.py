@@ -122,7 +122,7 @@ class RecordedEvent(FunctionEvent, EventRow):
         if self.external_id:
             members["External id"] = self.external_id
         if self.external_id == self.id:
-            members["Ev Idx"] = self.id - 1
+            members["Ev Idx"] = self.id - self._rows.first_id - 1
         return json.dumps(members)[1:-1]
 
     def __reduce__(self):

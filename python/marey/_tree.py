@@ -140,13 +140,13 @@ class _ProfilerEvent:
 
     @property
     def id(self):
-        """The number of the node, from 1; unique in the tree."""
-        return self._node + 1
+        """The number of the node; unique in the tree."""
+        return self._tree.first_id + self._node + 1
 
     @property
     def correlation_id(self):
         """The number of a range in exports, which is that of the node."""
-        return self._node + 1
+        return self.id
 
     @property
     def tag(self):
@@ -268,6 +268,7 @@ class _Tree(_marey.EventTree):
     def __init__(self, trace, types):
         super().__init__(trace)
         self.trace = trace
+        self.first_id = trace._first_id
         self.types = types
         self._node_class = types.node_class(_ProfilerEvent)
 

@@ -91,9 +91,10 @@ class Numbering {
     }
     void see_array(Row row, Row process) {
         const ArrayInfo& array = trace_.arrays()[row];
-        if (!array.is_defined || array.object == 0 || array.storage == 0) return;
+        if (!array.is_defined || array.object == 0) return;
         std::uint32_t& live = live_[place(process, array.device, array.storage)];
         if (live == 0) live = new_allocation();
+        if (array.storage == 0) return;  // no memory takes one number, as in PyTorch
         ids_.arrays[row].allocation = live;
         has_array_[live] = true;
         const auto [known, is_new] = first_of_.try_emplace(Object{process, array.object}, live);

@@ -14,6 +14,10 @@
 namespace marey {
 namespace {
 
+/// None of them calls another one, so that sums count everything once.
+constexpr std::string_view kOfPytorch[] = {"aten::add",    "aten::addmm", "aten::baddbmm", "aten::bmm",
+                                           "aten::conv2d", "aten::mm",    "aten::mul"};
+
 /// Formulas set by users override the built-in ones.
 class FormulaRegistry {
   public:
@@ -34,11 +38,15 @@ class FormulaRegistry {
         own_.erase(found);
         return true;
     }
-    FlopsFormula find(std::string_view name) const {
+    /// `of_pytorch`: only for operators that PyTorch's profiler counts, or that have a formula of a user.
+    FlopsFormula find(std::string_view name, bool of_pytorch = false) const {
         {
             const std::shared_lock lock(mutex_);
             if (const auto found = own_.find(name); found != own_.end()) return found->second;
         }
+        if (of_pytorch &&
+            std::find(std::begin(kOfPytorch), std::end(kOfPytorch), name) == std::end(kOfPytorch))
+            return {};
         const std::span<const BuiltInFlops> known = built_in_flops();
         const auto place = std::lower_bound(
             known.begin(), known.end(), name,
@@ -63,6 +71,10 @@ class FormulaRegistry {
     mutable std::shared_mutex mutex_;
     std::map<std::string, FlopsFormula, std::less<>> own_;  ///< protected by mutex_
 };
+
+FlopsFormula formula_in(const Trace& trace, std::string_view name) {
+    return FormulaRegistry::get().find(name, trace.window().has_pytorch_flops);
+}
 
 std::optional<double> evaluate(const FlopsFormula& formula, const OperationInputs& inputs) {
     if (!formula || inputs.size() == 0) return std::nullopt;
@@ -212,14 +224,14 @@ std::vector<std::string> flops_names() {
 }
 
 std::optional<double> flops_of(const Trace& trace, Row range) {
-    return evaluate(flops_formula(trace.range_name(range)), OperationInputs(trace, range));
+    return evaluate(formula_in(trace, trace.range_name(range)), OperationInputs(trace, range));
 }
 
 std::vector<RangeFlops> all_flops(const Trace& trace) {
     const TraceData& data = trace.data();
     std::vector<FlopsFormula> of_site(data.sites.size());
     for (std::size_t i = 0; i < of_site.size(); ++i)
-        of_site[i] = flops_formula(trace.string(data.sites[i].name));
+        of_site[i] = formula_in(trace, trace.string(data.sites[i].name));
     std::vector<RangeFlops> all;
     for (const ArgumentSlice& slice : data.range_arguments) {
         const FlopsFormula& formula = of_site[data.range_site[slice.row]];

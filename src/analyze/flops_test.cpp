@@ -33,6 +33,21 @@ TEST(Flops, UserFormulasApplyUntilTheyAreRemoved) {
     EXPECT_EQ(flops("aten::mm", inputs), 120);
 }
 
+TEST(Flops, OfATraceInPytorchsFormCountEachOperationOnce) {
+    TraceChanges changes;
+    changes.has_pytorch_flops = true;
+    const auto flops_in = [&](const char* name, const std::vector<InputSpec>& inputs) {
+        return flops_of(Trace::changed(operation(name, inputs), changes), 0);
+    };
+    const std::vector<InputSpec> inputs = {Shape{3, 4}, Shape{4, 5}};
+    EXPECT_EQ(flops_in("aten::mm", inputs), 120);
+    EXPECT_EQ(flops_in("aten::matmul", inputs), kNoFlops) << "it calls aten::mm";
+    EXPECT_EQ(flops("aten::matmul", inputs), 120);
+    register_flops("my::gemm", flops_formula("aten::mm"));
+    EXPECT_EQ(flops_in("my::gemm", inputs), 120);
+    unregister_flops("my::gemm");
+}
+
 TEST(Flops, AKnownFormulaCanBeGivenToAnotherName) {
     register_flops("my::gemm", flops_formula("aten::mm"));
     EXPECT_EQ(flops("my::gemm", {Shape{3, 4}, Shape{4, 5}}), 120);

@@ -121,6 +121,8 @@ void bind_events(nb::module_& module) {
         .def("is_changed", &EventRows::is_changed)
         .def_prop_ro("use_device", &EventRows::use_device)
         .def_prop_ro("with_flops", &EventRows::with_flops)
+        .def_prop_ro("first_id",
+                     [](const EventRows& rows) { return rows.events().trace().window().first_id; })
         .def("time_range",
              [](const EventRows& rows, std::size_t event) { return rows.time_range(rows.checked(event)); })
         .def("cpu_total_us",

@@ -138,7 +138,7 @@ nb::object EventRows::range_field(const Trace& trace, Row row, std::size_t key) 
     const auto track = [&]() -> const TrackInfo& { return trace.tracks()[trace.track_of(row)]; };
     switch (key) {
         case kId:
-            return nb::int_(std::int64_t{row} + 1);
+            return nb::int_(trace.window().first_id + row + 1);
         case kName:
             return names_of(trace.ranges().site[row]).name;
         case kTraceName:
@@ -172,7 +172,7 @@ nb::object EventRows::range_field(const Trace& trace, Row row, std::size_t key) 
 nb::object EventRows::report_field(const Trace& trace, Row report, std::size_t key) {
     switch (key) {
         case kId:
-            return nb::int_(static_cast<std::int64_t>(trace.ranges().size()) + report + 1);
+            return nb::int_(trace.window().first_id + trace.ranges().size() + report + 1);
         case kName:
             return text_object(trace.memory().out_of_memory[report] != 0 ? "[OutOfMemory]" : "[memory]");
         case kTraceName:
@@ -255,7 +255,8 @@ nb::tuple EventRows::inputs(std::size_t event) const {
 nb::tuple EventRows::ids(std::size_t event) const {
     const Trace& trace = events_.trace();
     const Row row = events_.range(event);
-    const auto number = [](Row range) { return range == kNoRow ? std::int64_t{0} : std::int64_t{range} + 1; };
+    const auto first = static_cast<std::int64_t>(trace.window().first_id);
+    const auto number = [first](Row range) { return range == kNoRow ? std::int64_t{0} : first + range + 1; };
     if (row == kNoRow) return nb::make_tuple(0, 0, false, 0, 0, -1, -1);
     const Scope scope = trace.sites()[trace.ranges().site[row]].scope;
     const std::optional<EventFlow> flow = events_.flow(event);

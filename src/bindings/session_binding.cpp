@@ -4,11 +4,14 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <marey/call_pattern.h>
@@ -18,6 +21,7 @@
 #include "bindings/bind.h"
 #include "bindings/errors.h"
 #include "bindings/guarded_session.h"
+#include "sources/python/code_sites.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/tracer.h"
@@ -114,6 +118,31 @@ auto with_session(GuardedSession& session, Use use) {
     return std::invoke(use, session.session);
 }
 
+/// Ids for as many events as a trace has, from the numbers below 2^32 that PyTorch uses.
+std::uint64_t take_ids(const Trace& trace) noexcept {
+    static std::atomic<std::uint64_t> taken{0};
+    const std::uint64_t count = trace.ranges().size() + trace.memory().size();
+    const std::uint64_t first = taken.fetch_add(count);
+    constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
+    return first + count < kEnd ? first : 0;  // there are no more
+}
+
+Trace stop_for_pytorch(GuardedSession& session, bool names, bool forward_links) {
+    python::check_tracer();
+    Trace trace = with_session(session, [](Session& own) {
+        Trace built = own.stop();
+        own = Session();  // so that the tables can be changed in place
+        return built;
+    });
+    python::apply_tracer();
+    TraceChanges changes;
+    changes.drops_forward_links = !forward_links;
+    changes.first_id = take_ids(trace);
+    changes.has_pytorch_flops = true;
+    if (names) changes.rename = python::pytorch_name;
+    return Trace::changed(std::move(trace), changes);
+}
+
 }  // namespace
 
 PyObject* error_type = nullptr;
@@ -181,6 +210,10 @@ void bind_session(nb::module_& module) {
                 return trace;
             },
             "Stop recording and return the trace.")
+        .def("stop_for_pytorch", stop_for_pytorch, nb::kw_only(), nb::arg("names"), nb::arg("forward_links"),
+             "Stop recording and return the trace as PyTorch's profiler would show it: with ids that are "
+             "unique in "
+             "the process and, if requested, its names of Python calls. The session cannot be used again.")
         .def(
             "snapshot",
             [](GuardedSession& self) {

@@ -41,6 +41,8 @@ void bind_torch(nb::module_& module) {
     part.def("hold", torch::hold_needs, nb::arg("needs"), nb::call_guard<nb::gil_scoped_release>(),
              "Observe operators until release(), as if a session recorded them.");
     part.def("release", torch::release_needs, nb::arg("needs"), nb::call_guard<nb::gil_scoped_release>());
+    part.def("links_forward", torch::links_forward,
+             "Return whether PyTorch's profiler links operators with their backward passes.");
     part.def("enter", torch::enter_thread, nb::arg("shapes"),
              "Make PyTorch treat this thread as profiled, and return the token for leave().");
     part.def("leave", torch::leave_thread, nb::arg("token"));

@@ -76,6 +76,7 @@ void bind_trace(nb::module_& module) {
                      [](const Trace& trace) {
                          return trace.processes().empty() ? 0 : trace.processes()[0].realtime_offset_ns;
                      })
+        .def_prop_ro("_first_id", [](const Trace& trace) { return trace.window().first_id; })
         .def_prop_ro("_metadata", metadata_of)
         .def_prop_ro("_problems", problems_of)
         .def("_with_metadata", &Trace::with_metadata, nb::arg("key"), nb::arg("json"))

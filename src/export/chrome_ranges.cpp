@@ -97,6 +97,7 @@ void ChromeRanges::write_rest(char* out, Row row, const ChromeSite& site, const 
     if (tables_.is_torch && site.kind == ChromeSite::Kind::Operator &&
         !(has_detail && details_[detail_].id != 0))
         out = arguments_.put_number(out, kFunctionId, 0);
+    if (const Stamp* const kernel = tables_.kernel_members(row)) out = arguments_.put_rendered(out, *kernel);
     if ((ranges_.flags[row] & kFlagsShown) != 0) out = put_flags(out, ranges_.flags[row]);
     out = arguments_.put_rendered(out, site.members);
     out_.take(put_literal(out, "}},\n"));
@@ -146,8 +147,8 @@ char* ChromeRanges::put_flags(char* out, std::uint16_t flags) {
     return out;
 }
 
-/// Writes the ids by which tools match events. The id of a range is its row, counted from 1 where 0 means
-/// none.
+/// Writes the ids by which tools match events. The id of a range is its row, counted from the trace's first
+/// id, or from 1 for numbers that are compared only within a trace.
 char* ChromeRanges::put_numbers(char* out, Row row, const ChromeSite& site, const TrackInfo& track) {
     Row launch = kNoRow;
     if (is_of_device(track)) {
@@ -155,7 +156,7 @@ char* ChromeRanges::put_numbers(char* out, Row row, const ChromeSite& site, cons
         if (track.device.index >= 0) out = arguments_.put_number(out, kDeviceNumber, track.device.index);
         if (track.stream >= 0) out = arguments_.put_number(out, kStream, track.stream);
     } else if (site.kind == ChromeSite::Kind::Operator) {
-        out = arguments_.put_number(out, kExternalId, std::int64_t{row} + 1);
+        out = arguments_.put_number(out, kExternalId, tables_.first_id + row);
         out = arguments_.put_number(out, kEventIndex, row);
     } else if (site.kind == ChromeSite::Kind::Python) {
         const Row parent = frame_above(row);
@@ -167,8 +168,8 @@ char* ChromeRanges::put_numbers(char* out, Row row, const ChromeSite& site, cons
     }
     if (launch == kNoRow) return out;
     const Row caller = operator_above(launch);
-    if (caller != kNoRow) out = arguments_.put_number(out, kExternalId, std::int64_t{caller} + 1);
-    return arguments_.put_number(out, kCorrelation, std::int64_t{launch} + 1);
+    if (caller != kNoRow) out = arguments_.put_number(out, kExternalId, tables_.first_id + caller);
+    return arguments_.put_number(out, kCorrelation, tables_.first_id + launch);
 }
 
 Row ChromeRanges::operator_above(Row row) const {

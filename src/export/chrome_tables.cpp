@@ -2,8 +2,14 @@
 #include "export/chrome_tables.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
+#include "analyze/gpu_occupancy.h"
+#include "analyze/gpu_work.h"
+#include "base/json_writer.h"
 #include "trace/chrome_categories.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 namespace {
@@ -22,11 +28,27 @@ bool has_torch_operators(const Trace& trace) {
                        [&](const SiteInfo& site) { return trace.string(site.name).starts_with("aten::"); });
 }
 
+/// The time in CUDA's own queue is not known: PyTorch writes 0 too.
+std::string occupancy_members(const GpuOccupancy& occupancy) {
+    std::string members = "\"queued\":0";
+    const auto add = [&](std::string_view key, double value) {
+        members += ",\"";
+        members += key;
+        members += "\":";
+        append_json_number(members, value);
+    };
+    if (occupancy.blocks_per_sm) add("blocks per SM", *occupancy.blocks_per_sm);
+    if (occupancy.warps_per_sm) add("warps per SM", *occupancy.warps_per_sm);
+    if (occupancy.occupancy) add("est. achieved occupancy %", std::round(*occupancy.occupancy * 100));
+    return members;
+}
+
 }  // namespace
 
 ChromeTables::ChromeTables(const Trace& the_trace)
     : trace(the_trace),
       is_torch(has_torch_operators(trace)),
+      first_id(static_cast<std::int64_t>(trace.window().first_id) + 1),
       clock(trace, is_torch),
       rows(trace),
       modules(trace),
@@ -37,6 +59,33 @@ ChromeTables::ChromeTables(const Trace& the_trace)
     make_flows();
     index_links();
     if (is_torch) number_backward_flows();
+    if (!rows.devices.empty()) estimate_kernels();
+}
+
+void ChromeTables::estimate_kernels() {
+    const std::vector<std::string>& strings = trace.data().strings;
+    const bool is_known = std::ranges::find(strings, "blocks per SM") != strings.end();  // imported
+    const std::map<std::int64_t, GpuProperties> properties = gpu_properties(trace);
+    if (is_known || properties.empty()) return;
+    const GpuWork work = collect_gpu_work(trace, {});
+    kernel_of_.assign(range_count_, 0);
+    std::size_t largest = 0;
+    for (const GpuDeviceWork& device : work.devices) {
+        const auto facts = properties.find(device.device.index);
+        if (facts == properties.end()) continue;
+        std::vector<std::uint32_t> of_shape(work.shapes.size(), 0);
+        for (const GpuPiece& piece : device.pieces) {
+            if (piece.kind != GpuWorkKind::Kernel || piece.shape == kNoIndex) continue;
+            if (of_shape[piece.shape] == 0) {
+                kernel_members_.emplace_back(
+                    occupancy_members(estimate_occupancy(work.shapes[piece.shape], facts->second)));
+                largest = std::max(largest, kernel_members_.back().size());
+                of_shape[piece.shape] = static_cast<std::uint32_t>(kernel_members_.size());
+            }
+            kernel_of_[piece.range] = of_shape[piece.shape];
+        }
+    }
+    largest_stamps_ += largest + Stamp::kBlock;
 }
 
 std::vector<ChromeSite> ChromeTables::make_sites(bool on_device) {

@@ -44,6 +44,7 @@ class ChromeTables {
     /// Whether PyTorch operators are in it: then times and ids follow PyTorch's conventions, on which tools
     /// rely.
     const bool is_torch;
+    const std::int64_t first_id;  ///< the id of the first range
     const ChromeClock clock;
     const ChromeRows rows;
     const ModuleTable modules;
@@ -79,7 +80,13 @@ class ChromeTables {
         return kNoRow;
     }
 
+    /// Members that follow from a kernel's shape and its device; null: none.
+    const Stamp* kernel_members(Row row) const noexcept {
+        return kernel_of_.empty() || kernel_of_[row] == 0 ? nullptr : &kernel_members_[kernel_of_[row] - 1];
+    }
+
   private:
+    void estimate_kernels();
     std::vector<ChromeSite> make_sites(bool on_device);
     void make_flows();
     void index_links();
@@ -94,7 +101,9 @@ class ChromeTables {
     std::unordered_map<StringId, ChromeFlow> named_flows_;
     std::vector<std::uint32_t> incoming_;  ///< per range: the first link to it; empty if there are no links
     std::vector<std::uint32_t> next_incoming_;  ///< per link: the next link to the same range
-    std::vector<std::uint32_t> flow_ids_;       ///< per link, 0: its number + 1; empty if all are 0
+    std::vector<std::uint32_t> kernel_of_;      ///< per range: 1 + index in kernel_members_; may be empty
+    std::vector<Stamp> kernel_members_;
+    std::vector<std::uint32_t> flow_ids_;  ///< per link, 0: its number + 1; empty if all are 0
 };
 
 }  // namespace marey

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <utility>
 
 #include <marey/error.h>
 
 #include "base/json_scanner.h"
 #include "trace/facts.h"
+#include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -40,6 +42,25 @@ Trace Trace::with_metadata(std::string_view key, std::string_view json) const {
     if (!is_json(json)) throw Error("metadata of '" + std::string(key) + "': the value is not JSON");
     auto data = std::make_shared<TraceData>(*data_);
     put_fact(data->metadata, std::string(key), std::string(json));
+    return Trace(std::move(data));
+}
+
+Trace Trace::changed(Trace trace, const TraceChanges& changes) {
+    // Tables without another user are not shared: nobody notices that they change.
+    auto data = trace.data_.use_count() == 1 ? std::const_pointer_cast<TraceData>(std::move(trace.data_))
+                                             : std::make_shared<TraceData>(*trace.data_);
+    if (changes.rename != nullptr) {
+        StringPool strings(data->strings);
+        for (SiteInfo& site : data->sites) {
+            const std::string name = changes.rename(site.scope, data->strings[site.name]);
+            if (!name.empty()) site.name = strings.intern(name);
+        }
+    }
+    if (changes.drops_forward_links)
+        std::erase_if(data->links,
+                      [](const LinkInfo& link) { return link.kind == LinkKind::ForwardBackward; });
+    data->window.first_id = changes.first_id;
+    data->window.has_pytorch_flops = changes.has_pytorch_flops;
     return Trace(std::move(data));
 }
 

@@ -318,7 +318,9 @@ class TraceJoin {
             const std::int64_t start = is_first ? window.start_ns : joined.start_ns;
             const std::uint64_t bytes = joined.log_bytes + window.log_bytes;
             const bool is_full = joined.ceiling_reached || window.ceiling_reached;
+            const std::uint64_t first_id = is_first ? window.first_id : joined.first_id;
             joined = window;
+            joined.first_id = first_id;
             joined.start_ns = start;
             joined.log_bytes = bytes;
             joined.ceiling_reached = is_full;

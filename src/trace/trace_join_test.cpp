@@ -110,5 +110,25 @@ TEST(TraceMetadata, ALaterFactReplacesAnEarlierOneOfTheSameKey) {
     EXPECT_THROW(trace.with_metadata("c", "{"), Error);
 }
 
+TEST(TraceChanges, ChangeATraceWithoutAnotherUserInPlaceAndOthersInACopy) {
+    TraceChanges changes;
+    changes.rename = [](Scope, std::string_view name) {
+        return name.empty() ? std::string() : "new " + std::string(name);
+    };
+    changes.first_id = 7;
+    const Trace kept = testing::RandomTrace(3).make();
+    const std::string before(kept.string(kept.sites()[0].name));
+    const Trace changed = Trace::changed(kept, changes);
+    EXPECT_EQ(kept.string(kept.sites()[0].name), before);
+    EXPECT_EQ(changed.string(changed.sites()[0].name), before.empty() ? "" : "new " + before);
+    EXPECT_EQ(changed.window().first_id, 7U);
+
+    Trace only = testing::RandomTrace(3).make();
+    const TraceData* const tables = &only.data();
+    const Trace same = Trace::changed(std::move(only), changes);
+    EXPECT_EQ(&same.data(), tables);
+    EXPECT_EQ(same.string(same.sites()[0].name), changed.string(changed.sites()[0].name));
+}
+
 }  // namespace
 }  // namespace marey

@@ -151,7 +151,7 @@ def test_operator_ids_are_unique_in_every_session():
 
 def test_pytorch_settings_may_change_at_any_time():
     """upstream: test_concrete_inputs_profiling_toggling, test_profiler_strides_without_concrete_inputs,
-    test_profiler_disable_fwd_bwd_link. Differs: values and links are always recorded."""
+    test_profiler_disable_fwd_bwd_link. Differs: values are always recorded."""
     switch = torch._C._profiler._set_record_concrete_inputs_enabled_val
     x = torch.ones(2, 6, requires_grad=True)
     try:
@@ -166,13 +166,14 @@ def test_pytorch_settings_may_change_at_any_time():
             assert strided.structured_input_strides[0] == [6, 1]
     finally:
         switch(True)
-    torch._C._profiler._set_fwd_bwd_enabled_val(False)
-    try:
-        with profile() as prof:
-            x.sum().backward()
-    finally:
-        torch._C._profiler._set_fwd_bwd_enabled_val(True)
-    assert any(event.flow_type == 1 for event in prof.events())
+    for links in (False, True):
+        torch._C._profiler._set_fwd_bwd_enabled_val(links)
+        try:
+            with profile() as prof:
+                x.sum().backward()
+        finally:
+            torch._C._profiler._set_fwd_bwd_enabled_val(True)
+        assert any(event.flow_type == 1 for event in prof.events()) is links
 
 
 def test_a_single_operator_is_recorded_as_one_event():

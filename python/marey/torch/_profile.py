@@ -1,6 +1,8 @@
 """``marey.torch.profile``: ``marey.profile`` that also records PyTorch operators, memory and ranks."""
 
 import torch
+from torch._C._profiler import ProfilerState
+from torch.autograd import profiler as torch_profiler
 from torch.profiler import _memory_profiler
 
 from marey import _profile
@@ -20,7 +22,12 @@ class profile(_profile.profile):
 
     Accepts the arguments of ``torch.profiler.profile`` and ``torch.autograd.profiler.profile``, including PyTorch's own
     enumerations and options, and those that ``marey.profile`` adds. With ``output``, each rank of a distributed program
-    has its own capture, with the rank in its name. Values in its results have PyTorch's types.
+    has its own capture, with the rank in its name. Values in its results have PyTorch's types, and calls have
+    PyTorch's names: ``net.py(12): forward``, ``<built-in function len>``.
+
+    Args:
+        qualified_names: True to name functions with their class and module, as ``marey.profile`` does:
+            ``net.py(12): Net.forward``, ``builtins.len``.
     """
 
     _types = Types
@@ -36,6 +43,7 @@ class profile(_profile.profile):
         with_stack=False,
         use_cpu=True,
         use_kineto=None,
+        qualified_names=False,
         **options,
     ):
         if not use_cpu and not use_kineto:
@@ -54,6 +62,11 @@ class profile(_profile.profile):
         if self.experimental_config.trace_only and with_stack:
             warn("trace_only is ignored: with_stack=True needs events")
             self.experimental_config.trace_only = False
+        self.use_kineto = use_kineto
+        self.qualified_names = qualified_names
+        # PyTorch's name for a device of an extension, whether or not something records that device.
+        name = options.get("use_device")
+        self._has_private_device = name is not None and name == torch_profiler._get_privateuse1_backend_name()
         self._output = self.output  # as given, without the rank
         self._state = 0  # the result of native.enter()
         self._held = None  # the argument of native.hold() while it records
@@ -62,6 +75,14 @@ class profile(_profile.profile):
         if self.experimental_config.record_python_gc_info:
             return None
         return [scope for scope in RecordScope if scope is not RecordScope.GARBAGE_COLLECTION]
+
+    @property
+    def profiler_kind(self):
+        """How devices are recorded, as PyTorch's ``ProfilerState``."""
+        if self._has_private_device:
+            is_timed = self.use_kineto is False
+            return ProfilerState.KINETO_PRIVATEUSE1_FALLBACK if is_timed else ProfilerState.KINETO_PRIVATEUSE1
+        return getattr(ProfilerState, super().profiler_kind.name)
 
     def events(self):
         """Return all events as an ``EventList``. Raises an error if ``trace_only`` is set, as PyTorch does."""
@@ -94,6 +115,7 @@ class profile(_profile.profile):
         if torch.cuda.is_available():
             allows = torch.backends.cuda.matmul.fp32_precision == "tf32"
             self.preset_metadata_json("allow_tf32_cublas", str(int(allows)))
+            self.preset_metadata_json("cuda_runtime_version", str(torch._C._cuda_getCompiledVersion()))
         super().start_trace()
 
     def _start_session(self):
@@ -123,6 +145,9 @@ class profile(_profile.profile):
             super()._stop_session()
         finally:
             self._leave()
+
+    def _trace_of(self, session):
+        return session.stop_for_pytorch(names=not self.qualified_names, forward_links=native.links_forward())
 
     def _close(self):
         self._leave()  # a profiler that was deleted is not stopped

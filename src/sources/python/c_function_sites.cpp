@@ -2,8 +2,10 @@
 // address.
 #include "sources/python/c_function_sites.h"
 
+#include <cstdio>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "record/source_writer.h"
 #include "sources/python/call_filter.h"
@@ -58,6 +60,18 @@ std::string module_of(PyTypeObject* type) {
 // Never empty: the module distinguishes a traced call from a range of the program.
 std::string_view module_text(const std::string& module) {
     return module.empty() ? std::string_view("(unknown)") : module;
+}
+
+// What Python prints for each C function, by its name here. Guarded by the GIL; never destroyed.
+auto& printed_names = *new std::unordered_map<std::string, std::string>;
+
+// Calls no program code: only the class of a bound object is printed, and its address.
+void note_printed_name(const std::string& name, PyObject* function) {
+    PyObject* const printed = PyObject_Repr(function);
+    if (printed != nullptr)
+        with_text(printed, [&](std::string_view text) { printed_names.try_emplace(name, text); });
+    Py_XDECREF(printed);
+    PyErr_Clear();
 }
 
 struct Described {
@@ -145,6 +159,7 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
             described.name.starts_with("marey.") || !takes_module(module_text(described.module));
         const std::uint32_t site =
             is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
+        if (site != 0) note_printed_name(described.name, object);
         if (is_new)
             remember(key_of_new(function->m_self), site, object);
         else if (function->m_ml != unknown_)
@@ -193,12 +208,21 @@ bool are_functions(PyTypeObject* type) noexcept {
     return name == "numpy.ufunc" || name.ends_with("nb_func");
 }
 
+// What Python prints for a method after binding it to an object.
+std::string printed_method(const PyDescrObject& method, const std::string& name) {
+    char address[32];
+    std::snprintf(address, sizeof address, "%p", static_cast<const void*>(&method));
+    return "<built-in method " + name + " of " + method.d_type->tp_name + " object at " + address + ">";
+}
+
 Described describe_callable(PyObject* callable) {
     PyTypeObject* const type = Py_TYPE(callable);
     if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type) {
         auto* const descriptor = reinterpret_cast<PyDescrObject*>(callable);
-        std::string name = class_name(descriptor->d_type) + ".";
-        with_text(descriptor->d_name, [&](std::string_view text) { name += text; });
+        std::string own;
+        with_text(descriptor->d_name, [&](std::string_view text) { own = text; });
+        const std::string name = class_name(descriptor->d_type) + "." + own;
+        if (type != &PyWrapperDescr_Type) printed_names.try_emplace(name, printed_method(*descriptor, own));
         return {name, module_of(descriptor->d_type), false};
     }
     if (PyType_Check(callable)) {
@@ -243,6 +267,11 @@ std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void*
     }
 }
 #endif
+
+std::string printed_name(std::string_view name) {
+    const auto found = printed_names.find(std::string(name));
+    return found != printed_names.end() ? found->second : std::string();
+}
 
 void CFunctionSites::forget() noexcept {
     clear();

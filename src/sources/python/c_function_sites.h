@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "base/address_cache.h"
 
@@ -99,6 +101,10 @@ class CFunctionSites {
     const PyMethodDef* unknown_ = nullptr;
     Sites sites_;
 };
+
+/// What Python prints for a C function that was called, by the name of its site: `<built-in function len>`;
+/// empty for others. Requires the GIL.
+std::string printed_name(std::string_view name);
 
 /// The only instance in the process.
 [[gnu::visibility("hidden")]] extern CFunctionSites c_function_sites;

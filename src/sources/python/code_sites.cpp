@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "record/source_writer.h"
+#include "sources/python/c_function_sites.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/import_prefixes.h"
 #include "sources/python/module_calls.h"
@@ -96,6 +97,24 @@ std::uint32_t make_site(PyCodeObject* code) {
 }
 
 }  // namespace
+
+std::string pytorch_name(Scope scope, std::string_view name) {
+    if (scope == Scope::CFunction) return printed_name(name);
+    if (scope != Scope::PythonFunction) return {};
+    constexpr std::string_view kEndOfLine = "): ";
+    const std::size_t line = name.rfind(kEndOfLine);
+    if (line == std::string_view::npos) return {};  // a module
+    const std::string_view function = name.substr(line + kEndOfLine.size());
+    std::string_view place = name.substr(0, name.size() - function.size());
+    std::string own;
+    if (place.starts_with(kCommand)) {
+        own = kAnyString;
+        place.remove_prefix(kCommand.size());
+    }
+    own += place;
+    own += function.substr(function.rfind('.') + 1);
+    return own;
+}
 
 void expect_command_code() noexcept {
     is_command_expected = true;

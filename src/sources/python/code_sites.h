@@ -5,6 +5,10 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <marey/scope.h>
 
 namespace marey::python {
 
@@ -57,6 +61,10 @@ inline CodeWord known_code(PyCodeObject* code) noexcept {
 /// Creates its site and stores the word. Never fails and never changes the error indicator: without space the
 /// site is 0.
 CodeWord register_code(PyCodeObject* code) noexcept;
+
+/// The name that PyTorch's profiler has for the site of a call: with a function's own name instead of the
+/// qualified one, and what Python prints for a C function. Empty: the same name. Requires the GIL.
+std::string pytorch_name(Scope scope, std::string_view name);
 
 /// The next code object with the file `<string>` is the program, given with `python -c`. Requires the GIL.
 void expect_command_code() noexcept;

@@ -74,6 +74,11 @@ class OperatorSource final : public Source {
     void forked() noexcept override { requests().table->forked(); }
 };
 
+const ObserverTable* loaded_table() noexcept {
+    const std::lock_guard lock(requests().mutex);
+    return requests().table;
+}
+
 std::string load_error(const std::string& path) {
     const char* const reason = ::dlerror();
     return "cannot load the PyTorch observer " + path + ": " +
@@ -100,8 +105,7 @@ void load_observer(const std::string& path) {
 }
 
 bool is_observer_loaded() noexcept {
-    const std::lock_guard lock(requests().mutex);
-    return requests().table != nullptr;
+    return loaded_table() != nullptr;
 }
 
 void hold_needs(std::uint32_t needs) {
@@ -121,12 +125,13 @@ void release_needs(std::uint32_t needs) noexcept {
     all.apply();
 }
 
+bool links_forward() noexcept {
+    const ObserverTable* const table = loaded_table();
+    return table == nullptr || table->links_forward();
+}
+
 std::uint64_t enter_thread(bool shapes) {
-    const ObserverTable* table = nullptr;
-    {
-        const std::lock_guard lock(requests().mutex);
-        table = requests().table;
-    }
+    const ObserverTable* const table = loaded_table();
     if (table == nullptr) throw Error("the PyTorch observer is not loaded");
     return table->enter(shapes);
 }
@@ -136,11 +141,7 @@ void leave_thread(std::uint64_t token) noexcept {
 }
 
 bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context) noexcept {
-    const ObserverTable* table = nullptr;
-    {
-        const std::lock_guard lock(requests().mutex);
-        table = requests().table;
-    }
+    const ObserverTable* const table = loaded_table();
     return table != nullptr && table->describe_tensor(impl, take, context);
 }
 

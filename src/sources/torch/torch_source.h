@@ -19,6 +19,9 @@ bool is_observer_loaded() noexcept;
 void hold_needs(std::uint32_t needs);
 void release_needs(std::uint32_t needs) noexcept;
 
+/// Whether PyTorch's profiler links operators with their backward passes: a switch of the process.
+bool links_forward() noexcept;
+
 /// Makes PyTorch treat the calling thread as profiled: it reports its allocations, and passes the thread's
 /// context on with its work. Returns the token for leave_thread() on that thread; 0: another profiler is set.
 std::uint64_t enter_thread(bool shapes);

@@ -27,6 +27,11 @@
 #include "profiler_state.h"
 #include "tensor_objects.h"
 
+// Declared in a header that takes long to compile. Null in versions that do not have it.
+namespace torch::profiler::impl {
+[[gnu::weak, gnu::visibility("default")]] bool get_fwd_bwd_enabled();
+}  // namespace torch::profiler::impl
+
 namespace marey::torch {
 
 namespace {
@@ -323,8 +328,13 @@ bool next_unobserved_thread(char* name, std::uint32_t bytes) noexcept {
     return UnobservedThreads::get().next(name, bytes);
 }
 
-constexpr ObserverTable kTable{kObserverTableVersion,  detail::kLayoutNumber, set_needs, enter, leave, forked,
-                               next_unobserved_thread, describe_tensor};
+bool links_forward() noexcept {
+    return profiler::get_fwd_bwd_enabled == nullptr || profiler::get_fwd_bwd_enabled();
+}
+
+constexpr ObserverTable kTable{
+    kObserverTableVersion,  detail::kLayoutNumber, set_needs,    enter, leave, forked,
+    next_unobserved_thread, describe_tensor,       links_forward};
 
 }  // namespace
 

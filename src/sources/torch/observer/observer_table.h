@@ -8,7 +8,7 @@
 
 namespace marey::torch {
 
-inline constexpr std::uint32_t kObserverTableVersion = 2;
+inline constexpr std::uint32_t kObserverTableVersion = 3;
 
 /// The data that the observer collects: the union over all sessions and observers.
 enum ObserverNeeds : std::uint32_t {
@@ -40,6 +40,8 @@ struct ObserverTable {
     /// Describes a tensor, including its identity, while `take` runs. `impl` is its address
     /// (`Tensor._cdata`); it must exist. False: no session needs it, or nothing is known about it.
     bool (*describe_tensor)(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context);
+    /// Whether PyTorch's profiler links operators with their backward passes: a switch of the process.
+    bool (*links_forward)();
 };
 
 /// The name under which the library exports it: const ObserverTable* marey_torch_observer().

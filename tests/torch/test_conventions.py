@@ -1,0 +1,165 @@
+"""Names, ids, steps and FLOPs follow PyTorch's conventions."""
+
+import json
+import re
+import time
+
+import pytest
+import torch
+import torch.profiler
+from torch.utils.flop_counter import FlopCounterMode
+
+import marey
+import marey.torch
+from marey.torch import profile, schedule
+
+# Calls of the program in PyTorch; the profilers differ in calls of their own.
+INSIDE = ("torch/nn/", "torch/_tensor.py", "nn.Module: ", "<built-in method add ", "<built-in function linear")
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Conv2d(3, 4, 3)
+        self.last = torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.last(self.first(x).mean((2, 3))).sum()
+
+
+def train(model):
+    torch.add(model(torch.ones(2, 3, 8, 8)), 1).backward()
+    return len([1, 2])
+
+
+def python_calls(prof):
+    """Return the names of all Python calls, without addresses."""
+    names = [event.name for event in prof.events() if event.is_python_function]
+    return {re.sub("0x[0-9a-f]+", "0x", name) for name in names}
+
+
+def exported(prof, folder):
+    path = folder / "trace.json"
+    prof.export_chrome_trace(str(path))
+    return [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+
+
+def test_calls_have_the_names_of_pytorchs_profiler():
+    recorded = []
+    for kind in (profile, torch.profiler.profile):
+        model = Net()
+        with kind(with_stack=True) as prof:
+            train(model)
+        recorded.append(python_calls(prof))
+    ours, theirs = ({name for name in names if name.startswith(INSIDE)} for names in recorded)
+    assert ours == theirs and len(ours) > 10
+    ours = recorded[0]
+    assert "<built-in function len>" in ours and "<built-in method add of type object at 0x>" in ours
+    assert any(name.endswith("test_conventions.py(31): train") for name in ours)
+    assert not [name for name in ours if "Net.forward" in name]
+
+
+def test_qualified_names_are_an_option():
+    model = Net()
+    with profile(with_stack=True, qualified_names=True) as prof:
+        train(model)
+    assert any(name.endswith(": Net.forward") for name in python_calls(prof))
+    assert "builtins.len" in python_calls(prof)
+
+
+def test_a_session_of_marey_at_the_same_time_keeps_its_own_names(tmp_path):
+    model = Net()
+    with marey.profile(with_stack=True) as own, profile(with_stack=True, output=tmp_path / "a.marey") as prof:
+        train(model)
+    assert any(name.endswith(": Net.forward") for name in python_calls(own))
+    assert not any(name.endswith(": Net.forward") for name in python_calls(prof))
+    captured = marey.load(str(tmp_path / "a.marey"))
+    assert any(event.name.endswith(": Net.forward") for event in captured.events())
+
+
+def test_ids_are_unique_in_the_process(tmp_path):
+    seen = set()
+    for _ in range(3):
+        with profile() as prof:
+            torch.ones(2) + 1
+        ids = {event.correlation_id() for event in prof.kineto_results.events()}
+        assert ids == {event.id for event in prof.events()} and not ids & seen
+        seen |= ids
+        operators = [event for event in exported(prof, tmp_path) if event["cat"] == "cpu_op"]
+        assert {event["args"]["External id"] for event in operators} <= ids
+        assert [event["args"]["Ev Idx"] for event in operators] == list(range(len(operators)))
+        nodes = prof.kineto_results.experimental_event_tree()
+        assert {node.correlation_id for node in nodes} <= ids
+
+
+def test_a_function_that_calls_step_keeps_its_time(tmp_path):
+    def helper(prof):
+        time.sleep(0.002)
+        torch.ones(2)
+        prof.step()
+        time.sleep(0.003)
+
+    with profile(with_stack=True, schedule=schedule(wait=0, warmup=1, active=5, repeat=1)) as prof:
+        for _ in range(4):
+            helper(prof)
+    events = sorted(exported(prof, tmp_path), key=lambda event: event["ts"])
+    helpers = [event for event in events if event["name"].endswith(": helper")]
+    steps = [event for event in events if event["name"].startswith("ProfilerStep")]
+    assert [step["name"] for step in steps] == [f"ProfilerStep#{i}" for i in range(1, 5)]
+    whole = helpers[1:]  # the first one called step() when recording began
+    assert len(whole) == 3 and all(event["dur"] >= 5000 for event in whole)
+    for step, around in zip(steps, whole):
+        assert around["ts"] <= step["ts"] and step["ts"] + step["dur"] <= around["ts"] + around["dur"]
+        assert step["dur"] >= 2000
+    operators = [event for event in prof.events() if event.name == "aten::ones"]
+    assert all("ProfilerStep" in ancestors(event) for event in operators)
+
+
+def ancestors(event):
+    names = []
+    while event is not None:
+        names.append(event.name)
+        event = event.cpu_parent
+    return " ".join(names)
+
+
+def test_flops_are_counted_once():
+    model = Net()
+    with FlopCounterMode(display=False) as counter:
+        model(torch.ones(2, 3, 8, 8))
+    sums = []
+    for kind in (profile, torch.profiler.profile):
+        with kind(with_flops=True) as prof:
+            model(torch.ones(2, 3, 8, 8))
+        sums.append(sum(row.flops for row in prof.key_averages()))
+        assert sum(event.flops for event in prof.events() if event.flops) == sums[-1]
+    assert sums[0] == sums[1] == counter.get_total_flops()
+    assert "MFLOPs" in prof.key_averages().table() or "FLOPs" in prof.key_averages().table()
+
+
+@pytest.mark.filterwarnings("ignore:'custom' is not recorded")
+@pytest.mark.parametrize("use_kineto, kind", [(True, "KINETO_PRIVATEUSE1"), (False, "KINETO_PRIVATEUSE1_FALLBACK")])
+def test_a_device_of_an_extension_has_its_kind(monkeypatch, use_kineto, kind):
+    monkeypatch.setattr(torch.autograd.profiler, "_get_privateuse1_backend_name", lambda: "custom")
+    prof = profile(use_device="custom", use_kineto=use_kineto)
+    assert prof.profiler_kind == getattr(torch._C._profiler.ProfilerState, kind)
+
+
+def test_allocations_have_pytorchs_numbers():
+    def allocations(kind):
+        with kind(profile_memory=True, record_shapes=True) as prof:
+            x = torch.ones(1)
+            x.set_()
+            x.set_(torch.ones(1).storage())
+            x.view_as(x)
+            del x
+        found, waiting = [], list(prof.profiler.kineto_results.experimental_event_tree())
+        while waiting:
+            node = waiting.pop(0)
+            if node.tag.name == "Allocation":
+                fields = node.extra_fields
+                found.append((fields.allocation_id, fields.id, fields.alloc_size))
+            waiting = node.children + waiting
+        return found
+
+    assert allocations(profile) == allocations(torch.profiler.profile)
