@@ -12,6 +12,7 @@
 #include "base/output_file.h"
 #include "base/output_pieces.h"
 #include "base/parallel.h"
+#include "export/chrome_annotations.h"
 #include "export/chrome_events.h"
 #include "export/chrome_header.h"
 #include "export/chrome_tables.h"
@@ -38,6 +39,7 @@ class ChromeJson {
         header.write_facts();
         header.write_names();
         write_events();
+        write_annotations();
         write_trailer();
         file_.commit();
     }
@@ -54,6 +56,22 @@ class ChromeJson {
             };
         };
         write_pieces(file_, pieces.size(), make_writer, static_cast<unsigned>(threads));
+    }
+
+    void write_annotations() {
+        const ChromeClock& clock = tables_.clock;
+        std::string text;
+        for (const ChromeAnnotation& each : chrome_annotations(trace_)) {
+            const std::uint64_t start = clock.since_base(each.start_ns);
+            char duration[32];
+            text = "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":";
+            append_json_string(text, trace_.range_name(each.range));
+            text += ',' + chrome_row_text(tables_.rows.track[each.track]) + clock.micros(each.start_ns);
+            text += ",\"dur\":";
+            text.append(duration, put_micros(duration, clock.since_base(each.end_ns) - start));
+            text += ",\"args\":{\"External id\":" + std::to_string(tables_.first_id + each.range) + "}},\n";
+            out_.put(text);
+        }
     }
 
     /// The name of the span: the one that tools look for if the trace is from PyTorch, else the session's

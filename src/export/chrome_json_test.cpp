@@ -14,6 +14,7 @@
 #include <marey/error.h>
 #include <marey/export.h>
 
+#include "analyze/gpu_fixture.h"
 #include "analyze/trace_fixture.h"
 #include "base/strict_json.h"
 #include "export/decimal.h"
@@ -205,6 +206,42 @@ TEST_F(ChromeJsonTest, LinksAreFlowsBetweenTheStartsOfTheirRanges) {
     EXPECT_EQ(starts[1]["cat"].text, "remote");
     EXPECT_EQ(starts[1]["id"].text, finishes[1]["id"].text);
     EXPECT_NE(starts[0]["id"].text, starts[1]["id"].text);
+}
+
+TEST_F(ChromeJsonTest, UserRangesAreOnTheQueuesOfTheWorkThatTheyLaunch) {
+    testing::GpuFixture gpu;
+    gpu.range(0, 100'000, "outer", Scope::User);
+    gpu.range(10'000, 50'000, "inner", Scope::User);
+    gpu.range(11'000, 9'000, "aten::add");
+    gpu.kernel(200'000, 50'000, "a", gpu.call(5'000, 2'000));
+    gpu.kernel(260'000, 20'000, "b", gpu.call(12'000, 2'000));
+    gpu.device(0, 9).kernel(210'000, 5'000, "c", gpu.call(15'000, 2'000));
+    gpu.device(0, 7).kernel(300'000, 30'000, "d", gpu.call(70'000, 2'000));
+    gpu.kernel(400'000, 1'000, "e", gpu.call(120'000, 2'000));
+    std::map<std::string, std::string> found;
+    for (const Value& event : events(exported(gpu.window(0, 500'000).trace()), "X")) {
+        if (event["cat"].text == "gpu_user_annotation")
+            found[event["name"].text + " on " + event["tid"].text] =
+                event["ts"].text + " " + event["dur"].text + " " + event["args"]["External id"].text;
+    }
+    EXPECT_EQ(found.size(), 3u);
+    EXPECT_EQ(found["outer on 7"], "200.000 130.000 1");
+    EXPECT_EQ(found["inner on 7"], "260.000 20.000 3");
+    EXPECT_EQ(found["inner on 9"], "210.000 5.000 3");
+}
+
+TEST_F(ChromeJsonTest, KernelsHaveTheOccupancyThatFollowsFromTheirShape) {
+    testing::GpuFixture gpu;
+    gpu.properties().shape(gpu.kernel(100, 50, "a", gpu.call(5, 2)), {216, 1, 1}, {128, 1, 1});
+    gpu.kernel(200, 50, "without a shape");
+    std::map<std::string, Value> found;
+    for (const Value& event : events(exported(gpu.window(0, 500).trace()), "X"))
+        found[event["name"].text] = event["args"];
+    EXPECT_EQ(found["a"]["queued"].text, "0");
+    EXPECT_EQ(found["a"]["blocks per SM"].text, "2");
+    EXPECT_EQ(found["a"]["warps per SM"].text, "8");
+    EXPECT_EQ(found["a"]["est. achieved occupancy %"].text, "13");
+    EXPECT_EQ(found["without a shape"]["blocks per SM"].text, "");
 }
 
 TEST_F(ChromeJsonTest, AllocationReportsAreInstantsWithPyTorchsKeys) {
