@@ -49,6 +49,13 @@ int main(int, char** argv) {
     options.output = argv[1];
     options.max_bytes = std::strtoull(argv[3], nullptr, 10);
     options.policy = std::string(argv[4]) == "ring" ? marey::Policy::Ring : marey::Policy::Stop;
+    {
+        marey::Session earlier(marey::SessionOptions{});  // its names are used again
+        for (int i = 0; i < kill_test::kNames; ++i) {
+            MAREY_RANGE_DYNAMIC(kill_test::range_name(i));
+        }
+        earlier.discard();
+    }
     marey::Session session(options);
     account.started.store(1);
     for (int i = 0; i < kill_test::kThreads; ++i) {

@@ -10,7 +10,6 @@
 #include <marey/operation.h>
 
 #include "bindings/site_cache.h"
-#include "sources/python/tracer.h"
 
 namespace marey::bindings {
 
@@ -43,8 +42,8 @@ class RangeState {
         opened_.index = detail::kNotOpen;
         return true;
     }
+    /// The site was looked up after before_range(), which may move this thread to another capture.
     [[gnu::always_inline]] void open(std::uint32_t site, Scope scope) noexcept {
-        python::before_range();
         opened_ = detail::open_range(site, scope);
         thread_ = detail::thread_number();
     }

@@ -20,7 +20,7 @@ struct RangedFunction {
     PyObject* name;  ///< str
     PyObject* dict;  ///< filled by functools.update_wrapper
     PyObject* weakrefs;
-    std::uint32_t site;  ///< 0: not known yet
+    KeptSite site;
 };
 
 PyTypeObject* ranged_function_type = nullptr;
@@ -29,8 +29,8 @@ PyTypeObject* ranged_function_type = nullptr;
 [[gnu::noinline]] detail::Opened open_slow(RangedFunction* self) noexcept {
     detail::Opened opened{0, detail::kNotOpen};
     open_if_recording(Scope::User, [&]() noexcept {
-        if (self->site == 0) self->site = site_cache.site(self->name, Scope::User);
-        opened = detail::open_range(self->site, Scope::User);
+        if (self->site.get() == 0) self->site.set(site_cache.site(self->name, Scope::User));
+        opened = detail::open_range(self->site.get(), Scope::User);
     });
     return opened;
 }
@@ -49,9 +49,9 @@ PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags, PyObj
         return nullptr;
     }
     python::before_range();
-    const bool is_fast_path = self->site != 0 && followed_variable == nullptr;
-    const detail::Opened opened =
-        is_fast_path ? detail::open_range(self->site, Scope::User) : open_slow(self);
+    const std::uint32_t site = self->site.get();
+    const bool is_fast_path = site != 0 && followed_variable == nullptr;
+    const detail::Opened opened = is_fast_path ? detail::open_range(site, Scope::User) : open_slow(self);
     if (opened.index == detail::kNotOpen) return call_inner(self->function, args, flags, names);
     PyObject* const result = call_inner(self->function, args, flags, names);
     detail::close_range(opened);

@@ -18,6 +18,7 @@
 #include "bindings/ranged_function.h"
 #include "bindings/stack_option.h"
 #include "sources/python/live_calls.h"
+#include "sources/python/tracer.h"
 
 namespace marey::bindings {
 namespace {
@@ -74,6 +75,7 @@ void open_with_values(RecordFunction* self) noexcept {
 [[gnu::noinline]] void open_slow(RecordFunction* self) noexcept {
     open_if_recording(Scope::User, [self]() noexcept {
         if (self->stack == kNoStack && (self->args == nullptr || !wants_inputs())) {
+            python::before_range();
             self->range.open(site_cache.site(self->name, Scope::User), Scope::User);
         } else {
             open_with_values(self);
@@ -85,6 +87,7 @@ PyObject* enter(PyObject* object, PyObject*) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
     if (!self->range.enter()) return nullptr;
     if (detail::should_record(Scope::User)) {
+        python::before_range();
         const std::uint32_t site = site_cache.known_site(self->name, Scope::User);
         if (site != 0 && self->args == nullptr && self->stack == kNoStack) [[likely]] {
             self->range.open(site, Scope::User);

@@ -11,6 +11,7 @@
 #include "bindings/range_objects.h"
 #include "bindings/range_state.h"
 #include "bindings/stack_option.h"
+#include "sources/python/tracer.h"
 
 namespace marey::bindings {
 namespace {
@@ -21,7 +22,7 @@ struct RecordFunctionFast {
     PyObject* keywords;            ///< dict, or null
     RangeState range;
     Scope scope;
-    std::uint32_t site;  ///< 0: not known yet
+    KeptSite site;
     StackChoice stack;
 };
 
@@ -76,10 +77,14 @@ void gather_keywords(PyObject* dict, ObjectValues& values, std::vector<KeyedValu
     }
 }
 
-std::uint32_t site_of(RecordFunctionFast* self) noexcept {
-    if (self->site == 0) [[unlikely]]
-        self->site = site_cache.site(self->name, self->scope);
-    return self->site;
+[[gnu::always_inline]] inline void open_plain(RecordFunctionFast* self) noexcept {
+    python::before_range();
+    std::uint32_t site = self->site.get();
+    if (site == 0) [[unlikely]] {
+        site = site_cache.site(self->name, self->scope);
+        self->site.set(site);
+    }
+    self->range.open(site, self->scope);
 }
 
 void open_with_values(RecordFunctionFast* self) noexcept {
@@ -114,7 +119,7 @@ void open_with_values(RecordFunctionFast* self) noexcept {
         }
         self->range.take(std::move(operation));
     } catch (const std::exception&) {  // out of memory: a range without values
-        self->range.open(site_of(self), self->scope);
+        open_plain(self);
     }
 }
 
@@ -125,7 +130,7 @@ PyObject* enter(PyObject* object, PyObject*) {
         const bool has_values =
             self->inputs != nullptr || self->keywords != nullptr || self->stack != kNoStack;
         if (!has_values) [[likely]] {
-            self->range.open(site_of(self), self->scope);
+            open_plain(self);
         } else {
             open_with_values(self);
         }
@@ -190,7 +195,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     self->keywords = Py_XNewRef(keywords);
     self->range.init();
     self->scope = scope_of(keywords);
-    self->site = 0;
+    self->site = {};
     self->stack = choice;
     return reinterpret_cast<PyObject*>(self);
 }

@@ -17,7 +17,7 @@ SiteCache site_cache;
     Entry& entry = entries_[place(name)];
     auto* const before = reinterpret_cast<PyObject*>(entry.key & ~kScopeMask);
     entry.key = key(Py_NewRef(name), scope);
-    entry.site = site;
+    entry.site.set(site);
     Py_XDECREF(before);
     return site;
 }

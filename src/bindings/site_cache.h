@@ -10,6 +10,23 @@
 
 namespace marey::bindings {
 
+/// A site that was looked up (detail::dynamic_site), as long as it need not be looked up again.
+class KeptSite {
+  public:
+    /// 0 if it must be looked up.
+    std::uint32_t get() const noexcept {
+        return names_number_ == detail::current_thread->names_number ? site_ : 0;
+    }
+    void set(std::uint32_t site) noexcept {
+        site_ = site;
+        names_number_ = detail::current_thread->names_number;
+    }
+
+  private:
+    std::uint32_t site_ = 0;
+    std::uint32_t names_number_ = 0;
+};
+
 /// Maps names to sites. Keyed by the object, not by its text: a literal in a program is the same object each
 /// time. Each entry keeps its string alive, so that no other object can have its address; a string that maps
 /// to an occupied slot replaces its entry. Objects of derived types, which may hold any reference, are not
@@ -25,14 +42,14 @@ class SiteCache {
     /// 0 if it is not in the cache.
     std::uint32_t known_site(PyObject* name, Scope scope) const noexcept {
         const Entry& entry = entries_[place(name)];
-        return entry.key == key(name, scope) ? entry.site : 0;
+        return entry.key == key(name, scope) ? entry.site.get() : 0;
     }
 
   private:
     static constexpr std::size_t kEntries = 1024;
     struct Entry {
         std::uintptr_t key = 0;  ///< address of the owned string, with the scope in its low bits
-        std::uint32_t site = 0;
+        KeptSite site;
     };
 
     // Objects are aligned to 16 bytes, and there are 16 scopes.

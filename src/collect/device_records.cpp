@@ -141,7 +141,7 @@ class DeviceReader {
         row.runs_on = end > state_.view.stop_ticks && kind != DeviceWorkKind::Timed;
         row.end_ns = state_.fit->to_ns(row.runs_on ? state_.view.stop_ticks : end);
         row.log = log_;
-        row.site = state_.view.site_row(head.site);
+        row.site = state_.view.site_rows.row(head.site);
         row.correlation = head.depth;
         row.stream = place.stream == ~0u ? -1 : std::int64_t{place.stream};
         row.device = device;
@@ -170,7 +170,7 @@ class DeviceReader {
         call.end_ns = state_.fit->to_ns(std::min(end, state_.view.stop_ticks));
         call.runs_on = end > state_.view.stop_ticks;
         call.log = log_;
-        call.site = state_.view.site_row(head.site);
+        call.site = state_.view.site_rows.row(head.site);
         call.correlation = head.depth;
         call.result = result;
         const auto os_tid = static_cast<std::int64_t>(head.word2 >> 32);
@@ -182,7 +182,7 @@ class DeviceReader {
         const unsigned type = head.flags & kCallDeviceMask;
         if (state_.view.device_types == 0 || (type != 0 && (state_.view.device_types >> type & 1) == 0))
             return false;
-        const std::uint32_t row = state_.view.site_row(head.site);
+        const std::uint32_t row = state_.view.site_rows.row(head.site);
         const bool is_driver =
             row < data.sites.size() && data.strings[data.sites[row].category] == "cuda_driver";
         return (state_.view.device_activities & (is_driver ? kDeviceDriverCalls : kDeviceCalls)) != 0;

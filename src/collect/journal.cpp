@@ -35,6 +35,22 @@ void add_places(NameTables& tables) {
     }
 }
 
+/// Its name becomes a string after those that have ids.
+void add_run_time_site(NameTables& tables, const StreamCursor& at) {
+    RunTimeSiteRecord record;
+    if (!at.get(record) || record.id < kFirstRunTimeSite || record.id >= kMaxSites) return;
+    const auto text = at.tail<RunTimeSiteRecord>(record.length);
+    if (text.size() != record.length || tables.site_rows.row(record.id) < tables.sites.size()) return;
+    tables.site_rows.add(record.id);
+    SiteInfo& site = tables.sites.emplace_back();
+    tables.site_flags.push_back(0);
+    site.scope = static_cast<Scope>(record.scope & 31);
+    site.category = record.category;
+    if (text.empty()) return;
+    site.name = static_cast<StringId>(tables.strings.size());
+    tables.strings.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
+}
+
 }  // namespace
 
 NameTables read_names(std::span<const std::byte> stream) {
@@ -43,6 +59,7 @@ NameTables read_names(std::span<const std::byte> stream) {
     const std::size_t max_strings = stream.size() / sizeof(StringRecord) + 1;
     const std::size_t max_sites = stream.size() / sizeof(SiteRecord) + 1;
     const std::size_t max_modules = stream.size() / sizeof(ModuleRecord) + 1;
+    std::vector<StreamCursor> run_time;
     for (StreamCursor at(stream); at.next();) {
         if (at.kind() == static_cast<std::uint16_t>(NameKind::String)) {
             StringRecord record;
@@ -53,7 +70,7 @@ NameTables read_names(std::span<const std::byte> stream) {
             tables.strings[record.id].assign(reinterpret_cast<const char*>(text.data()), text.size());
         } else if (at.kind() == static_cast<std::uint16_t>(NameKind::Site)) {
             SiteRecord record;
-            if (!at.get(record) || record.id == 0 || record.id >= max_sites || record.id >= kMaxSites)
+            if (!at.get(record) || record.id == 0 || record.id >= max_sites || record.id >= kFirstRunTimeSite)
                 continue;
             if (record.id > tables.sites.size()) {
                 tables.sites.resize(record.id);
@@ -72,8 +89,12 @@ NameTables read_names(std::span<const std::byte> stream) {
                 continue;
             if (record.id > tables.modules.size()) tables.modules.resize(record.id);
             tables.modules[record.id - 1] = {record.path, record.build_id, record.bias};
+        } else if (at.kind() == static_cast<std::uint16_t>(NameKind::RunTimeSite)) {
+            run_time.push_back(at);
         }
     }
+    tables.site_rows.set_permanent(static_cast<std::uint32_t>(tables.sites.size()));
+    for (const StreamCursor& at : run_time) add_run_time_site(tables, at);
     const auto known = [&](StringId& id) {
         if (id >= tables.strings.size()) id = 0;
     };

@@ -13,6 +13,7 @@
 #include <marey/detail/log_format.h>
 #include <marey/trace.h>
 
+#include "collect/site_rows.h"
 #include "record/raw_log.h"
 
 namespace marey {
@@ -44,10 +45,10 @@ struct NamedModule {
 };
 
 /// The strings, sites and modules of a names stream. String ids are those of the stream; [0] is "".
-/// Sites are numbered from 0 here: site `id` of the stream is sites[id - 1].
 struct NameTables {
     std::vector<std::string> strings{std::string()};
-    std::vector<SiteInfo> sites;
+    std::vector<SiteInfo> sites;  ///< site `id` is sites[site_rows.row(id)]
+    SiteRows site_rows;
     std::vector<std::uint32_t> site_flags;  ///< detail::SiteFlags, by site
     std::vector<NamedModule> modules;       ///< module `id` is modules[id - 1]
 };

@@ -24,6 +24,30 @@ TEST(Names, SitesHaveTheirGivenCategory) {
     EXPECT_EQ(names.strings[names.sites[of_library - 1].name], "name");
 }
 
+TEST(Names, SitesOfRunTimeNamesFollowTheOthersWhateverTheirIds) {
+    LogWriter log;
+    const std::uint32_t first = log.run_time_site(detail::kMaxSites - 1, "last id");
+    const std::uint32_t plain = log.site("name", Scope::Function);
+    const std::uint32_t second =
+        log.run_time_site(detail::kFirstRunTimeSite + 5000, "sixth", Scope::Step, "library");
+    log.run_time_site(first, "last id");
+    log.run_time_site(plain, "not a number of a run-time name");
+    log.run_time_site(detail::kMaxSites, "not a number of a site");
+    const NameTables names = read_names(log.raw().names);
+    ASSERT_EQ(names.sites.size(), 3u);
+    EXPECT_EQ(names.site_flags.size(), 3u);
+    const auto info = [&](std::uint32_t id) { return names.sites.at(names.site_rows.row(id)); };
+    EXPECT_EQ(names.strings[info(plain).name], "name");
+    EXPECT_EQ(names.strings[info(first).name], "last id");
+    EXPECT_EQ(info(first).scope, Scope::User);
+    EXPECT_EQ(names.strings[info(second).name], "sixth");
+    EXPECT_EQ(info(second).scope, Scope::Step);
+    EXPECT_EQ(names.strings[info(second).category], "library");
+    for (const std::uint32_t unknown :
+         {0u, plain + 1, detail::kFirstRunTimeSite, second + 1, detail::kMaxSites, ~0u})
+        EXPECT_EQ(names.site_rows.row(unknown), 3u) << unknown;
+}
+
 TEST(Names, ACategoryThatIsNotAStringIsIgnored) {
     detail::SiteRecord record{};
     const detail::SiteCategory category{77, 0};

@@ -224,7 +224,8 @@ class LogWriter {
     detail::ClockSource clock_source = detail::ClockSource::Injected;
     std::uint64_t ticks_per_second = 1'000'000'000;
     bool finished = false;
-    std::uint64_t end_ticks = 0;  ///< of raw()
+    std::uint64_t end_ticks = 0;      ///< of raw()
+    bool are_run_time_names = false;  ///< new sites without a file are sites of names made at run time
 
     std::uint32_t string(std::string_view text) {
         if (text.empty()) return 0;
@@ -246,6 +247,10 @@ class LogWriter {
         const std::string key = std::string(name) + '\0' + std::string(file) + '\0' + std::to_string(line) +
                                 '\0' + std::to_string(static_cast<int>(scope)) + '\0' + std::to_string(flags);
         if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
+        if (are_run_time_names && file.empty() && line == 0 && flags == 0) {
+            const auto id = static_cast<std::uint32_t>(detail::kFirstRunTimeSite + 700 * run_time_sites_++);
+            return sites_.emplace(key, run_time_site(id, name, scope)).first->second;
+        }
         detail::SiteRecord record{};
         record.head = {static_cast<std::uint16_t>(detail::NameKind::Site), 0, sizeof record};
         record.name = string(name);
@@ -253,7 +258,7 @@ class LogWriter {
         record.line = line;
         record.scope = static_cast<std::uint32_t>(scope);
         record.flags = flags;
-        record.id = static_cast<std::uint32_t>(sites_.size() + 1);
+        record.id = static_cast<std::uint32_t>(sites_.size() - run_time_sites_ + 1);
         names_.add(record);
         sites_.emplace(key, record.id);
         return record.id;
@@ -269,11 +274,26 @@ class LogWriter {
         record.head = {static_cast<std::uint16_t>(detail::NameKind::Site), 0, sizeof record + sizeof tail};
         record.name = string(name);
         record.scope = static_cast<std::uint32_t>(scope);
-        record.id = static_cast<std::uint32_t>(sites_.size() + 1);
+        record.id = static_cast<std::uint32_t>(sites_.size() - run_time_sites_ + 1);
         names_.add(record);
         names_.add(tail);
         sites_.emplace(key, record.id);
         return record.id;
+    }
+    /// A name made at run time, with any id from detail::kFirstRunTimeSite on.
+    std::uint32_t run_time_site(std::uint32_t id, std::string_view name, Scope scope = Scope::User,
+                                std::string_view category = "") {
+        detail::RunTimeSiteRecord record{};
+        record.head = {static_cast<std::uint16_t>(detail::NameKind::RunTimeSite), 0,
+                       static_cast<std::uint32_t>(sizeof record + (name.size() + 7) / 8 * 8)};
+        record.id = id;
+        record.scope = static_cast<std::uint32_t>(scope);
+        record.category = string(category);
+        record.length = static_cast<std::uint32_t>(name.size());
+        names_.add(record);
+        names_.add_bytes(name.data(), name.size());
+        names_.pad(8);
+        return id;
     }
     /// The next number of a program or library.
     std::uint32_t module(std::string_view path, std::string_view build_id, std::uint64_t bias = 0) {
@@ -459,6 +479,7 @@ class LogWriter {
     ByteList journal_;
     std::map<std::string, std::uint32_t> strings_;
     std::map<std::string, std::uint32_t> sites_;
+    std::uint32_t run_time_sites_ = 0;
     std::uint32_t modules_ = 0;
     std::map<std::uint32_t, ThreadLog> threads_;
     std::deque<Chunk> chunks_;

@@ -73,7 +73,7 @@ class NestingStack {
         if (left == 0) return add_async(start, end, site, flags, payload);
         first->has_waiting = true;
         ++crossing_;
-        waiting_.push_back({first - frames_.data(), key, times, view_.site_row(site), payload, 0, 0});
+        waiting_.push_back({first - frames_.data(), key, times, view_.site_rows.row(site), payload, 0, 0});
         last_start_ = start;
         last_place_ = Place::Waiting;
     }
@@ -110,7 +110,7 @@ class NestingStack {
         around.limit = frames_[index + 1].start;
         around.payload = payload.data();
         around.payload_bytes = static_cast<std::uint32_t>(payload.size());
-        around.site = view_.site_row(site);
+        around.site = view_.site_rows.row(site);
         around.flags = times.flags;
         frames_[index - 1].limit = times.start;
         frames_[index] = around;
@@ -157,7 +157,7 @@ class NestingStack {
     /// A range outside the nesting.
     void add_async(std::uint64_t start, std::uint64_t end, std::uint32_t site, std::uint16_t flags,
                    std::span<const std::byte> payload) {
-        add_async_row(times_of(start, end, flags), view_.site_row(site), payload);
+        add_async_row(times_of(start, end, flags), view_.site_rows.row(site), payload);
         last_start_ = start;
     }
 
@@ -384,7 +384,7 @@ class NestingStack {
                                             std::uint32_t site, std::uint16_t flags,
                                             std::span<const std::byte> payload, std::uint32_t async) {
         last_start_ = start;
-        return place(key, times_of(start, end, flags), view_.site_row(site), payload, async);
+        return place(key, times_of(start, end, flags), view_.site_rows.row(site), payload, async);
     }
 
     // Takes the times apart: as a struct they would go through memory, in pieces of different sizes, for

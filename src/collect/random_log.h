@@ -209,6 +209,7 @@ inline void add_random_device_records(LogWriter& log, std::uint32_t thread, std:
 /// A log with a bit of everything, well-formed or nearly so.
 inline LogWriter random_log(std::uint32_t seed) {
     LogWriter log;
+    log.are_run_time_names = seed % 4 == 1;
     std::mt19937 random(seed);
     if (seed % 3 != 0) {
         log.start(5, 1'000'000 + random() % 500'000,

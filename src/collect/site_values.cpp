@@ -11,10 +11,11 @@ void SiteValues::choose(const ReplayedLog& state) {
     if (!needs_calls || state.journal.site_values.empty()) return;
     for (const JournalSiteValues& values : state.journal.site_values) {
         const detail::SiteValuesRecord& record = values.record;
-        if (record.site == 0 || record.site > state.view.site_count ||
-            record.ticks < state.view.start_ticks || record.ticks > state.view.stop_ticks)
+        const std::uint32_t site = state.view.site_rows.row(record.site);
+        if (site == state.view.site_rows.count() || record.ticks < state.view.start_ticks ||
+            record.ticks > state.view.stop_ticks)
             continue;
-        Known& known = sites_[record.site - 1];
+        Known& known = sites_[site];
         if (!known.parts.empty() && record.ticks > known.ticks) continue;
         if (record.ticks < known.ticks) known.parts.clear();
         known.ticks = record.ticks;

@@ -401,7 +401,7 @@ class Replayer {
 
     void add_instant(std::uint64_t time, std::uint32_t site, std::span<const std::byte> payload) {
         if (!is_wanted(site, time, time)) return;
-        replay_.instants.push_back({nesting_.to_ns(time), view_.site_row(site),
+        replay_.instants.push_back({nesting_.to_ns(time), view_.site_rows.row(site),
                                     static_cast<std::uint32_t>(payload.size()), payload.data()});
     }
 
@@ -413,7 +413,7 @@ class Replayer {
         } else {
             std::memcpy(&value, &head.word2, sizeof value);
         }
-        replay_.counters.push_back({nesting_.to_ns(head.time), value, view_.site_row(head.site)});
+        replay_.counters.push_back({nesting_.to_ns(head.time), value, view_.site_rows.row(head.site)});
     }
 
     void add_memory(const LongRecord& head, std::span<const std::byte> payload) {

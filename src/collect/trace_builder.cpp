@@ -43,6 +43,7 @@ class TraceBuilder {
         state_.data->strings = std::move(names.strings);
         state_.data->sites = std::move(names.sites);
         state_.modules = std::move(names.modules);
+        state_.view.site_rows = std::move(names.site_rows);
         state_.journal = read_journal(state_.log.journal, state_.request.session);
         if (state_.request.session != 0) {
             state_.session = state_.journal.find_session(state_.request.session);
@@ -53,7 +54,6 @@ class TraceBuilder {
             state_.session = &state_.journal.sessions.front();
         }
         state_.view.open_parts = std::move(state_.journal.open_parts);
-        state_.view.site_count = static_cast<std::uint32_t>(state_.data->sites.size());
         state_.view.has_torch = std::any_of(
             state_.data->sites.begin(), state_.data->sites.end(),
             [&](const SiteInfo& site) { return state_.data->strings[site.name].starts_with("aten::"); });
@@ -82,7 +82,7 @@ class TraceBuilder {
             const SiteInfo& site = state_.data->sites[i];
             const bool is_traced_call = (names.site_flags[i] & kSiteTraced) != 0;
             if (wanted.contains(site.scope) && (needs_calls || !is_traced_call)) continue;
-            state_.view.included_sites[i + 1] = false;
+            state_.view.included_sites[i] = false;
             state_.view.filters_sites = true;
         }
     }

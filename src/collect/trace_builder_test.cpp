@@ -368,16 +368,19 @@ TEST(TraceBuilder, ASnapshotEndsWhenTheLogWasRead) {
 }
 
 TEST(TraceBuilder, OtherScopesAreLeftOutAndTheirChildrenMoveUp) {
-    LogWriter log;
-    log.start(1, 0, {.scopes = ScopeSet{Scope::User}.bits()}).stop(1, 100);
-    log.thread(1)
-        .range("x", 20, 30, 2)
-        .range("python", 15, 40, 1, Scope::PythonFunction)
-        .range("a", 10, 50, 0);
-    const Trace trace = build(log);
-    EXPECT_EQ(outline(trace), "thread 1: a 10-50 { x 20-30 }\n");
-    EXPECT_EQ(trace.ranges().self_ns[0], 30);
-    EXPECT_EQ(trace.ranges().depth[1], 1u);
+    for (const bool are_run_time_names : {false, true}) {
+        LogWriter log;
+        log.are_run_time_names = are_run_time_names;
+        log.start(1, 0, {.scopes = ScopeSet{Scope::User}.bits()}).stop(1, 100);
+        log.thread(1)
+            .range("x", 20, 30, 2)
+            .range("python", 15, 40, 1, Scope::PythonFunction)
+            .range("a", 10, 50, 0);
+        const Trace trace = build(log);
+        EXPECT_EQ(outline(trace), "thread 1: a 10-50 { x 20-30 }\n");
+        EXPECT_EQ(trace.ranges().self_ns[0], 30);
+        EXPECT_EQ(trace.ranges().depth[1], 1u);
+    }
 }
 
 TEST(TraceBuilder, ASessionOfOneThreadFollowsItsContexts) {

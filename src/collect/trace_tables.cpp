@@ -340,7 +340,7 @@ class TableFiller {
 
     void fill_unknown_site(StringPool& strings) {
         const auto is_used = [&](const auto& column) {
-            return std::find(column.begin(), column.end(), state_.view.site_count) != column.end();
+            return std::find(column.begin(), column.end(), state_.view.site_rows.count()) != column.end();
         };
         if (!is_used(state_.data->range_site) && !is_used(state_.data->instant_site) &&
             !is_used(state_.data->counter_site))

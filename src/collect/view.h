@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "collect/site_rows.h"
+
 namespace marey {
 
 /// Which values a session requested. Facts of ranges (sequence, forward thread, id) are always kept.
@@ -30,8 +32,8 @@ struct View {
     std::uint32_t device_types = ~0u;       ///< devices whose work is needed, a bit each by DeviceType
     std::uint32_t device_activities = ~0u;  ///< which part of it: DeviceActivities
     bool filters_sites = false;
-    std::vector<bool> included_sites;  ///< by site id; only with filters_sites
-    std::uint32_t site_count = 0;      ///< sites in the names stream; the row after them is "unknown"
+    std::vector<bool> included_sites;  ///< by row of the site; only with filters_sites
+    SiteRows site_rows;
 
     /// PyTorch operators were recorded: as in PyTorch, ranges that never ended end with the range around
     /// them.
@@ -45,15 +47,10 @@ struct View {
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::pair<std::uint64_t, std::uint8_t>> open_parts;
 
     bool includes_site(std::uint32_t site) const noexcept {
-        return !filters_sites || site >= included_sites.size() || included_sites[site];
+        return !filters_sites || included_sites[site_rows.row(site)];
     }
     bool intersects(std::uint64_t start, std::uint64_t end) const noexcept {
         return (end >= start_ticks) & (start <= stop_ticks);
-    }
-    /// Site ids count from 1, rows from 0; every unknown id becomes the one row after the last.
-    std::uint32_t site_row(std::uint32_t site) const noexcept {
-        const std::uint32_t row = site - 1;
-        return row < site_count ? row : site_count;
     }
 };
 

@@ -45,11 +45,12 @@ NameTable::NameTable() {
 void NameTable::make_table(unsigned log2_size) {
     tables_.push_back(std::make_unique<Line[]>((std::size_t{1} << log2_size) / std::size(Line{}.slots)));
     const std::uintptr_t word = reinterpret_cast<std::uintptr_t>(tables_.back().get()) | log2_size;
-    for (const DynamicName& known : dynamic_) insert(Table(word), &known);
+    for (DynamicName& known : dynamic_) insert(Table(word), &known);
     table_.store(word, std::memory_order_release);
 }
 
 std::string_view NameTable::keep_text(std::string_view text) {
+    if (text.empty()) return {};
     if (text.size() > arena_left_) {
         const std::size_t size = std::max<std::size_t>(64 * 1024, text.size());
         arenas_.push_back(std::make_unique<char[]>(size));
@@ -83,10 +84,10 @@ std::uint32_t NameTable::intern_site(std::string_view name, std::string_view fil
     const SiteKey key{intern(name), intern(file), line, static_cast<std::uint32_t>(scope) | flags << 8,
                       category};
     if (const auto found = sites_.find(key); found != sites_.end()) return found->second;
-    if (sites_.size() + 1 >= detail::kMaxSites || (key.name == 0 && !name.empty())) return 0;
+    if (sites_.size() + 1 >= detail::kFirstRunTimeSite || (key.name == 0 && !name.empty())) return 0;
     const auto id = static_cast<std::uint32_t>(sites_.size() + 1);
     sites_.emplace(key, id);
-    facts_.push_back({texts_.get(key.name), scope, key.name});
+    facts_.push_back({text(key.name), scope});
     site_facts_.set(id, &facts_.back());
     detail::SiteRecord record{};
     record.head.kind = static_cast<std::uint16_t>(detail::NameKind::Site);
@@ -119,28 +120,100 @@ std::uint32_t NameTable::intern_module(std::string_view path, std::string_view b
     return record.id;
 }
 
-void NameTable::insert(const Table& table, const DynamicName* name) noexcept {
+void NameTable::insert(const Table& table, DynamicName* name) noexcept {
     std::size_t at = name->hash & table.mask;
     while (table.slots[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) & table.mask;
     table.slots[at].store(name, std::memory_order_release);
 }
 
-std::uint32_t NameTable::intern_dynamic(std::string_view name, Scope scope, std::uint32_t category) {
-    name = name.substr(0, kMaxTextBytes);
-    if (const std::uint32_t known = find_dynamic(name, scope, category)) return known;
-    const std::uint32_t site = intern_site(name, {}, 0, scope, 0, category);
-    if (site == 0) return 0;
+NameTable::DynamicName* NameTable::known_entry(std::string_view name, Scope scope,
+                                               std::uint32_t category) const noexcept {
     const TextWords ends = words_of(name);
-    dynamic_.push_back({dynamic_hash(name, ends, scope, category), ends,
-                        static_cast<std::uint32_t>(name.size()), site,
-                        name.empty() ? "" : strings_.find(name)->first.data()});
+    return find_entry(name, ends, dynamic_hash(name, ends, scope, category));
+}
+
+NameTable::DynamicName& NameTable::add_entry(std::string_view kept_name, Scope scope, std::uint32_t category,
+                                             std::uint32_t id) {
+    const TextWords ends = words_of(kept_name);
+    DynamicName& added = dynamic_.emplace_back();
+    added.hash = dynamic_hash(kept_name, ends, scope, category);
+    added.ends = ends;
+    added.length = static_cast<std::uint32_t>(kept_name.size());
+    added.text = kept_name.data();
+    added.id = id;
+    added.category = category;
+    added.scope = scope;
     const std::uintptr_t word = table_.load(std::memory_order_relaxed);
     if (dynamic_.size() * 4 > Table(word).mask) {  // sparse: a second look costs a misprediction
         make_table(static_cast<unsigned>(word & 63) + 2);
     } else {
-        insert(Table(word), &dynamic_.back());
+        insert(Table(word), &added);
     }
-    return site;
+    return added;
+}
+
+std::uint32_t NameTable::intern_dynamic(std::string_view name, Scope scope, std::uint32_t category) {
+    name = name.substr(0, kMaxTextBytes);
+    DynamicName* entry = known_entry(name, scope, category);
+    if (entry == nullptr) {
+        const std::size_t bytes = sizeof *entry + name.size();
+        if (next_dynamic_ >= detail::kMaxSites || dynamic_bytes_ + bytes > kMaxNameBytes) return 0;
+        dynamic_bytes_ += bytes;
+        entry = &add_entry(keep_text(name), scope, category, next_dynamic_);
+        dynamic_by_id_.set(next_dynamic_++, entry);
+    }
+    queue(*entry);
+    return entry->id;
+}
+
+std::uint32_t NameTable::intern_key(std::string_view text) {
+    text = text.substr(0, kMaxTextBytes);
+    const std::uint32_t id = intern(text);
+    if (id != 0 && known_entry(text, Scope::User, kKey) == nullptr)
+        queued_.push_back(&add_entry(this->text(id), Scope::User, kKey, id));
+    return id;
+}
+
+void NameTable::use(std::uint32_t site) {
+    if (site < detail::kFirstRunTimeSite) return;
+    if (DynamicName* const name = dynamic_by_id_.find(site)) queue(*name);
+}
+
+void NameTable::queue(DynamicName& name) {
+    if (name.is_queued || name.shown_id.load(std::memory_order_relaxed) != 0) return;
+    name.is_queued = true;
+    append_record(queued_stream_, name);
+    queued_.push_back(&name);
+    shown_.push_back(&name);
+}
+
+void NameTable::append_record(std::vector<std::byte>& stream, const DynamicName& name) {
+    detail::RunTimeSiteRecord record{};
+    record.head.kind = static_cast<std::uint16_t>(detail::NameKind::RunTimeSite);
+    record.id = name.id;
+    record.scope = static_cast<std::uint32_t>(name.scope);
+    record.category = name.category;
+    record.length = name.length;
+    append(stream, record, {name.text, name.length});
+}
+
+void NameTable::append_run_time_site(std::vector<std::byte>& stream, std::uint32_t site) const {
+    if (site < detail::kFirstRunTimeSite) return;
+    if (const DynamicName* const name = dynamic_by_id_.find(site)) append_record(stream, *name);
+}
+
+void NameTable::show() noexcept {
+    for (DynamicName* const name : queued_) {
+        name->is_queued = false;
+        name->shown_id.store(name->id, std::memory_order_release);
+    }
+    queued_.clear();
+    queued_stream_.clear();
+}
+
+void NameTable::begin_capture() noexcept {
+    for (DynamicName* const name : shown_) name->shown_id.store(0, std::memory_order_relaxed);
+    std::vector<DynamicName*>().swap(shown_);
 }
 
 }  // namespace marey

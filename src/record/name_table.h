@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <marey/detail/log_format.h>
 #include <marey/scope.h>
 
 namespace marey {
@@ -57,30 +58,34 @@ class Directory {
         for (const auto& part : parts_) delete[] part.load(std::memory_order_relaxed);
     }
     /// `item` must not move.
-    void set(std::uint32_t id, const T* item) {
+    void set(std::uint32_t id, T* item) {
         if (id / kPart >= kParts) return;
         std::atomic<Slot*>& part = parts_[id / kPart];
         if (part.load(std::memory_order_relaxed) == nullptr)
             part.store(new Slot[kPart](), std::memory_order_release);
         part.load(std::memory_order_relaxed)[id % kPart].store(item, std::memory_order_release);
     }
-    T get(std::uint32_t id) const noexcept {
-        if (id / kPart >= kParts) return {};
+    /// Null: unknown.
+    T* find(std::uint32_t id) const noexcept {
+        if (id / kPart >= kParts) return nullptr;
         const Slot* const slots = parts_[id / kPart].load(std::memory_order_acquire);
-        if (slots == nullptr) return {};
-        const T* const item = slots[id % kPart].load(std::memory_order_acquire);
-        return item != nullptr ? *item : T{};
+        return slots != nullptr ? slots[id % kPart].load(std::memory_order_acquire) : nullptr;
     }
 
   private:
-    using Slot = std::atomic<const T*>;
+    using Slot = std::atomic<T*>;
     static constexpr std::size_t kPart = 1024;
     static constexpr std::size_t kParts = 16 * 1024;
     std::atomic<Slot*> parts_[kParts] = {};
 };
 
-/// All strings and sites of the process, and the names stream that captures carry: everything interned is
-/// appended there and never changes. Writing needs the recorder's lock; find_dynamic needs none.
+/// All strings and sites of the process, and the names stream that captures carry. Writing needs the
+/// recorder's lock; find_dynamic, find_key, is_shown, text, site and append_run_time_site need none.
+///
+/// Strings, sites of source places and modules are permanent: there are as many as the program's source has,
+/// and every capture has them all. Of names made at run time there may be any number (one per request), so a
+/// capture has only those that were used since it began. Lookups do not find the others; interning one again
+/// writes it into the capture, with the same id.
 class NameTable {
   public:
     NameTable();
@@ -93,35 +98,64 @@ class NameTable {
                               std::uint32_t flags = 0, std::uint32_t category = 0);
     /// A program or library. The same path, build id and place get the same id. 0: no space left.
     std::uint32_t intern_module(std::string_view path, std::string_view build_id, std::uint64_t bias);
-    /// A site without file and line, which find_dynamic finds from then on.
+    /// A site without file and line, which find_dynamic finds from the next show() to the next
+    /// begin_capture().
     std::uint32_t intern_dynamic(std::string_view name, Scope scope, std::uint32_t category = 0);
-    /// Its id, or 0 when it has not been interned. Lock-free, from any thread.
+    /// intern() for a text that find_key finds after the next show().
+    std::uint32_t intern_key(std::string_view text);
+    /// Lets lookups find all that was interned: whoever finds an id may use it at once, so that it must be in
+    /// the captures by then.
+    void show() noexcept;
+
+    /// The id of a site, or 0 when it is not shown. Lock-free, from any thread.
     [[gnu::always_inline]] std::uint32_t find_dynamic(std::string_view name, Scope scope,
                                                       std::uint32_t category = 0) const noexcept {
         if (name.size() > kMaxTextBytes) name = name.substr(0, kMaxTextBytes);
         const TextWords ends = words_of(name);
-        const std::uint64_t hash = dynamic_hash(name, ends, scope, category);
-        const Table table(table_.load(kThroughPointer));
-        for (std::size_t at = hash & table.mask;; at = (at + 1) & table.mask) {
-            const DynamicName* const entry = table.slots[at].load(kThroughPointer);
-            if (entry == nullptr) return 0;
-            if (entry->hash == hash && entry->length == name.size() && is_same(*entry, name, ends)) {
-                return entry->site;
-            }
-        }
+        const DynamicName* const entry = find_entry(name, ends, dynamic_hash(name, ends, scope, category));
+        return entry != nullptr ? entry->shown_id.load(std::memory_order_relaxed) : 0;
+    }
+    /// The id of a string that intern_key has returned, or 0. Lock-free, from any thread.
+    std::uint32_t find_key(std::string_view text) const noexcept {
+        return find_dynamic(text, Scope::User, kKey);
     }
 
+    /// For a new capture: no run-time name is shown any more. Takes time for those that were.
+    void begin_capture() noexcept;
+    /// Whether lookups find a site that was interned at some time.
+    bool is_shown(std::uint32_t site) const noexcept {
+        if (site < detail::kFirstRunTimeSite) return true;
+        const DynamicName* const name = dynamic_by_id_.find(site);
+        return name == nullptr || name->shown_id.load(std::memory_order_relaxed) != 0;
+    }
+    /// As if it were interned again.
+    void use(std::uint32_t site);
+
     /// The text of an id that intern() or intern_site() has returned. Any thread, without the lock.
-    std::string_view text(std::uint32_t id) const noexcept { return texts_.get(id); }
+    std::string_view text(std::uint32_t id) const noexcept {
+        const std::string_view* const found = texts_.find(id);
+        return found != nullptr ? *found : std::string_view();
+    }
     struct SiteFacts {
         std::string_view name;
         Scope scope = Scope::User;
-        std::uint32_t name_id = 0;
     };
-    SiteFacts site(std::uint32_t id) const noexcept { return site_facts_.get(id); }
+    /// Of any site that was ever interned. Any thread, without the lock.
+    SiteFacts site(std::uint32_t id) const noexcept {
+        if (id < detail::kFirstRunTimeSite) {
+            const SiteFacts* const facts = site_facts_.find(id);
+            return facts != nullptr ? *facts : SiteFacts();
+        }
+        const DynamicName* const name = dynamic_by_id_.find(id);
+        return name != nullptr ? SiteFacts{{name->text, name->length}, name->scope} : SiteFacts();
+    }
 
-    /// The names stream so far (log_format.h), only ever appended to.
+    /// The part of the names stream (log_format.h) that all captures have, only ever appended to.
     const std::vector<std::byte>& stream() const noexcept { return stream_; }
+    /// The records of the run-time names that the next show() shows. They refer to strings of the stream.
+    const std::vector<std::byte>& queued_stream() const noexcept { return queued_stream_; }
+    /// Appends the record of a run-time name; does nothing for another id. Any thread, without the lock.
+    void append_run_time_site(std::vector<std::byte>& stream, std::uint32_t site) const;
     std::uint32_t string_count() const noexcept { return static_cast<std::uint32_t>(strings_.size()); }
 
     static constexpr std::size_t kMaxTextBytes = 8192;  ///< longer texts are cut: a record must fit a block
@@ -132,13 +166,17 @@ class NameTable {
         std::uint64_t hash;
         TextWords ends;
         std::uint32_t length;
-        std::uint32_t site;
+        std::atomic<std::uint32_t> shown_id;  ///< what lookups find: the id, or 0 as if it were unknown
         const char* text;
+        std::uint32_t id;  ///< of the site or string
+        std::uint32_t category;
+        Scope scope;
+        bool is_queued;  ///< until show(); needs the lock
     };
     // Open addressing. Entries are never removed; a full table is replaced by a larger one. The address and
     // the size of the table are one word, so that one load reads both: the low bits of the address hold the
     // logarithm of the size.
-    using Slot = std::atomic<const DynamicName*>;
+    using Slot = std::atomic<DynamicName*>;
     struct alignas(64) Line {
         Slot slots[8];
     };
@@ -180,22 +218,43 @@ class NameTable {
         if (((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) != 0) return false;
         return name.size() <= 32 || is_same_long(entry.text, name);
     }
+    static constexpr std::uint32_t kKey = ~std::uint32_t{0};  ///< the category of entries that are strings
+    [[gnu::always_inline]] DynamicName* find_entry(std::string_view name, const TextWords& ends,
+                                                   std::uint64_t hash) const noexcept {
+        const Table table(table_.load(kThroughPointer));
+        for (std::size_t at = hash & table.mask;; at = (at + 1) & table.mask) {
+            DynamicName* const entry = table.slots[at].load(kThroughPointer);
+            if (entry == nullptr) return nullptr;
+            if (entry->hash == hash && entry->length == name.size() && is_same(*entry, name, ends))
+                return entry;
+        }
+    }
+    DynamicName* known_entry(std::string_view name, Scope scope, std::uint32_t category) const noexcept;
+    DynamicName& add_entry(std::string_view kept_name, Scope scope, std::uint32_t category, std::uint32_t id);
+    static void append_record(std::vector<std::byte>& stream, const DynamicName& name);
+    void queue(DynamicName& name);
     std::string_view keep_text(std::string_view text);
     void make_table(unsigned log2_size);
-    static void insert(const Table& table, const DynamicName* name) noexcept;
+    static void insert(const Table& table, DynamicName* name) noexcept;
 
     std::atomic<std::uintptr_t> table_{0};  // first: the rest is large
     std::vector<std::byte> stream_;
+    std::vector<DynamicName*> shown_;   // run-time names; others are always shown
+    std::vector<DynamicName*> queued_;  // until show()
+    std::vector<std::byte> queued_stream_;
     std::vector<std::unique_ptr<char[]>> arenas_;  // texts do not move
     std::size_t arena_left_ = 0;
     char* arena_next_ = nullptr;
-    Directory<std::string_view> texts_;
-    Directory<SiteFacts> site_facts_;
+    Directory<const std::string_view> texts_;
+    Directory<const SiteFacts> site_facts_;
     std::deque<SiteFacts> facts_;  // do not move
     std::unordered_map<std::string_view, std::uint32_t> strings_;
     std::unordered_map<SiteKey, std::uint32_t, SiteKeyHash> sites_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> modules_;
-    std::deque<DynamicName> dynamic_;              // do not move
+    std::deque<DynamicName> dynamic_;  // do not move
+    Directory<DynamicName> dynamic_by_id_;
+    std::uint32_t next_dynamic_ = detail::kFirstRunTimeSite;
+    std::size_t dynamic_bytes_ = 0;                // memory of run-time names
     std::vector<std::unique_ptr<Line[]>> tables_;  // outgrown ones stay: a reader may be in one
 };
 

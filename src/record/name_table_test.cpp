@@ -8,12 +8,37 @@
 #include <string>
 #include <thread>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <marey/detail/log_format.h>
 
 namespace marey {
 namespace {
+
+/// Interns a run-time name so that lookups find it.
+std::uint32_t use_name(NameTable& names, std::string_view name, Scope scope, std::uint32_t category = 0) {
+    const std::uint32_t site = names.intern_dynamic(name, scope, category);
+    names.show();
+    return site;
+}
+
+/// The run-time names of a stream, with their ids.
+std::vector<std::pair<std::uint32_t, std::string>> run_time_names(const std::vector<std::byte>& stream) {
+    std::vector<std::pair<std::uint32_t, std::string>> found;
+    for (std::size_t at = 0; at < stream.size();) {
+        detail::RunTimeSiteRecord record;
+        std::memcpy(&record, stream.data() + at, sizeof record);
+        EXPECT_EQ(record.head.kind, static_cast<std::uint16_t>(detail::NameKind::RunTimeSite));
+        EXPECT_EQ(record.head.bytes, (sizeof record + record.length + 7) / 8 * 8);
+        found.emplace_back(
+            record.id,
+            std::string(reinterpret_cast<const char*>(stream.data()) + at + sizeof record, record.length));
+        at += record.head.bytes;
+    }
+    return found;
+}
 
 TEST(NameTable, GivesEqualTextsEqualIdsFromOneOn) {
     NameTable names;
@@ -50,15 +75,15 @@ TEST(NameTable, DistinguishesModulesByPathBuildAndPlace) {
 TEST(NameTable, FindsRunTimeNamesOnlyOnceInterned) {
     NameTable names;
     EXPECT_EQ(names.find_dynamic("later", Scope::User), 0u);
-    const std::uint32_t user = names.intern_dynamic("later", Scope::User);
+    const std::uint32_t user = use_name(names, "later", Scope::User);
     EXPECT_EQ(names.find_dynamic("later", Scope::User), user);
     EXPECT_EQ(names.find_dynamic("later", Scope::Step), 0u);
-    const std::uint32_t step = names.intern_dynamic("later", Scope::Step);
+    const std::uint32_t step = use_name(names, "later", Scope::Step);
     EXPECT_NE(step, user);
     EXPECT_EQ(names.find_dynamic("later", Scope::Step), step);
     EXPECT_EQ(names.find_dynamic("later", Scope::User), user);
-    EXPECT_EQ(names.intern_dynamic("later", Scope::User), user);
-    const std::uint32_t empty = names.intern_dynamic("", Scope::User);
+    EXPECT_EQ(use_name(names, "later", Scope::User), user);
+    const std::uint32_t empty = use_name(names, "", Scope::User);
     EXPECT_NE(empty, 0u);
     EXPECT_EQ(names.find_dynamic({}, Scope::User), empty);
 }
@@ -67,7 +92,7 @@ TEST(NameTable, DistinguishesNamesOfEveryLengthByEveryByte) {
     NameTable names;
     for (std::size_t length = 1; length <= 70; ++length) {
         const std::string plain(length, 'x');
-        const std::uint32_t site = names.intern_dynamic(plain, Scope::User);
+        const std::uint32_t site = use_name(names, plain, Scope::User);
         for (std::size_t at = 0; at < length; ++at) {
             std::string other = plain;
             other[at] = 'y';
@@ -80,16 +105,63 @@ TEST(NameTable, DistinguishesNamesOfEveryLengthByEveryByte) {
 TEST(NameTable, CutsVeryLongNames) {
     NameTable names;
     const std::string huge(100'000, 'x');
-    const std::uint32_t site = names.intern_dynamic(huge, Scope::User);
+    const std::uint32_t site = use_name(names, huge, Scope::User);
     EXPECT_EQ(names.find_dynamic(huge, Scope::User), site);
     EXPECT_EQ(names.find_dynamic(huge.substr(0, NameTable::kMaxTextBytes), Scope::User), site);
-    EXPECT_LT(names.stream().size(), NameTable::kMaxTextBytes + 200);
+    std::vector<std::byte> stream;
+    names.append_run_time_site(stream, site);
+    EXPECT_LT(stream.size(), NameTable::kMaxTextBytes + 200);
 }
 
-TEST(NameTable, WritesEverythingIntoItsStreamInOrder) {
+TEST(NameTable, FindsANameOnlyOnceItIsShown) {
+    NameTable names;
+    const std::uint32_t site = names.intern_dynamic("later", Scope::User);
+    EXPECT_EQ(names.find_dynamic("later", Scope::User), 0u);
+    EXPECT_EQ(names.intern_key("key"), 1u);
+    EXPECT_EQ(names.find_key("key"), 0u);
+    names.show();
+    EXPECT_EQ(names.find_dynamic("later", Scope::User), site);
+    EXPECT_EQ(names.find_key("key"), 1u);
+    EXPECT_EQ(names.find_dynamic("key", Scope::User), 0u);
+}
+
+TEST(NameTable, ANewCaptureBeginsWithoutRunTimeNamesAndGivesThemTheirIdsAgain) {
+    NameTable names;
+    const std::uint32_t one = use_name(names, "one", Scope::User);
+    const std::uint32_t two = use_name(names, "two", Scope::Step);
+    const std::uint32_t key = names.intern_key("key");
+    const std::uint32_t permanent = names.intern_site("one", "", 0, Scope::User);
+    names.show();
+    EXPECT_TRUE(names.is_shown(one) && names.is_shown(permanent));
+    names.begin_capture();
+    EXPECT_EQ(names.find_dynamic("one", Scope::User), 0u);
+    EXPECT_FALSE(names.is_shown(one));
+    EXPECT_EQ(names.site(one).name, "one");
+    EXPECT_EQ(names.site(two).scope, Scope::Step);
+    EXPECT_EQ(names.find_key("key"), key);
+    EXPECT_TRUE(names.is_shown(permanent));
+    EXPECT_EQ(names.site(permanent).name, "one");
+
+    EXPECT_EQ(names.intern_dynamic("two", Scope::Step), two);
+    for (int i = 0; i < 3; ++i) names.use(one);
+    names.use(permanent);
+    const std::vector<std::pair<std::uint32_t, std::string>> both{{two, "two"}, {one, "one"}};
+    EXPECT_EQ(run_time_names(names.queued_stream()), both);
+    names.show();
+    EXPECT_EQ(names.find_dynamic("one", Scope::User), one);
+    EXPECT_EQ(names.intern_dynamic("two", Scope::Step), two);
+    names.use(one);
+    EXPECT_TRUE(names.queued_stream().empty());
+    std::vector<std::byte> stream;
+    for (const std::uint32_t site : {two, permanent, one, one + 100})
+        names.append_run_time_site(stream, site);
+    EXPECT_EQ(run_time_names(stream), both);
+}
+
+TEST(NameTable, WritesPermanentNamesIntoItsStreamInOrder) {
     NameTable names;
     names.intern_site("name", "file.cpp", 12, Scope::Step);
-    names.intern_dynamic("name", Scope::Step);
+    names.intern_site("name", "", 0, Scope::Step);
     const std::vector<std::byte>& stream = names.stream();
     std::vector<std::string> strings{""};
     std::vector<std::string> sites;
@@ -119,22 +191,22 @@ TEST(NameTable, WritesEverythingIntoItsStreamInOrder) {
 TEST(NameTable, DistinguishesCategoriesOfOneName) {
     NameTable names;
     const std::uint32_t one = names.intern("one"), two = names.intern("two");
-    const std::uint32_t plain = names.intern_dynamic("name", Scope::User);
-    const std::uint32_t of_one = names.intern_dynamic("name", Scope::User, one);
-    const std::uint32_t of_two = names.intern_dynamic("name", Scope::User, two);
+    const std::uint32_t plain = use_name(names, "name", Scope::User);
+    const std::uint32_t of_one = use_name(names, "name", Scope::User, one);
+    const std::uint32_t of_two = use_name(names, "name", Scope::User, two);
     EXPECT_EQ((std::set<std::uint32_t>{plain, of_one, of_two}).size(), 3u);
     EXPECT_EQ(names.find_dynamic("name", Scope::User), plain);
     EXPECT_EQ(names.find_dynamic("name", Scope::User, one), of_one);
     EXPECT_EQ(names.find_dynamic("name", Scope::User, two), of_two);
     EXPECT_EQ(names.find_dynamic("name", Scope::Step, one), 0u);
-    EXPECT_EQ(names.intern_dynamic("name", Scope::User, two), of_two);
+    EXPECT_EQ(use_name(names, "name", Scope::User, two), of_two);
 }
 
 TEST(NameTable, KeepsAHundredThousandNames) {
     NameTable names;
     std::vector<std::uint32_t> sites;
     for (int i = 0; i < 100'000; ++i) {
-        sites.push_back(names.intern_dynamic("request number " + std::to_string(i), Scope::User));
+        sites.push_back(use_name(names, "request number " + std::to_string(i), Scope::User));
     }
     EXPECT_EQ(std::set<std::uint32_t>(sites.begin(), sites.end()).size(), sites.size());
     for (int i = 0; i < 100'000; ++i) {
@@ -211,13 +283,14 @@ TEST(NameTable, CanBeSearchedWhileItGrows) {
                 const std::uint32_t found = names.find_dynamic("name " + std::to_string(pick), Scope::User);
                 // Known names are found; new ones are found complete or not at all.
                 if (pick < known && found != sites[static_cast<std::size_t>(pick)]) wrong.fetch_add(1);
-                if (pick >= known && found != 0 && found != static_cast<std::uint32_t>(pick) + 1)
+                if (pick >= known && found != 0 &&
+                    found != static_cast<std::uint32_t>(pick) + detail::kFirstRunTimeSite)
                     wrong.fetch_add(1);
             }
         });
     }
     for (int i = 0; i < kNames; ++i) {
-        sites[static_cast<std::size_t>(i)] = names.intern_dynamic("name " + std::to_string(i), Scope::User);
+        sites[static_cast<std::size_t>(i)] = use_name(names, "name " + std::to_string(i), Scope::User);
         interned.store(i + 1, std::memory_order_release);
     }
     for (std::thread& reader : readers) reader.join();

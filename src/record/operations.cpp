@@ -26,9 +26,11 @@ ObserverFrame* frame_of(void* frame) noexcept {
     return static_cast<ObserverFrame*>(frame);
 }
 
-// The string id of a key, found like names made at run time: without a lock after the first time.
+// The string id of a key, found without a lock after the first time.
 std::uint32_t string_of(std::string_view key) noexcept {
-    return Recorder::get().names().site(detail::dynamic_site(key, Scope::User)).name_id;
+    if (const std::uint32_t known = Recorder::get().names().find_key(key)) return known;
+    const SlowPath path;
+    return path ? Recorder::get().intern_key(key) : 0;
 }
 
 // Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no space.
@@ -61,7 +63,9 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
 
 detail::Opened open_with_side(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
     ThreadState* const thread = detail::current_thread;
-    if (!detail::may_open(thread, site)) return open_recorded(site, scope, side);
+    // A capture may have begun since the site was looked up.
+    if (!detail::may_open(thread, site) || !Recorder::get().names().is_shown(site))
+        return open_recorded(site, scope, side);
     return side != 0 ? detail::open_valued(thread, site, side) : detail::open_slot(thread, site);
 }
 

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/function_name.h"
 #include "record/clock.h"
 #include "record/journal.h"
 #include "record/thread_log.h"
@@ -137,7 +136,11 @@ void Recorder::update_entry(ThreadEntry& entry) noexcept {
     // Records from before recording was last off must not be read as continuous with the next ones.
     if (entry.period != period_) leave_chunk(entry, false);
     entry.period = period_;
-    if (entry.spool != spool_) move_to_current_store(entry);
+    if (entry.spool != spool_) {
+        use_open_sites(entry);
+        move_to_current_store(entry);
+    }
+    entry.state->names_number = names_number_;
     std::lock_guard lock(entry.arming);
     entry.needs_attention = false;
     arm(entry);
@@ -156,6 +159,7 @@ bool Recorder::allocate_state_block(ThreadEntry& entry) noexcept {
     entry.state_block = block;
     entry.spool = spool_;
     entry.period = period_;
+    state->names_number = names_number_;
     state->owner = &entry;
     state->gap_min_depth = ~0u;
     store_release(block->header->kind, static_cast<std::uint16_t>(BlockKind::Thread));
@@ -601,59 +605,6 @@ std::byte* Recorder::side_segment(ThreadEntry& entry) noexcept {
         entry.side_segment = block;
     }
     return entry.side_segment->data();
-}
-
-// ---- names ----
-
-void Recorder::publish_names() noexcept {
-    if (!spool_ || names_in_spool_ == names_.stream().size()) return;
-    const std::span<const std::byte> fresh = std::span(names_.stream()).subspan(names_in_spool_);
-    if (!spool_->append_names(fresh)) add_note("names_lost", spool_->path() + ": no space left for names");
-    names_in_spool_ = names_.stream().size();
-}
-
-std::uint32_t Recorder::register_site(const detail::Site& site) noexcept {
-    if (site.layout != detail::kLayoutNumber) {
-        note("layout_mismatch",
-             std::string("a library was built with a different version of Marey's headers (layout ") +
-                 std::to_string(site.layout) + " instead of " + std::to_string(detail::kLayoutNumber) +
-                 "); its ranges are not recorded");
-        return 0;
-    }
-    const bool is_function = site.name_form == detail::SiteName::Signature;
-    const std::string name = site.name != nullptr ? site.name : "";
-    return intern_site(is_function ? function_name(name) : name, site.file != nullptr ? site.file : "",
-                       site.line, site.scope, is_function ? std::uint32_t{detail::kSiteFunction} : 0);
-}
-
-std::uint32_t Recorder::intern_site(std::string_view name, std::string_view file, std::uint32_t line,
-                                    Scope scope, std::uint32_t flags, std::string_view category) noexcept {
-    std::lock_guard lock(mutex_);
-    const std::uint32_t id = names_.intern_site(name, file, line, scope, flags, names_.intern(category));
-    publish_names();
-    return id;
-}
-
-std::uint32_t Recorder::intern_dynamic(std::string_view name, Scope scope, std::uint32_t category) noexcept {
-    std::lock_guard lock(mutex_);
-    const std::uint32_t id = names_.intern_dynamic(name, scope, category);
-    publish_names();
-    return id;
-}
-
-std::uint32_t Recorder::intern(std::string_view text) noexcept {
-    std::lock_guard lock(mutex_);
-    const std::uint32_t id = names_.intern(text);
-    publish_names();
-    return id;
-}
-
-std::uint32_t Recorder::intern_module(std::string_view path, std::string_view build_id,
-                                      std::uint64_t bias) noexcept {
-    std::lock_guard lock(mutex_);
-    const std::uint32_t id = names_.intern_module(path, build_id, bias);
-    publish_names();
-    return id;
 }
 
 // ---- the journal ----

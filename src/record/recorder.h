@@ -181,9 +181,16 @@ class Recorder {
                               std::uint32_t flags = 0, std::string_view category = {}) noexcept;
     std::uint32_t intern_dynamic(std::string_view name, Scope scope, std::uint32_t category = 0) noexcept;
     std::uint32_t intern(std::string_view text) noexcept;
+    std::uint32_t intern_key(std::string_view text) noexcept;
     std::uint32_t intern_module(std::string_view path, std::string_view build_id,
                                 std::uint64_t bias) noexcept;
     const NameTable& names() const noexcept { return names_; }
+    /// Called by the owner of a log before it writes a site that it may have looked up before the capture
+    /// began.
+    void use_site(std::uint32_t site) noexcept {
+        if (!names_.is_shown(site)) [[unlikely]]
+            use_hidden_site(site);
+    }
 
     // -- observers --
     Observers& observers() noexcept { return observers_; }
@@ -231,6 +238,8 @@ class Recorder {
 #endif
     static std::atomic<Recorder*> instance_;
 
+    void use_hidden_site(std::uint32_t site) noexcept;
+    void add_run_time_names(RawLog& log) const;
     // All of these need mutex_.
     void journal_fact(std::uint64_t session, std::string_view key, std::span<const std::byte> json);
     void rearm() noexcept;
@@ -277,6 +286,7 @@ class Recorder {
     void journal_losses(const ThreadEntry& entry) noexcept;
     void count_overwritten(std::uint32_t thread) noexcept;
     void publish_names() noexcept;
+    void use_open_sites(ThreadEntry& entry) noexcept;
     void add_note(std::string_view code, std::string_view text, bool print = true) noexcept;
     // These need source_mutex_.
     RecordingNeeds needs() noexcept;
@@ -296,6 +306,7 @@ class Recorder {
     std::atomic<std::int32_t> node_{-1};
     std::vector<std::byte> journal_;  ///< cleared when the last session has ended
     std::size_t names_in_spool_ = 0;  ///< bytes of the names stream in the spool
+    std::uint32_t names_number_ = 1;  ///< counts the spools: each has its own run-time names
     BlockStore memory_;
     std::shared_ptr<Spool> spool_;
     std::uint64_t spool_owner_ = 0;                      ///< the session that the spool is the output of

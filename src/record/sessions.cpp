@@ -144,6 +144,8 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
                 spool_owner_ = session->id;
                 session->output_path = spool_->path();
                 names_in_spool_ = 0;
+                names_.begin_capture();
+                ++names_number_;
                 publish_names();
                 // Sessions that already run have no file: the capture contains their threads and clock, not
                 // the sessions.
@@ -242,8 +244,10 @@ std::vector<OpenRange> Recorder::open_ranges(const ThreadEntry& entry) noexcept 
             load_acquire(slot->what) != what) {
             continue;
         }
+        names_.use(range.site);  // its thread may not have run since the spool was created
         open.push_back(std::move(range));
     }
+    publish_names();
     // Of equal starts, the innermost one, as its owner will choose.
     for (const ThreadEntry::EndedElsewhere& ended : entry.ended_elsewhere) {
         for (std::size_t i = open.size(); i-- != 0;) {
@@ -327,6 +331,22 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
     journal(JournalKind::SessionStop, record);
 }
 
+namespace {
+
+LogSpan span_of(const Block& chunk) noexcept {
+    LogSpan span;
+    span.data = chunk.data();
+    span.bytes = load_acquire(chunk.header->committed);
+    span.thread = chunk.header->thread;
+    span.sequence = chunk.header->sequence;
+    span.base_ticks = chunk.header->base_ticks;
+    span.pair = chunk.header->pair;
+    return span;
+}
+
+}  // namespace
+
+// The run-time names are added without the lock.
 void Recorder::collect(SessionEntry& session, RawLog& log) noexcept {
     detail::FileHeader facts;
     fill_file_header(facts);
@@ -360,14 +380,7 @@ void Recorder::collect(SessionEntry& session, RawLog& log) noexcept {
     for (Block* chunk : session.chunks) {
         ++chunk->claims;
         claims->chunks.push_back(chunk);
-        LogSpan span;
-        span.data = chunk->data();
-        span.bytes = load_acquire(chunk->header->committed);
-        span.thread = chunk->header->thread;
-        span.sequence = chunk->header->sequence;
-        span.base_ticks = chunk->header->base_ticks;
-        span.pair = chunk->header->pair;
-        log.spans.push_back(span);
+        log.spans.push_back(span_of(*chunk));
     }
     log.keep_alive = std::move(claims);
     log.names = names_.stream();
@@ -393,11 +406,16 @@ void Recorder::finish_output(SessionEntry& session) noexcept {
                 warn(session.output_path + ": removed while it was being recorded; writing it again");
             }
         }
+        RawLog log;
         std::vector<CutChunk> chunks;
-        for (const Block* chunk : session.chunks)
-            chunks.push_back({chunk, load_acquire(chunk->header->committed)});
-        const std::string path =
-            write_cut(session.output_path, names_.stream(), journal_of(journal_, session.id), chunks);
+        for (const Block* chunk : session.chunks) {
+            log.spans.push_back(span_of(*chunk));
+            chunks.push_back({chunk, log.spans.back().bytes});
+        }
+        log.journal = journal_of(journal_, session.id);
+        log.names = names_.stream();
+        add_run_time_names(log);
+        const std::string path = write_cut(session.output_path, log.names, log.journal, chunks);
         if (path != session.output_path)
             warn(session.output_path + ": already exists; the capture is " + path);
     } catch (const std::exception& error) {
@@ -463,16 +481,20 @@ bool Recorder::stop(std::uint64_t id, RawLog& log) {
         forget(id);
     }
     notify_sources();
+    add_run_time_names(log);
     return true;
 }
 
 bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
     std::lock_guard source_lock(source_mutex_);
     flush_sources(false);
-    std::lock_guard lock(mutex_);
-    SessionEntry* const session = find(id);
-    if (session == nullptr) return false;
-    collect(*session, log);
+    {
+        std::lock_guard lock(mutex_);
+        SessionEntry* const session = find(id);
+        if (session == nullptr) return false;
+        collect(*session, log);
+    }
+    add_run_time_names(log);
     return true;
 }
 

@@ -336,6 +336,7 @@ Opened push_open(ThreadState& state, std::uint32_t site, std::uint8_t flags, std
         drop_side(state, side);
         return {0, kNotOpen};
     }
+    Recorder::get().use_site(site);
     store_relaxed(state.depth, index + 1);
     store_relaxed(slot->what, site | std::uint64_t{flags} << detail::kSiteBits | std::uint64_t{side} << 32);
     const std::uint64_t start = std::max<std::uint64_t>(Clock::now(), 1);

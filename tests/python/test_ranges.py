@@ -565,3 +565,40 @@ def test_calls_running_when_the_first_step_begins_enclose_it(c_calls):
     for first, paths in zip((1, 4), found, strict=True):
         expected = [("work", f"ProfilerStep#{step}", "mine", "inside") for step in (first, first + 1)]
         assert [path[-4:] for path in paths if path[-1] == "inside"] == expected
+
+
+def test_names_are_right_in_every_session_that_uses_them(tmp_path):
+    @marey.record_function("decorated")
+    def decorated():
+        pass
+
+    fast = marey.record_function_fast("fast")
+
+    def use():
+        for _ in range(2):
+            decorated()
+            with fast, marey.record_function("block"):
+                pass
+            marey.begin("begun")
+            marey.end()
+
+    expected = 2 * ["decorated", "fast", "block", "begun"]
+    for number, options in enumerate([{}, {}, {"with_stack": True}, {"output": "file"}, {}]):
+        if "output" in options:
+            options = {"output": str(tmp_path / f"{number}.marey")}
+        with recording(**options) as seen:
+            use()
+        assert [name for name in seen.names() if name in expected] == expected
+        assert "(unknown)" not in seen.names()
+
+
+def test_a_capture_has_only_the_names_of_its_sessions(tmp_path):
+    with recording():
+        for number in range(2000):
+            with marey.record_function(f"earlier {number}"):
+                pass
+    path = tmp_path / "later.marey"
+    with recording(output=str(path)):
+        with marey.record_function("earlier 5"):
+            pass
+    assert path.read_bytes().count(b"earlier ") == 1

@@ -69,7 +69,8 @@ inline std::uint32_t site_id(Site& site) noexcept {
     return id != 0 ? id : register_site(site);
 }
 /// Returns the site of a name made at run time: a lock-free lookup, added the first time. 0 if there is no
-/// space.
+/// space. Look it up for each range, or again when ThreadState::names_number has changed: a capture contains
+/// only the run-time names that were looked up for it.
 MAREY_API std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept;
 
 /// The same for an operator with overloads; each overload is a separate site.

@@ -125,6 +125,8 @@ inline constexpr unsigned kSiteBits = 24;
 inline constexpr unsigned kDurationBits = 40;
 inline constexpr unsigned kDeltaBits = 48;
 inline constexpr std::uint32_t kMaxSites = 1u << kSiteBits;
+/// Sites of names made at run time (RunTimeSiteRecord) have ids from here on, the others have smaller ones.
+inline constexpr std::uint32_t kFirstRunTimeSite = kMaxSites / 2;
 
 /// Tags of Blobs. A task: u64 call, then its name.
 inline constexpr std::uint64_t kBlobTask = 1;
@@ -258,7 +260,7 @@ struct StreamRecord {
     std::uint32_t bytes;
 };
 
-enum class NameKind : std::uint16_t { String = 1, Site = 2, Module = 3 };
+enum class NameKind : std::uint16_t { String = 1, Site = 2, Module = 3, RunTimeSite = 4 };
 
 struct StringRecord {  // followed by `length` bytes, padded to 8
     StreamRecord head;
@@ -282,6 +284,16 @@ enum SiteFlags : std::uint32_t {
     kSiteTraced = 1 << 0,    ///< from a call tracer: for sessions that record calls
     kSiteOverload = 1 << 1,  ///< an operator: `file` is the name of its overload
     kSiteFunction = 1 << 2,  ///< the name is that of the function: equal names at other places are others
+};
+
+/// A site whose name was made at run time. A capture contains only those that its sessions may refer to, so
+/// that ids are not dense. The same record may occur twice.
+struct RunTimeSiteRecord {  // followed by `length` bytes, the name, padded to 8
+    StreamRecord head;
+    std::uint32_t id;  ///< from kFirstRunTimeSite
+    std::uint32_t scope;
+    std::uint32_t category;  ///< as in SiteCategory; 0: none
+    std::uint32_t length;
 };
 
 /// A program or shared library that contains native frames.

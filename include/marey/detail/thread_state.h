@@ -70,14 +70,16 @@ struct ThreadState {
     std::uint64_t clamped;
     std::uint32_t gap_records;  ///< records dropped since the last Dropped record was written
     std::uint32_t gap_min_depth;
-    std::uint32_t off_begins;  ///< calls of begin() at depth 0 while recording was off
-    std::uint32_t side_used;   ///< bytes of the side stack in use
-    std::uint64_t context;     ///< id of the current context; 0: none
-    void* observers;           ///< the thread's ThreadObservers; null: none yet
-    void* tracer;              ///< for the Python tracer
-    std::uint64_t next_async;  ///< number of movable ranges begun here: the low part of their ids
-    std::uint32_t skip[16];    ///< by scope: number of next ranges that no sampled observer receives
-    std::uint64_t reserved[22];
+    std::uint32_t off_begins;    ///< calls of begin() at depth 0 while recording was off
+    std::uint32_t side_used;     ///< bytes of the side stack in use
+    std::uint64_t context;       ///< id of the current context; 0: none
+    void* observers;             ///< the thread's ThreadObservers; null: none yet
+    void* tracer;                ///< for the Python tracer
+    std::uint64_t next_async;    ///< number of movable ranges begun here: the low part of their ids
+    std::uint32_t skip[16];      ///< by scope: number of next ranges that no sampled observer receives
+    std::uint32_t names_number;  ///< changes when sites of run-time names must be looked up again
+    std::uint32_t reserved0;
+    std::uint64_t reserved[21];
 
     OpenSlot slots[kOpenSlots];
     std::byte side[kSideBytes];

@@ -170,8 +170,8 @@ template <class Message>
 [[gnu::noinline]] Opened open(Handle domain_handle, Message message) noexcept {
     const NvtxEvent event(message);
     const std::uint32_t domain = domain_name(domain_handle);
+    const std::uint32_t side = push_values(domain, event);  // first: it may move the thread to a capture
     const std::uint32_t site = site_of(domain, event);
-    const std::uint32_t side = push_values(domain, event);
     if (side == 0) return detail::open_range(site, Scope::User);
     return detail::open_site_slow(site, Scope::User, side);
 }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string_view>
 
+#include <marey/c.h>
 #include <marey/detail/values.h>
 
 namespace marey::torch {
@@ -74,8 +75,9 @@ class OperatorSites {
                                           bool by_overload) noexcept {
         const std::string& name = schema.name();
         if (is_range_operator(name)) return kNoSite;
+        if (scope != Scope::Function && !by_overload) return detail::dynamic_site(name, scope);
         const std::uint32_t site = by_overload ? detail::operator_site(name, schema.overload_name(), scope)
-                                               : detail::dynamic_site(name, scope);
+                                               : marey_intern(name.c_str(), nullptr, 0, MAREY_SCOPE_FUNCTION);
         if (scope != Scope::Function || site == 0) return site;
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < kMaxProbes; ++i) {
