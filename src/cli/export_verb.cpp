@@ -57,6 +57,7 @@ class ExportVerb final : public Verb {
                 "export: standard output is a terminal, and the file may contain control characters; "
                 "name a file with -o or redirect the output");
         if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // end quietly when the reader closes the pipe
+        if (format.name == "marey") capture_.show_importlib = true;  // a capture keeps what was recorded
         const Trace trace = capture_.filtered(capture_.load());
         {
             const Progress progress("writing " + output_);

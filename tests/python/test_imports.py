@@ -84,6 +84,11 @@ def test_exports_show_imports_as_the_reports_do(shop):
     assert "import shop.load" in found and not [name for name in found if "importlib._bootstrap" in name]
 
 
+def test_a_copy_of_a_capture_keeps_the_frames_of_importlib(shop, tmp_path):
+    output("export", shop[0], "-o", str(tmp_path / "copy.marey"))
+    assert len(marey.load(tmp_path / "copy.marey")) == len(marey.load(shop[0]))
+
+
 def test_ranges_can_be_excluded_from_every_report(tmp_path):
     (tmp_path / "x.py").write_text("def a(): b()\ndef b(): c()\ndef c(): pass\na()\n")
     recorded(["x.py"], tmp_path, run_options=["-q", "-o", "x.marey"])
