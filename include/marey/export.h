@@ -2,6 +2,7 @@
 // completely or not at all.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <span>
 #include <string>
@@ -39,6 +40,15 @@ MAREY_API void export_trace(const Trace& trace, const std::string& path, std::st
 MAREY_API void write_chrome_json(const Trace& trace, const std::string& path);
 /// Writes the same to a stream. Throws marey::Error if the stream is not good.
 MAREY_API void write_chrome_json(const Trace& trace, std::ostream& stream);
+
+/// The events that a Chrome trace has in addition to those of its trace, and the names of its rows.
+enum class ChromeStyle : std::uint8_t {
+    Torch,   ///< as in PyTorch's traces: the window is a process "Spans" and two instants
+    Viewer,  ///< only what a person wants to see: a Python program is named after its script
+};
+/// Writes Chrome's trace JSON in that style. Traces with PyTorch operators or device work always have the
+/// first.
+MAREY_API void write_chrome_json(const Trace& trace, const std::string& path, ChromeStyle style);
 
 /// Writes the memory held on a device over time, as PyTorch's export_memory_timeline does. The suffix of
 /// `path` selects the form: ".html" is a page with a plot; "raw.json(.gz)" is a list of [nanoseconds or -1,
@@ -86,6 +96,8 @@ MAREY_API void write_csv(const Trace& trace, std::ostream& stream, std::string_v
 /// Writes the table "ranges".
 MAREY_API void write_csv(const Trace& trace, const std::string& path);
 
+/// Whether this library was built with support for Perfetto traces.
+MAREY_API bool can_write_perfetto() noexcept;
 /// Writes Perfetto's protobuf format (see docs/formats/perfetto.md). Times are those of the trace, clipped to
 /// the window. Compresses if `path` ends in ".gz". Throws marey::Error, also if Marey was built without
 /// protozero.

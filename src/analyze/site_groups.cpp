@@ -104,6 +104,13 @@ PythonName parse_python_name(std::string_view name) {
     return {name.substr(0, line), name.substr(end + kEnd.size())};
 }
 
+std::string function_first(std::string_view name) {
+    const auto [path, function] = parse_python_name(name);
+    if (path.empty()) return std::string(name);
+    const std::string_view line = name.substr(path.size() + 1, name.find(')', path.size()) - path.size() - 1);
+    return std::string(function) + " (" + std::string(path) + ":" + std::string(line) + ")";
+}
+
 std::string module_of(std::string_view path) {
     constexpr std::string_view kFrozen = "<frozen ";
     constexpr std::string_view kPackage = "/__init__";

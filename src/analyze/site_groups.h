@@ -17,6 +17,10 @@ struct PythonName {
 };
 PythonName parse_python_name(std::string_view name);
 
+/// The name with the function first: "JSONDecoder.decode (json/decoder.py:332)". Names without a path stay as
+/// they are.
+std::string function_first(std::string_view name);
+
 /// The module in a file: "json/decoder.py" becomes json.decoder, "<frozen os>" becomes os. Anything that is
 /// not a module stays a path.
 std::string module_of(std::string_view path);

@@ -57,12 +57,18 @@ class ExportVerb final : public Verb {
                 "export: standard output is a terminal, and the file may contain control characters; "
                 "name a file with -o or redirect the output");
         if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // end quietly when the reader closes the pipe
-        if (format.name == "marey") capture_.show_importlib = true;  // a capture keeps what was recorded
+        if (format.name == "marey") capture_.show_importlib = true;  // it keeps the whole trace
         const Trace trace = capture_.filtered(capture_.load());
         {
             const Progress progress("writing " + output_);
             const std::string target = to_stdout ? "/dev/stdout" : output_;
-            table_.empty() ? format.write(trace, target) : write_csv(trace, target, table_);
+            if (!table_.empty()) {
+                write_csv(trace, target, table_);
+            } else if (format.name == "chrome") {
+                write_chrome_json(trace, target, ChromeStyle::Viewer);
+            } else {
+                format.write(trace, target);
+            }
         }
         struct stat info {};
         if (!to_stdout && ::stat(output_.c_str(), &info) == 0) {

@@ -48,12 +48,13 @@ std::string free_name(const std::string& stem, const std::string& suffix) {
 }  // namespace
 
 void open_in_browser(const std::string& capture) {
-    const std::string trace = free_name(without_suffix(capture), ".json");
-    write_chrome_json(filter_ranges(Trace::load(capture), {.fold_imports = true}), trace);
+    const std::string file = free_name(without_suffix(capture), can_write_perfetto() ? ".pftrace" : ".json");
+    const Trace trace = filter_ranges(Trace::load(capture), {.fold_imports = true});
+    can_write_perfetto() ? write_perfetto(trace, file) : write_chrome_json(trace, file, ChromeStyle::Viewer);
     if (start_browser()) {
-        print_error(fmt::format("marey: opening {}: drop {} into the page\n", kViewer, shell_word(trace)));
+        print_error(fmt::format("marey: opening {}: drop {} into the page\n", kViewer, shell_word(file)));
     } else {
-        print_error(fmt::format("marey: no browser found: open {} at {}\n", shell_word(trace), kViewer));
+        print_error(fmt::format("marey: no browser found: open {} at {}\n", shell_word(file), kViewer));
     }
 }
 

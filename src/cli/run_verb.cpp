@@ -12,6 +12,7 @@
 #include <marey/call_pattern.h>
 #include <marey/device.h>
 #include <marey/error.h>
+#include <marey/export.h>
 #include <marey/nvtx.h>
 #include <marey/process_end.h>
 #include <marey/scope.h>
@@ -333,9 +334,10 @@ class RunVerb final : public Verb {
             if (!summary.best.empty()) {
                 const std::string capture = shell_word(summary.best);
                 text += fmt::format(
-                    "{0}  {2}marey report {1}   |   marey tree {1}   |   marey export {1} -o trace.json\n",
+                    "{0}  {2}marey report {1}   |   marey tree {1}   |   marey export {1} -o trace.{3}\n",
                     styled(standard_error(), Style::Dim, "next:"), capture,
-                    gpu_.empty() ? "" : "marey gpu " + capture + "   |   ");
+                    gpu_.empty() ? "" : "marey gpu " + capture + "   |   ",
+                    can_write_perfetto() ? "pftrace" : "json");
             }
             print_error(text);
         }

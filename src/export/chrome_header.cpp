@@ -7,6 +7,7 @@
 
 #include "base/json_scanner.h"
 #include "base/json_writer.h"
+#include "export/program_names.h"
 
 namespace marey {
 namespace {
@@ -143,6 +144,7 @@ void ChromeHeader::write_thread_name(ChromeRow row, std::string_view name, const
 
 std::string ChromeHeader::process_name(const ProcessInfo& process) const {
     std::string name(base_name(trace_.string(process.name)));
+    if (style_ == ChromeStyle::Viewer) name = python_program(trace_, process).value_or(name);
     if (process.node >= 0) name += " (rank " + std::to_string(process.node) + ")";
     return name;
 }
@@ -177,8 +179,9 @@ void ChromeHeader::write_devices() {
 }
 
 std::string ChromeHeader::thread_name(const ThreadInfo& thread) const {
-    const std::string_view name = trace_.string(thread.name);
-    return name.empty() ? "thread " + std::to_string(thread.id) : std::string(name);
+    const std::string name = style_ == ChromeStyle::Viewer ? shown_thread_name(trace_, thread)
+                                                           : std::string(trace_.string(thread.name));
+    return name.empty() ? "thread " + std::to_string(thread.id) : name;
 }
 
 std::string ChromeHeader::track_name(const TrackInfo& track) const {

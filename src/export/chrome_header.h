@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <marey/export.h>
 #include <marey/trace.h>
 
 #include "export/chrome_clock.h"
@@ -18,8 +19,8 @@ namespace marey {
 class ChromeHeader {
   public:
     /// All arguments must outlive this.
-    ChromeHeader(const ChromeTables& tables, ChromeText& out)
-        : trace_(tables.trace), rows_(tables.rows), out_(out), clock_(tables.clock) {}
+    ChromeHeader(const ChromeTables& tables, ChromeText& out, ChromeStyle style)
+        : trace_(tables.trace), rows_(tables.rows), out_(out), clock_(tables.clock), style_(style) {}
 
     /// Writes everything from the opening brace to the opening bracket of the event list.
     void write_facts();
@@ -41,6 +42,7 @@ class ChromeHeader {
     const ChromeRows& rows_;
     ChromeText& out_;
     ChromeClock clock_;
+    ChromeStyle style_;
 };
 
 }  // namespace marey

@@ -31,11 +31,15 @@ class ChromeJson {
   public:
     /// `target`: a path or a stream. `name`: the file name, or empty.
     template <typename Target>
-    ChromeJson(const Trace& trace, Target& target, std::string_view name, ChromeCut cut)
-        : trace_(trace), name_(name), cut_(cut), tables_(trace), file_(target) {}
+    ChromeJson(const Trace& trace, Target& target, std::string_view name, ChromeCut cut,
+               ChromeStyle style = ChromeStyle::Torch)
+        : trace_(trace), name_(name), cut_(cut), style_(style), tables_(trace), file_(target) {
+        if (tables_.is_torch || has_site_of([](Scope scope) { return scope == Scope::Device; }))
+            style_ = ChromeStyle::Torch;
+    }
 
     void write() {
-        ChromeHeader header(tables_, out_);
+        ChromeHeader header(tables_, out_, style_);
         header.write_facts();
         header.write_names();
         write_events();
@@ -74,20 +78,41 @@ class ChromeJson {
         }
     }
 
+    template <class Test>
+    bool has_site_of(Test test) const {
+        return std::any_of(trace_.sites().begin(), trace_.sites().end(),
+                           [&](const SiteInfo& site) { return test(site.scope); });
+    }
+
     /// The name of the span: the one that tools look for if the trace is from PyTorch, else the session's
     /// name.
     std::string span_name() const {
-        const auto is_torch_like = [](const SiteInfo& site) {
-            return is_operator(site.scope) || site.scope == Scope::Device;
-        };
-        if (std::any_of(trace_.sites().begin(), trace_.sites().end(), is_torch_like))
+        if (has_site_of([](Scope scope) { return is_operator(scope) || scope == Scope::Device; }))
             return "PyTorch Profiler";
         return trace_.window().session_name.empty() ? "Marey" : trace_.window().session_name;
     }
 
-    /// Writes the window in the order in which PyTorch does. Its end is the last event and has no comma after
-    /// it, so every other event can have one unconditionally.
+    /// The window comes last and has no comma after it, so every other event can have one unconditionally.
     void write_trailer() {
+        std::string text = style_ == ChromeStyle::Torch ? torch_window() : viewer_window();
+        text += "\n]";
+        if (has_name()) {
+            text += ",\"traceName\":";
+            append_json_string(text, name_);
+        }
+        out_.put(text + "}\n");
+    }
+
+    /// Metadata, which viewers do not show.
+    std::string viewer_window() const {
+        const ChromeClock& clock = tables_.clock;
+        return std::string("{\"ph\":\"M\",\"name\":\"") + kChromeWindow +
+               "\",\"pid\":0,\"tid\":0,\"ts\":" + clock.micros(clock.start_ns()) +
+               ",\"dur\":" + clock.window_micros() + "}";
+    }
+
+    /// In the order in which PyTorch writes it.
+    std::string torch_window() const {
         constexpr std::int64_t kSpanIndex = 0x20000000;  // sorts below everything else, as in PyTorch
         const ChromeClock& clock = tables_.clock;
         const std::string span = span_name();
@@ -110,12 +135,8 @@ class ChromeJson {
         text +=
             ",\"ts\":" + start +
             "},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\",\"pid\":\"\",\"tid\":\"\",\"ts\":" +
-            end + "}\n]";
-        if (has_name()) {
-            text += ",\"traceName\":";
-            append_json_string(text, name_);
-        }
-        out_.put(text + "}\n");
+            end + "}";
+        return text;
     }
     /// An imported trace may already have a name.
     bool has_name() const {
@@ -127,6 +148,7 @@ class ChromeJson {
     const Trace& trace_;
     const std::string_view name_;
     const ChromeCut cut_;
+    ChromeStyle style_;
     const ChromeTables tables_;
     OutputFile file_;
     ChromeText out_{file_};
@@ -134,11 +156,21 @@ class ChromeJson {
 
 }  // namespace
 
+namespace {
+
+std::string_view trace_name(std::string_view path) {
+    if (path.ends_with(".gz")) path.remove_suffix(3);  // the name of the uncompressed file
+    return path.starts_with("/dev/") ? std::string_view() : path;
+}
+
+}  // namespace
+
 void write_chrome_json(const Trace& trace, const std::string& path, ChromeCut cut) {
-    std::string_view name = path;
-    if (name.ends_with(".gz")) name.remove_suffix(3);  // the name of the uncompressed file
-    if (name.starts_with("/dev/")) name = {};          // standard output
-    ChromeJson(with_part_flows(with_task_tracks(trace)), path, name, cut).write();
+    ChromeJson(with_part_flows(with_task_tracks(trace)), path, trace_name(path), cut).write();
+}
+
+void write_chrome_json(const Trace& trace, const std::string& path, ChromeStyle style) {
+    ChromeJson(with_part_flows(with_task_tracks(trace)), path, trace_name(path), {}, style).write();
 }
 
 void write_chrome_json(const Trace& trace, std::ostream& stream, ChromeCut cut) {

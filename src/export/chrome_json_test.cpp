@@ -132,6 +132,22 @@ TEST_F(ChromeJsonTest, ThreadsAndProcessesHaveNames) {
     EXPECT_EQ(metadata(document, "process_name", "0"), "app");
 }
 
+TEST_F(ChromeJsonTest, OnlyTracesWithoutPyTorchOperatorsAreWrittenForViewers) {
+    const std::string path = (folder_ / "t.json").string();
+    for (const std::string name : {"work", "aten::mm"}) {
+        write_chrome_json(TraceFixture().thread("main", {{name, 1000, 500}}).trace(), path,
+                          ChromeStyle::Viewer);
+        std::ostringstream text;
+        text << std::ifstream(path, std::ios::binary).rdbuf();
+        const bool is_torch = name == "aten::mm";
+        EXPECT_EQ(text.str().find("Spans") != std::string::npos, is_torch) << text.str();
+        EXPECT_EQ(text.str().find("Record Window End") != std::string::npos, is_torch) << text.str();
+        EXPECT_EQ(text.str().find("marey_window") != std::string::npos, !is_torch) << text.str();
+        Value document;
+        EXPECT_EQ(StrictJson::parse(text.str(), document), "") << text.str();
+    }
+}
+
 TEST_F(ChromeJsonTest, AReusedSystemThreadIdGetsASeparateRow) {
     const Value document =
         exported(TraceFixture().thread("one", {{"a", 0, 5}}, 77).thread("two", {{"b", 3, 5}}, 77).trace());

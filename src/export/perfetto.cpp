@@ -1,5 +1,7 @@
-// perfetto.cpp: writes Perfetto protobuf as a stream. Each track is a separate packet sequence with
-// incremental timestamps.
+// perfetto.cpp: writes Perfetto protobuf as a stream. Each track is a separate packet sequence.
+//
+// There are no clock snapshots: the Perfetto UI shows them in a group of their own, and opens a file expanded
+// only if the process is its only group. Without snapshots all timestamps are those of one clock.
 #include <marey/error.h>
 #include <marey/export.h>
 #include <marey/suspended_calls.h>
@@ -14,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analyze/site_groups.h"
 #include "base/output_file.h"
 #include "export/perfetto_annotations.h"
 #include "export/perfetto_tracks.h"
@@ -87,7 +90,6 @@ class PerfettoTrace {
     void write() {
         number_sites();
         number_links();
-        write_clocks();
         write_metadata();
         tracks_.describe([&](const std::string& descriptor) {
             pbf_builder<PacketField> packet(begin_packet());
@@ -104,7 +106,6 @@ class PerfettoTrace {
 
   private:
     static constexpr std::uint32_t kDescriptorSequence = 1;
-    static constexpr std::uint32_t kClock = kFirstSequenceClock;
 
     struct FlowEnd {
         Row range;
@@ -133,30 +134,6 @@ class PerfettoTrace {
         file_.write(packet_);
     }
 
-    void write_clocks() {
-        pbf_builder<PacketField> packet(begin_packet());
-        {
-            pbf_builder<ClockSnapshotField> snapshot(packet, PacketField::ClockSnapshot);
-            add_clock(snapshot, kMonotonicRawClock);
-            if (!trace_.processes().empty()) {
-                const std::int64_t offset = trace_.processes().front().realtime_offset_ns;
-                const std::uint64_t realtime = base_ns_ + static_cast<std::uint64_t>(offset);
-                pbf_builder<ClockField> clock(snapshot, ClockSnapshotField::Clocks);
-                clock.add_uint32(ClockField::Id, kRealtimeClock);
-                clock.add_uint64(ClockField::Timestamp, realtime);
-            }
-            snapshot.add_uint32(ClockSnapshotField::PrimaryClock, kMonotonicRawClock);
-        }
-        packet.add_uint32(PacketField::SequenceId, kDescriptorSequence);
-        end_packet();
-    }
-    void add_clock(pbf_builder<ClockSnapshotField>& snapshot, std::uint32_t id, bool is_incremental = false) {
-        pbf_builder<ClockField> clock(snapshot, ClockSnapshotField::Clocks);
-        clock.add_uint32(ClockField::Id, id);
-        clock.add_uint64(ClockField::Timestamp, base_ns_);
-        if (is_incremental) clock.add_bool(ClockField::IsIncremental, true);
-    }
-
     void write_metadata() {
         pbf_builder<PacketField> packet(begin_packet());
         {
@@ -169,6 +146,9 @@ class PerfettoTrace {
             item(kVersionKey).add_string(MetadataField::String, MAREY_VERSION);
             item(kWindowStartKey).add_int64(MetadataField::Int, window_start_ns_);
             item(kWindowEndKey).add_int64(MetadataField::Int, window_end_ns_);
+            if (!trace_.processes().empty())
+                item(kRealtimeOffsetKey)
+                    .add_int64(MetadataField::Int, trace_.processes().front().realtime_offset_ns);
             item(kSessionKey).add_string(MetadataField::String, trace_.window().session_name);
             item(kFinishedKey).add_bool(MetadataField::Bool, trace_.window().finished);
             for (const ProblemInfo& problem : trace_.problems()) {
@@ -195,6 +175,9 @@ class PerfettoTrace {
                          [&](std::uint32_t a, std::uint32_t b) { return uses[a] > uses[b]; });
         site_iid_.resize(order.size());
         for (std::uint32_t i = 0; i < order.size(); ++i) site_iid_[order[i]] = i + 1;
+        for (const SiteInfo& info : trace_.sites())
+            is_renamed_.push_back(info.scope == Scope::PythonFunction &&
+                                  !parse_python_name(trace_.string(info.name)).path.empty());
         sites_.resize(order.size());
         std::string text;
         for (std::uint32_t site = 0; site < sites_.size(); ++site) {
@@ -223,7 +206,8 @@ class PerfettoTrace {
         if (info.category != 0) event.add_uint64(EventField::CategoryIids, category_iid(info.category));
         event.add_uint64(EventField::CategoryIids, scope_iid(info.scope));
         event.add_uint64(EventField::NameIid, site_iid_[site]);
-        if (info.file != 0) event.add_uint64(EventField::SourceLocationIid, site_iid_[site]);
+        if (info.file != 0 || is_renamed_[site])
+            event.add_uint64(EventField::SourceLocationIid, site_iid_[site]);
     }
     /// Appends to interned_ the names for the numbers in append_begin().
     void append_names(std::uint32_t site) {
@@ -237,11 +221,14 @@ class PerfettoTrace {
         if (info.category != 0)
             add(InternedField::EventCategories, category_iid(info.category), trace_.string(info.category));
         add(InternedField::EventCategories, scope_iid(info.scope), scope_name(info.scope));
-        add(InternedField::EventNames, site_iid_[site], trace_.string(info.name));
-        if (info.file == 0) return;
+        const std::string_view name = trace_.string(info.name);
+        add(InternedField::EventNames, site_iid_[site],
+            is_renamed_[site] ? function_first(name) : std::string(name));
+        if (info.file == 0 && !is_renamed_[site]) return;
         pbf_builder<SourceLocationField> place(interned, InternedField::SourceLocations);
         place.add_uint64(SourceLocationField::Iid, site_iid_[site]);
-        place.add_string(SourceLocationField::File, trace_.string(info.file));
+        if (info.file != 0) place.add_string(SourceLocationField::File, trace_.string(info.file));
+        if (is_renamed_[site]) place.add_string(SourceLocationField::Function, name);
         if (info.line != 0) place.add_uint32(SourceLocationField::Line, info.line);
     }
 
@@ -275,13 +262,7 @@ class PerfettoTrace {
         packet.add_uint32(PacketField::SequenceId, sequence_);
         packet.add_uint32(PacketField::SequenceFlags, kStateClearedFlag);
         {
-            pbf_builder<ClockSnapshotField> snapshot(packet, PacketField::ClockSnapshot);
-            add_clock(snapshot, kMonotonicRawClock);
-            add_clock(snapshot, kClock, true);
-        }
-        {
             pbf_builder<DefaultsField> defaults(packet, PacketField::Defaults);
-            defaults.add_uint32(DefaultsField::TimestampClock, kClock);
             pbf_builder<EventDefaultsField> event(defaults, DefaultsField::TrackEvent);
             event.add_uint64(EventDefaultsField::TrackUuid, track);
         }
@@ -291,13 +272,8 @@ class PerfettoTrace {
     /// Writes a packet with event_ and interned_ at `time`, relative to the start of the window.
     void write_event(std::uint64_t time) {
         pbf_builder<PacketField> packet(begin_packet());
-        if (time >= last_) {
-            packet.add_uint64(PacketField::Timestamp, time - last_);
-            last_ = time;
-        } else {  // the sequence's incremental clock cannot go back
-            packet.add_uint64(PacketField::Timestamp, base_ns_ + time);
-            packet.add_uint32(PacketField::TimestampClock, kMonotonicRawClock);
-        }
+        packet.add_uint64(PacketField::Timestamp, base_ns_ + time);
+        last_ = time;
         packet.add_uint32(PacketField::SequenceId, sequence_);
         if (!interned_.empty()) packet.add_message(PacketField::InternedData, interned_);
         packet.add_message(PacketField::TrackEvent, event_);
@@ -333,7 +309,7 @@ class PerfettoTrace {
         char* const start = out;
         *out = kPacketTag;
         out[2] = kTimestampTag;
-        out = put_varint(out + 3, time - last_);
+        out = put_varint(out + 3, base_ns_ + time);
         out = sequence_stamp_.put(out);
         out[0] = kEventTag;
         out[1] = 2;
@@ -416,12 +392,13 @@ class PerfettoTrace {
     std::uint64_t base_ns_ = 0;  ///< start of the window, in a clock without negative times
     std::vector<SiteStamp> sites_;
     std::vector<std::uint32_t> site_iid_;
+    std::vector<bool> is_renamed_;  ///< sites that are shown as "f (a.py:1)" instead of "a.py(1): f"
     std::unordered_map<StringId, std::uint32_t> categories_;
     std::vector<FlowEnd> flow_starts_, flow_ends_;  ///< in order of ranges
     std::vector<StringId> flow_names_;
     std::uint32_t sequence_ = kDescriptorSequence;
     Stamp sequence_stamp_;             ///< the field SequenceId
-    std::uint64_t last_ = 0;           ///< the sequence's clock, relative to the start of the window
+    std::uint64_t last_ = 0;           ///< time of the sequence's last event, since the start of the window
     std::vector<std::uint64_t> open_;  ///< ends of the open ranges, outermost first
     std::string packet_, event_, interned_;
 };
@@ -502,7 +479,7 @@ void PerfettoTrace::write_track(const TrackInfo& track) {
         char* const start = out;
         *out = kPacketTag;
         out[2] = kTimestampTag;
-        out = put_varint(out + 3, time - last_);
+        out = put_varint(out + 3, base_ns_ + time);
         out = sequence_stamp_.put(out);
         out = site.begin.put(out);
         start[1] = static_cast<char>(out - start - 2);
@@ -525,6 +502,10 @@ void PerfettoTrace::write_begin(Row row, std::uint64_t time, NextExtras& next) {
 
 }  // namespace
 
+bool can_write_perfetto() noexcept {
+    return true;
+}
+
 void write_perfetto(const Trace& trace, const std::string& path) {
     PerfettoTrace(with_part_flows(with_task_tracks(trace)), path).write();
 }
@@ -538,6 +519,10 @@ void write_perfetto(const Trace& trace, std::ostream& stream) {
 #else
 
 namespace marey {
+
+bool can_write_perfetto() noexcept {
+    return false;
+}
 
 void write_perfetto(const Trace&, const std::string& path) {
     throw Error(path + ": this Marey was built without protozero and cannot write Perfetto traces");

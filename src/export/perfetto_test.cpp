@@ -95,7 +95,11 @@ class ProtoText {
               {4, {"source_locations", "Place"}},
               {29, {"debug_annotation_string_values", "InternedText"}}}},
             {"InternedText", {{1, {"iid", "number"}}, {2, {"text", "text"}}}},
-            {"Place", {{1, {"iid", "number"}}, {2, {"file_name", "text"}}, {4, {"line_number", "number"}}}},
+            {"Place",
+             {{1, {"iid", "number"}},
+              {2, {"file_name", "text"}},
+              {3, {"function_name", "text"}},
+              {4, {"line_number", "number"}}}},
             {"Annotation",
              {{1, {"name_iid", "number"}},
               {2, {"bool_value", "number"}},
@@ -269,7 +273,29 @@ TEST(PerfettoTest, AnEmptyTraceIsAValidFile) {
     EXPECT_NE(text.find("marey.version"), std::string::npos);
 }
 
-TEST(PerfettoTest, APlainRangeTakesAtMost32Bytes) {
+// The Perfetto UI shows the first names, and expands the process only if there are no clock snapshots.
+TEST(PerfettoTest, APythonProgramOpensExpandedUnderItsOwnName) {
+    TraceAssembler assembler;
+    ProcessInfo process;
+    process.pid = 100;
+    process.name = assembler.string("/usr/bin/python3.11");
+    process.command_line = assembler.string("python -u shop/app.py");
+    assembler.add_process(process);
+    const std::uint32_t lane = assembler.add_lane({add_thread(assembler, 1, 100, "python")});
+    assembler.add_range(
+        lane, 1000, 500,
+        assembler.site({assembler.string("shop/load.py(3): Loader.load"),
+                        assembler.string("/home/me/shop/load.py"), 3, Scope::PythonFunction}));
+    const std::string text = ProtoText::print(exported(assembler.finish()));
+    const auto has = [&](const char* part) { return text.find(part) != text.npos; };
+    EXPECT_TRUE(has("process_name: \"app.py\"")) << text;
+    EXPECT_TRUE(has("thread_name: \"MainThread\"")) << text;
+    EXPECT_TRUE(has("text: \"Loader.load (shop/load.py:3)\"")) << text;
+    EXPECT_TRUE(has("file_name: \"/home/me/shop/load.py\"")) << text;
+    EXPECT_FALSE(has("clock_snapshot")) << text;
+}
+
+TEST(PerfettoTest, APlainRangeTakesAtMost44Bytes) {
     TraceAssembler assembler;
     assembler.add_process({});
     const std::uint32_t lane = assembler.add_lane({assembler.add_thread({})});
@@ -277,10 +303,11 @@ TEST(PerfettoTest, APlainRangeTakesAtMost32Bytes) {
     for (int i = 0; i < 100; ++i)
         sites.push_back(
             assembler.site({assembler.string("s" + std::to_string(i)), assembler.string("f.cpp"), 1}));
+    constexpr std::int64_t kUptimeNs = 10 * 86'400'000'000'000;
     constexpr std::int64_t kCount = 100'000;
     for (std::int64_t i = 0; i < kCount; ++i)
-        assembler.add_range(lane, i * 3000, 2000, sites[static_cast<std::size_t>(i % 100)]);
-    EXPECT_LE(exported(assembler.finish()).size(), 32u * kCount);
+        assembler.add_range(lane, kUptimeNs + i * 3000, 2000, sites[static_cast<std::size_t>(i % 100)]);
+    EXPECT_LE(exported(assembler.finish()).size(), 44u * kCount);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // perfetto_tracks.cpp: the parents and descriptors of all tracks.
 #include "export/perfetto_tracks.h"
 
+#include "export/program_names.h"
 #include "trace/perfetto_fields.h"
 
 #if MAREY_HAVE_PROTOZERO
@@ -204,30 +205,40 @@ void PerfettoTracks::describe(const std::function<void(const std::string&)>& tak
     }
 }
 
+/// Adds the name of a process or thread to its descriptor, if another one is shown.
+void PerfettoTracks::add_own_name(std::string& descriptor, StringId own, std::string_view shown) const {
+    if (trace_.string(own) == shown) return;
+    pbf_builder<TrackField>(descriptor)
+        .add_string(TrackField::Description, std::string(kOwnName).append(trace_.string(own)));
+}
+
 std::string PerfettoTracks::describe_process(std::size_t row) const {
     std::string text;
     pbf_builder<TrackField> track(text);
     track.add_uint64(TrackField::Uuid, processes_[row]);
     track.add_enum(TrackField::ChildOrdering, kExplicitOrder);
     const ProcessInfo info = row < trace_.processes().size() ? trace_.processes()[row] : ProcessInfo();
+    const std::string name = python_program(trace_, info).value_or(std::string(trace_.string(info.name)));
     {
         pbf_builder<ProcessField> process(track, TrackField::Process);
         process.add_int32(ProcessField::Pid, as_id(pids_[row]));
         if (info.command_line != 0)
             process.add_string(ProcessField::CommandLine, trace_.string(info.command_line));
-        if (info.name != 0) process.add_string(ProcessField::Name, trace_.string(info.name));
+        if (!name.empty()) process.add_string(ProcessField::Name, name);
         if (info.node >= 0)
             process.add_string(ProcessField::Labels, std::string(kRankLabel) + std::to_string(info.node));
         if (info.host != 0)
             process.add_string(ProcessField::Labels,
                                std::string(kHostLabel).append(trace_.string(info.host)));
     }
+    add_own_name(text, info.name, name);
     return text;
 }
 
 std::string PerfettoTracks::describe_thread(std::size_t row) const {
     const ThreadInfo& info = trace_.threads()[row];
     const Row process = process_of(static_cast<Row>(row));
+    const std::string name = shown_thread_name(trace_, info);
     std::string text;
     pbf_builder<TrackField> track(text);
     track.add_uint64(TrackField::Uuid, threads_[row]);
@@ -237,8 +248,9 @@ std::string PerfettoTracks::describe_thread(std::size_t row) const {
         pbf_builder<ThreadField> thread(track, TrackField::Thread);
         thread.add_int32(ThreadField::Pid, as_id(pids_[process]));
         thread.add_int32(ThreadField::Tid, as_id(tids_[row]));
-        if (info.name != 0) thread.add_string(ThreadField::Name, trace_.string(info.name));
+        if (!name.empty()) thread.add_string(ThreadField::Name, name);
     }
+    add_own_name(text, info.name, name);
     return text;
 }
 

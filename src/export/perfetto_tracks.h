@@ -53,6 +53,7 @@ class PerfettoTracks {
     std::size_t queues_of(Row process, Device device);
     MemoryKey memory_key(Row thread, Device device, bool reserved) const;
 
+    void add_own_name(std::string& descriptor, StringId own, std::string_view shown) const;
     std::string describe_process(std::size_t row) const;
     std::string describe_thread(std::size_t row) const;
     std::string describe_queues(const Queues& queues) const;

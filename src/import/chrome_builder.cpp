@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text_hash.h"
+#include "trace/chrome_categories.h"
 
 namespace marey {
 namespace {
@@ -439,6 +440,9 @@ void ChromeBuilder::add_metadata(const ChromeEvent& event) {
         rows_.label_process(event.pid, arguments_.take_string(ChromeKey::Labels));
     } else if (what == "thread_name") {
         name_row(event);
+    } else if (what == kChromeWindow) {
+        see(event.time_ns);
+        see(event.time_ns + std::max<std::int64_t>(event.duration_ns, 0));
     } else if (what != "process_sort_index" && what != "thread_sort_index") {
         ++unread_metadata_;
     }

@@ -81,7 +81,7 @@ class PerfettoReader {
         limit_.add_packed(bytes.size());  // the only input, also of packets compressed inside others
         read_packets(bytes, PerfettoPackets::is_gzip(bytes), 0);
         if (packets_ == 0) throw Error(name_ + ": not a Perfetto trace, or damaged in its first packet");
-        tracks_.place(is_marey_trace_, clocks_.realtime_offset());
+        tracks_.place(is_marey_trace_, realtime_offset_ != 0 ? realtime_offset_ : clocks_.realtime_offset());
         if (is_marey_trace_) {
             assembler_.set_window(window_start_, window_end_);
             events_.set_window_end(window_end_);
@@ -326,7 +326,7 @@ class PerfettoReader {
                     continue;
             }
             std::uint64_t iid = 0;
-            std::string_view text;
+            std::string_view text, function;
             std::uint32_t line = 0;
             Message entry(fields.get_view());
             while (const std::uint32_t inner = entry.next_field()) {
@@ -334,6 +334,8 @@ class PerfettoReader {
                     iid = entry.get_uint64();
                 else if (inner == bytes(InternedTextField::Text))  // for source locations, the file
                     text = entry.get_view();
+                else if (inner == bytes(SourceLocationField::Function))
+                    function = entry.get_view();
                 else if (inner == varint(SourceLocationField::Line))
                     line = entry.get_uint32();
                 else
@@ -342,7 +344,7 @@ class PerfettoReader {
             if (table != nullptr)
                 table->set(iid, assembler_.string(text));
             else
-                sequence.places.set(iid, {assembler_.string(text), line});
+                sequence.places.set(iid, {assembler_.string(text), line, assembler_.string(function)});
         }
     }
 
@@ -419,6 +421,8 @@ class PerfettoReader {
             shift_ = static_cast<std::uint64_t>(std::min<std::int64_t>(window_start_, 0));
         } else if (key == kWindowEndKey) {
             window_end_ = std::clamp(number, window_start_, kMaxTimeNs);
+        } else if (key == kRealtimeOffsetKey) {
+            realtime_offset_ = number;
         } else if (key == kSessionKey) {
             assembler_.window().session_name = text;
         } else if (key == kFinishedKey) {
@@ -468,6 +472,7 @@ class PerfettoReader {
     PerfettoSequence* last_sequence_ = nullptr;
     std::uint32_t last_id_ = 0;
     bool is_marey_trace_ = false;
+    std::int64_t realtime_offset_ = 0;  ///< from the metadata of our files
     std::int64_t window_start_ = 0, window_end_ = 0;
     std::uint64_t shift_ = 0;
     std::uint64_t packets_ = 0, cut_short_ = 0, damaged_ = 0, damaged_packets_ = 0, lost_ = 0, stateless_ = 0,

@@ -282,7 +282,8 @@ std::uint32_t PerfettoEvents::track_of(const Fields& fields, const PerfettoSeque
 
 std::uint32_t PerfettoEvents::site_of(const Fields& fields, bool& is_memory) {
     SiteInfo site;
-    site.name = fields.name;
+    // Our files show Python functions under other names.
+    site.name = is_marey_trace_ && fields.place.function != 0 ? fields.place.function : fields.name;
     site.file = fields.place.file;
     site.line = fields.place.line;
     site.overload = fields.facts.overload;

@@ -15,6 +15,7 @@
 #include "import/perfetto.h"
 #include "trace/device_waits_fixture.h"
 #include "trace/random_trace_fixture.h"
+#include "trace/trace_assembler.h"
 
 #if MAREY_HAVE_PROTOZERO
 
@@ -234,6 +235,32 @@ TEST_F(PerfettoRoundTripTest, WritingAnImportedTraceChangesNothingMore) {
     for (unsigned seed = 0; seed < 50; ++seed) {
         const Trace once = round(testing::random_trace(seed));
         ASSERT_EQ(difference(round(once), once), "") << "seed " << seed;
+    }
+}
+
+TEST_F(PerfettoRoundTripTest, NamesThatAreOnlyShownDifferentlyAreRestored) {
+    for (const std::string name : {"python", ""}) {
+        TraceAssembler assembler;
+        ProcessInfo process;
+        process.pid = 100;
+        process.name = assembler.string("/usr/bin/python3.11");
+        process.command_line = assembler.string("python app.py");
+        process.realtime_offset_ns = 77;
+        ThreadInfo thread;
+        thread.process = assembler.add_process(process);
+        thread.id = 1;
+        thread.os_tid = 100;
+        thread.name = assembler.string(name);
+        const std::uint32_t lane = assembler.add_lane({assembler.add_thread(thread)});
+        for (const char* const site :
+             {"a (b)/x.py(3): f", "x.py(4): g.<locals>.<lambda>", "f (x.py:3)", "import x"})
+            assembler.add_range(lane, 1000, 10,
+                                assembler.site({assembler.string(site), assembler.string("/home/x.py"), 3,
+                                                Scope::PythonFunction}));
+        assembler.add_range(lane, 1000, 10,
+                            assembler.site({assembler.string("y.py(1): h"), 0, 0, Scope::PythonFunction}));
+        const Trace trace = assembler.finish();
+        EXPECT_EQ(difference(round(trace), trace), "");
     }
 }
 

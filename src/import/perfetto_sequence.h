@@ -43,6 +43,7 @@ struct PerfettoSequence {
     struct Place {
         StringId file = 0;
         std::uint32_t line = 0;
+        StringId function = 0;
     };
 
     InternTable<StringId> event_names;

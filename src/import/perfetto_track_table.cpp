@@ -210,6 +210,12 @@ void PerfettoTrackTable::describe(std::string_view message) {
                 fields.skip();
         }
     }
+    std::string_view own_name;
+    if (follows(assembler_.text(track.description), kOwnName, own_name)) {
+        const StringId name = assembler_.string(std::string(own_name));
+        if (track.has_process) process.name = name;
+        if (track.has_thread) thread_names_[{track.pid, track.tid}] = name;
+    }
     if (track.has_process) merge(process);
     Track& known = tracks_[of_uuid(uuid)];
     if (!has_name) track.name = known.name;

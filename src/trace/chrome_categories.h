@@ -8,6 +8,9 @@
 
 namespace marey {
 
+/// The metadata event with the window of a trace that is written for viewers: its start and duration.
+inline constexpr const char* kChromeWindow = "marey_window";
+
 /// Whether PyTorch calls it an operator: all of its scopes except the user scope.
 inline bool is_operator(Scope scope) noexcept {
     return static_cast<int>(scope) <= static_cast<int>(Scope::RuntimeModel) && scope != Scope::User;

@@ -173,6 +173,8 @@ enum class TreeThreadField : std::uint32_t { Tid = 1, Name = 2, Pid = 3 };
 inline constexpr std::string_view kVersionKey = "marey.version";
 inline constexpr std::string_view kWindowStartKey = "marey.window_start_ns";
 inline constexpr std::string_view kWindowEndKey = "marey.window_end_ns";
+/// Wall-clock time minus the file's times, in the first process.
+inline constexpr std::string_view kRealtimeOffsetKey = "marey.realtime_offset_ns";
 inline constexpr std::string_view kSessionKey = "marey.session";
 inline constexpr std::string_view kFinishedKey = "marey.finished";
 /// Several: "code\ncount\ntext".
@@ -185,6 +187,9 @@ inline constexpr std::string_view kAsyncTrack =
     "Ranges of this thread that ended out of order or on another thread.";
 inline constexpr std::string_view kOverlapTrack = "Ranges that cross those of the first track.";
 inline constexpr std::string_view kDeviceTrack = "What a queue of this device did.";
+
+/// The start of the description of a process or thread that is shown under another name than its own.
+inline constexpr std::string_view kOwnName = "Name in the system: ";
 
 /// The annotation that holds what Marey stores about a range beyond the values its program gave.
 inline constexpr std::string_view kFacts = "marey";

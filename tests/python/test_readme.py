@@ -46,7 +46,7 @@ def test_the_commands_of_the_quick_start_work_as_typed(tmp_path):
         assert done.returncode == 0, (command, done.stderr)
         printed = (done.stdout + done.stderr).split()
         assert [word for word in fixed_words(shown) if word not in printed] == [], command
-    assert (tmp_path / "spell.json").stat().st_size > 0 and (tmp_path / "spell.folded").stat().st_size > 0
+    assert (tmp_path / "spell.pftrace").stat().st_size > 0 and (tmp_path / "spell.folded").stat().st_size > 0
 
 
 def test_the_readme_is_short():

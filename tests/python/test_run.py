@@ -348,7 +348,7 @@ def test_the_summary_names_the_hot_functions_and_the_next_commands(tmp_path):
     assert (out, code) == ("", 0)
     assert "a b.marey: " in errors and "program.py(1): hot" in errors
     assert "threads   1 thread" in errors and "overhead  about" in errors
-    assert "marey report 'a b.marey'" in errors and "marey export 'a b.marey' -o trace.json" in errors
+    assert "marey report 'a b.marey'" in errors and "marey export 'a b.marey' -o trace.pftrace" in errors
     assert "\x1b" not in errors
     assert recorded([script], tmp_path) == ("", "", 0)
 
@@ -380,8 +380,8 @@ def test_without_a_browser_open_explains_what_to_do(tmp_path):
     changes = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
     out, errors, code = recorded([script], tmp_path, run_options=["-q", "--open", "-o", "x.marey"], **changes)
     assert (out, code) == ("1\n", 0)
-    assert errors == "marey: no browser found: open x.json at https://ui.perfetto.dev\n"
-    assert (tmp_path / "x.json").stat().st_size > 0
+    assert errors == "marey: no browser found: open x.pftrace at https://ui.perfetto.dev\n"
+    assert (tmp_path / "x.pftrace").stat().st_size > 0
 
 
 def test_invalid_options_are_reported_before_the_program_runs(tmp_path):

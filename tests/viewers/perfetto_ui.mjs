@@ -1,5 +1,5 @@
 // perfetto_ui.mjs [FILE [slices=N] [flows=N] [counters=N]]...: opens files in the Perfetto UI and checks that it finds
-// every range, arrow and counter value. Without arguments: the golden Chrome trace, and exports of MAREY_CAPTURE.
+// every range, arrow and counter value, and shows them at once. Without arguments: the golden Chrome trace, and exports of MAREY_CAPTURE.
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -30,12 +30,13 @@ function exportsOfCapture() {
     const made = []
     const chrome = path.join(MAREY_OUT, 'pipeline.json')
     execFileSync(MAREY_BIN, ['export', MAREY_CAPTURE, '-o', chrome], { stdio: 'ignore' })
-    // Ranges and instants of the capture, the span of the trace and the two marks of its window.
-    made.push({ file: chrome, slices: info.ranges + info.instants + info.allocation_reports + 3, flows: info.links ?? 0, counters: info.counters })
+    const content = { slices: info.ranges + info.instants + info.allocation_reports, flows: info.links ?? 0,
+        counters: info.counters, groups: /^pipeline \d+$/ }
+    made.push({ file: chrome, ...content })
     const pftrace = path.join(MAREY_OUT, 'pipeline.pftrace')
     if (/--to .*\bperfetto\b/.test(execFileSync(MAREY_BIN, ['export', '--help']))) {
         execFileSync(MAREY_BIN, ['export', MAREY_CAPTURE, '-o', pftrace], { stdio: 'ignore' })
-        made.push({ file: pftrace, slices: info.ranges + info.instants + info.allocation_reports, flows: info.links ?? 0, counters: info.counters })
+        made.push({ file: pftrace, ...content })
     }
     return made
 }
@@ -77,6 +78,13 @@ async function open(job) {
     const errors = await query(page, "select ifnull(sum(value), 0) as n from stats where severity = 'error'")
     const picture = path.join(MAREY_OUT, `perfetto_${path.basename(job.file)}.png`)
     await waitForTracks(page)
+    // A file opens with one expanded group, that of the program.
+    const groups = await page.evaluate(() => self.app.trace.workspace.children.map(
+        group => group.name + (group.collapsed ? ' (collapsed)' : '')))
+    if (job.groups !== undefined && !job.groups.test(groups.join('\n'))) {
+        failed = true
+        console.log(`FAILED: perfetto_ui: ${job.file}: groups: ${groups.join(', ')}`)
+    }
     await expandTracks(page)
     await page.waitForTimeout(found.slices < 1000 ? 5000 : 25000)
     await page.keyboard.press('Escape')
