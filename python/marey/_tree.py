@@ -230,6 +230,7 @@ class _ProfilerEvent:
 
     def _frame(self):
         _, _, _, file, line = self._tree.operation(self._node)
+        file = self._tree.types.file_name(file)
         if (found := self._tree.modules.find(self._node)) is not None:
             return self._tree.make(_PyFrameState, line, file, found[5])
         name = self.name

@@ -49,6 +49,11 @@ class Types:
         return number
 
     @staticmethod
+    def file_name(path):
+        """Return the file of a Python function as nodes show it."""
+        return path
+
+    @staticmethod
     def dtype(name):
         return name
 

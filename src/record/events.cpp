@@ -111,12 +111,13 @@ Range SiteRange::step(std::string_view name) noexcept {
     Range range;
     const std::uint32_t site = detail::dynamic_site(name, Scope::User);
     if (site == 0) return range;
+    std::uint32_t side = 0;
     if ((detail::load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) != 0) {
         ObserverFrame* const frame = begin_frame(site, Scope::User);
-        if (frame != nullptr) run_starts_with(*frame, 0);
+        if (frame != nullptr) side = run_starts_with(*frame, 0);
         range.frame_ = frame;
     }
-    begin(range, site, 0, detail::kRecordCrosses);
+    begin(range, site, side, detail::kRecordCrosses);
     return range;
 }
 

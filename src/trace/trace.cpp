@@ -47,8 +47,9 @@ Trace Trace::with_metadata(std::string_view key, std::string_view json) const {
 
 Trace Trace::changed(Trace trace, const TraceChanges& changes) {
     // Tables without another user are not shared: nobody notices that they change.
-    auto data = trace.data_.use_count() == 1 ? std::const_pointer_cast<TraceData>(std::move(trace.data_))
-                                             : std::make_shared<TraceData>(*trace.data_);
+    const std::shared_ptr<const TraceData> given = std::move(trace.data_);
+    const std::shared_ptr<TraceData> data = given.use_count() == 1 ? std::const_pointer_cast<TraceData>(given)
+                                                                   : std::make_shared<TraceData>(*given);
     if (changes.rename != nullptr) {
         StringPool strings(data->strings);
         for (SiteInfo& site : data->sites) {
@@ -61,7 +62,7 @@ Trace Trace::changed(Trace trace, const TraceChanges& changes) {
                       [](const LinkInfo& link) { return link.kind == LinkKind::ForwardBackward; });
     data->window.first_id = changes.first_id;
     data->window.has_pytorch_flops = changes.has_pytorch_flops;
-    return Trace(std::move(data));
+    return Trace(data);
 }
 
 std::string_view Trace::string(StringId id) const noexcept {

@@ -1,6 +1,7 @@
 """PyTorch's own types for results, so that programs and PyTorch's modules can use them as PyTorch's."""
 
 import functools
+import sys
 
 import torch
 from torch._C import _profiler as native
@@ -42,6 +43,13 @@ class Types(_types.Types):
         return native.RecordScope(
             number if number < len(native.RecordScope.__members__) else 7
         )  # Marey's own: user scope
+
+    @staticmethod
+    @functools.lru_cache(maxsize=1024)
+    def file_name(path):
+        """Return a path as PyTorch shows it: without the folder of ``sys.path`` that contains it."""
+        folders = (folder.rstrip("/") + "/" for folder in sys.path if folder)
+        return path[max((len(folder) for folder in folders if path.startswith(folder)), default=0) :]
 
     @staticmethod
     def dtype(name):
