@@ -13,7 +13,7 @@ import marey.torch
 
 TOOLS = os.environ.get("MAREY_TRACE_TOOLS")
 pytestmark = pytest.mark.skipif(not TOOLS, reason="MAREY_TRACE_TOOLS is not set: see tools/trace_tools_env.sh")
-READER = pathlib.Path(__file__).with_name("read_with_tools.py")
+READER = pathlib.Path(__file__).parents[2] / "tools/read_with_trace_tools.py"
 
 
 def traced(kind, path):

@@ -62,7 +62,7 @@ std::string_view module_text(const std::string& module) {
     return module.empty() ? std::string_view("(unknown)") : module;
 }
 
-// What Python prints for each C function, by its name here. Guarded by the GIL; never destroyed.
+// The text that Python prints for each C function, by its name here. Guarded by the GIL; never destroyed.
 auto& printed_names = *new std::unordered_map<std::string, std::string>;
 
 // Calls no program code: only the class of a bound object is printed, and its address.
@@ -208,7 +208,7 @@ bool are_functions(PyTypeObject* type) noexcept {
     return name == "numpy.ufunc" || name.ends_with("nb_func");
 }
 
-// What Python prints for a method after binding it to an object.
+// The text that Python prints for a method after binding it to an object.
 std::string printed_method(const PyDescrObject& method, const std::string& name) {
     char address[32];
     std::snprintf(address, sizeof address, "%p", static_cast<const void*>(&method));

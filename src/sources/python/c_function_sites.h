@@ -102,8 +102,8 @@ class CFunctionSites {
     Sites sites_;
 };
 
-/// What Python prints for a C function that was called, by the name of its site: `<built-in function len>`;
-/// empty for others. Requires the GIL.
+/// The text that Python prints for a C function that was called, by the name of its site:
+/// `<built-in function len>`; empty for others. Requires the GIL.
 std::string printed_name(std::string_view name);
 
 /// The only instance in the process.

@@ -1,4 +1,4 @@
-"""read_with_tools.py TRACE: prints as JSON what HolisticTraceAnalysis and TensorBoard's plugin find in a trace.
+"""read_with_trace_tools.py TRACE: prints as JSON what HolisticTraceAnalysis and TensorBoard's plugin find in a trace.
 
 Runs in the environment of tools/trace_tools_env.sh, which has neither PyTorch nor Marey.
 """
