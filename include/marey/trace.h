@@ -267,7 +267,9 @@ struct ClockInfo {
 
 /// The cost of recording one event, measured once in the recording process.
 struct CostInfo {
-    std::string kind;  ///< "range", "range_with_values", "instant", "counter", "allocation_report"
+    /// "range", "range_with_values", "instant", "counter", "allocation_report"; with their hook, if calls
+    /// were recorded: "python_call", "python_resume"
+    std::string kind;
     double ns = 0;
 };
 

@@ -13,6 +13,8 @@ EventCosts::EventCosts(const Trace& trace) {
         if (cost.kind == "range_with_values") range_with_values_ns = cost.ns;
         if (cost.kind == "instant") instant_ns = cost.ns;
         if (cost.kind == "counter") counter_ns = cost.ns;
+        if (cost.kind == "python_call") python_call_ns = cost.ns;
+        if (cost.kind == "python_resume") python_resume_ns = cost.ns;
         if (cost.kind == "allocation_report") {
             report_ns = cost.ns;
             has_report = true;

@@ -17,7 +17,9 @@ struct EventCosts {
     double range_with_values_ns = 0;
     double instant_ns = 0;
     double counter_ns = 0;
-    double report_ns = 0;  ///< an allocation report; equals the counter cost if it was not measured
+    double report_ns = 0;         ///< an allocation report; equals the counter cost if it was not measured
+    double python_call_ns = 0;    ///< with its hook; 0: not measured
+    double python_resume_ns = 0;  ///< likewise
 
     EventCosts() = default;
     explicit EventCosts(const Trace& trace);

@@ -137,6 +137,25 @@ TEST(EventCosts, EachKindOfCallCostsTheTimeBetweenCallsOfItsKind) {
     EXPECT_DOUBLE_EQ(estimate_overhead(fixture.trace()).total_ns, 100 * 50 + 100 * 90 + 100 * 30 + 50);
 }
 
+TEST(EventCosts, APythonCallAndAResumeCostWhatTheProcessMeasured) {
+    TraceFixture fixture;
+    fixture.site("call", Scope::PythonFunction, "app.py");
+    fixture.site("generator", Scope::PythonFunction, "app.py");
+    fixture.site("len", Scope::CFunction, "");
+    std::vector<RangeSpec> calls;
+    for (int i = 0; i < 100; ++i) {
+        calls.push_back({"call", i * 1000, 20});
+        calls.push_back({"generator", i * 1000 + 100, 20});
+        calls.push_back({"len", i * 1000 + 200, 20});
+        calls.push_back({"len", i * 1000 + 250, 20});
+    }
+    fixture.thread("t", calls);
+    for (Row row = 1; row < 400; row += 4)
+        fixture.data().range_details.push_back({row, -1, 0, 0, 7, row == 1 ? kFirstPart : 0u});
+    fixture.data().costs = {{"range", 10}, {"python_call", 70}, {"python_resume", 130}};
+    EXPECT_DOUBLE_EQ(estimate_overhead(fixture.trace()).total_ns, 100 * 70 + 100 * 130 + 200 * 30);
+}
+
 TEST(EventCosts, AKindOfCallThatIsTooRareCostsAsMuchAsTheCheapestOther) {
     TraceFixture fixture;
     fixture.site("call", Scope::PythonFunction, "app.py");

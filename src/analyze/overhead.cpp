@@ -123,11 +123,13 @@ class CallGaps {
 };
 
 // The hook that observes a call costs more than the range, by an amount that depends on the interpreter and
-// the kind of call. Between the end of a call and the start of the next one in the same caller lie the second
-// half of one hook, the first half of the next, the interpreter's work and the program's work. The shortest
-// of these times is therefore used; it is too high by at most the cost of a bare call. A kind that is too
-// rare costs as much as the cheapest other one.
-CallCosts call_costs(const Trace& trace, double range_ns) {
+// the kind of call. The recording process measures it for Python calls and resumes. Where it did not: between
+// the end of a call and the start of the next one in the same caller lie the second half of one hook, the
+// first half of the next, the interpreter's work and the program's work. The shortest of these times is
+// therefore used; it is too high by at most the cost of a bare call. A kind that is too rare costs as much as
+// the cheapest other one.
+CallCosts call_costs(const Trace& trace, const EventCosts& measured) {
+    const double range_ns = measured.range_ns;
     constexpr double kMaxCostRatio = 16;  // relative to a range: all known hooks cost less
     CallCosts costs;
     costs.of_thread.resize(trace.threads().size());
@@ -145,6 +147,8 @@ CallCosts call_costs(const Trace& trace, double range_ns) {
         costs.ns[kind] = std::clamp(static_cast<double>(gap), range_ns, kMaxCostRatio * range_ns);
         least = least == 0 ? costs.ns[kind] : std::min(least, costs.ns[kind]);
     }
+    if (measured.python_call_ns > 0) costs.ns[kPythonCall] = measured.python_call_ns;
+    if (measured.python_resume_ns > 0) costs.ns[kPartOfCall] = measured.python_resume_ns;
     for (double& ns : costs.ns) ns = std::max(ns == 0 ? least : ns, range_ns) - range_ns;
     return costs;
 }
@@ -153,7 +157,7 @@ CallCosts call_costs(const Trace& trace, double range_ns) {
 
 Overhead estimate_overhead(const Trace& trace) {
     const EventCosts costs(trace);
-    const CallCosts calls = call_costs(trace, costs.range_ns);
+    const CallCosts calls = call_costs(trace, costs);
     Overhead overhead;
     overhead.known = costs.known;
     const double window_ns = static_cast<double>(trace.window().end_ns - trace.window().start_ns);

@@ -60,6 +60,10 @@ const char* cost_name(std::uint32_t event) {
             return "counter";
         case CostKind::AllocationReport:
             return "allocation_report";
+        case CostKind::PythonCall:
+            return "python_call";
+        case CostKind::PythonResume:
+            return "python_resume";
     }
     return "unknown";
 }
@@ -358,10 +362,10 @@ class TableFiller {
         clock.pairs = state_.fit->pairs_used();
         clock.max_error_ns = state_.fit->max_error_ns();
         clock.extrapolated = state_.fit->is_extrapolated_at(state_.view.stop_ticks);
-        for (const CostRecord& cost : state_.journal.costs) {
-            state_.data->costs.push_back(
-                {cost_name(cost.event), static_cast<double>(cost.picoseconds) / 1000});
-        }
+        std::map<std::uint32_t, std::uint64_t> costs;  // the last of each kind
+        for (const CostRecord& cost : state_.journal.costs) costs[cost.event] = cost.picoseconds;
+        for (const auto& [event, picoseconds] : costs)
+            state_.data->costs.push_back({cost_name(event), static_cast<double>(picoseconds) / 1000});
         WindowInfo& window = state_.data->window;
         window.start_ns = state_.view.start_ns;
         window.end_ns = state_.view.end_ns;

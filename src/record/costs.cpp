@@ -1,6 +1,7 @@
 // costs.cpp: the cost of recording on this machine, measured once per process into a private log.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <marey/memory.h>
@@ -9,6 +10,7 @@
 #include "record/clock.h"
 #include "record/journal.h"
 #include "record/recorder.h"
+#include "record/source_writer.h"
 #include "record/thread_log.h"
 
 namespace marey {
@@ -18,19 +20,23 @@ using detail::ThreadState;
 namespace {
 
 constexpr int kBatches = 15;
-constexpr int kEvents = 64;
+constexpr int kEvents = kMeasuredEvents;
 
-/// A private thread state and chunk, armed for the calling thread while this object lives.
+/// A private thread state and chunk, armed for the calling thread while this object lives. Ranges that are
+/// open now stay so.
 class PrivateLog {
   public:
     PrivateLog()
         : state_(std::make_unique<ThreadState>()), data_(64 * 1024), previous_(detail::current_thread) {
-        std::uint64_t armed = detail::scope_bit(Scope::User) | detail::kArmedRecorder | detail::kArmedValues |
-                              detail::kArmedMemory | detail::kArmedMemoryRecorder;
+        std::uint64_t armed = detail::scope_bit(Scope::User) | detail::scope_bit(Scope::PythonFunction) |
+                              detail::kArmedRecorder | detail::kArmedValues | detail::kArmedMemory |
+                              detail::kArmedMemoryRecorder;
         if (!Clock::is_inline()) armed |= detail::kArmedSlowClock;
         set_armed(*state_, armed);
         entry_.state = state_.get();
         state_->owner = &entry_;
+        state_->depth = previous_->depth;
+        state_->tracer = previous_->tracer;
         state_->committed = &committed_;
         rewind();
         detail::current_thread = state_.get();
@@ -50,18 +56,27 @@ class PrivateLog {
     ThreadState* previous_;
 };
 
-// The median over batches of the mean over a batch, in ticks per event times 1000.
-template <class Event>
-std::uint64_t measure(PrivateLog& log, Event event) {
+/// The median over batches, each of which makes kEvents events, in picoseconds per event.
+template <class Batch>
+std::uint64_t measure_batches(PrivateLog* log, Batch make_events) {
     std::uint64_t batches[kBatches];
     for (std::uint64_t& batch : batches) {
-        log.rewind();
+        if (log != nullptr) log->rewind();
         const std::uint64_t begin = Clock::now();
-        for (int i = 0; i < kEvents; ++i) event();
-        batch = (Clock::now() - begin) * 1000 / kEvents;
+        make_events();
+        batch = Clock::now() - begin;
     }
-    std::nth_element(batches, batches + kBatches / 2, batches + kBatches);
-    return batches[kBatches / 2];
+    std::uint64_t* const median = batches + kBatches / 2;
+    std::nth_element(batches, median, batches + kBatches);
+    return static_cast<std::uint64_t>(static_cast<double>(*median) * 1e12 / kEvents /
+                                      static_cast<double>(Clock::ticks_per_second()));
+}
+
+template <class Event>
+std::uint64_t measure(PrivateLog& log, Event event) {
+    return measure_batches(&log, [&] {
+        for (int i = 0; i < kEvents; ++i) event();
+    });
 }
 
 }  // namespace
@@ -76,7 +91,7 @@ void Recorder::measure_costs() noexcept {
     detail::KeyIds keys;
     std::fill(std::begin(keys.ids), std::end(keys.ids), 1u);
     PrivateLog log;
-    const std::uint64_t ticks[] = {
+    const std::uint64_t picoseconds[] = {
         measure(log, [] { detail::ScopedRange range(plain, Scope::User); }),
         measure(
             log,
@@ -85,17 +100,38 @@ void Recorder::measure_costs() noexcept {
         measure(log, [] { counter("marey.cost", 1); }),
         measure(log, [] { report_allocation(&plain, 1, 1, 1); }),
     };
-    for (std::uint32_t kind = 0; kind < std::size(ticks); ++kind) {
+    for (std::uint32_t kind = 0; kind < std::size(picoseconds); ++kind) {
         detail::CostRecord record{};
         record.event = kind;
-        record.picoseconds = static_cast<std::uint64_t>(static_cast<double>(ticks[kind]) * 1e9 /
-                                                        static_cast<double>(Clock::ticks_per_second()));
+        record.picoseconds = picoseconds[kind];
         costs_.push_back(record);
     }
 }
 
 void Recorder::journal_costs() noexcept {
-    for (const detail::CostRecord& cost : costs_) journal(detail::JournalKind::Cost, cost);
+    for (const auto* costs : {&costs_, &source_costs_}) {
+        for (const detail::CostRecord& cost : *costs) journal(detail::JournalKind::Cost, cost);
+    }
+}
+
+void Recorder::add_cost(detail::CostKind kind, std::uint64_t picoseconds) noexcept {
+    detail::CostRecord record{};
+    record.event = static_cast<std::uint32_t>(kind);
+    record.picoseconds = picoseconds;
+    std::lock_guard lock(mutex_);
+    std::erase_if(source_costs_, [&](const detail::CostRecord& cost) { return cost.event == record.event; });
+    source_costs_.push_back(record);
+    if (!sessions_.empty()) journal(detail::JournalKind::Cost, record);
+}
+
+std::uint64_t measure_events(void (*make_events)(void*), void* context, bool records) noexcept {
+    std::optional<PrivateLog> log;
+    if (records) log.emplace();
+    return measure_batches(log ? &*log : nullptr, [&] { make_events(context); });
+}
+
+void add_cost(detail::CostKind kind, std::uint64_t picoseconds) noexcept {
+    if (Clock::source() != detail::ClockSource::Injected) Recorder::get().add_cost(kind, picoseconds);
 }
 
 }  // namespace marey

@@ -217,6 +217,7 @@ class Recorder {
     void disable(const char* why) noexcept;
     /// Puts a problem into the captures being written and, if `print`, on standard error once.
     void note(std::string_view code, std::string_view text, bool print = true) noexcept;
+    void add_cost(detail::CostKind kind, std::uint64_t picoseconds) noexcept;
     /// Which call an open range of a thread is part of.
     void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                         std::uint8_t flags) noexcept;
@@ -359,7 +360,8 @@ class Recorder {
     sigset_t background_starter_mask_{};     ///< signals that were blocked in the thread that started it
     bool extending_ = false;                 ///< it is mapping or warming without the lock
     std::vector<detail::CostRecord> costs_;  ///< measured once, at the first start
-    std::size_t ahead_ = 2;                  ///< large blocks to keep ready
+    std::vector<detail::CostRecord> source_costs_;  ///< measured by sources
+    std::size_t ahead_ = 2;                         ///< large blocks to keep ready
     void start_background() noexcept;
     void stop_background(std::unique_lock<RecorderMutex>& lock) noexcept;
     void background_loop() noexcept;

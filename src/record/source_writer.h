@@ -150,6 +150,14 @@ MAREY_API std::uint64_t source_ticks() noexcept;
 /// A duration in its ticks.
 MAREY_API std::uint64_t source_ticks_of(std::uint64_t ns) noexcept;
 
+/// For a source that measures what its events cost.
+inline constexpr int kMeasuredEvents = 64;
+/// The time of an event, in picoseconds; `make_events` makes kMeasuredEvents of them, each time that it is
+/// called. `records`: into a log that is discarded.
+MAREY_API std::uint64_t measure_events(void (*make_events)(void*), void* context, bool records) noexcept;
+/// Puts the cost of an event into the traces of this process; replaces an earlier one.
+MAREY_API void add_cost(detail::CostKind kind, std::uint64_t picoseconds) noexcept;
+
 /// Puts a problem into the traces of the running sessions; print: on standard error too, once.
 MAREY_API void note_problem(std::string_view code, std::string_view text, bool print = true) noexcept;
 

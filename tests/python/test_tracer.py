@@ -32,6 +32,28 @@ def test_names_are_file_line_and_qualified_name_without_the_import_prefix():
     assert f"test_tracer.py({line}): {function}.<locals>.Holder.method" in names(prof)
 
 
+@MODES
+def test_the_costs_of_a_call_and_a_resume_are_measured_outside_the_trace(c_calls):
+    program = f"""
+        import marey
+
+        def outer(depth):
+            if depth:
+                return outer(depth - 1)
+            session = marey.Session()
+            session.start(with_stack=True, c_calls={c_calls!r})
+            len([])
+            return session.stop()
+
+        trace = outer(5)
+        costs = trace.info()["costs_ns"]
+        assert costs["python_call"] > 0 and costs["python_resume"] > 0, costs
+        assert not [event for event in trace.events() if "<marey>" in event.name]
+        assert trace.problems == [], trace.problems
+        """
+    call_trees.run_program(program)
+
+
 def test_c_calls_can_be_left_out():
     with marey.profile(with_stack=True, c_calls=False) as prof:
         len([])

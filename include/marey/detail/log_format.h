@@ -405,7 +405,9 @@ enum class CostKind : std::uint32_t {
     RangeWithValues = 1,
     Instant = 2,
     Counter = 3,
-    AllocationReport = 4
+    AllocationReport = 4,
+    PythonCall = 5,   ///< with its hook
+    PythonResume = 6  ///< of a generator or coroutine, with its hook
 };
 struct CostRecord {
     StreamRecord head;

@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "record/source_writer.h"
 #include "sources/python/asyncio_tasks.h"
 #include "sources/python/c_function_sites.h"
+#include "sources/python/call_costs.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_calls.h"
 #include "sources/python/frame_hook.h"
@@ -50,6 +52,7 @@ std::atomic<std::uint64_t> start_ticks{0};  // of the session that is starting; 
 
 Mode current_mode = Mode::Off;  // guarded by the GIL, like the next
 bool is_paused = false;         // the budget is spent: the hook is removed
+bool are_costs_known[4] = {};   // by mode
 
 // The number of sessions being started by callers that will call apply_tracer() when everything is ready.
 std::atomic<int> held{0};
@@ -353,8 +356,15 @@ void apply_once() noexcept {
     try {
         start_gc_ranges();  // imports a module, which must not appear in the trace
         live_calls.clear();
+        std::optional<CallCostProbe> probe;
+        if (!call_filter.is_on && !are_costs_known[static_cast<std::size_t>(mode)]) probe.emplace();
         start_frames.take(start_ticks.exchange(0));
         if (start_hook(mode)) current_mode = mode;
+        if (probe && current_mode != Mode::Off) {
+            prepare_thread();
+            probe->finish();
+            are_costs_known[static_cast<std::size_t>(mode)] = true;
+        }
         if (current_mode == Mode::Off) stop_gc_ranges();
     } catch (const std::bad_alloc&) {
         note_problem("python_calls_missing", "out of memory: calls are not recorded");
