@@ -22,6 +22,13 @@ def numbers(count):
         i += 1
 
 
+def resume_in_turn(generators, rounds):
+    """Resume long-lived generators one after another, as an event loop does."""
+    for _ in range(rounds):
+        for generator in generators:
+            next(generator)
+
+
 def words_of(text):
     return [match.group(0).lower() for match in re.finditer(r"\w+", text)]
 

@@ -1,9 +1,10 @@
-"""python_call_results.py: size of recorded Python calls, and the time from the stop to a table."""
+"""python_call_results.py: size of recorded Python calls and resumes, and the time to summarize them."""
 
 import gc
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -31,9 +32,25 @@ def many_calls():
         empty()
 
 
-def start(**options):
+RESUMES = 800_000
+
+
+def many_resumes():
+    """Resumes of 400 generators that live throughout."""
+    generators = [call_workloads.numbers(RESUMES) for _ in range(400)]
+    call_workloads.resume_in_turn(generators, RESUMES // 400)
+
+
+def many_resumed_once():
+    """Calls that are suspended and resumed once: two parts each."""
+    for _ in range(RESUMES // 2):
+        for _ in call_workloads.numbers(1):
+            pass
+
+
+def start(c_calls=C_CALLS, **options):
     session = marey.Session()
-    session.start(with_stack=True, c_calls=C_CALLS, **options)
+    session.start(with_stack=True, c_calls=c_calls, **options)
     return session
 
 
@@ -61,6 +78,16 @@ def log_bytes():
     print_figure("call_bytes", grown / CALLS, "bytes", "<= 24")
 
 
+def resume_bytes(name, work, target):
+    """Size of a capture, per part of a call."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "resumes.marey")
+        session = start(output=path, c_calls=False)
+        work()
+        session.stop()
+        print_figure(name, os.path.getsize(path) / RESUMES, "bytes", target)
+
+
 def stop_to_table():
     taken = []
     for _ in range(ROUNDS):
@@ -74,8 +101,42 @@ def stop_to_table():
     print_figure("call_stop_to_table", statistics.median(taken), "s", "<= 0.2 s")
 
 
+def command():
+    return Path(os.environ["MAREY_BUILD_DIR"]) / "marey" if "MAREY_BUILD_DIR" in os.environ else "marey"
+
+
+def run_seconds(capture, *options):
+    """CPU seconds of `marey run` for a program that only puts a finished capture in the place of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = os.path.join(folder, "copy.marey")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        words = [command(), "run", *options, "-o", output, "--", "cp", capture, output]
+        subprocess.run(words, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def summary():
+    """CPU time of the closing summary of `marey run`, per million ranges."""
+    with tempfile.TemporaryDirectory() as folder:
+        captures = []
+        for work in (many_calls, many_resumes):
+            captures.append(os.path.join(folder, work.__name__ + ".marey"))
+            session = start(output=captures[-1], c_calls=False)
+            work()
+            session.stop()
+        rounds = []
+        for _ in range(3 * ROUNDS):
+            rounds.append([run_seconds(capture) - run_seconds(capture, "-q") for capture in captures])
+    calls = [of_calls * 1_000_000 / CALLS for of_calls, _ in rounds]
+    resumes = [of_resumes * 1_000_000 / RESUMES for _, of_resumes in rounds]
+    print_figure("run_summary", statistics.median(calls), "s", "<= 0.08 s")
+    more = {"against": "the same for calls", "against_value": statistics.median(calls)}
+    more["ratio"] = statistics.median(a / b for a, b in zip(resumes, calls))
+    print_figure("run_summary_resumes", statistics.median(resumes), "s", "<= 0.08 s", **more)
+
+
 def capture_bytes():
-    command = Path(os.environ["MAREY_BUILD_DIR"]) / "marey" if "MAREY_BUILD_DIR" in os.environ else "marey"
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "mix.marey")
         session = start(output=path)
@@ -83,7 +144,7 @@ def capture_bytes():
             call_workloads.mix()
         calls = len(session.stop())
         packed = os.path.join(folder, "packed.marey")
-        subprocess.run([command, "compact", path, "-o", packed], check=True, capture_output=True)
+        subprocess.run([command(), "compact", path, "-o", packed], check=True, capture_output=True)
         print_figure("call_capture_bytes", os.path.getsize(packed) / calls, "bytes", "<= 4")
 
 
@@ -112,6 +173,9 @@ def tasks():
 
 if __name__ == "__main__":
     log_bytes()
+    resume_bytes("resume_bytes", many_resumes, "<= 20")
+    resume_bytes("resumed_once_bytes", many_resumed_once, "<= 32")
     stop_to_table()
+    summary()
     capture_bytes()
     tasks()

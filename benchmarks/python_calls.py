@@ -51,6 +51,11 @@ def c_calls():
         len(items)
 
 
+def resumes():
+    generators = [call_workloads.numbers(COUNT) for _ in range(100)]
+    call_workloads.resume_in_turn(generators, COUNT // 100)
+
+
 def recursive():
     call_workloads.recursive()
 
@@ -188,6 +193,18 @@ def compare_time(name, work, tracer, target):
     print_figure(name, statistics.median(traced), "the same without a tracer", statistics.median(plain), ratio, target)
 
 
+def compare_resumes(tracer):
+    """Compare what recording adds to a resume with what it adds to a call."""
+    resumed, called = [], []
+    for _ in range(ROUNDS):
+        gc.collect()
+        resumed.append(traced_ns(resumes, tracer) - traced_ns(resumes, Nothing()))
+        called.append(traced_ns(calls, tracer) - traced_ns(calls, Nothing()))
+    ratio = statistics.median(a / b for a, b in zip(resumed, called))
+    name = f"resume_3{sys.version_info.minor}"
+    print_figure(name, statistics.median(resumed), "a Python call", statistics.median(called), ratio, "<= 1.3")
+
+
 def workloads(tracer):
     """Compare whole programs with and without a tracer."""
     compare_time("calls_recursive", recursive, tracer, None)
@@ -215,6 +232,7 @@ def main():
             print("call_311_vs_viztracer skipped: viztracer is not installed")
         compare("call_311_c", calls, Tracer(True), with_c_calls, "profile hook that stores 2 x 16 bytes", "<= 1.15")
         compare("ccall_311", c_calls, Tracer(True), with_c_calls, "profile hook that stores 2 x 16 bytes", "<= 1.25")
+        compare_resumes(Tracer(False))
         compare_time("no_calls_311", no_calls, Tracer(False), "<= 1.05")
         workloads(Tracer(False))
     else:
@@ -222,6 +240,7 @@ def main():
         compare("call_312", calls, Tracer(True), with_c_calls, against, "<= 1.25")
         compare("ccall_312", c_calls, Tracer(True), with_c_calls, against, "<= 1.25")
         compare("call_312_python", calls, Tracer(False), Monitoring(floor, False), against, None)
+        compare_resumes(Tracer(True))
         compare_time("no_calls_312", no_calls, Tracer(True), None)
         workloads(Tracer(True))
 
