@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-readme test-torch test-upstream test-gpu parity-torch test-cpython check bench bench-torch bench-gpu asan tsan storm fuzz viewers arrow
+.PHONY: help demo test test-readme test-torch test-upstream test-gpu parity-torch test-cpython check bench bench-torch bench-real bench-gpu asan tsan storm fuzz viewers arrow
 .PHONY: docs examples-python pictures wheel
 .PHONY: install-deps clean format
 
@@ -72,6 +72,11 @@ bench-torch:  ## Marey and PyTorch's own profiler, side by side (installs PyTorc
 test-gpu:  ## Tests that need an NVIDIA GPU and PyTorch: SOAK_SECONDS (180) of training among them
 	@tools/build.sh release --python marey_python marey_cli marey_cuda device_cuda
 	@tools/gpu_tests.sh build/release
+
+bench-real:  ## An aiohttp server and leveldb's db_bench, with and without Marey (downloads both into build/real)
+	@tools/install_deps.sh build python real
+	@tools/build.sh release --python marey_package marey_cli
+	@python3 tools/bench.py build/release -o build/bench_real.json --only real
 
 bench-gpu:  ## The figures of recording a GPU; needs one, and CUDA's compiler
 	@tools/build.sh release --python marey_python marey_cuda

@@ -84,6 +84,8 @@ def programs(folder: Path, only: str | None) -> list[Path]:
     """Every bench_* and benchmarks/python_*.py; or only the program called ONLY, or those with a figure called ONLY."""
     if only == "torch":
         return sorted((SCRIPTS / "torch").glob("*.py"))
+    if only == "real":
+        return [SCRIPTS / "real_programs.py"]
     found = sorted(path for path in folder.glob("bench_*") if path.is_file() and os.access(path, os.X_OK))
     if python_of(folder):
         found += sorted(SCRIPTS.glob("python_*.py"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install_deps.sh GROUP...: installs missing packages for the groups build, check, docs, fuzz, python, viewers, pictures.
+# install_deps.sh GROUP...: installs missing packages for the groups build, check, docs, fuzz, python, real, viewers, pictures.
 #
 # For Debian. Silent and fast if nothing is missing. It looks for commands and headers instead of querying dpkg, so that software
 # installed another way counts. Without root, sudo or a network it lists the missing packages and fails only if the
@@ -48,6 +48,10 @@ for group in "$@"; do
                 missing+=(libfmt-dev libcli11-dev libzstd-dev zlib1g-dev libgtest-dev libsqlite3-dev
                           libprotozero-dev libdw-dev)
             fi
+            ;;
+        real)  # leveldb's benchmark includes gmock
+            have_header gmock/gmock.h || need libgmock-dev
+            have_command dpkg-source || need dpkg-dev
             ;;
         check)
             have_command clang-format-14 || have_command clang-format || need "$(versioned clang-format 14)"
