@@ -163,8 +163,8 @@ def test_overridden_functions_are_frames_too():
         with Mode():
             torch.ones(1) + 1
     names = [node.name for node in depth_first(prof.tree())]
-    assert any(name.endswith("Mine.__torch_function__") for name in names)
-    assert any(name.endswith("Mode.__torch_dispatch__") for name in names)
+    assert any("test_upstream_tree" in name and name.endswith(": __torch_function__") for name in names)
+    assert any(name.endswith(": __torch_dispatch__") for name in names)
     assert "PythonDispatchMode" in names or "aten::add" in names
 
 
