@@ -116,7 +116,7 @@ arrow:  ## Let pyarrow read every table of the example's trace and compare it wi
 	@tools/build.sh release marey_cli example_pipeline arrow_plugin
 	@python3 -m venv build/arrow && build/arrow/bin/pip -q install pyarrow cffi
 	@build/release/marey run -o build/arrow.marey --force -- build/release/examples/pipeline build/arrow.html
-	@build/arrow/bin/python tests/arrow_check.py build/release build/arrow.marey
+	@build/arrow/bin/python tests/programs/arrow_check.py build/release build/arrow.marey
 
 fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
 	@tools/install_deps.sh build fuzz

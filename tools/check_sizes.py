@@ -16,7 +16,7 @@ CODE = (".h", ".cpp", ".c", ".py", ".pyi", ".sh", ".ts", ".txt", ".cmake")
 def main() -> int:
     sizes = {}
     for path in repository_files(ROOT):
-        if path.endswith(CODE) and not path.startswith("tests/corpus/"):
+        if path.endswith(CODE) and not path.startswith("tests/data/corpus/"):
             sizes[path] = (ROOT / path).read_bytes().count(b"\n")
     failed = False
     for path, lines in sorted(sizes.items(), key=lambda item: -item[1]):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# fuzz.sh BUILD_DIR: runs each *_fuzzer for FUZZ_SECONDS over tests/corpus/<name>; findings stay in the build folder.
+# fuzz.sh BUILD_DIR: runs each *_fuzzer for FUZZ_SECONDS over tests/data/corpus/<name>; findings stay in the build folder.
 #
-# capture_reader_fuzzer reads tests/corpus/capture_reader or, if that does not exist, tests/corpus/capture. New inputs
+# capture_reader_fuzzer reads tests/data/corpus/capture_reader or, if that does not exist, tests/data/corpus/capture. New inputs
 # found by libFuzzer go to BUILD_DIR/corpus, not into the repository.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ for fuzzer in "$dir"/*_fuzzer; do
     [ -x "$fuzzer" ] || continue
     name="$(basename "$fuzzer" _fuzzer)"
     corpus=()
-    for folder in "tests/corpus/$name" "tests/corpus/${name%_*}"; do
+    for folder in "tests/data/corpus/$name" "tests/data/corpus/${name%_*}"; do
         if [ -d "$folder" ]; then
             corpus=("$folder")
             break

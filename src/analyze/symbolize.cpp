@@ -10,8 +10,8 @@
 
 #include <marey/error.h>
 
-#include "base/json_cursor.h"
-#include "base/native_symbols.h"
+#include "json/json_cursor.h"
+#include "native/native_symbols.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "analyze/finding_list.h"
-#include "base/json_writer.h"
+#include "json/json_writer.h"
 #include "trace/trace_data.h"
 
 namespace marey {

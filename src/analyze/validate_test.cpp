@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "analyze/trace_fixture.h"
-#include "base/strict_json.h"
+#include "json/strict_json_fixture.h"
 
 namespace marey {
 namespace {

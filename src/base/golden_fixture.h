@@ -13,7 +13,7 @@
 namespace marey {
 
 inline std::filesystem::path golden_path(std::string_view name) {
-    return std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "golden" / name;
+    return std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "data" / "golden" / name;
 }
 
 inline std::string read_golden(std::string_view name) {
@@ -21,8 +21,8 @@ inline std::string read_golden(std::string_view name) {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Fails unless `text` equals tests/golden/`name` byte for byte. With MAREY_WRITE_GOLDENS set the file is
-/// written instead: review the difference before committing it.
+/// Fails unless `text` equals tests/data/golden/`name` byte for byte. With MAREY_WRITE_GOLDENS set the file
+/// is written instead: review the difference before committing it.
 inline void expect_golden(std::string_view text, std::string_view name) {
     if (std::getenv("MAREY_WRITE_GOLDENS") != nullptr) {
         std::filesystem::create_directories(golden_path(name).parent_path());
@@ -31,7 +31,7 @@ inline void expect_golden(std::string_view text, std::string_view name) {
     }
     ASSERT_TRUE(std::filesystem::exists(golden_path(name)))
         << golden_path(name) << " is missing; run again with MAREY_WRITE_GOLDENS=1 and look at it";
-    EXPECT_EQ(text, read_golden(name)) << "differs from tests/golden/" << name;
+    EXPECT_EQ(text, read_golden(name)) << "differs from tests/data/golden/" << name;
 }
 
 }  // namespace marey

@@ -9,9 +9,9 @@
 #include <marey/detail/value_encoder.h>
 
 #include "collect/log_fixture.h"
-#include "collect/random_log.h"
+#include "collect/random_log_fixture.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 
 namespace marey {
 namespace {

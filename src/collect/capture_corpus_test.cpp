@@ -1,5 +1,5 @@
 // capture_corpus_test.cpp: reads the seeds of capture_reader_fuzzer, and generates them. To write them again:
-// MAREY_WRITE_CORPUS=tests/corpus/capture and the test below.
+// MAREY_WRITE_CORPUS=tests/data/corpus/capture and the test below.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,10 +15,10 @@
 #include "collect/device_fixture.h"
 #include "collect/log_fixture.h"
 #include "collect/packed_capture.h"
-#include "collect/random_log.h"
-#include "collect/sparse_capture.h"
+#include "collect/random_log_fixture.h"
+#include "collect/sparse_capture_fixture.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 
 namespace marey::testing {
 namespace {
@@ -99,7 +99,7 @@ LogWriter everything() {
 }
 
 TEST(CaptureCorpus, EverySeedIsSurvived) {
-    const auto folder = std::filesystem::path(MAREY_SOURCE_DIR) / "tests/corpus/capture";
+    const auto folder = std::filesystem::path(MAREY_SOURCE_DIR) / "tests/data/corpus/capture";
     ASSERT_TRUE(std::filesystem::exists(folder)) << folder << " was not found";
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -9,11 +9,11 @@
 #include "collect/capture_reader.h"
 #include "collect/compact.h"
 #include "collect/packed_capture.h"
-#include "collect/sparse_capture.h"
+#include "collect/sparse_capture_fixture.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 #include "trace/saved_trace.h"
-#include "trace/trace_difference.h"
+#include "trace/trace_difference_fixture.h"
 
 namespace {
 

@@ -14,9 +14,9 @@
 
 #include "collect/compact.h"
 #include "collect/log_fixture.h"
-#include "collect/random_log.h"
+#include "collect/random_log_fixture.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 
 namespace marey {
 namespace {

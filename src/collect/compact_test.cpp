@@ -15,11 +15,11 @@
 #include "collect/device_fixture.h"
 #include "collect/log_fixture.h"
 #include "collect/packed_capture.h"
-#include "collect/random_log.h"
+#include "collect/random_log_fixture.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 #include "trace/saved_trace.h"
-#include "trace/trace_difference.h"
+#include "trace/trace_difference_fixture.h"
 
 namespace marey {
 namespace {

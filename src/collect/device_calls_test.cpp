@@ -5,7 +5,7 @@
 
 #include "collect/device_fixture.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 
 namespace marey {
 namespace {

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/demangle.h"
 #include "collect/async_ranges.h"
 #include "collect/log_records.h"
+#include "native/demangle.h"
 
 namespace marey {
 

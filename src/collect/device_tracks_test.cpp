@@ -5,8 +5,8 @@
 
 #include "collect/device_fixture.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
-#include "trace/trace_difference.h"
+#include "collect/trace_outline_fixture.h"
+#include "trace/trace_difference_fixture.h"
 
 namespace marey {
 namespace {

@@ -13,9 +13,9 @@
 #include "collect/event_message.h"
 #include "collect/remote_events.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 #include "trace/saved_trace.h"
-#include "trace/trace_difference.h"
+#include "trace/trace_difference_fixture.h"
 
 namespace {
 

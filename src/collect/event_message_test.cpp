@@ -236,7 +236,7 @@ TEST(EventMessage, FieldsThatALaterMareyMayAddAreSkipped) {
 TEST(EventMessage, TheCorpusCanBeWrittenAgain) {
     if (std::getenv("MAREY_WRITE_CORPUS") == nullptr) GTEST_SKIP() << "MAREY_WRITE_CORPUS is not set";
     const std::string body = body_of(pack_events(rich_message()));
-    std::ofstream(MAREY_SOURCE_DIR "/tests/corpus/event_message/every_field.body") << body;
+    std::ofstream(MAREY_SOURCE_DIR "/tests/data/corpus/event_message/every_field.body") << body;
 }
 
 TEST(EventMessage, RandomBodiesAreReadOrRejectedButNothingElse) {

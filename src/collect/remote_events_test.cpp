@@ -10,9 +10,9 @@
 #include "collect/log_fixture.h"
 #include "collect/packed_capture.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 #include "trace/saved_trace.h"
-#include "trace/trace_difference.h"
+#include "trace/trace_difference_fixture.h"
 
 namespace marey {
 namespace {

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "collect/log_fixture.h"
-#include "collect/random_log.h"
+#include "collect/random_log_fixture.h"
 #include "collect/trace_builder.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 
 namespace marey {
 namespace {

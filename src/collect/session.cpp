@@ -6,9 +6,9 @@
 
 #include <marey/error.h>
 
-#include "base/json_scanner.h"
 #include "collect/remote_events.h"
 #include "collect/trace_builder.h"
+#include "json/json_scanner.h"
 #include "record/clock.h"
 #include "record/recorder.h"
 

@@ -5,7 +5,7 @@
 
 #include <marey/detail/log_format.h>
 
-#include "base/json_writer.h"
+#include "json/json_writer.h"
 
 namespace marey {
 

@@ -6,7 +6,7 @@
 #include <marey/error.h>
 
 #include "collect/log_fixture.h"
-#include "collect/trace_outline.h"
+#include "collect/trace_outline_fixture.h"
 
 namespace marey {
 namespace {

@@ -4,7 +4,6 @@
 #include <string>
 #include <unordered_map>
 
-#include "base/json_scanner.h"
 #include "base/reserve_expected.h"
 #include "collect/arguments.h"
 #include "collect/device_tracks.h"
@@ -14,6 +13,7 @@
 #include "collect/remote_events.h"
 #include "collect/replayed_log.h"
 #include "collect/site_values.h"
+#include "json/json_scanner.h"
 #include "trace/facts.h"
 #include "trace/part_flags.h"
 

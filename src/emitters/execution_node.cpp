@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/json_writer.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

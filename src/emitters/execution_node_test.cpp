@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "base/strict_json.h"
+#include "json/strict_json_fixture.h"
 
 namespace marey {
 namespace {

@@ -12,7 +12,7 @@
 
 #include <marey/error.h>
 
-#include "base/strict_json.h"
+#include "json/strict_json_fixture.h"
 
 namespace marey {
 namespace {

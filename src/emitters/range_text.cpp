@@ -1,7 +1,7 @@
 // range_text.cpp: the text of a range for other tools.
 #include "emitters/range_text.h"
 
-#include "base/json_writer.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

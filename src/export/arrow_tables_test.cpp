@@ -11,9 +11,9 @@
 
 #include <marey/error.h>
 
-#include "base/json_scanner.h"
 #include "base/utf8.h"
 #include "export/trace_columns.h"
+#include "json/json_scanner.h"
 #include "trace/random_trace_fixture.h"
 
 namespace marey {

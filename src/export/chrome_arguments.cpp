@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/json_writer.h"
+#include "json/json_writer.h"
 #include "trace/chrome_types.h"
 
 namespace marey {

@@ -9,7 +9,7 @@
 
 #include "analyze/trace_fixture.h"
 #include "base/output_file.h"
-#include "base/strict_json.h"
+#include "json/strict_json_fixture.h"
 #include "trace/argument_fixture.h"
 
 namespace marey {

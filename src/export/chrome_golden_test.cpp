@@ -9,8 +9,8 @@
 
 #include "analyze/trace_fixture.h"
 #include "base/golden_fixture.h"
-#include "base/strict_json.h"
 #include "export/full_trace_fixture.h"
+#include "json/strict_json_fixture.h"
 
 namespace marey {
 namespace {

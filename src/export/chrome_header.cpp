@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "base/json_scanner.h"
-#include "base/json_writer.h"
 #include "export/program_names.h"
+#include "json/json_scanner.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

@@ -8,7 +8,6 @@
 #include <marey/export.h>
 #include <marey/suspended_calls.h>
 
-#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/output_pieces.h"
 #include "base/parallel.h"
@@ -17,6 +16,7 @@
 #include "export/chrome_header.h"
 #include "export/chrome_tables.h"
 #include "export/chrome_text.h"
+#include "json/json_writer.h"
 #include "trace/chrome_categories.h"
 
 namespace marey {

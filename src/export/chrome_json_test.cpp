@@ -14,10 +14,10 @@
 #include <marey/error.h>
 #include <marey/export.h>
 
-#include "analyze/gpu_fixture.h"
+#include "analyze/gpu/gpu_fixture.h"
 #include "analyze/trace_fixture.h"
-#include "base/strict_json.h"
 #include "export/decimal.h"
+#include "json/strict_json_fixture.h"
 
 namespace marey {
 namespace {

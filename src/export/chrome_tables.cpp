@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 
-#include "analyze/gpu_occupancy.h"
-#include "analyze/gpu_work.h"
-#include "base/json_writer.h"
+#include "analyze/gpu/gpu_occupancy.h"
+#include "analyze/gpu/gpu_work.h"
+#include "json/json_writer.h"
 #include "trace/chrome_categories.h"
 #include "trace/trace_data.h"
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/json_writer.h"
 #include "base/output_buffer.h"
 #include "export/decimal.h"
+#include "json/json_writer.h"
 
 namespace marey {
 

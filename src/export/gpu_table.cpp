@@ -1,9 +1,9 @@
 // gpu_table.cpp: the GPU report as JSON; its kernels as CSV.
 #include <marey/export.h>
 
-#include "base/json_writer.h"
 #include "export/csv_field.h"
 #include "export/statistics_json.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

@@ -1,7 +1,7 @@
 // memory_table.cpp: the memory report as JSON.
 #include <marey/export.h>
 
-#include "base/json_writer.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

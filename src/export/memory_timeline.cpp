@@ -10,8 +10,8 @@
 #include <marey/memory_profile.h>
 #include <marey/memory_use.h>
 
-#include "base/json_writer.h"
 #include "base/output_file.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

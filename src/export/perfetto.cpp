@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analyze/site_groups.h"
+#include "analyze/averages/site_groups.h"
 #include "base/output_file.h"
 #include "export/perfetto_annotations.h"
 #include "export/perfetto_tracks.h"

@@ -3,7 +3,7 @@
 
 #include <marey/trace.h>
 
-#include "base/json_writer.h"
+#include "json/json_writer.h"
 
 namespace marey {
 

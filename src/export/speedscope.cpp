@@ -9,9 +9,9 @@
 
 #include <marey/export.h>
 
-#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "export/decimal.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

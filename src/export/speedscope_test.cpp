@@ -11,7 +11,7 @@
 
 #include "analyze/trace_fixture.h"
 #include "base/golden_fixture.h"
-#include "base/strict_json.h"
+#include "json/strict_json_fixture.h"
 #include "trace/random_trace_fixture.h"
 
 namespace marey {

@@ -1,8 +1,8 @@
 // step_tables.cpp: the step report as JSON.
 #include <marey/export.h>
 
-#include "base/json_writer.h"
 #include "export/statistics_json.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

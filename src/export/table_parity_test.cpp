@@ -1,5 +1,5 @@
 // table_parity_test.cpp: compares our table with PyTorch's output for the same events, character for
-// character. tests/parity/table_cases.json has the events; make_table_goldens.py next to it created the
+// character. tests/data/parity/table_cases.json has the events; make_table_goldens.py next to it created the
 // texts.
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <marey/table.h>
 
 #include "base/golden_fixture.h"
-#include "base/strict_json.h"
+#include "json/strict_json_fixture.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {
@@ -168,7 +168,8 @@ bool is_mended_quirk(const std::string& quirk) {
 
 // Q12 Q13 Q14 Q15 Q16 Q17 Q18
 TEST(TableParity, MatchesUpstreamCharacterForCharacter) {
-    std::ifstream file(std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "parity" / "table_cases.json");
+    std::ifstream file(std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "data" / "parity" /
+                       "table_cases.json");
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     Json cases;
     ASSERT_EQ(StrictJson::parse(text, cases), "");

@@ -1,7 +1,7 @@
 // tree_tables.cpp: call trees and hot paths as JSON.
 #include <marey/export.h>
 
-#include "base/json_writer.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "analyze/trace_fixture.h"
 #include "base/golden_fixture.h"
-#include "base/strict_json.h"
+#include "json/strict_json_fixture.h"
 
 namespace marey {
 namespace {

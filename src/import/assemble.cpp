@@ -8,7 +8,7 @@
 
 #include <marey/error.h>
 
-#include "base/demangle.h"
+#include "native/demangle.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {

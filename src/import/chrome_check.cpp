@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/json_scanner.h"
+#include "json/json_scanner.h"
 
 namespace marey {
 namespace {

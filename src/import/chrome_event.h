@@ -8,9 +8,9 @@
 
 #include <marey/trace.h>
 
-#include "base/json_cursor.h"
-#include "base/json_members.h"
 #include "import/chrome_arguments.h"
+#include "json/json_cursor.h"
+#include "json/json_members.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/json_cursor.h"
+#include "json/json_cursor.h"
 
 namespace marey {
 namespace {

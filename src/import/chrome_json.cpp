@@ -8,10 +8,10 @@
 
 #include <marey/error.h>
 
-#include "base/json_scanner.h"
-#include "base/json_writer.h"
 #include "import/chrome_builder.h"
 #include "import/formats.h"
+#include "json/json_scanner.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

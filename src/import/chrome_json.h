@@ -7,7 +7,7 @@
 
 #include <marey/trace.h>
 
-#include "base/input_text.h"
+#include "json/input_text.h"
 
 namespace marey {
 

@@ -11,7 +11,7 @@
 #include <marey/validate.h>
 
 #include "import/chrome_json.h"
-#include "trace/trace_dump.h"
+#include "trace/trace_dump_fixture.h"
 
 namespace {
 

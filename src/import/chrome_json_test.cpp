@@ -14,7 +14,7 @@
 #include <marey/validate.h>
 
 #include "base/golden_fixture.h"
-#include "trace/trace_dump.h"
+#include "trace/trace_dump_fixture.h"
 
 namespace marey {
 namespace {
@@ -30,7 +30,7 @@ Trace read_events(const std::string& events) {
 }
 
 std::filesystem::path sample(const std::string& name) {
-    return std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "corpus" / "chrome" / name;
+    return std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "data" / "corpus" / "chrome" / name;
 }
 std::string contents(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
@@ -414,7 +414,7 @@ TEST(ChromeJson, ATruncatedCompressedFileGivesItsBeginning) {
     EXPECT_LT(part.ranges().size(), all.ranges().size());
 }
 
-// The samples. tests/samples has the programs that created them. Each golden file was reviewed.
+// The samples. tests/data/samples has the programs that created them. Each golden file was reviewed.
 class ChromeSample : public ::testing::TestWithParam<const char*> {};
 TEST_P(ChromeSample, MatchesTheGoldenModel) {
     const std::string name = GetParam();

@@ -10,7 +10,7 @@
 #include "import/chrome_json.h"
 #include "trace/device_waits_fixture.h"
 #include "trace/trace_assembler.h"
-#include "trace/trace_dump.h"
+#include "trace/trace_dump_fixture.h"
 
 namespace marey {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/device_names.h"  // shared with recordings
+#include "trace/device_names.h"  // shared with recordings
 
 namespace marey {
 

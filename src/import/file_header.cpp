@@ -9,7 +9,7 @@
 
 #include <marey/error.h>
 
-#include "base/input_text.h"
+#include "json/input_text.h"
 
 namespace marey {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "base/json_writer.h"
 #include "import/device_work.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

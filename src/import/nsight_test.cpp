@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/golden_fixture.h"
-#include "base/strict_json.h"
 #include "import/sqlite_fixture.h"
+#include "json/strict_json_fixture.h"
 
 namespace marey {
 namespace {

@@ -6,11 +6,11 @@
 
 #include <marey/error.h>
 
-#include "base/json_writer.h"
 #include "import/cuda_names.h"
 #include "import/device_profile.h"
 #include "import/device_work.h"
 #include "import/sqlite_profiles.h"
+#include "json/json_writer.h"
 
 namespace marey {
 namespace {

@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "base/expansion_limit.h"
-#include "base/json_scanner.h"
-#include "base/json_writer.h"
 #include "import/perfetto_clocks.h"
 #include "import/perfetto_events.h"
 #include "import/perfetto_packets.h"
 #include "import/perfetto_track_table.h"
 #include "import/perfetto_wire.h"
+#include "json/json_scanner.h"
+#include "json/json_writer.h"
 #include "trace/perfetto_fields.h"
 
 namespace marey {

@@ -330,7 +330,7 @@ TEST_F(PerfettoTest, ADamagedPacketIsSkippedAndTheNextIsRead) {
 }
 
 TEST_F(PerfettoTest, FilesWrittenByPerfettoAreRead) {
-    const std::string folder = MAREY_SOURCE_DIR "/tests/corpus/perfetto/";
+    const std::string folder = MAREY_SOURCE_DIR "/tests/data/corpus/perfetto/";
     const Trace sdk = open_trace(folder + "sdk.pftrace");
     EXPECT_EQ(outline(sdk), "t: n 6000-31000 >n 11000-26000 >>n 16000-21000\n");
     EXPECT_EQ(sdk.links().size(), 2u);

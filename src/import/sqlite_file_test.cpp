@@ -166,7 +166,7 @@ TEST(SqliteFile, RandomDamageNeverCrashesAndFailsWithItsPath) {
 TEST(SqliteFile, EveryDatabaseOfTheCorpusIsReadOrRejectedByName) {
     int databases = 0;
     for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(MAREY_SOURCE_DIR) /
-                                                                 "tests/corpus/sqlite")) {
+                                                                 "tests/data/corpus/sqlite")) {
         const std::string path = entry.path().string();
         if (!path.ends_with(".sqlite")) continue;
         ++databases;

@@ -43,9 +43,10 @@ class SqliteSample {
         sqlite3_free(message);
         return *this;
     }
-    /// tests/samples/`name`.sql
+    /// tests/data/samples/`name`.sql
     SqliteSample& run_file(const std::string& name) {
-        std::ifstream file(std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "samples" / (name + ".sql"));
+        std::ifstream file(std::filesystem::path(MAREY_SOURCE_DIR) / "tests" / "data" / "samples" /
+                           (name + ".sql"));
         EXPECT_TRUE(file.good()) << name;
         return run({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
     }

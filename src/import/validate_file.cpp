@@ -9,10 +9,10 @@
 #include <marey/import.h>
 
 #include "analyze/finding_list.h"
-#include "base/input_text.h"
 #include "base/mapped_file.h"
 #include "import/chrome_check.h"
 #include "import/file_header.h"
+#include "json/input_text.h"
 
 namespace marey {
 namespace {

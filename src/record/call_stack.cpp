@@ -9,7 +9,7 @@
 #include <marey/detail/log_format.h>
 #include <marey/detail/python_stacks.h>
 
-#include "base/loaded_modules.h"
+#include "native/loaded_modules.h"
 #include "record/python_stacks.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"

@@ -8,7 +8,7 @@
 
 #include <marey/detail/log_format.h>
 
-#include "base/function_name.h"
+#include "native/function_name.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 

@@ -9,8 +9,8 @@
 
 #include <marey/detail/python_stacks.h>
 
-#include "base/loaded_modules.h"
-#include "base/native_stack.h"
+#include "native/loaded_modules.h"
+#include "native/native_stack.h"
 #include "record/python_stacks.h"
 
 namespace marey {

@@ -10,9 +10,9 @@
 #include <marey/detail/python_stacks.h>
 #include <marey/error.h>
 
-#include "base/demangle.h"
-#include "base/loaded_modules.h"
-#include "base/native_symbols.h"
+#include "native/demangle.h"
+#include "native/loaded_modules.h"
+#include "native/native_symbols.h"
 #include "record/python_stacks.h"
 
 namespace marey {

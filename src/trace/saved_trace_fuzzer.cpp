@@ -8,9 +8,9 @@
 #include <marey/error.h>
 
 #include "trace/saved_trace.h"
-#include "trace/saved_trace_repair.h"
+#include "trace/saved_trace_repair_fixture.h"
 #include "trace/trace_damage.h"
-#include "trace/trace_difference.h"
+#include "trace/trace_difference_fixture.h"
 
 namespace {
 

@@ -15,9 +15,9 @@
 #include "base/compress.h"
 #include "trace/random_trace_fixture.h"
 #include "trace/saved_columns.h"
-#include "trace/saved_trace_repair.h"
+#include "trace/saved_trace_repair_fixture.h"
 #include "trace/trace_damage.h"
-#include "trace/trace_difference.h"
+#include "trace/trace_difference_fixture.h"
 
 namespace marey {
 namespace {
@@ -253,7 +253,7 @@ TEST(TraceDamage, IsAListThatReachesMoreItemsThanThereAreOrNestsWithoutEnd) {
 }
 
 std::filesystem::path corpus() {
-    return std::filesystem::path(MAREY_SOURCE_DIR) / "tests/corpus/saved_trace";
+    return std::filesystem::path(MAREY_SOURCE_DIR) / "tests/data/corpus/saved_trace";
 }
 
 TEST(SavedTrace, SeedsOfTheFuzzerAreSurvived) {

@@ -8,7 +8,7 @@
 
 #include <marey/error.h>
 
-#include "base/json_scanner.h"
+#include "json/json_scanner.h"
 #include "trace/facts.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"

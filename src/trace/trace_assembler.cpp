@@ -10,8 +10,8 @@
 
 #include <marey/error.h>
 
-#include "base/demangle.h"
 #include "base/reserve_expected.h"
+#include "native/demangle.h"
 #include "trace/part_flags.h"
 #include "trace/self_times.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/json_scanner.h"
+#include "json/json_scanner.h"
 
 namespace marey {
 namespace {

@@ -13,7 +13,7 @@
 #include "trace/trace_assembler.h"
 #include "trace/trace_damage.h"
 #include "trace/trace_data.h"
-#include "trace/trace_difference.h"
+#include "trace/trace_difference_fixture.h"
 
 namespace marey {
 namespace {

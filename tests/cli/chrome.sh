@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # chrome.sh: every verb reads Chrome traces of any tool; --from and --session. Needs MAREY_BIN.
-corpus=$(cd "$(dirname "$0")/../corpus/chrome" && pwd)
+corpus=$(cd "$(dirname "$0")/../data/corpus/chrome" && pwd)
 . "$(dirname "$0")/check.bash"
 
 cp "$corpus/kineto.json" "$corpus/viztracer.json" .

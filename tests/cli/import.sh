@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # import.sh: every verb reads nvprof and Nsight Systems databases. Needs MAREY_BIN, and python3 or sqlite3 to create
 # the samples.
-samples=$(cd "$(dirname "$0")/../samples" && pwd)
+samples=$(cd "$(dirname "$0")/../data/samples" && pwd)
 . "$(dirname "$0")/check.bash"
 
 # make_sample FILE SQL_FILE...

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # validate.sh: `marey validate`: exit codes, findings, JSON, and that Marey's exports pass. Needs MAREY_BIN; if
 # MAREY_BUILD_DIR has examples/, a real capture and its exports are checked too.
-golden=$(cd "$(dirname "$0")/../golden" && pwd)
+golden=$(cd "$(dirname "$0")/../data/golden" && pwd)
 . "$(dirname "$0")/check.bash"
 
 # ---- clean files, broken files, no files

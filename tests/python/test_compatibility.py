@@ -9,7 +9,7 @@ import pytest
 
 import marey
 
-CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "compatibility"
+CORPUS = Path(__file__).resolve().parents[1] / "data" / "corpus" / "compatibility"
 FILES = sorted(CORPUS.glob("*/*.marey.gz"))
 
 

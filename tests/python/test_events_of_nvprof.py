@@ -9,7 +9,7 @@ import marey
 from marey._event_list import EventList
 from marey._nvprof import load_nvprof, parse_nvprof_trace
 
-SAMPLES = pathlib.Path(__file__).resolve().parent.parent / "samples"
+SAMPLES = pathlib.Path(__file__).resolve().parents[1] / "data" / "samples"
 
 
 @pytest.fixture

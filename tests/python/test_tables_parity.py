@@ -1,4 +1,4 @@
-"""Tables of lists made by hand, compared with PyTorch's tables of the same events (see tests/parity)."""
+"""Tables of lists made by hand, compared with PyTorch's tables of the same events (see tests/data/parity)."""
 
 import json
 import pathlib
@@ -9,8 +9,8 @@ from marey._activities import DeviceType
 from marey._event_list import EventList
 from marey._events import FunctionEvent
 
-TESTS = pathlib.Path(__file__).resolve().parent.parent
-CASES = json.loads((TESTS / "parity" / "table_cases.json").read_text(encoding="utf-8"))
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+CASES = json.loads((DATA / "parity" / "table_cases.json").read_text(encoding="utf-8"))
 DEVICES = {"cpu": DeviceType.CPU, "cuda": DeviceType.CUDA, "xpu": DeviceType.XPU, "hpu": DeviceType.HPU}
 
 
@@ -97,7 +97,7 @@ def test_a_table_of_events_made_by_hand_equals_upstreams_character_for_character
             group_by_stack_n=group.get("stack", 0),
             group_by_overload_name=group.get("overload", False),
         )
-    golden = TESTS / "golden" / "table" / (case["name"] + ".txt")
+    golden = DATA / "golden" / "table" / (case["name"] + ".txt")
     assert events.table(**case.get("table", {})) == golden.read_text(encoding="utf-8")
     again = EventList(list(events), **events._options())  # and again, from the Python objects
     assert again.table(**case.get("table", {})) == golden.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import zlib from 'node:zlib'
 import { expandTracks, query, startPerfetto, waitForTracks } from '../../tools/perfetto_page.mjs'
 
 const { MAREY_BIN, MAREY_CAPTURE, MAREY_OUT } = process.env
-const golden = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'golden')
+const golden = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'data', 'golden')
 
 // ---- files to open, and their expected content
 

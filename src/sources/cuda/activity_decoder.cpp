@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/device_names.h"
 #include "sources/cuda/call_names.h"
+#include "trace/device_names.h"
 
 namespace marey::cuda {
 namespace {

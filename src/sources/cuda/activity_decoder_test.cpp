@@ -11,7 +11,7 @@
 #include <marey/range.h>
 #include <marey/session.h>
 
-#include "sources/cuda/fake_cuda.h"
+#include "sources/cuda/fake_cuda_fixture.h"
 
 namespace marey::cuda {
 namespace {

@@ -14,7 +14,7 @@
 
 #include <marey/device.h>
 
-#include "sources/cuda/fake_cuda.h"
+#include "sources/cuda/fake_cuda_fixture.h"
 
 namespace marey::cuda {
 namespace {

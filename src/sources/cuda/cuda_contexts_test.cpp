@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "sources/cuda/fake_cuda.h"
+#include "sources/cuda/fake_cuda_fixture.h"
 
 namespace marey::cuda {
 namespace {

@@ -11,7 +11,7 @@
 #include <marey/nvtx.h>
 
 #include "sources/cuda/cuda_contexts.h"
-#include "sources/cuda/fake_cuda.h"
+#include "sources/cuda/fake_cuda_fixture.h"
 
 namespace marey::cuda {
 namespace {

@@ -1,0 +1,181 @@
+// averages.cpp: rows for ranges and allocation reports, in order; sums over rows.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <marey/analyze.h>
+
+#include "analyze/averages/average_rows.h"
+
+namespace marey {
+namespace {
+
+// ---- allocation reports outside any range
+
+/// Rows for allocation reports outside any range: one per report, or one per kind, node and (if requested)
+/// thread, with the time of the first report.
+std::vector<AverageRow> rows_outside_ranges(const Trace& trace, const RangeMemory& memory,
+                                            const AverageOptions& options, bool each_report,
+                                            std::vector<std::int64_t>& times) {
+    const MemoryColumns reports = trace.memory();
+    std::vector<AverageRow> rows;
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+        const bool is_refused = reports.out_of_memory[i] != 0;
+        if (!is_refused && memory.owner[i] != kNoRow) continue;
+        const Row thread = reports.thread[i];
+        const char* const name = is_refused ? "[OutOfMemory]" : "[memory]";
+        const std::int32_t node = node_of_thread(trace, thread);
+        const auto is_of_row = [&](const AverageRow& row) {
+            return row.name == name && row.node == node && (!options.by_thread || row.thread == thread);
+        };
+        std::size_t end = rows.size();  // search from the end: reports are sorted by thread
+        while (end > 0 && !is_of_row(rows[end - 1])) --end;
+        if (each_report || end == 0) {
+            AverageRow& row = rows.emplace_back();
+            row.name = name;
+            row.node = node;
+            if (options.by_thread) row.thread_name = trace.string(trace.threads()[thread].name);
+            if (each_report || options.by_input_shape) row.input_shapes = "[]";
+            times.push_back(reports.time_ns[i]);
+            end = rows.size();
+        }
+        AverageRow& row = rows[end - 1];
+        times[end - 1] = std::min(times[end - 1], reports.time_ns[i]);
+        row.threads += row.thread != thread;
+        row.thread = thread;
+        ++row.count;
+        if (is_refused) continue;  // nothing was allocated
+        const bool is_cpu = is_cpu_memory(reports.device[i]);
+        (is_cpu ? row.cpu_memory_bytes : row.device_memory_bytes) += reports.bytes[i];
+        (is_cpu ? row.self_cpu_memory_bytes : row.self_device_memory_bytes) += reports.bytes[i];
+    }
+    return rows;
+}
+
+DeviceType device_of(const Trace& trace) {
+    for (const TrackInfo& track : trace.tracks()) {
+        if (track.device.type != DeviceType::Cpu && track.range_count > 0) return track.device.type;
+    }
+    for (const Device device : trace.memory().device) {
+        if (device.type != DeviceType::Cpu) return device.type;
+    }
+    return DeviceType::None;
+}
+
+/// The order in which rows appear: by first range (start, longer first); reports come after ranges.
+std::vector<std::size_t> appearance(const Trace& trace, const std::vector<AverageRow>& rows,
+                                    const std::vector<std::int64_t>& report_times) {
+    const RangeColumns ranges = trace.ranges();
+    const std::size_t first_report = rows.size() - report_times.size();
+    const auto start = [&](std::size_t i) {
+        return i < first_report ? ranges.start_ns[rows[i].first_range] : report_times[i - first_report];
+    };
+    const auto duration = [&](std::size_t i) {
+        return i < first_report ? ranges.duration_ns[rows[i].first_range] : 0;
+    };
+    std::vector<std::size_t> order(rows.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        if (start(a) != start(b)) return start(a) < start(b);
+        if (duration(a) != duration(b)) return duration(a) > duration(b);
+        if (a < first_report && b < first_report) return rows[a].first_range < rows[b].first_range;
+        return a < b;
+    });
+    return order;
+}
+
+Averages average(const Trace& trace, const AverageOptions& options, bool each_range) {
+    Averages averages;
+    averages.options = options;
+    averages.is_list = each_range;
+    averages.device = device_of(trace);
+    averages.has_memory = trace.memory().size() > 0;
+    averages.range_count = trace.ranges().size();
+    averages.window_ns = std::max<std::int64_t>(0, trace.window().end_ns - trace.window().start_ns);
+
+    AverageRowBuilder maker(trace, options, each_range);
+    maker.add_device_times();
+    if (options.flops) maker.add_flops();
+    if (options.percentiles && !each_range) maker.add_percentiles();
+    if (options.nesting) maker.add_overheads();
+    std::vector<AverageRow> rows;
+    std::vector<std::int64_t> report_times;
+    if (averages.has_memory) {
+        const RangeMemory memory =
+            options.memory_of_any_thread ? range_memory_by_time(trace) : range_memory(trace);
+        maker.add_memory(memory);
+        rows = std::move(maker.rows());
+        for (AverageRow& row : rows_outside_ranges(trace, memory, options, each_range, report_times))
+            rows.push_back(std::move(row));
+    } else {
+        rows = std::move(maker.rows());
+    }
+    averages.rows.reserve(rows.size());
+    for (const std::size_t index : appearance(trace, rows, report_times)) {
+        averages.recorded_ns += rows[index].self_cpu_time_total_ns;
+        averages.rows.push_back(std::move(rows[index]));
+    }
+    return averages;
+}
+
+}  // namespace
+
+Averages key_averages(const Trace& trace, const AverageOptions& options) {
+    return average(trace, options, false);
+}
+
+Averages list_ranges(const Trace& trace, const AverageOptions& options) {
+    AverageOptions plain;
+    plain.merge_repeated = options.merge_repeated;
+    plain.memory_of_any_thread = options.memory_of_any_thread;
+    plain.flops = options.flops;
+    plain.nesting = options.nesting;
+    return average(trace, plain, true);
+}
+
+AverageRow total_average(const Averages& averages) {
+    AverageRow total;
+    const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
+        if (part) sum = sum.value_or(0) + *part;
+    };
+    for (const AverageRow& row : averages.rows) {
+        if (row.first_range != kNoRow) {
+            total.min_ns = total.first_range == kNoRow ? row.min_ns : std::min(total.min_ns, row.min_ns);
+            total.max_ns = std::max(total.max_ns, row.max_ns);
+            if (total.first_range == kNoRow) total.first_range = row.first_range;
+        }
+        total.count += row.count;
+        total.range_count += row.range_count;
+        total.unfinished += row.unfinished;
+        total.async_count += row.async_count;
+        total.cpu_time_total_ns += row.cpu_time_total_ns;
+        total.self_cpu_time_total_ns += row.self_cpu_time_total_ns;
+        total.device_time_total_ns += row.device_time_total_ns;
+        total.self_device_time_total_ns += row.self_device_time_total_ns;
+        total.covered_ns += row.covered_ns;
+        total.cpu_memory_bytes += row.cpu_memory_bytes;
+        total.self_cpu_memory_bytes += row.self_cpu_memory_bytes;
+        total.device_memory_bytes += row.device_memory_bytes;
+        total.self_device_memory_bytes += row.self_device_memory_bytes;
+        if (row.flops) add(total.flops, *row.flops - row.nested_flops);
+        add(total.self_overhead_ns, row.self_overhead_ns);
+        add(total.overhead_ns, row.overhead_ns);
+    }
+    total.name = "Total";
+    return total;
+}
+
+void subtract_overhead(Averages& averages) {
+    averages.recorded_ns = 0;
+    const auto reduce = [](std::int64_t& time, const std::optional<double>& cost) {
+        if (cost) time = std::max<std::int64_t>(0, time - std::llround(*cost));
+    };
+    for (AverageRow& row : averages.rows) {
+        reduce(row.self_cpu_time_total_ns, row.self_overhead_ns);
+        reduce(row.cpu_time_total_ns, row.overhead_ns);
+        reduce(row.covered_ns, row.overhead_ns);
+        averages.recorded_ns += row.self_cpu_time_total_ns;
+    }
+}
+
+}  // namespace marey

@@ -1,0 +1,59 @@
+// suspended_calls.cpp: tables of suspended calls and of tasks.
+#include <marey/suspended_calls.h>
+
+#include <algorithm>
+
+#include "analyze/calls/call_parts.h"
+
+namespace marey {
+namespace {
+
+template <class Rows>
+void sort_by_start(Rows& rows) {
+    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+        return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.number < b.number;
+    });
+}
+
+}  // namespace
+
+std::vector<SuspendedCall> suspended_calls(const Trace& trace) {
+    CallPartTable calls(trace);
+    std::vector<SuspendedCall> rows;
+    rows.reserve(calls.calls().size());
+    for (const CallParts& parts : calls.calls()) rows.push_back(parts.call);
+    sort_by_start(rows);
+    return rows;
+}
+
+std::vector<TaskTimes> tasks(const Trace& trace) {
+    std::vector<TaskTimes> rows;
+    if (trace.task_names().empty()) return rows;
+    CallPartTable calls(trace);
+    for (const TaskInfo& known : trace.task_names()) {
+        CallParts* const parts = calls.find({known.process, known.call});
+        if (parts == nullptr) continue;
+        const SuspendedCall& call = parts->call;
+        TaskTimes task;
+        task.number = known.call;
+        task.process = known.process;
+        task.name = known.name;
+        task.coroutine = trace.sites()[trace.ranges().site[call.first_part]].name;
+        task.start_ns = call.start_ns;
+        task.end_ns = call.end_ns;
+        task.run_ns = call.running_ns;
+        task.await_ns = call.suspended_ns;
+        task.steps = call.parts;
+        task.is_finished = call.is_finished;
+        std::sort(parts->threads.begin(), parts->threads.end());
+        for (const auto& [start, thread] : parts->threads) {
+            if (std::find(task.threads.begin(), task.threads.end(), thread) == task.threads.end())
+                task.threads.push_back(thread);
+        }
+        rows.push_back(std::move(task));
+    }
+    sort_by_start(rows);
+    return rows;
+}
+
+}  // namespace marey

@@ -1,0 +1,155 @@
+// gpu_host.cpp: walks a thread's calls and a device's gaps in parallel.
+#include "analyze/gpu/gpu_host.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "analyze/gpu/gpu_work.h"
+
+namespace marey {
+namespace {
+
+std::string text_of(const NameSlots& names, std::uint32_t slot) {
+    return slot == kNoIndex ? std::string() : std::string(names.names[slot]);
+}
+
+/// A range that is open while a track is walked.
+struct OpenRange {
+    std::int64_t end_ns;
+    std::uint32_t name;
+    std::uint32_t function_around;
+    std::uint32_t function;  ///< Python function for ranges inside: this range, or the inherited one
+};
+
+class HostWalk {
+  public:
+    explicit HostWalk(std::span<const HostGap> gaps) : gaps_(gaps) {}
+
+    void enter(std::int64_t start_ns, std::int64_t end_ns, std::uint32_t name, bool is_function) {
+        advance(start_ns);
+        const std::uint32_t around = open_.empty() ? kNoIndex : open_.back().function;
+        open_.push_back({end_ns, name, around, is_function ? name : around});
+    }
+    void leave() {
+        advance(open_.back().end_ns);
+        open_.pop_back();
+    }
+    void advance(std::int64_t time_ns) {
+        while (next_ < gaps_.size() && gaps_[next_].start_ns < time_ns) {
+            const HostGap& gap = gaps_[next_];
+            const std::int64_t from = std::max(now_ns_, gap.start_ns), to = std::min(time_ns, gap.end_ns);
+            if (to > from) add(gap, to - from);
+            if (gap.end_ns > time_ns) break;
+            ++next_;
+        }
+        now_ns_ = std::max(now_ns_, time_ns);
+    }
+    std::size_t depth() const noexcept { return open_.size(); }
+    bool is_done() const noexcept { return next_ == gaps_.size(); }
+
+  private:
+    void add(const HostGap& gap, std::int64_t time_ns) {
+        const std::uint32_t name = open_.empty() ? kNoIndex : open_.back().name;
+        const std::uint32_t function = open_.empty() ? kNoIndex : open_.back().function_around;
+        for (HostTimes* const times : {gap.all, gap.own}) {
+            if (times != nullptr) times->add(name, function, time_ns);
+        }
+    }
+
+    std::span<const HostGap> gaps_;
+    std::size_t next_ = 0;
+    std::int64_t now_ns_ = std::numeric_limits<std::int64_t>::min();
+    std::vector<OpenRange> open_;
+};
+
+}  // namespace
+
+bool is_wait_call(std::string_view name) noexcept {
+    if (name.find("Synchronize") != std::string_view::npos) return true;
+    for (const std::string_view copy : {"cudaMemcpy", "cuMemcpy", "hipMemcpy"}) {
+        if (name.starts_with(copy)) return name.find("Async") == std::string_view::npos;
+    }
+    return false;
+}
+
+HostRanges::HostRanges(const Trace& trace)
+    : trace_(trace),
+      ranges_(trace.ranges()),
+      sites_(trace.sites()),
+      clip_(trace),
+      names_(trace),
+      calls_(trace.threads().size()) {
+    for (const SiteInfo& site : sites_) has_functions_ |= site.scope == Scope::PythonFunction;
+    for (const TrackInfo& track : trace.tracks()) {
+        if (track.kind == TrackKind::Thread && track.range_count > 0 && calls_[track.thread] == nullptr)
+            calls_[track.thread] = &track;
+    }
+}
+
+Row HostRanges::marked_range_around(Row call) const noexcept {
+    const Row nearest = range_around(call);
+    Row range = nearest;
+    while (range != kNoRow && (scope(range) == Scope::PythonFunction || scope(range) == Scope::CFunction))
+        range = ranges_.parent[range];
+    return range != kNoRow ? range : nearest;
+}
+
+Row HostRanges::function_around(Row range) const noexcept {
+    if (!has_functions_) return kNoRow;
+    while (range != kNoRow && scope(range) != Scope::PythonFunction) range = ranges_.parent[range];
+    return range;
+}
+
+std::vector<GpuHostWork> HostTimes::rows(const NameSlots& names) const {
+    std::vector<GpuHostWork> rows;
+    for (const auto& [key, time] : times_) {
+        rows.push_back({text_of(names, static_cast<std::uint32_t>(key >> 32)),
+                        text_of(names, static_cast<std::uint32_t>(key)), time});
+    }
+    std::sort(rows.begin(), rows.end(), [](const GpuHostWork& a, const GpuHostWork& b) {
+        return std::tuple(-a.time_ns, std::string_view(a.name), std::string_view(a.function)) <
+               std::tuple(-b.time_ns, std::string_view(b.name), std::string_view(b.function));
+    });
+    return rows;
+}
+
+void add_host_times(const HostRanges& host, Row thread, std::span<const HostGap> gaps) {
+    if (gaps.empty()) return;
+    HostWalk walk(gaps);
+    if (const TrackInfo* track = host.calls(thread)) {
+        const RangeColumns& ranges = host.ranges();
+        const Row end = track->first_range + track->range_count;
+        for (Row row = track->first_range; row < end && !walk.is_done(); ++row) {
+            while (walk.depth() > ranges.depth[row]) walk.leave();
+            const std::int64_t start = ranges.start_ns[row];
+            walk.enter(start, start + ranges.duration_ns[row], host.name(row),
+                       host.scope(row) == Scope::PythonFunction);
+        }
+        while (walk.depth() > 0) walk.leave();
+    }
+    walk.advance(gaps.back().end_ns);
+}
+
+void LauncherTable::add(std::uint32_t name, std::int64_t time_ns, bool is_short_kernel) {
+    std::uint32_t& place = name == kNoIndex ? row_of_no_range_ : row_of_[name];
+    if (place == 0) {
+        rows_.emplace_back().name = text_of(names_, name);
+        place = static_cast<std::uint32_t>(rows_.size());
+    }
+    GpuLauncher& row = rows_[place - 1];
+    ++row.count;
+    row.time_ns += time_ns;
+    if (is_short_kernel) ++row.short_kernels;
+}
+
+std::vector<GpuLauncher> LauncherTable::rows() const {
+    std::vector<GpuLauncher> rows = rows_;
+    std::sort(rows.begin(), rows.end(), [](const GpuLauncher& a, const GpuLauncher& b) {
+        return std::tuple(-a.time_ns, std::string_view(a.name)) <
+               std::tuple(-b.time_ns, std::string_view(b.name));
+    });
+    return rows;
+}
+
+}  // namespace marey

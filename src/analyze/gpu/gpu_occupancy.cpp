@@ -1,0 +1,136 @@
+// gpu_occupancy.cpp: blocks that fit on a multiprocessor at once, limited by registers, shared memory, warps
+// and blocks.
+#include "analyze/gpu/gpu_occupancy.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "json/json_scanner.h"
+
+namespace marey {
+namespace {
+
+// Resource allocation on NVIDIA devices since Maxwell.
+constexpr double kRegistersAtOnce = 256;  // register allocation unit of a warp
+constexpr double kParts = 4;              // partitions of a multiprocessor, each with its own registers
+constexpr double kDefaultWarpSize = 32;
+
+double round_up(double value, double to) {
+    return std::ceil(value / to) * to;
+}
+
+double shared_bytes_at_once(const GpuProperties& device) {
+    return device.compute_major >= 8 ? 128 : 256;
+}
+double reserved_shared_bytes(const GpuProperties& device) {
+    return device.compute_major >= 8 ? 1024 : 0;
+}
+
+double most_blocks(const GpuProperties& device) {
+    switch (device.compute_major * 10 + device.compute_minor) {
+        case 75:
+        case 86:
+        case 87:
+            return 16;
+        case 89:
+            return 24;
+        default:
+            return device.compute_major >= 11 ? 24 : 32;
+    }
+}
+
+double product(const std::int64_t (&triple)[3]) {
+    double result = 1;
+    for (const std::int64_t size : triple) {
+        if (size <= 0) return 0;
+        result *= static_cast<double>(size);
+    }
+    return result;
+}
+
+/// For blocks of `warps` warps.
+double most_blocks_at_once(const GpuShape& shape, const GpuProperties& device, double warps, double warp) {
+    double blocks =
+        std::min(most_blocks(device), std::floor(static_cast<double>(device.threads_per_sm) / warp / warps));
+    if (shape.registers > 0 && device.registers_per_sm > 0) {
+        const double of_warp = round_up(static_cast<double>(shape.registers) * warp, kRegistersAtOnce);
+        const double of_part = std::floor(static_cast<double>(device.registers_per_sm) / kParts);
+        blocks = std::min(blocks, std::floor(std::floor(of_part / of_warp) * kParts / warps));
+    }
+    if (shape.shared_bytes >= 0 && device.shared_bytes_per_sm > 0) {
+        const double asked = static_cast<double>(shape.shared_bytes) + reserved_shared_bytes(device);
+        const double of_block = round_up(asked, shared_bytes_at_once(device));
+        if (of_block > 0)
+            blocks = std::min(blocks, std::floor(static_cast<double>(device.shared_bytes_per_sm) / of_block));
+    }
+    return blocks;
+}
+
+/// Reads one device after its opening brace, and adds it.
+bool read_device(JsonScanner& json, std::map<std::int64_t, GpuProperties>& devices) {
+    GpuProperties device;
+    std::int64_t id = -1;
+    const std::pair<std::string_view, std::int64_t*> numbers[] = {
+        {"id", &id},
+        {"numSms", &device.sm_count},
+        {"warpSize", &device.warp_size},
+        {"maxThreadsPerMultiprocessor", &device.threads_per_sm},
+        {"regsPerMultiprocessor", &device.registers_per_sm},
+        {"sharedMemPerMultiprocessor", &device.shared_bytes_per_sm},
+        {"computeMajor", &device.compute_major},
+        {"computeMinor", &device.compute_minor},
+    };
+    while (true) {
+        const JsonToken key_token = json.next();
+        if (key_token == JsonToken::EndObject) break;
+        if (key_token != JsonToken::Key) return false;
+        const std::string key = json.text();
+        const JsonToken token = json.next();
+        if (token == JsonToken::String && key == "name") {
+            device.name = json.text();
+        } else if (token == JsonToken::Number) {
+            const std::string_view text = json.raw();
+            std::int64_t number = 0;
+            const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+            for (const auto& [name, target] : numbers) {
+                if (name == key && read.ec == std::errc() && number >= 0) *target = number;
+            }
+        } else if (!json.skip(token)) {
+            return false;
+        }
+    }
+    if (id >= 0) devices.emplace(id, std::move(device));
+    return true;
+}
+
+}  // namespace
+
+std::map<std::int64_t, GpuProperties> gpu_properties(const Trace& trace) {
+    std::map<std::int64_t, GpuProperties> devices;
+    for (const MetadataInfo& fact : trace.metadata()) {
+        if (fact.key != "deviceProperties") continue;
+        JsonScanner json(fact.json);
+        if (json.next() != JsonToken::BeginArray) continue;
+        while (json.next() == JsonToken::BeginObject && read_device(json, devices)) {
+        }
+    }
+    return devices;
+}
+
+GpuOccupancy estimate_occupancy(const GpuShape& shape, const GpuProperties& device) {
+    GpuOccupancy result;
+    const double blocks = product(shape.grid), threads = product(shape.block);
+    if (device.sm_count == 0 || blocks == 0 || threads == 0) return result;
+    const double warp = device.warp_size > 0 ? static_cast<double>(device.warp_size) : kDefaultWarpSize;
+    const double blocks_per_sm = blocks / static_cast<double>(device.sm_count);
+    result.blocks_per_sm = blocks_per_sm;
+    result.warps_per_sm = blocks_per_sm * threads / warp;
+    if (device.threads_per_sm == 0) return result;
+    const double at_once =
+        std::min(blocks_per_sm, most_blocks_at_once(shape, device, std::ceil(threads / warp), warp));
+    result.occupancy = std::min(at_once * threads / static_cast<double>(device.threads_per_sm), 1.0);
+    return result;
+}
+
+}  // namespace marey

@@ -1,0 +1,29 @@
+// merged_ranges.h: merges ranges by the names of the enclosing ranges, and maps each range to its node.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyze/name_slots.h"
+#include "analyze/tree/path_tree.h"
+
+namespace marey {
+
+struct MergeOptions {
+    bool by_thread = false;  ///< the outermost nodes are threads
+    /// Rows in ascending order: only these ranges and the ranges nested in them count.
+    std::optional<std::vector<Row>> inside;
+    bool separate_roots = false;  ///< with `inside`: each of these ranges gets a separate node
+};
+
+struct MergedRanges {
+    PathTree tree;
+    std::vector<std::uint32_t> node_of;  ///< per row; kNoRow: left out
+};
+
+/// Counts and sums the ranges of each node; a suspended call counts once, at its first part. One pass. On
+/// devices, annotations have no self time, and the node of a thread has the time of the work.
+MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const MergeOptions& options = {});
+
+}  // namespace marey

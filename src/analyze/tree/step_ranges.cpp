@@ -1,0 +1,81 @@
+// step_ranges.cpp: finds the ranges that are the iterations of a loop.
+#include "analyze/tree/step_ranges.h"
+
+#include <charconv>
+#include <optional>
+
+#include "analyze/tree/path_tree.h"
+
+namespace marey {
+namespace {
+
+constexpr std::string_view kTorchPrefix = "ProfilerStep#";
+
+/// The number after the last '#', if only digits follow.
+std::optional<std::int64_t> step_number(std::string_view name) {
+    const std::size_t mark = name.find_last_of('#');
+    if (mark == std::string_view::npos || mark + 1 == name.size()) return {};
+    const char *first = name.data() + mark + 1, *last = name.data() + name.size();
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(first, last, number);
+    if (*first == '-' || end != last || error != std::errc()) return {};
+    return number;
+}
+
+bool matches(std::string_view pattern, std::string_view text) {
+    std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+    while (t < text.size()) {
+        if (p < pattern.size() && pattern[p] == '*') {
+            star = p++;
+            resume = t;
+        } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+            ++p, ++t;
+        } else if (star != std::string_view::npos) {
+            p = star + 1;
+            t = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.size() && pattern[p] == '*') ++p;
+    return p == pattern.size();
+}
+
+}  // namespace
+
+std::vector<bool> step_sites(const Trace& trace, std::string_view pattern) {
+    std::vector<bool> result;
+    result.reserve(trace.sites().size());
+    for (const SiteInfo& site : trace.sites()) {
+        const std::string_view name = trace.string(site.name);
+        const bool named_so = name.starts_with(kTorchPrefix) && step_number(name);
+        result.push_back(pattern.empty() ? site.scope == Scope::Step || named_so : matches(pattern, name));
+    }
+    return result;
+}
+
+std::vector<StepRange> find_steps(const Trace& trace, std::string_view pattern) {
+    const RangeColumns ranges = trace.ranges();
+    const std::vector<bool> is_step = step_sites(trace, pattern);
+    std::vector<StepRange> steps;
+    std::vector<std::int64_t> count_of_thread(trace.threads().size(), 0);
+    for (const TrackInfo& track : trace.tracks()) {
+        if (place_of(track) == Place::Device) continue;
+        const Row end = track.first_range + track.range_count;
+        for (Row row = track.first_range; row < end;) {
+            if (!is_step[ranges.site[row]]) {
+                ++row;
+                continue;
+            }
+            const std::int64_t ordinal = count_of_thread[track.thread]++;
+            steps.push_back({row, step_number(trace.range_name(row)).value_or(ordinal)});
+            const std::uint32_t depth = ranges.depth[row];
+            do {
+                ++row;
+            } while (row < end && ranges.depth[row] > depth);
+        }
+    }
+    return steps;
+}
+
+}  // namespace marey

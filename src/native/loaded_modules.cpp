@@ -1,0 +1,124 @@
+// loaded_modules.cpp: the program and the shared libraries that are mapped into this process.
+#include "native/loaded_modules.h"
+
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <mutex>
+
+namespace marey {
+namespace {
+
+struct Counts {
+    unsigned long long loaded = 0;
+    unsigned long long unloaded = 0;
+};
+
+int read_counts(dl_phdr_info* info, std::size_t /*size*/, void* out) {
+    *static_cast<Counts*>(out) = {info->dlpi_adds, info->dlpi_subs};
+    return 1;  // the first entry is enough
+}
+
+std::string hexadecimal(const unsigned char* bytes, std::size_t count) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string text;
+    for (std::size_t i = 0; i < count; ++i) {
+        text += kDigits[bytes[i] >> 4];
+        text += kDigits[bytes[i] & 15];
+    }
+    return text;
+}
+
+/// The build id among the notes at `at`, or nothing.
+std::string build_id_in(const unsigned char* at, std::size_t size) {
+    constexpr auto padded = [](std::size_t n) { return (n + 3) & ~std::size_t{3}; };
+    while (size >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) note;
+        std::memcpy(&note, at, sizeof note);
+        const std::size_t whole = sizeof note + padded(note.n_namesz) + padded(note.n_descsz);
+        if (whole > size) return {};
+        const unsigned char* name = at + sizeof note;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
+            return hexadecimal(name + 4, note.n_descsz);
+        at += whole;
+        size -= whole;
+    }
+    return {};
+}
+
+std::string path_of_program() {
+    std::array<char, PATH_MAX> path{};
+    const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+    return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+int add_module(dl_phdr_info* info, std::size_t /*size*/, void* out) {
+    auto& list = *static_cast<LoadedModules*>(out);
+    list.loaded = info->dlpi_adds;
+    list.unloaded = info->dlpi_subs;
+    LoadedModule module{UINTPTR_MAX, 0, info->dlpi_addr, 0, {}, {}};
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+        const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+        const std::uintptr_t address = info->dlpi_addr + segment.p_vaddr;
+        if (segment.p_type == PT_LOAD) {
+            module.begin = std::min(module.begin, address);
+            module.end = std::max(module.end, address + segment.p_memsz);
+        } else if (segment.p_type == PT_GNU_EH_FRAME) {
+            module.frame_header = address;
+        } else if (segment.p_type == PT_NOTE && module.build_id.empty()) {
+            // NOLINTNEXTLINE(performance-no-int-to-ptr)
+            module.build_id = build_id_in(reinterpret_cast<const unsigned char*>(address), segment.p_memsz);
+        }
+    }
+    if (module.begin >= module.end) return 0;
+    if (info->dlpi_name != nullptr && info->dlpi_name[0] == '/')
+        module.path = info->dlpi_name;
+    else if (list.modules.empty())  // the loader lists the program first, without a name
+        module.path = path_of_program();
+    list.modules.push_back(std::move(module));
+    return 0;
+}
+
+struct Current {
+    std::mutex mutex;  ///< only tried, never waited for: another thread may have held it at a fork
+    std::shared_ptr<const LoadedModules> list;
+};
+
+Current& current() {
+    static auto& only = *new Current;  // never destroyed: threads may outlive main
+    return only;
+}
+
+}  // namespace
+
+const LoadedModule* LoadedModules::find(std::uintptr_t address) const noexcept {
+    const auto after =
+        std::upper_bound(modules.begin(), modules.end(), address,
+                         [](std::uintptr_t at, const LoadedModule& module) { return at < module.begin; });
+    if (after == modules.begin()) return nullptr;
+    const LoadedModule& module = *(after - 1);
+    return address < module.end ? &module : nullptr;
+}
+
+std::shared_ptr<const LoadedModules> loaded_modules() {
+    Counts now;
+    dl_iterate_phdr(read_counts, &now);
+    Current& kept = current();
+    {
+        const std::unique_lock lock(kept.mutex, std::try_to_lock);
+        if (lock && kept.list && kept.list->loaded == now.loaded && kept.list->unloaded == now.unloaded)
+            return kept.list;
+    }
+    auto list = std::make_shared<LoadedModules>();
+    dl_iterate_phdr(add_module, list.get());
+    std::sort(list->modules.begin(), list->modules.end(),
+              [](const LoadedModule& a, const LoadedModule& b) { return a.begin < b.begin; });
+    if (const std::unique_lock lock(kept.mutex, std::try_to_lock); lock) kept.list = list;
+    return list;
+}
+
+}  // namespace marey
