@@ -22,7 +22,7 @@ marey_unity(marey_python)
 # Each of these defines one CPython type, or one hook, in the names that CPython's manual gives the parts.
 foreach(name IN ITEMS bindings/events_object bindings/open_ranges bindings/ranged_function bindings/record_function
                       bindings/record_function_fast bindings/traceback_object sources/python/monitoring
-                      sources/python/profile_hook)
+                      sources/python/py311/profile_hook)
     set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/${name}.cpp" PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
 set(python_dir "${PROJECT_BINARY_DIR}/python/marey")
@@ -34,8 +34,8 @@ set_source_files_properties("${PROJECT_SOURCE_DIR}/src/bindings/module.cpp"
                             PROPERTIES COMPILE_DEFINITIONS MAREY_VERSION="${PROJECT_VERSION}")
 
 # The target that pip builds, whatever else the folder builds.
-add_custom_target(marey_package DEPENDS marey marey_python ${marey_devices})
-add_dependencies(marey_python ${marey_devices})
+add_custom_target(marey_package DEPENDS marey marey_python marey_cuda)
+add_dependencies(marey_python marey_cuda)
 if(TARGET marey_cli)
     add_dependencies(marey_package marey_cli)
 endif()

@@ -65,3 +65,13 @@ function(marey_room_files room kind out)
     endif()
     set(${out} "${files}" PARENT_SCOPE)
 endfunction()
+
+# marey_device(<target> <source>...): the library of a device, which libmarey.so loads when asked for it.
+function(marey_device target)
+    add_library(${target} MODULE ${ARGN})
+    marey_target_options(${target})
+    marey_unity(${target})
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    target_link_libraries(${target} PRIVATE marey::marey Threads::Threads ${CMAKE_DL_LIBS})
+    target_link_options(${target} PRIVATE -Wl,-z,nodelete)
+endfunction()

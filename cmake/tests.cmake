@@ -41,20 +41,26 @@ foreach(room IN LISTS MAREY_ROOMS)
         marey_discover(${name}_test)
     endif()
 endforeach()
-foreach(device IN LISTS marey_devices)
-    string(REPLACE marey_ "" room ${device})
-    marey_room_files(sources/${room} test files)
-    if(files)  # the library hides its internals: compile its sources into the test
-        get_target_property(sources ${device} SOURCES)
-        marey_program(${room}_test ${files} ${sources})
-        marey_unity(${room}_test)
-        marey_compile_fast(${room}_test)
-        target_include_directories(${room}_test PRIVATE "${PROJECT_SOURCE_DIR}/src")
-        target_link_libraries(${room}_test PRIVATE marey::marey)
-        marey_discover(${room}_test)
-    endif()
+# A device that only lets time pass, for tests on machines without a GPU.
+file(GLOB simulated_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/simulated/*.cpp")
+list(FILTER simulated_files EXCLUDE REGEX "_test\\.cpp$")
+marey_device(marey_simulated ${simulated_files})
+target_include_directories(marey_simulated PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+set_target_properties(marey_simulated PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${test_dir}")
+
+# The libraries of devices hide their internals: their tests compile the sources again.
+marey_room_files(sources/cuda test cuda_tests)
+file(GLOB simulated_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/simulated/*_test.cpp")
+foreach(device IN ITEMS cuda simulated)
+    get_target_property(sources marey_${device} SOURCES)
+    marey_program(${device}_test ${${device}_tests} ${sources})
+    marey_unity(${device}_test)
+    marey_compile_fast(${device}_test)
+    target_include_directories(${device}_test PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    target_link_libraries(${device}_test PRIVATE marey::marey)
+    marey_discover(${device}_test)
 endforeach()
-if(TARGET cuda_test AND MAREY_HAVE_CUPTI)
+if(MAREY_HAVE_CUPTI)
     target_compile_definitions(cuda_test PRIVATE MAREY_HAVE_CUPTI=1)
     target_include_directories(cuda_test SYSTEM PRIVATE "${MAREY_CUPTI_DIR}" "${MAREY_CUDA_DIR}")
 endif()
@@ -67,7 +73,7 @@ endif()
 
 file(GLOB behaviour_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/behaviour/*.cpp"
      "${PROJECT_SOURCE_DIR}/tests/behaviour/*.c" "${PROJECT_SOURCE_DIR}/tests/programs/*.cpp")
-set(companions ${marey_devices})  # and programs and plug-ins: built before the tests that use them
+set(companions marey_cuda marey_simulated)  # and programs and plug-ins: built before the tests that use them
 # Tools that receive ranges from emitters, as libraries that NVTX and ITT load (tests/programs/emitters/x.c).
 function(marey_collector name file)
     add_library(${name} MODULE "${PROJECT_SOURCE_DIR}/tests/programs/emitters/${file}")

@@ -39,7 +39,6 @@ ROOMS = {
     "src/sources/torch":  [PUBLIC, DETAIL, "src/record", "src/base", "src/sources/torch/observer"],
     # Compiled on the user's machine, where no other Marey headers are installed.
     "src/sources/torch/observer": [PUBLIC, DETAIL],
-    "src/sources/simulated": [PUBLIC],
     "src/emitters":       [PUBLIC, DETAIL, "src/record", "src/json", "src/base"],
     "src/collect":        [PUBLIC, DETAIL, "src/record", "src/trace", "src/json", "src/native", "src/base"],
     "src/trace":          [*MODEL, DETAIL, "src/json", "src/native", "src/base"],

@@ -53,7 +53,7 @@ def tests_of(root: Path) -> dict[str, set[str]]:
     """Suite.Name of each C++ test -> the numbers above it; test_name of each Python test -> those in its docstring."""
     tests: dict[str, set[str]] = {}
     for path in repository_files(root):
-        if re.fullmatch(r"tests/[^/]+\.cpp|src/.*_test\.cpp", path):
+        if re.fullmatch(r"tests/(?:behaviour|simulated)/[^/]+\.cpp|src/.*_test\.cpp", path):
             text = (root / path).read_text(encoding="utf-8")
             for match in TEST.finditer(text):
                 above = text[: match.start()].splitlines()

@@ -21,7 +21,7 @@ from pathlib import Path
 from source_files import ROOT, repository_files
 
 STAMPS = ROOT / "build/tidy"
-TARGETS = re.compile(r" -o CMakeFiles/marey_(objects|cli|cli_objects|cuda|simulated|python)\.dir/")
+TARGETS = re.compile(r" -o CMakeFiles/marey_(objects|cli|cli_objects|cuda|python)\.dir/")
 FILTER = r"--header-filter=(include/marey|src)/.*\.(h|cpp)$"
 NOISE = re.compile(r"^$|warnings? generated|^Suppressed |^Use -header-filter")
 

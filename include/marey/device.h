@@ -232,8 +232,8 @@ MAREY_API void* current_queue(DeviceType type) noexcept;
 
 /// Registers a device. Throws marey::Error if its name or its type is already registered.
 MAREY_API void register_device(std::shared_ptr<DeviceRuntime> device);
-/// Returns the device with this name, or null. The devices that come with Marey ("cuda", "simulated") are
-/// loaded at the first call.
+/// Returns the device with this name, or null. At the first call, the library of the device is loaded:
+/// libmarey_NAME.so in the folder of libmarey.so ("cuda"), or where the loader searches.
 MAREY_API std::shared_ptr<DeviceRuntime> find_device(std::string_view name);
 /// Returns why the device with this name cannot be recorded on this machine; empty if it can.
 MAREY_API std::string device_error(std::string_view name);

@@ -4,6 +4,7 @@ from marey import itt as itt
 from marey import nvtx as nvtx
 from marey import profiler as profiler
 from marey._active import is_enabled as is_enabled
+from marey._activities import DeviceActivity as DeviceActivity
 from marey._activities import DeviceType as DeviceType
 from marey._activities import ProfilerActivity as ProfilerActivity
 from marey._activities import ProfilerConfig as ProfilerConfig
@@ -13,10 +14,6 @@ from marey._activities import _ExperimentalConfig as _ExperimentalConfig
 from marey._activities import kineto_available as kineto_available
 from marey._activities import supported_activities as supported_activities
 from marey._averages import FunctionEventAvg as FunctionEventAvg
-from marey._devices import DeviceActivity as DeviceActivity
-from marey._devices import DeviceActivitySource as DeviceActivitySource
-from marey._devices import DeviceRuntime as DeviceRuntime
-from marey._devices import register_device as register_device
 from marey._emitters import emit_itt as emit_itt
 from marey._emitters import emit_nvtx as emit_nvtx
 from marey._event_list import EventList as EventList
@@ -25,7 +22,6 @@ from marey._execution_trace import ExecutionTraceObserver as ExecutionTraceObser
 from marey._handlers import tensorboard_trace_handler as tensorboard_trace_handler
 from marey._marey import CapturedTraceback as CapturedTraceback
 from marey._marey import DeviceEvent as DeviceEvent
-from marey._marey import DeviceLog as DeviceLog
 from marey._marey import Error as Error
 from marey._marey import RegisteredDevice as RegisteredDevice
 from marey._marey import Session as Session
@@ -33,8 +29,6 @@ from marey._marey import Trace as Trace
 from marey._marey import begin as begin
 from marey._marey import counter as counter
 from marey._marey import device_error as device_error
-from marey._marey import device_ticks as device_ticks
-from marey._marey import device_ticks_per_second as device_ticks_per_second
 from marey._marey import end as end
 from marey._marey import find_device as find_device
 from marey._marey import instant as instant
@@ -62,10 +56,7 @@ from marey._trace import load as load
 __all__ = [
     "CapturedTraceback",
     "DeviceActivity",
-    "DeviceActivitySource",
     "DeviceEvent",
-    "DeviceLog",
-    "DeviceRuntime",
     "DeviceType",
     "Error",
     "EventList",
@@ -84,8 +75,6 @@ __all__ = [
     "TraceTable",
     "begin",
     "counter",
-    "device_ticks",
-    "device_ticks_per_second",
     "device_error",
     "emit_itt",
     "emit_nvtx",
@@ -105,7 +94,6 @@ __all__ = [
     "profiler",
     "record_function",
     "record_function_fast",
-    "register_device",
     "register_module_type",
     "registered_devices",
     "report_allocation",

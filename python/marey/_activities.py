@@ -1,6 +1,6 @@
 """Activities, scopes and device types that can be recorded, and profiler options."""
 
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, IntFlag
 
 from marey import _marey
 from marey._marey import Error
@@ -34,6 +34,19 @@ class ProfilerActivity(_LikePyTorch, Enum):
 
     def __lt__(self, other):
         return self.value < other.value
+
+
+class DeviceActivity(IntFlag):
+    """The kinds of device activity; the numbers match ``marey::DeviceActivities`` in C++."""
+
+    KERNELS = 1
+    COPIES = 2
+    SETS = 4
+    CALLS = 8
+    DRIVER_CALLS = 16
+    WAITS = 32
+    OVERHEAD = 64
+    TIMES = 128
 
 
 class RecordScope(_LikePyTorch, IntEnum):

@@ -1,7 +1,7 @@
 """Activities, scopes and device types that can be recorded, and profiler options."""
 
 from collections.abc import Sequence
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, IntFlag
 
 class ProfilerActivity(Enum):
     CPU = 0
@@ -11,6 +11,16 @@ class ProfilerActivity(Enum):
     MTIA = 4
     PrivateUse1 = 5
     def __lt__(self, other: ProfilerActivity) -> bool: ...
+
+class DeviceActivity(IntFlag):
+    KERNELS = 1
+    COPIES = 2
+    SETS = 4
+    CALLS = 8
+    DRIVER_CALLS = 16
+    WAITS = 32
+    OVERHEAD = 64
+    TIMES = 128
 
 class RecordScope(IntEnum):
     FUNCTION = 0

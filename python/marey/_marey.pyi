@@ -294,59 +294,6 @@ def report_out_of_memory(bytes: int, total_allocated: int = 0, total_reserved: i
 
 # ---- devices
 
-class DeviceLog:
-    """The log that an activity source writes to, from any thread."""
-
-    needs_memory: bool
-    def work(
-        self,
-        name: str,
-        start: int,
-        end: int,
-        *,
-        kind: Literal["kernel", "copy", "set", "wait", "overhead", "migration", "timed"] = "kernel",
-        device: int = 0,
-        stream: int = -1,
-        context: int = 0,
-        correlation: int = 0,
-        bytes: int = 0,
-        grid: Sequence[int] = (),
-        block: Sequence[int] = (),
-        registers: int = 0,
-        static_shared: int = 0,
-        dynamic_shared: int = 0,
-        graph_node: int = 0,
-        range: int = 0,
-        values: dict[str, Any] = ...,
-    ) -> None:
-        """Record device work from start to end, in ticks of device_ticks()."""
-    def call(
-        self,
-        name: str,
-        start: int,
-        end: int,
-        *,
-        correlation: int = 0,
-        thread: int = 0,
-        result: int = 0,
-        is_driver: bool = False,
-    ) -> None:
-        """Record a runtime call on the host, by this thread or the thread with that native id."""
-    def memory(
-        self,
-        address: int,
-        bytes: int,
-        *,
-        total_allocated: int = 0,
-        total_reserved: int = 0,
-        device: int = 0,
-        time: int = 0,
-        is_out_of_memory: bool = False,
-    ) -> None:
-        """Record device memory that was allocated (bytes > 0) or freed (bytes < 0)."""
-    def lost(self, records: int) -> None:
-        """Add a number of lost records to the dropped events of the trace."""
-
 class DeviceEvent:
     """A point in the queue of a device."""
     @property
@@ -381,9 +328,6 @@ class RegisteredDevice:
     def synchronize(self) -> None:
         """Wait until every device has finished the work that it was given."""
 
-def register_device(device: Any) -> None:
-    """Register a device for the lifetime of the process."""
-
 def find_device(name: str) -> RegisteredDevice | None:
     """Return the RegisteredDevice with that name, or None."""
 
@@ -395,12 +339,6 @@ def registered_devices() -> list[str]:
 
 def time_on_device(range_name: str, is_timed: bool = True) -> None:
     """Set whether ranges with that name are timed with device events."""
-
-def device_ticks() -> int:
-    """Return the current time on the clock of DeviceLog."""
-
-def device_ticks_per_second() -> int:
-    """Return the frequency of that clock."""
 
 # ---- results
 

@@ -85,7 +85,7 @@ def choose_device(activities, use_device, use_cuda):
 def _unavailable_reason(activity):
     if activity is ProfilerActivity.CUDA:
         return device_error("cuda")
-    return "there is no such device (add one with marey.register_device)"
+    return "there is no such device"
 
 
 def choose_devices(activities, use_device, filters, use_kineto, waits):

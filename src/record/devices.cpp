@@ -70,7 +70,7 @@ class DeviceSource final : public Source {
 struct Registry {
     std::mutex mutex;
     std::vector<std::shared_ptr<DeviceRuntime>> devices;
-    std::vector<std::string> tried_libraries;  ///< Marey's own libraries that were tried
+    std::vector<std::string> tried_libraries;  ///< of devices, that were loaded
 };
 
 Registry& registry() {
@@ -86,29 +86,35 @@ std::shared_ptr<DeviceRuntime> find_registered(std::string_view name) {
     return nullptr;
 }
 
-/// Marey's device libraries are in the same folder as this library.
-std::string library_of(std::string_view name) {
+/// Loads libmarey_NAME.so: Marey's own are in the same folder as this library, those of others where the
+/// loader searches.
+void* open_device_library(std::string_view name) {
     Dl_info info{};
-    std::string path;
+    std::string folder;
     if (dladdr(reinterpret_cast<const void*>(&find_device), &info) != 0 && info.dli_fname != nullptr)
-        path = info.dli_fname;
-    path.resize(path.rfind('/') + 1);  // npos + 1: none of it
-    return path + "libmarey_" + std::string(name) + ".so";
+        folder = info.dli_fname;
+    folder.resize(folder.rfind('/') + 1);  // npos + 1: none of it
+    const std::string file = "libmarey_" + std::string(name) + ".so";
+    void* const own = dlopen((folder + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    return own != nullptr || name == "cuda" ? own : dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
-/// Why a device library of Marey's cannot be loaded; empty: it has registered its device, or there is none.
+/// Why the library of a device cannot be loaded; empty: it has registered its device, or there is none.
 std::string load_device_library(std::string_view name) {
-    if (name != "cuda" && name != "simulated") return {};
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    if (name.empty() || name.find_first_not_of(kLetters) != name.npos) return {};
     {
         std::lock_guard lock(registry().mutex);
         auto& tried_libraries = registry().tried_libraries;
         if (std::find(tried_libraries.begin(), tried_libraries.end(), name) != tried_libraries.end())
             return {};
     }
-    void* const library = dlopen(library_of(name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const library = open_device_library(name);
     if (library == nullptr) {
-        const char* const why = dlerror();
-        return why != nullptr ? why : "unknown cause";
+        const char* const given = dlerror();
+        const std::string why = given != nullptr ? given : "unknown cause";
+        const bool is_absent = why.find("cannot open shared object file") != why.npos;
+        return is_absent && name != "cuda" ? "" : why;
     }
     using Register = void (*)();
     const auto register_it = reinterpret_cast<Register>(dlsym(library, "marey_register_device"));
@@ -177,7 +183,7 @@ std::string device_error(std::string_view name) {
     if (find_registered(name) == nullptr) {
         const std::string why = load_device_library(name);
         if (!why.empty())
-            return "Marey's library for the device '" + std::string(name) + "' cannot be loaded: " + why;
+            return "The library of the device '" + std::string(name) + "' cannot be loaded: " + why;
     }
     const std::shared_ptr<DeviceRuntime> device = find_registered(name);
     if (device == nullptr) return "There is no device named '" + std::string(name) + "'.";

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from conftest import BUILD
@@ -12,9 +11,8 @@ from running import captures, recorded
 
 import marey
 
-# Next to the libmarey in use: a second one would have separate devices.
-FOLDER = Path(marey.__file__).parent / "lib"
-LIBRARY = (FOLDER if (FOLDER / "libmarey.so.0").exists() else BUILD) / "libmarey_simulated.so"
+LIBRARY = BUILD / "tests" / "libmarey_simulated.so"
+FOUND = {"LD_LIBRARY_PATH": str(LIBRARY.parent)}  # where the recorder looks for libraries of devices
 PROGRAM = """
 import ctypes
 
@@ -27,9 +25,6 @@ train(ctypes.CDLL(LIBRARY))
 print("trained")
 """
 
-needs_simulated = pytest.mark.skipif(not LIBRARY.exists(), reason="the simulated device is not in this build")
-
-
 @pytest.fixture
 def program(tmp_path):
     path = tmp_path / "train.py"
@@ -37,18 +32,16 @@ def program(tmp_path):
     return path
 
 
-@needs_simulated
 def test_the_summary_shows_device_work(program, tmp_path):
-    out, errors, code = recorded([program.name], tmp_path, run_options=("--gpu=simulated",))
+    out, errors, code = recorded([program.name], tmp_path, run_options=("--gpu=simulated",), **FOUND)
     assert (out, code) == ("trained\n", 0)
     (line,) = [line for line in errors.splitlines() if line.startswith("gpu ")]
     assert re.search(r"busy .*: slow_kernel (9|8\.9)\S* ms \(1x\), bead_kernel (1|99\d)\S* [mu]s \(20x\)", line)
     assert re.search(r"^next: +marey gpu train\.\d+\.marey ", errors, re.M)
 
 
-@needs_simulated
 def test_kernels_belong_to_the_functions_that_launched_them(program, tmp_path):
-    recorded([program.name], tmp_path, run_options=("-q", "--gpu=simulated"))
+    recorded([program.name], tmp_path, run_options=("-q", "--gpu=simulated"), **FOUND)
     (path,) = captures(tmp_path)
     trace = marey.load(path)
     kernels = [event for event in trace.events() if event.name in ("bead_kernel", "slow_kernel")]

@@ -1,4 +1,4 @@
-// simulated_device.h: for tests: the functions of libmarey_simulated.so, loaded as a user would.
+// simulated_device.h: the functions of libmarey_simulated.so, which registers its device when it is loaded.
 #pragma once
 
 #include <dlfcn.h>
@@ -7,18 +7,25 @@
 #include <string>
 
 #include <marey/device.h>
-#include <marey/simulated.h>
+
+#include "simulated/simulated.h"
 
 namespace simulated {
 
-/// A function of the library, which find_device has loaded.
+/// The library, which is loaded and registers its device at the first call.
+inline void* library() {
+    static void* const loaded = [] {
+        void* const handle = dlopen(MAREY_TEST_BIN_DIR "/libmarey_simulated.so", RTLD_NOW);
+        if (handle == nullptr) throw std::runtime_error(dlerror());
+        reinterpret_cast<void (*)()>(dlsym(handle, "marey_register_device"))();
+        return handle;
+    }();
+    return loaded;
+}
+
 template <class Function>
 Function* find(const char* name) {
-    static void* const library = [] {
-        marey::find_device("simulated");
-        return dlopen(MAREY_TEST_BIN_DIR "/../libmarey_simulated.so", RTLD_NOW | RTLD_NOLOAD);
-    }();
-    void* const found = library != nullptr ? dlsym(library, name) : nullptr;
+    void* const found = dlsym(library(), name);
     if (found == nullptr) throw std::runtime_error(std::string("libmarey_simulated.so has no ") + name);
     return reinterpret_cast<Function*>(found);
 }

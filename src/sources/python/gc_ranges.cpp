@@ -19,7 +19,7 @@ using detail::Opened;
 // Guarded by the GIL. One collection runs at a time, and ends on the thread on which it began.
 PyObject* gc_callback = nullptr;  // created once, never freed
 PyObject* callbacks = nullptr;    // the list that holds it, while tracing
-Opened opened{0, detail::kNotOpen};
+Opened collection_range{0, detail::kNotOpen};
 std::uint32_t opened_thread = 0;
 
 std::int64_t number(PyObject* info, const char* key) noexcept {
@@ -32,14 +32,14 @@ std::int64_t number(PyObject* info, const char* key) noexcept {
 void begin_collection() noexcept {
     static std::uint32_t site = 0;
     if (site == 0) site = traced_site("Python GC", "gc", 0, Scope::GarbageCollection);
-    if (opened.index != detail::kNotOpen) return;
+    if (collection_range.index != detail::kNotOpen) return;
     before_range();
-    opened = detail::open_range(site, Scope::GarbageCollection);
+    collection_range = detail::open_range(site, Scope::GarbageCollection);
     opened_thread = detail::thread_number();
 }
 
 void end_collection(PyObject* info) noexcept {
-    const Opened ended = std::exchange(opened, {0, detail::kNotOpen});
+    const Opened ended = std::exchange(collection_range, {0, detail::kNotOpen});
     if (ended.index == detail::kNotOpen) return;
     if (opened_thread != detail::thread_number()) return detail::close_elsewhere(ended, opened_thread);
     const KeyedNumber numbers[] = {{"generation", number(info, "generation")},
@@ -107,7 +107,7 @@ void stop_gc_ranges() noexcept {
     if (const Py_ssize_t place = place_in(list); place >= 0) PyList_SetSlice(list, place, place + 1, nullptr);
     Py_DECREF(list);
     PyErr_Clear();
-    const Opened ended = std::exchange(opened, {0, detail::kNotOpen});
+    const Opened ended = std::exchange(collection_range, {0, detail::kNotOpen});
     if (ended.index != detail::kNotOpen) detail::close_elsewhere(ended, opened_thread);
 }
 

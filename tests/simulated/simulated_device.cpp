@@ -7,9 +7,9 @@
 #include <marey/c.h>
 #include <marey/device.h>
 #include <marey/error.h>
-#include <marey/simulated.h>
+#include "simulated/simulated.h"
 
-#include "sources/simulated/simulation.h"
+#include "simulated/simulation.h"
 
 namespace marey::simulated {
 namespace {

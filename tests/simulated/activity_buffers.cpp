@@ -1,5 +1,5 @@
 // activity_buffers.cpp: fills buffers and writes their records to the log.
-#include "sources/simulated/activity_buffers.h"
+#include "simulated/activity_buffers.h"
 
 #include <algorithm>
 

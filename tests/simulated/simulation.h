@@ -10,10 +10,10 @@
 
 #include <marey/device.h>
 
-#include "sources/simulated/activity_buffers.h"
-#include "sources/simulated/device_clock.h"
-#include "sources/simulated/machine.h"
-#include "sources/simulated/settings.h"
+#include "simulated/activity_buffers.h"
+#include "simulated/device_clock.h"
+#include "simulated/machine.h"
+#include "simulated/settings.h"
 
 namespace marey::simulated {
 

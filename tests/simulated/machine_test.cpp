@@ -1,12 +1,12 @@
 // machine_test.cpp: the virtual schedule, and the conversion of device times to host times.
-#include "sources/simulated/machine.h"
+#include "simulated/machine.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "sources/simulated/device_clock.h"
+#include "simulated/device_clock.h"
 
 namespace marey::simulated {
 namespace {

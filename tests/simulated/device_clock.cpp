@@ -1,5 +1,5 @@
 // device_clock.cpp: interpolates linearly between readings.
-#include "sources/simulated/device_clock.h"
+#include "simulated/device_clock.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
 // machine.cpp: the virtual schedule.
-#include "sources/simulated/machine.h"
+#include "simulated/machine.h"
 
 #include <algorithm>
 
-#include "sources/simulated/device_clock.h"
+#include "simulated/device_clock.h"
 
 namespace marey::simulated {
 namespace {

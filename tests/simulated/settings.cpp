@@ -1,5 +1,5 @@
 // settings.cpp: settings by name.
-#include "sources/simulated/settings.h"
+#include "simulated/settings.h"
 
 namespace marey::simulated {
 namespace {

@@ -1,5 +1,5 @@
 // simulation.cpp: the calls of the library, and the recording of calls and work.
-#include "sources/simulated/simulation.h"
+#include "simulated/simulation.h"
 
 #include <time.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
-/* simulated.h: controls the simulated device (docs/reference/devices.md) in libmarey_simulated.so, which is
- * installed next to libmarey.so. Load it with dlopen, ctypes or similar. */
+/* simulated.h: controls the simulated device in libmarey_simulated.so. Load it with dlopen, ctypes or similar. */
 #pragma once
 
 #include <stdint.h>
@@ -13,7 +12,7 @@ extern "C" {
 /* Work with this duration never ends, nor does work launched to its queue after it. */
 #define MAREY_SIMULATED_FOREVER UINT64_MAX
 
-/* Changes a setting (see docs/reference/devices.md). Returns 0, or 1 if the setting or the value is invalid.
+/* Changes a setting (see tests/simulated/README.md). Returns 0, or 1 if the setting or the value is invalid.
  */
 MAREY_C_API int marey_simulated_configure(const char* key, double value);
 /* Restores the initial settings and discards launched work that has not been reported yet. */

@@ -10,7 +10,7 @@
 
 #include <marey/device.h>
 
-#include "sources/simulated/settings.h"
+#include "simulated/settings.h"
 
 namespace marey::simulated {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sources/simulated/settings.h"
+#include "simulated/settings.h"
 
 namespace marey::simulated {
 
