@@ -8,7 +8,6 @@ import subprocess
 import sys
 import termios
 import textwrap
-import time
 import zipfile
 
 import pytest
@@ -19,7 +18,7 @@ import marey
 # Each of them behaves the same with and without Marey: output, errors, exit code.
 PROGRAMS = {
     "exit_of_c": "import ctypes\nprint('out', flush=True)\nctypes.CDLL(None).exit(4)",
-    "arguments": "import sys; print(sys.argv, sys.path[0] == sys.path[0], __name__, __file__, __spec__, __package__)",
+    "arguments": "import sys; print(sys.argv, sys.path[0], __name__, __file__, __spec__, __package__)",
     "main_module": """
         import sys, __main__
         print(__main__ is sys.modules['__main__'], __builtins__.__name__, sorted(k for k in vars(__main__)))
@@ -528,6 +527,7 @@ LOOP = """
     import sys
     def turn(): pass
     def main():
+        for _ in range(1000): turn()
         print('ready', flush=True)
         while True: turn()
     main()
@@ -546,7 +546,6 @@ def start(folder, *options, **settings):
         **settings,
     )
     assert process.stdout.readline() == b"ready\n"
-    time.sleep(0.1)
     return process
 
 

@@ -3,6 +3,7 @@
 import _thread
 import ctypes
 import os
+import sys
 import threading
 import time
 
@@ -57,10 +58,17 @@ class Blocked:
         self.lock.acquire()
         self.thread = threading.Thread(target=deep, args=(depth, self.block))
         self.thread.start()
-        time.sleep(0.05)  # a blocked thread cannot signal that it blocks
+        while not self.is_blocked():
+            time.sleep(0.001)  # a blocked thread cannot signal that it blocks
 
     def block(self):
         self.lock.acquire()
+
+    def is_blocked(self):
+        frame = sys._current_frames().get(self.thread.ident)
+        with open(f"/proc/self/task/{self.thread.native_id}/stat") as stat:
+            sleeps = stat.read().rpartition(")")[2].split()[0] == "S"
+        return sleeps and frame is not None and frame.f_code.co_name == "block"
 
     def let_go(self):
         self.lock.release()
