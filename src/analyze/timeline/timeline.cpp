@@ -1,0 +1,195 @@
+// timeline.cpp: descends from the roots of a track; ranges narrower than a pixel are merged with their
+// siblings.
+#include <marey/timeline.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "analyze/timeline/row_pyramid.h"
+
+namespace marey {
+
+struct Timeline::Index {
+    explicit Index(const RangeColumns& ranges) : rows(ranges) {}
+    RowPyramid rows;
+};
+
+namespace {
+
+/// Converts times to pixels. Whole pixels are exact, so that merging does not depend on rounding.
+class PixelScale {
+  public:
+    explicit PixelScale(const TimelineView& view) noexcept
+        : begin_(view.begin_ns),
+          width_(static_cast<std::uint64_t>(view.end_ns) - static_cast<std::uint64_t>(view.begin_ns)),
+          pixels_(view.pixels),
+          pixels_per_ns_(static_cast<double>(view.pixels) / static_cast<double>(width_)) {}
+
+    float pixel(std::int64_t time_ns) const noexcept {
+        if (time_ns <= begin_) return 0;
+        const double pixels = static_cast<double>(since_begin(time_ns)) * pixels_per_ns_;
+        return static_cast<float>(std::min(pixels, static_cast<double>(pixels_)));
+    }
+    /// The whole pixel of a time in the view.
+    std::uint32_t column(std::int64_t time_ns) const noexcept {
+        return static_cast<std::uint32_t>(Wide{since_begin(time_ns)} * pixels_ / width_);
+    }
+    /// The first time in this pixel or a later one.
+    std::int64_t time(std::uint32_t column) const noexcept {
+        const auto since = static_cast<std::uint64_t>((Wide{column} * width_ + pixels_ - 1) / pixels_);
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(begin_) + since);
+    }
+    bool is_narrow(std::int64_t duration_ns) const noexcept {
+        return Wide{static_cast<std::uint64_t>(duration_ns)} * pixels_ < width_;
+    }
+
+  private:
+    __extension__ using Wide = unsigned __int128;
+    std::uint64_t since_begin(std::int64_t time_ns) const noexcept {
+        return static_cast<std::uint64_t>(time_ns) - static_cast<std::uint64_t>(begin_);
+    }
+    std::int64_t begin_;
+    std::uint64_t width_;
+    std::uint32_t pixels_;
+    double pixels_per_ns_;
+};
+
+class Painter {
+  public:
+    Painter(const RangeColumns& ranges, const RowPyramid& rows, const TimelineView& view) noexcept
+        : ranges_(ranges), rows_(rows), view_(view), scale_(view) {}
+
+    std::vector<TimelineBox> paint(std::size_t begin, std::size_t end) {
+        open_.emplace_back(first_visible(begin, end, 0), end);
+        while (!open_.empty()) {
+            Siblings& siblings = open_.back();
+            if (has_rest(siblings)) paint_rest(siblings);
+            if (siblings.next >= siblings.end || ranges_.start_ns[siblings.next] >= view_.end_ns) {
+                open_.pop_back();
+            } else if (begins_in_view(siblings.next) &&
+                       scale_.is_narrow(ranges_.duration_ns[siblings.next])) {
+                merge(siblings);
+            } else {
+                paint_alone(siblings);
+            }
+        }
+        return std::move(boxes_);
+    }
+
+  private:
+    /// Ranges of one parent: the next to paint, and the end of the parent's rows. Their depth is their place
+    /// in `open_`. Rows from `unpainted` on, inside the sibling before the next, are not painted yet.
+    struct Siblings {
+        Siblings(std::size_t first, std::size_t the_end) : next(first), end(the_end), unpainted(first) {}
+        std::size_t next, end, unpainted;
+    };
+
+    std::uint32_t depth() const noexcept { return static_cast<std::uint32_t>(open_.size() - 1); }
+    std::int64_t end_of(std::size_t row) const noexcept {
+        return ranges_.start_ns[row] + ranges_.duration_ns[row];
+    }
+    bool begins_in_view(std::size_t row) const noexcept { return ranges_.start_ns[row] >= view_.begin_ns; }
+
+    /// The first sibling at this depth that is not over when the view begins.
+    std::size_t first_visible(std::size_t begin, std::size_t end, std::uint32_t depth) const noexcept {
+        const std::size_t later = rows_.first_from(begin, end, view_.begin_ns);
+        const std::size_t last = rows_.last_shallow(begin, later, depth);
+        if (last == later) return later;  // none began before the view
+        return end_of(last) <= view_.begin_ns ? rows_.next_shallow(later, end, depth) : last;
+    }
+
+    void paint_alone(Siblings& siblings) {
+        const std::size_t row = siblings.next;
+        const std::uint32_t level = depth();
+        const std::size_t end = rows_.next_shallow(row + 1, siblings.end, level);
+        siblings.next = siblings.unpainted = end;
+        add(row, level, 1, scale_.pixel(ranges_.start_ns[row]), scale_.pixel(end_of(row)));
+        if (level + 1 < view_.levels && end > row + 1)
+            open_.emplace_back(first_visible(row + 1, end, level + 1), end);  // invalidates `siblings`
+    }
+
+    /// Paints the ranges that begin in the pixel of the next sibling, up to the first wide one, as one
+    /// column.
+    void merge(Siblings& siblings) {
+        const std::size_t first = siblings.next;
+        const std::uint32_t top = depth();
+        const std::uint32_t column = scale_.column(ranges_.start_ns[first]);
+        std::size_t end = rows_.first_from(first + 1, siblings.end, scale_.time(column + 1));
+        RowSummary span = rows_.summary(first, end);
+        if (!scale_.is_narrow(span.longest_ns)) {  // in pre-order the longest of all is a sibling
+            end = span.longest;
+            span = rows_.summary(first, end);
+        }
+        const std::size_t last = rows_.last_shallow(first, end, top);
+        const auto left = static_cast<float>(column);
+        add(span.longest, top, last == first ? 1 : end - first, left,
+            std::max(left + 1, scale_.pixel(end_of(last))));
+        const std::size_t begin = siblings.unpainted;
+        if (begin < first) span.add(rows_.summary(begin, first));
+        paint_column(span, top + 1, column, end - begin);
+        // Ranges in the last sibling may begin in the next pixel, where it ends.
+        siblings.next = rows_.next_shallow(end, siblings.end, top);
+        siblings.unpainted = end;
+    }
+
+    /// Whether ranges were left over from the pixel before the next sibling's.
+    bool has_rest(const Siblings& siblings) const noexcept {
+        if (siblings.unpainted == siblings.next) return false;
+        if (siblings.next >= siblings.end || !scale_.is_narrow(ranges_.duration_ns[siblings.next]))
+            return true;
+        const std::int64_t next_start = ranges_.start_ns[siblings.next];
+        return next_start >= view_.end_ns ||
+               scale_.column(ranges_.start_ns[siblings.unpainted]) != scale_.column(next_start);
+    }
+
+    void paint_rest(Siblings& siblings) {
+        const std::int64_t start = ranges_.start_ns[siblings.unpainted];
+        if (start < view_.end_ns)
+            paint_column(rows_.summary(siblings.unpainted, siblings.next), depth() + 1, scale_.column(start),
+                         siblings.next - siblings.unpainted);
+        siblings.unpainted = siblings.next;
+    }
+
+    /// Paints one pixel on all levels from `top` to the deepest range of the span: the ranges around it.
+    void paint_column(const RowSummary& span, std::uint32_t top, std::uint32_t column, std::size_t merged) {
+        const std::uint32_t bottom = std::min(span.greatest_depth, view_.levels - 1);
+        const auto left = static_cast<float>(column);
+        std::size_t row = span.deepest;
+        if (span.greatest_depth > bottom) row = rows_.last_shallow(0, row + 1, bottom);
+        for (std::uint32_t level = bottom; level >= top; --level) {
+            add(row, level, merged, left, left + 1);
+            row = ranges_.parent[row];
+        }
+    }
+
+    void add(std::size_t row, std::uint32_t level, std::size_t merged, float begin, float end) {
+        boxes_.push_back({static_cast<Row>(row), level, static_cast<std::uint32_t>(merged), begin, end});
+    }
+
+    const RangeColumns& ranges_;
+    const RowPyramid& rows_;
+    const TimelineView& view_;
+    PixelScale scale_;
+    std::vector<Siblings> open_;
+    std::vector<TimelineBox> boxes_;
+};
+
+}  // namespace
+
+Timeline::Timeline(Trace trace)
+    : trace_(std::move(trace)), index_(std::make_shared<const Index>(trace_.ranges())) {}
+
+std::vector<TimelineBox> Timeline::picture(Row track, const TimelineView& view) const {
+    if (track >= trace_.tracks().size() || view.end_ns <= view.begin_ns || view.pixels == 0 ||
+        view.levels == 0)
+        return {};
+    const TrackInfo& info = trace_.tracks()[track];
+    return Painter(trace_.ranges(), index_->rows, view)
+        .paint(info.first_range, info.first_range + info.range_count);
+}
+
+std::size_t Timeline::index_bytes() const noexcept {
+    return index_->rows.bytes();
+}
+
+}  // namespace marey
