@@ -77,6 +77,15 @@ MAREY_API void write_folded(const Trace& trace, const std::string& path);
 MAREY_API void export_stacks(const Trace& trace, const std::string& path,
                              const std::string& metric = "self_cpu_time_total");
 
+/// Returns a flame graph as an SVG picture: names merged by their call paths, each as wide as its share of
+/// the time. Readable in light and dark; details are in tooltips.
+MAREY_API std::string flame_graph_svg(const Trace& trace);
+/// Returns every track against time as an SVG picture; ranges narrower than a pixel are merged.
+MAREY_API std::string timeline_svg(const Trace& trace);
+/// Write the same. Compress if `path` ends in ".gz". Throw marey::Error.
+MAREY_API void write_flame_graph(const Trace& trace, const std::string& path);
+MAREY_API void write_timeline(const Trace& trace, const std::string& path);
+
 /// Returns a call tree as JSON text: its nodes in order, each with the index of its parent; times are in
 /// nanoseconds.
 MAREY_API std::string call_tree_json(const Trace& trace, const CallTree& tree);

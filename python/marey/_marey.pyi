@@ -168,6 +168,10 @@ class Trace:
         **options: Any,
     ) -> EventList:
         """Group its ranges by name and return an ``EventList`` of ``FunctionEventAvg``."""
+    def flame_graph(self) -> str:
+        """Return a flame graph as SVG text: names merged by their call paths."""
+    def timeline(self) -> str:
+        """Return every track against time as SVG text."""
     def tree(self) -> list[Any]:
         """Return its outermost ranges as nodes with children."""
     def suspended_calls(self) -> list[SuspendedCall]:

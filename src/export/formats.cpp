@@ -11,6 +11,8 @@ constexpr std::string_view kFoldedSuffixes[] = {".folded", ".folded.gz", ".stack
 constexpr std::string_view kCsvSuffixes[] = {".csv", ".csv.gz"};
 constexpr std::string_view kPerfettoSuffixes[] = {".pftrace", ".perfetto-trace", ".pftrace.gz",
                                                   ".perfetto-trace.gz"};
+constexpr std::string_view kFlameGraphSuffixes[] = {".svg"};
+constexpr std::string_view kTimelineSuffixes[] = {".timeline.svg"};
 constexpr std::string_view kCaptureSuffixes[] = {".marey"};
 
 void write_capture(const Trace& trace, const std::string& path) {
@@ -25,6 +27,8 @@ constexpr ExportFormat kFormats[] = {
     {"csv", "Comma-separated values: the table of ranges", kCsvSuffixes, write_csv},
     {"perfetto", "Perfetto protobuf, for the Perfetto UI and trace processor", kPerfettoSuffixes,
      write_perfetto},
+    {"flamegraph", "Flame graph, an SVG picture for browsers", kFlameGraphSuffixes, write_flame_graph},
+    {"timeline", "Timeline, an SVG picture for browsers", kTimelineSuffixes, write_timeline},
     {"marey", "Marey capture, which keeps the whole trace", kCaptureSuffixes, write_capture},
 };
 
