@@ -19,5 +19,6 @@
 #include <marey/remote.h>
 #include <marey/session.h>
 #include <marey/symbolize.h>
+#include <marey/timeline.h>
 #include <marey/trace.h>
 #include <marey/traceback.h>
