@@ -18,7 +18,7 @@ class CheckLayers(unittest.TestCase):
             "include/marey/marey.h",
             "include/marey/trace.h",
             "include/marey/detail/log_format.h",
-            "src/json/json_writer.h",
+            "src/base/json_writer.h",
             "src/record/clock.h",
             "src/trace/trace_data.h",
         ):
@@ -57,7 +57,7 @@ class CheckLayers(unittest.TestCase):
         self.assert_one("src/record/recorder.cpp:3:", "may not include src/trace/trace_data.h")
 
     def test_a_path_through_the_parent_folder_is_checked_too(self) -> None:
-        self.write("src/analyze/averages/averages.cpp", '"../record/clock.h"')
+        self.write("src/analyze/averages/averages.cpp", '"../../record/clock.h"')
         self.assert_one("src/analyze may not include src/record/clock.h")
 
     def test_base_may_not_include_other_rooms(self) -> None:

@@ -19,7 +19,7 @@ struct TimelineBox {
     float begin = 0, end = 0;  ///< in pixels, from 0 to the width of the picture
 };
 
-/// What to draw: the time from `begin_ns` to `end_ns`, `pixels` wide, and this many levels.
+/// The part of a track to draw: the time from `begin_ns` to `end_ns`, `pixels` wide, and this many levels.
 struct TimelineView {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;

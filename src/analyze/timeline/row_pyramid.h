@@ -9,7 +9,7 @@
 
 namespace marey {
 
-/// What a span of rows contains.
+/// The extremes of a span of rows.
 struct RowSummary {
     std::int64_t longest_ns = -1;
     Row longest = kNoRow;  ///< the first of the longest: in pre-order, one of the shallowest

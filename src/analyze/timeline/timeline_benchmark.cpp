@@ -62,7 +62,7 @@ double cost_ns(Work work) {
     return cpu_ns() - start;
 }
 
-/// What an index cannot avoid: one look at each duration and depth.
+/// Looks at each duration and depth once: no index can do less.
 std::int64_t look_at_all(const RangeColumns& ranges) {
     std::int64_t sum = 0;
     for (const std::int64_t duration : ranges.duration_ns) sum = std::max(sum, duration);
