@@ -16,7 +16,8 @@ class CheckParity(unittest.TestCase):
         self.root = Path(self._folder.name)
         self.rows = {number: f"| {number} | something | part D |" for number in check_parity.NUMBERS}
         self.write(
-            "tests/behaviour/a.cpp", "// R1, R2\n// T5: and why\n// not R3\nTEST(Suite, Name) {\n}\n\nTEST_F(Suite, Bare) {\n}\n"
+            "tests/behaviour/a.cpp",
+            "// R1, R2\n// T5: and why\n// not R3\nTEST(Suite, Name) {\n}\n\nTEST_F(Suite, Bare) {\n}\n",
         )
         self.cite("R1", "`Suite.Name`")
         self.cite("R2", "`Suite.Name`")

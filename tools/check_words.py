@@ -11,7 +11,13 @@ from source_files import ROOT, repository_files
 
 TEXT = (".md", ".h", ".cpp", ".c", ".cu", ".py", ".pyi", ".sh", ".bash", ".mjs", ".cmake", ".txt", ".toml", "Makefile")
 # Data, and the two places that quote the phrases.
-EXEMPT = ("tests/data/golden/", "tests/data/corpus/", "tests/data/samples/", "docs/internals/writing.md", "tools/check_words")
+EXEMPT = (
+    "tests/data/golden/",
+    "tests/data/corpus/",
+    "tests/data/samples/",
+    "docs/internals/writing.md",
+    "tools/check_words",
+)
 DOCUMENT_WIDTH = 100
 SUBJECT_WIDTH = 72
 

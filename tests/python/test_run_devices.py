@@ -25,6 +25,7 @@ train(ctypes.CDLL(LIBRARY))
 print("trained")
 """
 
+
 @pytest.fixture
 def program(tmp_path):
     path = tmp_path / "train.py"

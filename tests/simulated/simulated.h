@@ -1,4 +1,5 @@
-/* simulated.h: controls the simulated device in libmarey_simulated.so. Load it with dlopen, ctypes or similar. */
+/* simulated.h: controls the simulated device in libmarey_simulated.so. Load it with dlopen, ctypes or
+ * similar. */
 #pragma once
 
 #include <stdint.h>
