@@ -134,15 +134,37 @@ class NestingStack {
     }
     /// A movable range that nests, with `depth` scopes around it: between those and the next deeper ones, and
     /// within the movable ranges of the same depth that are still on the stack. `id` is for pop_async, not 0.
-    /// False when it became async instead. `is_cut`: it is cut to its parent however far it exceeds it.
+    /// False when it became async instead.
     bool push_async(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
-                    std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id, bool is_cut) {
+                    std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id) {
         const std::int64_t key = std::int64_t{depth} * 2 - 1;
         pop_to(key + 1, end);
-        cuts_far_ = is_cut;
+        return push(key, start, end, site, flags, payload, id);
+    }
+    /// The same for a step. Of the step and a scope that began in it and outlived it, the one that loses less
+    /// time is cut: the step begins with the scope, or the scope begins at the end of the step.
+    bool push_step(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
+                   std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id) {
+        std::int64_t key = std::int64_t{depth} * 2 - 1;
+        pop_to(key + 1, end);
+        const Times times = times_of(start, end, flags);
+        Frame* scope = top_ + 1;
+        while (scope[-1].start > times.start) --scope;
+        for (std::int64_t from = times.start; scope <= top_; ++scope) {
+            if (scope->start - from > times.end - scope->start) break;
+            from = scope->start;
+        }
+        if (scope <= top_) {
+            key = scope->key - 1;
+            for (; scope <= top_; ++scope) {
+                if (!std::exchange(scope->is_crossing, true)) ++crossing_;
+            }
+            pop_to(key + 1, end);
+        }
+        cuts_far_ = true;
         const bool is_placed = push(key, start, end, site, flags, payload, id);
         cuts_far_ = false;
-        if (is_placed && is_cut) top_->ends_by_time = true;
+        if (is_placed) top_->ends_by_time = true;
         return is_placed;
     }
     /// Its begin has been reached: the frames on the stack down to it are complete.

@@ -473,6 +473,21 @@ TEST(TraceBuilder, AStepIsShortenedWhereCallsCrossIt) {
               "helper 40-60 { step 1 40-50 { work 41-44 } } step 2 60-70\n");
 }
 
+TEST(TraceBuilder, ACallIsCutWhereThatLosesLessThanCuttingTheStep) {
+    LogWriter log;
+    log.thread(1)
+        .step_begin(1, "step 0", 5, 1)
+        .range("callback", 4, 7, 0)
+        .range("work", 10, 80, 0)
+        .range("inner", 92, 94, 2)
+        .async_end(1, 95, 2)  // a callback of the program, which calls step()
+        .range("hook", 91, 97, 1)
+        .range("callback", 90, 98, 0);
+    EXPECT_EQ(
+        outline(build(log)),
+        "thread 1: callback 4-7 step 0 7-95 { work 10-80 inner 92-94 } callback 95-98 { hook 95-97 }\n");
+}
+
 TEST(TraceBuilder, AStepThatNothingCrossesIsWhole) {
     LogWriter log;
     log.thread(1).step_begin(1, "step", 5, 0).range("a", 10, 30, 0).async_end(1, 40, 0);
