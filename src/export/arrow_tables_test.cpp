@@ -140,7 +140,7 @@ TEST(Arrow, DoesNotCopyContiguousColumns) {
     const Exported ranges(trace, "ranges");
     EXPECT_EQ(ranges["start_ns"].buffers[1], trace.ranges().start_ns.data());
     EXPECT_EQ(ranges["parent"].buffers[1], trace.ranges().parent.data());
-    EXPECT_EQ(ranges["flags"].buffers[1], trace.ranges().flags.data());
+    EXPECT_EQ(ranges["depth"].buffers[1], trace.ranges().depth.data());
     const Exported counters(trace, "counters");
     EXPECT_EQ(counters["value"].buffers[1], trace.counters().value.data());
 }
