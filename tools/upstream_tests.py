@@ -32,13 +32,13 @@ FILES = {
 }
 
 # Tests that Marey does not pass: why, and what a user notices. Names may end in "*".
+_THREADS = "Threads that start while recording are traced too: there are more Python calls than in PyTorch."
+_TIMEOUT = "Nothing is lost to a timeout: all events are returned, without a warning."
 REASONS = {
-    "test_profiler.TestProfiler::test_source_multithreaded_complex*": "Threads that start while recording are "
-    "traced too: there are more Python calls than in PyTorch.",
-    "test_profiler.TestProfiler::test_source_multithreaded_open_in_scope*": "The same.",
-    "test_profiler.TestProfiler::test_parse_kineto_results_timeout_zero": "Nothing is lost to a timeout: all "
-    "events are returned, without a warning.",
-    "test_profiler.TestProfiler::test_public_api_post_processing_timeout_zero": "The same.",
+    "test_profiler.TestProfiler::test_source_multithreaded_complex*": _THREADS,
+    "test_profiler.TestProfiler::test_source_multithreaded_open_in_scope*": _THREADS,
+    "test_profiler.TestProfiler::test_parse_kineto_results_timeout_zero": _TIMEOUT,
+    "test_profiler.TestProfiler::test_public_api_post_processing_timeout_zero": _TIMEOUT,
     "test_profiler.TestProfiler::test_profiler_op_event_kwargs": "A text with a quotation mark is kept; PyTorch "
     "replaces it with None.",
     "test_profiler.TestProfiler::test_profiler_op_event_kwargs_list_of_strings": "Every list is kept; PyTorch drops "
@@ -130,7 +130,7 @@ def document(results):
         "# PyTorch's own profiler tests",
         "",
         f"PyTorch {version} {device}: each test that passes with PyTorch's profiler was run again after",
-        "`marey.torch.patch()`. `make test-upstream` writes this file.",
+        "`marey.torch.patch()`. `make test-upstream TESTS=DIR` writes this file.",
         "",
         "| file | passed | of |",
         "|---|---:|---:|",

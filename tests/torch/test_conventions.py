@@ -93,27 +93,51 @@ def test_ids_are_unique_in_the_process(tmp_path):
         assert {node.correlation_id for node in nodes} <= ids
 
 
-def test_a_function_that_calls_step_keeps_its_time(tmp_path):
-    def helper(prof):
-        time.sleep(0.002)
-        torch.ones(2)
-        prof.step()
-        time.sleep(0.003)
+def before():
+    time.sleep(0.002)  # much longer than the time between two steps
 
-    with profile(with_stack=True, schedule=schedule(wait=0, warmup=1, active=5, repeat=1)) as prof:
+
+def after():
+    pass
+
+
+def helper(prof):
+    before()
+    prof.step()
+    after()
+
+
+def callback(prof):
+    prof.step()
+
+
+PLAN = schedule(wait=0, warmup=1, active=3, repeat=1)
+
+
+def test_a_function_that_calls_step_keeps_its_time():
+    with profile(with_stack=True, schedule=PLAN) as prof:
         for _ in range(4):
             helper(prof)
-    events = sorted(exported(prof, tmp_path), key=lambda event: event["ts"])
-    helpers = [event for event in events if event["name"].endswith(": helper")]
-    steps = [event for event in events if event["name"].startswith("ProfilerStep")]
-    assert [step["name"] for step in steps] == [f"ProfilerStep#{i}" for i in range(1, 5)]
-    whole = helpers[1:]  # the first one called step() when recording began
-    assert len(whole) == 3 and all(event["dur"] >= 5000 for event in whole)
-    for step, around in zip(steps, whole):
-        assert around["ts"] <= step["ts"] and step["ts"] + step["dur"] <= around["ts"] + around["dur"]
-        assert step["dur"] >= 2000
-    operators = [event for event in prof.events() if event.name == "aten::ones"]
-    assert all("ProfilerStep" in ancestors(event) for event in operators)
+    events = prof.events()
+    assert not [event.name for event in events if event.is_async]
+    inside = [event for event in events if event.name.endswith((": before", ": after"))]
+    assert len(inside) == 6 and all(": helper" in ancestors(event) for event in inside)
+    steps = [event for event in events if event.name.startswith("ProfilerStep")]
+    assert len(steps) == 3 and all(": helper" in ancestors(step) for step in steps)
+    assert ["ProfilerStep" in ancestors(event) for event in inside if event.name.endswith("before")] == [True] * 3
+
+
+def test_a_callback_that_calls_step_leaves_the_step_whole():
+    with profile(with_stack=True, schedule=PLAN) as prof:
+        for _ in range(4):
+            before()
+            callback(prof)
+    events = prof.events()
+    assert not [event.name for event in events if event.is_async]
+    work = [event for event in events if event.name.endswith(": before")]
+    assert len(work) == 3 and all("ProfilerStep" in ancestors(event) for event in work)
+    steps = [event for event in events if event.name.startswith("ProfilerStep")]
+    assert len(steps) == 3 and not [step for step in steps if ": callback" in ancestors(step)]
 
 
 def ancestors(event):
