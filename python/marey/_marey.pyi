@@ -248,7 +248,7 @@ class Session:
     def stop(self) -> Trace:
         """Stop recording and return the trace."""
     def stop_for_pytorch(self, *, names: bool, forward_links: bool) -> Trace:
-        """Stop recording and return the trace as PyTorch's profiler would show it."""
+        """Stop recording and return the trace as PyTorch's profiler shows it. Call nothing afterwards."""
     def snapshot(self) -> Trace:
         """Return a trace of the records so far, without stopping."""
     def discard(self) -> None:

@@ -211,9 +211,7 @@ void bind_session(nb::module_& module) {
             },
             "Stop recording and return the trace.")
         .def("stop_for_pytorch", stop_for_pytorch, nb::kw_only(), nb::arg("names"), nb::arg("forward_links"),
-             "Stop recording and return the trace as PyTorch's profiler would show it: with ids that are "
-             "unique in "
-             "the process and, if requested, its names of Python calls. The session cannot be used again.")
+             "Stop recording and return the trace as PyTorch's profiler shows it. Call nothing afterwards.")
         .def(
             "snapshot",
             [](GuardedSession& self) {
