@@ -93,7 +93,7 @@ std::string xml(std::string_view text) {
                 result += "&quot;";
                 break;
             default:
-                result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+                result += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
         }
     }
     return result;

@@ -226,7 +226,7 @@ TEST(LoadedModules, FindTheModuleOfAnAddress) {
     const auto modules = loaded_modules();
     const LoadedModule* own = modules->find(reinterpret_cast<std::uintptr_t>(&rule_of));
     ASSERT_NE(own, nullptr);
-    EXPECT_NE(own->path.find("base_test"), std::string::npos);
+    EXPECT_NE(own->path.find("native_test"), std::string::npos);
     const LoadedModule* libc =
         modules->find(reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")));
     ASSERT_NE(libc, nullptr);
