@@ -7,6 +7,7 @@
 
 #include "bindings/range_objects.h"
 #include "bindings/range_state.h"
+#include "sources/python/tracer.h"
 
 namespace marey::bindings {
 namespace {
