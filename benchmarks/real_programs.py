@@ -22,7 +22,6 @@ FOLDER = BUILD.parent / "real"
 PROGRAM = Path(__file__).with_name("real_server.py")
 
 AIOHTTP = "aiohttp==3.14.5"
-DEBIAN = "http://deb.debian.org/debian/pool/main/l/leveldb/"
 LEVELDB = {
     "leveldb_1.23-4.dsc": "1eae53db8925a1d96f43673eb94c7a4f6b25b6edf283753b29fe80c1068f8173",
     "leveldb_1.23.orig.tar.gz": "9a37f8a6174f09bd622bc723b55881dc541cd50747cbd08831c2a82d620f6d76",
@@ -93,15 +92,23 @@ def server():
     print_figure("aiohttp_cprofile", seconds["cProfile"], "plain", seconds["plain"])
 
 
+def debian_folder():
+    """The address of leveldb's folder on the mirror that apt uses."""
+    command = ["apt-get", "download", "--print-uris", "libleveldb1d"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return found.split("'")[1].rpartition("/")[0]
+
+
 def fetch_leveldb():
     """Debian's source package, unpacked into FOLDER/leveldb."""
     if (FOLDER / "leveldb").exists():
         return
+    folder = debian_folder()
     for name, digest in LEVELDB.items():
-        with urllib.request.urlopen(DEBIAN + name) as response:
+        with urllib.request.urlopen(f"{folder}/{name}") as response:
             content = response.read()
         if hashlib.sha256(content).hexdigest() != digest:
-            sys.exit(f"{DEBIAN}{name}: unexpected content")
+            sys.exit(f"{folder}/{name}: unexpected content")
         (FOLDER / name).write_bytes(content)
     unpack = ["dpkg-source", "--no-check", "-x", "leveldb_1.23-4.dsc", "leveldb"]
     subprocess.run(unpack, cwd=FOLDER, check=True, stdout=subprocess.DEVNULL)
