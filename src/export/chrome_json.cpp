@@ -73,7 +73,8 @@ class ChromeJson {
             text += ',' + chrome_row_text(tables_.rows.track[each.track]) + clock.micros(each.start_ns);
             text += ",\"dur\":";
             text.append(duration, put_micros(duration, clock.since_base(each.end_ns) - start));
-            text += ",\"args\":{\"External id\":" + std::to_string(tables_.first_id + each.range) + "}},\n";
+            text += ",\"args\":{\"External id\":" + std::to_string(tables_.first_id + each.range) +
+                    ",\"derived\":true}},\n";
             out_.put(text);
         }
     }
@@ -84,10 +85,13 @@ class ChromeJson {
                            [&](const SiteInfo& site) { return test(site.scope); });
     }
 
-    /// The name of the span: the one that tools look for if the trace is from PyTorch, else the session's
-    /// name.
+    /// The name of the span: the one that tools look for if the trace is from PyTorch or a profiler like
+    /// PyTorch's, else the session's name.
     std::string span_name() const {
-        if (has_site_of([](Scope scope) { return is_operator(scope) || scope == Scope::Device; }))
+        const bool is_profile = std::ranges::any_of(
+            trace_.metadata(), [](const MetadataInfo& fact) { return fact.key == "trace_id"; });
+        if (is_profile ||
+            has_site_of([](Scope scope) { return is_operator(scope) || scope == Scope::Device; }))
             return "PyTorch Profiler";
         return trace_.window().session_name.empty() ? "Marey" : trace_.window().session_name;
     }

@@ -56,6 +56,7 @@ constexpr NamedKey kKeys[] = {
     {"track", ChromeKey::TrackKind},
     {"thread", ChromeKey::ThreadOwner},
     {"thread_pid", ChromeKey::ThreadPid},
+    {"derived", ChromeKey::Derived},
 };
 
 }  // namespace

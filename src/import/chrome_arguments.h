@@ -64,6 +64,7 @@ enum class ChromeKey : std::uint8_t {
     TrackKind,
     ThreadOwner,
     ThreadPid,
+    Derived,
     Count,
 };
 

@@ -66,6 +66,10 @@ void ChromeBuilder::add_timed(const ChromeEvent& event) {
 
 void ChromeBuilder::add_complete(const ChromeEvent& event) {
     if (is_window_mark(event)) return;
+    // Our exporter adds user ranges on device queues, which follow from the others.
+    if (facts_.is_marey_trace && arguments_.has(ChromeKey::Derived) &&
+        assembler_.text(event.category) == "gpu_user_annotation")
+        return;
     if (!event.has_duration) ++no_duration_;
     const std::uint32_t row = rows_.index(event.pid, event.tid);
     const RangeFacts facts = describe(event, row);
