@@ -516,14 +516,15 @@ bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes
     }
     const std::uint64_t share = ceiling / std::max<std::size_t>(threads_.size(), 1);
     bool large = entry.chunks_taken != 0 && share >= 16 * kLargeBlocks * kBlockBytes;
-    // A ring that may not grow any more uses what it has, also while its last extent is being mapped.
+    // A ring that may not grow any more uses what it has, also while its last extents are being mapped: the
+    // small chunks that earlier threads left, and then what it overwrites.
     BlockStore& store = current_store();
-    if (large && store.reserved_bytes() >= ceiling && store.free_large() == 0) {
-        large = !store.has_free_small();
+    if (store.reserved_bytes() >= ceiling && store.free_large() == 0) {
         for (const auto& session : sessions_) {
-            if (large && !session->is_closed && session->options.policy == Policy::Ring)
+            if (!store.has_free_small() && !session->is_closed && session->options.policy == Policy::Ring)
                 evict_oldest(*session);
         }
+        large = large && (store.free_large() != 0 || !store.has_free_small());
     }
     const std::size_t blocks = large ? kLargeBlocks : 1;
     Block* chunk = nullptr;
