@@ -11,8 +11,8 @@ constexpr std::string_view kFoldedSuffixes[] = {".folded", ".folded.gz", ".stack
 constexpr std::string_view kCsvSuffixes[] = {".csv", ".csv.gz"};
 constexpr std::string_view kPerfettoSuffixes[] = {".pftrace", ".perfetto-trace", ".pftrace.gz",
                                                   ".perfetto-trace.gz"};
-constexpr std::string_view kFlameGraphSuffixes[] = {".svg"};
-constexpr std::string_view kTimelineSuffixes[] = {".timeline.svg"};
+constexpr std::string_view kFlameGraphSuffixes[] = {".svg", ".svg.gz"};
+constexpr std::string_view kTimelineSuffixes[] = {".timeline.svg", ".timeline.svg.gz"};
 constexpr std::string_view kCaptureSuffixes[] = {".marey"};
 
 void write_capture(const Trace& trace, const std::string& path) {

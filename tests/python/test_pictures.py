@@ -1,5 +1,6 @@
 """SVG pictures of traces: well-formed for any reader of XML, and the same from Python and the command."""
 
+import gzip
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -36,3 +37,9 @@ def test_the_command_draws_the_same_pictures(tmp_path):
         command = [sys.executable, "-m", "marey", "export", "--show-importlib", "a.marey", "-o", "a" + suffix]
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
         assert (tmp_path / ("a" + suffix)).read_text(encoding="utf-8") == svg
+
+
+def test_a_picture_can_be_compressed(tmp_path):
+    trace = recorded()
+    trace.export(tmp_path / "a.timeline.svg.gz")
+    assert gzip.decompress((tmp_path / "a.timeline.svg.gz").read_bytes()).decode() == trace.timeline()
