@@ -12,7 +12,7 @@ export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-readme test-torch test-upstream test-gpu parity-torch test-cpython check bench bench-torch bench-real bench-gpu asan tsan storm fuzz viewers arrow
-.PHONY: docs examples-python pictures wheel
+.PHONY: docs examples-python pictures wheel web
 .PHONY: install-deps clean format
 
 help:  ## Show this list
@@ -134,10 +134,14 @@ wheel:  ## Build a wheel with its libraries inside into dist/, install it elsewh
 	@tools/wheel.sh
 	@tools/wheel_test.sh
 
-pictures:  ## Record the PyTorch example and take the README's picture in the Perfetto UI
+pictures:  ## Record the PyTorch example and take the pictures of the documents in marey view
 	@tools/install_deps.sh build python viewers pictures
-	@tools/build.sh release --python marey_python
+	@tools/build.sh release --python marey_package marey_cli
 	@tools/pictures.sh build/release
+
+web:  ## Rebuild the page of marey view (web/dist), which is committed so that users need no node
+	@tools/install_deps.sh web
+	@tools/web.sh
 
 format:  ## Rewrite the C++ and Python sources in the house format
 	@tools/install_deps.sh check python

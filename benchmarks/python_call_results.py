@@ -16,7 +16,6 @@ from pathlib import Path
 import call_workloads
 
 import marey
-from marey._trace_events import averages_of
 
 CALLS = 1_000_000
 ROUNDS = 5
@@ -94,7 +93,7 @@ def stop_to_table():
         session = start()
         many_calls()
         begin = time.perf_counter()
-        table = averages_of(session.stop()).table(sort_by="self_cpu_time_total")
+        table = session.stop().key_averages().table(sort_by="self_cpu_time_total")
         taken.append(time.perf_counter() - begin)
         assert "empty" in table
         gc.collect()

@@ -8,7 +8,7 @@ import tempfile
 import time
 
 import marey
-from marey._trace_events import averages_of, events_of
+from marey.results.trace_events import events_of
 
 RANGES = 1_000_000
 ROUNDS = 7
@@ -42,7 +42,7 @@ def stop_to_table(session):
     """(seconds, trace)"""
     start = time.perf_counter()
     trace = session.stop()
-    table = averages_of(trace).table(sort_by="self_cpu_time_total")
+    table = trace.key_averages().table(sort_by="self_cpu_time_total")
     taken = time.perf_counter() - start
     assert "outer" in table
     return taken, trace

@@ -34,8 +34,8 @@ set_source_files_properties("${PROJECT_SOURCE_DIR}/src/bindings/module.cpp"
                             PROPERTIES COMPILE_DEFINITIONS MAREY_VERSION="${PROJECT_VERSION}")
 
 # The target that pip builds, whatever else the folder builds.
-add_custom_target(marey_package DEPENDS marey marey_python marey_cuda)
-add_dependencies(marey_python marey_cuda)
+add_custom_target(marey_package DEPENDS marey marey_python marey_cuda marey_view)
+add_dependencies(marey_python marey_cuda marey_view)
 if(TARGET marey_cli)
     add_dependencies(marey_package marey_cli)
 endif()

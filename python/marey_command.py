@@ -13,7 +13,7 @@ spec = importlib.util.find_spec("marey")
 if spec is None:
     sys.exit(f"marey: the marey package is not installed for {sys.executable}")
 for folder in spec.submodule_search_locations:
-    path = os.path.join(folder, "_command.py")
+    path = os.path.join(folder, "launch", "command.py")
     if os.path.exists(path):
         sys.exit(runpy.run_path(path)["main"](spec.submodule_search_locations, sys.argv))
 sys.exit(f"marey: the package in {', '.join(spec.submodule_search_locations)} is incomplete")

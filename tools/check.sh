@@ -45,6 +45,10 @@ check_python() {
     [ -n "$python" ] || { echo "PYTHON=off: not checked"; return 0; }
     "$python" -m ruff check -q "${python_folders[@]}" && "$python" -m ruff format -q --check "${python_folders[@]}"
 }
+check_types() {
+    [ -n "$python" ] || { echo "PYTHON=off: not checked"; return 0; }
+    "$python" -m mypy --cache-dir build/mypy --no-error-summary
+}
 check_lint() {
     local tidy
     tidy="$(pick clang-tidy)" || { echo "clang-tidy not found: not checked"; return 0; }
@@ -55,9 +59,11 @@ step format check_format
 step layers python3 tools/check_layers.py
 step sizes python3 tools/check_sizes.py
 step python check_python
+step types check_types
 step documents python3 tools/check_docs.py
 step words python3 tools/check_words.py
 step parity python3 tools/check_parity.py
+step page tools/web.sh --check
 step "tools' own tests" python3 -m unittest discover -q -s tools -p '*_test.py'
 step lint check_lint
 

@@ -46,6 +46,7 @@ ROOMS = {
     "src/export":         [PUBLIC, "src/trace", "src/analyze", "src/json", "src/base"],
     "src/import":         [PUBLIC, "src/trace", "src/analyze", "src/json", "src/native", "src/base"],
     "src/query":          [PUBLIC, "src/trace", "src/base"],
+    "src/serve":          [PUBLIC, "src/json", "src/base", "src/analyze/trace_fixture.h"],  # for tests
     "src/cli":            [PUBLIC, "src/query", "src/base/environment.h"],
     "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/sources/torch", "src/sources/torch/observer",
                            "src/emitters"],
@@ -83,7 +84,7 @@ EXTERNAL = {
     "protozero/": ["src/export", "src/import"],
     "zstd":       ["src/base", "src/trace"],
     "xxhash":     ["src/base", "src/trace"],
-    "zlib.h":     ["src/base", "src/json", "src/export", "src/import"],
+    "zlib.h":     ["src/base", "src/json", "src/export", "src/import", "src/serve"],
     "elfutils/":  ["src/native"],
     "gelf.h":     ["src/native"],
     "gtest/":     ["tests"],
@@ -101,6 +102,20 @@ PYTHON_ROOMS = {
     "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "readme_commands",
                                 "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11"}},
 }  # fmt: skip
+
+# Packages in python/marey -> the packages that they may import, in functions too. All may import themselves and the
+# private modules in python/marey (BASE), which import only each other. Modules not listed here are the public ones,
+# which may import every package. No file may be part of an import cycle.
+PACKAGE, BASE = "python/marey", "python/marey/_"
+PACKAGE_LAYERS = {
+    BASE: [],
+    "python/marey/context":   [],
+    "python/marey/launch":    [],
+    "python/marey/results":   [],
+    "python/marey/compat":    ["python/marey/results"],
+    "python/marey/recording": ["python/marey/context", "python/marey/results", "python/marey/compat"],
+}  # fmt: skip
+FRAMEWORKS = ["python/marey/torch"]  # imported only by themselves: programs that do not use PyTorch never load them
 
 # Words that do not describe the contents of a file.
 VAGUE_WORDS = {"util", "utils", "common", "misc", "helper", "helpers", "manager", "legacy", "v2"}
@@ -192,20 +207,82 @@ def check_environment(path: str, text: str) -> list[Finding]:
 
 
 def imports_of(tree: ast.AST) -> list[tuple[int, str, bool]]:
-    """(line, top-level package, whether importing the file runs it) of every absolute import."""
+    """(line, dotted name, whether importing the file runs it) of every absolute import."""
     found = []
 
     def walk(node: ast.AST, at_import: bool) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Import):
-                found.extend((child.lineno, alias.name.split(".")[0], at_import) for alias in child.names)
+                found.extend((child.lineno, alias.name, at_import) for alias in child.names)
             elif isinstance(child, ast.ImportFrom) and child.level == 0 and child.module:
-                found.append((child.lineno, child.module.split(".")[0], at_import))
-            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            walk(child, at_import and not inside)
+                found.extend((child.lineno, f"{child.module}.{alias.name}", at_import) for alias in child.names)
+            is_later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_for_types(child)
+            walk(child, at_import and not is_later)
 
     walk(tree, True)
     return found
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def package_imports(tree: ast.AST, files: set[str]) -> list[tuple[int, str]]:
+    """(line, file of the package) of every import of a module of the package."""
+    found = {}
+    for line, name, _ in imports_of(tree):
+        parts = ["python", *name.split(".")]
+        for path in ("/".join(parts), "/".join(parts[:-1])):
+            file = next((file for file in (path + ".py", path + ".pyi", path + "/__init__.py") if file in files), None)
+            if file is not None:
+                found.setdefault(file, line)
+                break
+    return [(line, file) for file, line in found.items()]
+
+
+def layer_of(path: str) -> str | None:
+    """The innermost package or layer that contains path; None for a public module."""
+    layers = [layer for layer in (*PACKAGE_LAYERS, *FRAMEWORKS) if path.startswith(layer.removesuffix("_") + "/")]
+    if layers:
+        return max(layers, key=len)
+    return BASE if path.startswith(BASE) and not path.startswith(BASE + "_") else None
+
+
+def check_package(trees: dict[str, ast.AST], files: set[str]) -> list[Finding]:
+    """Findings about imports between the modules of the package: against the layers, and in cycles."""
+    findings: list[Finding] = []
+    graph: dict[str, list[tuple[int, str]]] = {}
+    for path, tree in trees.items():
+        own = layer_of(path)
+        graph[path] = package_imports(tree, files)
+        for line, target in graph[path]:
+            layer = layer_of(target)
+            if own in FRAMEWORKS or layer == own:
+                continue
+            is_allowed = layer not in FRAMEWORKS if own is None else layer in (BASE, *PACKAGE_LAYERS[own])
+            if not is_allowed:
+                findings.append(Finding(path, line, f"{own or PACKAGE} may not import {target}"))
+    return findings + find_cycles(graph)
+
+
+def find_cycles(graph: dict[str, list[tuple[int, str]]]) -> list[Finding]:
+    """One finding for each import that closes a cycle."""
+    findings, done = [], set()
+    for root in graph:
+        trail = [(root, iter(graph[root]))] if root not in done else []
+        while trail:
+            path, rest = trail[-1]
+            line, target = next(rest, (0, None))
+            names = [name for name, _ in trail]
+            if target is None:
+                done.add(path)
+                trail.pop()
+            elif target in names:
+                cycle = " -> ".join([*names[names.index(target) :], target])
+                findings.append(Finding(path, line, f"closes an import cycle: {cycle}"))
+            elif target not in done:
+                trail.append((target, iter(graph.get(target, ()))))
+    return findings
 
 
 def check_python(path: str, text: str, files: set[str]) -> list[Finding]:
@@ -221,7 +298,8 @@ def check_python(path: str, text: str, files: set[str]) -> list[Finding]:
         return findings
     room = max((room for room in PYTHON_ROOMS if path.startswith(room + "/")), key=len)
     always, lazily = PYTHON_ROOMS[room]["always"], PYTHON_ROOMS[room].get("in functions", set())
-    for line, name, at_import in imports_of(tree):
+    for line, dotted, at_import in imports_of(tree):
+        name = dotted.split(".")[0]
         beside = posixpath.join(posixpath.dirname(path), name)
         if name in always or beside + ".py" in files or beside + "/__init__.py" in files:
             continue
@@ -255,6 +333,7 @@ def check(root: Path) -> tuple[int, list[Finding]]:
     files = repository_files(root)
     known = set(files)
     findings: list[Finding] = []
+    package: dict[str, ast.AST] = {}
     count = 0
     for path in files:
         findings += check_name(path)
@@ -265,8 +344,12 @@ def check(root: Path) -> tuple[int, list[Finding]]:
             findings += check_environment(path, text)
         elif path.endswith((".py", ".pyi")) and path.startswith(tuple(room + "/" for room in PYTHON_ROOMS)):
             count += 1
-            findings += check_python(path, (root / path).read_text(encoding="utf-8"), known)
-    return count, findings
+            text = (root / path).read_text(encoding="utf-8")
+            faults = check_python(path, text, known)
+            findings += faults
+            if path.startswith(PACKAGE + "/") and path.endswith(".py") and not any("syntax" in f.text for f in faults):
+                package[path] = ast.parse(text)
+    return count, findings + check_package(package, known)
 
 
 def main() -> int:

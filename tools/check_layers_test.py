@@ -150,6 +150,37 @@ class CheckLayers(unittest.TestCase):
         (self.root / "python/marey/_table.py").write_text("import os\n")
         self.assert_one("python/marey/_table.py:1:", "docstring")
 
+    def test_packages_import_only_the_layers_below_them(self) -> None:
+        self.write_python("python/marey/_names.py")
+        self.write_python("python/marey/results/events.py", "from marey import _names")
+        self.write_python("python/marey/recording/profile.py", "from marey.results.events import Event")
+        self.write_python("python/marey/profiler.py", "from marey.recording import profile")
+        self.assertEqual(self.findings(), [])
+        self.write_python("python/marey/results/tree.py", "def f():", "    from marey.recording import profile")
+        self.assert_one("results/tree.py:3: python/marey/results may not import python/marey/recording/profile.py")
+
+    def test_private_modules_beside_the_packages_import_no_package(self) -> None:
+        self.write_python("python/marey/results/events.py")
+        self.write_python("python/marey/_names.py", "import marey.results.events")
+        self.assert_one("python/marey/_names.py:2: python/marey/_ may not import python/marey/results/events.py")
+
+    def test_only_the_package_for_pytorch_imports_itself(self) -> None:
+        self.write_python("python/marey/torch/__init__.py", "from marey.torch import _flag")
+        self.write_python("python/marey/torch/_flag.py")
+        self.assertEqual(self.findings(), [])
+        for path in ("launch/program.py", "profiler.py"):
+            self.write_python(f"python/marey/{path}", "def f():", "    import marey.torch")
+            self.assert_one(f"python/marey/{path}:3:", "may not import python/marey/torch/__init__.py")
+            (self.root / "python/marey" / path).unlink()
+
+    def test_imports_of_the_package_form_no_cycle(self) -> None:
+        self.write_python("python/marey/results/a.py", "from marey.results import b")
+        self.write_python("python/marey/results/b.py", "def f():", "    from marey.results.c import x")
+        self.assertEqual(self.findings(), [])
+        self.write_python("python/marey/results/c.py", "from marey.results.a import y")
+        cycle = " -> ".join(f"python/marey/results/{name}.py" for name in "abca")
+        self.assert_one("python/marey/results/c.py:2:", f"closes an import cycle: {cycle}")
+
 
 if __name__ == "__main__":
     unittest.main()

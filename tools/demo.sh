@@ -28,6 +28,7 @@ cat <<TEXT
 Timeline: open build/demo.json in https://ui.perfetto.dev or chrome://tracing
 
 Next:
+  $marey view build/demo.marey                          timeline and flame graph in your browser
   $marey report build/demo.marey --sort p99 --limit 5   ranges that are slow now and then
   $marey tree build/demo.marey                          where the time went, as a call tree
   $marey info build/demo.marey                          threads, events, drops, clock, overhead

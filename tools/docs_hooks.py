@@ -30,7 +30,7 @@ import cpp_api
 ROOT = Path(__file__).resolve().parents[1]
 CPP_FOLDER = "reference/cpp"
 PYTHON_PAGE = "reference/api_python.md"
-PYTHON_MODULES = ("__init__.pyi", "profiler.pyi", "torch/__init__.py")
+PYTHON_MODULES = ("__init__.pyi", "profiler.py", "torch/__init__.py")
 COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 ON_SITE = COPIED | {"include/marey": f"{CPP_FOLDER}/index.md"}
 
@@ -84,9 +84,9 @@ def check_python_names(page: str) -> None:
         raise PluginError(f"docs/{PYTHON_PAGE} lacks public names: {', '.join(missing)}")
 
 
-def attributes(stub: str, name: str) -> str:
+def attributes(module: str, name: str) -> str:
     """The attributes of a class with their types, or the members of an enumeration with their values, as a table."""
-    tree = ast.parse((ROOT / "python" / "marey" / stub).read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "python" / "marey" / module).read_text(encoding="utf-8"))
     (cls,) = [statement for statement in tree.body if isinstance(statement, ast.ClassDef) and statement.name == name]
     typed = {s.target.id: ast.unparse(s.annotation) for s in cls.body if isinstance(s, ast.AnnAssign)}
     values = {s.targets[0].id: ast.unparse(s.value) for s in cls.body if isinstance(s, ast.Assign)}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install_deps.sh GROUP...: installs missing packages for the groups build, check, docs, fuzz, python, real, viewers, pictures.
+# install_deps.sh GROUP...: installs missing packages for the groups build, check, docs, fuzz, python, real, viewers, web, pictures.
 #
 # For Debian. Silent and fast if nothing is missing. It looks for commands and headers instead of querying dpkg, so that software
 # installed another way counts. Without root, sudo or a network it lists the missing packages and fails only if the
@@ -85,11 +85,15 @@ for group in "$@"; do
             have_command chromium || have_command chromium-browser || have_command google-chrome ||
                 { need chromium; required+=(chromium); }
             ;;
+        web)
+            have_command node || { need nodejs; required+=(nodejs); }
+            have_command npm || { need npm; required+=(npm); }
+            ;;
         pictures)
             have_command pngquant || need pngquant
             ;;
         *)
-            echo "install_deps.sh: unknown group '$group' (expected build, check, docs, fuzz, python, viewers or pictures)" >&2
+            echo "install_deps.sh: unknown group '$group' (expected build, check, docs, fuzz, python, viewers, web or pictures)" >&2
             exit 2
             ;;
     esac

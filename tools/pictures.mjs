@@ -1,62 +1,45 @@
-// pictures.mjs TRACE FOLDER: shows a training step of TRACE in the Perfetto UI and writes timeline.png and
-// timeline_dark.png to FOLDER. `make pictures` runs it through tools/pictures.sh.
+// pictures.mjs MAREY TRACE FOLDER: takes the pictures of the documents in the page of `marey view`. `make pictures` runs it.
+import { spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
 import path from 'node:path'
 
-import { expandTracks, query, startPerfetto, waitForTracks } from './perfetto_page.mjs'
+const [marey, trace, folder] = process.argv.slice(2)
+const { MAREY_MODULES, CHROMIUM } = process.env
+const { chromium } = createRequire(MAREY_MODULES + '/')('playwright-core')
 
-const [trace, folder] = process.argv.slice(2)
+const server = spawn(marey, ['view', '--no-browser', trace], { stdio: ['ignore', 'pipe', 'inherit'] })
+const address = await new Promise((found, failed) => {
+    let text = ''
+    server.stdout.on('data', bytes => {
+        text += bytes
+        const match = /http:\S+/.exec(text)
+        if (match) found(match[0])
+    })
+    server.on('exit', () => failed(new Error(`marey view ended: ${text}`)))
+})
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] })
 
-// The README shows pictures about 900 pixels wide. A page of 1100 pixels keeps its labels readable there.
-const size = { viewport: { width: 1100, height: 700 }, deviceScaleFactor: 1600 / 1100 }
-// Hides everything except the time axis and the tracks; also the axis' offset, the host's name and the tracks' icons.
-const style = `
-    :root { --track-shell-width: 140px !important; }
-    .pf-sidebar, .pf-topbar, .pf-statusbar, .pf-viewer-page__overview { display: none !important; }
-    .pf-split-panel__handle, .pf-split-panel__drawer, .pf-timeline-toolbar { display: none !important; }
-    .pf-track__canvas .pf-middle-ellipsis, .pf-track .pf-chip { display: none !important; }
-    .pf-viewer-page__header { position: relative; overflow: hidden; height: 22px; }
-    .pf-viewer-page__header::after { display: none; }
-    .pf-viewer-page__header::before {
-        content: ''; position: absolute; inset: 0 auto 0 0; width: 139px; z-index: 1; background: var(--pf-color-background);
-    }
-    .pf-viewer-page__scrolling-track-tree { scrollbar-gutter: auto !important; }
-`
-
-async function takePicture(perfetto, theme, file) {
-    const page = await perfetto.open(trace, size, style)
-    await waitForTracks(page)
-    // The shortest step is the one that other programs on the machine disturbed least.
-    const step = "slice where name glob 'ProfilerStep#*' order by dur limit 1"
-    const start = await query(page, `select ts as n from ${step}`)
-    const duration = await query(page, `select dur as n from ${step}`)
-    await page.evaluate(({ theme, start, end }) => {
-        const { settings, trace } = self.app
-        settings.get('theme').set(theme)
-        settings.get('timestampFormat').set('milliseconds')
-        for (const track of trace.workspace.flatTracks) {
-            if (track.name === 'System') track.remove()
-            // Allocations are instants among the ranges and a counter. The counter shows them more clearly.
-            const renderer = trace.tracks.getTrack(track.uri ?? '')?.renderer
-            const source = renderer?.getSqlSource?.()
-            if (source?.includes('from slice')) renderer.getSqlSource = () => `select * from (${source}) where name != '[memory]'`
-        }
-        trace.timeline.setViewportTime(BigInt(start), BigInt(end))
-    }, { theme, start, end: start + duration })
-    await expandTracks(page)
-    await page.mouse.move(0, 0)
-    await page.waitForTimeout(5000) // until the tracks are drawn
-    await page.keyboard.press('Escape')
-    await page.waitForTimeout(1000)
-    const tracks = await page.locator('.pf-track').first().boundingBox()
-    const height = Math.ceil(tracks.y + tracks.height)
-    await page.screenshot({ path: file, clip: { x: 0, y: 0, width: size.viewport.width, height } })
+// Takes one picture after `prepare(page)`. The README shows pictures about 900 pixels wide.
+async function picture(name, prepare, { colorScheme = 'light', height = 620 } = {}) {
+    const page = await browser.newPage({ viewport: { width: 1180, height }, deviceScaleFactor: 1600 / 1180, colorScheme })
+    await page.goto(address)
+    await page.waitForSelector('.timeline[data-ready="1"]')
+    await prepare(page)
+    await page.waitForTimeout(1000) // until the names have arrived and are drawn
+    await page.screenshot({ path: path.join(folder, name) })
     await page.close()
 }
 
-const perfetto = await startPerfetto()
-try {
-    await takePicture(perfetto, 'light', path.join(folder, 'timeline.png'))
-    await takePicture(perfetto, 'dark', path.join(folder, 'timeline_dark.png'))
-} finally {
-    await perfetto.close()
-}
+// Shows the shortest step, which other programs on the machine disturbed least, and the step after it.
+const step = page => page.evaluate(() => {
+    const { steps, app } = globalThis.marey.page.timeline
+    const shortest = steps.slice(0, -1).reduce((a, b) => (b.end - b.begin < a.end - a.begin ? b : a))
+    app.store.set({ window: [shortest.begin, shortest.begin + (shortest.end - shortest.begin) * 1.25] })
+})
+await picture('timeline.png', step)
+await picture('timeline_dark.png', step, { colorScheme: 'dark' })
+await picture('view_flame.png', page => page.keyboard.press('2'), { height: 480 })
+await picture('view_steps.png', page => page.keyboard.press('5'), { height: 560 })
+
+await browser.close()
+server.kill('SIGINT')

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# pictures.sh BUILD_DIR [FOLDER]: records examples/torch/train.py and takes pictures of its timeline in the Perfetto UI.
+# pictures.sh BUILD_DIR [FOLDER]: records examples/torch/train.py and takes the pictures of the documents in marey view.
 #
-# Writes timeline.png and timeline_dark.png to FOLDER (docs/images). `make pictures` runs it. It takes a minute after
+# Writes timeline*.png and view_*.png to FOLDER (docs/images). `make pictures` runs it. It takes a minute after
 # the downloads. Run it on an otherwise idle machine, because the pictures show where the program had to wait for a core.
 set -euo pipefail
 
@@ -12,12 +12,12 @@ folder=${2:-docs/images}
 python=$(tools/torch_env.sh)
 mkdir -p "$folder"
 
-trace=$MAREY_OUT/train.pftrace
+trace=$MAREY_OUT/train.marey
 # One thread: PyTorch's helper threads would add a track with a few very short ranges.
 PYTHONPATH=$build/python OMP_NUM_THREADS=1 TORCH_CPP_LOG_LEVEL=ERROR \
     "$python" examples/torch/train.py "$trace"
-node tools/pictures.mjs "$trace" "$folder"
-for picture in "$folder"/timeline.png "$folder"/timeline_dark.png; do
+node tools/pictures.mjs "$build/marey" "$trace" "$folder"
+for picture in "$folder"/timeline*.png "$folder"/view_*.png; do
     if command -v pngquant >/dev/null; then
         pngquant --force --strip --speed 1 --output "$picture" 256 "$picture"
     fi

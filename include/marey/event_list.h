@@ -69,6 +69,9 @@ class MAREY_API EventList {
     std::optional<EventFlow> flow(std::size_t event) const;
     /// For device work, the call that launched it; for such a call, the call itself; otherwise kNoRow.
     Row launch(std::size_t event) const;
+    /// Whether it has an `External id` of its own: operators, and in traces with PyTorch operators also user
+    /// ranges and steps.
+    bool has_id(std::size_t event) const;
     /// The nearest operator (or Python function) around a range; kNoRow: none.
     Row operator_around(Row range) const noexcept;
     Row function_around(Row range) const noexcept;

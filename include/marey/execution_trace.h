@@ -29,6 +29,9 @@ class MAREY_API ExecutionTrace {
     /// Stops writing. Ranges that are still open get their node when they end, or in finish().
     void stop();
     bool is_running() const noexcept;
+    /// Saves the elements of arrays that libraries pass to the trace in this folder, which must exist:
+    /// `nid_4_tid_0.dat` has those of the first array of node 4.
+    void save_elements_in(const std::string& folder);
     /// Stops and completes the file. Throws marey::Error if writing failed. Calling it twice is harmless.
     void finish();
 
@@ -47,7 +50,7 @@ struct ExecutionTraceRequest {
     std::string path;             ///< empty: the caller chooses
     bool with_resources = false;  ///< create a folder for files that belong to the trace
 };
-/// Reads the request from the environment.
+/// Reads the request from Marey's variables. The Python package reads PyTorch's names for them too.
 MAREY_API ExecutionTraceRequest execution_trace_request();
 
 }  // namespace marey

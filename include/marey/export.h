@@ -86,6 +86,13 @@ MAREY_API std::string timeline_svg(const Trace& trace);
 MAREY_API void write_flame_graph(const Trace& trace, const std::string& path);
 MAREY_API void write_timeline(const Trace& trace, const std::string& path);
 
+/// Returns the page of `marey view` with the data inside: one HTML file that works without a server or a
+/// network. It holds the timeline at the resolution of a 4K screen and tables of the whole trace. `title` is
+/// usually the name of the trace's file. Throws marey::Error, for example if libmarey_view.so is missing.
+MAREY_API std::string html_report(const Trace& trace, const std::string& title);
+/// Writes the same. Compresses if `path` ends in ".gz".
+MAREY_API void write_html_report(const Trace& trace, const std::string& path, const std::string& title);
+
 /// Returns a call tree as JSON text: its nodes in order, each with the index of its parent; times are in
 /// nanoseconds.
 MAREY_API std::string call_tree_json(const Trace& trace, const CallTree& tree);

@@ -1,73 +1,16 @@
-// session.h: starts and stops recordings, with options for what to record.
+// session.h: starts and stops recordings.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <marey/detail/export.h>
-#include <marey/device.h>
 #include <marey/remote.h>
-#include <marey/scope.h>
+#include <marey/session_options.h>
 #include <marey/trace.h>
 
 namespace marey {
-
-/// The action when a session has used up its `max_bytes`.
-enum class Policy : std::uint8_t {
-    Stop = 0,  ///< stop recording: the trace contains the beginning
-    Drop = 1,  ///< continue, but drop and count new records
-    Ring = 2,  ///< overwrite the oldest records: the trace contains the end (a flight recorder)
-};
-
-/// The threads that a session records.
-enum class Threads : std::uint8_t {
-    All = 0,    ///< every thread, including threads started later
-    Tasks = 1,  ///< the thread that starts the session, and the tasks it passes on (propagated contexts)
-};
-
-/// Selects the Python calls that a session with `with_stack` records; see docs/reference/python_tracer.md,
-/// "Filters".
-struct CallOptions {
-    /// Patterns: if it contains a '/' or ends in ".py", a glob for the path of a file; otherwise the dotted
-    /// name of a module, which includes its submodules. An empty `include` means everything.
-    std::vector<std::string> include{};
-    std::vector<std::string> exclude{};
-    bool fold_libraries = false;        ///< leave out calls from library code into library code
-    bool lines = false;                 ///< record the caller's line with each call
-    std::uint32_t max_depth = 0;        ///< maximum depth of Python calls on a thread; 0: any
-    std::uint64_t min_duration_ns = 0;  ///< leave out shorter calls
-    std::uint64_t budget = 0;           ///< stop recording calls after this many; 0: never
-    bool operator==(const CallOptions&) const = default;
-};
-
-/// The options of a session. A plain struct: set only the members to change.
-struct SessionOptions {
-    std::string name{};  ///< shown in reports
-    /// The capture file; empty: memory only. With a file, nothing is lost if the program crashes.
-    std::string output{};
-    std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< maximum size of the log
-    Policy policy = Policy::Stop;
-    Threads threads = Threads::All;
-    ScopeSet scopes = ScopeSet::all();  ///< empty: all
-
-    bool record_values = true;     ///< record keyword values of ranges
-    bool record_shapes = false;    ///< record metadata of array inputs and outputs
-    bool concrete_inputs = false;  ///< record values of scalar inputs too; implies record_shapes
-    bool profile_memory = false;   ///< record allocation reports
-    bool with_flops = false;       ///< record the inputs for the formulas of flops.h; implies concrete_inputs
-    bool with_stack = false;       ///< record Python calls
-    bool with_modules = false;     ///< record the submodules of modules (marey/modules.h)
-    CallOptions calls{};           ///< selects the Python calls
-    /// The devices to record: names for find_device(), such as "cuda". Unavailable devices are left out, and
-    /// the trace's problems contain the reason.
-    std::vector<std::string> devices{};
-    std::uint32_t device_activities = kDeviceDefault;  ///< DeviceActivities to record
-    /// NVTX ranges are expected. They are always recorded when they reach Marey (marey/nvtx.h); with this
-    /// option, the trace has the problem nvtx_not_listening if they cannot reach it.
-    bool with_nvtx = false;
-};
 
 /// One recording. Any number may run at the same time, nested or overlapping, started and stopped by any
 /// thread. A Session that is destroyed while it is running is discarded. The object itself is not

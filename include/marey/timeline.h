@@ -27,6 +27,13 @@ struct TimelineView {
     std::uint32_t levels = 0;
 };
 
+/// How far the ranges of a track reach.
+struct TimelineExtent {
+    std::uint32_t levels = 0;  ///< greatest depth + 1; 0: no ranges
+    std::int64_t begin_ns = 0;
+    std::int64_t end_ns = 0;
+};
+
 /// An index over the ranges of a trace, half a byte per range, that answers by pixels. Copies are cheap and
 /// may be used from any thread.
 class MAREY_API Timeline {
@@ -37,6 +44,8 @@ class MAREY_API Timeline {
     /// cover every pixel in which a range begins, every pixel of ranges that are at least one wide, and none
     /// that no range touches. Empty if the view is.
     std::vector<TimelineBox> picture(Row track, const TimelineView& view) const;
+
+    TimelineExtent extent(Row track) const noexcept;
 
     std::size_t index_bytes() const noexcept;
 

@@ -6,132 +6,48 @@ with marey.profile() as prof:
 print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 """
 
-from marey._marey import (
-    CapturedTraceback,
-    DeviceEvent,
-    Error,
-    RegisteredDevice,
-    Session,
-    Trace,
-    begin,
-    counter,
-    device_error,
-    end,
-    find_device,
-    instant,
-    is_recording,
-    is_recording_memory,
-    join_traces,
-    node_id,
-    record_function,
-    record_function_fast,
-    registered_devices,
-    report_allocation,
-    report_out_of_memory,
-    set_node_id,
-    thread_name,
-    time_on_device,
-)
-from marey._trace import TraceTable, load
+from marey import _marey
+from marey.results import trace as _trace
 
-# Keeps importing the package fast: only the names that mark ranges are loaded at once, the others on first use.
-# Values are the modules that define the names; None: the name is a module itself.
-_LATER = {
-    "__version__": "_marey",
-    "DeviceActivity": "_activities",
-    "DeviceType": "_activities",
-    "EventList": "_event_list",
-    "ExecutionTraceObserver": "_execution_trace",
-    "FunctionEvent": "_events",
-    "FunctionEventAvg": "_averages",
-    "KinetoStepTracker": "_steps",
-    "ProfilerAction": "_schedule",
-    "ProfilerActivity": "_activities",
-    "ProfilerConfig": "_activities",
-    "ProfilerState": "_activities",
-    "RecordScope": "_activities",
-    "_ExperimentalConfig": "_activities",
-    "emit_itt": "_emitters",
-    "emit_nvtx": "_emitters",
-    "is_enabled": "_active",
-    "itt": None,
-    "kineto_available": "_activities",
-    "nvtx": None,
-    "profile": "_profile",
-    "profiler": None,
-    "register_module_type": "_modules",
-    "schedule": "_schedule",
-    "supported_activities": "_activities",
-    "tensorboard_trace_handler": "_handlers",
-    "unregister_module_type": "_modules",
+# Every public name, by the module that defines it; "": the name is a module itself. Importing the package loads only
+# the first two modules, which programs need to mark ranges. The others are imported on first use.
+_HOMES = {
+    "_marey": "CapturedTraceback DeviceEvent Error RegisteredDevice Session Trace begin counter device_error end "
+    "find_device instant is_recording is_recording_memory join_traces node_id record_function record_function_fast "
+    "registered_devices report_allocation report_out_of_memory set_node_id thread_name time_on_device __version__",
+    "results.trace": "TraceTable load",
+    "results.averages": "FunctionEventAvg",
+    "results.event_list": "EventList",
+    "results.events": "FunctionEvent",
+    "recording.emitters": "emit_itt emit_nvtx",
+    "recording.execution_trace": "ExecutionTraceObserver",
+    "recording.modules": "register_module_type unregister_module_type",
+    "recording.profile": "profile",
+    "recording.schedule": "schedule",
+    "compat.handlers": "tensorboard_trace_handler",
+    "_enumerations": "DeviceActivity ProfilerActivity RecordScope",
+    "": "itt nvtx profiler",
 }
-
-__all__ = [
-    "CapturedTraceback",
-    "DeviceActivity",
-    "DeviceEvent",
-    "DeviceType",
-    "Error",
-    "EventList",
-    "ExecutionTraceObserver",
-    "FunctionEvent",
-    "FunctionEventAvg",
-    "KinetoStepTracker",
-    "ProfilerAction",
-    "ProfilerActivity",
-    "ProfilerConfig",
-    "ProfilerState",
-    "RecordScope",
-    "RegisteredDevice",
-    "Session",
-    "Trace",
-    "TraceTable",
-    "begin",
-    "counter",
-    "device_error",
-    "emit_itt",
-    "emit_nvtx",
-    "end",
-    "find_device",
-    "instant",
-    "is_enabled",
-    "is_recording",
-    "itt",
-    "join_traces",
-    "kineto_available",
-    "load",
-    "is_recording_memory",
-    "node_id",
-    "nvtx",
-    "profile",
-    "profiler",
-    "record_function",
-    "record_function_fast",
-    "register_module_type",
-    "registered_devices",
-    "report_allocation",
-    "report_out_of_memory",
-    "schedule",
-    "set_node_id",
-    "supported_activities",
-    "tensorboard_trace_handler",
-    "thread_name",
-    "time_on_device",
-    "unregister_module_type",
-]
+_home_of = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = [name for name in _home_of if name != "__version__"]
+globals().update((name, getattr(_marey, name)) for name in _HOMES["_marey"].split())
+globals().update((name, getattr(_trace, name)) for name in _HOMES["results.trace"].split())
 
 
-def __getattr__(name):
-    if name not in _LATER:
-        raise AttributeError(f"module 'marey' has no attribute {name!r}")
+def __getattr__(name: str) -> object:
     import importlib
 
-    home = _LATER[name]
+    if name not in _home_of:
+        text = f"module 'marey' has no attribute {name!r}"
+        if not name.startswith("_") and hasattr(importlib.import_module("marey.profiler"), name):
+            text += ": as a name of PyTorch's profiler it is in marey.profiler"
+        raise AttributeError(text)
+    home = _home_of[name]
     module = importlib.import_module(f"marey.{home or name}")
-    value = module if home is None else getattr(module, name)
+    value = module if home == "" else getattr(module, name)
     globals()[name] = value
     return value
 
 
-def __dir__():
-    return sorted({*globals(), *_LATER})
+def __dir__() -> "list[str]":
+    return sorted({*globals(), *_home_of})

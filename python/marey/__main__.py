@@ -3,7 +3,7 @@
 import sys
 
 import marey
-from marey._command import interpreter_options, main
+from marey.launch.command import interpreter_options, main
 
 if __name__ == "__main__":
     sys.exit(main(marey.__path__, sys.argv, interpreter_options(sys.orig_argv, sys.argv)))

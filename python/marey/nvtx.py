@@ -5,19 +5,26 @@
 effect. ``is_listening()`` returns whether that tool is Marey.
 """
 
+from __future__ import annotations
+
 from contextlib import contextmanager
 
 from marey import _marey
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
 __all__ = ["is_available", "is_listening", "mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
 
-def is_available():
+def is_available() -> bool:
     """Return whether NVTX can be used."""
     return _marey.nvtx.is_available()
 
 
-def is_listening():
+def is_listening() -> bool:
     """Return whether Marey receives NVTX calls in this process, as under ``marey run --nvtx``.
 
     If so, running sessions record the NVTX ranges and marks of libraries. It cannot be enabled later: a library looks
@@ -26,17 +33,17 @@ def is_listening():
     return _marey.nvtx.is_listening()
 
 
-def mark(msg):
+def mark(msg: str) -> None:
     """Mark a point in time."""
     _marey.nvtx.mark(msg)
 
 
-def range_push(msg):
+def range_push(msg: str) -> int:
     """Begin a range on this thread and return its depth, from 0."""
     return _marey.nvtx.range_push(msg)
 
 
-def range_pop():
+def range_pop() -> int:
     """End the innermost range of range_push() on this thread and return its depth; -1 if there is none.
 
     Ranges pushed by an emitter are not affected.
@@ -44,18 +51,18 @@ def range_pop():
     return _marey.nvtx.range_pop()
 
 
-def range_start(msg):
+def range_start(msg: str) -> int:
     """Begin a range that any thread may end, and return the id for range_end()."""
     return _marey.nvtx.range_start(msg)
 
 
-def range_end(range_id):
+def range_end(range_id: int) -> None:
     """End a range that range_start() began."""
     _marey.nvtx.range_end(range_id)
 
 
 @contextmanager
-def range(msg, *args, **kwargs):
+def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
     """Mark a block, or the calls of a function, as a range named ``msg.format(*args, **kwargs)``."""
     range_push(msg.format(*args, **kwargs))
     try:

@@ -47,22 +47,33 @@ void append_utf8(std::string& out, std::string_view bytes) {
     out.append(bytes.substr(plain));
 }
 
-void append_code_point(std::string& out, std::uint32_t code) {
+std::size_t encode_utf8(std::uint32_t code, char* to) noexcept {
+    const auto tail = [code](unsigned shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
     if (code < 0x80) {
-        out += static_cast<char>(code);
-    } else if (code < 0x800) {
-        out += static_cast<char>(0xC0 | code >> 6);
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-        out += static_cast<char>(0xE0 | code >> 12);
-        out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    } else {
-        out += static_cast<char>(0xF0 | code >> 18);
-        out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-        out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
+        to[0] = static_cast<char>(code);
+        return 1;
     }
+    if (code < 0x800) {
+        to[0] = static_cast<char>(0xC0 | code >> 6);
+        to[1] = tail(0);
+        return 2;
+    }
+    if (code < 0x10000) {
+        to[0] = static_cast<char>(0xE0 | code >> 12);
+        to[1] = tail(6);
+        to[2] = tail(0);
+        return 3;
+    }
+    to[0] = static_cast<char>(0xF0 | code >> 18);
+    to[1] = tail(12);
+    to[2] = tail(6);
+    to[3] = tail(0);
+    return 4;
+}
+
+void append_code_point(std::string& out, std::uint32_t code) {
+    char bytes[4];
+    out.append(bytes, encode_utf8(code, bytes));
 }
 
 }  // namespace marey

@@ -18,6 +18,9 @@ std::size_t utf8_length(std::string_view text, std::size_t& broken);
 /// Appends `bytes` with invalid UTF-8 replaced.
 void append_utf8(std::string& out, std::string_view bytes);
 
+/// Writes one code point as UTF-8, up to four bytes, and returns their number.
+std::size_t encode_utf8(std::uint32_t code, char* to) noexcept;
+
 /// Appends one code point as UTF-8.
 void append_code_point(std::string& out, std::uint32_t code);
 

@@ -1,4 +1,4 @@
-// averages_binding.cpp: averages, their tables and stacks, from a trace or from rows passed by Python.
+// averages_binding.cpp: averages, their tables and stacks, from a trace or from events of Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -80,52 +80,69 @@ nb::dict row_fields(const AverageRow& row) {
     return fields;
 }
 
-/// The device time that percentages refer to, as in tables.
-std::int64_t device_time(const Averages& averages) {
-    std::int64_t sum = 0;
-    for (const AverageRow& row : averages.rows) {
-        const bool is_device = row.device_type != DeviceType::Cpu;
-        if (is_device ? !row.is_user_annotation : row.is_legacy) sum += row.self_device_time_total_ns;
-    }
-    return sum;
+/// Whether Python takes a value as true.
+bool is_true(nb::handle value) {
+    const int result = PyObject_IsTrue(value.ptr());
+    if (result < 0) throw nb::python_error();
+    return result != 0;
 }
 
-template <typename T>
-T average_item(const nb::tuple& fields, std::size_t index) {
-    return nb::cast<T>(fields[index]);
+/// int(value).
+std::int64_t integer(nb::handle value) {
+    return nb::cast<std::int64_t>(nb::int_(value));
 }
 
-/// Fields are in the order of _averages.row_of().
-AverageRow given_row(const nb::tuple& fields) {
+/// str(value); None, and all else that is false, is an empty text.
+std::string text(nb::handle value) {
+    return is_true(value) ? nb::cast<std::string>(nb::str(value)) : std::string();
+}
+
+/// A list of shapes as text; a text is one already, and an empty list is "[]".
+std::string shapes_text(nb::handle shapes) {
+    if (shapes.is_none() || nb::isinstance<nb::str>(shapes)) return text(shapes);
+    return nb::len(shapes) > 0 ? text(shapes) : "[]";
+}
+
+/// The row of a FunctionEvent or a FunctionEventAvg, read from its attributes.
+AverageRow given_row(nb::handle event) {
+    const auto time_ns = [&](const char* name) { return nanoseconds(event.attr(name)); };
     AverageRow row;
-    std::size_t next = 0;
-    row.name = average_item<std::string>(fields, next++);
-    row.count = average_item<std::uint64_t>(fields, next++);
-    row.node = average_item<std::int32_t>(fields, next++);
-    row.is_async = average_item<bool>(fields, next++);
-    row.is_remote = average_item<bool>(fields, next++);
-    row.cpu_time_total_ns = nanoseconds(fields[next++]);
-    row.device_time_total_ns = nanoseconds(fields[next++]);
-    row.self_cpu_time_total_ns = nanoseconds(fields[next++]);
-    row.self_device_time_total_ns = nanoseconds(fields[next++]);
-    row.input_shapes = average_item<std::string>(fields, next++);
-    row.overload = average_item<std::string>(fields, next++);
-    row.stack = average_item<std::vector<std::string>>(fields, next++);
-    row.scope = static_cast<Scope>(average_item<int>(fields, next++));
-    row.cpu_memory_bytes = average_item<std::int64_t>(fields, next++);
-    row.device_memory_bytes = average_item<std::int64_t>(fields, next++);
-    row.self_cpu_memory_bytes = average_item<std::int64_t>(fields, next++);
-    row.self_device_memory_bytes = average_item<std::int64_t>(fields, next++);
-    row.device_type = static_cast<DeviceType>(average_item<int>(fields, next++));
-    row.is_legacy = average_item<bool>(fields, next++);
-    row.flops = average_item<std::optional<double>>(fields, next++);
-    row.is_user_annotation = average_item<bool>(fields, next++);
-    row.is_top_level = average_item<bool>(fields, next++);
-    row.min_ns = nanoseconds(fields[next++]);
-    row.max_ns = nanoseconds(fields[next++]);
-    row.p50_ns = nanoseconds(fields[next++]);
-    row.p90_ns = nanoseconds(fields[next++]);
-    row.p99_ns = nanoseconds(fields[next++]);
+    row.name =
+        event.attr("key").is_none() ? "" : nb::cast<std::string>(nb::str(nb::handle(event.attr("key"))));
+    row.count = nb::cast<std::uint64_t>(event.attr("count"));
+    row.node = nb::cast<std::int32_t>(event.attr("node_id"));
+    row.is_async = is_true(event.attr("is_async"));
+    row.is_remote = is_true(event.attr("is_remote"));
+    row.cpu_time_total_ns = time_ns("cpu_time_total");
+    row.device_time_total_ns = time_ns("device_time_total");
+    row.self_cpu_time_total_ns = time_ns("self_cpu_time_total");
+    row.self_device_time_total_ns = time_ns("self_device_time_total");
+    row.input_shapes = shapes_text(event.attr("input_shapes"));
+    row.overload = text(event.attr("overload_name"));
+    if (is_true(event.attr("stack"))) {
+        for (const nb::handle entry : event.attr("stack"))
+            row.stack.push_back(nb::cast<std::string>(nb::str(entry)));
+    }
+    row.scope = event.attr("scope").is_none() ? Scope{} : static_cast<Scope>(integer(event.attr("scope")));
+    row.cpu_memory_bytes = integer(event.attr("cpu_memory_usage"));
+    row.device_memory_bytes = integer(event.attr("device_memory_usage"));
+    row.self_cpu_memory_bytes = integer(event.attr("self_cpu_memory_usage"));
+    row.self_device_memory_bytes = integer(event.attr("self_device_memory_usage"));
+    row.device_type = static_cast<DeviceType>(integer(event.attr("device_type")));
+    row.is_legacy = is_true(event.attr("is_legacy"));
+    row.flops = nb::cast<std::optional<double>>(event.attr("flops"));
+    row.is_user_annotation = is_true(event.attr("is_user_annotation"));
+    row.is_top_level = event.attr("cpu_parent").is_none();
+    const std::int64_t length = row.cpu_time_total_ns != 0 ? row.cpu_time_total_ns : row.device_time_total_ns;
+    // Only averages have these, and percentiles only if they were requested.
+    const auto own_ns = [&](const char* name, std::int64_t otherwise) {
+        return nb::hasattr(event, name) ? time_ns(name) : otherwise;
+    };
+    row.min_ns = own_ns("min", length);
+    row.max_ns = own_ns("max", length);
+    row.p50_ns = own_ns("p50", 0);
+    row.p90_ns = own_ns("p90", 0);
+    row.p99_ns = own_ns("p99", 0);
     row.async_count = row.is_async ? row.count : 0;
     row.first_range = 0;
     return row;
@@ -182,14 +199,8 @@ std::string text_of(const Averages& averages, const std::string& form, const Tab
 }
 
 nb::object device_of(const Trace& trace) {
-    for (const TrackInfo& track : trace.tracks()) {
-        if (track.device.type != DeviceType::Cpu && track.range_count > 0)
-            return nb::str(device_type_name(track.device.type));
-    }
-    for (const Device device : trace.memory().device) {
-        if (device.type != DeviceType::Cpu) return nb::str(device_type_name(device.type));
-    }
-    return nb::none();
+    const DeviceType device = used_device(trace);
+    return device == DeviceType::None ? nb::object(nb::none()) : nb::str(device_type_name(device));
 }
 
 /// Whether a table can be sorted by this key.
@@ -246,7 +257,7 @@ void bind_averages_class(nb::module_& module) {
         .def_prop_ro("self_cpu_time_total",
                      [](const Averages& averages) { return micros(averages.recorded_ns); })
         .def_prop_ro("self_device_time_total",
-                     [](const Averages& averages) { return micros(device_time(averages)); })
+                     [](const Averages& averages) { return micros(device_time_ns(averages)); })
         .def_prop_ro("has_flops",
                      [](const Averages& averages) {
                          return std::any_of(averages.rows.begin(), averages.rows.end(),
@@ -287,20 +298,21 @@ void bind_averages(nb::module_& module) {
         nb::arg("trace"), nb::arg("flops") = false, nb::arg("memory").none() = nb::none(),
         nb::call_guard<nb::gil_scoped_release>());
     module.def(
-        "averages_of_rows",
-        [](const nb::list& rows, bool is_list, int device, bool has_memory) {
+        "averages_of_events",
+        [](const nb::list& events, int device, bool has_memory) {
             Averages averages;
-            averages.is_list = is_list;
+            averages.is_list = true;
             averages.device = static_cast<DeviceType>(device);
             averages.has_memory = has_memory;
-            for (const nb::handle row : rows) {
-                averages.rows.push_back(given_row(nb::cast<nb::tuple>(row)));
+            for (const nb::handle event : events) {
+                averages.rows.push_back(given_row(event));
                 averages.recorded_ns += averages.rows.back().self_cpu_time_total_ns;
             }
             averages.range_count = averages.rows.size();
             return averages;
         },
-        nb::arg("rows"), nb::arg("is_list"), nb::arg("device"), nb::arg("has_memory"));
+        nb::arg("events"), nb::arg("device"), nb::arg("has_memory"),
+        "Return one row for each FunctionEvent or FunctionEventAvg.");
     module.def("table_columns", [] {
         nb::dict columns;
         for (const TableColumn& column : table_columns()) columns[column.key.c_str()] = column.description;

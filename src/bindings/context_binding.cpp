@@ -52,12 +52,10 @@ nb::dict wanted_options() {
     const SessionOptions options = active_options();
     nb::dict made;
     made["scopes"] = options.scopes.bits();
-    made["record_shapes"] = options.record_shapes;
-    made["concrete_inputs"] = options.concrete_inputs;
-    made["profile_memory"] = options.profile_memory;
-    made["with_flops"] = options.with_flops;
-    made["with_stack"] = options.with_stack;
-    made["with_modules"] = options.with_modules;
+    for (const SessionOption& option : kSessionOptions) {
+        if (const auto* const its = std::get_if<bool SessionOptions::*>(&option.member))
+            made[option.name] = options.*(*its);
+    }
     return made;
 }
 

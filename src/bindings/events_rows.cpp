@@ -136,6 +136,10 @@ nb::object EventRows::core(std::size_t event, std::size_t key) {
 nb::object EventRows::range_field(const Trace& trace, Row row, std::size_t key) {
     const auto scope = [&] { return trace.sites()[trace.ranges().site[row]].scope; };
     const auto track = [&]() -> const TrackInfo& { return trace.tracks()[trace.track_of(row)]; };
+    const auto is_overhead = [&] {
+        return scope() == Scope::Device &&
+               trace.string(trace.sites()[trace.ranges().site[row]].category) == "overhead";
+    };
     switch (key) {
         case kId:
             return nb::int_(trace.window().first_id + row + 1);
@@ -156,7 +160,8 @@ nb::object EventRows::range_field(const Trace& trace, Row row, std::size_t key) 
         case kIsPythonFunction:
             return nb::bool_(scope() == Scope::PythonFunction || scope() == Scope::CFunction);
         case kDeviceType:
-            return device_object(track().device.type);
+            // The time that recording costs is the host's.
+            return device_object(is_overhead() ? DeviceType::Cpu : track().device.type);
         case kDeviceIndex:
             if (track().device.type != DeviceType::Cpu) return nb::int_(track().device.index);
             break;
@@ -261,9 +266,6 @@ nb::tuple EventRows::ids(std::size_t event) const {
     const Scope scope = trace.sites()[trace.ranges().site[row]].scope;
     const std::optional<EventFlow> flow = events_.flow(event);
     const Row launch = events_.launch(event);
-    const bool on_device = trace.tracks()[trace.track_of(row)].device.type != DeviceType::Cpu;
-    const bool is_operator = !on_device && static_cast<int>(scope) <= static_cast<int>(Scope::RuntimeModel) &&
-                             scope != Scope::User;
     const bool is_function = scope == Scope::PythonFunction || scope == Scope::CFunction;
     const std::int64_t linked = launch == kNoRow ? 0 : number(events_.operator_around(launch));
     const Row caller = is_function ? events_.function_around(row) : kNoRow;
@@ -272,8 +274,8 @@ nb::tuple EventRows::ids(std::size_t event) const {
                           : flow->kind == LinkKind::Launch          ? 2
                                                                     : 3;
     return nb::make_tuple(flow ? flow->link : 0, flow_type, flow && flow->is_start,
-                          is_operator ? number(row) : linked, linked, is_function ? number(row) : -1,
-                          caller == kNoRow ? -1 : number(caller));
+                          events_.has_id(event) ? number(row) : linked, linked,
+                          is_function ? number(row) : -1, caller == kNoRow ? -1 : number(caller));
 }
 
 /// (number of the module among those of its class, enclosing modules)

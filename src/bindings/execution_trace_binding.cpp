@@ -5,6 +5,7 @@
 #include <marey/execution_trace.h>
 
 #include "bindings/bind.h"
+#include "sources/torch/torch_source.h"
 
 namespace nb = nanobind;
 
@@ -16,10 +17,11 @@ void bind_execution_trace(nb::module_& module) {
         .def(nb::init<const std::string&>(), nb::arg("path"), Released())
         .def("start", &ExecutionTrace::start, Released())
         .def("stop", &ExecutionTrace::stop, Released())
+        .def("save_elements_in", &ExecutionTrace::save_elements_in, nb::arg("folder"), Released())
         .def("finish", &ExecutionTrace::finish, Released())
         .def_prop_ro("is_running", &ExecutionTrace::is_running);
     module.def("execution_trace_request", [] {
-        const ExecutionTraceRequest request = execution_trace_request();
+        const ExecutionTraceRequest request = torch::execution_trace_request();
         return nb::make_tuple(request.is_wanted, request.path, request.with_resources);
     });
 }

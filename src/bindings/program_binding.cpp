@@ -8,6 +8,10 @@
 namespace marey::bindings {
 
 void bind_program(nanobind::module_& module) {
+    module.def(
+        "begin_without_calls", &python::begin_without_calls,
+        "Start the session set by the environment now. Return False if it records calls: then it does not "
+        "start.");
     module.def("begin_with_program", &python::begin_with_program, nanobind::arg("alone"),
                "Start the session set by the environment when the interpreter begins to run the program.");
     module.def("restart_recording", &python::restart_recording,

@@ -168,8 +168,8 @@ PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* arg
     // None: the function does not suspend, and its range needs only a name.
     PyObject* const choice = stack_choice_object(stack);
     if (choice == nullptr) return nullptr;
-    PyObject* const wrapped =
-        call_module("marey._suspending", "wrap", function, name, args != nullptr ? args : Py_None, choice);
+    PyObject* const wrapped = call_module("marey.context.suspending", "wrap", function, name,
+                                          args != nullptr ? args : Py_None, choice);
     Py_DECREF(choice);
     if (wrapped != Py_None) return wrapped;
     Py_DECREF(wrapped);

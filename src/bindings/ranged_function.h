@@ -8,7 +8,7 @@
 namespace marey::bindings {
 
 /// Creates a callable that marks each call of `function` with a range of that name. Functions that suspend
-/// (generators, coroutines) are wrapped by marey._suspending. Null with a Python error set on failure.
+/// (generators, coroutines) are wrapped by marey.context.suspending. Null with a Python error set on failure.
 PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args,
                                StackChoice stack) noexcept;
 /// Prepares the type; called once.

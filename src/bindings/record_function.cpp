@@ -110,8 +110,8 @@ PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
     Py_RETURN_NONE;
 }
 
-// For marey._suspending: the range is a part of a call, for which `call` stands. begin_part(call, range,
-// is_first) follows the entry, end_part(call, range, is_last) precedes the exit.
+// For marey.context.suspending: the range is a part of a call, for which `call` stands. begin_part(call,
+// range, is_first) follows the entry, end_part(call, range, is_last) precedes the exit.
 template <bool kBegins>
 PyObject* note_part(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count != 3 || !PyObject_TypeCheck(args[1], record_function_type)) {
@@ -137,10 +137,10 @@ PyMethodDef kPartFunctions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-// Transfers the range to marey._futures, which ends it when the future is done.
+// Transfers the range to marey.context.futures, which ends it when the future is done.
 PyObject* end_on_future(PyObject* object, PyObject* future) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
-    PyObject* const module = PyImport_ImportModule("marey._futures");
+    PyObject* const module = PyImport_ImportModule("marey.context.futures");
     if (module == nullptr) return nullptr;
     PyObject* const checked = PyObject_CallMethod(module, "check", "O", future);
     PyObject* range = nullptr;
@@ -178,7 +178,7 @@ bool is_block_overridden(PyObject* object) noexcept {
 
 // Then each call enters and leaves the object itself.
 PyObject* decorate_with_block(PyObject* object, PyObject* function) noexcept {
-    PyObject* const module = PyImport_ImportModule("marey._suspending");
+    PyObject* const module = PyImport_ImportModule("marey.context.suspending");
     if (module == nullptr) return nullptr;
     PyObject* const wrapper = PyObject_CallMethod(module, "wrap_in_block", "OO", function, object);
     Py_DECREF(module);

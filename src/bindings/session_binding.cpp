@@ -4,6 +4,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -11,10 +12,10 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <marey/call_pattern.h>
 #include <marey/error.h>
 #include <marey/observe.h>
 
@@ -31,83 +32,112 @@ namespace nb = nanobind;
 namespace marey::bindings {
 namespace {
 
-Policy policy_of(const std::string& name) {
-    if (name == "stop") return Policy::Stop;
-    if (name == "drop") return Policy::Drop;
-    if (name == "ring") return Policy::Ring;
-    throw nb::value_error(("policy must be 'stop', 'drop' or 'ring', not '" + name + "'").c_str());
-}
-
-Threads threads_of(const std::string& name) {
-    if (name == "all") return Threads::All;
-    if (name == "tasks") return Threads::Tasks;
-    throw nb::value_error(("threads must be 'all' or 'tasks', not '" + name + "'").c_str());
+template <class... Parts>
+[[noreturn]] void raise(PyObject* type, const char* format, Parts... parts) {
+    PyErr_Clear();
+    PyErr_Format(type, format, parts...);
+    throw nb::python_error();
 }
 
 // True, False, "fast" (the same as True) or "all".
-void set_c_calls(SessionOptions& options, const nb::object& c_calls) {
+void set_c_calls(SessionOptions& options, nb::handle c_calls) {
     if (!options.with_stack) return;
-    bool is_wanted = true;
-    bool is_all = false;
-    if (nb::isinstance<nb::str>(c_calls)) {
-        const auto text = nb::cast<std::string>(c_calls);
-        if (text != "fast" && text != "all")
-            throw nb::value_error(
-                ("c_calls must be True, False, 'fast' or 'all', not '" + text + "'").c_str());
-        is_all = text == "all";
-    } else {
-        const int is_true = PyObject_IsTrue(c_calls.ptr());
-        if (is_true < 0) throw nb::python_error();
-        is_wanted = is_true != 0;
-    }
+    const auto is = [&](const char* word) {
+        return PyUnicode_Check(c_calls.ptr()) && PyUnicode_CompareWithASCIIString(c_calls.ptr(), word) == 0;
+    };
+    if (PyUnicode_Check(c_calls.ptr()) && !is("fast") && !is("all"))
+        raise(PyExc_ValueError, "c_calls must be True, False, 'fast' or 'all', not %R", c_calls.ptr());
+    const int is_wanted = PyObject_IsTrue(c_calls.ptr());
+    if (is_wanted < 0) throw nb::python_error();
     constexpr std::uint32_t kCalls = 1u << static_cast<unsigned>(Scope::CFunction);
     std::uint32_t scopes = options.scopes.empty() ? ScopeSet::all().bits() : options.scopes.bits();
-    if (!is_wanted) scopes &= ~kCalls;
+    if (is_wanted == 0) scopes &= ~kCalls;
     options.scopes = ScopeSet::from_bits(scopes);
     if (const char* const why = python::tracer_error((scopes & kCalls) != 0)) throw Error(why);
-    python::prepare_tracer(is_all);
+    python::prepare_tracer(is("all"));
 }
 
-std::vector<std::string> patterns_of(const nb::object& given, const char* option) {
-    std::vector<std::string> patterns;
-    // A single str is not a list of patterns, although it could be iterated over.
-    if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) || !PySequence_Check(given.ptr()))
-        throw nb::type_error((std::string(option) + " must be a sequence of patterns").c_str());
-    for (const nb::handle each : given) {
-        if (!nb::isinstance<nb::str>(each))
-            throw nb::type_error((std::string(option) + ": a pattern must be a str, not " +
-                                  nb::cast<std::string>(nb::str(each.type().attr("__name__"))))
-                                     .c_str());
-        python::with_text(each.ptr(), [&](std::string_view text) { patterns.emplace_back(text); });
-        if (const char* const fault = call_pattern_error(patterns.back()))
-            throw nb::value_error(
-                (std::string(option) + ": the pattern '" + patterns.back().c_str() + "' " + fault).c_str());
+void require(bool is_type, const SessionOption& option, const char* expected, nb::handle given) {
+    if (!is_type) raise(PyExc_TypeError, "%s must be %s, not %R", option.name, expected, given.ptr());
+}
+
+void set_text(SessionOptions& options, const SessionOption& option, nb::handle given) {
+    std::string text;
+    python::with_text(given.ptr(), [&](std::string_view its) { text = its; });
+    try {
+        set_option(options, option, text);
+    } catch (const Error& error) {
+        raise(PyExc_ValueError, "%s: %s", option.name, error.what());
     }
-    return patterns;
 }
 
 template <class Number>
-Number number_of(const nb::int_& given, const char* option) {
+Number number_of(const SessionOption& option, nb::handle given) {
+    require(PyLong_Check(given.ptr()) && !PyBool_Check(given.ptr()), option, "an integer", given);
+    constexpr unsigned long long kMost = std::numeric_limits<Number>::max();
     const unsigned long long number = PyLong_AsUnsignedLongLong(given.ptr());
-    const bool is_outside = PyErr_Occurred() != nullptr;  // less than 0, or more than 64 bits
-    PyErr_Clear();
-    if (is_outside || number > std::numeric_limits<Number>::max())
-        throw nb::value_error((std::string(option) + " must be a number from 0 to " +
-                               std::to_string(std::numeric_limits<Number>::max()))
-                                  .c_str());
+    if (PyErr_Occurred() != nullptr || number > kMost)
+        raise(PyExc_ValueError, "%s must be a number from 0 to %llu", option.name, kMost);
     return static_cast<Number>(number);
 }
 
-std::uint64_t ns_of(const nb::object& given, const char* option) {
-    constexpr double kMax = 1e15;
+std::uint64_t ns_of(const SessionOption& option, nb::handle given) {
+    require(PyNumber_Check(given.ptr()) != 0 && !PyBool_Check(given.ptr()), option, "a number", given);
     const double us = PyFloat_AsDouble(given.ptr());
-    const bool is_number = PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
-    const bool is_inside = PyErr_Occurred() == nullptr && us >= 0 && us <= kMax;
-    PyErr_Clear();
-    const std::string text = std::string(option) + " must be a number of microseconds from 0 to 1e15";
-    if (!is_number) throw nb::type_error(text.c_str());
-    if (!is_inside) throw nb::value_error(text.c_str());
+    if (PyErr_Occurred() != nullptr || !(us >= 0 && us <= 1e15))
+        raise(PyExc_ValueError, "%s must be a number of microseconds from 0 to 1e15", option.name);
     return static_cast<std::uint64_t>(us * 1000);
+}
+
+/// A single str is not a sequence of texts, although it could be iterated over.
+nb::tuple texts_of(const SessionOption& option, nb::handle given) {
+    const bool is_one = PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr());
+    auto texts = nb::steal<nb::tuple>(is_one ? nullptr : PySequence_Tuple(given.ptr()));
+    bool is_type = texts.is_valid();
+    for (std::size_t i = 0; is_type && i < texts.size(); ++i) is_type = PyUnicode_Check(texts[i].ptr());
+    require(is_type, option, "a sequence of str", given);
+    return texts;
+}
+
+/// Sets an option from its keyword, and returns the value to set it from again.
+nb::object set_keyword(SessionOptions& options, const SessionOption& option, nb::object given) {
+    option.visit(options, [&](auto& value) {
+        using Value = std::remove_reference_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, bool>) {
+            require(PyBool_Check(given.ptr()), option, "True or False", given);
+            value = given.is(Py_True);
+        } else if constexpr (std::is_same_v<Value, ScopeSet>) {
+            value = ScopeSet::from_bits(number_of<std::uint32_t>(option, given));
+        } else if constexpr (std::is_unsigned_v<Value>) {
+            value = option.form == OptionForm::Nanoseconds ? static_cast<Value>(ns_of(option, given))
+                                                           : number_of<Value>(option, given);
+        } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+            given = texts_of(option, given);
+            if (option.form != OptionForm::Patterns) value = nb::cast<Value>(given);
+            if (option.form == OptionForm::Patterns)
+                for (const nb::handle each : given) set_text(options, option, each);
+        } else {
+            require(PyUnicode_Check(given.ptr()), option, "a str", given);
+            set_text(options, option, given);
+        }
+    });
+    return given;
+}
+
+/// Sets the options that the keywords name, and returns the keywords to set them from again.
+nb::dict set_keywords(SessionOptions& options, const nb::kwargs& given) {
+    nb::dict kept;
+    for (const auto& [key, value] : given) {
+        const nb::handle name = key;
+        const auto* const option = std::find_if(
+            std::begin(kSessionOptions), std::end(kSessionOptions), [&](const SessionOption& each) {
+                return PyUnicode_CompareWithASCIIString(name.ptr(), each.name) == 0;
+            });
+        if (option == std::end(kSessionOptions))
+            raise(PyExc_TypeError, "%R is not an option of a session", name.ptr());
+        kept[name] = set_keyword(options, *option, nb::borrow(value));
+    }
+    return kept;
 }
 
 /// Calls a method of a session without the GIL, so that Python threads may call at the same time.
@@ -156,50 +186,16 @@ void bind_session(nb::module_& module) {
         .def(nb::init<>())
         .def(
             "start",
-            [](GuardedSession& session, const std::string& name, const std::string& output,
-               const nb::int_& max_bytes, const std::string& policy, const std::string& threads,
-               std::uint32_t scopes, bool record_shapes, bool concrete_inputs, bool profile_memory,
-               bool with_flops, bool with_stack, bool with_modules, const nb::object& c_calls,
-               const nb::object& include, const nb::object& exclude, bool fold_libraries,
-               const nb::object& min_duration_us, const nb::int_& max_depth, const nb::int_& call_budget,
-               bool call_lines, const std::vector<std::string>& devices, std::uint32_t device_activities) {
+            [](GuardedSession& session, nb::handle c_calls, const nb::kwargs& keywords) {
                 SessionOptions options;
-                options.name = name;
-                options.output = output;
-                options.max_bytes = number_of<std::uint64_t>(max_bytes, "max_bytes");
-                options.policy = policy_of(policy);
-                options.threads = threads_of(threads);
-                options.scopes = ScopeSet::from_bits(scopes);
-                options.record_shapes = record_shapes;
-                options.concrete_inputs = concrete_inputs;
-                options.profile_memory = profile_memory;
-                options.with_flops = with_flops;
-                options.with_stack = with_stack;
-                options.with_modules = with_modules;
-                options.calls.include = patterns_of(include, "include");
-                options.calls.exclude = patterns_of(exclude, "exclude");
-                options.calls.fold_libraries = fold_libraries;
-                options.calls.min_duration_ns = ns_of(min_duration_us, "min_duration_us");
-                options.calls.max_depth = number_of<std::uint32_t>(max_depth, "max_depth");
-                options.calls.budget = number_of<std::uint64_t>(call_budget, "call_budget");
-                options.calls.lines = call_lines;
-                options.devices = devices;
-                options.device_activities = device_activities;
+                set_keywords(options, keywords);
                 set_c_calls(options, c_calls);
                 with_session(session, [&](Session& own) { own.start(options); });
                 if (options.with_stack) python::describe_modules_again();
                 python::apply_tracer();
             },
-            nb::kw_only(), nb::arg("name") = "", nb::arg("output") = "",
-            nb::arg("max_bytes") = std::uint64_t{1} << 30, nb::arg("policy") = "stop",
-            nb::arg("threads") = "all", nb::arg("scopes") = 0, nb::arg("record_shapes") = false,
-            nb::arg("concrete_inputs") = false, nb::arg("profile_memory") = false,
-            nb::arg("with_flops") = false, nb::arg("with_stack") = false, nb::arg("with_modules") = false,
-            nb::arg("c_calls") = true, nb::arg("include") = nb::make_tuple(),
-            nb::arg("exclude") = nb::make_tuple(), nb::arg("fold_libraries") = false,
-            nb::arg("min_duration_us") = 0.0, nb::arg("max_depth") = 0, nb::arg("call_budget") = 0,
-            nb::arg("call_lines") = false, nb::arg("devices") = nb::make_tuple(),
-            nb::arg("device_activities") = static_cast<std::uint32_t>(kDeviceDefault),
+            nb::kw_only(), nb::arg("c_calls") = true, nb::arg("options"),
+            nb::sig("def start(self, *, c_calls: bool | str = True, **options: typing.Any) -> None"),
             "Start to record. marey.profile describes most of the options.")
         .def(
             "stop",
@@ -251,10 +247,22 @@ void bind_session(nb::module_& module) {
             "id", [](GuardedSession& self) { return with_session(self, &Session::id); },
             "The number of the session in this process.");
     module.def(
-        "check_call_patterns",
-        [](const nb::object& patterns, const std::string& option) { patterns_of(patterns, option.c_str()); },
-        nb::arg("patterns"), nb::arg("option"),
-        "Raise an error that names the option if a pattern is invalid.");
+        "check_options",
+        [](const nb::kwargs& options) {
+            SessionOptions checked;
+            return set_keywords(checked, options);
+        },
+        nb::sig("def check_options(**options: typing.Any) -> dict[str, typing.Any]"),
+        "Raise an error that names an invalid option. Return the options, with iterables as tuples.");
+    nb::list call_options;
+    for (const SessionOption& option : kSessionOptions) {
+        if (option.is_for_calls()) call_options.append(option.name);
+    }
+    module.attr("CALL_OPTIONS") = nb::tuple(call_options);
+    module.def("path_of_rank", &path_of_rank, nb::arg("path"), nb::arg("rank"),
+               "Return the path of a rank's capture: \"app.rank3.marey\" for \"app.marey\" and rank 3.");
+    module.def("environment_rank", &environment_rank,
+               "Return the rank of this process as set by torchrun, or -1.");
     module.def("hold_tracer", &python::hold_tracer, "Postpone hooking and unhooking of the call tracer.");
     module.def("release_tracer", &python::release_tracer, "Undo hold_tracer().");
     module.def("set_node_id", &set_node_id, nb::arg("node"),

@@ -1,4 +1,4 @@
-// suspended_calls_binding.cpp: suspended calls and tasks as rows for marey._suspended_calls.
+// suspended_calls_binding.cpp: suspended calls and tasks as rows for marey.results.suspended_calls.
 #include <marey/suspended_calls.h>
 #include <nanobind/nanobind.h>
 

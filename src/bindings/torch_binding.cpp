@@ -28,6 +28,7 @@ std::string library_path() {
 }  // namespace
 
 void bind_torch(nb::module_& module) {
+    torch::describe_ranges();
     nb::module_ part = module.def_submodule("torch", "The observer of PyTorch operators.");
     part.attr("NEEDS_RANGES") = static_cast<std::uint32_t>(torch::kNeedsRanges);
     part.attr("NEEDS_INPUTS") = static_cast<std::uint32_t>(torch::kNeedsInputs);
@@ -43,6 +44,8 @@ void bind_torch(nb::module_& module) {
     part.def("release", torch::release_needs, nb::arg("needs"), nb::call_guard<nb::gil_scoped_release>());
     part.def("links_forward", torch::links_forward,
              "Return whether PyTorch's profiler links operators with their backward passes.");
+    part.def("records_waits", torch::records_waits,
+             "Return whether PyTorch's profiler records waits for the GPU without being asked.");
     part.def("enter", torch::enter_thread, nb::arg("shapes"),
              "Make PyTorch treat this thread as profiled, and return the token for leave().");
     part.def("leave", torch::leave_thread, nb::arg("token"));

@@ -1,4 +1,4 @@
-// trace_binding.cpp: marey::Trace as marey.Trace. Its public methods are added in marey._trace.
+// trace_binding.cpp: marey::Trace as marey.Trace. Its public methods are added in marey.results.trace.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -119,9 +119,9 @@ PyObject* cleanup(PyObject* object, PyObject*) {
     Py_RETURN_NONE;
 }
 
-/// Calls a function in marey._traceback with the object.
+/// Calls a function in marey.results.traceback with the object.
 PyObject* delegate(const char* function, PyObject* object) noexcept {
-    PyObject* module = PyImport_ImportModule("marey._traceback");
+    PyObject* module = PyImport_ImportModule("marey.results.traceback");
     if (module == nullptr) return nullptr;
     PyObject* result = PyObject_CallMethod(module, function, "O", object);
     Py_DECREF(module);

@@ -14,6 +14,8 @@ namespace marey::cli {
 
 /// Declares FILE and --from. Both variables must outlive the parsing.
 void declare_file(Options& options, std::string& file, std::string& from);
+/// The same for several files.
+void declare_files(Options& options, std::vector<std::string>& files, std::string& from);
 
 struct CaptureArgument {
     std::string file;
@@ -22,13 +24,14 @@ struct CaptureArgument {
 
     bool show_importlib = false;
     std::vector<std::string> exclude;  ///< patterns of ranges to leave out
+    std::string begin, end;            ///< durations since the start of the recording; empty: all of it
 
     void declare(Options& options);
-    /// Declares --exclude and --show-importlib, which filtered() applies.
+    /// Declares --begin, --end, --exclude and --show-importlib, which filtered() applies.
     void declare_filter(Options& options);
     /// Reads the file and shows progress. Throws marey::Error.
     Trace load() const;
-    /// Leaves out the ranges that the user does not want to see.
+    /// Leaves out the ranges that the user does not want to see. Throws marey::Error for an invalid time.
     Trace filtered(Trace trace) const;
 };
 

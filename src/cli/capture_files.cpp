@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <fmt/format.h>
-
 #include "cli/capture_argument.h"
 #include "cli/text_format.h"
 
@@ -59,15 +57,6 @@ bool is_child_capture(std::string_view main_name, std::string_view name) {
     if (name.empty()) return has_rank;
     if (!take_number(name)) return false;
     return name.empty() || (take_number(name) && name.empty());
-}
-
-std::string rank_capture_name(const std::string& path, std::string_view rank, std::string_view world_size) {
-    const auto is_number = [](std::string_view text) {
-        return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-    };
-    if (!is_number(rank) || !is_number(world_size) || world_size == "1") return path;
-    const std::string stem = without_suffix(path);
-    return fmt::format("{}.rank{}{}", stem, rank, path.substr(stem.size()));
 }
 
 std::vector<std::string> captures_beside(const std::string& path) {

@@ -18,9 +18,6 @@ std::vector<std::string> captures_beside(const std::string& path);
 /// a distributed program. Both names are without folders.
 bool is_child_capture(std::string_view main_name, std::string_view name);
 
-/// "app.rank3.marey" for rank 3 of several (the variables RANK and WORLD_SIZE); otherwise `path`.
-std::string rank_capture_name(const std::string& path, std::string_view rank, std::string_view world_size);
-
 /// The existing captures of a run: `path` first, then those of child processes in the same folder. An
 /// unreadable folder counts as empty.
 std::vector<std::string> captures_of(const std::string& path);

@@ -178,6 +178,11 @@ void Options::required(std::string& value, const std::string& placeholder, const
     app_.add_option(placeholder, value, help)->required()->type_name("");
 }
 
+void Options::required(std::vector<std::string>& values, const std::string& placeholder,
+                       const std::string& help) {
+    app_.add_option(placeholder, values, help)->required()->type_name("");
+}
+
 void Options::text(std::string& value, const std::string& names, const std::string& placeholder,
                    const std::string& help) {
     app_.add_option(names, value, help)->type_name(placeholder);

@@ -160,10 +160,10 @@ class DoctorVerb final : public Verb {
             return add_line(State::Off, "python", "this command is not part of the Python package",
                             "install the package: 'pip install .' in a clone of Marey");
         const std::string python = python_command({}).front();
-        const std::string package = fs::path(start).parent_path().parent_path().string();
+        const std::string package = fs::path(start).parent_path().parent_path().parent_path().string();
         const std::string path = environment_text("PYTHONPATH");
         const CommandOutput output = run_shell_command(
-            fmt::format("MAREY= PYTHONPATH={} {} -m marey._doctor",
+            fmt::format("MAREY= PYTHONPATH={} {} -m marey.launch.doctor",
                         shell_word(package + (path.empty() ? "" : ":" + path)), shell_word(python)));
         if (!output.is_success) {
             const std::string reason = output.text.substr(output.text.rfind('\n') + 1);
@@ -178,7 +178,7 @@ class DoctorVerb final : public Verb {
         }
     }
 
-    /// Adds a line "ok|off|BAD<TAB>title<TAB>fact<TAB>help" printed by python/marey/_doctor.py.
+    /// Adds a line "ok|off|BAD<TAB>title<TAB>fact<TAB>help" printed by python/marey/launch/doctor.py.
     void add_python_line(const std::string& line) {
         std::array<std::string, 4> parts;
         std::size_t at = 0;

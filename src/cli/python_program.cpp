@@ -34,7 +34,7 @@ bool is_python_program(const std::vector<std::string>& words) {
 }
 
 std::vector<std::string> python_command(const std::vector<std::string>& words) {
-    // Set by the package's start script (python/marey/_command.py).
+    // Set by the package's start script (python/marey/launch/command.py).
     const std::string python = environment_text("MAREY_PYTHON");
     std::vector<std::string> command{python.empty() ? "python3" : python};
     const std::string options = environment_text("MAREY_PYTHON_OPTIONS");  // one per line
@@ -69,8 +69,8 @@ std::string python_start_folder() {
     // As set by the package, then next to the installed command, then in the build folder.
     for (const fs::path& package :
          {fs::path(environment_text("MAREY_PACKAGE")), folder.parent_path(), folder / "python" / "marey"}) {
-        if (!package.empty() && is_file(package / "_start" / "sitecustomize.py"))
-            return fs::absolute(package / "_start", error).lexically_normal().string();
+        if (!package.empty() && is_file(package / "launch" / "_start" / "sitecustomize.py"))
+            return fs::absolute(package / "launch" / "_start", error).lexically_normal().string();
     }
     return "";
 }

@@ -5,6 +5,7 @@
 
 #include <marey/analyze.h>
 #include <marey/error.h>
+#include <marey/export.h>
 #include <marey/table.h>
 
 #include "cli/averages_text.h"
@@ -99,8 +100,12 @@ class ReportVerb final : public Verb {
         options.choice(format_, "--format", {"table", "csv", "json", "markdown"}, "Output format (table)");
         options.flag(csv_, "--csv", "Same as --format csv");
         options.flag(json_, "--json", "Same as --format json");
+        options.flag(html_, "--html", "Write one HTML file with timeline, flame graph and tables");
+        options.text(output_, "-o,--output", "FILE", "File to write with --html (FILE with .html)");
     }
     int run() override {
+        if (html_) return write_html();
+        if (!output_.empty()) throw Error("report: -o needs --html (redirect the other formats)");
         if (csv_ && json_) throw Error("report: --csv and --json are mutually exclusive");
         if (csv_) format_ = "csv";
         if (json_) format_ = "json";
@@ -134,6 +139,14 @@ class ReportVerb final : public Verb {
     }
 
   private:
+    int write_html() {
+        if (output_.empty()) output_ = without_suffix(capture_.file) + ".html";
+        const Trace trace = capture_.filtered(capture_.load());
+        write_html_report(trace, output_, capture_.file);
+        print_error(fmt::format("marey: wrote {}: open it in a browser\n", output_));
+        return kSuccess;
+    }
+
     TableOptions table_options() const {
         TableOptions options;
         options.sort_by = sort_;
@@ -290,6 +303,8 @@ class ReportVerb final : public Verb {
     std::string format_ = "table";
     bool csv_ = false;
     bool json_ = false;
+    bool html_ = false;
+    std::string output_;
 };
 
 }  // namespace

@@ -8,19 +8,18 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 
-#include <marey/call_pattern.h>
 #include <marey/device.h>
 #include <marey/error.h>
-#include <marey/export.h>
 #include <marey/nvtx.h>
 #include <marey/process_end.h>
-#include <marey/scope.h>
+#include <marey/session_options.h>
 
 #include "base/environment.h"
+#include "cli/browser.h"
 #include "cli/capture_files.h"
 #include "cli/child_process.h"
-#include "cli/open_trace.h"
 #include "cli/python_program.h"
 #include "cli/run_summary.h"
 #include "cli/terminal.h"
@@ -30,36 +29,77 @@
 namespace marey::cli {
 namespace {
 
-/// Escapes a value for the variable MAREY, whose parts are separated by commas.
-std::string escaped(const std::string& text) {
-    std::string result;
-    for (const char c : text) {
-        if (c == ',' || c == '\\') result += '\\';
-        result += c;
-    }
-    return result;
-}
-
-/// Converts "user,function" to the form of the variable: "user|function". Throws for an unknown scope.
-std::string scope_list(const std::string& text) {
-    std::string list;
-    std::size_t from = 0;
-    while (from <= text.size()) {
-        const std::size_t end = std::min(text.find_first_of(",|", from), text.size());
-        const std::string name = text.substr(from, end - from);
-        bool known = name == "all";
-        for (int i = 0; i < kScopeCount; ++i) known = known || name == scope_name(static_cast<Scope>(i));
-        if (!known) {
-            std::string names = "all";
-            for (int i = 0; i < kScopeCount; ++i)
-                names += std::string(", ") + scope_name(static_cast<Scope>(i));
-            throw Error("run: --scopes: unknown scope '" + name + "'; expected " + names);
+/// The flags of kSessionOptions, and their part of the variable MAREY.
+class SessionFlags {
+  public:
+    void declare(Options& options) {
+        for (std::size_t i = 0; i < std::size(kSessionOptions); ++i) {
+            const SessionOption& option = kSessionOptions[i];
+            Given& given = given_[i];
+            if (*option.flag == '\0') continue;
+            if (option.form == OptionForm::Patterns) {
+                options.texts(given.texts, option.flag, option.placeholder, option.help);
+            } else if (*option.placeholder != '\0') {
+                options.text(given.text, option.flag, option.placeholder, option.help);
+            } else {
+                options.flag(given.is_set, option.flag, option.help);
+            }
         }
-        list += (list.empty() ? "" : "|") + name;
-        from = end + 1;
     }
-    return list;
-}
+
+    /// The value given for the option with this key; empty: none.
+    std::string& text(std::string_view key) {
+        std::size_t i = 0;
+        while (key != kSessionOptions[i].key) ++i;
+        return given_[i].text;
+    }
+
+    /// Checks the values and returns the entries of the variable, each after a comma.
+    std::string entries() {
+        std::string entries;
+        for (std::size_t i = 0; i < std::size(kSessionOptions); ++i) {
+            const SessionOption& option = kSessionOptions[i];
+            std::vector<std::string> values = given_[i].texts;
+            if (given_[i].is_set) values.emplace_back("on");
+            if (!given_[i].text.empty()) values.push_back(given_[i].text);
+            for (const std::string& value : values) entries += "," + entry(option, value);
+        }
+        return entries;
+    }
+
+    /// The options that the flags set, once entries() has been called.
+    const SessionOptions& wanted() const { return wanted_; }
+
+  private:
+    struct Given {
+        bool is_set = false;
+        std::string text;
+        std::vector<std::string> texts;
+    };
+
+    /// Converts the value of a flag, "user,function" or "10us", to the form of the variable.
+    std::string entry(const SessionOption& option, std::string value) {
+        if (std::string_view(option.placeholder) == "LIST")
+            std::replace(value.begin(), value.end(), ',', '|');
+        try {
+            if (option.form == OptionForm::Nanoseconds) {
+                const std::optional<std::uint64_t> ns = parse_duration(value);
+                if (!ns)
+                    throw Error("invalid duration '" + value +
+                                "': expected a number with a unit (ns, us, ms or s), such as 10us");
+                value = std::to_string(*ns);
+            }
+            set_option(wanted_, option, value);
+        } catch (const Error& error) {
+            const std::string_view flags = option.flag;
+            throw Error(fmt::format("run: {}: {}", flags.substr(flags.rfind("--")), error.what()));
+        }
+        return option_entry(option.key, value);
+    }
+
+    Given given_[std::size(kSessionOptions)];
+    SessionOptions wanted_;
+};
 
 class RunVerb final : public Verb {
   public:
@@ -85,36 +125,17 @@ class RunVerb final : public Verb {
         options.text(output_, "-o,--output", "FILE",
                      "Capture file (SCRIPT.PID.marey; PROGRAM.marey if not Python)");
         options.flag(force_, "--force", "Replace the capture file if it exists");
-        options.text(max_, "--max-bytes,--max", "SIZE",
-                     "Maximum size of the recording, such as 512MB (1 GiB)");
-        options.choice(policy_, "--policy", {"stop", "drop", "ring"},
-                       "At that size: stop, drop new events or overwrite old ones (stop)");
+        session_.declare(options);
         options.flag(ring_, "--ring", "Same as --policy ring: keep the end of the recording");
         options.flag(c_calls_, "--c-calls", "Record calls into C functions too (default on Python 3.12+)");
         options.flag(no_c_calls_, "--no-c-calls",
                      "Do not record calls into C functions (default on Python 3.11)");
         options.flag(no_calls_, "--no-calls", "Do not record Python calls, only marked ranges");
-        options.texts(include_, "--include", "PATTERN",
-                      "Record only these files (src/*.py) or modules (shop.load); repeatable");
-        options.texts(exclude_, "--exclude", "PATTERN", "Do not record these files or modules; repeatable");
-        options.flag(fold_libraries_, "--fold-libraries", "Record only the outermost call into library code");
-        options.text(min_duration_, "--min-duration", "TIME",
-                     "Record only calls that take at least this long, such as 10us (0)");
-        options.number(max_depth_, "--max-depth", "Record only calls up to this depth (0: any)");
-        options.number(budget_, "--budget", "Stop recording calls after this many (0: never)");
-        options.flag(call_lines_, "--call-lines", "Record the line that each call was made from");
         options.flag(no_children_, "--no-children", "Do not record processes that a Python program starts");
-        options.text(scopes_, "--scopes", "LIST", "Record only these kinds of range, such as user,function");
-        options.flag(memory_, "--memory", "Record allocation reports too (see marey memory)");
-        options.flag(shapes_, "--shapes", "Record the shapes of arrays that operations take and return");
-        options.flag(flops_, "--flops", "Record the values needed to count FLOPs; implies --shapes");
         options.flag(torch_, "--torch", "Record PyTorch operators (compiles an observer on first use)");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
                              "Record GPU work and what launched it; see marey gpu (cuda)");
-        options.text(gpu_activities_, "--gpu-activities", "LIST",
-                     "GPU activities to record, such as default,waits (default)");
-        options.flag(nvtx_, "--nvtx", "Record NVTX ranges, in any program that uses NVTX");
-        options.flag(open_, "--open", "Export the capture afterwards and open it in a browser");
+        options.flag(view_, "--view", "Show the capture in the browser afterwards");
         options.flag(quiet_, "-q,--quiet", "Do not print a summary at the end");
         options.command(words_);
     }
@@ -158,75 +179,30 @@ class RunVerb final : public Verb {
     /// Chooses the output file and returns the value of the variable MAREY.
     std::string settings() {
         prepare_output();
-        std::string text = "out=" + escaped(std::filesystem::absolute(output_).lexically_normal().string());
-        if (!max_.empty()) {
-            const std::optional<std::uint64_t> bytes = parse_bytes(max_);
-            if (!bytes || *bytes == 0)
-                throw Error("run: --max: invalid size '" + max_ +
-                            "': expected a number with an optional unit, such as 512MB");
-            text += fmt::format(",max={}", *bytes);
-        }
-        if (ring_ && !policy_.empty() && policy_ != "ring")
-            throw Error("run: --ring and --policy " + policy_ + " are mutually exclusive");
-        if (ring_) policy_ = "ring";
-        if (!policy_.empty()) text += ",policy=" + policy_;
-        if (!scopes_.empty()) text += ",scopes=" + scope_list(scopes_);
-        if (memory_) text += ",memory=on";
-        if (shapes_) text += ",shapes=on";
-        if (flops_) text += ",flops=on";
-        if (nvtx_) text += ",nvtx=on";
-        return text + device_setting() + call_settings();
+        std::string text =
+            option_entry("out", std::filesystem::absolute(output_).lexically_normal().string());
+        std::string& policy = session_.text("policy");
+        if (ring_ && !policy.empty() && policy != "ring")
+            throw Error("run: --ring and --policy " + policy + " are mutually exclusive");
+        if (ring_) policy = "ring";
+        return text + device_setting() + session_.entries() + call_settings();
     }
 
     /// Does not check that the device exists: the program may register a device itself.
-    std::string device_setting() const {
-        if (gpu_.empty() && !gpu_activities_.empty()) throw Error("run: --gpu-activities needs --gpu");
+    std::string device_setting() {
+        if (gpu_.empty() && !session_.text("device_activities").empty())
+            throw Error("run: --gpu-activities needs --gpu");
         if (gpu_.empty()) return "";
         if (gpu_.find('|') != std::string::npos)
             throw Error("run: --gpu: invalid device name '" + gpu_ + "': use --gpu or --gpu=cuda");
-        return ",devices=" + escaped(gpu_) + activities_setting();
+        return "," + option_entry("devices", gpu_);
     }
 
-    /// Converts "default,waits" to the form of the variable: "default|waits".
-    std::string activities_setting() const {
-        if (gpu_activities_.empty()) return "";
-        std::string names = gpu_activities_;
-        std::replace(names.begin(), names.end(), ',', '|');
-        try {
-            parse_device_activities(names);
-        } catch (const Error& error) {
-            throw Error(std::string("run: --gpu-activities: ") + error.what());
-        }
-        return ",device_activities=" + names;
-    }
-
-    static std::string pattern_setting(const std::string& name, const std::string& pattern) {
-        if (const char* const fault = call_pattern_error(pattern))
-            throw Error("run: --" + name + ": the pattern '" + pattern + "' " + fault);
-        return "," + name + "=" + escaped(pattern);
-    }
-
-    /// The settings for Python calls. The package's start file relies on their names and on their place at
-    /// the end.
     std::string call_settings() const {
         if (c_calls_ && no_c_calls_) throw Error("run: --c-calls and --no-c-calls are mutually exclusive");
-        std::string text;
-        for (const std::string& pattern : include_) text += pattern_setting("include", pattern);
-        for (const std::string& pattern : exclude_) text += pattern_setting("exclude", pattern);
-        if (fold_libraries_) text += ",fold_libraries=on";
-        if (!min_duration_.empty()) {
-            const std::optional<std::uint64_t> ns = parse_duration(min_duration_);
-            if (!ns)
-                throw Error("run: --min-duration: invalid duration '" + min_duration_ +
-                            "': expected a number with a unit (ns, us, ms or s), such as 10us");
-            text += fmt::format(",min_duration_ns={}", *ns);
-        }
-        if (max_depth_) text += fmt::format(",max_depth={}", *max_depth_);
-        if (budget_) text += fmt::format(",call_budget={}", *budget_);
-        if (call_lines_) text += ",call_lines=on";
-        if (start_folder_.empty()) return text;
+        if (start_folder_.empty()) return "";
         const char* const c_calls = c_calls_ ? "on" : no_c_calls_ ? "off" : "auto";
-        return text + fmt::format(",c_calls={},calls={}", c_calls, no_calls_ ? "off" : "on");
+        return fmt::format(",c_calls={},calls={}", c_calls, no_calls_ ? "off" : "on");
     }
 
     /// The changes to the environment of the program.
@@ -235,7 +211,7 @@ class RunVerb final : public Verb {
                             {"MAREY_PYTHON", std::nullopt},
                             {"MAREY_PYTHON_OPTIONS", std::nullopt},
                             {"MAREY_PACKAGE", std::nullopt}};
-        if (nvtx_ || !gpu_.empty()) load_with_nvtx(variables);
+        if (session_.wanted().with_nvtx || !gpu_.empty()) load_with_nvtx(variables);
         // The Python package records calls and the GPU without this library; other processes need it.
         const bool is_alone = is_python_ && no_children_ && !no_calls_;
         if (gpu_ == "cuda" && !is_alone) load_with_cuda(variables);
@@ -251,7 +227,7 @@ class RunVerb final : public Verb {
     /// name one library each, so another tool that is already set stays.
     void load_with_nvtx(Variables& variables) const {
         const std::string other = set_unless_other(variables, "NVTX_INJECTION64_PATH");
-        if (nvtx_ && !other.empty())
+        if (session_.wanted().with_nvtx && !other.empty())
             print_error("marey: --nvtx: NVTX ranges go to another tool: " + other + " (left unchanged)\n");
     }
     void load_with_cuda(Variables& variables) const {
@@ -274,7 +250,7 @@ class RunVerb final : public Verb {
     /// Each rank of a distributed program may have its own `marey run`.
     void name_by_rank() {
         if (!torch_) return;
-        output_ = rank_capture_name(output_, environment_text("RANK"), environment_text("WORLD_SIZE"));
+        output_ = path_of_rank(output_, environment_rank());
     }
 
     void prepare_output() {
@@ -333,15 +309,13 @@ class RunVerb final : public Verb {
             std::string text = summary.text;
             if (!summary.best.empty()) {
                 const std::string capture = shell_word(summary.best);
-                text += fmt::format(
-                    "{0}  {2}marey report {1}   |   marey tree {1}   |   marey export {1} -o trace.{3}\n",
-                    styled(standard_error(), Style::Dim, "next:"), capture,
-                    gpu_.empty() ? "" : "marey gpu " + capture + "   |   ",
-                    can_write_perfetto() ? "pftrace" : "json");
+                text += fmt::format("{0}  {2}marey report {1}   |   marey tree {1}   |   marey view {1}\n",
+                                    styled(standard_error(), Style::Dim, "next:"), capture,
+                                    gpu_.empty() ? "" : "marey gpu " + capture + "   |   ");
             }
             print_error(text);
         }
-        if (open_) open_in_browser(captures.front());
+        if (view_) show_in_browser({file_source(captures.front(), "")}, {}, true);
     }
 
     /// Appends how the program ended to its capture. A program that uses exec has several.
@@ -357,8 +331,10 @@ class RunVerb final : public Verb {
 
     /// Whether options exclude some of the program's calls.
     bool is_filtered() const {
-        return no_calls_ || !include_.empty() || !exclude_.empty() || !min_duration_.empty() ||
-               max_depth_.value_or(0) != 0 || !scopes_.empty();
+        const SessionOptions& wanted = session_.wanted();
+        const CallOptions& calls = wanted.calls;
+        return no_calls_ || !calls.include.empty() || !calls.exclude.empty() || calls.min_duration_ns != 0 ||
+               calls.max_depth != 0 || wanted.scopes != ScopeSet::all();
     }
 
     /// Why the capture of a program that has loaded libmarey is empty.
@@ -377,9 +353,9 @@ class RunVerb final : public Verb {
                    std::string(gpu_ == "cuda" ? " or use CUDA" : "") + gpu_missing_reason();
         if (!is_python_)
             return otherwise + printable(words_[0]) + " did not load libmarey (it is not linked to Marey" +
-                   (gpu_ == "cuda" ? ", used neither CUDA nor NVTX"
-                    : nvtx_        ? " and did not call NVTX"
-                                   : "") +
+                   (gpu_ == "cuda"                ? ", used neither CUDA nor NVTX"
+                    : session_.wanted().with_nvtx ? " and did not call NVTX"
+                                                  : "") +
                    ", or is setuid)" + gpu_missing_reason();
         return otherwise + printable(python_command({}).front()) +
                " did not load the marey package: it ended before it ran the program, was started with -E, -I "
@@ -397,29 +373,15 @@ class RunVerb final : public Verb {
     std::vector<std::string> words_;
     std::string output_;
     bool force_ = false;
-    std::string max_;
-    std::string policy_;
-    std::string scopes_;
-    bool memory_ = false;
-    bool shapes_ = false;
-    bool flops_ = false;
+    SessionFlags session_;
     bool torch_ = false;
     std::string gpu_;  ///< the device; empty: none
-    std::string gpu_activities_;
-    bool nvtx_ = false;
     bool ring_ = false;
     bool c_calls_ = false;
     bool no_c_calls_ = false;
     bool no_calls_ = false;
-    std::vector<std::string> include_;
-    std::vector<std::string> exclude_;
-    bool fold_libraries_ = false;
-    std::string min_duration_;
-    std::optional<std::uint64_t> max_depth_;
-    std::optional<std::uint64_t> budget_;
-    bool call_lines_ = false;
     bool no_children_ = false;
-    bool open_ = false;
+    bool view_ = false;
     bool quiet_ = false;
     bool is_python_ = false;
     std::string start_folder_;  ///< of the Python package; empty: not found

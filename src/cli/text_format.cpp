@@ -155,28 +155,6 @@ std::string format_plural(std::uint64_t count, std::string_view singular) {
     return fmt::format("{} {}{}", format_count(count), singular, count == 1 ? "" : "s");
 }
 
-std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-    std::uint64_t value = 0;
-    std::size_t i = 0;
-    for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) {
-        if (__builtin_mul_overflow(value, 10u, &value) ||
-            __builtin_add_overflow(value, static_cast<std::uint64_t>(text[i] - '0'), &value))
-            return std::nullopt;
-    }
-    if (i == 0) return std::nullopt;
-    std::string unit(text.substr(i));
-    unit.erase(0, unit.find_first_not_of(' '));
-    std::transform(unit.begin(), unit.end(), unit.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-    if (unit.empty() || unit == "b") return value;
-    const std::size_t power = std::string_view("kmgt").find(unit[0]);
-    const std::string rest = unit.substr(1);
-    if (power == std::string_view::npos || (!rest.empty() && rest != "b" && rest != "ib"))
-        return std::nullopt;
-    if (__builtin_mul_overflow(value, std::uint64_t{1} << (10 * (power + 1)), &value)) return std::nullopt;
-    return value;
-}
-
 std::string printable(std::string_view text, std::string_view kept) {
     std::string result;
     result.reserve(text.size());

@@ -19,9 +19,6 @@ std::string format_fine_share(double share);
 /// "1 thread", "5,000 threads".
 std::string format_plural(std::uint64_t count, std::string_view singular);
 
-/// Parses "512MB", "64K", "1GiB" or "1000" into bytes; units are powers of 1024. Empty if the text is not a
-/// size or the size is too large.
-std::optional<std::uint64_t> parse_bytes(std::string_view text);
 /// Parses "10us", "1.5ms", "2s", "300ns" or "0" into nanoseconds. Empty if the text is not a duration; only 0
 /// needs no unit.
 std::optional<std::uint64_t> parse_duration(std::string_view text);

@@ -51,15 +51,6 @@ TEST(FormatBytes, CountsInPowersOf1024) {
     EXPECT_EQ(format_bytes(std::uint64_t{5} << 30), "5.00 GiB");
 }
 
-TEST(ParseBytes, TakesNumbersWithUnits) {
-    EXPECT_EQ(parse_bytes("1000"), 1000u);
-    EXPECT_EQ(parse_bytes("512MB"), 512u << 20);
-    EXPECT_EQ(parse_bytes("64k"), 64u << 10);
-    EXPECT_EQ(parse_bytes("2GiB"), std::uint64_t{2} << 30);
-    for (const char* wrong : {"", "MB", "12x", "-1", "1.5MB", "99999999999999999999", "99999999999G", "1MBs"})
-        EXPECT_EQ(parse_bytes(wrong), std::nullopt) << wrong;
-}
-
 TEST(Printable, ControlCharactersBecomeVisible) {
     EXPECT_EQ(printable("a\nb\x1b[31m"), "a\\nb\\x1b[31m");
     EXPECT_EQ(printable("\xC2\x9B"), "\\u009b") << "the C1 escape introducer";
@@ -137,13 +128,6 @@ TEST(CaptureFiles, ChildCapturesAreRecognizedByTheirNames) {
     for (const char* other : {"app.marey", "app.x.marey", "app.1.2.3.marey", "app.12marey", "apple.1.marey",
                               "app.1.marey.gz", "app..marey"})
         EXPECT_FALSE(is_child_capture("app.marey", other)) << other;
-}
-
-TEST(CaptureFiles, ARanksCaptureHasItsNumber) {
-    EXPECT_EQ(rank_capture_name("out/app.marey", "3", "4"), "out/app.rank3.marey");
-    EXPECT_EQ(rank_capture_name("out.d/app", "0", "2"), "out.d/app.rank0");
-    for (const auto& [rank, size] : {std::pair("0", "1"), {"", "2"}, {"1", ""}, {"one", "2"}, {"-1", "2"}})
-        EXPECT_EQ(rank_capture_name("app.marey", rank, size), "app.marey");
 }
 
 TEST(ContainsIgnoringCase, FindsPartsOfNames) {

@@ -5,6 +5,7 @@
 #define MAREY_VERBS(VERB) \
     VERB(run)             \
     VERB(info)            \
+    VERB(view)            \
     VERB(report)          \
     VERB(tree)            \
     VERB(steps)           \

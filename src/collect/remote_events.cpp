@@ -382,14 +382,9 @@ class RemoteBuilder {
 
     void add_memory(const RemoteEvent& event, std::int64_t time_ns, Row thread) {
         const bool on_cpu = event.device.type == DeviceType::Cpu;
-        data_.memory_time_ns.push_back(time_ns);
-        data_.memory_thread.push_back(thread);
-        data_.memory_address.push_back(event.address);
-        data_.memory_bytes.push_back(on_cpu ? event.cpu_memory_bytes : event.device_memory_bytes);
-        data_.memory_total_allocated.push_back(event.total_allocated);
-        data_.memory_total_reserved.push_back(event.total_reserved);
-        data_.memory_device.push_back(event.device);
-        data_.memory_out_of_memory.push_back(event.is_refused ? 1 : 0);
+        add_report(data_, thread,
+                   {time_ns, event.address, on_cpu ? event.cpu_memory_bytes : event.device_memory_bytes,
+                    event.total_allocated, event.total_reserved, event.device, event.is_refused});
     }
 
     // ---- callers ----

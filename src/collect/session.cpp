@@ -64,7 +64,7 @@ void Session::discard() noexcept {
 }
 
 bool Session::is_running() const noexcept {
-    return id_ != 0 && Recorder::get().is_running(id_);
+    return id_ != 0 && Recorder::get().sessions().is_running(id_);
 }
 
 void Session::add_events(std::string_view message, const RemoteOptions& options) {
@@ -87,7 +87,8 @@ void Session::add_events(std::string_view message, const RemoteOptions& options)
         record.thread = options.call->thread_;
     }
     record.node = options.node;
-    Recorder::get().add_remote_events(id_, record, options.prefix, std::as_bytes(std::span(message)));
+    Recorder::get().sessions().add_remote_events(id_, record, options.prefix,
+                                                 std::as_bytes(std::span(message)));
 }
 
 void Session::add_metadata(std::string_view key, std::string_view json) {
@@ -96,7 +97,7 @@ void Session::add_metadata(std::string_view key, std::string_view json) {
         throw Error("metadata of '" + std::string(key) + "': " + std::to_string(json.size()) +
                     " bytes exceed the limit of 128 KiB");
     if (!is_json(json)) throw Error("metadata of '" + std::string(key) + "': the value is not JSON");
-    Recorder::get().add_metadata(id_, key, std::as_bytes(std::span(json)));
+    Recorder::get().sessions().add_metadata(id_, key, std::as_bytes(std::span(json)));
 }
 
 }  // namespace marey

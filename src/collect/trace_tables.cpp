@@ -322,22 +322,20 @@ class TableFiller {
     }
 
     void fill_memory() {
-        TraceData& data = *state_.data;
         for (const ThreadReplay& replay : state_.replays) {
             damaged_memory_ += replay.damaged_memory;
             if (replay.memory.empty()) continue;
             const Row thread = thread_rows_.at(replay.thread);
             for (const MemoryRow& row : replay.memory) {
                 const auto report = read_as<MemoryPayload>(row.payload);
-                data.memory_time_ns.push_back(row.time_ns);
-                data.memory_thread.push_back(thread);
-                data.memory_address.push_back(row.address);
-                data.memory_bytes.push_back(report.bytes);
-                data.memory_total_allocated.push_back(report.total_allocated);
-                data.memory_total_reserved.push_back(report.total_reserved);
-                data.memory_device.push_back(
-                    {static_cast<DeviceType>(report.device_type), report.device_index});
-                data.memory_out_of_memory.push_back(report.out_of_memory != 0 ? 1 : 0);
+                add_report(*state_.data, thread,
+                           {row.time_ns,
+                            row.address,
+                            report.bytes,
+                            report.total_allocated,
+                            report.total_reserved,
+                            {static_cast<DeviceType>(report.device_type), report.device_index},
+                            report.out_of_memory != 0});
             }
         }
     }

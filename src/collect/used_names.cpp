@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "trace/columns.h"
+
 namespace marey {
 namespace {
 
@@ -41,50 +43,21 @@ class Renumbering {
     std::size_t used_ = 0;
 };
 
-template <class Use>
-void for_each_site(TraceData& data, Use use) {
-    for (std::vector<std::uint32_t>* const column :
-         {&data.range_site, &data.instant_site, &data.counter_site}) {
-        for (std::uint32_t& site : *column) use(site);
-    }
-}
-
-template <class Use>
-void for_each_string(TraceData& data, Use use) {
-    for (SiteInfo& site : data.sites) {
-        for (StringId* const id : {&site.name, &site.file, &site.overload, &site.category, &site.raw_name})
-            use(*id);
-    }
-    for (ProcessInfo& process : data.processes) {
-        for (StringId* const id : {&process.name, &process.host, &process.command_line}) use(*id);
-    }
-    for (ThreadInfo& thread : data.threads) use(thread.name);
-    for (TrackInfo& track : data.tracks) use(track.name);
-    for (LinkInfo& link : data.links) use(link.name);
-    for (TaskInfo& task : data.tasks) use(task.name);
-    for (std::vector<Argument>* const values : {&data.arguments, &data.list_items}) {
-        for (Argument& value : *values) {
-            use(value.key);
-            if (value.kind == ValueKind::String) use(value.string);
-        }
-    }
-}
-
 }  // namespace
 
 void drop_unused_names(TraceData& data) {
     if (data.sites.size() < kMany) return;
     Renumbering sites(data.sites.size());
-    for_each_site(data, [&](std::uint32_t site) { sites.mark(site); });
+    for_each_reference(data, Cells::Site, [&](std::uint32_t site) { sites.mark(site); });
     if (data.sites.size() < 2 * sites.used() + kMany) return;
     sites.apply(data.sites);
-    for_each_site(data, [&](std::uint32_t& site) { sites.renumber(site); });
+    for_each_reference(data, Cells::Site, [&](std::uint32_t& site) { sites.renumber(site); });
 
     Renumbering strings(data.strings.size());
     strings.mark(0);
-    for_each_string(data, [&](StringId id) { strings.mark(id); });
+    for_each_reference(data, Cells::String, [&](StringId id) { strings.mark(id); });
     strings.apply(data.strings);
-    for_each_string(data, [&](StringId& id) { strings.renumber(id); });
+    for_each_reference(data, Cells::String, [&](StringId& id) { strings.renumber(id); });
 }
 
 }  // namespace marey

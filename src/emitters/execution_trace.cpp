@@ -9,10 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include <marey/detail/array_elements.h>
 #include <marey/error.h>
 #include <marey/observe.h>
 
 #include "base/fork_mutex.h"
+#include "base/output_file.h"
 #include "emitters/array_identity.h"
 #include "emitters/execution_node.h"
 #include "emitters/node_file.h"
@@ -44,7 +46,13 @@ std::uint64_t fingerprint(const ArrayView& array) {
     return hash;
 }
 
+constinit thread_local const detail::ArrayElements* offered_elements = nullptr;
+
 }  // namespace
+
+void detail::offer_elements(const ArrayElements* elements) noexcept {
+    offered_elements = elements;
+}
 
 /// The state of the trace.
 class ExecutionTrace::Graph {
@@ -93,6 +101,11 @@ class ExecutionTrace::Graph {
         file_.finish();
     }
     bool is_ours() const noexcept { return generation_ == fork_generation(); }
+
+    void save_elements_in(const std::string& folder) {
+        const std::lock_guard lock(graph_mutex());
+        folder_ = folder;
+    }
 
   private:
     static constexpr std::string_view kNoValues =
@@ -152,7 +165,13 @@ class ExecutionTrace::Graph {
             ids = self.array_ids(arrays);
         }
         node.inputs = values_json(range.inputs(), ids);
-        node.attributes = attributes_json(node.facts, range.keywords());
+        std::vector<KeyedValue> keywords(range.keywords().begin(), range.keywords().end());
+        if (offered_elements != nullptr) {
+            if (!offered_elements->ranges.empty())
+                keywords.push_back({"tensor_range", offered_elements->ranges});
+            self.save(context->id, *offered_elements);
+        }
+        node.attributes = attributes_json(node.facts, keywords);
         const std::lock_guard lock(graph_mutex());
         // Last, so that a failure leaves nothing to undo. This thread cannot begin another range in between.
         self.open_.emplace(context->id, std::move(node));
@@ -178,6 +197,26 @@ class ExecutionTrace::Graph {
         const std::string json = taken.mapped().json(values_json(range.outputs(), ids));
         const std::lock_guard lock(graph_mutex());
         self.file_.append(json);
+    }
+
+    void save(std::uint64_t node, const detail::ArrayElements& elements) {
+        std::string start;
+        {
+            const std::lock_guard lock(graph_mutex());
+            if (folder_.empty()) return;
+            start = folder_ + "/nid_" + std::to_string(node) + "_tid_";
+        }
+        try {
+            for (std::size_t i = 0; i < elements.bytes.size(); ++i) {
+                if (elements.bytes[i].empty()) continue;
+                OutputFile file(start + std::to_string(i) + ".dat");
+                file.write(elements.bytes[i]);
+                file.commit();
+            }
+        } catch (const Error& error) {  // the trace goes on without them
+            warn(std::string("execution trace: ") + error.what());
+            save_elements_in("");
+        }
     }
 
     // The next array at a freed address is a different one.
@@ -235,6 +274,7 @@ class ExecutionTrace::Graph {
     ObserverHandle handle_ = 0;
     // Guarded by graph_mutex():
     NodeFile file_;
+    std::string folder_;  ///< for the elements of arrays; empty: they are not saved
     std::uint64_t next_id_ = kRoot + 1;
     std::map<std::uint32_t, ThreadNodes> threads_;  ///< by logical thread id
     std::unordered_map<std::uint64_t, OpenNode> open_;
@@ -278,6 +318,11 @@ void ExecutionTrace::start() {
     const std::lock_guard lock(lifetime_mutex());
     if (graph_ == nullptr) throw Error("cannot start the execution trace: it is already finished");
     graph_->start();
+}
+
+void ExecutionTrace::save_elements_in(const std::string& folder) {
+    const std::lock_guard lock(lifetime_mutex());
+    if (graph_ != nullptr) graph_->save_elements_in(folder);
 }
 
 void ExecutionTrace::stop() {

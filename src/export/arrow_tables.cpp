@@ -182,14 +182,14 @@ class TextColumn {
 /// Maps cell values to indexes into the distinct texts.
 class Dictionary {
   public:
-    std::int32_t index_of(const TableSource& source, const TraceColumn& column, std::uint64_t number) {
+    std::int32_t index_of(const TraceTables& tables, const TraceColumn& column, std::uint64_t number) {
         if (number >= known_.size()) known_.resize(number + 1, -1);
         std::int32_t& index = known_[number];
         if (index < 0) {
             std::string valid;
             append_utf8(valid, column.type == CellType::Name
                                    ? std::string_view(column.name_of(number))
-                                   : source.trace().string(static_cast<StringId>(number)));
+                                   : tables.trace().string(static_cast<StringId>(number)));
             if (texts_.size() >= std::numeric_limits<std::int32_t>::max())
                 throw Error("too many names for an Arrow dictionary (at most 2147483647)");
             const auto [found, is_new] = places_.try_emplace(valid, static_cast<std::int32_t>(texts_.size()));
@@ -215,8 +215,8 @@ class Dictionary {
 
 class ColumnExport {
   public:
-    ColumnExport(const TableSource& source, const TraceColumn& column, std::size_t rows)
-        : source_(source), column_(column), rows_(rows), parts_(std::make_unique<ArrayParts>()) {}
+    ColumnExport(const TraceTables& tables, const TraceColumn& column, std::size_t rows)
+        : tables_(tables), column_(column), rows_(rows), parts_(std::make_unique<ArrayParts>()) {}
 
     void fill(ArrowArray& array) {
         if (column_.is_null != nullptr) find_nulls();
@@ -257,13 +257,13 @@ class ColumnExport {
     }
 
   private:
-    bool is_null(std::size_t row) const { return nulls_ != 0 && column_.is_null(source_, row); }
+    bool is_null(std::size_t row) const { return nulls_ != 0 && column_.is_null(row); }
 
     void find_nulls() {
         std::vector<std::byte>& bits = parts_->owned[kValidity];
         bits.resize((rows_ + 7) / 8);
         for (std::size_t row = 0; row < rows_; ++row) {
-            if (column_.is_null(source_, row)) {
+            if (column_.is_null(row)) {
                 ++nulls_;
             } else {
                 set_bit(bits, row);
@@ -275,20 +275,20 @@ class ColumnExport {
         std::vector<std::byte>& bits = parts_->owned[1];
         bits.resize((rows_ + 7) / 8);
         for (std::size_t row = 0; row < rows_; ++row) {
-            if (!is_null(row) && column_.number(source_, row) != 0) set_bit(bits, row);
+            if (!is_null(row) && column_.number(row) != 0) set_bit(bits, row);
         }
     }
 
     template <class T>
     void fill_numbers() {
         if (column_.in_place != nullptr && rows_ != 0) {
-            parts_->trace = source_.trace();
-            parts_->buffers[1] = column_.in_place(source_.data());
+            parts_->trace = tables_.trace();
+            parts_->buffers[1] = column_.in_place;
             return;
         }
         T* const numbers = resized_to<T>(parts_->owned[1], rows_);
         for (std::size_t row = 0; row < rows_; ++row) {
-            const std::uint64_t number = is_null(row) ? 0 : column_.number(source_, row);
+            const std::uint64_t number = is_null(row) ? 0 : column_.number(row);
             if constexpr (std::is_same_v<T, double>) {
                 numbers[row] = std::bit_cast<double>(number);
             } else {
@@ -301,8 +301,7 @@ class ColumnExport {
         Dictionary dictionary;
         auto* const indexes = resized_to<std::int32_t>(parts_->owned[1], rows_);
         for (std::size_t row = 0; row < rows_; ++row) {
-            indexes[row] =
-                is_null(row) ? 0 : dictionary.index_of(source_, column_, column_.number(source_, row));
+            indexes[row] = is_null(row) ? 0 : dictionary.index_of(tables_, column_, column_.number(row));
         }
         parts_->dictionary = dictionary.array();
     }
@@ -310,12 +309,12 @@ class ColumnExport {
     void fill_texts() {
         TextColumn texts;
         for (std::size_t row = 0; row < rows_; ++row) {
-            is_null(row) ? texts.add_null() : texts.add(column_.text(source_, row));
+            is_null(row) ? texts.add_null() : texts.add(column_.text(row));
         }
         texts.move_into(*parts_);
     }
 
-    const TableSource& source_;
+    const TraceTables& tables_;
     const TraceColumn& column_;
     std::size_t rows_;
     std::size_t nulls_ = 0;
@@ -327,16 +326,16 @@ class ColumnExport {
 void export_arrow(const Trace& trace, std::string_view name, ArrowSchema* schema, ArrowArray* array) {
     *schema = {};
     *array = {};
-    const TraceTable& table = trace_table(name);
-    const TableSource source(trace);
-    const std::size_t rows = table.rows(source);
+    const TraceTables tables(trace);
+    const TraceTable& table = tables.table(name);
+    const std::size_t rows = table.rows;
     ArrowArray whole{};
     fill_array(whole, rows, 0, 1, std::make_unique<ArrayParts>());
     auto* const parts = static_cast<ArrayParts*>(whole.private_data);
     try {
         for (const TraceColumn& column : table.columns) {
             parts->children.push_back(std::make_unique<ArrowArray>());
-            ColumnExport(source, column, rows).fill(*parts->children.back());
+            ColumnExport(tables, column, rows).fill(*parts->children.back());
         }
         for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
         fill_table_schema(*schema, table);

@@ -125,7 +125,7 @@ class ChromeJson {
         append_json_string(text, span + " (0)");
         text += ",\"pid\":\"Spans\",\"tid\":";
         append_json_string(text, span);
-        text += ",\"ts\":" + start + ",\"dur\":" + clock.window_micros() + ",\"args\":{\"Op count\":";
+        text += ",\"ts\":" + start + ",\"dur\":" + clock.span_micros() + ",\"args\":{\"Op count\":";
         append_json_number(text, std::uint64_t{trace_.ranges().size()});
         text += "}},\n";
         JsonWriter json(text);

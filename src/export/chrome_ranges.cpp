@@ -167,7 +167,7 @@ char* ChromeRanges::put_numbers(char* out, Row row, const ChromeSite& site, cons
         launch = row;
     }
     if (launch == kNoRow) return out;
-    const Row caller = operator_above(launch);
+    const Row caller = tables_.has_operator_ids ? operator_above(launch) : kNoRow;
     if (caller != kNoRow) out = arguments_.put_number(out, kExternalId, tables_.first_id + caller);
     return arguments_.put_number(out, kCorrelation, tables_.first_id + launch);
 }

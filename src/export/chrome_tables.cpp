@@ -23,11 +23,6 @@ ChromeFlow make_flow(std::string_view name) {
     return {Stamp("{\"ph\":\"s\"," + text), Stamp("{\"ph\":\"f\",\"bp\":\"e\"," + text)};
 }
 
-bool has_torch_operators(const Trace& trace) {
-    return std::any_of(trace.sites().begin(), trace.sites().end(),
-                       [&](const SiteInfo& site) { return trace.string(site.name).starts_with("aten::"); });
-}
-
 /// The time in CUDA's own queue is not known: PyTorch writes 0 too.
 std::string occupancy_members(const GpuOccupancy& occupancy) {
     std::string members = "\"queued\":0";
@@ -48,6 +43,9 @@ std::string occupancy_members(const GpuOccupancy& occupancy) {
 ChromeTables::ChromeTables(const Trace& the_trace)
     : trace(the_trace),
       is_torch(has_torch_operators(trace)),
+      has_operator_ids(std::ranges::none_of(
+          trace.metadata(),
+          [](const MetadataInfo& fact) { return fact.key == "disable_external_correlation"; })),
       first_id(static_cast<std::int64_t>(trace.window().first_id) + 1),
       clock(trace, is_torch),
       rows(trace),
@@ -124,10 +122,13 @@ std::vector<ChromeSite> ChromeTables::make_sites(bool on_device) {
         entry.head = Stamp(std::move(head));
         entry.tail = Stamp(std::move(tail));
         entry.members = Stamp(std::move(members));
-        entry.kind = is_operator(site.scope)              ? ChromeSite::Kind::Operator
-                     : is_python_frame(site.scope)        ? ChromeSite::Kind::Python
-                     : site.scope == Scope::DeviceRuntime ? ChromeSite::Kind::Runtime
-                                                          : ChromeSite::Kind::Plain;
+        // PyTorch counts annotations among its operators.
+        const bool is_annotation =
+            is_torch && !on_device && (site.scope == Scope::User || site.scope == Scope::Step);
+        entry.kind = is_operator(site.scope) || is_annotation ? ChromeSite::Kind::Operator
+                     : is_python_frame(site.scope)            ? ChromeSite::Kind::Python
+                     : site.scope == Scope::DeviceRuntime     ? ChromeSite::Kind::Runtime
+                                                              : ChromeSite::Kind::Plain;
     }
     return made;
 }

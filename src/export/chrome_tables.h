@@ -44,6 +44,8 @@ class ChromeTables {
     /// Whether PyTorch operators are in it: then times and ids follow PyTorch's conventions, on which tools
     /// rely.
     const bool is_torch;
+    /// Whether calls and device work carry the id of their operator; PyTorch has an option against it.
+    const bool has_operator_ids;
     const std::int64_t first_id;  ///< the id of the first range
     const ChromeClock clock;
     const ChromeRows rows;

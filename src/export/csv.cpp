@@ -37,8 +37,8 @@ char* put_number(char* out, CellType type, std::uint64_t number) {
 
 class CsvWriter {
   public:
-    CsvWriter(OutputFile& out, const Trace& trace, const TraceTable& table)
-        : out_(out), source_(trace), table_(table) {}
+    CsvWriter(OutputFile& out, const TraceTables& tables, const TraceTable& table)
+        : out_(out), tables_(tables), table_(table) {}
 
     void write() {
         std::string head;
@@ -47,8 +47,7 @@ class CsvWriter {
             append_csv_field(head, column.name);
         }
         out_.write(head + "\n");
-        const std::size_t rows = table_.rows(source_);
-        for (std::size_t row = 0; row < rows; ++row) write_row(row);
+        for (std::size_t row = 0; row < table_.rows; ++row) write_row(row);
     }
 
   private:
@@ -57,12 +56,12 @@ class CsvWriter {
         for (const TraceColumn& column : table_.columns) {
             if (!is_first) put(',');
             is_first = false;
-            if (column.is_null != nullptr && column.is_null(source_, row)) continue;
+            if (column.is_null && column.is_null(row)) continue;
             if (column.type >= CellType::String) {
                 out_.write(field(column, row));
             } else {
                 char* const at = out_.reserve(kMaxNumberBytes);
-                out_.advance(put_number(at, column.type, column.number(source_, row)));
+                out_.advance(put_number(at, column.type, column.number(row)));
             }
         }
         put('\n');
@@ -78,12 +77,12 @@ class CsvWriter {
     std::string_view field(const TraceColumn& column, std::size_t row) {
         if (column.type != CellType::String) {
             text_.clear();
-            make_field(text_, cell_text(source_, column, row));
+            make_field(text_, tables_.text(column, row));
             return text_;
         }
-        const auto id = static_cast<StringId>(column.number(source_, row));
+        const auto id = static_cast<StringId>(column.number(row));
         const auto [found, is_new] = fields_.try_emplace(id);
-        if (is_new) make_field(found->second, source_.trace().string(id));
+        if (is_new) make_field(found->second, tables_.trace().string(id));
         return found->second;
     }
     void make_field(std::string& out, std::string_view bytes) {
@@ -94,7 +93,7 @@ class CsvWriter {
     }
 
     OutputFile& out_;
-    TableSource source_;
+    const TraceTables& tables_;
     const TraceTable& table_;
     std::unordered_map<StringId, std::string> fields_;
     std::string text_, valid_;
@@ -103,21 +102,23 @@ class CsvWriter {
 }  // namespace
 
 void write_csv(const Trace& trace, const std::string& path, std::string_view table) {
-    const TraceTable& found = trace_table(table);
+    const TraceTables tables(trace);
+    const TraceTable& found = tables.table(table);
     OutputFile out(path);
-    CsvWriter(out, trace, found).write();
+    CsvWriter(out, tables, found).write();
     out.commit();
 }
 
 void write_csv(const Trace& trace, std::ostream& stream, std::string_view table) {
-    const TraceTable& found = trace_table(table);
+    const TraceTables tables(trace);
+    const TraceTable& found = tables.table(table);
     OutputFile out(stream);
-    CsvWriter(out, trace, found).write();
+    CsvWriter(out, tables, found).write();
     out.commit();
 }
 
 void write_csv(const Trace& trace, const std::string& path) {
-    write_csv(trace, path, trace_tables().front().name);
+    write_csv(trace, path, table_names().front());
 }
 
 }  // namespace marey

@@ -22,7 +22,7 @@ Trace memory_sample() {
     thread.id = 1;
     const Row row = assembler.add_thread(thread);
     const auto add = [&](std::int64_t time, std::uint64_t address, std::int64_t bytes, Device device = {}) {
-        TraceAssembler::MemoryReport report;
+        AllocationReport report;
         report.time_ns = time;
         report.address = address;
         report.bytes = bytes;

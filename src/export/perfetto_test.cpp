@@ -248,7 +248,7 @@ Trace make_trace() {
 
     assembler.add_instant(main, 1300, assembler.site({assembler.string("epoch")}));
     assembler.add_counter(main, 1310, assembler.site({assembler.string("loss")}), 0.25);
-    TraceAssembler::MemoryReport report;
+    AllocationReport report;
     report.time_ns = 1320;
     report.address = 0x1000;
     report.bytes = 256;

@@ -63,6 +63,7 @@ std::string step_report_json(const Trace& trace, const StepReport& report) {
     std::string out;
     JsonWriter json(out, kJsonIndent);
     json.begin_object();
+    json.member("window_start_ns", trace.window().start_ns);
     write_statistics(json.key("durations"), report.durations);
     write_statistics(json.key("gaps"), report.gaps);
     json.key("median_step");

@@ -83,15 +83,13 @@ TableCells::TableCells(const Averages& averages, const std::vector<const ColumnI
     if (name.empty())
         name = averages.device == DeviceType::None ? "device" : device_type_name(averages.device);
     for (const char c : name) device_ += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-    std::int64_t cpu_ns = 0, device_ns = 0;
+    std::int64_t cpu_ns = 0;
     for (const AverageRow& row : averages.rows) {
         cpu_ns += row.self_cpu_time_total_ns;
         has_device_time_ |= row.self_device_time_total_ns > 0;
-        const bool is_device = row.device_type != DeviceType::Cpu;
-        if (is_device ? !row.is_user_annotation : row.is_legacy) device_ns += row.self_device_time_total_ns;
     }
     cpu_us_ = micros(cpu_ns);
-    device_us_ = micros(device_ns);
+    device_us_ = micros(device_time_ns(averages));
     if (std::any_of(columns.begin(), columns.end(),
                     [](const ColumnInfo* column) { return column->kind == CellKind::Flops; }))
         scale_flops(averages);

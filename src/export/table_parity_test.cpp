@@ -39,7 +39,7 @@ class CaseTrace {
         for (const auto& [range, id] : launches_)
             assembler_.add_link(range, ranges_.at(id), LinkKind::Launch);
         for (const Json& report : test_case["memory"].items) {
-            TraceAssembler::MemoryReport memory;
+            AllocationReport memory;
             memory.time_ns = integer(report["time"], 0);
             memory.bytes = integer(report["bytes"], 0);
             memory.device.type = device_named(report["device"].text);

@@ -1,15 +1,14 @@
-// trace_columns.h: the tables of a trace as lists of columns, shared by CSV and Arrow.
+// trace_columns.h: the tables of a trace as lists of columns, shared by CSV, Arrow and their documentation.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <marey/trace.h>
-
-#include "trace/trace_data.h"
 
 namespace marey {
 
@@ -28,59 +27,70 @@ enum class CellType : std::uint8_t {
     Text,    ///< returned by TraceColumn::text
 };
 
-/// A trace whose tables are read, and data that is computed once for them.
-class TableSource {
-  public:
-    explicit TableSource(const Trace& trace);
-
-    const Trace& trace() const noexcept { return trace_; }
-    const TraceData& data() const noexcept { return trace_.data(); }
-
-    /// A value of a range or an instant: ranges first, each in row order.
-    struct PlacedValue {
-        const ArgumentSlice* slice;
-        std::uint32_t position;
-        bool of_instant;
-        const Argument& value;
-    };
-    std::size_t value_count() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
-    PlacedValue value(std::size_t row) const;
-
-    /// The track of a range; a dummy track on thread 0 if the range is not on any track.
-    const TrackInfo& track_of(std::size_t range) const;
-    /// Null if there is none.
-    const ThreadInfo* thread(Row row) const;
-    const ProcessInfo* process_of_thread(Row row) const;
-
-  private:
-    Trace trace_;
-    std::vector<std::size_t> ends_;  ///< end of the values of each slice
-};
-
+/// A column of one trace.
 struct TraceColumn {
     std::string_view name;
+    std::string meaning;  ///< for docs/reference/tables.md
     CellType type = CellType::Int64;
+    std::uint32_t saved_id = 0;  ///< in a saved trace; 0: not saved as such
     /// For all types except Text.
-    std::uint64_t (*number)(const TableSource&, std::size_t row) = nullptr;
-    std::string_view (*text)(const TableSource&, std::size_t row) = nullptr;
+    std::function<std::uint64_t(std::size_t row)> number{};
+    std::function<std::string_view(std::size_t row)> text{};
     const char* (*name_of)(std::uint64_t number) = nullptr;
-    /// Null: the column has no null cells.
-    bool (*is_null)(const TableSource&, std::size_t row) = nullptr;
+    /// Empty: the column has no null cells.
+    std::function<bool(std::size_t row)> is_null{};
     /// The address of the column if it is stored contiguously with exactly this type. Null: it is not.
-    const void* (*in_place)(const TraceData&) = nullptr;
+    const void* in_place = nullptr;
 };
 
 struct TraceTable {
     std::string_view name;
-    std::size_t (*rows)(const TableSource&);
-    std::span<const TraceColumn> columns;
+    std::string_view meaning;
+    std::uint32_t saved_id = 0;
+    bool is_exported = true;
+    std::size_t rows = 0;
+    std::vector<TraceColumn> columns{};
 };
 
-std::span<const TraceTable> trace_tables() noexcept;
-/// Throws marey::Error, which lists the known tables, if the name is unknown.
-const TraceTable& trace_table(std::string_view name);
+/// The tables of a trace: all columns of trace/columns.h, and those that are derived from them.
+class TraceTables {
+  public:
+    explicit TraceTables(const Trace& trace);
+    TraceTables(const TraceTables&) = delete;
+    TraceTables& operator=(const TraceTables&) = delete;
 
-/// The text of a cell of type String, Name or Text that is not null. May contain any bytes.
-std::string_view cell_text(const TableSource& source, const TraceColumn& column, std::size_t row);
+    const Trace& trace() const noexcept { return trace_; }
+    const std::vector<TraceTable>& all() const noexcept { return tables_; }
+    /// Throws marey::Error, which lists the exported tables, if the name is unknown.
+    const TraceTable& table(std::string_view name) const;
+
+    /// The text of a cell of type String, Name or Text that is not null. May contain any bytes.
+    std::string_view text(const TraceColumn& column, std::size_t row) const;
+
+  private:
+    using Columns = std::vector<TraceColumn>;
+    using ThreadOfRow = std::function<Row(std::size_t row)>;
+
+    TraceTable& find(std::string_view name);
+    void insert(std::string_view table, std::string_view before, Columns columns);
+    void add_site_columns(std::string_view table, const std::vector<std::uint32_t>& sites);
+    Columns places(const ThreadOfRow& thread) const;
+    void add_range_columns();
+    void add_value_columns();
+    Columns values(const std::function<const Argument&(std::size_t row)>& value) const;
+
+    /// The row of `arguments` in the model for each exported one: those of ranges first, each in row order.
+    struct PlacedValue {
+        Row row;
+        std::uint32_t position;
+        std::uint32_t argument;
+        bool of_instant;
+    };
+    const PlacedValue& placed(std::size_t row);
+
+    Trace trace_;
+    std::vector<TraceTable> tables_;
+    std::vector<PlacedValue> placed_;  ///< made when the first one is read
+};
 
 }  // namespace marey

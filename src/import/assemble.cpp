@@ -135,7 +135,7 @@ class Assembly {
 
     void add_bytes(const DescribedEvent& event, Device device, std::int64_t bytes) {
         if (bytes == 0) return;
-        TraceAssembler::MemoryReport report;
+        AllocationReport report;
         report.time_ns = event.start_ns;
         report.bytes = bytes;
         report.device = device;

@@ -326,7 +326,7 @@ bool ChromeBuilder::add_memory(const ChromeEvent& event, Row thread) {
     const std::string& name = assembler_.text(event.name);
     const bool out_of_memory = name == "[OutOfMemory]";
     if ((!out_of_memory && name != "[memory]") || !arguments_.integer(ChromeKey::Bytes)) return false;
-    TraceAssembler::MemoryReport report;
+    AllocationReport report;
     report.time_ns = event.time_ns;
     report.out_of_memory = out_of_memory;
     report.address = arguments_.take_address();

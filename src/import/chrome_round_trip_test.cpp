@@ -256,7 +256,7 @@ class RandomTrace {
                 break;
             }
             default: {
-                TraceAssembler::MemoryReport report;
+                AllocationReport report;
                 report.time_ns = time;
                 report.out_of_memory = below(4) == 0;
                 if (!report.out_of_memory) report.address = ~std::uint64_t{0} - below(1000);

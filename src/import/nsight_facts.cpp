@@ -134,7 +134,7 @@ class NsightFacts {
         for (const Allocation& report : reports) {
             std::int64_t& total = totals[{report.process_key, report.device.type, report.device.index}];
             if (__builtin_add_overflow(total, report.bytes, &total)) total = 0;
-            TraceAssembler::MemoryReport entry;
+            AllocationReport entry;
             entry.time_ns = report.time;
             entry.address = report.address;
             entry.bytes = report.bytes;

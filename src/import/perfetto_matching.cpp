@@ -77,7 +77,7 @@ void PerfettoEvents::match(std::uint32_t track) {
 }
 
 void PerfettoEvents::add_memory(const Instant& instant) {
-    TraceAssembler::MemoryReport report;
+    AllocationReport report;
     report.time_ns = instant.time;
     for (const Argument& value : values_of(instant.extras)) {
         if (value.kind != ValueKind::Int) continue;

@@ -1,11 +1,12 @@
-// strict_json_fixture.h: a small JSON reader for tests that accepts nothing but strict JSON (RFC 8259,
-// UTF-8).
+// strict_json_fixture.h: for tests: a JSON text as a tree of values.
 #pragma once
 
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "json/json_scanner.h"
 
 namespace marey {
 
@@ -35,169 +36,62 @@ class StrictJson {
         Value second;
     };
 
-    /// Returns "" and fills `value`, or the error and its position.
+    /// Returns "" and fills `value`, or the error and its position. A key that comes twice is an error, and
+    /// so is an escape that our writer never makes.
     static std::string parse(std::string_view text, Value& value) {
-        StrictJson reader(text);
-        value = Value();
-        reader.space();
-        if (!reader.read(value, 0)) return reader.error_;
-        reader.space();
-        if (reader.at_ != text.size()) reader.fail("unexpected text after the value");
-        return reader.error_;
+        JsonScanner scanner(text);
+        std::string error;
+        value = read(scanner, scanner.next(), error);
+        if (error.empty() && scanner.next() != JsonToken::End) error = scanner.error();
+        return error;
     }
 
   private:
-    explicit StrictJson(std::string_view text) : text_(text) {}
-
-    bool fail(const char* what) {
-        if (error_.empty()) error_ = std::string(what) + " at byte " + std::to_string(at_);
-        return false;
+    static std::string text_of(JsonScanner& scanner, std::string& error) {
+        const std::string_view raw = scanner.raw();
+        for (std::size_t at = raw.find("\\u"); at != raw.npos; at = raw.find("\\u", at + 1)) {
+            if (raw.substr(at + 2, 3) > "007" && raw.substr(at - (at > 0), 2) != "\\\\")
+                error = "an escape that our writer never makes";
+        }
+        return scanner.text();
     }
-    int peek() const { return at_ < text_.size() ? static_cast<unsigned char>(text_[at_]) : -1; }
-    bool take(char c) {
-        if (peek() != c) return false;
-        ++at_;
-        return true;
-    }
-    void space() {
-        while (peek() == ' ' || peek() == '\n' || peek() == '\t' || peek() == '\r') ++at_;
-    }
-    bool word(std::string_view expected) {
-        if (text_.substr(at_, expected.size()) != expected) return fail("unknown word");
-        at_ += expected.size();
-        return true;
-    }
-
-    bool read(Value& value, int depth) {
-        if (depth > 100) return fail("too deep");
-        switch (peek()) {
-            case '{':
-                return read_object(value, depth);
-            case '[':
-                return read_array(value, depth);
-            case '"':
+    static Value read(JsonScanner& scanner, JsonToken token, std::string& error) {
+        Value value;
+        switch (token) {
+            case JsonToken::BeginObject:
+                value.kind = Kind::Object;
+                while (error.empty() && (token = scanner.next()) == JsonToken::Key) {
+                    const std::string key = text_of(scanner, error);
+                    for (const Member& other : value.members) {
+                        if (other.first == key) error = "a key comes twice: " + key;
+                    }
+                    value.members.push_back({key, read(scanner, scanner.next(), error)});
+                }
+                break;
+            case JsonToken::BeginArray:
+                value.kind = Kind::Array;
+                while (error.empty() && (token = scanner.next()) != JsonToken::EndArray)
+                    value.items.push_back(read(scanner, token, error));
+                break;
+            case JsonToken::String:
                 value.kind = Kind::String;
-                return read_string(value.text);
-            case 't':
+                value.text = text_of(scanner, error);
+                break;
+            case JsonToken::Number:
+                value.kind = Kind::Number;
+                value.text = scanner.raw();
+                break;
+            case JsonToken::True:
+            case JsonToken::False:
                 value.kind = Kind::Bool;
-                value.truth = true;
-                return word("true");
-            case 'f':
-                value.kind = Kind::Bool;
-                return word("false");
-            case 'n':
-                return word("null");
+                value.truth = token == JsonToken::True;
+                break;
             default:
-                return read_number(value);
+                break;
         }
+        if (error.empty()) error = scanner.error();
+        return value;
     }
-    bool read_object(Value& value, int depth) {
-        value.kind = Kind::Object;
-        take('{');
-        space();
-        if (take('}')) return true;
-        do {
-            space();
-            auto& member = value.members.emplace_back();
-            if (peek() != '"' || !read_string(member.first)) return fail("a key is missing");
-            for (std::size_t i = 0; i + 1 < value.members.size(); ++i) {
-                if (value.members[i].first == member.first) return fail("a key comes twice");
-            }
-            space();
-            if (!take(':')) return fail("a colon is missing");
-            space();
-            if (!read(member.second, depth + 1)) return false;
-            space();
-        } while (take(','));
-        return take('}') || fail("a brace is missing");
-    }
-    bool read_array(Value& value, int depth) {
-        value.kind = Kind::Array;
-        take('[');
-        space();
-        if (take(']')) return true;
-        do {
-            space();
-            if (!read(value.items.emplace_back(), depth + 1)) return false;
-            space();
-        } while (take(','));
-        return take(']') || fail("a bracket is missing");
-    }
-    bool read_number(Value& value) {
-        value.kind = Kind::Number;
-        const std::size_t start = at_;
-        auto digits = [&] {
-            const std::size_t first = at_;
-            while (peek() >= '0' && peek() <= '9') ++at_;
-            return at_ > first;
-        };
-        take('-');
-        if (!take('0') && !digits()) return fail("no value");
-        if (take('.') && !digits()) return fail("no digits after the decimal point");
-        if (take('e') || take('E')) {
-            if (!take('+')) take('-');
-            if (!digits()) return fail("no exponent");
-        }
-        value.text = text_.substr(start, at_ - start);
-        return true;
-    }
-    bool read_string(std::string& out) {
-        take('"');
-        while (true) {
-            const int c = peek();
-            if (c < 0x20) return fail("control character or end in a string");
-            if (take('"')) return true;
-            if (c == '\\') {
-                if (!read_escape(out)) return false;
-            } else if (!read_character(out)) {
-                return fail("invalid UTF-8");
-            }
-        }
-    }
-    bool read_escape(std::string& out) {
-        ++at_;
-        const int c = peek();
-        ++at_;
-        constexpr std::string_view kNames = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
-        const std::size_t index = c < 0 ? std::string_view::npos : kNames.find(static_cast<char>(c));
-        if (index != std::string_view::npos) {
-            out += kMeanings[index];
-            return true;
-        }
-        if (c != 'u' || at_ + 4 > text_.size()) return fail("unknown escape");
-        const std::string hex(text_.substr(at_, 4));
-        if (hex.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos)
-            return fail("unknown escape");
-        const unsigned long code = std::strtoul(hex.c_str(), nullptr, 16);
-        if (code > 0x7F) return fail("an escape that our writer never makes");
-        out += static_cast<char>(code);
-        at_ += 4;
-        return true;
-    }
-    bool read_character(std::string& out) {
-        const unsigned lead = static_cast<unsigned>(peek());
-        const int length = lead < 0x80       ? 1
-                           : lead >> 5 == 6  ? 2
-                           : lead >> 4 == 14 ? 3
-                           : lead >> 3 == 30 ? 4
-                                             : 0;
-        if (length == 0 || at_ + static_cast<std::size_t>(length) > text_.size()) return false;
-        unsigned code = length == 1 ? lead : lead & (0x7Fu >> length);
-        for (int i = 1; i < length; ++i) {
-            const auto next = static_cast<unsigned char>(text_[at_ + static_cast<std::size_t>(i)]);
-            if (next >> 6 != 2) return false;
-            code = code << 6 | (next & 0x3F);
-        }
-        constexpr unsigned kMin[] = {0, 0, 0x80, 0x800, 0x10000};
-        if (code < kMin[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return false;
-        out += text_.substr(at_, static_cast<std::size_t>(length));
-        at_ += static_cast<std::size_t>(length);
-        return true;
-    }
-
-    std::string_view text_;
-    std::size_t at_ = 0;
-    std::string error_;
 };
 
 }  // namespace marey

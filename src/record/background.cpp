@@ -1,5 +1,6 @@
-// background.cpp: the recorder's own thread: faults in blocks ahead of recording and takes a clock pair every
-// second. It ends when there is nothing to record, or no other thread.
+// background.cpp: extending the store, by the recorder's own thread or by the one that needs a block.
+#include "record/background.h"
+
 #include <pthread.h>
 #include <signal.h>
 
@@ -9,7 +10,6 @@
 #include <string>
 
 #include "base/small_file.h"
-#include "record/recorder.h"
 #include "record/thread_log.h"
 
 namespace marey {
@@ -36,115 +36,161 @@ bool is_last_thread() noexcept {
 
 }  // namespace
 
-// Needs mutex_.
-void Recorder::start_background() noexcept {
-    if (background_runs_ || is_exiting_) return;
-    background_runs_ = true;
+Block* Background::take(std::size_t blocks, int& error) noexcept {
+    BlockStore& store = store_.current();
+    const bool is_late = blocks != 1 && store.free_warm() == 0;
+    Block* block = store.take(blocks);
+    // The background thread is late (or has had no reason yet): keep more blocks ready from now on.
+    if (block == nullptr || is_late) ahead_ = std::min<std::size_t>(ahead_ * 2, 64);
+    if (block == nullptr) {
+        // More each time: an extension made by the recording thread itself pauses the program.
+        const std::size_t large = kLargeBlocks * kBlockBytes;
+        const std::size_t more = blocks == 1 ? 1 : std::max<std::size_t>(missing_blocks(ahead_ / 2), 1);
+        BlockStore::Extent extent = store.reserve(more * large);
+        error = store.map_extent(extent);
+        if (error != 0 && extent.bytes > large) {  // there may be space for less
+            store.unreserve(extent);
+            extent = store.reserve(large);
+            error = store.map_extent(extent);
+        }
+        if (error == 0) {
+            store.add(extent);
+            block = store.take(blocks);
+        } else {
+            store.unreserve(extent);
+        }
+    }
+    if (!is_extending_ && needs_extent()) {
+        begin_thread();  // if a fork has stopped it
+        changed_.notify();
+    }
+    return block;
+}
+
+void Background::start() noexcept {
+    begin_thread();
+    if (is_idle_) changed_.notify();
+}
+
+void Background::begin_thread() noexcept {
+    if (runs_ || is_forbidden_) return;
+    runs_ = true;
     // This thread must never run the program's signal handlers.
     sigset_t all;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &background_starter_mask_);
-    const auto run = [](void* recorder) -> void* {
-        static_cast<Recorder*>(recorder)->background_loop();
+    pthread_sigmask(SIG_SETMASK, &all, &starter_mask_);
+    const auto enter = [](void* background) -> void* {
+        static_cast<Background*>(background)->run();
         return nullptr;
     };
-    if (pthread_create(&background_, nullptr, run, this) != 0)
-        background_runs_ = false;  // threads then extend the store themselves: slower, but correct
-    pthread_sigmask(SIG_SETMASK, &background_starter_mask_, nullptr);
+    if (pthread_create(&thread_, nullptr, enter, this) != 0)
+        runs_ = false;  // threads then extend the store themselves: slower, but correct
+    pthread_sigmask(SIG_SETMASK, &starter_mask_, nullptr);
 }
 
-// A process that forks should have no thread that the program did not start: Python warns about such threads.
-// The next block that is taken starts it again.
-void Recorder::stop_background(std::unique_lock<RecorderMutex>& lock) noexcept {
-    if (!background_runs_) return;
-    background_stops_ = true;
-    wake().notify_all();
-    lock.unlock();
-    pthread_join(background_, nullptr);
-    lock.lock();
-    background_stops_ = false;
-    background_runs_ = false;
+void Background::stop() noexcept {
+    if (!runs_) return;
+    must_end_ = true;
+    changed_.notify();
+    const pthread_t thread = thread_;
+    recorder_mutex.unlock();
+    pthread_join(thread, nullptr);
+    recorder_mutex.lock();
+    must_end_ = false;
+    runs_ = false;
 }
 
-// Needs mutex_. Large blocks to map, so that at most `ahead` are ready and never more than the sessions may
-// still claim: a ring that has reached its limit reuses its blocks.
-std::size_t Recorder::missing_blocks(std::size_t ahead) noexcept {
-    std::uint64_t may_claim = 0;
-    for (const auto& session : sessions_) {
-        if (session->is_closed || session->is_full || session->claimed_bytes >= session->max_bytes) continue;
-        may_claim = std::max(may_claim, session->max_bytes - session->claimed_bytes);
-    }
-    const std::size_t useful = static_cast<std::size_t>(may_claim / (kLargeBlocks * kBlockBytes));
-    const BlockStore& store = current_store();
+void Background::stop_for_good() noexcept {
+    is_forbidden_ = true;
+    stop();
+}
+
+void Background::wait_for_extension() {
+    changed_.wait([this]() MAREY_REQUIRES(recorder_mutex) { return !is_extending_; });
+}
+
+void Background::forked() noexcept {
+    runs_ = false;
+    is_idle_ = false;
+    is_extending_ = false;
+    changed_.forked();
+}
+
+// Large blocks to map, so that at most `ahead` are ready and never more than the sessions may still claim: a
+// ring that has reached its limit reuses its blocks.
+std::size_t Background::missing_blocks(std::size_t ahead) noexcept {
+    const std::size_t useful =
+        static_cast<std::size_t>(sessions_.claimable_bytes() / (kLargeBlocks * kBlockBytes));
+    const BlockStore& store = store_.current();
     const std::size_t ready =
         store.free_warm() + (store.reserved_bytes() - store.bytes()) / (kLargeBlocks * kBlockBytes);
     return std::min(ahead, useful) - std::min({ahead, useful, ready});
 }
 
-bool Recorder::needs_extent() noexcept {
-    const bool has_recorded = std::any_of(sessions_.begin(), sessions_.end(), [](const auto& session) {
-        return !session->is_closed && !session->chunks.empty();
-    });
-    return has_recorded && missing_blocks(ahead_) != 0;
+bool Background::needs_extent() noexcept {
+    return sessions_.has_recorded() && missing_blocks(ahead_) != 0;
 }
 
-void Recorder::background_loop() noexcept {
+// Prepares a few blocks, without the lock. False: there is no space.
+bool Background::extend() noexcept {
+    const std::shared_ptr<Spool> spool = store_.spool;  // stays mapped
+    BlockStore& store = store_.current();
+    int error = 0;
+    is_extending_ = true;
+    if (Block* const cold = store.take_cold()) {
+        recorder_mutex.unlock();
+        BlockStore::warm(*cold);
+        recorder_mutex.lock();
+        store.add_warm(cold);
+    } else {
+        // A few blocks at a time: the first ones are needed soonest.
+        BlockStore::Extent extent =
+            store.reserve(std::min<std::size_t>(missing_blocks(ahead_), 16) * kLargeBlocks * kBlockBytes);
+        recorder_mutex.unlock();
+        error = store.map_extent(extent);
+        if (error == 0) BlockStore::prefault(extent);
+        recorder_mutex.lock();
+        if (error == 0) {
+            store.add(extent);
+        } else {
+            store.unreserve(extent);
+        }
+    }
+    is_extending_ = false;
+    changed_.notify();  // another thread may be waiting to close the store
+    return error == 0;
+}
+
+void Background::run() noexcept {
     pthread_setname_np(pthread_self(), "marey");
     detail::current_thread = &idle_thread;
-    std::unique_lock lock(mutex_);
+    const ScopedLock lock(recorder_mutex);
     bool out_of_space = false;
-    std::uint64_t paired_at = 0;  // next_sequence_ when the last pair was taken
-    while (!background_stops_) {
+    while (!must_end_) {
         if (!out_of_space && needs_extent()) {
-            const std::shared_ptr<Spool> spool = spool_;
-            BlockStore& store = current_store();
-            if (Block* const cold = store.take_cold()) {
-                extending_ = true;
-                lock.unlock();
-                BlockStore::warm(*cold);
-                lock.lock();
-                store.add_warm(cold);
-            } else {
-                // A few blocks at a time: the first ones are needed soonest.
-                BlockStore::Extent extent = store.reserve(std::min<std::size_t>(missing_blocks(ahead_), 16) *
-                                                          kLargeBlocks * kBlockBytes);
-                extending_ = true;
-                lock.unlock();
-                const int error = store.map_extent(extent);
-                if (error == 0) BlockStore::prefault(extent);
-                lock.lock();
-                if (error == 0) {
-                    store.add(extent);
-                } else {
-                    store.unreserve(extent);
-                }
-                out_of_space = error != 0;
-            }
-            extending_ = false;
-            wake().notify_all();  // another thread may be waiting to close the store
+            out_of_space = !extend();
             continue;
         }
-        background_idles_ = !is_any_open();
-        if (background_idles_) out_of_space = false;
-        const std::cv_status status = wake().wait_for(lock, std::chrono::seconds(1));
-        background_idles_ = false;
-        if (status != std::cv_status::timeout) continue;
-        if (!is_any_open()) return leave_background(false);
-        if (is_last_thread()) return leave_background(true);
+        is_idle_ = !sessions_.is_any_open();
+        if (is_idle_) out_of_space = false;
+        const bool is_notified = changed_.wait_for(std::chrono::seconds(1));
+        is_idle_ = false;
+        if (is_notified) continue;
+        if (!sessions_.is_any_open()) return leave(false);
+        if (is_last_thread()) return leave(true);
         out_of_space = false;
-        if (next_sequence_ != paired_at || !threads_.empty()) journal_clock();
-        paired_at = next_sequence_;
+        if (sessions_.has_recorded()) journal_.write_clock();
     }
 }
 
 // Called by the background thread, just before it ends by itself. If it is the last thread, the process ends
 // with it: exit() runs the program's functions here, which must find an ordinary thread.
-void Recorder::leave_background(bool is_last) noexcept {
-    background_runs_ = false;
+void Background::leave(bool is_last) noexcept {
+    runs_ = false;
     pthread_detach(pthread_self());
     if (!is_last) return;
     detail::current_thread = &unregistered_thread;
-    pthread_sigmask(SIG_SETMASK, &background_starter_mask_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &starter_mask_, nullptr);
 }
 
 }  // namespace marey

@@ -192,7 +192,7 @@ void BlockStore::split(Block& whole) {
 // Without this, a ring whose threads first need small chunks and later large ones would need space for both.
 void BlockStore::join_free() noexcept {
     free_large_.reserve(free_large_.size() + joinable_);
-    std::erase_if(free_small_, [this](Block* part) {
+    std::erase_if(free_small_, [this](Block* part) MAREY_REQUIRES(recorder_mutex) {
         if (part->whole->free_parts != kLargeBlocks) return false;
         if (part == part->whole) free_large_.push_back(part);
         return true;
@@ -229,7 +229,7 @@ void BlockStore::decommit(std::size_t keep_bytes) noexcept {
 
 std::vector<Block*>::const_iterator BlockStore::first_warm() const noexcept {
     return std::find_if(free_large_.rbegin(), free_large_.rend(),
-                        [](const Block* each) { return each->is_cold; })
+                        [](const Block* each) MAREY_REQUIRES(recorder_mutex) { return each->is_cold; })
         .base();
 }
 
@@ -270,7 +270,7 @@ std::size_t BlockStore::used_file_bytes() const noexcept {
 void BlockStore::trim() noexcept {
     if (!is_file()) return;
     const std::size_t end = used_file_bytes();
-    const auto is_cut = [&](const Block* block) {
+    const auto is_cut = [&](const Block* block) MAREY_REQUIRES(recorder_mutex) {
         for (const Mapped& mapped : mapped_) {
             const auto* const address = reinterpret_cast<const std::byte*>(block->header);
             if (address < mapped.extent.address || address >= mapped.extent.address + mapped.extent.bytes)
@@ -279,7 +279,7 @@ void BlockStore::trim() noexcept {
         }
         return false;
     };
-    std::erase_if(free_small_, [&](Block* part) {
+    std::erase_if(free_small_, [&](Block* part) MAREY_REQUIRES(recorder_mutex) {
         if (!is_cut(part)) return false;
         if (part->whole->free_parts-- == kLargeBlocks) --joinable_;
         return true;

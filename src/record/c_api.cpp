@@ -38,7 +38,7 @@ bool is_objectless(const detail::OpenSlot& slot) noexcept {
 // The innermost slot opened by begin() (of `site`, unless that is 0), or kNotOpen.
 std::uint32_t innermost_begin(ThreadState& state, std::uint32_t site) noexcept {
     for (std::uint32_t index = state.depth; index-- != 0;) {
-        const detail::OpenSlot& slot = *Recorder::get().slot(state, index);
+        const detail::OpenSlot& slot = *Recorder::get().threads().slot(state, index);
         if (is_objectless(slot) && (site == 0 || site_of(slot) == site)) return index;
     }
     return kNotOpen;
@@ -226,7 +226,8 @@ marey_site marey_intern(const char* name, const char* file, std::uint32_t line, 
     if (name == nullptr || scope >= kScopeCount) return 0;
     SlowPath path;
     if (!path) return 0;
-    return Recorder::get().intern_site(name, file != nullptr ? file : "", line, static_cast<Scope>(scope));
+    return Recorder::get().journal().intern_site(name, file != nullptr ? file : "", line,
+                                                 static_cast<Scope>(scope));
 }
 
 void marey_begin(marey_site site) {

@@ -42,7 +42,7 @@ std::uint64_t native_word(const LoadedModules& modules, std::uintptr_t address) 
     std::uint32_t id = 0;
     if (module != nullptr) {
         const SlowPath path;
-        if (path) id = Recorder::get().intern_module(module->path, module->build_id, module->bias);
+        if (path) id = Recorder::get().journal().intern_module(module->path, module->build_id, module->bias);
     }
     const std::uint64_t offset = id != 0 ? call - module->bias : call;
     return detail::kFrameNative | std::uint64_t{id} << detail::kFrameModuleShift | (offset & kOffset);

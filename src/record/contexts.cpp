@@ -73,7 +73,7 @@ void enter_sessions(const ContextSessions* sessions) noexcept {
     auto& entry = *static_cast<ThreadEntry*>(state->owner);
     const std::uint64_t before = load_relaxed(state->armed);
     {
-        std::lock_guard lock(entry.arming);
+        const ScopedLock lock(entry.arming);
         entry.sessions = sessions;
         Recorder::get().arm(entry);
     }
@@ -86,87 +86,8 @@ void enter_sessions(const ContextSessions* sessions) noexcept {
     entry.has_marks = true;
 }
 
-// ---- arming ----
-
-void Recorder::arm(ThreadEntry& entry) noexcept {
-    std::uint64_t bits = shared_armed_.load(std::memory_order_relaxed) | entry.thread_observers_armed;
-    if (entry.sessions != nullptr) bits |= entry.sessions->armed();
-    if (bits != 0 && entry.needs_attention) bits |= detail::kArmedAttention;
-    set_armed(*entry.state, bits);
-}
-
-void Recorder::rearm() noexcept {
-    std::uint64_t shared = observers_.armed();
-    for (const auto& session : sessions_) {
-        if (!session->is_closed && session->tasks == nullptr) shared |= armed_bits(session->options);
-    }
-    if (disabled_) shared = 0;
-    const bool restart = restart_environment_;
-    if (restart) shared = ~std::uint64_t{0} >> 32;
-    shared_armed_.store(shared, std::memory_order_relaxed);
-    has_open_session_.store(is_any_open(), std::memory_order_relaxed);
-    // A thread that has never recorded comes to handle_attention() first.
-    set_armed(unregistered_thread, shared != 0 ? shared | detail::kArmedAttention : 0);
-    for (const auto& entry : threads_) {
-        std::lock_guard lock(entry->arming);
-        entry->needs_attention =
-            restart || entry->spool != spool_ || entry->period != period_ || !entry->ended_elsewhere.empty();
-        arm(*entry);
-    }
-    __atomic_fetch_add(&space_epoch_, 1, __ATOMIC_RELAXED);
-}
-
-// ---- sessions of one thread and its tasks ----
-
-std::shared_ptr<const ContextSessions> Recorder::make_context(const ThreadEntry& entry,
-                                                              const SessionEntry& session) {
-    auto made = std::make_shared<ContextSessions>();
-    made->id = next_context_++;
-    if (const ContextSessions* const outer = settled(entry.sessions)) {
-        made->outer = outer->shared_from_this();
-        std::copy_if(outer->members.begin(), outer->members.end(), std::back_inserter(made->members),
-                     [](const auto& member) { return !member->is_closed.load(std::memory_order_relaxed); });
-    }
-    made->members.push_back(session.tasks);
-    std::vector<std::uint64_t> ids;
-    for (const auto& member : made->members) ids.push_back(member->session);
-    detail::ContextRecord record{};
-    record.context = made->id;
-    record.count = ids.size();
-    journal(detail::JournalKind::Context, record, std::as_bytes(std::span(ids)));
-    return made;
-}
-
-SessionOptions Recorder::active_options() noexcept {
-    SessionOptions all;
-    all.scopes = ScopeSet();
-    all.max_bytes = 0;
-    all.record_values = false;
-    all.threads = Threads::Tasks;
-    std::lock_guard lock(mutex_);
-    const auto* const entry = static_cast<const ThreadEntry*>(calling_thread()->owner);
-    const ContextSessions* const sessions = entry != nullptr ? entry->sessions : nullptr;
-    for (const auto& session : sessions_) {
-        if (session->is_closed) continue;
-        if (session->tasks != nullptr && (sessions == nullptr || !sessions->holds(*session->tasks))) continue;
-        const SessionOptions& options = session->options;
-        if (session->tasks == nullptr) all.threads = Threads::All;
-        all.scopes = ScopeSet::from_bits(all.scopes.bits() | options.scopes.bits());
-        all.max_bytes = std::max(all.max_bytes, options.max_bytes);
-        all.record_values |= options.record_values;
-        all.record_shapes |= options.record_shapes;
-        all.concrete_inputs |= options.concrete_inputs;
-        all.profile_memory |= options.profile_memory;
-        all.with_flops |= options.with_flops;
-        all.with_stack |= options.with_stack;
-        all.with_modules |= options.with_modules;
-        all.with_nvtx |= options.with_nvtx;
-    }
-    return all;
-}
-
 SessionOptions active_options() {
-    return Recorder::get().active_options();
+    return Recorder::get().sessions().active_options();
 }
 
 // ---- state added by observers ----

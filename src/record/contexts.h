@@ -11,6 +11,8 @@
 #include <marey/detail/thread_state.h>
 #include <marey/session.h>
 
+#include "base/thread_safety.h"
+
 namespace marey {
 
 /// A session of one thread and its tasks, as contexts refer to it. Outlives the session.
@@ -40,12 +42,12 @@ std::uint64_t armed_bits(const SessionOptions& options) noexcept;
 
 /// Guards one thread's armed word against concurrent writes by its owner and the recorder. Held for a few
 /// instructions, never while another lock is taken.
-class ArmingLock {
+class MAREY_CAPABILITY("arming") ArmingLock {
   public:
-    void lock() noexcept {
+    void lock() noexcept MAREY_ACQUIRE() {
         while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
     }
-    void unlock() noexcept { flag_.clear(std::memory_order_release); }
+    void unlock() noexcept MAREY_RELEASE() { flag_.clear(std::memory_order_release); }
 
   private:
     std::atomic_flag flag_{};

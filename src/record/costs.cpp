@@ -81,9 +81,9 @@ std::uint64_t measure(PrivateLog& log, Event event) {
 
 }  // namespace
 
-// Needs source_mutex_ (so that it happens once), not mutex_.
-void Recorder::measure_costs() noexcept {
-    if (!costs_.empty() || Clock::source() == detail::ClockSource::Injected) return;
+std::span<const detail::CostRecord> measured_costs() noexcept {
+    static auto& costs = *new std::vector<detail::CostRecord>;
+    if (!costs.empty() || Clock::source() == detail::ClockSource::Injected) return costs;
     static detail::Site plain{"marey.cost", __FILE__, __LINE__, Scope::User};
     static detail::Site valued{"marey.cost.values", __FILE__, __LINE__, Scope::User};
     plain.id = 1;  // any number: this log is never read
@@ -104,24 +104,9 @@ void Recorder::measure_costs() noexcept {
         detail::CostRecord record{};
         record.event = kind;
         record.picoseconds = picoseconds[kind];
-        costs_.push_back(record);
+        costs.push_back(record);
     }
-}
-
-void Recorder::journal_costs() noexcept {
-    for (const auto* costs : {&costs_, &source_costs_}) {
-        for (const detail::CostRecord& cost : *costs) journal(detail::JournalKind::Cost, cost);
-    }
-}
-
-void Recorder::add_cost(detail::CostKind kind, std::uint64_t picoseconds) noexcept {
-    detail::CostRecord record{};
-    record.event = static_cast<std::uint32_t>(kind);
-    record.picoseconds = picoseconds;
-    std::lock_guard lock(mutex_);
-    std::erase_if(source_costs_, [&](const detail::CostRecord& cost) { return cost.event == record.event; });
-    source_costs_.push_back(record);
-    if (!sessions_.empty()) journal(detail::JournalKind::Cost, record);
+    return costs;
 }
 
 std::uint64_t measure_events(void (*make_events)(void*), void* context, bool records) noexcept {
@@ -131,7 +116,8 @@ std::uint64_t measure_events(void (*make_events)(void*), void* context, bool rec
 }
 
 void add_cost(detail::CostKind kind, std::uint64_t picoseconds) noexcept {
-    if (Clock::source() != detail::ClockSource::Injected) Recorder::get().add_cost(kind, picoseconds);
+    if (Clock::source() != detail::ClockSource::Injected)
+        Recorder::get().journal().add_cost(kind, picoseconds);
 }
 
 }  // namespace marey

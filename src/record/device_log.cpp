@@ -44,7 +44,7 @@ const char* category_of(DeviceWorkKind kind) noexcept {
 std::uint32_t device_site(std::string_view name, const char* category, Scope scope) noexcept {
     const SlowPath path;
     if (!path) return 0;
-    return Recorder::get().intern_site(name, {}, 0, scope, 0, category);
+    return Recorder::get().journal().intern_site(name, {}, 0, scope, 0, category);
 }
 
 template <class Payload>
@@ -109,7 +109,7 @@ void DeviceLog::write(const DeviceWork& work) noexcept {
         const SlowPath path;
         ValueEncoder encoder(end, payload + sizeof payload);
         for (const KeyedValue& value : work.values) {
-            if (path) encoder.add(Recorder::get().intern(value.key), 0, value.value, {true, true});
+            if (path) encoder.add(Recorder::get().journal().intern(value.key), 0, value.value, {true, true});
         }
         end = encoder.end();
     }
@@ -176,7 +176,7 @@ void DeviceLog::write(const DeviceClockReading& reading) noexcept {
 }
 
 void DeviceLog::write_fact(DeviceType type, std::string_view key, std::string_view json) noexcept {
-    Recorder::get().add_device_fact(type, key, json);
+    Recorder::get().sessions().add_device_fact(type, key, json);
 }
 
 void DeviceLog::count_lost(std::uint64_t records) noexcept {

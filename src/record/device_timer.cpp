@@ -41,10 +41,7 @@ struct NamesSnapshot {
 };
 
 std::atomic<const NamesSnapshot*>& untimed_names() {
-    static std::atomic<const NamesSnapshot*> newest{new NamesSnapshot{
-        {"aten::view", "aten::t", "aten::transpose", "aten::stride", "aten::empty", "aten::empty_like",
-         "aten::empty_strided", "aten::as_strided", "aten::expand", "aten::resize_", "aten::squeeze",
-         "aten::unsqueeze", "aten::slice", "aten::_unsafe_view", "aten::size"}}};
+    static std::atomic<const NamesSnapshot*> newest{new NamesSnapshot};
     return newest;
 }
 
@@ -270,17 +267,23 @@ class DeviceTimer final : public Source {
 
 }  // namespace
 
-void time_on_device(std::string_view range_name, bool is_timed) {
+void time_on_device(std::span<const std::string_view> range_names, bool is_timed) {
     static std::mutex& mutex = *new std::mutex;
     const std::lock_guard lock(mutex);
     const NamesSnapshot* const newest = untimed_names().load(std::memory_order_acquire);
     auto changed = std::unique_ptr<NamesSnapshot>(new NamesSnapshot{newest->names, newest});
-    if (is_timed) {
-        changed->names.erase(std::string(range_name));
-    } else {
-        changed->names.emplace(range_name);
+    for (const std::string_view name : range_names) {
+        if (is_timed) {
+            changed->names.erase(std::string(name));
+        } else {
+            changed->names.emplace(name);
+        }
     }
     untimed_names().store(changed.release(), std::memory_order_release);
+}
+
+void time_on_device(std::string_view range_name, bool is_timed) {
+    time_on_device({&range_name, 1}, is_timed);
 }
 
 std::shared_ptr<Source> make_device_timer(std::shared_ptr<DeviceRuntime> device) {

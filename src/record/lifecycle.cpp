@@ -4,12 +4,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <utility>
 
 #include <marey/nvtx.h>
@@ -80,8 +76,10 @@ __attribute__((constructor)) void on_load() {
     }
     marey_own_copy_mark.active = 1;
     is_started = true;
-    pthread_atfork([] { Recorder::get().before_fork(); }, [] { Recorder::get().after_fork_in_parent(); },
-                   [] { Recorder::get().after_fork_in_child(); });
+    // The first handler takes the locks that one of the others releases.
+    pthread_atfork([]() MAREY_UNCHECKED_LOCKS { Recorder::get().before_fork(); },
+                   []() MAREY_UNCHECKED_LOCKS { Recorder::get().after_fork_in_parent(); },
+                   []() MAREY_UNCHECKED_LOCKS { Recorder::get().after_fork_in_child(); });
     at_quick_exit([] { Recorder::get().finish_all(); });
     start_environment_session();
 }
@@ -98,141 +96,44 @@ __attribute__((destructor)) void on_exit() {
 // parent's.
 void Recorder::before_fork() noexcept {
     source_mutex_.lock();
-    std::unique_lock lock(mutex_);
-    stop_background(lock);
-    lock.release();  // until the handlers that come after the fork
+    recorder_mutex.lock();  // both until the handlers that come after the fork
+    background_.stop();
     forking_enabled_ = is_enabled();
     set_enabled(true);
     forking_thread_ = detail::current_thread;
     detail::current_thread = &idle_thread;
-    for (const auto& each : threads_) {
-        const ThreadEntry& entry = *each;
-        if (!entry.spool) continue;
-        if (entry.is_thread) {
-            if (entry.state == forking_thread_) copy_for_child(entry);
-        } else if (const std::unique_lock log(each->log_lock, std::try_to_lock); log.owns_lock()) {
-            copy_for_child(entry);
-        }
-    }
-}
-
-// Where there is no memory for a copy, the child uses the parent's state as it is by then.
-void Recorder::copy_for_child(const ThreadEntry& entry) noexcept {
-    const auto copy = [this](const void* place, std::size_t bytes) {
-        fork_copies_.push_back({place, std::make_unique_for_overwrite<std::byte[]>(bytes)});
-        std::memcpy(fork_copies_.back().bytes.get(), place, bytes);
-    };
-    try {
-        const auto copy_block = [&copy](const Block* block) {
-            copy(block->header, sizeof(detail::BlockHeader) + block->capacity());
-        };
-        copy_block(entry.state_block);
-        for (const Block* segment : entry.open_segments) copy_block(segment);
-        if (entry.side_segment != nullptr) copy_block(entry.side_segment);
-    } catch (const std::bad_alloc&) {
-    }
-}
-
-const void* Recorder::as_forked(const void* place) const noexcept {
-    for (const ForkCopy& copy : fork_copies_) {
-        if (copy.place == place) return copy.bytes.get();
-    }
-    return place;
+    threads_.before_fork(forking_thread_);
 }
 
 void Recorder::after_fork_in_parent() noexcept {
-    fork_copies_.clear();
+    threads_.after_fork_in_parent();
     detail::current_thread = forking_thread_;
     set_enabled(forking_enabled_);
-    mutex_.unlock();
+    recorder_mutex.unlock();
     source_mutex_.unlock();
 }
 
 void Recorder::after_fork_in_child() noexcept {
-    const auto& parent_state = *static_cast<const ThreadState*>(as_forked(forking_thread_));
+    const auto& parent_state = *static_cast<const ThreadState*>(threads_.as_forked(forking_thread_));
     auto* const own = static_cast<ThreadEntry*>(parent_state.owner);
-    ++fork_generation_;
-    background_runs_ = false;
-    background_idles_ = false;
-    extending_ = false;
+    background_.forked();
     restarting_ = false;
-    wakes_.emplace_front();
+    restarted_.forked();
     // A process that has not recorded yet passes its request on to its own children.
-    const bool had_environment_session = environment_session_ != 0 || restart_environment_;
+    restart_environment_ = environment_session_ != 0 || restart_environment_;
     environment_session_ = 0;
 
-    // The parent's chunks in plain memory are ours now (copies); those in its file are not.
-    const std::shared_ptr<Spool> parent_spool = std::move(spool_);
-    spool_.reset();
-    spool_owner_ = 0;
-    names_in_spool_ = 0;
-    std::vector<Block*> chunks;
-    for (const auto& session : sessions_) {
-        if (session->tasks != nullptr) session->tasks->is_closed.store(true, std::memory_order_relaxed);
-        for (Block* chunk : session->chunks) {
-            if (chunk->store != &memory_) continue;
-            chunk->is_open = false;
-            chunk->claims = 1;
-            chunks.push_back(chunk);
-        }
-    }
-    sessions_.clear();
-    leftover_chunks_.clear();
-    overwritten_.clear();
-    journal_.clear();
-    noted_.clear();
-    absent_.clear();
-    std::sort(chunks.begin(), chunks.end());
-    chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
-
-    // Only the forking thread continues, with the ranges that it had open; every session of the child shows
-    // them as begun before it (a flag in the slots would prevent closing them inline). Logs that are not
-    // threads continue too. They all get new states.
-    std::vector<std::unique_ptr<ThreadEntry>> kept;
-    std::vector<std::shared_ptr<Spool>> parent_spools{parent_spool};
-    for (auto& entry : threads_) {
-        if (entry->spool) parent_spools.push_back(entry->spool);
-        if (entry->chunk_spool) parent_spools.push_back(std::move(entry->chunk_spool));
-        entry->chunk = nullptr;
-        entry->last_full = nullptr;
-        if (entry.get() == own || !entry->is_thread) {
-            kept.push_back(std::move(entry));
-        } else if (entry->state_block->store == &memory_) {
-            memory_.free_block(entry->state_block);
-            for (Block* segment : entry->open_segments) memory_.free_block(segment);
-            if (entry->side_segment != nullptr) memory_.free_block(entry->side_segment);
-        }
-    }
-    threads_.clear();
+    const std::shared_ptr<Spool> parent_spool = std::exchange(store_.spool, nullptr);
+    store_.owner = 0;
+    sessions_.forked();
+    journal_.forked();
     observers_.keep_only(static_cast<ThreadObservers*>(parent_state.observers));
-    for (Block* chunk : chunks) release_chunk(chunk);
     detail::current_thread = own != nullptr ? &idle_thread : forking_thread_;
-    for (auto& each : kept) {
-        ThreadEntry& entry = *each;
-        std::vector<Block*> left;  // the parent's blocks: neither returned nor written to
-        if (entry.spool && !copy_to_current_store(entry, left)) continue;
-        entry.in_journal = false;
-        entry.chunks_taken = 0;
-        entry.state->cursor = entry.state->limit = nullptr;
-        entry.state->context = 0;
-        entry.sessions = nullptr;  // its slots stay
-        entry.has_marks = false;
-        if (entry.is_thread) {
-            entry.os_tid = gettid();
-            detail::current_thread = entry.state;
-        } else {
-            std::construct_at(&entry.log_lock);  // a thread that the child does not have may have held it
-        }
-        threads_.push_back(std::move(each));
-    }
-    for (const auto& spool : parent_spools) {
-        if (spool) spool->abandon();
-    }
-    fork_copies_.clear();
-    restart_environment_ = had_environment_session;
+    for (const auto& spool : threads_.forked(own)) spool->abandon();
+    if (parent_spool) parent_spool->abandon();
     rearm();
     set_enabled(forking_enabled_);
-    mutex_.unlock();
+    recorder_mutex.unlock();
     for (const auto& source : sources_) source->forked();
     source_mutex_.unlock();
 }

@@ -52,16 +52,13 @@ void write_report(ThreadState& state, const MemoryReport& report, std::uint64_t 
 void report_memory(const MemoryReport& report) noexcept {
     ThreadState& state = *current_thread;
     constexpr std::uint64_t kMemoryBits = kArmedMemoryRecorder | kArmedMemoryObservers;
-    if (load_relaxed(state.is_inline) == 0 || load_relaxed(state.busy) != 0 ||
-        (load_relaxed(state.armed) & kMemoryBits) != kArmedMemoryRecorder ||
-        static_cast<std::size_t>(state.limit - state.cursor) < kBytes) [[unlikely]] {
-        return report_slow(report);
+    if (load_relaxed(state.is_inline) != 0 && load_relaxed(state.busy) == 0 &&
+        (load_relaxed(state.armed) & kMemoryBits) == kArmedMemoryRecorder) [[likely]] {
+        const BusyScope busy(&state);
+        if (static_cast<std::size_t>(state.limit - state.cursor) >= kBytes)
+            return write_report(state, report, read_counter());
     }
-    store_relaxed(state.busy, 1u);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    write_report(state, report, read_counter());
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    store_relaxed(state.busy, 0u);
+    report_slow(report);
 }
 
 }  // namespace marey::detail

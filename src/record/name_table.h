@@ -15,6 +15,8 @@
 #include <marey/detail/log_format.h>
 #include <marey/scope.h>
 
+#include "record/recorder_mutex.h"
+
 namespace marey {
 
 /// A text as four words: the first and the last sixteen bytes, which overlap when it is short (zeros fill up
@@ -79,8 +81,7 @@ class Directory {
     std::atomic<Slot*> parts_[kParts] = {};
 };
 
-/// All strings and sites of the process, and the names stream that captures carry. Writing needs the
-/// recorder's lock; find_dynamic, find_key, is_shown, text, site and append_run_time_site need none.
+/// All strings and sites of the process, and the names stream that captures carry. Lookups need no lock.
 ///
 /// Strings, sites of source places and modules are permanent: there are as many as the program's source has,
 /// and every capture has them all. Of names made at run time there may be any number (one per request), so a
@@ -91,21 +92,24 @@ class NameTable {
     NameTable();
 
     /// Ids are dense from 1; 0 stands for "" and for "no space left" (kMaxNameBytes).
-    std::uint32_t intern(std::string_view text);
+    std::uint32_t intern(std::string_view text) MAREY_REQUIRES(recorder_mutex);
     /// Equal places get equal ids, also after a library was unloaded and loaded again. 0: no space left.
     /// `flags`: detail::SiteFlags; `category`: a string id, 0 for the scope's own.
     std::uint32_t intern_site(std::string_view name, std::string_view file, std::uint32_t line, Scope scope,
-                              std::uint32_t flags = 0, std::uint32_t category = 0);
+                              std::uint32_t flags = 0, std::uint32_t category = 0)
+        MAREY_REQUIRES(recorder_mutex);
     /// A program or library. The same path, build id and place get the same id. 0: no space left.
-    std::uint32_t intern_module(std::string_view path, std::string_view build_id, std::uint64_t bias);
+    std::uint32_t intern_module(std::string_view path, std::string_view build_id, std::uint64_t bias)
+        MAREY_REQUIRES(recorder_mutex);
     /// A site without file and line, which find_dynamic finds from the next show() to the next
     /// begin_capture().
-    std::uint32_t intern_dynamic(std::string_view name, Scope scope, std::uint32_t category = 0);
+    std::uint32_t intern_dynamic(std::string_view name, Scope scope, std::uint32_t category = 0)
+        MAREY_REQUIRES(recorder_mutex);
     /// intern() for a text that find_key finds after the next show().
-    std::uint32_t intern_key(std::string_view text);
+    std::uint32_t intern_key(std::string_view text) MAREY_REQUIRES(recorder_mutex);
     /// Lets lookups find all that was interned: whoever finds an id may use it at once, so that it must be in
     /// the captures by then.
-    void show() noexcept;
+    void show() noexcept MAREY_REQUIRES(recorder_mutex);
 
     /// The id of a site, or 0 when it is not shown. Lock-free, from any thread.
     [[gnu::always_inline]] std::uint32_t find_dynamic(std::string_view name, Scope scope,
@@ -121,7 +125,7 @@ class NameTable {
     }
 
     /// For a new capture: no run-time name is shown any more. Takes time for those that were.
-    void begin_capture() noexcept;
+    void begin_capture() noexcept MAREY_REQUIRES(recorder_mutex);
     /// Whether lookups find a site that was interned at some time.
     bool is_shown(std::uint32_t site) const noexcept {
         if (site < detail::kFirstRunTimeSite) return true;
@@ -129,7 +133,7 @@ class NameTable {
         return name == nullptr || name->shown_id.load(std::memory_order_relaxed) != 0;
     }
     /// As if it were interned again.
-    void use(std::uint32_t site);
+    void use(std::uint32_t site) MAREY_REQUIRES(recorder_mutex);
 
     /// The text of an id that intern() or intern_site() has returned. Any thread, without the lock.
     std::string_view text(std::uint32_t id) const noexcept {
@@ -151,12 +155,16 @@ class NameTable {
     }
 
     /// The part of the names stream (log_format.h) that all captures have, only ever appended to.
-    const std::vector<std::byte>& stream() const noexcept { return stream_; }
+    const std::vector<std::byte>& stream() const noexcept MAREY_REQUIRES(recorder_mutex) { return stream_; }
     /// The records of the run-time names that the next show() shows. They refer to strings of the stream.
-    const std::vector<std::byte>& queued_stream() const noexcept { return queued_stream_; }
+    const std::vector<std::byte>& queued_stream() const noexcept MAREY_REQUIRES(recorder_mutex) {
+        return queued_stream_;
+    }
     /// Appends the record of a run-time name; does nothing for another id. Any thread, without the lock.
     void append_run_time_site(std::vector<std::byte>& stream, std::uint32_t site) const;
-    std::uint32_t string_count() const noexcept { return static_cast<std::uint32_t>(strings_.size()); }
+    std::uint32_t string_count() const noexcept MAREY_REQUIRES(recorder_mutex) {
+        return static_cast<std::uint32_t>(strings_.size());
+    }
 
     static constexpr std::size_t kMaxTextBytes = 8192;  ///< longer texts are cut: a record must fit a block
     static constexpr std::size_t kMaxNameBytes = std::size_t{256} << 20;
@@ -230,32 +238,36 @@ class NameTable {
         }
     }
     DynamicName* known_entry(std::string_view name, Scope scope, std::uint32_t category) const noexcept;
-    DynamicName& add_entry(std::string_view kept_name, Scope scope, std::uint32_t category, std::uint32_t id);
+    DynamicName& add_entry(std::string_view kept_name, Scope scope, std::uint32_t category, std::uint32_t id)
+        MAREY_REQUIRES(recorder_mutex);
     static void append_record(std::vector<std::byte>& stream, const DynamicName& name);
-    void queue(DynamicName& name);
-    std::string_view keep_text(std::string_view text);
-    void make_table(unsigned log2_size);
+    void queue(DynamicName& name) MAREY_REQUIRES(recorder_mutex);
+    std::string_view keep_text(std::string_view text) MAREY_REQUIRES(recorder_mutex);
+    void make_table(unsigned log2_size) MAREY_REQUIRES(recorder_mutex);
     static void insert(const Table& table, DynamicName* name) noexcept;
 
     std::atomic<std::uintptr_t> table_{0};  // first: the rest is large
-    std::vector<std::byte> stream_;
-    std::vector<DynamicName*> shown_;   // run-time names; others are always shown
-    std::vector<DynamicName*> queued_;  // until show()
-    std::vector<std::byte> queued_stream_;
-    std::vector<std::unique_ptr<char[]>> arenas_;  // texts do not move
-    std::size_t arena_left_ = 0;
-    char* arena_next_ = nullptr;
+    std::vector<std::byte> stream_ MAREY_GUARDED_BY(recorder_mutex);
+    std::vector<DynamicName*> shown_
+        MAREY_GUARDED_BY(recorder_mutex);  // run-time names; others are always shown
+    std::vector<DynamicName*> queued_ MAREY_GUARDED_BY(recorder_mutex);  // until show()
+    std::vector<std::byte> queued_stream_ MAREY_GUARDED_BY(recorder_mutex);
+    std::vector<std::unique_ptr<char[]>> arenas_ MAREY_GUARDED_BY(recorder_mutex);  // texts do not move
+    std::size_t arena_left_ MAREY_GUARDED_BY(recorder_mutex) = 0;
+    char* arena_next_ MAREY_GUARDED_BY(recorder_mutex) = nullptr;
     Directory<const std::string_view> texts_;
     Directory<const SiteFacts> site_facts_;
-    std::deque<SiteFacts> facts_;  // do not move
-    std::unordered_map<std::string_view, std::uint32_t> strings_;
-    std::unordered_map<SiteKey, std::uint32_t, SiteKeyHash> sites_;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> modules_;
-    std::deque<DynamicName> dynamic_;  // do not move
+    std::deque<SiteFacts> facts_ MAREY_GUARDED_BY(recorder_mutex);  // do not move
+    std::unordered_map<std::string_view, std::uint32_t> strings_ MAREY_GUARDED_BY(recorder_mutex);
+    std::unordered_map<SiteKey, std::uint32_t, SiteKeyHash> sites_ MAREY_GUARDED_BY(recorder_mutex);
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> modules_
+        MAREY_GUARDED_BY(recorder_mutex);
+    std::deque<DynamicName> dynamic_ MAREY_GUARDED_BY(recorder_mutex);  // do not move
     Directory<DynamicName> dynamic_by_id_;
-    std::uint32_t next_dynamic_ = detail::kFirstRunTimeSite;
-    std::size_t dynamic_bytes_ = 0;                // memory of run-time names
-    std::vector<std::unique_ptr<Line[]>> tables_;  // outgrown ones stay: a reader may be in one
+    std::uint32_t next_dynamic_ MAREY_GUARDED_BY(recorder_mutex) = detail::kFirstRunTimeSite;
+    std::size_t dynamic_bytes_ MAREY_GUARDED_BY(recorder_mutex) = 0;  // memory of run-time names
+    std::vector<std::unique_ptr<Line[]>> tables_
+        MAREY_GUARDED_BY(recorder_mutex);  // outgrown ones stay: a reader may be in one
 };
 
 }  // namespace marey

@@ -27,7 +27,7 @@ namespace {
     ThreadObservers* const part = part_of(*state);
     if (part == nullptr || part->version != Observers::version() ||
         (load_relaxed(state->armed) & detail::kArmedAttention) != 0) [[unlikely]] {
-        return Recorder::get().observers().refresh(Recorder::get());
+        return Recorder::get().observers().refresh();
     }
     return part->inside == 0 ? part : nullptr;
 }

@@ -102,8 +102,8 @@ std::uint64_t Observers::armed_for(const ObserverList& list) noexcept {
 void Observers::change(Recorder& recorder) noexcept {
     version_.fetch_add(1, std::memory_order_relaxed);
     armed_ = armed_for(global_);
-    for (const auto& entry : recorder.threads_) {
-        const std::lock_guard lock(entry->arming);
+    for (const auto& entry : recorder.threads().entries()) {
+        const ScopedLock lock(entry->arming);
         const ThreadObservers* const part = part_of(*entry->state);
         entry->thread_observers_armed = part != nullptr && part->own ? armed_for(*part->own) : 0;
     }
@@ -124,10 +124,10 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
     entry->observer = observer;
     entry->scopes = observer.scopes.empty() ? ScopeSet::all() : observer.scopes;
     const ScopedEnable enabled;
-    ThreadObservers* const part = for_this_thread ? part_of_this_thread(recorder) : nullptr;
+    ThreadObservers* const part = for_this_thread ? part_of_this_thread() : nullptr;
     if (for_this_thread && part == nullptr) throw Error("this thread cannot have observers");
     if (!has_membarrier()) caller_fences.store(true);
-    std::lock_guard lock(recorder.mutex_);
+    const ScopedLock lock(recorder_mutex);
     entry->handle = next_handle_++;
     all_.push_back(entry);
     if (for_this_thread) {
@@ -143,17 +143,17 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
 
 void Observers::set_thread_list(ThreadObservers& thread, std::shared_ptr<const ObserverList> list) noexcept {
     auto& entry = *static_cast<ThreadEntry*>(calling_thread()->owner);
-    const std::lock_guard lock(entry.arming);
+    const ScopedLock lock(entry.arming);
     thread.own.swap(list);
 }
 
 void Observers::adopt(Recorder& recorder, std::shared_ptr<const ObserverList> list) noexcept {
     const ScopedEnable enabled;
-    ThreadObservers* const part = part_of_this_thread(recorder);
+    ThreadObservers* const part = part_of_this_thread();
     if (part == nullptr) return;
     auto& entry = *static_cast<ThreadEntry*>(detail::current_thread->owner);
     part->version = 0;  // its list of calls is rebuilt
-    const std::lock_guard lock(entry.arming);
+    const ScopedLock lock(entry.arming);
     part->own.swap(list);
     entry.thread_observers_armed = part->own ? armed_for(*part->own) : 0;
     recorder.arm(entry);
@@ -178,7 +178,7 @@ bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
         throw Error("remove_and_drain() cannot be called from a callback: it would wait for itself");
     Found found;
     {
-        std::lock_guard lock(recorder.mutex_);
+        const ScopedLock lock(recorder_mutex);
         found = find(thread, handle);
         if (!found.entry && how == Removal::Drained) {
             for (const auto& each : all_) {
@@ -200,17 +200,17 @@ bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
         if (how == Removal::Drained) found.entry->is_drained.store(true, std::memory_order_seq_cst);
         change(recorder);
     }
-    if (how == Removal::Drained) wait_for_callbacks(recorder, *found.entry);
+    if (how == Removal::Drained) wait_for_callbacks(*found.entry);
     return true;
 }
 
-void Observers::wait_for_callbacks(Recorder& recorder, const ObserverEntry& entry) {
+void Observers::wait_for_callbacks(const ObserverEntry& entry) {
     fence_of_drainer();
     for (;;) {
         bool runs = entry.running_elsewhere.load(std::memory_order_seq_cst) != 0;
         {
-            std::lock_guard lock(recorder.mutex_);
-            for (const ThreadObservers* thread : recorder.observers_.threads_) {
+            const ScopedLock lock(recorder_mutex);
+            for (const ThreadObservers* thread : threads_) {
                 runs = runs || thread->executing.load(kStoreOrder == std::memory_order_seq_cst
                                                           ? std::memory_order_seq_cst
                                                           : std::memory_order_acquire) == &entry;
@@ -222,7 +222,7 @@ void Observers::wait_for_callbacks(Recorder& recorder, const ObserverEntry& entr
 }
 
 bool Observers::switch_on(Recorder& recorder, ObserverHandle handle, bool on) noexcept {
-    std::lock_guard lock(recorder.mutex_);
+    const ScopedLock lock(recorder_mutex);
     const Found found = find(part_of(*calling_thread()), handle);
     if (!found.entry) return false;
     if (found.entry->is_enabled.exchange(on) != on) change(recorder);
@@ -230,7 +230,7 @@ bool Observers::switch_on(Recorder& recorder, ObserverHandle handle, bool on) no
 }
 
 void Observers::clear(Recorder& recorder, bool global, bool own) noexcept {
-    std::lock_guard lock(recorder.mutex_);
+    const ScopedLock lock(recorder_mutex);
     const auto mark = [](const ObserverList& list) {
         for (const auto& entry : list) entry->is_removed.store(true, std::memory_order_relaxed);
     };
@@ -245,8 +245,8 @@ void Observers::clear(Recorder& recorder, bool global, bool own) noexcept {
     change(recorder);
 }
 
-bool Observers::has_any(Recorder& recorder, bool global, bool own) noexcept {
-    std::lock_guard lock(recorder.mutex_);
+bool Observers::has_any(bool global, bool own) noexcept {
+    const ScopedLock lock(recorder_mutex);
     const auto any = [](const ObserverList& list) {
         return std::any_of(list.begin(), list.end(), [](const auto& entry) {
             return entry->is_enabled && !entry->is_removed && !entry->is_drained;
@@ -257,7 +257,7 @@ bool Observers::has_any(Recorder& recorder, bool global, bool own) noexcept {
 }
 
 void Observers::seed(Recorder& recorder, std::uint64_t seed) noexcept {
-    std::lock_guard lock(recorder.mutex_);
+    const ScopedLock lock(recorder_mutex);
     seed_ = seed;
     ++seeded_;
     change(recorder);
@@ -265,7 +265,7 @@ void Observers::seed(Recorder& recorder, std::uint64_t seed) noexcept {
 
 // ---- a thread's part ----
 
-ThreadObservers* Observers::part_of_this_thread(Recorder& recorder) noexcept {
+ThreadObservers* Observers::part_of_this_thread() noexcept {
     ThreadState* state = calling_thread();
     if (state->owner == nullptr || (load_relaxed(state->armed) & detail::kArmedAttention) != 0) {
         const SlowPath path;
@@ -277,7 +277,7 @@ ThreadObservers* Observers::part_of_this_thread(Recorder& recorder) noexcept {
     try {
         auto part = std::make_unique<ThreadObservers>();
         part->thread = static_cast<ThreadEntry*>(state->owner)->id;
-        std::lock_guard lock(recorder.mutex_);
+        const ScopedLock lock(recorder_mutex);
         threads_.push_back(part.get());
         state->observers = part.release();
         return part_of(*state);
@@ -286,10 +286,10 @@ ThreadObservers* Observers::part_of_this_thread(Recorder& recorder) noexcept {
     }
 }
 
-ThreadObservers* Observers::refresh(Recorder& recorder) noexcept {
+ThreadObservers* Observers::refresh() noexcept {
     if (inside_depth != 0) return nullptr;  // a signal handler has interrupted the recorder
     if (inside_without_part != 0) return nullptr;
-    ThreadObservers* const part = part_of_this_thread(recorder);
+    ThreadObservers* const part = part_of_this_thread();
     if (part == nullptr || part->inside != 0) return nullptr;
     if (part->version != version()) rebuild(*part);
     return part->current ? part : nullptr;
@@ -302,7 +302,7 @@ void Observers::rebuild(ThreadObservers& thread) noexcept {
     try {
         auto fresh = std::make_unique<ObserverSnapshot>();
         {
-            std::lock_guard lock(Recorder::get().mutex_);
+            const ScopedLock lock(recorder_mutex);
             made_for = version();
             fresh->keep = global_;
             if (thread.own) fresh->keep.insert(fresh->keep.end(), thread.own->begin(), thread.own->end());
@@ -401,16 +401,13 @@ bool enable_observer(ObserverHandle handle) noexcept {
     return recorder.observers().switch_on(recorder, handle, true);
 }
 bool has_observers() noexcept {
-    Recorder& recorder = Recorder::get();
-    return recorder.observers().has_any(recorder, true, true);
+    return Recorder::get().observers().has_any(true, true);
 }
 bool has_global_observers() noexcept {
-    Recorder& recorder = Recorder::get();
-    return recorder.observers().has_any(recorder, true, false);
+    return Recorder::get().observers().has_any(true, false);
 }
 bool has_thread_observers() noexcept {
-    Recorder& recorder = Recorder::get();
-    return recorder.observers().has_any(recorder, false, true);
+    return Recorder::get().observers().has_any(false, true);
 }
 void clear_observers() noexcept {
     Recorder& recorder = Recorder::get();

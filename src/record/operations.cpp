@@ -30,7 +30,7 @@ ObserverFrame* frame_of(void* frame) noexcept {
 std::uint32_t string_of(std::string_view key) noexcept {
     if (const std::uint32_t known = Recorder::get().names().find_key(key)) return known;
     const SlowPath path;
-    return path ? Recorder::get().intern_key(key) : 0;
+    return path ? Recorder::get().journal().intern_key(key) : 0;
 }
 
 // Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no space.
@@ -75,7 +75,7 @@ void push_more(std::uint64_t start, const Add& add) noexcept {
     const SlowPath path;
     ThreadState* const state = detail::current_thread;
     if (!path || state->owner == nullptr || state->depth == 0) return;
-    detail::OpenSlot* const slot = Recorder::get().slot(*state, state->depth - 1);
+    detail::OpenSlot* const slot = Recorder::get().threads().slot(*state, state->depth - 1);
     if (slot == nullptr || load_relaxed(slot->start) != start) return;
     const SideExtension room = extend_side(*state, *slot);
     if (room.place == nullptr) return;
@@ -188,8 +188,7 @@ void Operation::finish() noexcept {
         if (now == 0 && opened_.index < detail::kInlineDepth) {
             detail::close_range(opened_);
         } else if (now == 0 && load_relaxed(thread->is_inline) != 0 && load_relaxed(thread->busy) == 0) {
-            detail::store_relaxed(thread->busy, 1u);
-            std::atomic_signal_fence(std::memory_order_seq_cst);
+            detail::set_busy(thread);
             detail::close_unusual(opened_.index, opened_.start, 0);
         } else {
             close_recorded(opened_.index, opened_.start, now != 0 ? now : Clock::now());

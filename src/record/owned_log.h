@@ -44,7 +44,7 @@ inline bool write_long(detail::ThreadState& state, const LongWords& words,
         count_dropped(state, state.depth);
         return false;
     }
-    Recorder::get().use_site(words.site);
+    Recorder::get().journal().use_site(words.site);
     detail::LongRecord* const record = append_long(state, words.kind, payload.size());
     record->flags = words.flags;
     record->site = words.site;

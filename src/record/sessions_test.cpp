@@ -430,6 +430,32 @@ TEST(Sessions, AThreadThatEndsLeavesNoChunkOfAnEarlierRecordingToTheNext) {
     EXPECT_EQ(trace.range_name(0), "new");
 }
 
+TEST(Sessions, OneThatFollowsTasksMayBeTheFirstOfAForkedChild) {
+    char folder[] = "/tmp/marey-forked-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    const auto succeeds = [](auto in_child) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(120);  // rather than wait for itself for ever
+            _exit(in_child() ? 0 : 1);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    };
+    EXPECT_TRUE(succeeds([&] {
+        setenv("MAREY", ("out=" + std::string(folder) + "/app.marey").c_str(), 1);
+        start_environment_session();
+        // The child restarts that session when it first records.
+        return succeeds([] {
+            Session session(SessionOptions{.threads = Threads::Tasks});
+            { MAREY_RANGE("in the child"); }
+            return session.stop().ranges().size() == 1;
+        });
+    }));
+    std::filesystem::remove_all(folder);
+}
+
 TEST(Usage, AThreadKeepsNoChunkOfAFinishedFile) {
     char name[] = "/tmp/marey-usage-XXXXXX";
     const std::string path = std::string(mkdtemp(name)) + "/file.marey";

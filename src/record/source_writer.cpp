@@ -29,7 +29,7 @@ void add_source(std::shared_ptr<Source> source) {
 std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                           Scope scope) noexcept {
     const SlowPath path;
-    return path ? Recorder::get().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
+    return path ? Recorder::get().journal().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
 }
 
 namespace {
@@ -38,7 +38,7 @@ namespace {
 [[gnu::noinline]] std::uint32_t intern_categorised(std::string_view name, Scope scope,
                                                    std::uint32_t category) noexcept {
     const SlowPath path;
-    return path ? Recorder::get().intern_dynamic(name, scope, category) : 0;
+    return path ? Recorder::get().journal().intern_dynamic(name, scope, category) : 0;
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ void name_thread(std::int64_t os_tid, std::string_view name) noexcept {
     if (os_tid == gettid()) return thread_name(name);
     const ScopedEnable enabled;
     const SlowPath path;
-    if (path) Recorder::get().name_thread(os_tid, name);
+    if (path) Recorder::get().threads().name_thread(os_tid, name);
 }
 
 bool attach_thread() noexcept {
@@ -66,7 +66,8 @@ namespace {
 // How many of the open ranges had begun by then.
 std::uint32_t open_before(ThreadState& state, std::uint64_t time) noexcept {
     std::uint32_t count = state.depth;
-    while (count != 0 && load_relaxed(Recorder::get().slot(state, count - 1)->start) > time) --count;
+    while (count != 0 && load_relaxed(Recorder::get().threads().slot(state, count - 1)->start) > time)
+        --count;
     return count;
 }
 
@@ -98,7 +99,7 @@ void end_open_calls(std::uint64_t end) noexcept {
     ThreadState* const state = path ? ready_thread() : nullptr;
     if (state == nullptr) return;
     for (std::uint32_t index = state->depth; index-- != 0;) {
-        if (!is_call(*Recorder::get().slot(*state, index))) continue;
+        if (!is_call(*Recorder::get().threads().slot(*state, index))) continue;
         pop_open(*state, index, end, detail::kRecordUnfinished);
         ++static_cast<ThreadEntry*>(state->owner)->ended_early;
     }
@@ -122,17 +123,17 @@ void drop_range(Opened opened) noexcept {
     const std::uint32_t index = find_open(*state, opened.index, opened.start);
     if (index == detail::kNotOpen) return;
     // Like a range that only kept count: its end marks that the ranges before it have lost a parent.
-    detail::OpenSlot& slot = *Recorder::get().slot(*state, index);
+    detail::OpenSlot& slot = *Recorder::get().threads().slot(*state, index);
     detail::store_relaxed(slot.what, load_relaxed(slot.what) & ~std::uint64_t{detail::kMaxSites - 1});
     pop_open(*state, index, Clock::now(), 0);
 }
 
 void set_absent_threads(std::vector<AbsentStack> stacks) noexcept {
-    Recorder::get().set_absent(std::move(stacks));
+    Recorder::get().count_lost(Recorder::get().threads().set_absent(std::move(stacks)));
 }
 
 void forget_absent_thread(std::int64_t os_tid) noexcept {
-    Recorder::get().forget_absent(os_tid);
+    Recorder::get().threads().forget_absent(os_tid);
 }
 
 void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers) noexcept {
@@ -146,7 +147,7 @@ void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers) noe
     if (state == nullptr) return;
     const std::uint32_t index = find_open(*state, opened.index, opened.start);
     if (index == detail::kNotOpen) return;
-    detail::OpenSlot* const slot = Recorder::get().slot(*state, index);
+    detail::OpenSlot* const slot = Recorder::get().threads().slot(*state, index);
     const bool needs_values = (load_relaxed(state->armed) & detail::kArmedValues) != 0;
     if (needs_values && index + 1 == state->depth) {
         const SideExtension room = extend_side(*state, *slot);
@@ -196,36 +197,12 @@ void write_task(std::uint64_t call, std::string_view name) noexcept {
 
 void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                     std::uint8_t flags) noexcept {
-    Recorder::get().note_open_part(thread, start, call, flags);
-}
-
-void Recorder::add_site_values(std::uint32_t site, std::uint64_t ticks,
-                               std::span<const KeyedValue> values) noexcept {
-    std::lock_guard lock(mutex_);
-    if (sessions_.empty()) return;
-    alignas(8) std::byte payload[detail::kMaxPayloadBytes];
-    for (std::size_t next = 0; next < values.size();) {
-        // As many as fit; one that is too long for a single record is cut.
-        ValueEncoder encoder(payload, payload + sizeof payload);
-        const std::size_t first = next;
-        for (; next < values.size(); ++next) {
-            std::byte* const before = encoder.end();
-            if (next != first && before - payload > static_cast<std::ptrdiff_t>(sizeof payload / 2)) break;
-            encoder.add(names_.intern(values[next].key), 0, values[next].value, {true, true});
-        }
-        detail::SiteValuesRecord record{};
-        record.ticks = ticks;
-        record.site = site;
-        record.payload_bytes = static_cast<std::uint32_t>(encoder.end() - payload);
-        publish_names();
-        journal(detail::JournalKind::SiteValues, record,
-                {payload, static_cast<std::size_t>(encoder.end() - payload)});
-    }
+    Recorder::get().journal().note_open_part(thread, start, call, flags);
 }
 
 void add_site_values(std::uint32_t site, std::uint64_t ticks, std::span<const KeyedValue> values) noexcept {
     const SlowPath path;
-    if (path && site != 0) Recorder::get().add_site_values(site, ticks, values);
+    if (path && site != 0) Recorder::get().journal().add_site_values(site, ticks, values);
 }
 
 std::uint64_t source_ticks() noexcept {
@@ -239,11 +216,7 @@ std::uint64_t source_ticks_of(std::uint64_t ns) noexcept {
 }
 
 void note_problem(std::string_view code, std::string_view text, bool print) noexcept {
-    Recorder::get().note(code, text, print);
-}
-
-void begin_environment_session() noexcept {
-    start_environment_session();
+    Recorder::get().journal().note(code, text, print);
 }
 
 void finish_recording() noexcept {

@@ -45,6 +45,9 @@ struct SiteRange {
     static void begin(Range& range, std::uint32_t site, std::uint32_t side, std::uint8_t flags) noexcept;
 };
 
+/// time_on_device() for several names at once.
+MAREY_API void time_on_device(std::span<const std::string_view> range_names, bool is_timed);
+
 /// Names a thread by its system thread id; a thread other than the calling one only if it has recorded.
 void name_thread(std::int64_t os_tid, std::string_view name) noexcept;
 
@@ -99,16 +102,17 @@ inline void close_part(detail::Opened opened, std::uint64_t call, std::uint8_t f
     detail::ThreadState* const thread = detail::current_thread;
     const std::uint32_t index = opened.index;
     constexpr std::ptrdiff_t kBoth = 4 * kRecordUnit;  // a Part and its range, whatever its shape
-    if (index >= detail::kInlineDepth || thread->depth != index + 1 ||
-        detail::load_relaxed(thread->is_inline) == 0 || detail::load_relaxed(thread->busy) != 0 ||
+    const bool is_busy =
+        detail::load_relaxed(thread->is_inline) == 0 || detail::load_relaxed(thread->busy) != 0;
+    if (!is_busy) detail::set_busy(thread);
+    if (is_busy || index >= detail::kInlineDepth || thread->depth != index + 1 ||
         thread->limit - thread->cursor < kBoth ||
         detail::load_relaxed(thread->slots[index].start) != opened.start) [[unlikely]] {
+        if (!is_busy) detail::clear_busy(thread);
         place = 0;
         write_part(opened.start, call, flags);
         return detail::close_range(opened);
     }
-    detail::store_relaxed(thread->busy, 1u);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
     const std::uint64_t site = detail::load_relaxed(thread->slots[index].what);  // neither values nor flags
     const auto used = static_cast<std::size_t>(thread->cursor - thread->chunk_data) / kRecordUnit;
     // The block may be another one by now: what is there decides.
@@ -129,8 +133,7 @@ inline void close_part(detail::Opened opened, std::uint64_t call, std::uint8_t f
         if (const std::uint64_t now = detail::write_compact(thread, index, site, opened.start)) [[unlikely]]
             return detail::close_unusual(index, opened.start, now);
     }
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    detail::store_relaxed(thread->busy, 0u);
+    detail::clear_busy(thread);
 }
 
 /// Records that a call with parts is that of a task's coroutine.
@@ -161,9 +164,11 @@ MAREY_API void add_cost(detail::CostKind kind, std::uint64_t picoseconds) noexce
 /// Puts a problem into the traces of the running sessions; print: on standard error too, once.
 MAREY_API void note_problem(std::string_view code, std::string_view text, bool print = true) noexcept;
 
+/// Whether the environment requests a session that records Python calls.
+MAREY_API bool environment_requests_calls() noexcept;
 /// Starts the session that the environment requests, if any: for a program whose environment had none when
-/// the library was loaded.
-MAREY_API void begin_environment_session() noexcept;
+/// the library was loaded. `records_c_calls`: the meaning of "c_calls=auto", in forked processes too.
+MAREY_API void begin_environment_session(bool records_c_calls) noexcept;
 
 /// Ends the sessions that have a file, as the end of the process does: for a process that is about to exit
 /// without running exit handlers.

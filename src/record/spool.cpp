@@ -146,17 +146,19 @@ void fill_file_header(FileHeader& header) noexcept {
     header = facts;
 }
 
-std::string alternative_path(const std::string& wanted, int attempt) {
-    if (attempt == 0) return wanted;
-    const std::size_t slash = wanted.rfind('/');
-    const std::size_t dot = wanted.rfind('.');
+std::string insert_before_suffix(const std::string& path, const std::string& part) {
+    const std::size_t slash = path.rfind('/');
+    const std::size_t dot = path.rfind('.');
     const bool has_suffix =
         dot != std::string::npos && dot != 0 && (slash == std::string::npos || dot > slash + 1);
-    const std::string stem = has_suffix ? wanted.substr(0, dot) : wanted;
-    const std::string suffix = has_suffix ? wanted.substr(dot) : std::string();
-    std::string middle = "." + std::to_string(getpid());
-    if (attempt > 1) middle += "." + std::to_string(attempt);
-    return stem + middle + suffix;
+    return std::string(path).insert(has_suffix ? dot : path.size(), part);
+}
+
+std::string alternative_path(const std::string& wanted, int attempt) {
+    if (attempt == 0) return wanted;
+    std::string part = "." + std::to_string(getpid());
+    if (attempt > 1) part += "." + std::to_string(attempt);
+    return insert_before_suffix(wanted, part);
 }
 
 bool is_being_recorded(const std::string& path) noexcept {

@@ -1,4 +1,4 @@
-// thread_log.cpp: appending records, the uncommon paths of the open stack, the side stack.
+// thread_log.cpp: appending records, and the uncommon paths of the open stack.
 #include "record/thread_log.h"
 
 #include <algorithm>
@@ -208,135 +208,17 @@ void write_range(ThreadState& state, const ClosedRange& range) noexcept {
     commit(state);
 }
 
-// ---- the side stack ----
-
-namespace {
-
-constexpr std::size_t kSegmentBytes =
-    detail::kLargeBlocks * detail::kBlockBytes - sizeof(detail::BlockHeader);
-constexpr std::size_t kMinSpace = detail::kMinSideBytes;
-
-std::byte* side_address(const ThreadState& state, std::size_t offset) noexcept {
-    if (offset < detail::kSideBytes) return const_cast<std::byte*>(state.side) + offset;
-    auto* const entry = static_cast<ThreadEntry*>(state.owner);
-    if (entry == nullptr) return nullptr;
-    std::byte* const segment = Recorder::get().side_segment(*entry);
-    return segment == nullptr ? nullptr : segment + (offset - detail::kSideBytes);
-}
-
-// Where the next entry goes, and how many bytes it may have there (0: there is no space).
-std::size_t next_side_entry(const ThreadState& state, std::size_t& room) noexcept {
-    std::size_t offset = state.side_used;
-    if (offset + kMinSpace > detail::kSideBytes && offset < detail::kSideBytes) offset = detail::kSideBytes;
-    room = offset < detail::kSideBytes ? detail::kSideBytes - offset
-                                       : detail::kSideBytes + kSegmentBytes - offset;
-    if (room < kMinSpace) room = 0;
-    return offset;
-}
-
-}  // namespace
-
-std::span<const std::byte> side_payload(const ThreadState& state, std::uint32_t side) noexcept {
-    if (side == 0) return {};
-    const std::byte* const place = side_address(state, (side - 1) * std::size_t{8});
-    if (place == nullptr) return {};
-    detail::SideEntry head;
-    std::memcpy(&head, place, sizeof head);
-    return {place + sizeof head, std::min<std::size_t>(head.bytes, detail::kMaxPayloadBytes)};
-}
-
-void drop_side(ThreadState& state, std::uint32_t side) noexcept {
-    if (side != 0) state.side_used = (side - 1) * 8;
-}
-
-std::uint32_t push_payload(std::span<const std::byte> payload) noexcept {
-    const detail::SideBuffer room = detail::open_side();
-    if (room.place == nullptr) return 0;
-    const std::size_t bytes = std::min(payload.size(), static_cast<std::size_t>(room.limit - room.place));
-    std::memcpy(room.place, payload.data(), bytes);
-    return detail::close_side(room, room.place + bytes);
-}
-
-SideExtension extend_side(ThreadState& state, const OpenSlot& slot) noexcept {
-    const auto side = static_cast<std::uint32_t>(load_relaxed(slot.what) >> 32);
-    std::size_t room = 0;
-    std::size_t offset = next_side_entry(state, room);
-    if (side == 0) {
-        std::byte* const place = room == 0 ? nullptr : side_address(state, offset);
-        if (place == nullptr) return {};
-        return {place + sizeof(detail::SideEntry),
-                place + std::min(room, sizeof(detail::SideEntry) + detail::kMaxPayloadBytes)};
-    }
-    // It must be the last entry, and continue in the same piece of memory.
-    const std::span<const std::byte> payload = side_payload(state, side);
-    offset = (side - 1) * std::size_t{8};
-    const std::size_t used = (offset + sizeof(detail::SideEntry) + payload.size() + 7) & ~std::size_t{7};
-    if (payload.empty() || used != state.side_used || payload.size() % 8 != 0) return {};
-    room = offset < detail::kSideBytes ? detail::kSideBytes : detail::kSideBytes + kSegmentBytes;
-    auto* const place = const_cast<std::byte*>(payload.data() + payload.size());
-    return {place, place + std::min(room - used, detail::kMaxPayloadBytes - payload.size())};
-}
-
-void close_extension(ThreadState& state, OpenSlot& slot, std::byte* end) noexcept {
-    const std::uint64_t what = load_relaxed(slot.what);
-    auto side = static_cast<std::uint32_t>(what >> 32);
-    if (side == 0) {
-        side = detail::close_side_slow(end);
-        if (side != 0) store_relaxed(slot.what, what | std::uint64_t{side} << 32);
-        return;
-    }
-    const std::size_t offset = (side - 1) * std::size_t{8};
-    std::byte* const place = side_address(state, offset);
-    detail::SideEntry head;
-    std::memcpy(&head, place, sizeof head);
-    head.bytes = static_cast<std::uint32_t>(end - place - sizeof head);
-    std::memcpy(place, &head, sizeof head);
-    state.side_used = static_cast<std::uint32_t>(offset + static_cast<std::size_t>(end - place) + 7) & ~7u;
-}
-
-namespace detail {
-inline namespace layout1 {
-
-SideBuffer open_side_slow() noexcept {
-    SlowPath path;
-    if (!path) return {};
-    ThreadState* const state = ready_thread();
-    if (state == nullptr) return {};
-    std::size_t room = 0;
-    const std::size_t offset = next_side_entry(*state, room);
-    std::byte* const place = room == 0 ? nullptr : side_address(*state, offset);
-    if (place == nullptr) return {};
-    const std::size_t payload = std::min(room - sizeof(SideEntry), kMaxPayloadBytes);
-    return {place + sizeof(SideEntry), place + sizeof(SideEntry) + payload, false};
-}
-
-std::uint32_t close_side_slow(std::byte* end) noexcept {
-    ThreadState* const state = current_thread;
-    if (state->owner == nullptr) return 0;
-    std::size_t room = 0;
-    const std::size_t offset = next_side_entry(*state, room);
-    std::byte* const place = room == 0 ? nullptr : side_address(*state, offset);
-    if (place == nullptr || end < place + sizeof(SideEntry) || end > place + room) return 0;
-    const SideEntry head{static_cast<std::uint32_t>(end - place - sizeof(SideEntry)), state->depth};
-    std::memcpy(place, &head, sizeof head);
-    state->side_used = static_cast<std::uint32_t>(offset + static_cast<std::size_t>(end - place) + 7) & ~7u;
-    return static_cast<std::uint32_t>(offset / 8 + 1);
-}
-
-}  // namespace layout1
-}  // namespace detail
-
 // ---- the open stack ----
 
 Opened push_open(ThreadState& state, std::uint32_t site, std::uint8_t flags, std::uint32_t side) noexcept {
     const std::uint32_t index = state.depth;
-    OpenSlot* const slot = Recorder::get().slot(state, index);
+    OpenSlot* const slot = Recorder::get().threads().slot(state, index);
     if (slot == nullptr) {
         count_dropped(state, index);
         drop_side(state, side);
         return {0, kNotOpen};
     }
-    Recorder::get().use_site(site);
+    Recorder::get().journal().use_site(site);
     store_relaxed(state.depth, index + 1);
     store_relaxed(slot->what, site | std::uint64_t{flags} << detail::kSiteBits | std::uint64_t{side} << 32);
     const std::uint64_t start = std::max<std::uint64_t>(Clock::now(), 1);
@@ -351,8 +233,8 @@ namespace {
 void reclaim_side(ThreadState& state, std::uint32_t depth) noexcept {
     std::size_t used = 0;
     while (depth != 0 && used == 0) {
-        const auto side =
-            static_cast<std::uint32_t>(load_relaxed(Recorder::get().slot(state, --depth)->what) >> 32);
+        const auto side = static_cast<std::uint32_t>(
+            load_relaxed(Recorder::get().threads().slot(state, --depth)->what) >> 32);
         if (side == 0) continue;
         used = (side - 1) * std::size_t{8} + sizeof(detail::SideEntry) + side_payload(state, side).size();
     }
@@ -371,13 +253,15 @@ bool is_call(const OpenSlot& slot) noexcept {
 
 namespace {
 
+std::atomic<detail::IsWaitedFor> waited_ranges{nullptr};
+
 // A range that is ended from within calls that began inside it (an __exit__ method and the functions it
 // calls): those calls are the ones that cross.
 bool ends_around_calls(ThreadState& state, std::uint32_t index) noexcept {
-    Recorder& recorder = Recorder::get();
-    if (is_call(*recorder.slot(state, index))) return false;
+    ThreadRegistry& threads = Recorder::get().threads();
+    if (is_call(*threads.slot(state, index))) return false;
     for (std::uint32_t above = index + 1; above < state.depth; ++above) {
-        if (!is_call(*recorder.slot(state, above))) return false;
+        if (!is_call(*threads.slot(state, above))) return false;
     }
     return true;
 }
@@ -385,13 +269,13 @@ bool ends_around_calls(ThreadState& state, std::uint32_t index) noexcept {
 // Ranges that end around functions that were waited for have waited: the thread that resumed them is about to
 // record it.
 void end_waited(ThreadState& state, std::uint32_t index, std::uint64_t now) noexcept {
-    Recorder& recorder = Recorder::get();
+    ThreadRegistry& threads = Recorder::get().threads();
     for (std::uint32_t above = index + 1; above < state.depth; ++above) {
-        const OpenSlot& slot = *recorder.slot(state, above);
+        const OpenSlot& slot = *threads.slot(state, above);
         if (!is_waited_for(site_of(slot)) && !is_call(slot)) return;
     }
     for (std::uint32_t above = state.depth; --above > index;) {
-        if (is_waited_for(site_of(*recorder.slot(state, above))))
+        if (is_waited_for(site_of(*threads.slot(state, above))))
             pop_open(state, above, now, detail::kRecordUnfinished);
     }
 }
@@ -399,18 +283,19 @@ void end_waited(ThreadState& state, std::uint32_t index, std::uint64_t now) noex
 }  // namespace
 
 bool is_waited_for(std::uint32_t site) noexcept {
-    if (site == 0) return false;
+    const detail::IsWaitedFor decide = waited_ranges.load(std::memory_order_relaxed);
+    if (decide == nullptr || site == 0) return false;
     const NameTable::SiteFacts facts = Recorder::get().names().site(site);
-    return facts.scope == Scope::ScriptFunction && facts.name != "<forked function>";
+    return decide(facts.scope, facts.name);
 }
 
 Opened insert_open(ThreadState& state, std::uint32_t index, std::uint32_t site, std::uint64_t start,
                    std::uint32_t side) noexcept {
-    Recorder& recorder = Recorder::get();
+    ThreadRegistry& threads = Recorder::get().threads();
     const std::uint32_t last = state.depth;
     // Values lie in the order of the ranges that they belong to.
     for (std::uint32_t above = index; above < last && side != 0; ++above) {
-        if (load_relaxed(recorder.slot(state, above)->what) >> 32 != 0)
+        if (load_relaxed(threads.slot(state, above)->what) >> 32 != 0)
             drop_side(state, std::exchange(side, 0));
     }
     if (push_open(state, site, 0, side).index == kNotOpen) return {0, kNotOpen};
@@ -420,18 +305,18 @@ Opened insert_open(ThreadState& state, std::uint32_t index, std::uint32_t site, 
         store_release(slot.start, begin);
     };
     for (std::uint32_t above = last; above > index; --above) {
-        const OpenSlot& from = *recorder.slot(state, above - 1);
-        set(*recorder.slot(state, above), load_relaxed(from.what), load_relaxed(from.start));
+        const OpenSlot& from = *threads.slot(state, above - 1);
+        set(*threads.slot(state, above), load_relaxed(from.what), load_relaxed(from.start));
     }
     // It is not outside the ranges that were open before.
-    if (index != 0) start = std::max(start, load_relaxed(recorder.slot(state, index - 1)->start));
-    set(*recorder.slot(state, index), site | std::uint64_t{side} << 32, start);
+    if (index != 0) start = std::max(start, load_relaxed(threads.slot(state, index - 1)->start));
+    set(*threads.slot(state, index), site | std::uint64_t{side} << 32, start);
     return {start, index < detail::kInlineDepth && side == 0 ? index : detail::kOpenUnusual};
 }
 
 void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::uint8_t flags) noexcept {
-    Recorder& recorder = Recorder::get();
-    OpenSlot* const slot = recorder.slot(state, index);
+    ThreadRegistry& threads = Recorder::get().threads();
+    OpenSlot* const slot = threads.slot(state, index);
     const std::uint64_t start = load_relaxed(slot->start);
     const std::uint64_t what = load_relaxed(slot->what);
     const auto site = static_cast<std::uint32_t>(what & (detail::kMaxSites - 1));
@@ -453,19 +338,19 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
     } else {
         flags |= static_cast<std::uint8_t>((what >> detail::kSiteBits) & 0x7f);
         if (!nests) flags |= detail::kRecordAsync;
-        if (!nests && is_call(*slot) && !is_call(*recorder.slot(state, index + 1)))
+        if (!nests && is_call(*slot) && !is_call(*threads.slot(state, index + 1)))
             flags |= detail::kRecordCrosses;  // a range began in it (an __enter__ method) and continues
         write_range(state, {start, now, index, site, flags, side_payload(state, side)});
     }
     if (innermost) {
         drop_side(state, side);
-        store_release(recorder.slot(state, index)->start, std::uint64_t{0});
+        store_release(threads.slot(state, index)->start, std::uint64_t{0});
         if (state.side_leaked != 0) reclaim_side(state, index);
     } else {
         if (side != 0) state.side_leaked = 1;
         for (std::uint32_t above = index + 1; above < state.depth; ++above) {
-            const OpenSlot& from = *recorder.slot(state, above);
-            OpenSlot& to = *recorder.slot(state, above - 1);
+            const OpenSlot& from = *threads.slot(state, above);
+            OpenSlot& to = *threads.slot(state, above - 1);
             store_release(to.start, std::uint64_t{0});
             // Ranges that have moved are not closed inline: they are not at the place where they began.
             constexpr std::uint64_t kCrosses = std::uint64_t{detail::kRecordAsync | detail::kRecordCrosses}
@@ -473,20 +358,20 @@ void pop_open(ThreadState& state, std::uint32_t index, std::uint64_t now, std::u
             store_relaxed(to.what, load_relaxed(from.what) | (nests ? kCrosses : 0));
             store_release(to.start, load_relaxed(from.start));
         }
-        store_release(recorder.slot(state, state.depth - 1)->start, std::uint64_t{0});
+        store_release(threads.slot(state, state.depth - 1)->start, std::uint64_t{0});
     }
     store_release(state.depth, state.depth - 1);
 }
 
 std::uint32_t find_open(ThreadState& state, std::uint32_t index, std::uint64_t start) noexcept {
-    Recorder& recorder = Recorder::get();
-    if (index < state.depth && load_relaxed(recorder.slot(state, index)->start) == start) return index;
+    ThreadRegistry& threads = Recorder::get().threads();
+    if (index < state.depth && load_relaxed(threads.slot(state, index)->start) == start) return index;
     const std::uint32_t first = std::min(index, state.depth);
     for (index = first; index-- != 0;) {
-        if (load_relaxed(recorder.slot(state, index)->start) == start) return index;
+        if (load_relaxed(threads.slot(state, index)->start) == start) return index;
     }
     for (index = first; index < state.depth; ++index) {
-        if (load_relaxed(recorder.slot(state, index)->start) == start) return index;
+        if (load_relaxed(threads.slot(state, index)->start) == start) return index;
     }
     return kNotOpen;
 }
@@ -571,7 +456,7 @@ Opened open_slow(Site& site, std::uint32_t side) noexcept {
 std::uint32_t register_site(Site& site) noexcept {
     SlowPath path;
     if (!path) return 0;
-    const std::uint32_t id = Recorder::get().register_site(site);
+    const std::uint32_t id = Recorder::get().journal().register_site(site);
     store_release(site.id, id);
     return id;
 }
@@ -593,11 +478,14 @@ void close_elsewhere(const Opened opened, std::uint32_t thread) noexcept {
     if (path) Recorder::get().end_elsewhere(thread, {opened.index, opened.start, now});
 }
 
+void set_waited_ranges(IsWaitedFor decide) noexcept {
+    waited_ranges.store(decide, std::memory_order_relaxed);
+}
+
 void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept {
     ThreadState* const state = current_thread;
     const bool done = index == kOpenUnusual && close_valued(*state, start);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    store_relaxed(state->busy, 0u);
+    clear_busy(state);
     if (done) return;
     if (index == kOpenObserved) return close_observed(start);
     if (now == 0) return close_slow(index, start);
@@ -609,7 +497,7 @@ namespace {
 // A separate function, so that the usual path has no frame to set up.
 [[gnu::noinline]] std::uint32_t intern_dynamic_site(std::string_view name, Scope scope) noexcept {
     SlowPath path;
-    return path ? Recorder::get().intern_dynamic(name, scope) : 0;
+    return path ? Recorder::get().journal().intern_dynamic(name, scope) : 0;
 }
 
 }  // namespace
@@ -621,11 +509,11 @@ std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept {
 
 std::uint32_t operator_site(std::string_view name, std::string_view overload, Scope scope) noexcept {
     const SlowPath path;
-    return path ? Recorder::get().intern_site(name, overload, 0, scope, kSiteOverload) : 0;
+    return path ? Recorder::get().journal().intern_site(name, overload, 0, scope, kSiteOverload) : 0;
 }
 
 std::uint32_t intern_string(std::string_view text) noexcept {
-    return Recorder::get().intern(text);
+    return Recorder::get().journal().intern(text);
 }
 
 }  // namespace layout1

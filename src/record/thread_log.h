@@ -120,8 +120,7 @@ inline std::uint32_t site_of(const detail::OpenSlot& slot) noexcept {
 }
 /// Whether a slot holds a Python call.
 bool is_call(const detail::OpenSlot& slot) noexcept;
-/// Whether the code that begins such a range waits for its end, though another thread may end it: TorchScript
-/// functions that wait for forks are resumed elsewhere. Forked functions are not waited for.
+/// Whether the code that begins such a range waits for its end (set_waited_ranges()).
 bool is_waited_for(std::uint32_t site) noexcept;
 /// Turns the open ranges of an ending thread into unfinished records.
 void close_all_open(detail::ThreadState& state) noexcept;

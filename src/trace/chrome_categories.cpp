@@ -1,6 +1,7 @@
 // chrome_categories.cpp: the category names of PyTorch's traces.
 #include "trace/chrome_categories.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace marey {
@@ -21,6 +22,11 @@ bool is_driver_call(std::string_view name) {
 }
 
 }  // namespace
+
+bool has_torch_operators(const Trace& trace) {
+    return std::any_of(trace.sites().begin(), trace.sites().end(),
+                       [&](const SiteInfo& site) { return trace.string(site.name).starts_with("aten::"); });
+}
 
 std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool on_device) {
     if (site.category != 0) return trace.string(site.category);

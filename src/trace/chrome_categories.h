@@ -15,6 +15,8 @@ inline constexpr const char* kChromeWindow = "marey_window";
 inline bool is_operator(Scope scope) noexcept {
     return static_cast<int>(scope) <= static_cast<int>(Scope::RuntimeModel) && scope != Scope::User;
 }
+/// Whether the trace has PyTorch's operators: then times and ids follow PyTorch's conventions.
+bool has_torch_operators(const Trace& trace);
 inline bool is_python_frame(Scope scope) noexcept {
     return scope == Scope::PythonFunction || scope == Scope::CFunction;
 }

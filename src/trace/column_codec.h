@@ -8,15 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace marey {
+#include "trace/columns.h"
 
-/// The encoding of a column's values.
-enum class ColumnForm : std::uint8_t {
-    Zeros = 0,    ///< nothing is stored: every row is 0
-    Varints = 1,  ///< zigzag, 7 bits a byte, low first
-    Planes = 2,   ///< split into byte planes, each packed by itself
-    Texts = 3,    ///< the lengths as varints, then the bytes
-};
+namespace marey {
 
 /// A column in the table of contents, in file order.
 struct ColumnEntry {
@@ -29,12 +23,6 @@ struct ColumnEntry {
     std::uint64_t bytes = 0;     ///< unpacked
     std::uint64_t stored = 0;    ///< in the file
     std::uint64_t checksum = 0;  ///< of the stored bytes
-};
-
-/// A writer's preferred encoding for a column of numbers; a column of zeros is always written as Zeros.
-struct NumberStyle {
-    ColumnForm form = ColumnForm::Varints;
-    bool differences = false;
 };
 
 /// A column ready to be written.

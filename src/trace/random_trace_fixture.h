@@ -329,7 +329,7 @@ class RandomTrace {
                                    is_arbitrary_ ? arbitrary_real() : static_cast<double>(below(1000)) / 4);
         }
         for (std::int64_t i = below(10); i-- != 0;) {
-            TraceAssembler::MemoryReport report;
+            AllocationReport report;
             report.time_ns = point_time();
             report.address = random_();
             report.bytes = below(4096) - 2048;

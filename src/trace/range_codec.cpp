@@ -6,6 +6,7 @@
 
 #include <marey/error.h>
 
+#include "trace/columns.h"
 #include "trace/self_times.h"
 
 namespace marey {
@@ -159,12 +160,7 @@ RangeNumbers split_ranges(const TraceData& data) {
 
 void join_ranges(RangeNumbers numbers, std::size_t count, TraceData& data) {
     check_lengths(numbers, count);
-    data.range_start_ns.resize(count);
-    data.range_duration_ns.resize(count);
-    data.range_site.resize(count);
-    data.range_parent.resize(count);
-    data.range_depth.resize(count);
-    data.range_flags.resize(count);
+    for_each_vector<ModelTable::Ranges>(data, [&](auto& column) { column.resize(count); });
     SitePrediction sites;
     std::uint32_t last_depth = 0;
     for (std::size_t row = 0; row < count; ++row) {

@@ -11,6 +11,7 @@
 #include <marey/error.h>
 
 #include "trace/column_codec.h"
+#include "trace/columns.h"
 #include "trace/trace_data.h"
 
 namespace marey::saved {
@@ -24,6 +25,28 @@ inline constexpr std::size_t kEntryBytes = 40;
 // within it.
 inline constexpr std::uint64_t kFreeBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMaxExpansion = 256;
+
+/// Columns of the range table, see range_codec.h.
+enum RangeColumn : std::uint32_t {
+    kDepth = 1,
+    kParent,
+    kSite,
+    kFlags,
+    kGaps,
+    kHeads,
+    kDurations,
+    kTails,
+    kSelf
+};
+
+/// Columns of values in addition to those in columns.h: the value itself, for lists their first item; and
+/// their length.
+inline constexpr std::uint32_t kValue = 6;
+inline constexpr std::uint32_t kItemCount = 7;
+
+inline std::uint32_t column_id(ModelTable table, std::uint32_t column) noexcept {
+    return static_cast<std::uint32_t>(table) << 8 | column;
+}
 
 inline std::uint64_t unpacked_bytes(const ColumnEntry& entry) noexcept {
     return entry.rows * sizeof(std::uint64_t) + entry.bytes;

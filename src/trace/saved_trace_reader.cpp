@@ -3,15 +3,16 @@
 #include <cstring>
 #include <functional>
 #include <span>
+#include <type_traits>
 #include <unordered_map>
 
 #include <marey/error.h>
 
 #include "base/checksum.h"
 #include "base/compress.h"
+#include "trace/columns.h"
 #include "trace/part_flags.h"
 #include "trace/range_codec.h"
-#include "trace/saved_columns.h"
 #include "trace/saved_format.h"
 #include "trace/saved_trace.h"
 #include "trace/trace_damage.h"
@@ -58,21 +59,21 @@ class Contents {
         read_entries(is_packed ? std::span<const std::byte>(room) : packed, rest, file.size());
     }
 
-    struct Column {
+    struct Stored {
         ColumnEntry entry;
         std::span<const std::byte> stored;
     };
     /// Null when there is none.
-    const Column* find(std::uint32_t id) const {
+    const Stored* find(std::uint32_t id) const {
         const auto found = columns_.find(id);
         return found == columns_.end() ? nullptr : &found->second;
     }
     /// The number of rows of a table, from any of its columns.
-    std::uint64_t rows(Table table) const {
-        const auto found = rows_.find(table);
+    std::uint64_t rows(ModelTable table) const {
+        const auto found = rows_.find(static_cast<std::uint32_t>(table));
         return found == rows_.end() ? 0 : found->second;
     }
-    static void check(const Column& column) {
+    static void check(const Stored& column) {
         if (checksum64(column.stored) != column.entry.checksum && column.entry.stored != 0)
             throw Error("a column is damaged (" + std::to_string(column.entry.id >> 8) + "." +
                         std::to_string(column.entry.id & 0xff) + ")");
@@ -99,7 +100,7 @@ class Contents {
             if (entry.rows > left || entry.bytes > left || unpacked_bytes(entry) > left)
                 throw Error("corrupt: its stated sizes are too large for the file");
             left -= unpacked_bytes(entry);
-            if (!columns_.try_emplace(entry.id, Column{entry, rest.first(entry.stored)}).second)
+            if (!columns_.try_emplace(entry.id, Stored{entry, rest.first(entry.stored)}).second)
                 throw Error("corrupt: the same column occurs twice");
             rest = rest.subspan(entry.stored);
             note_rows(entry);
@@ -109,13 +110,14 @@ class Contents {
     // The times of ranges are distributed over columns of different lengths.
     void note_rows(const ColumnEntry& entry) {
         const std::uint32_t table = entry.id >> 8, column = entry.id & 0xff;
-        if (table == kRanges && column >= kGaps && column <= kTails) return;
+        if (table == static_cast<std::uint32_t>(ModelTable::Ranges) && column >= kGaps && column <= kTails)
+            return;
         const auto [found, is_new] = rows_.try_emplace(table, entry.rows);
         if (!is_new && found->second != entry.rows)
             throw Error("corrupt: the columns of a table differ in length");
     }
 
-    std::unordered_map<std::uint32_t, Column> columns_;
+    std::unordered_map<std::uint32_t, Stored> columns_;
     std::unordered_map<std::uint32_t, std::uint64_t> rows_;
 };
 
@@ -124,41 +126,24 @@ class TraceReader {
     explicit TraceReader(std::span<const std::byte> file) : contents_(file) {}
 
     void read(TraceData& data) {
-        visit_tables(data, *this);
-        if (contents_.rows(kStrings) != 0) {
-            data.strings.resize(contents_.rows(kStrings));
-            fill(kStrings, data.strings, SavedField<std::identity>{1, {}, {}});
-        }
-        values(kArguments, data.arguments);
-        values(kListItems, data.list_items);
+        visit_columns(
+            [&](const TableInfo& table, const auto&... columns) { (fill(data, table.id, columns), ...); });
+        values(ModelTable::Arguments, data.arguments);
+        values(ModelTable::ListItems, data.list_items);
         ranges(data);
         if (const std::string damage = find_damage(data); !damage.empty())
             throw Error("inconsistent trace: " + damage);
     }
-    void read_window(TraceData& data) { visit_window(data, *this); }
-
-    template <class Rows, class... Members>
-    void rows(Table table, Rows& all, const SavedField<Members>&... fields) {
-        all.resize(contents_.rows(table));
-        (fill(table, all, fields), ...);
-    }
-    template <class Info, class... Members>
-    void row(Table table, Info& info, const SavedField<Members>&... fields) {
-        if (contents_.rows(table) > 1) throw Error("a table with one row has several");
-        if (contents_.rows(table) == 0) return;
-        std::span<Info> one(&info, 1);
-        (fill(table, one, fields), ...);
-    }
-    template <class... Vectors>
-    void vectors(Table table, const SavedVector<Vectors>&... columns) {
-        (columns.values.resize(contents_.rows(table)), ...);
-        (fill(table, columns.values, SavedField<std::identity>{columns.column, {}, {}}), ...);
+    void read_window(TraceData& data) {
+        model::visit_table(Only<ModelTable::Window>(), [&](const TableInfo& table, const auto&... columns) {
+            (fill(data, table.id, columns), ...);
+        });
     }
 
   private:
     /// Zeros if there is no such column: `rows` of them.
     std::vector<std::uint64_t> numbers(std::uint32_t id, std::uint64_t row_count) {
-        const Contents::Column* const column = contents_.find(id);
+        const Contents::Stored* const column = contents_.find(id);
         if (column == nullptr) return std::vector<std::uint64_t>(row_count);
         Contents::check(*column);
         return unpack_numbers(column->entry, column->stored);
@@ -166,30 +151,38 @@ class TraceReader {
 
     // A missing column leaves the defaults of its rows.
     template <class Rows, class Member>
-    void fill(Table table, Rows& all, const SavedField<Member>& field) {
-        using Value = std::remove_cvref_t<decltype(std::invoke(field.member, *all.begin()))>;
-        const std::uint32_t id = table << 8 | field.column;
-        const Contents::Column* const column = contents_.find(id);
+    void fill(TraceData& data, ModelTable table, const Column<Rows, Member>& to) {
+        using Value = typename Column<Rows, Member>::Value;
+        const std::uint64_t count = contents_.rows(table);
+        if (to.id == 0 || count == 0) return;
+        if constexpr (Vector<Rows>) {
+            to.in(data).resize(count);
+        } else if (count > 1) {
+            throw Error("a table with one row has several");
+        }
+        const std::uint32_t id = column_id(table, to.id);
+        const Contents::Stored* const column = contents_.find(id);
         if (column == nullptr) return;
         if constexpr (std::is_same_v<Value, std::string>) {
             Contents::check(*column);
             const UnpackedTexts texts = unpack_texts(column->entry, column->stored);
             const char* at = reinterpret_cast<const char*>(texts.payload.data()) + texts.first;
             std::size_t i = 0;
-            for (auto& row : all) {
-                std::invoke(field.member, row).assign(at, texts.lengths[i]);
+            for (auto& row : to.in(data)) {
+                std::invoke(to.member, row).assign(at, texts.lengths[i]);
                 at += texts.lengths[i++];
             }
         } else {
             const std::vector<std::uint64_t> column_numbers = numbers(id, 0);
             std::size_t i = 0;
-            for (auto& row : all) std::invoke(field.member, row) = from_number<Value>(column_numbers[i++]);
+            for (auto& row : to.in(data))
+                std::invoke(to.member, row) = from_number<Value>(column_numbers[i++]);
         }
     }
 
-    void values(Table table, std::vector<Argument>& all) {
-        const std::vector<std::uint64_t> value_numbers = numbers(table << 8 | kValue, all.size());
-        const std::vector<std::uint64_t> counts = numbers(table << 8 | kItemCount, all.size());
+    void values(ModelTable table, std::vector<Argument>& all) {
+        const std::vector<std::uint64_t> value_numbers = numbers(column_id(table, kValue), all.size());
+        const std::vector<std::uint64_t> counts = numbers(column_id(table, kItemCount), all.size());
         ValueBase base;
         for (std::size_t i = 0; i < all.size(); ++i) {
             set_value(all[i], value_numbers[i] + base.of(all[i].kind), counts[i]);
@@ -198,12 +191,12 @@ class TraceReader {
     }
 
     void ranges(TraceData& data) {
-        const std::uint64_t count = contents_.rows(kRanges);
+        const std::uint64_t count = contents_.rows(ModelTable::Ranges);
         const auto column = [&](std::uint32_t id) {
-            const Contents::Column* const found = contents_.find(kRanges << 8 | id);
+            const Contents::Stored* const found = contents_.find(column_id(ModelTable::Ranges, id));
             const bool is_zero = found == nullptr || (found->entry.form == 0 && id != kGaps && id != kHeads &&
                                                       id != kDurations && id != kTails);
-            return is_zero ? std::vector<std::uint64_t>() : numbers(kRanges << 8 | id, 0);
+            return is_zero ? std::vector<std::uint64_t>() : numbers(column_id(ModelTable::Ranges, id), 0);
         };
         RangeNumbers apart;
         apart.depth = column(kDepth);

@@ -2,15 +2,15 @@
 // them.
 #include <algorithm>
 #include <functional>
-#include <span>
 #include <string_view>
+#include <type_traits>
 
 #include <marey/error.h>
 
 #include "base/checksum.h"
 #include "base/output_file.h"
+#include "trace/columns.h"
 #include "trace/range_codec.h"
-#include "trace/saved_columns.h"
 #include "trace/saved_format.h"
 #include "trace/saved_trace.h"
 #include "trace/trace_damage.h"
@@ -36,58 +36,39 @@ class TraceWriter {
     TraceWriter(const TraceData& data, int level) : data_(data), level_(level) {}
 
     std::vector<std::byte> write() {
-        visit_tables(data_, *this);
-        texts(kStrings, 1, data_.strings, [](const std::string& text) -> const std::string& { return text; });
-        values(kArguments, data_.arguments);
-        values(kListItems, data_.list_items);
+        visit_columns(
+            [&](const TableInfo& table, const auto&... columns) { (save(table.id, columns), ...); });
+        values(ModelTable::Arguments, data_.arguments);
+        values(ModelTable::ListItems, data_.list_items);
         ranges();
         return file();
     }
 
-    template <class Rows, class... Members>
-    void rows(Table table, const Rows& all, const SavedField<Members>&... fields) {
-        (field(table, all, fields), ...);
-    }
-    template <class Info, class... Members>
-    void row(Table table, const Info& info, const SavedField<Members>&... fields) {
-        (field(table, std::span(&info, 1), fields), ...);
-    }
-    template <class... Vectors>
-    void vectors(Table table, const SavedVector<Vectors>&... columns) {
-        (field(table, columns.values,
-               SavedField<std::identity>{columns.column, std::identity(), columns.style}),
-         ...);
-    }
-
   private:
     template <class Rows, class Member>
-    void field(Table table, const Rows& all, const SavedField<Member>& column) {
-        using Value = std::remove_cvref_t<decltype(std::invoke(column.member, *all.begin()))>;
-        if constexpr (std::is_same_v<Value, std::string>) {
-            texts(table, column.column, all, column.member);
+    void save(ModelTable table, const Column<Rows, Member>& column) {
+        if (column.id == 0) return;
+        const auto& rows = column.in(data_);
+        if constexpr (std::is_same_v<typename Column<Rows, Member>::Value, std::string>) {
+            std::vector<std::string_view> texts;
+            texts.reserve(rows.size());
+            for (const auto& row : rows) texts.push_back(std::invoke(column.member, row));
+            if (!texts.empty()) columns_.push_back(pack_texts(column_id(table, column.id), texts, level_));
         } else {
             std::vector<std::uint64_t> column_numbers;
-            column_numbers.reserve(all.size());
-            for (const auto& row : all) column_numbers.push_back(to_number(std::invoke(column.member, row)));
-            numbers(table, column.column, std::move(column_numbers), column.style);
+            column_numbers.reserve(rows.size());
+            for (const auto& row : rows) column_numbers.push_back(to_number(std::invoke(column.member, row)));
+            numbers(table, column.id, std::move(column_numbers), column.style);
         }
     }
 
-    template <class Rows, class Member>
-    void texts(Table table, std::uint32_t column, const Rows& all, const Member& member) {
-        std::vector<std::string_view> views;
-        views.reserve(all.size());
-        for (const auto& row : all) views.push_back(std::invoke(member, row));
-        if (!views.empty()) columns_.push_back(pack_texts(table << 8 | column, views, level_));
-    }
-
-    void numbers(Table table, std::uint32_t column, std::vector<std::uint64_t> column_numbers,
-                 NumberStyle style = kPlain) {
+    void numbers(ModelTable table, std::uint32_t column, std::vector<std::uint64_t> column_numbers,
+                 NumberStyle style = {}) {
         if (column_numbers.empty()) return;
-        columns_.push_back(pack_numbers(table << 8 | column, std::move(column_numbers), style, level_));
+        columns_.push_back(pack_numbers(column_id(table, column), std::move(column_numbers), style, level_));
     }
 
-    void values(Table table, const std::vector<Argument>& all) {
+    void values(ModelTable table, const std::vector<Argument>& all) {
         std::vector<std::uint64_t> value_numbers, counts;
         ValueBase base;
         for (const Argument& value : all) {
@@ -95,21 +76,21 @@ class TraceWriter {
             counts.push_back(value.kind == ValueKind::List ? value.list.count : 0);
             base.saw(value);
         }
-        numbers(table, kValue, std::move(value_numbers), kWide);
+        numbers(table, kValue, std::move(value_numbers), model::kWide);
         numbers(table, kItemCount, std::move(counts));
     }
 
     void ranges() {
         RangeNumbers apart = split_ranges(data_);
-        numbers(kRanges, kDepth, std::move(apart.depth), kRising);
-        numbers(kRanges, kParent, std::move(apart.parent));
-        numbers(kRanges, kSite, std::move(apart.site));
-        numbers(kRanges, kFlags, std::move(apart.flags));
-        numbers(kRanges, kGaps, std::move(apart.gaps), kWide);
-        numbers(kRanges, kHeads, std::move(apart.heads), kWide);
-        numbers(kRanges, kDurations, std::move(apart.durations), kWide);
-        numbers(kRanges, kTails, std::move(apart.tails), kWide);
-        numbers(kRanges, kSelf, std::move(apart.self), kWide);
+        numbers(ModelTable::Ranges, kDepth, std::move(apart.depth), model::kRising);
+        numbers(ModelTable::Ranges, kParent, std::move(apart.parent));
+        numbers(ModelTable::Ranges, kSite, std::move(apart.site));
+        numbers(ModelTable::Ranges, kFlags, std::move(apart.flags));
+        numbers(ModelTable::Ranges, kGaps, std::move(apart.gaps), model::kWide);
+        numbers(ModelTable::Ranges, kHeads, std::move(apart.heads), model::kWide);
+        numbers(ModelTable::Ranges, kDurations, std::move(apart.durations), model::kWide);
+        numbers(ModelTable::Ranges, kTails, std::move(apart.tails), model::kWide);
+        numbers(ModelTable::Ranges, kSelf, std::move(apart.self), model::kWide);
     }
 
     std::vector<std::byte> file() {

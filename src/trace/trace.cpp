@@ -90,22 +90,19 @@ std::span<const TrackInfo> Trace::tracks() const noexcept {
 }
 
 RangeColumns Trace::ranges() const noexcept {
-    return {data_->range_start_ns, data_->range_duration_ns, data_->range_self_ns, data_->range_site,
-            data_->range_parent,   data_->range_depth,       data_->range_flags};
+    return data_->ranges();
 }
 
 InstantColumns Trace::instants() const noexcept {
-    return {data_->instant_time_ns, data_->instant_site, data_->instant_thread};
+    return data_->instants();
 }
 
 CounterColumns Trace::counters() const noexcept {
-    return {data_->counter_time_ns, data_->counter_site, data_->counter_thread, data_->counter_value};
+    return data_->counters();
 }
 
 MemoryColumns Trace::memory() const noexcept {
-    return {data_->memory_time_ns, data_->memory_thread,          data_->memory_address,
-            data_->memory_bytes,   data_->memory_total_allocated, data_->memory_total_reserved,
-            data_->memory_device,  data_->memory_out_of_memory};
+    return data_->memory();
 }
 
 std::span<const ArrayInfo> Trace::arrays() const noexcept {

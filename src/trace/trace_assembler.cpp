@@ -12,6 +12,7 @@
 
 #include "base/reserve_expected.h"
 #include "native/demangle.h"
+#include "trace/columns.h"
 #include "trace/part_flags.h"
 #include "trace/self_times.h"
 
@@ -19,11 +20,13 @@ namespace marey {
 
 std::size_t TraceAssembler::SiteHash::operator()(const SiteInfo& site) const noexcept {
     std::size_t hash = 0;
-    for (const std::uint32_t part : {site.name, site.file, site.line, static_cast<std::uint32_t>(site.scope),
-                                     site.overload, site.category, site.raw_name}) {
-        hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 32;
-    }
+    model::visit_table(Only<ModelTable::Sites>(), [&](const TableInfo&, const auto&... columns) {
+        const auto mix = [&](auto part) {
+            hash = (hash ^ static_cast<std::uint32_t>(part)) * 0x9e3779b97f4a7c15u;
+            hash ^= hash >> 32;
+        };
+        (mix(std::invoke(columns.member, site)), ...);
+    });
     return hash;
 }
 
@@ -112,11 +115,10 @@ void TraceAssembler::expect(double fraction) {
     TraceData& data = *data_;
     make_all(ranges_, data.arguments, data.range_arguments, data.range_details, data.list_items, data.arrays,
              data.array_extents, data.links, data.strings);
-    make_all(data.instant_time_ns, data.instant_site, data.instant_thread, data.instant_arguments);
-    make_all(data.counter_time_ns, data.counter_site, data.counter_thread, data.counter_value);
-    make_all(data.memory_time_ns, data.memory_thread, data.memory_address, data.memory_bytes,
-             data.memory_total_allocated, data.memory_total_reserved, data.memory_device,
-             data.memory_out_of_memory);
+    reserve_expected(data.instant_arguments, fraction);
+    for_each_vector<ModelTable::Instants>(data, make_room);
+    for_each_vector<ModelTable::Counters>(data, make_room);
+    for_each_vector<ModelTable::Memory>(data, make_room);
 }
 
 void TraceAssembler::add_instant(Row thread, std::int64_t time_ns, std::uint32_t site,
@@ -137,17 +139,6 @@ void TraceAssembler::add_counter(Row thread, std::int64_t time_ns, std::uint32_t
     data_->counter_site.push_back(site);
     data_->counter_thread.push_back(thread);
     data_->counter_value.push_back(value);
-}
-
-void TraceAssembler::add_memory(Row thread, const MemoryReport& report) {
-    data_->memory_time_ns.push_back(report.time_ns);
-    data_->memory_thread.push_back(thread);
-    data_->memory_address.push_back(report.address);
-    data_->memory_bytes.push_back(report.bytes);
-    data_->memory_total_allocated.push_back(report.total_allocated);
-    data_->memory_total_reserved.push_back(report.total_reserved);
-    data_->memory_device.push_back(report.device);
-    data_->memory_out_of_memory.push_back(report.out_of_memory ? 1 : 0);
 }
 
 ListItems TraceAssembler::add_list(std::span<const Argument> items) {
@@ -216,12 +207,7 @@ void TraceAssembler::fix_window() {
 void TraceAssembler::place_ranges() {
     const std::size_t count = ranges_.size();
     row_of_.resize(count);
-    data_->range_start_ns.reserve(count);
-    data_->range_duration_ns.reserve(count);
-    data_->range_site.reserve(count);
-    data_->range_parent.reserve(count);
-    data_->range_depth.reserve(count);
-    data_->range_flags.reserve(count);
+    for_each_vector<ModelTable::Ranges>(*data_, [&](auto& column) { column.reserve(count); });
 
     // The ranges lane by lane: a counting sort, then each lane sorted by its times.
     std::vector<std::size_t> first(lanes_.size() + 1, 0);
@@ -450,15 +436,14 @@ std::vector<Row> thread_time_order(const std::vector<Row>& threads, const std::v
     return order;
 }
 
-template <class... Columns>
-void reorder(const std::vector<Row>& order, Columns&... columns) {
-    const auto one = [&](auto& column) {
-        std::remove_reference_t<decltype(column)> sorted;
+template <ModelTable kTable>
+void reorder(TraceData& data, const std::vector<Row>& order) {
+    for_each_vector<kTable>(data, [&]<class T>(std::vector<T>& column) {
+        std::vector<T> sorted;
         sorted.reserve(column.size());
         for (const Row row : order) sorted.push_back(column[row]);
         column = std::move(sorted);
-    };
-    (one(columns), ...);
+    });
 }
 
 }  // namespace
@@ -469,16 +454,28 @@ void TraceAssembler::sort_points() {
         std::vector<Row> place(order.size());
         for (Row row = 0; row < order.size(); ++row) place[order[row]] = row;
         for (ArgumentSlice& slice : data.instant_arguments) slice.row = place[slice.row];
-        reorder(order, data.instant_time_ns, data.instant_site, data.instant_thread);
+        reorder<ModelTable::Instants>(data, order);
     }
     sort_slices(data.instant_arguments, data.arguments, data.instant_time_ns.size());
     if (const auto order = thread_time_order(data.counter_thread, data.counter_time_ns); !order.empty())
-        reorder(order, data.counter_time_ns, data.counter_site, data.counter_thread, data.counter_value);
-    if (const auto order = thread_time_order(data.memory_thread, data.memory_time_ns); !order.empty()) {
-        reorder(order, data.memory_time_ns, data.memory_thread, data.memory_address, data.memory_bytes,
-                data.memory_total_allocated, data.memory_total_reserved, data.memory_device,
-                data.memory_out_of_memory);
-    }
+        reorder<ModelTable::Counters>(data, order);
+    sort_reports(data);
+}
+
+void add_report(TraceData& data, Row thread, const AllocationReport& report) {
+    data.memory_time_ns.push_back(report.time_ns);
+    data.memory_thread.push_back(thread);
+    data.memory_address.push_back(report.address);
+    data.memory_bytes.push_back(report.bytes);
+    data.memory_total_allocated.push_back(report.total_allocated);
+    data.memory_total_reserved.push_back(report.total_reserved);
+    data.memory_device.push_back(report.device);
+    data.memory_out_of_memory.push_back(report.out_of_memory ? 1 : 0);
+}
+
+void sort_reports(TraceData& data) {
+    if (const auto order = thread_time_order(data.memory_thread, data.memory_time_ns); !order.empty())
+        reorder<ModelTable::Memory>(data, order);
 }
 
 }  // namespace marey

@@ -81,16 +81,7 @@ class TraceAssembler {
     void add_instant(Row thread, std::int64_t time_ns, std::uint32_t site,
                      std::span<const Argument> values = {});
     void add_counter(Row thread, std::int64_t time_ns, std::uint32_t site, double value);
-    struct MemoryReport {
-        std::int64_t time_ns = 0;
-        std::uint64_t address = 0;
-        std::int64_t bytes = 0;
-        std::int64_t total_allocated = 0;
-        std::int64_t total_reserved = 0;
-        Device device{};
-        bool out_of_memory = false;
-    };
-    void add_memory(Row thread, const MemoryReport& report);
+    void add_memory(Row thread, const AllocationReport& report) { add_report(*data_, thread, report); }
 
     /// Stores items for a list's ListItems to refer to; likewise an array with its extents (sizes, then
     /// strides if it has them). The info's own first_extent is set here.

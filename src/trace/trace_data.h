@@ -67,6 +67,20 @@ struct TraceData {
     ClockInfo clock;
     WindowInfo window;
     std::vector<TaskInfo> tasks;  ///< sorted by process and call
+
+    // The columns as Trace returns them.
+    RangeColumns ranges() const noexcept {
+        return {range_start_ns, range_duration_ns, range_self_ns, range_site,
+                range_parent,   range_depth,       range_flags};
+    }
+    InstantColumns instants() const noexcept { return {instant_time_ns, instant_site, instant_thread}; }
+    CounterColumns counters() const noexcept {
+        return {counter_time_ns, counter_site, counter_thread, counter_value};
+    }
+    MemoryColumns memory() const noexcept {
+        return {memory_time_ns,         memory_thread,         memory_address, memory_bytes,
+                memory_total_allocated, memory_total_reserved, memory_device,  memory_out_of_memory};
+    }
 };
 
 /// The tables of a trace, to make another trace of: a copy, unless `trace` is the only reference to them.
@@ -74,5 +88,19 @@ std::shared_ptr<TraceData> changeable_data(Trace trace);
 
 /// Sorts tasks; of several for one call the first one is kept.
 void sort_tasks(std::vector<TaskInfo>& tasks);
+
+/// An allocation report: a row of the memory columns.
+struct AllocationReport {
+    std::int64_t time_ns = 0;
+    std::uint64_t address = 0;
+    std::int64_t bytes = 0;
+    std::int64_t total_allocated = 0;
+    std::int64_t total_reserved = 0;
+    Device device{};
+    bool out_of_memory = false;
+};
+void add_report(TraceData& data, Row thread, const AllocationReport& report);
+/// Sorts the reports by thread, then by time.
+void sort_reports(TraceData& data);
 
 }  // namespace marey

@@ -1,14 +1,16 @@
 // trace_join.cpp: joins traces of one machine that follow one another.
 #include <algorithm>
-#include <iterator>
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <marey/error.h>
 #include <marey/trace.h>
 
+#include "trace/columns.h"
 #include "trace/facts.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
@@ -25,10 +27,38 @@ struct Moved {
     std::vector<Row> threads;
     std::vector<Row> tracks;        ///< the joined track of each
     std::vector<Row> track_starts;  ///< the new row of each track's first range
+    std::uint32_t first_argument = 0;
     std::uint32_t first_item = 0;
     std::uint32_t first_array = 0;
     std::uint32_t first_extent = 0;
     Row first_instant = 0;
+
+    /// The new number of a cell.
+    std::uint32_t number(Cells cells, std::uint32_t old) const {
+        switch (cells) {
+            case Cells::String:
+                return strings[old];
+            case Cells::Site:
+                return sites[old];
+            case Cells::Process:
+                return processes[old];
+            case Cells::Thread:
+                return threads[old];
+            case Cells::Range:
+                return range(old);
+            case Cells::Instant:
+                return first_instant + old;
+            case Cells::FirstArgument:
+                return first_argument + old;
+            case Cells::FirstExtent:
+                return first_extent + old;
+            case Cells::Number:
+            case Cells::Flag:
+            case Cells::Time:
+                break;
+        }
+        return old;
+    }
 
     Row range(Row row) const {
         if (row == kNoRow) return kNoRow;
@@ -40,9 +70,37 @@ struct Moved {
     }
 };
 
-template <class T>
-void append(std::vector<T>& to, const std::vector<T>& from) {
-    to.insert(to.end(), from.begin(), from.end());
+/// Gives the references of a column their new numbers, from row `first` on.
+template <class Rows, class Member>
+void renumber(TraceData& data, const Column<Rows, Member>& column, std::size_t first, const Moved& moved) {
+    if constexpr (std::is_same_v<typename Column<Rows, Member>::Value, std::uint32_t>) {
+        if (column.cells == Cells::Number) return;
+        auto& rows = column.in(data);
+        for (std::size_t i = first; i < rows.size(); ++i) {
+            std::uint32_t& cell = std::invoke(column.member, rows[i]);
+            cell = moved.number(column.cells, cell);
+        }
+    }
+}
+
+/// The rows of a small table with their new numbers.
+template <ModelTable kTable, class Info>
+std::vector<Info> renumbered(std::vector<Info> TraceData::*table, const Moved& moved) {
+    TraceData data;
+    data.*table = moved.from->*table;
+    model::visit_table(Only<kTable>(), [&](const TableInfo&, const auto&... columns) {
+        (renumber(data, columns, 0, moved), ...);
+    });
+    return std::move(data.*table);
+}
+
+/// The columns of a site.
+std::vector<std::uint32_t> key_of(const SiteInfo& site) {
+    std::vector<std::uint32_t> key;
+    model::visit_table(Only<ModelTable::Sites>(), [&](const TableInfo&, const auto&... columns) {
+        key = {static_cast<std::uint32_t>(std::invoke(columns.member, site))...};
+    });
+    return key;
 }
 
 /// Which rows of several traces are the same object. Rows of one trace never are, whatever their keys: the
@@ -79,9 +137,7 @@ class TraceJoin {
         }
         move_ranges();
         for (Moved& moved : moved_) {
-            move_points(moved);
-            move_values(moved);
-            move_details(moved);
+            append_rows(moved);
             join_facts(*moved.from);
         }
         sort_rows();
@@ -92,28 +148,19 @@ class TraceJoin {
   private:
     void move_names(Moved& moved) {
         for (const std::string& text : moved.from->strings) moved.strings.push_back(strings_.intern(text));
-        for (SiteInfo site : moved.from->sites) {
-            for (StringId* const id :
-                 {&site.name, &site.file, &site.overload, &site.category, &site.raw_name})
-                *id = moved.strings[*id];
-            const auto key = std::tuple(site.name, site.file, site.line, site.scope, site.overload,
-                                        site.category, site.raw_name);
-            moved.sites.push_back(sites_.match(key, data_->sites.size()));
+        for (const SiteInfo& site : renumbered<ModelTable::Sites>(&TraceData::sites, moved)) {
+            moved.sites.push_back(sites_.match(key_of(site), data_->sites.size()));
             if (moved.sites.back() == data_->sites.size()) data_->sites.push_back(site);
         }
     }
 
     void move_places(Moved& moved) {
-        for (ProcessInfo process : moved.from->processes) {
-            for (StringId* const id : {&process.name, &process.host, &process.command_line})
-                *id = moved.strings[*id];
+        for (const ProcessInfo& process : renumbered<ModelTable::Processes>(&TraceData::processes, moved)) {
             moved.processes.push_back(processes_.match(
                 std::tuple(process.pid, process.node, process.host, process.name), data_->processes.size()));
             if (moved.processes.back() == data_->processes.size()) data_->processes.push_back(process);
         }
-        for (ThreadInfo thread : moved.from->threads) {
-            thread.process = moved.processes[thread.process];
-            thread.name = moved.strings[thread.name];
+        for (const ThreadInfo& thread : renumbered<ModelTable::Threads>(&TraceData::threads, moved)) {
             moved.threads.push_back(
                 threads_.match(std::pair(thread.process, thread.id), data_->threads.size()));
             if (moved.threads.back() == data_->threads.size()) {
@@ -133,9 +180,7 @@ class TraceJoin {
     // The same track of each trace becomes one; overlap tracks stay separate, so that tracks with the parents
     // of their ranges still come before them.
     void place_tracks(Moved& moved) {
-        for (TrackInfo track : moved.from->tracks) {
-            track.thread = moved.threads[track.thread];
-            track.name = moved.strings[track.name];
+        for (const TrackInfo& track : renumbered<ModelTable::Tracks>(&TraceData::tracks, moved)) {
             const TrackKey key{track.kind,        track.thread,       track.name,
                                track.device.type, track.device.index, track.stream};
             Row joined = static_cast<Row>(data_->tracks.size());
@@ -160,99 +205,84 @@ class TraceJoin {
             ends.push_back(next);
             next += track.range_count;
         }
-        data_->range_start_ns.resize(next);
-        data_->range_duration_ns.resize(next);
-        data_->range_self_ns.resize(next);
-        data_->range_site.resize(next);
-        data_->range_parent.resize(next);
-        data_->range_depth.resize(next);
-        data_->range_flags.resize(next);
+        for_each_vector<ModelTable::Ranges>(*data_, [&](auto& column) { column.resize(next); });
         for (Moved& moved : moved_) {
             for (std::size_t i = 0; i < moved.tracks.size(); ++i) {
                 moved.track_starts.push_back(ends[moved.tracks[i]]);
                 ends[moved.tracks[i]] += moved.from->tracks[i].range_count;
             }
-            for (std::size_t i = 0; i < moved.tracks.size(); ++i) {
-                for (Row at = 0; at < moved.from->tracks[i].range_count; ++at)
-                    move_range(moved, moved.from->tracks[i].first_range + at, moved.track_starts[i] + at);
-            }
+            for (std::size_t i = 0; i < moved.tracks.size(); ++i) move_track(moved, i);
         }
+    }
+
+    void move_track(const Moved& moved, std::size_t index) {
+        const TrackInfo& track = moved.from->tracks[index];
+        const Row to = moved.track_starts[index];
+        model::visit_table(Only<ModelTable::Ranges>(), [&](const TableInfo&, const auto&... columns) {
+            const auto move = [&](const auto& column) {
+                const auto source = column.in(*moved.from).begin() + track.first_range;
+                std::transform(source, source + track.range_count, column.in(*data_).begin() + to,
+                               [&](const auto& cell) {
+                                   using T = std::remove_cvref_t<decltype(cell)>;
+                                   if constexpr (std::is_same_v<T, std::uint32_t>) {
+                                       return moved.number(column.cells, cell);
+                                   } else {
+                                       return cell;
+                                   }
+                               });
+            };
+            (move(columns), ...);
+        });
+        for (Row row = to; row < to + track.range_count; ++row) clip(row, moved.from->window);
     }
 
     // Ranges that exceed their own window end there: the time between two windows belongs to none.
-    void move_range(const Moved& moved, Row from, Row to) {
-        const TraceData& source = *moved.from;
-        const std::int64_t end =
-            std::min(source.range_start_ns[from] + source.range_duration_ns[from], source.window.end_ns);
-        const std::int64_t start =
-            std::min(std::max(source.range_start_ns[from], source.window.start_ns), source.window.end_ns);
-        data_->range_start_ns[to] = start;
-        data_->range_duration_ns[to] = std::max<std::int64_t>(end - start, 0);
-        data_->range_self_ns[to] = source.range_self_ns[from];
-        data_->range_site[to] = moved.sites[source.range_site[from]];
-        data_->range_parent[to] = moved.range(source.range_parent[from]);
-        data_->range_depth[to] = source.range_depth[from];
-        data_->range_flags[to] = source.range_flags[from];
+    void clip(Row row, const WindowInfo& window) {
+        std::int64_t& start = data_->range_start_ns[row];
+        std::int64_t& duration = data_->range_duration_ns[row];
+        const std::int64_t end = std::min(start + duration, window.end_ns);
+        start = std::min(std::max(start, window.start_ns), window.end_ns);
+        duration = std::max<std::int64_t>(end - start, 0);
     }
 
-    void move_points(Moved& moved) {
-        const TraceData& from = *moved.from;
-        moved.first_instant = static_cast<Row>(data_->instant_time_ns.size());
-        append(data_->instant_time_ns, from.instant_time_ns);
-        for (const std::uint32_t site : from.instant_site) data_->instant_site.push_back(moved.sites[site]);
-        for (const Row thread : from.instant_thread) data_->instant_thread.push_back(moved.threads[thread]);
-        append(data_->counter_time_ns, from.counter_time_ns);
-        append(data_->counter_value, from.counter_value);
-        for (const std::uint32_t site : from.counter_site) data_->counter_site.push_back(moved.sites[site]);
-        for (const Row thread : from.counter_thread) data_->counter_thread.push_back(moved.threads[thread]);
-        append(data_->memory_time_ns, from.memory_time_ns);
-        append(data_->memory_address, from.memory_address);
-        append(data_->memory_bytes, from.memory_bytes);
-        append(data_->memory_total_allocated, from.memory_total_allocated);
-        append(data_->memory_total_reserved, from.memory_total_reserved);
-        append(data_->memory_device, from.memory_device);
-        append(data_->memory_out_of_memory, from.memory_out_of_memory);
-        for (const Row thread : from.memory_thread) data_->memory_thread.push_back(moved.threads[thread]);
-    }
-
-    void move_values(Moved& moved) {
-        const TraceData& from = *moved.from;
+    void append_rows(Moved& moved) {
+        moved.first_argument = static_cast<std::uint32_t>(data_->arguments.size());
         moved.first_item = static_cast<std::uint32_t>(data_->list_items.size());
         moved.first_array = static_cast<std::uint32_t>(data_->arrays.size());
         moved.first_extent = static_cast<std::uint32_t>(data_->array_extents.size());
-        const auto first_value = static_cast<std::uint32_t>(data_->arguments.size());
-        const auto move = [&](Argument value) {
-            value.key = moved.strings[value.key];
-            if (value.kind == ValueKind::String) value.string = moved.strings[value.string];
-            if (value.kind == ValueKind::List) value.list.first += moved.first_item;
-            if (value.kind == ValueKind::Array) value.array += moved.first_array;
-            return value;
+        moved.first_instant = static_cast<Row>(data_->instant_time_ns.size());
+        using enum ModelTable;
+        append<Instants, Counters, Memory, Arguments, ListItems, Arrays, ArrayExtents, RangeArguments,
+               InstantArguments, RangeDetails, Tasks, Links>(moved);
+        const auto move_values = [&](std::vector<Argument>& values, std::size_t first) {
+            for (std::size_t i = first; i < values.size(); ++i) {
+                Argument& value = values[i];
+                if (value.kind == ValueKind::String) value.string = moved.strings[value.string];
+                if (value.kind == ValueKind::List) value.list.first += moved.first_item;
+                if (value.kind == ValueKind::Array) value.array += moved.first_array;
+            }
         };
-        for (const Argument& value : from.arguments) data_->arguments.push_back(move(value));
-        for (const Argument& value : from.list_items) data_->list_items.push_back(move(value));
-        for (ArrayInfo array : from.arrays) {
-            array.first_extent += moved.first_extent;
-            data_->arrays.push_back(array);
-        }
-        append(data_->array_extents, from.array_extents);
-        for (const ArgumentSlice& slice : from.range_arguments)
-            data_->range_arguments.push_back(
-                {moved.range(slice.row), slice.first + first_value, slice.count});
-        for (const ArgumentSlice& slice : from.instant_arguments)
-            data_->instant_arguments.push_back(
-                {slice.row + moved.first_instant, slice.first + first_value, slice.count});
+        move_values(data_->arguments, moved.first_argument);
+        move_values(data_->list_items, moved.first_item);
     }
 
-    void move_details(const Moved& moved) {
-        for (RangeDetail detail : moved.from->range_details) {
-            detail.range = moved.range(detail.range);
-            data_->range_details.push_back(detail);
-        }
-        for (const TaskInfo& task : moved.from->tasks)
-            data_->tasks.push_back({moved.processes[task.process], task.call, moved.strings[task.name]});
-        for (const LinkInfo& link : moved.from->links)
-            data_->links.push_back(
-                {moved.range(link.from), moved.range(link.to), link.kind, moved.strings[link.name]});
+    template <ModelTable... kTables>
+    void append(const Moved& moved) {
+        (append_table<kTables>(moved), ...);
+    }
+    template <ModelTable kTable>
+    void append_table(const Moved& moved) {
+        model::visit_table(Only<kTable>(), [&](const TableInfo&, const auto& front, const auto&... others) {
+            const std::size_t first = front.in(*data_).size();
+            const auto one = [&](const auto& column) {
+                auto& to = column.in(*data_);
+                const auto& from = column.in(*moved.from);
+                if (to.size() == first) to.insert(to.end(), from.begin(), from.end());
+                renumber(*data_, column, first, moved);
+            };
+            one(front);
+            (one(others), ...);
+        });
     }
 
     void join_facts(const TraceData& from) {
@@ -283,29 +313,7 @@ class TraceJoin {
                   [](const RangeDetail& a, const RangeDetail& b) { return a.range < b.range; });
         std::stable_sort(data_->links.begin(), data_->links.end(),
                          [](const LinkInfo& a, const LinkInfo& b) { return a.from < b.from; });
-        sort_reports();
-    }
-
-    // Reports stand in order of threads, then times.
-    void sort_reports() {
-        std::vector<std::size_t> order(data_->memory_thread.size());
-        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-            return data_->memory_thread[a] < data_->memory_thread[b];
-        });
-        const auto reorder = [&](auto& column) {
-            auto sorted = column;
-            for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
-            column = std::move(sorted);
-        };
-        reorder(data_->memory_time_ns);
-        reorder(data_->memory_thread);
-        reorder(data_->memory_address);
-        reorder(data_->memory_bytes);
-        reorder(data_->memory_total_allocated);
-        reorder(data_->memory_total_reserved);
-        reorder(data_->memory_device);
-        reorder(data_->memory_out_of_memory);
+        sort_reports(*data_);
     }
 
     void join_windows() {
@@ -328,13 +336,12 @@ class TraceJoin {
         data_->window = std::move(joined);
     }
 
-    using SiteKey = std::tuple<StringId, StringId, std::uint32_t, Scope, StringId, StringId, StringId>;
     using TrackKey = std::tuple<TrackKind, Row, StringId, DeviceType, decltype(Device::index), std::int64_t>;
 
     std::shared_ptr<TraceData> data_ = std::make_shared<TraceData>();
     StringPool strings_{data_->strings};
     std::vector<Moved> moved_;
-    RowDeduplicator<SiteKey> sites_;
+    RowDeduplicator<std::vector<std::uint32_t>> sites_;
     RowDeduplicator<std::tuple<std::int64_t, std::int32_t, StringId, StringId>> processes_;
     RowDeduplicator<std::pair<Row, std::uint32_t>> threads_;
     RowDeduplicator<TrackKey> tracks_;

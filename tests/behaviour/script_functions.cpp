@@ -1,14 +1,27 @@
 // script_functions.cpp: TorchScript functions that begin on one thread and are resumed, and end, on another.
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <marey/all.h>
+#include <marey/detail/operator_path.h>
 
 #include "support/range_lookup.h"
 
 namespace {
+
+class ScriptFunctions : public ::testing::Test {
+  protected:
+    // As the source for PyTorch does.
+    void SetUp() override {
+        marey::detail::set_waited_ranges([](marey::Scope scope, std::string_view name) noexcept {
+            return scope == marey::Scope::ScriptFunction && name != "<forked function>";
+        });
+    }
+    void TearDown() override { marey::detail::set_waited_ranges(nullptr); }
+};
 
 // Opens a TorchScript function, which another thread may end.
 struct Script {
@@ -24,7 +37,7 @@ struct Script {
 
 }  // namespace
 
-TEST(ScriptFunctions, AFunctionThatIsResumedElsewhereNestsOnTheThreadThatWaited) {
+TEST_F(ScriptFunctions, AFunctionThatIsResumedElsewhereNestsOnTheThreadThatWaited) {
     marey::Session session(marey::SessionOptions{});
     {
         MAREY_RANGE("around");
@@ -41,7 +54,7 @@ TEST(ScriptFunctions, AFunctionThatIsResumedElsewhereNestsOnTheThreadThatWaited)
     EXPECT_EQ(parent_name(trace, "after"), "around");
 }
 
-TEST(ScriptFunctions, AFunctionThatIsResumedElsewhereAndIsTheLastThingNestsToo) {
+TEST_F(ScriptFunctions, AFunctionThatIsResumedElsewhereAndIsTheLastThingNestsToo) {
     marey::Session other(marey::SessionOptions{});
     marey::Session session(marey::SessionOptions{});
     const Script script("script");
@@ -58,7 +71,7 @@ TEST(ScriptFunctions, AFunctionThatIsResumedElsewhereAndIsTheLastThingNestsToo) 
     EXPECT_EQ(parent_name(longer, "after"), "");
 }
 
-TEST(ScriptFunctions, ARangeThatEndsAroundAFunctionHasWaitedForIt) {
+TEST_F(ScriptFunctions, ARangeThatEndsAroundAFunctionHasWaitedForIt) {
     marey::Session session(marey::SessionOptions{});
     std::optional<Script> script;
     {
@@ -77,7 +90,7 @@ TEST(ScriptFunctions, ARangeThatEndsAroundAFunctionHasWaitedForIt) {
     EXPECT_EQ(trace.ranges().size(), 4u);
 }
 
-TEST(ScriptFunctions, AForkedFunctionThatIsResumedElsewhereIsAsync) {
+TEST_F(ScriptFunctions, AForkedFunctionThatIsResumedElsewhereIsAsync) {
     marey::Session session(marey::SessionOptions{});
     const Script script("<forked function>");
     { MAREY_RANGE("another task"); }
@@ -86,4 +99,16 @@ TEST(ScriptFunctions, AForkedFunctionThatIsResumedElsewhereIsAsync) {
     const marey::Trace trace = session.stop();
     EXPECT_TRUE(has_flag(trace, "<forked function>", marey::kAsync));
     EXPECT_EQ(parent_name(trace, "another task"), "");
+}
+
+TEST_F(ScriptFunctions, AreLikeOtherRangesUnlessAFrameworkSaysThatTheyAreWaitedFor) {
+    marey::detail::set_waited_ranges(nullptr);
+    marey::Session session(marey::SessionOptions{});
+    {
+        MAREY_RANGE("around");
+        const Script script("script");
+        script.end_elsewhere();
+        { MAREY_RANGE("after"); }
+    }
+    EXPECT_TRUE(has_flag(session.stop(), "script", marey::kAsync));
 }

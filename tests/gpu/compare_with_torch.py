@@ -83,7 +83,7 @@ def with_marey(work):
     assert not missing & {code for code, _, _ in profiler.trace.problems}, profiler.trace.problems
     check_lines(profiler)
     check_clock(profiler.trace)
-    events = [e for e in profiler.events() if e.device_type == marey.DeviceType.CUDA and not e.is_async]
+    events = [e for e in profiler.events() if e.device_type == marey.profiler.DeviceType.CUDA and not e.is_async]
     return [(event.name, event.time_range.elapsed_us()) for event in events]
 
 

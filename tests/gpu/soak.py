@@ -65,7 +65,7 @@ def slowdown(step, rounds=6, seconds=2.0):
 def mean_kernel_us(step):
     with marey.profile(activities=[marey.ProfilerActivity.CUDA]) as profiler:
         step()
-    times = [e.time_range.elapsed_us() for e in profiler.events() if e.device_type == marey.DeviceType.CUDA]
+    times = [e.time_range.elapsed_us() for e in profiler.events() if e.device_type == marey.profiler.DeviceType.CUDA]
     return statistics.mean(times)
 
 

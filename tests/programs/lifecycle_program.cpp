@@ -130,7 +130,6 @@ void execute(const Arguments& arguments) {
 }
 
 // ---- ends
-// ----------------------------------------------------------------------------------------------------
 
 int work_mode(const Arguments& arguments) {
     marks_its_end = true;
@@ -223,7 +222,6 @@ int main_thread_ends(const Arguments& arguments) {
 }
 
 // ---- forks
-// ---------------------------------------------------------------------------------------------------
 
 int fork_mode(const Arguments&) {
     work(10);
@@ -498,7 +496,6 @@ int session_across_fork(const Arguments& arguments) {
 }
 
 // ---- other programs
-// ------------------------------------------------------------------------------------------
 
 int exec_mode(const Arguments&) {
     MAREY_RANGE("open at exec");
@@ -520,7 +517,6 @@ int spawn_mode(const Arguments& arguments) {
 }
 
 // ---- libraries
-// -----------------------------------------------------------------------------------------------
 
 int plugin_mode(const Arguments& arguments) {
     for (int i = 0; i < 2; ++i) {

@@ -7,6 +7,13 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
+
+
+def write(folder, text, name="program.py"):
+    path = folder / name
+    path.write_text(textwrap.dedent(text).lstrip())
+    return name
 
 
 def environment(**changes):

@@ -163,7 +163,7 @@ def test_filters_without_calls_are_ignored_with_a_warning():
         ({"include": "shop"}, TypeError, "include must be a sequence"),
         ({"exclude": b"shop"}, TypeError, "exclude must be a sequence"),
         ({"exclude": 3}, TypeError, "exclude must be a sequence"),
-        ({"include": ["a", 3]}, TypeError, "include: a pattern must be a str, not int"),
+        ({"include": ["a", 3]}, TypeError, r"include must be a sequence of str, not \['a', 3\]"),
         ({"include": [""]}, ValueError, "include: the pattern '' is empty"),
         ({"exclude": ["a[b"]}, ValueError, r"exclude: the pattern 'a\[b' has an unclosed '\['"),
         ({"exclude": ["a\0b"]}, ValueError, "exclude: the pattern .* contains a NUL"),

@@ -11,17 +11,17 @@ import pytest
 from recorded import recording
 
 import marey
-from marey import _context
+from marey.context import propagation
 
 
 @contextlib.contextmanager
 def following(threads="tasks"):
     with recording(threads=threads) as seen:
-        token = _context.install()
+        token = propagation.install()
         try:
             yield seen
         finally:
-            _context.remove(token)
+            propagation.remove(token)
 
 
 def mark(name):
@@ -285,7 +285,8 @@ PROCESSES = """
 import multiprocessing, os, sys, threading
 from concurrent.futures import ProcessPoolExecutor
 import marey
-from marey import _context, _marey
+from marey import _marey
+from marey.context import propagation
 
 def work(n):
     with marey.record_function("child"):
@@ -309,7 +310,7 @@ if __name__ == "__main__":
     method = sys.argv[1]
     context = multiprocessing.get_context(method)
     session = marey.Session(); session.start(threads=sys.argv[2])
-    token = _context.install(session)
+    token = propagation.install(session)
     with context.Pool(2) as pool:
         assert pool.map(work, range(4)) == [0, 2, 4, 6]
     with ProcessPoolExecutor(1, mp_context=context) as executor:
@@ -321,7 +322,7 @@ if __name__ == "__main__":
         print(process.exitcode)
     with marey.record_function("parent"):
         pass
-    _context.remove(token)
+    propagation.remove(token)
     rows = _marey.range_rows(session.stop())
     print(sorted(row["name"] for row in rows))
     print(all(row["flags"] & 8 for row in rows if row["name"] != "parent"))

@@ -9,7 +9,8 @@ import pytest
 from recorded import recording
 
 import marey
-from marey import DeviceActivity, DeviceType, ProfilerActivity
+from marey import DeviceActivity, ProfilerActivity
+from marey.profiler import DeviceType
 
 CPU, PRIVATE = ProfilerActivity.CPU, ProfilerActivity.PrivateUse1
 ABSENT = "No simulated device is present: set 'absent' to 0."
@@ -139,7 +140,7 @@ def test_a_profiler_shows_the_time_of_its_device():
         work(us=30)
         work("other", "slow_kernel", us=100)
     assert prof.use_device == "simulated" and PRIVATE in prof.activities
-    assert prof.profiler_kind is marey.ProfilerState.KINETO_PRIVATEUSE1
+    assert prof.profiler_kind is marey.profiler.ProfilerState.KINETO_PRIVATEUSE1
     averages = prof.key_averages()
     op = host(averages, "op")
     assert (op.count, op.device_time_total) == (2, about(80))
@@ -152,7 +153,7 @@ def test_a_profiler_shows_the_time_of_its_device():
 
 def test_all_available_activities_are_recorded_by_default():
     """upstream: test_kineto_profiler_api"""
-    assert {CPU, PRIVATE} <= marey.supported_activities()
+    assert {CPU, PRIVATE} <= marey.profiler.supported_activities()
     with marey.profile() as prof:
         work()
     assert "bead_kernel" in {event.name for event in prof.events()}
@@ -180,7 +181,7 @@ def test_a_filter_selects_device_activities():
 
 def test_waits_are_recorded_on_demand():
     for demands in (False, True):
-        config = marey._ExperimentalConfig(enable_cuda_sync_events=demands)
+        config = marey.profiler._ExperimentalConfig(enable_cuda_sync_events=demands)
         with marey.profile(use_device="simulated", experimental_config=config) as prof:
             work()
             devices.wait()
@@ -244,7 +245,7 @@ def test_the_device_time_of_a_range_is_the_time_between_its_events():
             devices.launch("own", 10)
             work("inner", us=40)
             work("inner", us=50)
-    assert prof.profiler_kind is marey.ProfilerState.KINETO_PRIVATEUSE1_FALLBACK
+    assert prof.profiler_kind is marey.profiler.ProfilerState.KINETO_PRIVATEUSE1_FALLBACK
     outer = host(prof.events(), "outer")
     assert outer.is_legacy and [(k.name, k.device, k.duration) for k in outer.kernels] == [("outer", 0, about(100))]
     assert outer.device_time_total == about(100) and outer.self_device_time_total == about(10)

@@ -5,7 +5,7 @@ from collectors import needs_nvtx, run
 
 import marey
 from marey import nvtx
-from marey._emitters import emit_itt, emit_nvtx
+from marey.recording.emitters import emit_itt, emit_nvtx
 
 
 @needs_nvtx
@@ -245,7 +245,7 @@ def test_two_emitters_of_a_kind_at_once_are_an_error(emitter):
 
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_an_emitter_that_is_not_enabled_is_inert(emitter):
-    from marey import is_enabled as _is_profiler_enabled
+    from marey.profiler import is_enabled as _is_profiler_enabled
 
     one = emitter(enabled=False)
     with one, one:
@@ -254,7 +254,7 @@ def test_an_emitter_that_is_not_enabled_is_inert(emitter):
 
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_a_profiler_counts_as_enabled_while_an_emitter_lives(emitter):
-    from marey import is_enabled as _is_profiler_enabled
+    from marey.profiler import is_enabled as _is_profiler_enabled
 
     with emitter():
         assert _is_profiler_enabled()

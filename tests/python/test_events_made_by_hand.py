@@ -8,19 +8,12 @@ import warnings
 import pytest
 
 import marey
-from marey._activities import DeviceType
-from marey._averages import FunctionEventAvg
-from marey._event_list import EventList
-from marey._event_parts import (
-    EnforceUnique,
-    FormattedTimesMixin,
-    Interval,
-    Kernel,
-    MemRecordsAcc,
-    StringTable,
-    event_metadata,
-)
-from marey._events import FunctionEvent
+from marey._enumerations import DeviceType
+from marey.compat.event_parts import EnforceUnique, MemRecordsAcc, StringTable
+from marey.results.averages import FunctionEventAvg
+from marey.results.event_list import EventList
+from marey.results.event_parts import FormattedTimesMixin, Interval, Kernel, event_metadata
+from marey.results.events import FunctionEvent
 
 
 def event(name, start, end, id=0, thread=1, **options):

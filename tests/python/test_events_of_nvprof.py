@@ -6,8 +6,8 @@ import sqlite3
 import pytest
 
 import marey
-from marey._event_list import EventList
-from marey._nvprof import load_nvprof, parse_nvprof_trace
+from marey.compat.nvprof import load_nvprof, parse_nvprof_trace
+from marey.results.event_list import EventList
 
 SAMPLES = pathlib.Path(__file__).resolve().parents[1] / "data" / "samples"
 

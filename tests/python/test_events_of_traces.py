@@ -4,6 +4,7 @@ import decimal
 import gc
 import json
 import pickle
+import sys
 import threading
 import weakref
 
@@ -12,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey._activities import DeviceType
-from marey._averages import FunctionEventAvg
-from marey._event_list import EventList
-from marey._events import FunctionEvent
-from marey._trace_events import averages_of, events_of
+from marey import _marey
+from marey._enumerations import DeviceType
+from marey.results.averages import FunctionEventAvg
+from marey.results.event_list import EventList
+from marey.results.events import FunctionEvent
+from marey.results.trace_events import events_of
 
 
 def recorded(program, **options):
@@ -158,7 +160,7 @@ def test_changed_events_and_their_lists_are_freed():
 
 def test_averages_are_those_of_the_events():
     trace = recorded(nested)
-    averages = averages_of(trace)
+    averages = trace.key_averages()
     assert [(avg.key, avg.count) for avg in averages] == [("outer", 1), ("inner", 2), ("ProfilerStep*", 1)]
     assert all(isinstance(avg, FunctionEventAvg) for avg in averages)
     events = events_of(trace)
@@ -170,14 +172,14 @@ def test_averages_are_those_of_the_events():
     total = events.total_average()
     assert (total.key, total.count) == ("Total", 4)
     assert total.self_cpu_time_total == pytest.approx(events.self_cpu_time_total)
-    assert averages_of(trace, percentiles=True)[1].p99 == averages[1].max
+    assert trace.key_averages(percentiles=True)[1].p99 == averages[1].max
     with pytest.raises(marey.Error):
         averages.key_averages()
 
 
 def test_the_table_of_a_trace_equals_that_of_its_events_made_by_hand():
     trace = recorded(nested)
-    for view in (events_of(trace), averages_of(trace)):
+    for view in (events_of(trace), trace.key_averages()):
         assert str(view) == view.table() == EventList(list(view)).table()
         assert view.table(sort_by="cpu_time_total", row_limit=2) == EventList(list(view)).table(
             sort_by="cpu_time_total", row_limit=2
@@ -202,8 +204,8 @@ def test_averages_can_be_separated_by_thread():
     events = events_of(trace)
     assert len({event.thread for event in events}) == 2
     assert len({event.device_resource_id for event in events}) == 2
-    assert [avg.count for avg in averages_of(trace) if avg.key == "inner"] == [4]
-    assert [avg.count for avg in averages_of(trace, group_by_thread=True) if avg.key == "inner"] == [2, 2]
+    assert [avg.count for avg in trace.key_averages() if avg.key == "inner"] == [4]
+    assert [avg.count for avg in trace.key_averages(group_by_thread=True) if avg.key == "inner"] == [2, 2]
 
 
 def test_device_work_memory_and_links_are_on_the_events():
@@ -284,7 +286,7 @@ def test_events_pickle_as_plain_ones():
     assert type(again) is EventList and type(again[0]) is FunctionEvent
     assert again.table() == EventList(list(events)).table()
     assert again[1].cpu_parent is again[0]
-    averages = pickle.loads(pickle.dumps(averages_of(recorded(nested))))
+    averages = pickle.loads(pickle.dumps(recorded(nested).key_averages()))
     assert [avg.key for avg in averages] == ["outer", "inner", "ProfilerStep*"]
 
 
@@ -297,11 +299,11 @@ def test_stacks_of_a_trace_are_exported(tmp_path):
     assert path.read_text() == "main;f;a 10\n"
     with pytest.raises(ValueError):
         events_of(trace).export_stacks(path, "nothing")
-    assert averages_of(trace, group_by_stack_n=1)[0].stack == ["f"]
+    assert trace.key_averages(group_by_stack_n=1)[0].stack == ["f"]
 
 
 def test_an_average_that_was_changed_shows_in_the_table():
-    averages = averages_of(recorded(nested))
+    averages = recorded(nested).key_averages()
     averages[0].key = "other name"
     assert "other name" in averages.table()
 
@@ -313,7 +315,7 @@ def test_averages_are_computed_without_creating_events():
 
 
 def test_csv_and_markdown_have_the_rows():
-    averages = averages_of(recorded(nested))
+    averages = recorded(nested).key_averages()
     assert len(averages.to_csv().splitlines()) == 4
     assert averages.to_markdown(columns=["name", "count"]).count("\n") >= 4
     assert "<pre>" in averages._repr_html_()
@@ -374,7 +376,7 @@ def test_a_trace_of_events_made_by_hand_has_their_averages(described):
     trace = events._trace()
     events._build_tree()
     by_hand = {avg.key: (avg.count, avg.cpu_time_total) for avg in events.key_averages()}
-    of_trace = {avg.key: (avg.count, avg.cpu_time_total) for avg in averages_of(trace)}
+    of_trace = {avg.key: (avg.count, avg.cpu_time_total) for avg in trace.key_averages()}
     assert by_hand == of_trace
 
 
@@ -383,3 +385,29 @@ def test_event_fields_work_only_on_events():
 
     with pytest.raises(TypeError, match="got int"):
         EventRow.__dict__["name"].__get__(5, int)
+
+
+def test_three_functions_of_the_package_are_between_a_profiler_and_its_averages(monkeypatch):
+    """Results, the list of events and one helper: all else is one call into C++."""
+    frames = []
+
+    def key_averages(*args, **options):
+        frame = sys._getframe(1)
+        while frame.f_globals["__name__"].startswith("marey."):
+            frames.append(frame.f_code.co_name)
+            frame = frame.f_back
+        return computed(*args, **options)
+
+    computed = _marey.key_averages
+    monkeypatch.setattr(_marey, "key_averages", key_averages)
+    with marey.profile() as prof:
+        nested()
+    assert "outer" in prof.key_averages().table()
+    assert frames == ["_grouped", "key_averages", "key_averages"]
+
+
+def test_a_list_made_of_averages_keeps_nothing_of_the_trace():
+    averages = recorded(nested).key_averages()
+    averages.reverse()
+    assert type(averages) is EventList
+    assert [avg.key for avg in pickle.loads(pickle.dumps(averages))] == [avg.key for avg in averages]

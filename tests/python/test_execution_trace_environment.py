@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from execution_graphs import ROOT, nodes_of, run
 
-from marey._execution_trace import ExecutionTraceObserver
+from marey.recording.execution_trace import ExecutionTraceObserver
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_folder_is_created_only_if_enabled(observer):
 # ---- the environment
 
 BUILD_FROM_ENVIRONMENT = """
-from marey._execution_trace import ExecutionTraceObserver
+from marey.recording.execution_trace import ExecutionTraceObserver
 observer = ExecutionTraceObserver.build_execution_trace_obs_from_env()
 if observer is None:
     print(None)
@@ -62,7 +62,7 @@ def test_the_environment_requests_no_observer(variables):
 
 @pytest.mark.parametrize("prefix", ["MAREY_EXECUTION_TRACE", "ENABLE_PYTORCH_EXECUTION_TRACE"])
 def test_the_environment_requests_an_observer_and_its_folder(tmp_path, prefix):
-    """upstream: test_execution_trace_env_enabled_with_kineto"""
+    """E4; upstream: test_execution_trace_env_enabled_with_kineto"""
     done = run(BUILD_FROM_ENVIRONMENT, **{prefix: "1", prefix + "_EXTRAS": "1", "TMPDIR": str(tmp_path)})
     path, folder, is_registered = done.stdout.split()
     assert Path(path).parent == tmp_path and path.endswith(".et.json")

@@ -33,7 +33,7 @@ def load():
 
 load()
 """
-PROGRAMS = ("train.py", "app", "build/app", "solver")
+PROGRAMS = ("script.py", "train.py", "app", "build/app", "solver")
 
 
 class Block:
@@ -114,13 +114,16 @@ def test_the_marey_commands_of_a_block_run(block, tmp_path, capture):
     output = ""
     for command in re.findall(r"^\$ (marey .*)$", block.text, re.MULTILINE):
         words = shlex.split(command, comments=True)
+        if words[1] == "view":  # until Ctrl-C: tests/cli/view.sh
+            continue
         reads = [word for word in words if word.endswith(".marey")] if words[1] != "run" else []
         for name in reads:
             if not (tmp_path / name).exists():
                 shutil.copy(capture, tmp_path / name)
         output += run(command, tmp_path)
-    shown = set(FUNCTION.findall(block.text))
-    assert shown <= set(FUNCTION.findall(output))
+    # Which of the small rows are among those shown differs: Python 3.12 and later also record calls of C functions.
+    rows = [line for line in block.text.splitlines() if not re.search(r" <?0\.\d% ", line)]
+    assert set(FUNCTION.findall("\n".join(rows))) <= set(FUNCTION.findall(output))
 
 
 def test_every_fence_with_a_prompt_is_a_console_block():

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 import marey
-from marey._tree import depth_first
+from marey.results.tree import depth_first
 
 torch = pytest.importorskip("torch")
 
@@ -153,7 +153,7 @@ def test_torch_imported_during_a_session_is_recognized(c_calls):
     program = f"""
         import sys
         import marey
-        from marey._tree import depth_first
+        from marey.results.tree import depth_first
 
         assert "torch" not in sys.modules
         with marey.profile(with_stack=True, c_calls={c_calls}) as prof:

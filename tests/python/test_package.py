@@ -72,6 +72,25 @@ def test_every_public_name_exists_and_the_package_is_marked_as_typed():
     assert (FOLDER / "__init__.pyi").exists()
 
 
+def test_a_name_of_pytorchs_profiler_is_found_where_the_error_says():
+    with pytest.raises(AttributeError, match=r"KinetoStepTracker.*marey\.profiler"):
+        marey.KinetoStepTracker
+    assert marey.profiler.KinetoStepTracker
+    assert "KinetoStepTracker" not in dir(marey)
+    with pytest.raises(AttributeError, match=r"no attribute 'no_such_name'$"):
+        marey.no_such_name
+
+
+def test_the_package_never_loads_its_part_for_pytorch(run_python):
+    """Importing all else and recording leaves marey.torch alone, also where PyTorch is installed."""
+    text = "import sys, marey, marey.profiler, marey.context.processes, marey.launch.program, marey.launch.doctor\n"
+    text += "for name in marey.__all__: getattr(marey, name)\n"
+    text += "with marey.profile(threads='tasks') as prof: pass\n"
+    text += "prof.key_averages().table(), prof.tree()\n"
+    text += "print([name for name in sys.modules if name.partition('.')[0] == 'torch' or name == 'marey.torch'])"
+    assert run_python(text) == "[]\n"
+
+
 # ---- the command
 
 
@@ -112,7 +131,7 @@ def test_run_without_calls_records_the_ranges_of_a_script(tmp_path):
 
 
 def test_without_the_command_the_package_reports_why(tmp_path):
-    from marey._command import main
+    from marey.launch.command import main
 
     assert "fmt or CLI11" in main([str(tmp_path)], ["marey", "report"])
     assert "no CMake files" in main([str(tmp_path)], ["marey", "--cmake-dir"])

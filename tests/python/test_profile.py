@@ -105,7 +105,7 @@ def test_before_the_end_it_prints_as_unfinished():
 def test_a_profiler_that_is_not_enabled_is_inert():
     """Q1: upstream gives None."""
     with marey.profile(enabled=False) as prof:
-        assert not marey.is_enabled()
+        assert not marey.profiler.is_enabled()
         work()
         prof.step()
     assert names(prof) == []
@@ -147,7 +147,7 @@ def test_the_flag_is_up_while_any_profiler_runs():
     second.start()
     assert profiler._is_profiler_enabled
     first.stop()
-    assert profiler._is_profiler_enabled and marey.is_enabled()
+    assert profiler._is_profiler_enabled and marey.profiler.is_enabled()
     second.stop()
     assert not profiler._is_profiler_enabled
 
@@ -277,8 +277,8 @@ def test_all_threads_are_recorded_by_default():
         ({}, ["other"]),
         ({"threads": "all"}, ["other"]),
         ({"threads": "tasks"}, []),
-        ({"experimental_config": marey._ExperimentalConfig(profile_all_threads=False)}, []),
-        ({"experimental_config": marey._ExperimentalConfig(profile_all_threads=True)}, ["other"]),
+        ({"experimental_config": marey.profiler._ExperimentalConfig(profile_all_threads=False)}, []),
+        ({"experimental_config": marey.profiler._ExperimentalConfig(profile_all_threads=True)}, ["other"]),
     ]:
         go = threading.Event()
         other = threading.Thread(target=lambda go=go: (go.wait(), work("other")))
@@ -299,12 +299,12 @@ def test_with_tasks_a_thread_started_inside_is_recorded():
 
 def test_the_configuration_pickles_and_copies():
     """upstream: test_experimental_config_pickle"""
-    config = marey._ExperimentalConfig(["a"], True, verbose=True, custom_profiler_config="x=1")
+    config = marey.profiler._ExperimentalConfig(["a"], True, verbose=True, custom_profiler_config="x=1")
     for same in (pickle.loads(pickle.dumps(config)), copy.deepcopy(config)):
         assert same == config
         assert same.profiler_metrics == ["a"] and same.verbose
     with pytest.raises(TypeError):
-        marey._ExperimentalConfig(no_such_option=1)
+        marey.profiler._ExperimentalConfig(no_such_option=1)
 
 
 def test_collection_can_be_paused_and_resumed_within_a_cycle():
@@ -447,7 +447,7 @@ def test_a_file_that_cannot_be_created_leaves_nothing_running(tmp_path):
     prof = marey.profile(output=tmp_path / "no folder" / "x.marey")
     with pytest.raises(marey.Error):
         prof.start()
-    assert not marey.is_enabled() and not marey.is_recording()
+    assert not marey.profiler.is_enabled() and not marey.is_recording()
     prof.stop()
 
 

@@ -6,8 +6,8 @@ import pytest
 from recorded import names, work
 
 import marey
-from marey import ProfilerAction
-from marey._cycle import TRANSITIONS
+from marey.profiler import ProfilerAction
+from marey.recording.cycle import TRANSITIONS
 
 N, W, R, S = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
 
@@ -76,7 +76,7 @@ def test_one_operation_a_step_is_counted_as_pytorch_counts_it(warmup, active, re
 def test_the_callback_runs_once_per_cycle_and_steps_are_marked():
     """upstream: test_kineto_profiler_api"""
     ready = []
-    before = marey.KinetoStepTracker.current_step()
+    before = marey.profiler.KinetoStepTracker.current_step()
     with marey.profile(
         schedule=marey.schedule(wait=1, warmup=1, active=2),
         on_trace_ready=lambda prof: ready.append((prof.step_num, names(prof))),
@@ -84,7 +84,7 @@ def test_the_callback_runs_once_per_cycle_and_steps_are_marked():
         for _ in range(8):
             work()
             prof.step()
-    assert marey.KinetoStepTracker.current_step() - before == 8
+    assert marey.profiler.KinetoStepTracker.current_step() - before == 8
     steps = [[name for name in cycle if name.startswith("ProfilerStep")] for _, cycle in ready]
     assert [step for step, _ in ready] == [4, 8]
     assert steps == [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"]]
@@ -122,7 +122,7 @@ def test_a_callback_that_fails_does_not_stop_the_cycles():
     prof.on_trace_ready = None
     prof.stop()
     assert names(prof) == ["ProfilerStep#1", "next"]
-    assert not marey.is_enabled()
+    assert not marey.profiler.is_enabled()
 
 
 def test_every_pair_of_actions_has_its_transition():
@@ -248,7 +248,7 @@ def test_a_schedule_must_not_return_device_stopped():
 
 def test_two_step_counters_count_once():
     """upstream: test_kineto_profiler_multiple_steppers"""
-    tracker = marey.KinetoStepTracker
+    tracker = marey.profiler.KinetoStepTracker
     before = tracker.current_step()
     tracker.init_step_count("yet another stepper")
     with marey.profile(schedule=marey.schedule(wait=1, warmup=1, active=2)) as prof:
@@ -261,7 +261,7 @@ def test_two_step_counters_count_once():
 
 
 def test_an_increase_by_more_than_one_causes_a_warning():
-    tracker = marey.KinetoStepTracker
+    tracker = marey.profiler.KinetoStepTracker
     tracker.init_step_count("leaps")
     tracker._step_dict["leaps"] += 2
     with pytest.warns(UserWarning, match="increased by 3"):
@@ -272,8 +272,8 @@ def test_an_increase_by_more_than_one_causes_a_warning():
 def test_each_step_increase_is_a_mark_in_every_session():
     first, second = marey.profile(), marey.profile()
     with first, second:
-        marey.KinetoStepTracker.increment_step("marks")
-    marey.KinetoStepTracker.erase_step_count("marks")
+        marey.profiler.KinetoStepTracker.increment_step("marks")
+    marey.profiler.KinetoStepTracker.erase_step_count("marks")
     for prof in (first, second):
         csv = prof.trace.tables["instants"].to_csv()
-        assert f"Step#{marey.KinetoStepTracker.current_step()}" in csv
+        assert f"Step#{marey.profiler.KinetoStepTracker.current_step()}" in csv

@@ -72,7 +72,7 @@ def test_the_doctor_of_the_package_reports_its_python(tmp_path):
 def test_the_doctor_reports_missing_pytorch(tmp_path):
     (tmp_path / "torch").mkdir()  # a folder with that name is not a package
     done = subprocess.run(
-        [sys.executable, "-m", "marey._doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "marey.launch.doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "off\tpytorch\tnot installed for this Python\tfor PyTorch programs: pip install torch" in (

@@ -5,9 +5,9 @@ import pathlib
 
 import pytest
 
-from marey._activities import DeviceType
-from marey._event_list import EventList
-from marey._events import FunctionEvent
+from marey._enumerations import DeviceType
+from marey.results.event_list import EventList
+from marey.results.events import FunctionEvent
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 CASES = json.loads((DATA / "parity" / "table_cases.json").read_text(encoding="utf-8"))

@@ -255,7 +255,7 @@ def test_a_deleted_profiler_warns_and_unhooks(c_calls):
     with pytest.warns(ResourceWarning, match="deleted"):
         drop()
         gc.collect()
-    assert not marey.is_enabled()
+    assert not marey.profiler.is_enabled()
     assert sys.getprofile() is None
     with marey.profile(with_stack=True, c_calls=c_calls) as prof:
         leaf()

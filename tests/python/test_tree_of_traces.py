@@ -1,10 +1,11 @@
 """The tree of a recording."""
 
 import marey
-from marey._activities import DeviceType
-from marey._event_list import EventList
-from marey._events import FunctionEvent
-from marey._tree import _EventType, breadth_first, depth_first, nodes
+from marey._enumerations import DeviceType
+from marey.results.event_list import EventList
+from marey.results.events import FunctionEvent
+from marey.results.tree import breadth_first, depth_first, nodes
+from marey.results.types import _EventType
 
 
 def recorded(program, **options):

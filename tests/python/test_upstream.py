@@ -38,7 +38,7 @@ def test_exported_traces_are_json_an_empty_one_too(tmp_path):
 
 def test_the_type_of_the_running_profiler_is_reported():
     """upstream: test_profiler_type"""
-    from marey._activities import ActiveProfilerType
+    from marey._enumerations import ActiveProfilerType
     from marey.profiler import _profiler_type
 
     assert _profiler_type() is ActiveProfilerType.NONE
@@ -217,6 +217,7 @@ def test_importing_alone_initialises_nothing(run_python):
     """upstream: test_kineto_profiler_with_environment_variable"""
     printed = run_python(
         "import os, threading, marey\n"
-        "print(marey.is_recording(), marey.is_enabled(), threading.active_count(), len(os.listdir('/proc/self/task')))"
+        "tasks = len(os.listdir('/proc/self/task'))\n"
+        "print(marey.is_recording(), marey.profiler.is_enabled(), threading.active_count(), tasks)"
     )
     assert printed == "False False 1 1\n"

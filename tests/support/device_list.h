@@ -167,6 +167,23 @@ TYPED_TEST_P(DeviceList, EveryKernelAppearsOnceUnderTheRangeThatLaunchedIt) {
     EXPECT_EQ(reading.problem("device_work_without_call"), 0u);
 }
 
+TYPED_TEST_P(DeviceList, ASessionOfOneThreadHasWhatThatThreadLaunched) {
+    SessionOptions options = options_of<TypeParam>();
+    options.threads = marey::Threads::Tasks;
+    options.device_activities = marey::kDeviceAll;
+    Session session(options);
+    {
+        MAREY_RANGE("own");
+        for (int i = 0; i < 20; ++i) TypeParam::launch(0, 0, 1000);
+    }
+    std::thread([] {
+        MAREY_RANGE("other");
+        TypeParam::launch(0, 1, 1000);
+    }).join();
+    TypeParam::synchronize(0);
+    EXPECT_EQ(this->read(session.stop()).by_range(), (Counts{{"own", 20}}));
+}
+
 TYPED_TEST_P(DeviceList, ManyLaunchesAreAllThere) {
     constexpr int kMany = 20'000;
     Session session(options_of<TypeParam>());
@@ -441,7 +458,7 @@ TYPED_TEST_P(DeviceList, NoKernelIsBeforeItsLaunchOrAfterItsWaitByMoreThanTheSta
 }
 
 REGISTER_TYPED_TEST_SUITE_P(DeviceList, EveryKernelAppearsOnceUnderTheRangeThatLaunchedIt,
-                            ManyLaunchesAreAllThere,
+                            ASessionOfOneThreadHasWhatThatThreadLaunched, ManyLaunchesAreAllThere,
                             ASessionInTheMiddleOfABusyProgramHasWhatWasLaunchedMeanwhile,
                             ASessionGoesOnWhileOthersEndInABusyProgram, SessionsOneAfterTheOtherHaveTheirOwn,
                             WorkOutstandingAtTheStopIsWaitedFor, ASnapshotDoesNotWait,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -24,4 +25,10 @@ inline std::string parent_name(const marey::Trace& trace, std::string_view name)
 inline bool has_flag(const marey::Trace& trace, std::string_view name, std::uint16_t flag) {
     const marey::Row row = find(trace, name);
     return row != marey::kNoRow && (trace.ranges().flags[row] & flag) != 0;
+}
+
+inline std::multiset<std::string> names(const marey::Trace& trace) {
+    std::multiset<std::string> found;
+    for (marey::Row row = 0; row < trace.ranges().size(); ++row) found.emplace(trace.range_name(row));
+    return found;
 }

@@ -1,7 +1,9 @@
 """Names, ids, steps and FLOPs follow PyTorch's conventions."""
 
+import inspect
 import json
 import re
+import threading
 import time
 
 import pytest
@@ -44,6 +46,10 @@ def exported(prof, folder):
     return [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
 
 
+@pytest.mark.skipif(
+    "is_python_function" not in inspect.signature(torch.autograd.profiler_util.FunctionEvent).parameters,
+    reason="events of this PyTorch do not say whether they are Python calls",
+)
 def test_calls_have_the_names_of_pytorchs_profiler():
     recorded = []
     for kind in (profile, torch.profiler.profile):
@@ -82,13 +88,15 @@ def test_ids_are_unique_in_the_process(tmp_path):
     seen = set()
     for _ in range(3):
         with profile() as prof:
-            torch.ones(2) + 1
+            with marey.torch.record_function("mine"):
+                torch.ones(2) + 1
         ids = {event.correlation_id() for event in prof.kineto_results.events()}
         assert ids == {event.id for event in prof.events()} and not ids & seen
         seen |= ids
-        operators = [event for event in exported(prof, tmp_path) if event["cat"] == "cpu_op"]
+        operators = [event for event in exported(prof, tmp_path) if event["cat"] in ("cpu_op", "user_annotation")]
         assert {event["args"]["External id"] for event in operators} <= ids
         assert [event["args"]["Ev Idx"] for event in operators] == list(range(len(operators)))
+        assert all("Record function id" in event["args"] for event in operators)
         nodes = prof.kineto_results.experimental_event_tree()
         assert {node.correlation_id for node in nodes} <= ids
 
@@ -165,6 +173,8 @@ def test_flops_are_counted_once():
 @pytest.mark.filterwarnings("ignore:'custom' is not recorded")
 @pytest.mark.parametrize("use_kineto, kind", [(True, "KINETO_PRIVATEUSE1"), (False, "KINETO_PRIVATEUSE1_FALLBACK")])
 def test_a_device_of_an_extension_has_its_kind(monkeypatch, use_kineto, kind):
+    if not hasattr(torch._C._profiler.ProfilerState, kind):
+        pytest.skip(f"this PyTorch has no {kind}")
     monkeypatch.setattr(torch.autograd.profiler, "_get_privateuse1_backend_name", lambda: "custom")
     prof = profile(use_device="custom", use_kineto=use_kineto)
     assert prof.profiler_kind == getattr(torch._C._profiler.ProfilerState, kind)
@@ -188,3 +198,52 @@ def test_allocations_have_pytorchs_numbers():
         return found
 
     assert allocations(profile) == allocations(torch.profiler.profile)
+
+
+def test_the_step_of_an_optimizer_has_pytorchs_name():
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train(model)
+    with profile(with_stack=True) as prof:
+        optimizer.step()
+    names = [event.name for event in prof.events()]
+    code = torch.optim.Optimizer._optimizer_step_code.__code__
+    assert names.count(f"torch/optim/optimizer.py({code.co_firstlineno}): _optimizer_step_code") == 1
+    assert not [name for name in names if name.startswith("Optimizer: ")]
+
+
+def test_threads_that_the_program_starts_are_followed_only_on_request():
+    """upstream: test_profile_all_threads"""
+    for all_threads in (True, False):
+        config = torch._C._profiler._ExperimentalConfig(profile_all_threads=all_threads)
+        with profile(experimental_config=config) as prof:
+            torch.ones(2)
+            thread = threading.Thread(target=lambda: torch.zeros(2))
+            thread.start()
+            thread.join()
+        names = {event.name for event in prof.events()}
+        assert "aten::ones" in names and ("aten::zeros" in names) == all_threads
+
+
+def test_the_window_contains_its_span_in_64_bit_reals(tmp_path):
+    """upstream: test_basic_chrome_trace"""
+    for _ in range(20):
+        with profile() as prof:
+            torch.ones(2)
+        prof.export_chrome_trace(str(tmp_path / "trace.json"))
+        events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+        (span,) = [event for event in events if event.get("cat") == "Trace"]
+        (end,) = [event["ts"] for event in events if event["name"] == "Record Window End"]
+        assert span["ts"] + span["dur"] <= end
+
+
+def test_ids_of_operators_can_be_left_out_of_device_work(tmp_path):
+    """upstream: test_disable_external_correlation; calls and work of a GPU then have none"""
+    config = torch._C._profiler._ExperimentalConfig(disable_external_correlation=True)
+    with profile(experimental_config=config) as prof:
+        torch.ones(2)
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    document = json.loads((tmp_path / "trace.json").read_text())
+    assert document["disable_external_correlation"] == 1
+    (operator,) = [event for event in document["traceEvents"] if event["name"] == "aten::ones"]
+    assert "External id" in operator["args"]

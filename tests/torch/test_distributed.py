@@ -68,7 +68,7 @@ def test_without_ranks_the_path_is_unchanged(tmp_path, monkeypatch):
     from marey.torch import _ranks
 
     monkeypatch.delenv("RANK", raising=False)
-    assert _ranks.path_for_rank("app.marey") == "app.marey"
+    assert _ranks.rank() == -1 and marey._marey.path_of_rank("app.marey", -1) == "app.marey"
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert _ranks.path_for_rank("out/app.marey") == "out/app.rank3.marey" and _ranks.rank() == 3
+    assert _ranks.rank() == 3 and marey._marey.path_of_rank("out/app.marey", 3) == "out/app.rank3.marey"

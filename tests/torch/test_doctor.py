@@ -11,7 +11,7 @@ from marey.torch._observer import build
 
 def doctor(folder, *words, **environment):
     done = subprocess.run(
-        [sys.executable, "-m", *(words or ("marey._doctor",))],
+        [sys.executable, "-m", *(words or ("marey.launch.doctor",))],
         cwd=folder,
         env={**os.environ, **environment},
         capture_output=True,

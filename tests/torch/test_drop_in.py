@@ -152,19 +152,19 @@ def test_unpatching_keeps_replacements_made_by_other_code(monkeypatch):
 
 def test_optimizer_and_profiler_steps_are_not_counted_twice(training):
     """upstream: test_kineto_profiler_multiple_steppers, test_kineto_profiler_with_environment_variable"""
-    start = marey.KinetoStepTracker.current_step()
+    start = marey.profiler.KinetoStepTracker.current_step()
     with profile():
         for _ in range(3):
             training()
-    assert marey.KinetoStepTracker.current_step() == start + 3
+    assert marey.profiler.KinetoStepTracker.current_step() == start + 3
     with profile(schedule=schedule(wait=0, warmup=0, active=9)) as prof:
         for _ in range(4):
             training()
             prof.step()
-    assert marey.KinetoStepTracker.current_step() == start + 7
+    assert marey.profiler.KinetoStepTracker.current_step() == start + 7
     training()
-    assert marey.KinetoStepTracker.current_step() == start + 7
-    assert "Optimizer" not in marey.KinetoStepTracker._step_dict
+    assert marey.profiler.KinetoStepTracker.current_step() == start + 7
+    assert "Optimizer" not in marey.profiler.KinetoStepTracker._step_dict
 
 
 def test_ending_a_range_on_a_pytorch_future_returns_a_future():

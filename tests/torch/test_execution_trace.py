@@ -213,3 +213,35 @@ def test_tensors_without_memory_share_storages_like_others(tmp_path):
     (_, storage, *_), (_, other, *_), _ = add["inputs"]["values"]
     assert storage != 0 and other not in (0, storage)
     assert view["inputs"]["values"][0][1] == view["outputs"]["values"][0][1] == storage
+
+
+def test_elements_of_integral_tensors_are_written_on_request(tmp_path, monkeypatch):
+    """upstream: test_execution_trace_record_integral_tensor_range, _data"""
+    name = "ENABLE_PYTORCH_EXECUTION_TRACE_SAVE_INTEGRAL_TENSOR_"
+    monkeypatch.setenv(name + "RANGE", "1")
+    monkeypatch.setenv(name + "DATA", "aten::other,aten::gather")
+    observer = ExecutionTraceObserver().register_callback(str(tmp_path / "graph.json"))
+    observer.set_extra_resource_collection(True)
+    values, index = torch.tensor([[1.5, 2], [3, 4]]), torch.tensor([[0, 0], [1, 0]])
+    observer.start()
+    torch.gather(values, 1, index)
+    torch.neg(index)
+    observer.unregister_callback()
+    nodes = {node["name"]: node for node in nodes_of(tmp_path / "graph.json")}
+    assert attribute(nodes["aten::gather"], "tensor_range") == '{"1":[0,1]}'
+    assert attribute(nodes["aten::neg"], "tensor_range") == '{"0":[0,1]}'
+    (saved,) = (tmp_path / "graph_resources").glob("*.dat")
+    assert saved.name == f"nid_{nodes['aten::gather']['id']}_tid_1.dat"
+    assert saved.read_bytes() == index.numpy().tobytes()
+
+
+def test_a_folder_that_vanishes_costs_only_the_elements(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE_SAVE_INTEGRAL_TENSOR_DATA", "aten::add")
+    observer = ExecutionTraceObserver().register_callback(str(tmp_path / "graph.json"))
+    observer.set_extra_resource_collection(True)
+    (tmp_path / "graph_resources").rmdir()
+    observer.start()
+    torch.add(torch.tensor([1]), 1)
+    observer.unregister_callback()
+    assert "aten::add" in {node["name"] for node in nodes_of(tmp_path / "graph.json")}
+    assert "graph_resources" in capfd.readouterr().err

@@ -5,7 +5,7 @@ import torch
 from torch._C._profiler import RecordScope, _EventType
 
 import marey.torch
-from marey._tree import depth_first
+from marey.results.tree import depth_first
 from marey.torch import profile, record_function
 
 

@@ -54,7 +54,7 @@ MAREY_API Opened open_site_slow(std::uint32_t site, Scope scope, std::uint32_t s
 MAREY_API void close_slow(std::uint32_t index, std::uint64_t start) noexcept;
 /// Closes an observed range; `frame` is its Opened::start.
 MAREY_API void close_observed(std::uint64_t frame) noexcept;
-/// Closes a range on a thread that has already set `busy`. `now` is 0 if the counter has not been read yet.
+/// Closes a range on a thread that has called set_busy(). `now` is 0 if the counter has not been read yet.
 MAREY_API void close_unusual(std::uint32_t index, std::uint64_t start, std::uint64_t now) noexcept;
 /// Closes a range that thread number `thread` opened. If that is another thread, the range becomes async.
 MAREY_API void close_elsewhere(Opened opened, std::uint32_t thread) noexcept;
@@ -161,16 +161,11 @@ template <RecordKind kKind = RecordKind::Range>
 /// Returns false if nothing was done. `thread` is the calling thread.
 [[gnu::always_inline]] inline bool try_close_range(ThreadState* thread, const Opened opened) noexcept {
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
-    // From here on signal handlers record nothing on this thread, so nothing read below can change.
-    store_relaxed(thread->busy, 1u);
-    signal_fence();
-    OpenSlot& slot = thread->slots[opened.index];
-    const bool is_fast_path = thread->depth == opened.index + 1 && thread->cursor != thread->limit &&
-                              load_relaxed(slot.start) == opened.start &&
-                              write_compact(thread, opened.index, load_relaxed(slot.what), opened.start) == 0;
-    signal_fence();
-    store_relaxed(thread->busy, 0u);
-    return is_fast_path;
+    const BusyScope busy(thread);
+    const OpenSlot& slot = thread->slots[opened.index];
+    return thread->depth == opened.index + 1 && thread->cursor != thread->limit &&
+           load_relaxed(slot.start) == opened.start &&
+           write_compact(thread, opened.index, load_relaxed(slot.what), opened.start) == 0;
 }
 
 /// Closes a range that was opened on this thread (not kNotOpen). Readers read the open stack before the log,
@@ -182,9 +177,7 @@ template <RecordKind kKind = RecordKind::Range>
     if (MAREY_DETAIL_UNLIKELY(load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0)) {
         return index == kOpenObserved ? close_observed(start) : close_slow(index, start);
     }
-    // From here on signal handlers record nothing on this thread, so nothing read below can change.
-    store_relaxed(thread->busy, 1u);
-    signal_fence();
+    set_busy(thread);  // close_unusual() clears it
     // One record, if the range is the innermost and there is space.
     if (MAREY_DETAIL_UNLIKELY(thread->depth != index + 1 || thread->cursor == thread->limit)) {
         return close_unusual(index, start, 0);
@@ -196,8 +189,7 @@ template <RecordKind kKind = RecordKind::Range>
     const std::uint64_t site = load_relaxed(slot.what);  // opened inline: neither values nor flags
     const std::uint64_t now = write_compact(thread, index, site, start);
     if (MAREY_DETAIL_UNLIKELY(now != 0)) return close_unusual(index, start, now);
-    signal_fence();
-    store_relaxed(thread->busy, 0u);
+    clear_busy(thread);
 }
 
 /// marey_begin for the usual case. Returns false if nothing was done; then call marey_begin.
@@ -213,6 +205,7 @@ template <RecordKind kKind = RecordKind::Range>
 [[gnu::always_inline]] inline bool end_inline() noexcept {
     ThreadState* const thread = current_thread;
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
+    const BusyScope busy(thread);
     const std::uint32_t index = thread->depth - 1;
     if (index >= kInlineDepth || thread->cursor == thread->limit) return false;
     const OpenSlot& slot = thread->slots[index];
@@ -221,12 +214,7 @@ template <RecordKind kKind = RecordKind::Range>
     // Site 0 only counts a begin made while recording was off.
     constexpr std::uint64_t kBegun = std::uint64_t{kSlotObjectless} << kSiteBits;
     if (what - (kBegun + 1) >= kMaxSites - 1 || start == 0) return false;
-    store_relaxed(thread->busy, 1u);
-    signal_fence();
-    const bool done = write_compact(thread, index, what & (kMaxSites - 1), start) == 0;
-    signal_fence();
-    store_relaxed(thread->busy, 0u);
-    return done;
+    return write_compact(thread, index, what & (kMaxSites - 1), start) == 0;
 }
 
 /// A scoped range on the open stack. Cannot be copied or moved (use marey::Range for that).

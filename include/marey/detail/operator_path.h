@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <string_view>
 
 #include <marey/detail/hot_path.h>
 
@@ -10,6 +11,12 @@ inline namespace layout1 {
 
 /// Closes a range of the calling thread, or of thread `thread`, with facts that are not in the log yet.
 MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept;
+
+/// Decides whether the code that begins a range waits for its end, though another thread may end it: such a
+/// range nests on the thread that began it.
+using IsWaitedFor = bool (*)(Scope scope, std::string_view name) noexcept;
+/// Set by the source of a framework that has such ranges; null: there are none. Any thread.
+MAREY_API void set_waited_ranges(IsWaitedFor decide) noexcept;
 
 /// Whether a range of `scope` is recorded and may be opened inline by a caller that keeps its facts.
 [[gnu::always_inline]] inline bool may_open_operator(const ThreadState* thread, Scope scope) noexcept {
@@ -24,11 +31,9 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
     constexpr std::size_t kBytes = sizeof(LongRecord);
     ThreadState* const thread = current_thread;
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
-        thread->block.thread != number) [[unlikely]] {
+        thread->block.thread != number) [[unlikely]]
         return close_with_facts_slow(opened, number, facts);
-    }
-    store_relaxed(thread->busy, 1u);
-    signal_fence();
+    set_busy(thread);
     OpenSlot& slot = thread->slots[opened.index];
     const std::uint64_t what = load_relaxed(slot.what);
     const auto sequence = static_cast<std::uint64_t>(facts.sequence);
@@ -54,8 +59,7 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
             store_release(thread->depth, opened.index);
         }
     }
-    signal_fence();
-    store_relaxed(thread->busy, 0u);
+    clear_busy(thread);
     if (!is_fast_path) [[unlikely]]
         close_with_facts_slow(opened, number, facts);
 }
@@ -81,8 +85,8 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
         __builtin_prefetch(thread->cursor + at, 1);
 }
 
-/// Closes the innermost range, with values, on the fast path. The caller has set `busy` and checked that
-/// ranges may be recorded inline. Returns false if it is another case; then nothing was done.
+/// Closes the innermost range, with values, on the fast path. The caller has called set_busy() and checked
+/// that ranges may be recorded inline. Returns false if it is another case; then nothing was done.
 [[gnu::always_inline]] inline bool close_valued(ThreadState& state, std::uint64_t start) noexcept {
     const std::uint32_t depth = state.depth;
     if (depth == 0 || depth > kOpenSlots || state.side_leaked != 0) return false;
@@ -135,11 +139,9 @@ MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const 
     if (opened.index != kOpenUnusual) return close_range(opened);
     if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]]
         return close_slow(opened.index, opened.start);
-    store_relaxed(thread->busy, 1u);
-    signal_fence();
+    set_busy(thread);
     const bool done = close_valued(*thread, opened.start);
-    signal_fence();
-    store_relaxed(thread->busy, 0u);
+    clear_busy(thread);
     if (!done) [[unlikely]]
         close_slow(opened.index, opened.start);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <marey/detail/counter.h>
 #include <marey/detail/log_format.h>
 
 namespace marey::detail {
@@ -86,6 +87,33 @@ struct ThreadState {
 };
 static_assert(offsetof(ThreadState, slots) == kThreadFixedBytes);
 static_assert(sizeof(ThreadState) == kBlockBytes);
+
+/// Marks the calling thread busy until clear_busy(). This is what makes the recorder safe against signals: a
+/// handler runs as a whole, on the thread that it interrupts, so it finds `busy` as it was at one point of
+/// the interrupted code. If it finds 1, it records nothing. If it finds 0, the interrupted code has not yet
+/// read the state that it decides by, or no longer needs it: the fences keep all of that between the two
+/// stores.
+inline void set_busy(ThreadState* thread) noexcept {
+    store_relaxed(thread->busy, 1u);
+    signal_fence();
+}
+inline void clear_busy(ThreadState* thread) noexcept {
+    signal_fence();
+    store_relaxed(thread->busy, 0u);
+}
+/// Keeps the calling thread busy in a block.
+class BusyScope {
+  public:
+    [[gnu::always_inline]] explicit BusyScope(ThreadState* thread) noexcept : thread_(thread) {
+        set_busy(thread);
+    }
+    [[gnu::always_inline]] ~BusyScope() { clear_busy(thread_); }
+    BusyScope(const BusyScope&) = delete;
+    BusyScope& operator=(const BusyScope&) = delete;
+
+  private:
+    ThreadState* thread_;
+};
 
 }  // namespace layout1
 }  // namespace marey::detail

@@ -38,8 +38,7 @@ inline SideBuffer open_side() noexcept {
                               thread->side_used + kMinSideBytes > kSideBytes)) {
         return open_side_slow();
     }
-    store_relaxed(thread->busy, 1u);
-    signal_fence();
+    set_busy(thread);
     std::byte* const place = thread->side + thread->side_used + sizeof(SideEntry);
     return {place, thread->side + kSideBytes, true};
 }
@@ -52,15 +51,13 @@ inline std::uint32_t close_side(const SideBuffer& buffer, std::byte* end) noexce
     std::memcpy(thread->side + offset, &head, sizeof head);
     thread->side_used =
         (offset + static_cast<std::uint32_t>(sizeof head) + head.bytes + 7) & ~std::uint32_t{7};
-    signal_fence();
-    store_relaxed(thread->busy, 0u);
+    clear_busy(thread);
     return offset / 8 + 1;
 }
 
 /// Closes the buffer without an entry. Only for inline buffers.
 inline void drop_side_buffer() noexcept {
-    signal_fence();
-    store_relaxed(current_thread->busy, 0u);
+    clear_busy(current_thread);
 }
 
 template <class T>

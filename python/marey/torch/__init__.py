@@ -7,15 +7,18 @@ use Marey. The first recording compiles a small observer for the installed PyTor
 it in advance.
 """
 
+from __future__ import annotations
+
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerAction, ProfilerActivity, schedule
 
 from marey import itt
-from marey._activities import RecordScope, _ExperimentalConfig, kineto_available
-from marey._handlers import tensorboard_trace_handler
+from marey._enumerations import RecordScope
 from marey._marey import record_function
-from marey._steps import KinetoStepTracker
-from marey.torch import _compiler, profiler
+from marey.compat.config import _ExperimentalConfig, kineto_available
+from marey.compat.handlers import tensorboard_trace_handler
+from marey.compat.steps import KinetoStepTracker
+from marey.torch import _compiler, _flag, _ranks, profiler
 from marey.torch._activities import supported_activities
 from marey.torch._emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
 from marey.torch._observer import build, load
@@ -24,6 +27,14 @@ from marey.torch._profile import profile
 
 _KinetoProfile = profile
 _compiler.register()
+
+
+def record_program() -> None:
+    """Record operators until the program ends. Called by ``marey run --torch`` once PyTorch is imported."""
+    _ranks.take_node_id()
+    load()
+    _flag.hold()  # never released
+
 
 __all__ = [
     "DeviceType",

@@ -1,22 +1,29 @@
 """Makes ``torch.compile`` trace ``record_function`` like PyTorch's own."""
 
+from __future__ import annotations
+
+from marey._imports import when_imported
 from marey._marey import record_function
-from marey._torch_import import when_imported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-def _register_with_compiler():
+def _register_with_compiler() -> None:
     try:
         from torch._dynamo.decorators import substitute_in_graph
 
-        @substitute_in_graph(record_function, is_embedded_type=True, skip_signature_check=True)
-        def traced(name, args=None, **_):
+        def traced(name: str, args: Any = None, **_: Any) -> Any:
             import torch
 
             return torch.profiler.record_function(name, args)
+
+        substitute_in_graph(record_function, is_embedded_type=True, skip_signature_check=True)(traced)
     except (ImportError, TypeError, ValueError):
         pass  # this version's compiler does not support it: the range breaks the graph
 
 
-def register():
+def register() -> None:
     """Register with the compiler once it is imported: it is large, and most programs never import it."""
     when_imported("torch._dynamo", _register_with_compiler)

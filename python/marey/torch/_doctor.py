@@ -1,12 +1,14 @@
 """``python -m marey.torch._doctor``: prints the PyTorch line of ``marey doctor``."""
 
+from __future__ import annotations
+
 import torch
 
 from marey._marey import Error
 from marey.torch import _observer
 
 
-def _line():
+def _line() -> tuple[str, str, str]:
     """Return (state, fact, help)."""
     version = torch.__version__
     try:

@@ -1,17 +1,23 @@
 """Emitters and the execution trace for PyTorch operators, which must become ranges to be observed."""
 
-from marey import _emitters, _execution_trace
+from __future__ import annotations
+
 from marey._marey import record_function
 from marey._marey import torch as native
 from marey._warnings import warn
+from marey.recording import emitters, execution_trace
 from marey.torch import _flag, _ranks
 from marey.torch._observer import load
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
 
-class _OperatorEmitter:
+
+class _OperatorEmitter(emitters._Emitter):
     """The base class of both emitters."""
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if not self.enabled or self.entered:
             return super().__enter__()
         load()
@@ -29,7 +35,7 @@ class _OperatorEmitter:
         _flag.hold()
         return self
 
-    def _stop(self):
+    def _stop(self) -> None:
         if self._emitter is None:
             return
         try:
@@ -40,7 +46,7 @@ class _OperatorEmitter:
             super()._stop()
 
 
-def _wait_for_device():
+def _wait_for_device() -> None:
     """Wait for work that was started before, so that it is not counted as part of the block."""
     import torch
 
@@ -48,21 +54,21 @@ def _wait_for_device():
         torch.cuda.synchronize()
 
 
-class emit_nvtx(_OperatorEmitter, _emitters.emit_nvtx):
+class emit_nvtx(_OperatorEmitter, emitters.emit_nvtx):
     """``marey.emit_nvtx`` that includes every operator and backward node."""
 
 
-class emit_itt(_OperatorEmitter, _emitters.emit_itt):
+class emit_itt(_OperatorEmitter, emitters.emit_itt):
     """``marey.emit_itt`` that includes every operator and backward node."""
 
 
-class ExecutionTraceObserver(_execution_trace.ExecutionTraceObserver):
+class ExecutionTraceObserver(execution_trace.ExecutionTraceObserver):
     """``marey.ExecutionTraceObserver`` that includes every operator and backward node."""
 
     _NEEDS = native.NEEDS_RANGES | native.NEEDS_INPUTS | native.NEEDS_OUTPUTS
     _is_holding = False
 
-    def start(self):
+    def start(self) -> None:
         if self.is_registered and not self._is_holding:
             load()
             native.hold(self._NEEDS)
@@ -74,20 +80,20 @@ class ExecutionTraceObserver(_execution_trace.ExecutionTraceObserver):
                 pass
 
     @property
-    def _execution_trace_running(self):
+    def _execution_trace_running(self) -> bool:
         return self.is_running()  # upstream's name
 
-    def stop(self):
+    def stop(self) -> None:
         super().stop()
         if self._is_holding:
             native.release(self._NEEDS)
             self._is_holding = False
 
-    def unregister_callback(self):
+    def unregister_callback(self) -> None:
         self.stop()
         super().unregister_callback()
 
-    def _save_resources(self, folder):
+    def _save_resources(self, folder: str) -> None:
         """Save the source files that PyTorch's compiler generated: kernel nodes refer to them."""
         import shutil
         import sys

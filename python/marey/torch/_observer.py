@@ -1,25 +1,29 @@
 """Compiles the observer of PyTorch operators once for the installed PyTorch, and loads it."""
 
+from __future__ import annotations
+
 import os
 import sys
 
 import torch
 
 import marey
-from marey._command import find
 from marey._marey import Error
 from marey._marey import torch as native
+from marey.context import processes
+from marey.launch.command import find
 
 _FILE = "observer.so"
 
 
-def load():
+def load() -> None:
     """Record PyTorch operators in every session from now on; compile the observer if necessary."""
     if not native.is_loaded():
         native.load(build())
+    processes.recorders["marey.torch"] = "torch"
 
 
-def build():
+def build() -> str:
     """Compile the observer unless that has been done, and return its path."""
     sources = _sources()
     key = _key(sources, _headers())
@@ -43,7 +47,7 @@ def build():
     return path
 
 
-def find_built():
+def find_built() -> str | None:
     """Return the path of the matching observer, or None if it has not been compiled. Creates nothing."""
     key = _key(_sources(), _headers())
     for folder in (_cache_folder(), _temporary_folder()):
@@ -53,7 +57,7 @@ def find_built():
     return None
 
 
-def _sources():
+def _sources() -> str:
     """Return the folder with the source files of the observer."""
     folder = find(marey.__path__, "torch", "observer")
     if folder is None:
@@ -61,14 +65,14 @@ def _sources():
     return folder
 
 
-def _headers():
+def _headers() -> str:
     folder = find(marey.__path__, "include")
     if folder is None:
         raise Error("the marey package is incomplete: its headers are missing")
     return folder
 
 
-def _key(sources, headers):
+def _key(sources: str, headers: str) -> str:
     """Return a name for the compiled file that is equal only if the file can be used."""
     import hashlib
     import platform
@@ -86,18 +90,18 @@ def _key(sources, headers):
     return f"torch-{torch.__version__.partition('+')[0]}-{digest.hexdigest()[:24]}"
 
 
-def _cache_folder():
+def _cache_folder() -> str:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(home, "marey", "torch")
 
 
-def _temporary_folder():
+def _temporary_folder() -> str:
     import tempfile
 
     return os.path.join(tempfile.gettempdir(), f"marey-{os.getuid()}")
 
 
-def _writable_folder():
+def _writable_folder() -> str:
     """Return the folder for compiled observers: the user's cache, or else one for temporary files."""
     cache = folder = _cache_folder()
     try:
@@ -115,7 +119,7 @@ def _writable_folder():
     return folder
 
 
-def _flags():
+def _flags() -> tuple[str, ...]:
     return (
         *("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-ftls-model=initial-exec"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
@@ -123,7 +127,7 @@ def _flags():
     )
 
 
-def compiler():
+def compiler() -> list[str]:
     """Return the compiler command; CXX may add options, or a launcher as in `ccache g++`."""
     import shlex
     import shutil
@@ -140,7 +144,7 @@ def compiler():
     )
 
 
-def compile_library(source, path):
+def compile_library(source: str, path: str) -> None:
     """Compile one source file with PyTorch and Marey into a shared library."""
     import subprocess
 

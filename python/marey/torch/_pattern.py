@@ -1,6 +1,16 @@
 """The base class of patterns: avoidable costs that can be found in the tree of a recording."""
 
-from marey._tree import depth_first
+from __future__ import annotations
+
+from marey.results.event_parts import format_time
+from marey.results.tree import depth_first
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from marey.results.tree import _ProfilerEvent
 
 NO_LOCATION = "No source code location found"
 
@@ -18,47 +28,48 @@ class Pattern:
     url = ""
     needs_shapes = False
     needs_stack = False
+    benchmark: Callable[[list[_ProfilerEvent]], Any]  # optional
 
-    def __init__(self, prof, should_benchmark=False):
+    def __init__(self, prof: Any, should_benchmark: bool = False) -> None:
         self.prof = prof
         self.should_benchmark = should_benchmark
         self.event_tree = prof.tree()
-        self.tid_root = {}  # thread -> its outermost nodes
+        self.tid_root: dict[int, list[_ProfilerEvent]] = {}  # thread -> its outermost nodes
         for event in self.event_tree:
             self.tid_root.setdefault(event.start_tid, []).append(event)
 
     @property
-    def skip(self):
+    def skip(self) -> bool:
         """Whether the recording lacks the data for this pattern. Unknown for a trace: all patterns are tried."""
         needs = {"record_shapes": self.needs_shapes, "with_stack": self.needs_stack}
         return any(needed and not getattr(self.prof, option, True) for option, needed in needs.items())
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         """Return whether the pattern is found at this node."""
         raise NotImplementedError(f"{type(self).__name__} does not implement match()")
 
-    def eventTreeTraversal(self):
+    def eventTreeTraversal(self) -> Iterator[_ProfilerEvent]:
         """Yield the nodes in the order in which they are tried."""
         yield from depth_first(self.event_tree)
 
-    def matched_events(self):
+    def matched_events(self) -> list[_ProfilerEvent]:
         """Return every node at which the pattern is found."""
         return [] if self.skip else [event for event in self.eventTreeTraversal() if self.match(event)]
 
     # ---- reports
 
-    def report(self, event):
+    def report(self, event: _ProfilerEvent) -> str:
         return f"{self.description}\n[Source Code Location] {source_code_location(event)}"
 
-    def default_summary(self, events):
+    def default_summary(self, events: list[_ProfilerEvent]) -> str:
         return f"{self.name}: {len(events)} events matched."
 
-    def summary(self, events):
+    def summary(self, events: list[_ProfilerEvent]) -> str:
         if self.should_benchmark and hasattr(self, "benchmark"):
             return self.benchmark_summary(events)
         return self.default_summary(events)
 
-    def benchmark_summary(self, events):
+    def benchmark_summary(self, events: list[_ProfilerEvent]) -> str:
         """Return the summary with the estimated speedup.
 
         `benchmark(events)` returns the fraction of time that remains for each `input_shapes`.
@@ -70,46 +81,41 @@ class Pattern:
             return self.default_summary(events)
         return (
             f"{self.default_summary(events)} Total Estimated Speedup: "
-            f"{_time_text(before - after)} ({before / after:.2f}X)"
+            f"{format_time((before - after) / 1000)} ({before / after:.2f}X)"
         )
 
     # ---- related nodes
 
-    def root_of(self, event):
+    def root_of(self, event: _ProfilerEvent) -> _ProfilerEvent:
         while event.parent is not None:
             event = event.parent
         return event
 
-    def siblings_of(self, event):
+    def siblings_of(self, event: _ProfilerEvent) -> tuple[list[_ProfilerEvent], list[_ProfilerEvent]]:
         """Return (nodes before, nodes after) with the same parent or, without a parent, the same thread."""
         parent = event.parent
         together = self.tid_root[event.start_tid] if parent is None else parent.children
         index = together.index(event)
         return together[:index], together[index + 1 :]
 
-    def next_of(self, event):
+    def next_of(self, event: _ProfilerEvent) -> _ProfilerEvent | None:
         after = self.siblings_of(event)[1]
         return after[0] if after else None
 
-    def prev_of(self, event):
+    def prev_of(self, event: _ProfilerEvent) -> _ProfilerEvent | None:
         before = self.siblings_of(event)[0]
         return before[-1] if before else None
 
-    def go_up_until(self, event, predicate):
+    def go_up_until(
+        self, event: _ProfilerEvent | None, predicate: Callable[[_ProfilerEvent], bool]
+    ) -> _ProfilerEvent | None:
         """Return the node, or its nearest ancestor, for which the predicate is true, or None."""
         while event is not None and not predicate(event):
             event = event.parent
         return event
 
 
-def _time_text(nanoseconds):
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if abs(nanoseconds) >= size:
-            return f"{nanoseconds / size:.3f}{unit}"
-    return f"{nanoseconds:.0f}ns"
-
-
-def _belongs_to_torch(file):
+def _belongs_to_torch(file: str) -> bool:
     import os
 
     import torch
@@ -117,7 +123,7 @@ def _belongs_to_torch(file):
     return file.startswith(("torch" + os.sep, os.path.dirname(torch.__file__) + os.sep))
 
 
-def source_code_location(event):
+def source_code_location(event: _ProfilerEvent | None) -> str:
     """Return ``file:line`` of the nearest enclosing call made by the program rather than by PyTorch.
 
     With ``call_lines=True`` it is the line of the call, otherwise the line where the calling function is defined.
@@ -131,22 +137,22 @@ def source_code_location(event):
     return NO_LOCATION
 
 
-def _inputs(event):
+def _inputs(event: _ProfilerEvent) -> Any:
     return event.extra_fields.inputs if event.tag.name == "TorchOp" else []
 
 
-def input_shapes(event):
+def input_shapes(event: _ProfilerEvent) -> tuple[Any, ...]:
     """Return the sizes of each input; () for an input that is not a tensor."""
     return tuple(tuple(getattr(value, "sizes", ())) for value in _inputs(event))
 
 
-def input_dtypes(event):
+def input_dtypes(event: _ProfilerEvent) -> tuple[str | None, ...]:
     """Return the element type of each input ("float32"); None for an input that is not a tensor."""
     return tuple(
         str(value.dtype).removeprefix("torch.") if hasattr(value, "dtype") else None for value in _inputs(event)
     )
 
 
-def input_devices(event):
+def input_devices(event: _ProfilerEvent) -> tuple[str | None, ...]:
     """Return the device of each input ("cuda:0"); None for an input that is not a tensor."""
     return tuple(str(value.device) if hasattr(value, "device") else None for value in _inputs(event))

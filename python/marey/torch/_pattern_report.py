@@ -1,7 +1,15 @@
 """The report of all patterns found in a recording."""
 
+from __future__ import annotations
+
 from marey.torch import _patterns
 from marey.torch._pattern import NO_LOCATION, source_code_location
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from marey.results.tree import _ProfilerEvent
 
 REPORTED = (
     _patterns.ExtraCUDACopyPattern,
@@ -16,7 +24,7 @@ _FILE = "torchtidy_report.json"
 _FRAME = "-" * 40 + "TorchTidy Report" + "-" * 40
 
 
-def _finding(pattern, event):
+def _finding(pattern: Any, event: _ProfilerEvent) -> tuple[str, dict[str, Any]]:
     """Return (file, entry in the report)."""
     location = source_code_location(event)
     file, line = ("", 0) if location == NO_LOCATION else location.rsplit(":", 1)
@@ -28,7 +36,7 @@ def _finding(pattern, event):
     }
 
 
-def _write(folder, findings):
+def _write(folder: str, findings: Any) -> None:
     """Write the findings; keep existing entries of other files."""
     import json
     import os
@@ -42,7 +50,9 @@ def _write(folder, findings):
         json.dump({**known, **findings}, file, indent=4)
 
 
-def report_all_anti_patterns(prof, should_benchmark=False, print_enable=True, json_report_dir=None):
+def report_all_anti_patterns(
+    prof: Any, should_benchmark: bool = False, print_enable: bool = True, json_report_dir: str | None = None
+) -> None:
     """Report the patterns that were found: each place once, and the number of matches for each pattern.
 
     Args:
@@ -52,7 +62,9 @@ def report_all_anti_patterns(prof, should_benchmark=False, print_enable=True, js
         json_report_dir: A folder for ``torchtidy_report.json``, which has for each file a list of findings with
             ``line_number``, ``name``, ``url`` and ``message``.
     """
-    reported, summaries, findings = {}, [], {}
+    reported: dict[Any, Any] = {}
+    summaries: list[str] = []
+    findings: dict[str, list[dict[str, Any]]] = {}
     for pattern in (kind(prof, should_benchmark) for kind in REPORTED):
         events = pattern.matched_events()
         if not events:

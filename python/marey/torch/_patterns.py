@@ -1,21 +1,30 @@
 """The patterns that Marey can find."""
 
+from __future__ import annotations
+
 import re
 
-from marey._tree import breadth_first, depth_first
+from marey.results.tree import breadth_first, depth_first
 from marey.torch import _pattern_gains
 from marey.torch._pattern import Pattern, input_devices, input_dtypes, input_shapes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from marey.results.tree import _ProfilerEvent
 
 _TUNING = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 
 
-def _function(event):
+def _function(event: _ProfilerEvent) -> Any:
     """Return ("torch/optim/sgd.py", "SGD.step") for a Python call; ("", "") for anything else."""
     head, separator, function = event.name.partition("): ")
     return (head.rpartition("(")[0], function) if separator else ("", "")
 
 
-def _is_method(event, name, file=None):
+def _is_method(event: _ProfilerEvent, name: str, file: str | None = None) -> bool:
     """Return whether the event is a call of a function with that name, in any class."""
     own_file, function = _function(event)
     return function.rpartition(".")[2] == name and (file is None or own_file.endswith(file))
@@ -26,12 +35,12 @@ class NamePattern(Pattern):
 
     name = "Matched Name Event"
 
-    def __init__(self, prof, name, should_benchmark=False):
+    def __init__(self, prof: Any, name: str, should_benchmark: bool = False) -> None:
         super().__init__(prof, should_benchmark)
         self.description = f"Matched Name Event: {name}"
         self._expression = re.compile(name)
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         return self._expression.search(event.name) is not None
 
 
@@ -47,7 +56,7 @@ class ExtraCUDACopyPattern(Pattern):
     needs_shapes = needs_stack = True
     _FILLS = ("aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_")
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         if event.name != "aten::to":
             return False
         copy = event
@@ -64,7 +73,7 @@ class ExtraCUDACopyPattern(Pattern):
             before = before.children[-1]
         return before is not None and before.name in self._FILLS
 
-    def benchmark(self, events):
+    def benchmark(self, events: list[_ProfilerEvent]) -> Any:
         return _pattern_gains.of_making_on_the_device(events)
 
 
@@ -76,11 +85,11 @@ class ForLoopIndexingPattern(Pattern):
     least_repetitions = 10
     _INDEXING = "aten::select"
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         before, after = self.siblings_of(event)
         return event in self._loops([*before, event, *after])
 
-    def matched_events(self):
+    def matched_events(self) -> list[_ProfilerEvent]:
         """Return the first indexing of each loop."""
         if self.skip:
             return []
@@ -89,7 +98,7 @@ class ForLoopIndexingPattern(Pattern):
             found += self._loops(event.children)
         return found
 
-    def _loops(self, together):
+    def _loops(self, together: list[_ProfilerEvent]) -> Iterator[_ProfilerEvent]:
         """Yield the first indexing of each loop in a sequence of sibling nodes."""
         names = [event.name for event in together]
         places = [place for place, name in enumerate(names) if name == self._INDEXING]
@@ -121,7 +130,7 @@ class FP32MatMulPattern(Pattern):
     needs_shapes = True
 
     @property
-    def skip(self):
+    def skip(self) -> bool:
         import torch
 
         if super().skip or torch.version.hip is not None:
@@ -129,16 +138,16 @@ class FP32MatMulPattern(Pattern):
         numbers = [int(number) for arch in torch.cuda.get_arch_list() for number in re.findall(r"_(\d+)", arch)]
         return not numbers or min(numbers) < 80
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         if event.name != "aten::mm" or event.extra_fields.allow_tf32_cublas:
             return False
         device = (input_devices(event) + (None,))[0]
         return device is not None and device.startswith("cuda") and input_dtypes(event)[0] == "float32"
 
-    def report(self, event):
+    def report(self, event: _ProfilerEvent) -> str:
         return self.description
 
-    def benchmark(self, events):
+    def benchmark(self, events: list[_ProfilerEvent]) -> Any:
         return _pattern_gains.of_tf32(events)
 
 
@@ -153,7 +162,7 @@ class OptimizerSingleTensorPattern(Pattern):
     needs_stack = True
     optimizers_with_foreach = ("adam", "sgd", "adamw")
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         return any(_is_method(event, f"_single_tensor_{name}") for name in self.optimizers_with_foreach)
 
 
@@ -169,7 +178,7 @@ class SynchronizedDataLoaderPattern(Pattern):
     needs_stack = True
     _FILE = "torch/utils/data/dataloader.py"
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         if not _is_method(event, "__iter__", self._FILE):
             return False
         made = next((child for child in event.children if _is_method(child, "_get_iterator", self._FILE)), None)
@@ -188,11 +197,11 @@ class GradNotSetToNonePattern(Pattern):
     url = f"{_TUNING}#disable-gradient-calculation-for-validation-or-inference"
     needs_stack = True
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         if not _is_method(event, "zero_grad"):
             return False
         return any(
-            node.name in ("aten::zero_", "aten::_foreach_zero_") and node.parent.name != "aten::zeros"
+            node.name in ("aten::zero_", "aten::_foreach_zero_") and getattr(node.parent, "name", None) != "aten::zeros"
             for node in depth_first(event.children)
         )
 
@@ -205,14 +214,14 @@ class Conv2dBiasFollowedByBatchNorm2dPattern(Pattern):
     url = f"{_TUNING}#disable-bias-for-convolutions-directly-followed-by-a-batch-norm"
     needs_shapes = needs_stack = True
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         if event.name != "aten::conv2d" or len(dtypes := input_dtypes(event)) < 3 or dtypes[2] is None:
             return False
         module = self.go_up_until(event, lambda node: node.name.startswith("nn.Module: Conv2d"))
         following = None if module is None else self._next_module(module)
         return following is not None and following.name.startswith("nn.Module: BatchNorm2d")
 
-    def _next_module(self, module):
+    def _next_module(self, module: _ProfilerEvent) -> _ProfilerEvent | None:
         return next((node for node in self.siblings_of(module)[1] if node.name.startswith("nn.Module: ")), None)
 
 
@@ -225,12 +234,12 @@ class MatMulDimInFP16Pattern(Pattern):
     needs_shapes = needs_stack = True
     multiple = 8
 
-    def match(self, event):
+    def match(self, event: _ProfilerEvent) -> bool:
         if event.name not in ("aten::mm", "aten::bmm", "aten::addmm"):
             return False
         if (input_dtypes(event) + (None,))[0] not in ("float16", "bfloat16"):
             return False
         return any(size % self.multiple for shape in input_shapes(event) for size in shape[-2:])
 
-    def benchmark(self, events):
+    def benchmark(self, events: list[_ProfilerEvent]) -> Any:
         return _pattern_gains.of_aligned_sizes(events, self.multiple)

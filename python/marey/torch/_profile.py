@@ -1,23 +1,33 @@
 """``marey.torch.profile``: ``marey.profile`` that also records PyTorch operators, memory and ranks."""
 
+from __future__ import annotations
+
 import torch
 from torch._C._profiler import ProfilerState
 from torch.autograd import profiler as torch_profiler
 from torch.profiler import _memory_profiler
 
-from marey import _profile
-from marey._activities import RecordScope
-from marey._marey import Error
+from marey._enumerations import DeviceActivity, RecordScope
+from marey._marey import Error, path_of_rank
 from marey._marey import torch as native
 from marey._warnings import warn
+from marey.recording import profile as own
 from marey.torch import _flag, _ranks, _steps
 from marey.torch._activities import to_marey_activities, to_marey_activity, to_marey_config, to_marey_schedule
 from marey.torch._emitters import ExecutionTraceObserver
 from marey.torch._observer import load
 from marey.torch._types import Types
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
-class profile(_profile.profile):
+    from marey._marey import Session, Trace
+    from marey.results.event_list import EventList
+
+
+class profile(own.profile):
     """Record a PyTorch program from start() to stop(), or while its block runs.
 
     Accepts the arguments of ``torch.profiler.profile`` and ``torch.autograd.profiler.profile``, including PyTorch's own
@@ -34,18 +44,18 @@ class profile(_profile.profile):
 
     def __init__(
         self,
-        enabled=True,
+        enabled: bool = True,
         *,
-        activities=None,
-        schedule=None,
-        experimental_config=None,
-        activity_filters=None,
-        with_stack=False,
-        use_cpu=True,
-        use_kineto=None,
-        qualified_names=False,
-        **options,
-    ):
+        activities: Iterable[Any] | None = None,
+        schedule: Callable[[int], Any] | None = None,
+        experimental_config: Any = None,
+        activity_filters: Mapping[Any, Iterable[str]] | None = None,
+        with_stack: bool = False,
+        use_cpu: bool = True,
+        use_kineto: bool | None = None,
+        qualified_names: bool = False,
+        **options: Any,
+    ) -> None:
         if not use_cpu and not use_kineto:
             raise AssertionError("use_cpu=False requires use_kineto=True: nothing would be recorded otherwise")
         super().__init__(
@@ -62,6 +72,12 @@ class profile(_profile.profile):
         if self.experimental_config.trace_only and with_stack:
             warn("trace_only is ignored: with_stack=True needs events")
             self.experimental_config.trace_only = False
+        # With PyTorch's own options, threads that the program starts are not followed unless all are recorded.
+        self._follows_threads = (
+            not isinstance(experimental_config, torch._C._profiler._ExperimentalConfig)
+            or self.experimental_config.profile_all_threads is not False
+            or "threads" in options
+        )
         self.use_kineto = use_kineto
         self.qualified_names = qualified_names
         # PyTorch's name for a device of an extension, whether or not something records that device.
@@ -69,46 +85,48 @@ class profile(_profile.profile):
         self._has_private_device = name is not None and name == torch_profiler._get_privateuse1_backend_name()
         self._output = self.output  # as given, without the rank
         self._state = 0  # the result of native.enter()
-        self._held = None  # the argument of native.hold() while it records
+        self._held: int | None = None  # the argument of native.hold() while it records
 
-    def _default_scopes(self):
+    def _default_scopes(self) -> Iterable[RecordScope] | None:
         if self.experimental_config.record_python_gc_info:
             return None
         return [scope for scope in RecordScope if scope is not RecordScope.GARBAGE_COLLECTION]
 
     @property
-    def profiler_kind(self):
+    def profiler_kind(self) -> Any:
         """How devices are recorded, as PyTorch's ``ProfilerState``."""
         if self._has_private_device:
-            is_timed = self.use_kineto is False
-            return ProfilerState.KINETO_PRIVATEUSE1_FALLBACK if is_timed else ProfilerState.KINETO_PRIVATEUSE1
+            kind = "KINETO_PRIVATEUSE1_FALLBACK" if self.use_kineto is False else "KINETO_PRIVATEUSE1"
+            return getattr(ProfilerState, kind, ProfilerState.KINETO)  # PyTorch 2.11 has no KINETO_PRIVATEUSE1
         return getattr(ProfilerState, super().profiler_kind.name)
 
-    def events(self):
+    def events(self) -> EventList:
         """Return all events as an ``EventList``. Raises an error if ``trace_only`` is set, as PyTorch does."""
         if self.experimental_config.trace_only:
             raise Error("trace_only=True excludes events(): use export_chrome_trace()")
         return super().events()
 
-    def _parse_kineto_results(self, result, timeout_s=None):
+    def _parse_kineto_results(self, result: Any, timeout_s: float | None = None) -> list[Any]:
         """Return all events: nothing is lost to a timeout, since nothing is parsed."""
         if timeout_s is not None and timeout_s < 0:
             raise ValueError(f"timeout_s must be non-negative, not {timeout_s}")
         return list(result._events)
 
-    def toggle_collection_dynamic(self, enable=None, activities=(), *, enabled=None):
+    def toggle_collection_dynamic(
+        self, enable: bool | None = None, activities: Iterable[Any] = (), *, enabled: bool | None = None
+    ) -> None:
         super().toggle_collection_dynamic(enable, [to_marey_activity(item) for item in activities], enabled=enabled)
 
-    def _memory_profile(self):
+    def _memory_profile(self) -> Any:
         """Return PyTorch's own ``MemoryProfile`` of the recording: PyTorch's analysis of Marey's event tree."""
         self._check_memory_profile()
         return _memory_profiler.MemoryProfile(self.kineto_results)
 
     @staticmethod
-    def _observer_from_environment():
+    def _observer_from_environment() -> Any:
         return ExecutionTraceObserver.build_execution_trace_obs_from_env()
 
-    def start_trace(self):
+    def start_trace(self) -> None:
         info = _ranks.distributed_info()
         if info is not None:
             self.preset_metadata_json("distributedInfo", info)
@@ -116,12 +134,16 @@ class profile(_profile.profile):
             allows = torch.backends.cuda.matmul.fp32_precision == "tf32"
             self.preset_metadata_json("allow_tf32_cublas", str(int(allows)))
             self.preset_metadata_json("cuda_runtime_version", str(torch._C._cuda_getCompiledVersion()))
+        if self.experimental_config.disable_external_correlation:
+            self.preset_metadata_json("disable_external_correlation", "1")
         super().start_trace()
 
-    def _start_session(self):
+    def _start_session(self) -> None:
         load()
         _ranks.take_node_id()
-        self.output = _ranks.path_for_rank(self._output)
+        self.output = path_of_rank(self._output, _ranks.rank())
+        if self.devices["devices"] and native.records_waits():
+            self.devices["device_activities"] |= DeviceActivity.WAITS
         held = native.NEEDS_OVERLOADS if self.experimental_config.capture_overload_names else 0
         native.hold(held)
         try:
@@ -138,7 +160,7 @@ class profile(_profile.profile):
             self._stop_session()
             raise
 
-    def _stop_session(self):
+    def _stop_session(self) -> None:
         if self._session is None:
             return
         try:
@@ -146,14 +168,14 @@ class profile(_profile.profile):
         finally:
             self._leave()
 
-    def _trace_of(self, session):
+    def _trace_of(self, session: Session) -> Trace:
         return session.stop_for_pytorch(names=not self.qualified_names, forward_links=native.links_forward())
 
-    def _close(self):
+    def _close(self) -> None:
         self._leave()  # a profiler that was deleted is not stopped
         super()._close()
 
-    def _leave(self):
+    def _leave(self) -> None:
         """Restore the state of PyTorch. Can be called more than once."""
         held, self._held = self._held, None
         if held is None:

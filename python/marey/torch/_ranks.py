@@ -1,41 +1,29 @@
 """The rank and the process groups of this process in a distributed program."""
 
-import os
+from __future__ import annotations
 
 import torch.distributed as dist
 
 from marey import _marey
 
 
-def _is_distributed():
-    return dist.is_available() and dist.is_initialized()
+def _is_distributed() -> bool:
+    return bool(dist.is_available() and dist.is_initialized())
 
 
-def rank():
-    """Return the rank of this process in the default group or set by ``torchrun``; None if there is none."""
-    if _is_distributed():
-        return dist.get_rank()
-    own, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    return int(own) if own.isdigit() and world.isdigit() and int(world) > 1 else None
+def rank() -> int:
+    """Return the rank of this process in the default group or set by ``torchrun``; -1 if there is none."""
+    return int(dist.get_rank()) if _is_distributed() else _marey.environment_rank()
 
 
-def take_node_id():
+def take_node_id() -> None:
     """Use the rank as the node id of this process."""
     own = rank()
-    if own is not None:
+    if own >= 0:
         _marey.set_node_id(own)
 
 
-def path_for_rank(path):
-    """Return the path of this rank's capture: "app.marey" becomes "app.rank3.marey" for rank 3."""
-    own = rank()
-    if own is None or not path:
-        return path
-    stem, suffix = os.path.splitext(path)
-    return f"{stem}.rank{own}{suffix}"
-
-
-def distributed_info():
+def distributed_info() -> str | None:
     """Return the processes of a distributed program for the trace, as JSON; None if there is only one."""
     if not _is_distributed():
         return None
@@ -52,7 +40,7 @@ def distributed_info():
     return json.dumps(info, default=str)
 
 
-def group_configs():
+def group_configs() -> str | None:
     """Return the process groups of the program as JSON; None if there is only one process."""
     if not _is_distributed():
         return None

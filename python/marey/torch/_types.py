@@ -1,18 +1,26 @@
 """PyTorch's own types for results, so that programs and PyTorch's modules can use them as PyTorch's."""
 
+from __future__ import annotations
+
 import functools
 import sys
 
 import torch
 from torch._C import _profiler as native
 
-from marey import _tree, _types
+from marey.results import types
 
-_TAGS = {tag.name: native._EventType(tag.value) for tag in _tree._EventType}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from marey._enumerations import ProfilerActivity
+
+_TAGS = {tag.name: native._EventType(tag.value) for tag in types._EventType}
 _LAYOUTS = "strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc jagged".split()  # as c10::Layout
 
 
-class Types(_types.Types):
+class Types(types.Types):
     """Makes PyTorch's enumerations, devices, dtypes and layouts."""
 
     DeviceType = torch.autograd.DeviceType
@@ -20,48 +28,48 @@ class Types(_types.Types):
 
     @staticmethod
     @functools.lru_cache
-    def device(number, index):
-        name = _types.Types.device_type(number).name.lower()
+    def device(number: int, index: int) -> Any:
+        name = types.Types.device_type(number).name.lower()
         if name == "privateuse1":
             name = torch._C._get_privateuse1_backend_name()
         return torch.device(name, index) if index >= 0 else torch.device(name)
 
     @staticmethod
-    def activity(own):
+    def activity(own: ProfilerActivity) -> Any:
         return getattr(torch.profiler.ProfilerActivity, own.name, own)
 
     @staticmethod
-    def action(own):
+    def action(own: Any) -> Any:
         return torch.profiler.ProfilerAction[own.name]
 
     @staticmethod
-    def node_tag(name):
+    def node_tag(name: str) -> Any:
         return _TAGS[name]
 
     @staticmethod
-    def scope(number):
+    def scope(number: int) -> Any:
         return native.RecordScope(
             number if number < len(native.RecordScope.__members__) else 7
         )  # Marey's own: user scope
 
     @staticmethod
     @functools.lru_cache(maxsize=1024)
-    def file_name(path):
+    def file_name(path: str) -> str:
         """Return a path as PyTorch shows it: without the folder of ``sys.path`` that contains it."""
         folders = (folder.rstrip("/") + "/" for folder in sys.path if folder)
         return path[max((len(folder) for folder in folders if path.startswith(folder)), default=0) :]
 
     @staticmethod
-    def dtype(name):
+    def dtype(name: str) -> Any:
         return getattr(torch, name or "", None)
 
     @staticmethod
-    def layout(number):
+    def layout(number: int) -> Any:
         return getattr(torch, _LAYOUTS[number], None) if number < len(_LAYOUTS) else None
 
     @staticmethod
     @functools.lru_cache
-    def node_class(own):
+    def node_class(own: type) -> type:
         """Return a class whose objects are instances of PyTorch's class of that name too.
 
         PyTorch's classes cannot be created from Python, but ``isinstance`` believes ``__class__``. So PyTorch's own

@@ -52,16 +52,6 @@ std::vector<AverageRow> rows_outside_ranges(const Trace& trace, const RangeMemor
     return rows;
 }
 
-DeviceType device_of(const Trace& trace) {
-    for (const TrackInfo& track : trace.tracks()) {
-        if (track.device.type != DeviceType::Cpu && track.range_count > 0) return track.device.type;
-    }
-    for (const Device device : trace.memory().device) {
-        if (device.type != DeviceType::Cpu) return device.type;
-    }
-    return DeviceType::None;
-}
-
 /// The order in which rows appear: by first range (start, longer first); reports come after ranges.
 std::vector<std::size_t> appearance(const Trace& trace, const std::vector<AverageRow>& rows,
                                     const std::vector<std::int64_t>& report_times) {
@@ -88,7 +78,7 @@ Averages average(const Trace& trace, const AverageOptions& options, bool each_ra
     Averages averages;
     averages.options = options;
     averages.is_list = each_range;
-    averages.device = device_of(trace);
+    averages.device = used_device(trace);
     averages.has_memory = trace.memory().size() > 0;
     averages.range_count = trace.ranges().size();
     averages.window_ns = std::max<std::int64_t>(0, trace.window().end_ns - trace.window().start_ns);
@@ -131,6 +121,25 @@ Averages list_ranges(const Trace& trace, const AverageOptions& options) {
     plain.flops = options.flops;
     plain.nesting = options.nesting;
     return average(trace, plain, true);
+}
+
+DeviceType used_device(const Trace& trace) {
+    for (const TrackInfo& track : trace.tracks()) {
+        if (track.device.type != DeviceType::Cpu && track.range_count > 0) return track.device.type;
+    }
+    for (const Device device : trace.memory().device) {
+        if (device.type != DeviceType::Cpu) return device.type;
+    }
+    return DeviceType::None;
+}
+
+std::int64_t device_time_ns(const Averages& averages) {
+    std::int64_t sum = 0;
+    for (const AverageRow& row : averages.rows) {
+        const bool is_device = row.device_type != DeviceType::Cpu;
+        if (is_device ? !row.is_user_annotation : row.is_legacy) sum += row.self_device_time_total_ns;
+    }
+    return sum;
 }
 
 AverageRow total_average(const Averages& averages) {

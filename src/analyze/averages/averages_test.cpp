@@ -432,7 +432,7 @@ TEST(Averages, ReportsOutsideAnyRangeAreSeparateRows) {
     info.name = assembler.string("inner");
     assembler.add_range(lane, 120, 50, assembler.site(info));
     const auto report = [&](std::int64_t time, std::int64_t bytes, DeviceType type, bool refused = false) {
-        TraceAssembler::MemoryReport memory;
+        AllocationReport memory;
         memory.time_ns = time;
         memory.bytes = bytes;
         memory.device = {type, 0};

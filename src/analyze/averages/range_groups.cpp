@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
@@ -83,10 +84,6 @@ std::vector<std::uint8_t> find_repeated(const Trace& trace, const SiteKeys& keys
 }
 
 }  // namespace
-
-std::string_view group_name(std::string_view name) noexcept {
-    return name.starts_with("ProfilerStep#") ? "ProfilerStep*" : name;
-}
 
 bool is_user_annotation(Scope scope) noexcept {
     return scope == Scope::User || scope == Scope::Step;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include <marey/averages.h>
@@ -21,8 +20,6 @@ struct SiteKeys {
     SiteKeys(const Trace& trace, bool by_overload, GroupBy by = GroupBy::Name);
 };
 
-/// "ProfilerStep*" for every "ProfilerStep#n"; other names are unchanged.
-std::string_view group_name(std::string_view name) noexcept;
 /// Whether the user marked the range.
 bool is_user_annotation(Scope scope) noexcept;
 /// The rank or node of the process of a thread (a row of the thread table); -1: none.

@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <string_view>
 
-#include "analyze/averages/range_groups.h"
-
 namespace marey {
 namespace {
 
@@ -123,6 +121,10 @@ std::string module_of(std::string_view path) {
     std::string module(path);
     std::replace(module.begin(), module.end(), '/', '.');
     return module;
+}
+
+std::string_view group_name(std::string_view name) noexcept {
+    return name.starts_with("ProfilerStep#") ? "ProfilerStep*" : name;
 }
 
 std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by) {

@@ -25,8 +25,7 @@ std::string function_first(std::string_view name);
 /// not a module stays a path.
 std::string module_of(std::string_view path);
 
-/// The text for a site. Sites without a file, and sites of other languages for which `by` does not apply,
-/// keep their names.
-std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by);
+/// "ProfilerStep*" for every "ProfilerStep#n"; other names are unchanged.
+std::string_view group_name(std::string_view name) noexcept;
 
 }  // namespace marey

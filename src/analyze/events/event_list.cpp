@@ -61,6 +61,7 @@ struct EventList::Data {
     Once<Links> links;
     Once<std::vector<RangeFlops>> flops;
     Once<std::shared_ptr<const RangeStacks>> stacks;
+    Once<bool> is_torch;
 
     explicit Data(Trace given) : trace(std::move(given)), range_count(trace.ranges().size()) {
         const RangeGroups groups(trace, {}, true);
@@ -324,6 +325,12 @@ Row EventList::launch(std::size_t event) const {
         if (trace.links()[link].kind == LinkKind::Launch) return trace.links()[link].from;
     }
     return kNoRow;
+}
+
+bool EventList::has_id(std::size_t event) const {
+    const std::string_view its = category(event);
+    if (its != "user_annotation") return its == "cpu_op";
+    return data_->is_torch.get([&] { return has_torch_operators(data_->trace); });
 }
 
 Row EventList::operator_around(Row range) const noexcept {

@@ -42,7 +42,7 @@ class Writer {
     Writer& give(std::int64_t time, std::uint64_t address, std::int64_t bytes) {
         return take(time, address, -bytes);
     }
-    Writer& report(const TraceAssembler::MemoryReport& report) {
+    Writer& report(const AllocationReport& report) {
         assembler_.add_memory(thread_, report);
         return *this;
     }

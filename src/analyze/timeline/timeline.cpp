@@ -188,6 +188,16 @@ std::vector<TimelineBox> Timeline::picture(Row track, const TimelineView& view) 
         .paint(info.first_range, info.first_range + info.range_count);
 }
 
+TimelineExtent Timeline::extent(Row track) const noexcept {
+    if (track >= trace_.tracks().size() || trace_.tracks()[track].range_count == 0) return {};
+    const RangeColumns ranges = trace_.ranges();
+    const std::size_t begin = trace_.tracks()[track].first_range;
+    const std::size_t end = begin + trace_.tracks()[track].range_count;
+    const std::size_t last = index_->rows.last_shallow(begin, end, 0);  // roots do not overlap
+    return {index_->rows.summary(begin, end).greatest_depth + 1, ranges.start_ns[begin],
+            ranges.start_ns[last] + ranges.duration_ns[last]};
+}
+
 std::size_t Timeline::index_bytes() const noexcept {
     return index_->rows.bytes();
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/trace_fixture.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -219,6 +220,19 @@ TEST(Timeline, OfAnEmptyViewOrAnUnknownTrackIsEmpty) {
     EXPECT_TRUE(Timeline(Trace()).picture(0, {0, 1, 1, 1}).empty());
     const std::int64_t most = std::numeric_limits<std::int64_t>::max();
     EXPECT_EQ(timeline.picture(0, {-most, most, 10, 1}).size(), 1u);
+}
+
+TEST(Timeline, HasTheLevelsAndTheTimesOfEachTrack) {
+    const Trace trace = TraceFixture()
+                            .thread("main", {{"a", 10, 20, {{"b", 12, 5}}}, {"c", 40, 5}})
+                            .thread("idle", {})
+                            .trace();
+    const Timeline timeline(trace);
+    EXPECT_EQ(timeline.extent(0).levels, 2u);
+    EXPECT_EQ(timeline.extent(0).begin_ns, 10);
+    EXPECT_EQ(timeline.extent(0).end_ns, 45);
+    EXPECT_EQ(timeline.extent(1).levels, 0u);
+    EXPECT_EQ(timeline.extent(2).levels, 0u) << "there is no such track";
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "analyze/averages/site_groups.h"
 #include "analyze/tree/import_folds.h"
+#include "trace/columns.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -68,7 +69,7 @@ class RowRemover {
     void remove() {
         add_self_times();
         place_rows();
-        move_columns();
+        for_each_vector<ModelTable::Ranges>(data_, [&](auto& column) { move(column); });
         move_tracks();
         move_references();
     }
@@ -119,17 +120,8 @@ class RowRemover {
             data_.range_parent[row] = moved(data_.range_parent[row]);
     }
 
-    void move_columns() {
-        move(data_.range_start_ns);
-        move(data_.range_duration_ns);
-        move(data_.range_self_ns);
-        move(data_.range_site);
-        move(data_.range_parent);
-        move(data_.range_depth);
-        move(data_.range_flags);
-    }
-    template <class Column>
-    void move(Column& column) const {
+    template <class T>
+    void move(std::vector<T>& column) const {
         auto to = column.begin() + first_;
         for (auto row = removed_.begin(); row != removed_.end(); ++row) {
             const auto end = row + 1 == removed_.end() ? column.end() : column.begin() + *(row + 1);

@@ -174,7 +174,7 @@ TEST(StacksTest, AllocationsCountForTheInnermostRangeOfTheirThread) {
     assembler.add_range(host, 10, 30, assembler.site({assembler.string("b"), 0, 0}));
     assembler.add_range(host, 30, 40, assembler.site({assembler.string("c"), 0, 0}));  // overlaps b
     const auto report = [&](std::int64_t time, std::int64_t bytes, bool refused = false) {
-        TraceAssembler::MemoryReport made;
+        AllocationReport made;
         made.time_ns = time;
         made.bytes = bytes;
         made.out_of_memory = refused;

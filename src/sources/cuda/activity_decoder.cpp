@@ -142,6 +142,7 @@ void ActivityDecoder::decode_kernel(const KernelRecord& record, DeviceLog& log) 
     learn_context(record.context, record.device);
     const std::uint32_t site = kernel_site(record.name);
     if (site == 0) {
+        probe_streams_.emplace(record.context, record.stream);
         if (record.end != 0)
             probe_runs_.push_back(
                 {record.correlation, static_cast<int>(record.device), record.start, record.end});
@@ -231,6 +232,7 @@ void ActivityDecoder::decode_set(const SetRecord& record, DeviceLog& log) {
 }
 
 void ActivityDecoder::decode_wait(const WaitRecord& record, DeviceLog& log) {
+    if (probe_streams_.contains({record.context, record.stream})) return;
     const std::string name(synchronization_name(record.type));
     DeviceWork made =
         work(DeviceWorkKind::Wait, named_site(DeviceWorkKind::Wait, name), device_of(record.context),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -89,6 +90,7 @@ class ActivityDecoder {
     std::unordered_map<std::uint32_t, std::uint32_t> devices_;  ///< by context
     std::uint32_t last_context_ = ~0u;                          ///< last context added to `devices_`
     std::vector<ProbeRun> probe_runs_;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> probe_streams_;  ///< context and stream
     std::uint64_t unfinished_ = 0;
 };
 

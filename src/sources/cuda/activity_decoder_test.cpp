@@ -209,6 +209,12 @@ TEST_F(Decoding, WaitsAreOnTheDeviceOfTheirContext) {
     EXPECT_EQ(trace.tracks()[trace.track_of(row)].device.index, 1);
 }
 
+TEST_F(Decoding, WaitsForTheProbeAreLeftOut) {
+    decode(kernel(ActivityDecoder::kProbeName, 4, now(), now() + 10));
+    decode(stream_wait(1));
+    EXPECT_EQ(row_named(session_.stop(), "Stream Sync"), kNoRow);
+}
+
 TEST_F(Decoding, DeviceAllocationsAreReportedAndHostAllocationsAreNot) {
     MemoryRecord memory = allocation(0x1000, 256);
     decode(memory);

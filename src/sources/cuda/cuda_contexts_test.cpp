@@ -2,7 +2,12 @@
 #include "sources/cuda/cuda_contexts.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 
 #include "sources/cuda/fake_cuda_fixture.h"
@@ -57,6 +62,13 @@ TEST_F(Contexts, AContextDestroyedWithoutNoticeIsNotVisited) {
     EXPECT_EQ(visited(), (List{FakeCuda::primary()}));
 }
 
+/// Whether a thread of this process waits for something.
+bool is_asleep(pid_t thread) {
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    return text.find(") S ") != std::string::npos;
+}
+
 TEST_F(Contexts, TheEndOfAContextWaitsForItsUsers) {
     note_context(kUserContext);
     state_.is_hung = true;
@@ -64,13 +76,15 @@ TEST_F(Contexts, TheEndOfAContextWaitsForItsUsers) {
     std::thread waiting([] { EXPECT_EQ(synchronize_contexts(), ""); });
     ASSERT_TRUE(state_.wait_until([&] { return state_.waiting_in[kUserContext] != 0; }));
     std::atomic<bool> has_ended{false};
+    std::atomic<pid_t> ending_id{0};
     std::thread ending([&] {
+        ending_id = ::gettid();
         context_ends(kUserContext);
         std::lock_guard lock(state_.mutex);
         EXPECT_EQ(state_.waiting_in[kUserContext], 0);
         has_ended = true;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // gives a wrong implementation time to fail
+    while (!has_ended && !is_asleep(ending_id)) std::this_thread::yield();
     EXPECT_FALSE(has_ended);
     {
         std::lock_guard lock(state_.mutex);

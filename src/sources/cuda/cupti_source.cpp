@@ -237,6 +237,7 @@ bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
     const bool is_whole = is_done && sync_error_.empty();
     lock.unlock();
     // Not on the worker: looking for a library waits for threads that are loading one, possibly this one.
+    const SuppressCalls ours;
     if (const int version = runtime_version(); version != 0)
         log->write_fact(DeviceType::Cuda, "cuda_runtime_version", std::to_string(version));
     return is_whole;

@@ -4,36 +4,16 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/utf8.h"
+
 namespace marey {
 
 using nvtx_protocol::EventAttributes;
 
 namespace {
 
-/// Appends a code point to `to`, which must have at least four bytes left. Invalid ones become U+FFFD.
-std::size_t encode(std::uint32_t point, char* to) noexcept {
-    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) point = 0xfffd;
-    const auto tail = [point](unsigned shift) { return static_cast<char>(0x80 | (point >> shift & 0x3f)); };
-    if (point < 0x80) {
-        to[0] = static_cast<char>(point);
-        return 1;
-    }
-    if (point < 0x800) {
-        to[0] = static_cast<char>(0xc0 | point >> 6);
-        to[1] = tail(0);
-        return 2;
-    }
-    if (point < 0x10000) {
-        to[0] = static_cast<char>(0xe0 | point >> 12);
-        to[1] = tail(6);
-        to[2] = tail(0);
-        return 3;
-    }
-    to[0] = static_cast<char>(0xf0 | point >> 18);
-    to[1] = tail(12);
-    to[2] = tail(6);
-    to[3] = tail(0);
-    return 4;
+std::uint32_t valid_point(std::uint32_t point) noexcept {
+    return point > 0x10ffff || (point >= 0xd800 && point < 0xe000) ? 0xfffd : point;
 }
 
 NvtxPayload payload_of(const EventAttributes& attributes) noexcept {
@@ -80,7 +60,7 @@ NvtxWideText::NvtxWideText(const wchar_t* text) noexcept {
     static_assert(sizeof(wchar_t) == 4, "a wide character is a code point");
     if (text == nullptr) return;
     for (; *text != 0 && length_ + 4 <= kMaxNvtxBytes; ++text)
-        length_ += encode(static_cast<std::uint32_t>(*text), text_ + length_);
+        length_ += encode_utf8(valid_point(static_cast<std::uint32_t>(*text)), text_ + length_);
 }
 
 NvtxEvent::NvtxEvent(const EventAttributes* attributes) noexcept {

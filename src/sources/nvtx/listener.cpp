@@ -83,7 +83,7 @@ class ListenerScope {
 /// 0: no space is left, or the thread is in the recorder (an allocator that uses NVTX).
 std::uint32_t intern(std::string_view text) noexcept {
     const SlowPath path;
-    return path ? Recorder::get().intern(text) : 0;
+    return path ? Recorder::get().journal().intern(text) : 0;
 }
 
 /// The same for a constant text; `cached` keeps its id.

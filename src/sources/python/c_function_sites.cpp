@@ -68,8 +68,7 @@ auto& printed_names = *new std::unordered_map<std::string, std::string>;
 // Calls no program code: only the class of a bound object is printed, and its address.
 void note_printed_name(const std::string& name, PyObject* function) {
     PyObject* const printed = PyObject_Repr(function);
-    if (printed != nullptr)
-        with_text(printed, [&](std::string_view text) { printed_names.try_emplace(name, text); });
+    if (printed != nullptr) with_text(printed, [&](std::string_view text) { add_printed_name(name, text); });
     Py_XDECREF(printed);
     PyErr_Clear();
 }
@@ -208,11 +207,14 @@ bool are_functions(PyTypeObject* type) noexcept {
     return name == "numpy.ufunc" || name.ends_with("nb_func");
 }
 
-// The text that Python prints for a method after binding it to an object.
+// The text that Python prints for a method after binding it to an object. PyTorch's tensors are objects of a
+// class derived from the one that has their methods.
 std::string printed_method(const PyDescrObject& method, const std::string& name) {
     char address[32];
     std::snprintf(address, sizeof address, "%p", static_cast<const void*>(&method));
-    return "<built-in method " + name + " of " + method.d_type->tp_name + " object at " + address + ">";
+    std::string type = method.d_type->tp_name;
+    if (type == "torch._C.TensorBase") type = "Tensor";
+    return "<built-in method " + name + " of " + type + " object at " + address + ">";
 }
 
 Described describe_callable(PyObject* callable) {
@@ -222,7 +224,7 @@ Described describe_callable(PyObject* callable) {
         std::string own;
         with_text(descriptor->d_name, [&](std::string_view text) { own = text; });
         const std::string name = class_name(descriptor->d_type) + "." + own;
-        if (type != &PyWrapperDescr_Type) printed_names.try_emplace(name, printed_method(*descriptor, own));
+        if (type != &PyWrapperDescr_Type) add_printed_name(name, printed_method(*descriptor, own));
         return {name, module_of(descriptor->d_type), false};
     }
     if (PyType_Check(callable)) {
@@ -267,6 +269,10 @@ std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void*
     }
 }
 #endif
+
+void add_printed_name(const std::string& name, std::string_view text) {
+    printed_names.try_emplace(name, text);
+}
 
 std::string printed_name(std::string_view name) {
     const auto found = printed_names.find(std::string(name));

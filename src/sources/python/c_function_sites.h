@@ -103,8 +103,9 @@ class CFunctionSites {
 };
 
 /// The text that Python prints for a C function that was called, by the name of its site:
-/// `<built-in function len>`; empty for others. Requires the GIL.
+/// `<built-in function len>`, or what was added for a name; empty for others. Requires the GIL.
 std::string printed_name(std::string_view name);
+void add_printed_name(const std::string& name, std::string_view text);
 
 /// The only instance in the process.
 [[gnu::visibility("hidden")]] extern CFunctionSites c_function_sites;

@@ -82,15 +82,16 @@ bool is_command_code(PyCodeObject* code) {
     return command_code.count(code) != 0;
 }
 
+std::string place_of(PyCodeObject* code, const std::string& file) {
+    return file + '(' + std::to_string(code->co_firstlineno) + "): ";
+}
+
 std::uint32_t make_site(PyCodeObject* code) {
     std::string file;
     with_text(code->co_filename, [&](std::string_view text) { file = text; });
     const bool is_command = file == kAnyString && is_command_code(code);
     if (is_command) file = kCommand;
-    std::string name = is_command ? file : import_prefixes.shortened(file);
-    name += '(';
-    name += std::to_string(code->co_firstlineno);
-    name += "): ";
+    std::string name = place_of(code, is_command ? file : import_prefixes.shortened(file));
     with_text(code->co_qualname, [&](std::string_view text) { name += text; });
     return traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file),
                        static_cast<std::uint32_t>(code->co_firstlineno), Scope::PythonFunction);
@@ -103,7 +104,7 @@ std::string pytorch_name(Scope scope, std::string_view name) {
     if (scope != Scope::PythonFunction) return {};
     constexpr std::string_view kEndOfLine = "): ";
     const std::size_t line = name.rfind(kEndOfLine);
-    if (line == std::string_view::npos) return {};  // a module
+    if (line == std::string_view::npos) return printed_name(name);  // a module or an optimizer
     const std::string_view function = name.substr(line + kEndOfLine.size());
     std::string_view place = name.substr(0, name.size() - function.size());
     std::string own;
@@ -114,6 +115,14 @@ std::string pytorch_name(Scope scope, std::string_view name) {
     own += place;
     own += function.substr(function.rfind('.') + 1);
     return own;
+}
+
+void show_as_code_to_pytorch(const std::string& name, PyCodeObject* code) {
+    std::string own;
+    with_text(code->co_filename,
+              [&](std::string_view file) { own = place_of(code, import_prefixes.shortened(file)); });
+    with_text(code->co_name, [&](std::string_view text) { own += text; });
+    add_printed_name(name, own);
 }
 
 void expect_command_code() noexcept {

@@ -65,6 +65,8 @@ CodeWord register_code(PyCodeObject* code) noexcept;
 /// The name that PyTorch's profiler has for the site of a call: with a function's own name instead of the
 /// qualified one, and what Python prints for a C function. Empty: the same name. Requires the GIL.
 std::string pytorch_name(Scope scope, std::string_view name);
+/// Makes that name the one of this function's calls. Requires the GIL.
+void show_as_code_to_pytorch(const std::string& name, PyCodeObject* code);
 
 /// The next code object with the file `<string>` is the program, given with `python -c`. Requires the GIL.
 void expect_command_code() noexcept;

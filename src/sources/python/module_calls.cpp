@@ -10,6 +10,7 @@
 #include <marey/observe.h>
 
 #include "record/source_writer.h"
+#include "sources/python/code_sites.h"
 #include "sources/python/python_text.h"
 #include "sources/python/thread_names.h"
 
@@ -140,6 +141,7 @@ Known* learn(const ModuleType& type, PyObject* self) {
     known.number = numbers.take();
     name += '_';
     name += std::to_string(known.number);
+    if (type.is_optimizer) show_as_code_to_pytorch(name, type.code);
     std::string file;
     with_text(type.code->co_filename, [&](std::string_view text) { file = text; });
     known.site = traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file),

@@ -99,8 +99,7 @@ MonitoredThread* monitored() noexcept {
     return trace != nullptr ? trace : meet();
 }
 
-// Events have the code, not the frame, so a call is identified by its code. Returns of unknown calls are
-// ignored.
+// Events have the code, not the frame: it identifies a call. Returns of unknown calls are ignored.
 inline std::uintptr_t python_key(PyObject* code) noexcept {
     return CallKey::python(code);
 }
@@ -427,38 +426,33 @@ const Event events[] = {
 
 // A new reference to sys.monitoring; null with the error cleared.
 PyObject* monitoring_module() noexcept {
-    PyObject* const module = PySys_GetObject("monitoring");  // borrowed
-    return Py_XNewRef(module);
+    return Py_XNewRef(PySys_GetObject("monitoring"));
 }
 
-bool call(PyObject* module, const char* name, const char* format, ...) noexcept {
-    va_list values;
-    va_start(values, format);
-    PyObject* const arguments = Py_VaBuildValue(format, values);
-    va_end(values);
-    PyObject* const function = arguments != nullptr ? PyObject_GetAttrString(module, name) : nullptr;
-    PyObject* const result = function != nullptr ? PyObject_CallObject(function, arguments) : nullptr;
-    const bool is_done = result != nullptr;
+// Takes the result of a call; whether there is one. Errors are cleared.
+bool succeeded(PyObject* result) noexcept {
     Py_XDECREF(result);
-    Py_XDECREF(function);
-    Py_XDECREF(arguments);
     PyErr_Clear();
-    return is_done;
+    return result != nullptr;
+}
+
+// Likewise; 0 if it is not a number.
+long number_of(PyObject* result) noexcept {
+    const long number = result != nullptr ? PyLong_AsLong(result) : 0;
+    succeeded(result);
+    return number > 0 ? number : 0;
 }
 
 long event_bit(PyObject* module, const char* name) noexcept {
     PyObject* const names = PyObject_GetAttrString(module, "events");
-    PyObject* const value = names != nullptr ? PyObject_GetAttrString(names, name) : nullptr;
-    const long bit = value != nullptr ? PyLong_AsLong(value) : 0;
-    Py_XDECREF(value);
+    const long bit = number_of(names != nullptr ? PyObject_GetAttrString(names, name) : nullptr);
     Py_XDECREF(names);
-    PyErr_Clear();
-    return bit > 0 ? bit : 0;
+    return bit;
 }
 
 bool claim_tool(PyObject* module) noexcept {
     for (const int id : {3, 4, 2}) {
-        if (!call(module, "use_tool_id", "(is)", id, kToolName)) continue;
+        if (!succeeded(PyObject_CallMethod(module, "use_tool_id", "is", id, kToolName))) continue;
         tool = id;
         return true;
     }
@@ -477,15 +471,11 @@ bool has_tool(PyObject* module) noexcept {
 }
 
 long events_of_tool(PyObject* module) noexcept {
-    PyObject* const value = PyObject_CallMethod(module, "get_events", "i", tool);
-    const long bits = value != nullptr ? PyLong_AsLong(value) : 0;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return bits;
+    return number_of(PyObject_CallMethod(module, "get_events", "i", tool));
 }
 
-// Registers the callbacks for the current filter, and returns the events to enable.
-long register_callbacks(PyObject* module, bool c_calls) noexcept {
+// Registers the callbacks for the current filter, and enables their events.
+void request_events(PyObject* module, bool c_calls) noexcept {
     long requested = 0;
     for (const Event& event : events) {
         if (event.is_c_event && !c_calls) continue;
@@ -496,10 +486,11 @@ long register_callbacks(PyObject* module, bool c_calls) noexcept {
             PyErr_Clear();
             continue;
         }
-        call(module, "register_callback", "(ilN)", tool, bit, callback);
+        succeeded(PyObject_CallMethod(module, "register_callback", "ilN", tool, bit, callback));
         if (event.is_requested) requested |= bit;
     }
-    return requested;
+    succeeded(PyObject_CallMethod(module, "set_events", "il", tool, requested));
+    succeeded(PyObject_CallMethod(module, "restart_events", nullptr));
 }
 
 }  // namespace
@@ -521,8 +512,7 @@ void change_monitoring(bool c_calls, bool all_c_calls) noexcept {
         }
     }
     keeps_call_events = all_c_calls;
-    call(module, "set_events", "(il)", tool, register_callbacks(module, c_calls));
-    call(module, "restart_events", "()");
+    request_events(module, c_calls);
     Py_DECREF(module);
 }
 
@@ -551,8 +541,7 @@ bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
     keeps_call_events = all_c_calls;
     follow_greenlets([]() noexcept { ++period; });
     c_function_sites.prepare();
-    call(module, "set_events", "(il)", tool, register_callbacks(module, c_calls));
-    call(module, "restart_events", "()");
+    request_events(module, c_calls);
     Py_DECREF(module);
     return true;
 }
@@ -586,12 +575,12 @@ void monitoring_forked() noexcept {
 void stop_monitoring() noexcept {
     PyObject* const module = monitoring_module();
     if (module != nullptr && has_tool(module)) {
-        call(module, "set_events", "(ii)", tool, 0);
+        succeeded(PyObject_CallMethod(module, "set_events", "ii", tool, 0));
         for (const Event& event : events) {
             if (const long bit = event_bit(module, event.name))
-                call(module, "register_callback", "(ilO)", tool, bit, Py_None);
+                succeeded(PyObject_CallMethod(module, "register_callback", "ilO", tool, bit, Py_None));
         }
-        call(module, "free_tool_id", "(i)", tool);
+        succeeded(PyObject_CallMethod(module, "free_tool_id", "i", tool));
     }
     Py_XDECREF(module);
     tool = -1;

@@ -17,10 +17,13 @@ namespace {
 bool is_waiting = false;
 bool is_for_this_process_alone = false;
 
+// Calls into C are cheap to record on 3.12 and later.
+constexpr bool kRecordsCCalls = PY_VERSION_HEX >= 0x030C0000;
+
 void begin() noexcept {
     is_waiting = false;
     prepare_tracer(false);
-    begin_environment_session();
+    begin_environment_session(kRecordsCCalls);
     if (is_for_this_process_alone) ::unsetenv("MAREY");
     apply_tracer();
 }
@@ -42,6 +45,12 @@ void begin_with_program(bool alone) {
     if (PySys_AddAuditHook(on_audit_event, nullptr) == 0) return;
     PyErr_Clear();  // another audit hook does not allow it: record from here on
     begin();
+}
+
+bool begin_without_calls() noexcept {
+    if (environment_requests_calls()) return false;
+    begin_environment_session(kRecordsCCalls);
+    return true;
 }
 
 void restart_recording() noexcept {

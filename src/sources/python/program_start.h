@@ -8,6 +8,9 @@ namespace marey::python {
 /// removed from the environment, so that other processes do not record.
 void begin_with_program(bool alone);
 
+/// Starts the session set by the environment now. False: it records calls, and was not started.
+bool begin_without_calls() noexcept;
+
 /// Called with the GIL in the child of a fork: starts the session set by the environment, and records calls.
 void restart_recording() noexcept;
 

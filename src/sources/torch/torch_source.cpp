@@ -6,11 +6,14 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include <marey/detail/log_format.h>
+#include <marey/detail/operator_path.h>
 #include <marey/error.h>
 
+#include "base/environment.h"
 #include "record/source_writer.h"
 #include "sources/torch/observer/observer_table.h"
 
@@ -87,6 +90,34 @@ std::string load_error(const std::string& path) {
 
 }  // namespace
 
+void describe_ranges() {
+    // Operators that only inspect memory.
+    constexpr std::string_view kUntimed[] = {"aten::view",          "aten::t",
+                                             "aten::transpose",     "aten::stride",
+                                             "aten::empty",         "aten::empty_like",
+                                             "aten::empty_strided", "aten::as_strided",
+                                             "aten::expand",        "aten::resize_",
+                                             "aten::squeeze",       "aten::unsqueeze",
+                                             "aten::slice",         "aten::_unsafe_view",
+                                             "aten::size"};
+    time_on_device(kUntimed, false);
+    // TorchScript functions that wait for forks are resumed elsewhere. The forked ones are not waited for.
+    detail::set_waited_ranges([](Scope scope, std::string_view name) noexcept {
+        return scope == Scope::ScriptFunction && name != "<forked function>";
+    });
+}
+
+ExecutionTraceRequest execution_trace_request() {
+    const auto is_set = [](const char* ours, const char* pytorchs) {
+        return environment_text(ours).empty() && environment_text(pytorchs) == "1";
+    };
+    ExecutionTraceRequest request = marey::execution_trace_request();
+    if (is_set("MAREY_EXECUTION_TRACE", "ENABLE_PYTORCH_EXECUTION_TRACE")) request.is_wanted = true;
+    if (is_set("MAREY_EXECUTION_TRACE_EXTRAS", "ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS"))
+        request.with_resources = true;
+    return request;
+}
+
 void load_observer(const std::string& path) {
     Requests& all = requests();
     {
@@ -112,6 +143,9 @@ void hold_needs(std::uint32_t needs) {
     Requests& all = requests();
     const std::lock_guard lock(all.mutex);
     if (all.table == nullptr) throw Error("the PyTorch observer is not loaded");
+    const std::string prefix = "ENABLE_PYTORCH_EXECUTION_TRACE_SAVE_INTEGRAL_TENSOR_";
+    all.table->set_elements(environment_text((prefix + "RANGE").c_str()) == "1",
+                            environment_text((prefix + "DATA").c_str()).c_str());
     all.hold(needs);
     if (all.apply()) return;
     all.release(needs);
@@ -128,6 +162,11 @@ void release_needs(std::uint32_t needs) noexcept {
 bool links_forward() noexcept {
     const ObserverTable* const table = loaded_table();
     return table == nullptr || table->links_forward();
+}
+
+bool records_waits() noexcept {
+    const ObserverTable* const table = loaded_table();
+    return table != nullptr && table->records_waits();
 }
 
 std::uint64_t enter_thread(bool shapes) {

@@ -5,9 +5,17 @@
 #include <cstdint>
 #include <string>
 
+#include <marey/execution_trace.h>
 #include <marey/value.h>
 
 namespace marey::torch {
+
+/// Tells the recorder what it cannot know about PyTorch's ranges: which ones are not timed on devices, and
+/// which ones are waited for. Called once, when the extension is loaded.
+void describe_ranges();
+
+/// The execution trace that the environment requests, by Marey's variables or else by PyTorch's.
+ExecutionTraceRequest execution_trace_request();
 
 /// Loads the observer, a shared library, once; later calls do nothing. From then on, every session records
 /// PyTorch operators. Throws marey::Error if it cannot be loaded or does not match this version of Marey.
@@ -21,6 +29,8 @@ void release_needs(std::uint32_t needs) noexcept;
 
 /// Whether PyTorch's profiler links operators with their backward passes: a switch of the process.
 bool links_forward() noexcept;
+/// Whether PyTorch's profilers record waits for the GPU without being asked.
+bool records_waits() noexcept;
 
 /// Makes PyTorch treat the calling thread as profiled: it reports its allocations, and passes the thread's
 /// context on with its work. Returns the token for leave_thread() on that thread; 0: another profiler is set.

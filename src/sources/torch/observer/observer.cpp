@@ -20,6 +20,7 @@
 
 #include "collective_values.h"
 #include "current_stream.h"
+#include "element_values.h"
 #include "input_values.h"
 #include "input_writer.h"
 #include "observed_range.h"
@@ -30,6 +31,7 @@
 // Declared in a header that takes long to compile. Null in versions that do not have it.
 namespace torch::profiler::impl {
 [[gnu::weak, gnu::visibility("default")]] bool get_fwd_bwd_enabled();
+[[gnu::weak, gnu::visibility("default")]] bool get_cuda_sync_enabled();
 }  // namespace torch::profiler::impl
 
 namespace marey::torch {
@@ -108,6 +110,9 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
                                          std::uint32_t needs) {
     InputValues inputs;
     add_inputs(inputs, range, needs);
+    std::optional<ElementValues> elements;
+    if ((needs & kNeedsOutputs) != 0 && ElementRequest::get().is_any()) [[unlikely]]
+        elements.emplace(range.name(), arguments_of(range));
     operation.begin(site, facts, inputs.values());
 }
 
@@ -332,9 +337,20 @@ bool links_forward() noexcept {
     return profiler::get_fwd_bwd_enabled == nullptr || profiler::get_fwd_bwd_enabled();
 }
 
+bool records_waits() noexcept {
+    return profiler::get_cuda_sync_enabled != nullptr && profiler::get_cuda_sync_enabled();
+}
+
+void set_elements(bool has_ranges, const char* operators) noexcept {
+    try {
+        ElementRequest::get().set(has_ranges, operators);
+    } catch (const std::exception&) {  // then they stay as they were
+    }
+}
+
 constexpr ObserverTable kTable{
-    kObserverTableVersion,  detail::kLayoutNumber, set_needs,    enter, leave, forked,
-    next_unobserved_thread, describe_tensor,       links_forward};
+    kObserverTableVersion,  detail::kLayoutNumber, set_needs,     enter,         leave,       forked,
+    next_unobserved_thread, describe_tensor,       links_forward, records_waits, set_elements};
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 
 namespace marey::torch {
 
-inline constexpr std::uint32_t kObserverTableVersion = 3;
+inline constexpr std::uint32_t kObserverTableVersion = 4;
 
 /// The data that the observer collects: the union over all sessions and observers.
 enum ObserverNeeds : std::uint32_t {
@@ -42,6 +42,11 @@ struct ObserverTable {
     bool (*describe_tensor)(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context);
     /// Whether PyTorch's profiler links operators with their backward passes: a switch of the process.
     bool (*links_forward)();
+    /// Whether every profiler records waits for the GPU: likewise.
+    bool (*records_waits)();
+    /// Selects what execution traces contain of the elements of integral inputs: their ranges, and for these
+    /// operators ("a,b") their bytes.
+    void (*set_elements)(bool has_ranges, const char* operators);
 };
 
 /// The name under which the library exports it: const ObserverTable* marey_torch_observer().

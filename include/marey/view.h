@@ -1,0 +1,50 @@
+// view.h: shows traces in the browser: starts the server and the page of `marey view`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <marey/detail/export.h>
+#include <marey/trace.h>
+
+namespace marey {
+
+/// A trace to show.
+struct ViewSource {
+    std::string name;             ///< the title: usually the file
+    std::function<Trace()> load;  ///< called on a thread of the server, again for each reload; may throw
+};
+
+/// Options of open_view().
+struct ViewOptions {
+    std::uint16_t port = 0;  ///< 0: any free port
+    /// Source files below these folders and the working directory may be shown.
+    std::vector<std::string> source_dirs{};
+    bool is_offline = false;  ///< do not listen: only View::answer() is used, and it waits for the traces
+};
+
+/// A running server. The destructor stops it.
+class View {
+  public:
+    View() = default;
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+    virtual ~View() = default;
+
+    /// The address to open. Contains a secret: whoever has it can read the traces.
+    virtual std::string url() const = 0;
+    virtual std::uint16_t port() const noexcept = 0;
+    /// Returns the server's answer to a request for this path and query, such as "/api/outline". Throws
+    /// marey::Error.
+    virtual std::string answer(const std::string& target) const = 0;
+};
+
+/// Starts a server on the loopback interface and returns at once; the traces are loaded in the background.
+/// Loads libmarey_view.so, which is in the same folder as libmarey.so. Throws marey::Error, for example if
+/// the port is in use.
+MAREY_API std::unique_ptr<View> open_view(std::vector<ViewSource> sources, const ViewOptions& options = {});
+
+}  // namespace marey

@@ -1,0 +1,1 @@
+"""Names that exist only because PyTorch has them; ``marey.profiler`` exports them."""

@@ -1,0 +1,1 @@
+"""Carries recording into threads, tasks, futures and processes."""

@@ -1,0 +1,1 @@
+"""Starts recording with a program: the command, the start file, the checks of ``marey doctor``."""

@@ -1,0 +1,1 @@
+"""``marey.profile`` and its parts: schedules, options, steps, emitters."""

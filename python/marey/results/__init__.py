@@ -1,0 +1,1 @@
+"""Traces and the views of them: events, averages, trees, memory."""

@@ -1,0 +1,272 @@
+"""``FunctionEventAvg``: totals of all events with the same key; and events as C++ takes them."""
+
+from __future__ import annotations
+
+from marey._enumerations import DeviceType
+from marey._marey import Error
+from marey.results.event_parts import FormattedTimesMixin
+from marey.results.events import FunctionEvent
+from marey.results.types import is_on_cpu
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from marey._marey import Averages
+    from marey.results.types import Types
+
+_NO_DEVICE = 255  # marey::DeviceType::None
+_OTHER_DEVICE = 20
+_DEVICES = {"cpu": 0, "cuda": 1, "hip": 6, "xpu": 12, "mps": 13, "meta": 14, "hpu": 15, "mtia": 19, "privateuse1": 20}
+# Attributes that an average copies from the first event added to it.
+_FROM_FIRST = (
+    "key",
+    "node_id",
+    "is_async",
+    "is_remote",
+    "cpu_parent",
+    "cpu_children",
+    "overload_name",
+    "input_shapes",
+    "stack",
+    "scope",
+    "device_type",
+    "is_legacy",
+    "use_device",
+    "is_user_annotation",
+)
+_SUMS = (
+    "cpu_time_total",
+    "device_time_total",
+    "self_cpu_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "device_memory_usage",
+    "self_cpu_memory_usage",
+    "self_device_memory_usage",
+    "count",
+)
+_OF_FIRST_EVENT = frozenset(("cpu_parent", "cpu_children", "input_shapes"))
+
+
+def device_number(name: str | None) -> int:
+    """Return the C++ number of the device with that name."""
+    return _NO_DEVICE if not name else _DEVICES.get(name.lower(), _OTHER_DEVICE)
+
+
+class FunctionEventAvg(FormattedTimesMixin):
+    """The totals of all events with the same key. Times are in microseconds.
+
+    Attributes that are not numbers are those of the first event. Averages of a trace also have ``min``, ``max``,
+    ``unfinished`` and ``threads``, and ``p50``, ``p90`` and ``p99`` if percentiles were requested.
+    """
+
+    key: str | None
+    count: int
+    node_id: int
+    is_async: bool
+    is_remote: bool
+    use_device: str | None
+    cpu_time_total: float
+    device_time_total: float
+    self_cpu_time_total: float
+    self_device_time_total: float
+    input_shapes: Any
+    overload_name: str | None
+    stack: list[str] | None
+    scope: int | None
+    cpu_memory_usage: int
+    device_memory_usage: int
+    self_cpu_memory_usage: int
+    self_device_memory_usage: int
+    cpu_children: list[FunctionEvent] | None
+    cpu_parent: FunctionEvent | None
+    device_type: DeviceType
+    is_legacy: bool
+    flops: float | None
+    is_user_annotation: bool
+
+    def __init__(self) -> None:
+        self.key = None
+        self.count = 0
+        self.node_id = 0
+        self.is_async = False
+        self.is_remote = False
+        self.use_device = None
+        self.cpu_time_total = 0
+        self.device_time_total = 0
+        self.self_cpu_time_total = 0
+        self.self_device_time_total = 0
+        self.input_shapes = None
+        self.overload_name = None
+        self.stack = None
+        self.scope = None
+        self.cpu_memory_usage = 0
+        self.device_memory_usage = 0
+        self.self_cpu_memory_usage = 0
+        self.self_device_memory_usage = 0
+        self.cpu_children = None
+        self.cpu_parent = None
+        self.device_type = DeviceType.CPU
+        self.is_legacy = False
+        self.flops = 0
+        self.is_user_annotation = False
+
+    def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
+        """Add an event, or another average, with the same key."""
+        if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
+            raise Error(f"expected a FunctionEvent or a FunctionEventAvg, got {other!r}")
+        if self.key is None:
+            for name in _FROM_FIRST:
+                setattr(self, name, getattr(other, name))
+        elif other.key != self.key:
+            raise Error(f"cannot add {other.key!r} to {self.key!r}: they do not have the same key")
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if self.flops is None:
+            self.flops = other.flops
+        elif other.flops is not None:
+            self.flops += other.flops
+        return self
+
+    def __iadd__(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
+        return self.add(other)
+
+    def __getattr__(self, name: str) -> Any:
+        first = self.__dict__.get("_first_event") if name in _OF_FIRST_EVENT else None
+        if first is None:
+            raise AttributeError(f"'FunctionEventAvg' object has no attribute {name!r}")
+        event = first()
+        value = None if event is None else getattr(event, name)
+        setattr(self, name, value)
+        return value
+
+    def __getstate__(self) -> dict[str, Any]:
+        for name in _OF_FIRST_EVENT:
+            getattr(self, name)
+        return {name: value for name, value in self.__dict__.items() if name != "_first_event"}
+
+    def __repr__(self) -> str:
+        device = self.use_device or "cuda"
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
+        )
+
+
+def average_of(
+    fields: dict[str, Any],
+    use_device: str | None,
+    first_event: Callable[[int], Any],
+    by_input_shape: bool,
+    types: type[Types],
+) -> FunctionEventAvg:
+    """Make a FunctionEventAvg from a C++ row; `first_event(row)` returns the first event of the group."""
+    average = FunctionEventAvg.__new__(FunctionEventAvg)
+    own = average.__dict__
+    own.update(fields)
+    first = own.pop("first")
+    own["use_device"] = use_device
+    own["device_type"] = types.device_type(fields["device_type"])
+    flops = fields["flops"]
+    own["flops"] = 0 if flops is None else int(flops) if flops.is_integer() else flops
+    if not by_input_shape:
+        own["input_shapes"] = ""
+    elif first is None:
+        own["input_shapes"] = []  # an allocation
+    own["_first_event"] = lambda: None if first is None else first_event(first)
+    return average
+
+
+def _share(part: float, whole: float) -> str:
+    return "NaN" if whole == 0 else f"{part * 100.0 / whole:.2f}%"
+
+
+def set_shares(event: Any, averages: Averages) -> None:
+    """Set an event's percentages of the totals in `averages`, as text."""
+    event.self_cpu_percent = _share(event.self_cpu_time_total, averages.self_cpu_time_total)
+    event.total_cpu_percent = 0 if event.is_async else _share(event.cpu_time_total, averages.self_cpu_time_total)
+    if event.use_device:
+        event.total_device_percent = _share(event.self_device_time_total, averages.self_device_time_total)
+
+
+def _nanoseconds(time_us: float) -> int:
+    return round(time_us * 1000)
+
+
+class Descriptions:
+    """Converts events made by hand to the tuples from which C++ builds a trace."""
+
+    def __init__(self) -> None:
+        self._threads: dict[Any, int] = {}
+
+    def _number(self, thread: Any) -> int:
+        """Return the thread's number; a thread that is not identified by an integer gets one."""
+        if isinstance(thread, int) and -(1 << 62) < thread < 1 << 62:
+            return int(thread)
+        return self._threads.setdefault(thread, (1 << 40) + len(self._threads))
+
+    def times(self, event: FunctionEvent) -> tuple[Any, ...]:
+        """Describe only where and when the event ran."""
+        return self._tuple(event, event.name, "", 0, [], [], [], 0, 0)
+
+    def whole(self, event: FunctionEvent) -> tuple[Any, ...]:
+        name = event.trace_name if event.trace_name is not None else event.name
+        scope = 7 if event.is_user_annotation else 10 if event.is_python_function else int(event.scope or 0)
+        if not is_on_cpu(event):
+            scope = 7 if event.is_user_annotation else 13
+        shapes = [_shape(shape) for shape in event.input_shapes or ()]
+        kernels = [(str(kernel.name), _small(kernel.device), _nanoseconds(kernel.duration)) for kernel in event.kernels]
+        stack = [str(entry) for entry in event.stack or ()]
+        own = event.self_cpu_memory_usage, event.self_device_memory_usage
+        return self._tuple(event, name, event.overload_name or "", scope, shapes, stack, kernels, *own)
+
+    def _tuple(
+        self,
+        event: FunctionEvent,
+        name: str,
+        overload: str,
+        scope: int,
+        shapes: list[list[int]],
+        stack: list[str],
+        kernels: list[tuple[str, int, int]],
+        cpu_bytes: int,
+        device_bytes: int,
+    ) -> tuple[Any, ...]:
+        start, end = event.time_range.start, event.time_range.end
+        on_device = not is_on_cpu(event)
+        return (
+            str(name),
+            overload,
+            self._number(event.thread),
+            event.node_id,
+            _nanoseconds(start),
+            max(0, _nanoseconds(end - start)),
+            scope,
+            bool(event.is_async),
+            bool(event.is_remote),
+            int(event.device_type),
+            _small(event.device_index) if on_device else -1,
+            _small(event.device_resource_id) if on_device else -1,
+            event.sequence_nr if event.sequence_nr is not None else -1,
+            -1 if event.fwd_thread is None else self._number(event.fwd_thread),
+            shapes,
+            stack,
+            kernels,
+            cpu_bytes,
+            device_bytes,
+        )
+
+
+def _small(number: Any) -> int:
+    return number if isinstance(number, int) and -(1 << 31) <= number < 1 << 31 else -1
+
+
+def _shape(shape: Any) -> list[int]:
+    try:
+        return [int(extent) for extent in shape]
+    except TypeError:  # a list of arrays, or not an array
+        return []

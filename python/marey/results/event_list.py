@@ -1,0 +1,477 @@
+"""``EventList``: a list of events or averages that can be printed, grouped and exported."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from marey import _marey
+from marey._marey import Error
+from marey.results.averages import Descriptions, average_of, device_number, set_shares
+from marey.results.types import Types, is_on_cpu
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from os import PathLike
+    from typing import Any, NoReturn, SupportsIndex
+
+    from marey._marey import Averages, Trace
+    from marey.results.averages import FunctionEventAvg
+
+_CALL_SCOPES = (10, 11)  # marey::Scope::PythonFunction, CFunction
+_FIELDS = ("_use_device", "_profile_memory", "_with_flops", "_tree_built", "_types")  # of every EventList
+_DEVICE_NAMES = ("cuda", "xpu", "privateuse1", "hpu", "mtia", "hip", "mps")
+
+
+def _device_key(name: str) -> str:
+    """Return a sort key or metric with the device's name replaced by "device"."""
+    for word in _DEVICE_NAMES:
+        name = name.replace(word, "device")
+    return name
+
+
+class EventList(list["Any"]):
+    """A list of FunctionEvent or FunctionEventAvg with totals, tables and exports.
+
+    Args:
+        use_device: The device named in column titles.
+        profile_memory: Whether tables show memory columns.
+        with_flops: Whether tables show FLOP columns.
+    """
+
+    _types = Types  # of the values in it
+
+    def __init__(
+        self, *args: Any, use_device: str | None = None, profile_memory: bool = False, with_flops: bool = False
+    ) -> None:
+        super().__init__(*args)
+        self._use_device = use_device
+        self._profile_memory = profile_memory
+        self._with_flops = with_flops
+        self._tree_built = False
+
+    # ---- numbers
+
+    def _averages(self) -> Averages:
+        """Return the events as C++ averages."""
+        return self._averages_of(self)
+
+    def _averages_of(self, events: Sequence[Any]) -> Averages:
+        name = (events[0].use_device if len(events) > 0 else None) or self._use_device
+        if not name and any(event.self_device_time_total > 0 for event in events):
+            raise Error("use_device is not set, but there are device times")
+        return _marey.averages_of_events(list(events), device_number(name), bool(self._profile_memory))
+
+    def _device_name(self) -> str:
+        return (self[0].use_device if len(self) > 0 else None) or self._use_device or ""
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The sum of all self times in microseconds."""
+        return self._averages().self_cpu_time_total
+
+    def total_average(self) -> FunctionEventAvg:
+        """Return the total of all events, with the key "Total"."""
+        return average_of(self._averages().total(), self._use_device, lambda first: None, False, self._types)
+
+    def key_averages(
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        *,
+        percentiles: bool = False,
+    ) -> EventList:
+        """Group the events by name (and node, device, ...) and return an EventList of FunctionEventAvg."""
+        if not self._tree_built:
+            raise Error("the events are not nested yet: call _build_tree() before key_averages()")
+        events = list(self)
+        averages = self._averages().group(
+            bool(group_by_input_shapes), max(int(group_by_stack_n), 0), bool(group_by_overload_name), bool(percentiles)
+        )
+        return AverageList(averages, events.__getitem__, bool(group_by_input_shapes), self._types, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "use_device": self._use_device,
+            "profile_memory": self._profile_memory,
+            "with_flops": self._with_flops,
+        }
+
+    # ---- text
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int | None = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        ascending: bool = False,
+    ) -> str:
+        """Format the events as a table.
+
+        Args:
+            sort_by: A column or any attribute; the largest value comes first, or the smallest with ``ascending``.
+            row_limit: The number of rows to print; -1 for all. Sums and percentages always include all rows.
+            max_src_column_width: The width of the column with source locations; None for no limit.
+            max_name_column_width: The width of the column with names; None for no limit.
+            max_shapes_column_width: The width of the column with input shapes; None for no limit.
+            header: A line to print above the table.
+            top_level_events_only: Whether to leave out events nested in other events.
+            time_unit: "s", "ms" or "us" for all times.
+            columns: The columns to print, by the names in ``marey._marey.table_columns()``.
+        """
+        options = {
+            "row_limit": -1 if row_limit is None else row_limit,
+            "max_src_column_width": _width(max_src_column_width),
+            "max_name_column_width": _width(max_name_column_width),
+            "max_shapes_column_width": _width(max_shapes_column_width),
+            "header": header,
+            "top_level_events_only": bool(top_level_events_only),
+            "ascending": bool(ascending),
+            "device_name": self._device_name(),
+        }
+        if time_unit is not None:
+            options["time_unit"] = str(time_unit)
+        return self._text("table", sort_by, columns, options)
+
+    def to_csv(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = -1,
+        *,
+        columns: Sequence[str] | None = None,
+        ascending: bool = False,
+    ) -> str:
+        """Format the events as CSV with plain numbers in nanoseconds and bytes."""
+        return self._text("csv", sort_by, columns, {"row_limit": row_limit, "ascending": bool(ascending)})
+
+    def to_markdown(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        *,
+        columns: Sequence[str] | None = None,
+        ascending: bool = False,
+    ) -> str:
+        """Format the events as a Markdown table."""
+        options = {"row_limit": row_limit, "ascending": bool(ascending), "device_name": self._device_name()}
+        return self._text("markdown", sort_by, columns, options)
+
+    def _text(self, form: str, sort_by: str | None, columns: Sequence[str] | None, options: dict[str, Any]) -> str:
+        if columns is not None:
+            known = _marey.table_columns()
+            options["columns"] = [_device_key(column) for column in columns]
+            unknown = [column for column in options["columns"] if column not in known]
+            if unknown:
+                raise ValueError(f"unknown column {', '.join(unknown)}; known columns: {', '.join(known)}")
+        if sort_by is None or _marey.is_table_key(sort_by):
+            averages = self._averages()
+            options["sort_by"] = sort_by or ""
+        else:
+            events = sorted(self, key=attrgetter(_device_key(sort_by)), reverse=not options["ascending"])
+            averages = self._averages_of(events)
+        self._set_shares(averages)
+        return self._shown(averages).text(form, options)
+
+    def _set_shares(self, averages: Averages) -> None:
+        """Set the events' percentages, as text."""
+        for event in self:
+            set_shares(event, averages)
+
+    def _shown(self, averages: Averages) -> Averages:
+        """Return the averages that a table shows: without FLOPs unless with_flops is set."""
+        return averages if self._with_flops or not averages.has_flops else averages.without_flops()
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        if len(self) <= 100:
+            return list.__repr__(list(self))
+        return f"<EventList of {len(self)}: {self[0]!r}, ...>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.table())}</pre>"
+
+    # ---- files
+
+    def _trace(self) -> Trace:
+        """Return the events as a trace."""
+        made = Descriptions()
+        events = [made.whole(event) for event in self if event.trace_name is not None or event.name[:1] != "["]
+        return _marey.assemble(events, device_number(self._device_name() or "cuda"))
+
+    def export_chrome_trace(self, path: str | PathLike[str]) -> None:
+        """Write a trace for Perfetto and chrome://tracing."""
+        from os import fspath
+
+        _marey.write_chrome_json(self._trace(), fspath(path))
+
+    def supported_export_stacks_metrics(self) -> list[str]:
+        """Return the metrics that export_stacks() accepts."""
+        return _marey.stack_metrics()
+
+    def export_stacks(self, path: str | PathLike[str], metric: str, *, append_name: bool = False) -> None:
+        """Write the stacks of the events with the value of the metric for each, as input for flame graphs."""
+        from os import fspath
+
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
+        _marey.export_stacks(self._trace(), fspath(path), self._metric(metric), append_name=bool(append_name))
+
+    def _metric(self, metric: str) -> str:
+        return _device_key(metric)
+
+    # ---- nesting
+
+    def _build_tree(self) -> None:
+        """Find the parent of each event. Needed once for events made by hand."""
+        if self._tree_built:
+            return
+        self._populate_cpu_children()
+        self._remove_dup_nodes()
+        self._set_backward_stacktraces()
+        self._tree_built = True
+
+    def _populate_cpu_children(self) -> None:
+        """Make each event the child of the event that encloses it on the same thread."""
+        events = [event for event in self if not event.is_async and is_on_cpu(event)]
+        made = Descriptions()
+        order = sorted(range(len(events)), key=lambda i: (events[i].time_range.start, -events[i].time_range.end))
+        parents = _marey.nesting([made.times(events[i]) for i in order])
+        for place, parent in zip(order, parents):
+            if parent is None:
+                continue
+            event, above = events[place], events[order[parent]]
+            if event.cpu_parent is above:
+                continue
+            if event.cpu_parent is not None:
+                raise Error(f"event {event.key!r} already has a parent: {event.cpu_parent.key!r}")
+            above.append_cpu_child(event)
+            event.set_cpu_parent(above)
+
+    def _remove_dup_nodes(self) -> None:
+        """Remove each event that is the only child of a parent with the same name.
+
+        The parent takes over its children and kernels. Calls of Python and C functions stay: a function that calls
+        itself is called twice.
+        """
+        while True:
+            kept = []
+            for event in self:
+                parent = event.cpu_parent
+                if not _is_repetition(event, parent):
+                    kept.append(event)
+                    continue
+                parent.cpu_children = event.cpu_children
+                parent.kernels = parent.kernels + event.kernels
+                for child in event.cpu_children:
+                    child.cpu_parent = parent
+            if len(kept) == len(self):
+                return
+            self[:] = kept
+
+    def _set_backward_stacktraces(self) -> None:
+        """Give events below a backward event the stack of the corresponding forward event."""
+        around: dict[int, Any] = {}  # id(event) -> the nearest enclosing backward event, which may be itself
+
+        def backward_around(event: Any) -> Any:
+            path = []
+            while event is not None and id(event) not in around and event.scope != 1:
+                path.append(event)
+                event = event.cpu_parent
+            found = None if event is None else event if event.scope == 1 else around[id(event)]
+            for passed in path:
+                around[id(passed)] = found
+            return found
+
+        stacks: dict[tuple[int, int], list[str]] = {}
+        for event in self:
+            if event.stack is not None and backward_around(event) is None:
+                stacks.setdefault((event.sequence_nr, event.thread), event.stack)
+        for event in self:
+            backward = backward_around(event)
+            if backward is not None:
+                if backward.fwd_thread is None:
+                    raise Error(f"the backward event {backward.name!r} has no forward thread")
+                event.stack = stacks.get((backward.sequence_nr, backward.fwd_thread), [])
+
+
+def _is_repetition(event: Any, parent: Any) -> bool:
+    """Return whether an event only repeats its parent, as with operators that are dispatched again."""
+    return (
+        parent is not None
+        and parent.name == event.name
+        and len(parent.cpu_children) == 1
+        and not _is_call(event)
+        and not _is_call(parent)
+    )
+
+
+def _is_call(event: Any) -> bool:
+    """Return whether the event is a call of a Python or C function."""
+    return event.is_python_function or event.scope in _CALL_SCOPES
+
+
+def _width(width: int | None) -> int | None:
+    return None if width is None else max(0, int(width))
+
+
+class View(EventList):
+    """A list whose elements are created on first use. Changing it turns it into an ordinary EventList."""
+
+    _source: Any  # in C++; has a length
+
+    def _getter(self) -> Callable[[int], Any]:
+        """Return the function that returns an element by its index."""
+        event: Callable[[int], Any] = self._source.event
+        return event
+
+    def _become_list(self) -> None:
+        items = list(self)
+        self.__class__ = EventList  # type: ignore[assignment]
+        self.__dict__ = {name: value for name, value in self.__dict__.items() if name in _FIELDS}
+        list.extend(self, items)
+
+    def _set_shares(self, averages: Averages) -> None:
+        pass  # set when an event is created, or not at all
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __bool__(self) -> bool:
+        return len(self._source) > 0
+
+    def __getitem__(self, index: Any) -> Any:
+        size = len(self._source)
+        if isinstance(index, slice):
+            return list(map(self._getter(), range(*index.indices(size))))
+        try:
+            index = index.__index__()
+        except AttributeError:
+            raise TypeError(f"list indices must be integers or slices, not {type(index).__name__}") from None
+        if index < 0:
+            index += size
+        if not 0 <= index < size:
+            raise IndexError("list index out of range")
+        return self._getter()(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._getter(), range(len(self._source)))
+
+    def __reversed__(self) -> Iterator[Any]:
+        return map(self._getter(), range(len(self._source) - 1, -1, -1))
+
+    def __contains__(self, wanted: object) -> bool:
+        return any(event is wanted or event == wanted for event in self)
+
+    def index(self, *args: Any) -> int:
+        return list(self).index(*args)
+
+    def count(self, wanted: object) -> int:
+        return sum(event is wanted or event == wanted for event in self)
+
+    def copy(self) -> list[Any]:
+        return list(self)
+
+    def __add__(self, other: Any) -> Any:
+        return list(self) + list(other) if isinstance(other, list) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return list(other) + list(self) if isinstance(other, list) else NotImplemented
+
+    def __mul__(self, times: SupportsIndex) -> list[Any]:
+        return list(self) * times
+
+    __rmul__ = __mul__
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, list) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return list(self) != list(other) if isinstance(other, list) else NotImplemented
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        options = {**self._options(), "_tree_built": True}
+        return (_unpickled_list, (list(self), options))
+
+
+def _unpickled_list(events: list[Any], options: dict[str, Any]) -> EventList:
+    built = options.pop("_tree_built")
+    made = EventList(events, **options)
+    made._tree_built = built
+    return made
+
+
+def _changing(name: str) -> Callable[..., Any]:
+    method = getattr(list, name)
+
+    def change(self: View, *args: Any, **kwargs: Any) -> Any:
+        self._become_list()
+        return method(self, *args, **kwargs)
+
+    change.__name__ = name
+    return change
+
+
+for _name in "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__".split():
+    setattr(View, _name, _changing(_name))
+del _name
+
+
+class AverageList(View):
+    """The averages that C++ computed. Each FunctionEventAvg is made on first use, and kept."""
+
+    def __init__(
+        self,
+        averages: Averages,
+        first_event: Callable[[int], Any],
+        by_input_shape: bool,
+        types: type[Types],
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._source = averages
+        self._first_event = first_event
+        self._by_input_shape = by_input_shape
+        self._types = types
+        self._made: dict[int, tuple[FunctionEventAvg, dict[str, Any]]] = {}  # with the fields that it began with
+
+    def _getter(self) -> Callable[[int], Any]:
+        return self._average
+
+    def _average(self, index: int) -> FunctionEventAvg:
+        made = self._made.get(index)
+        if made is None:
+            row = self._source.row(index)
+            average = average_of(row, self._use_device, self._first_event, self._by_input_shape, self._types)
+            set_shares(average, self._source)
+            made = self._made[index] = (average, dict(average.__dict__))
+        return made[0]
+
+    def _averages(self) -> Averages:
+        """Return the averages of C++, unless an attribute of one was changed since it was made."""
+        is_changed = any(
+            any(average.__dict__.get(name) != value for name, value in given.items())
+            for average, given in self._made.values()
+        )
+        averages: Averages = super()._averages() if is_changed else self._source
+        return averages
+
+    def _device_name(self) -> str:
+        return self._use_device or ""
+
+    def key_averages(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise Error("cannot group averages again: call key_averages() on the events")
+
+    def _trace(self) -> NoReturn:
+        raise Error("cannot export averages: they have no timestamps; export the events instead")

@@ -1,0 +1,212 @@
+"""Small types used by events: intervals, kernels and metadata."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from marey._warnings import warn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class Interval:
+    """A time interval in microseconds."""
+
+    __slots__ = ("start", "end")
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start = start
+        self.end = end
+
+    def elapsed_us(self) -> float:
+        """Return the length of the interval."""
+        return self.end - self.start
+
+    def __repr__(self) -> str:
+        return f"Interval(start={self.start}, end={self.end})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Interval):
+            return NotImplemented
+        return self.start == other.start and self.end == other.end
+
+
+class Kernel(NamedTuple):
+    """Device work launched by a call: its duration in microseconds."""
+
+    name: str
+    device: int
+    duration: float
+
+
+# Facts about device work: field name -> key in traces.
+_METADATA_KEYS = {
+    "registers_per_thread": "registers per thread",
+    "shared_memory": "shared memory",
+    "grid": "grid",
+    "block": "block",
+    "priority": "priority",
+    "blocks_per_sm": "blocks per SM",
+    "warps_per_sm": "warps per SM",
+    "occupancy": "occupancy",
+    "est_occupancy_pct": "est. achieved occupancy %",
+    "queued": "queued",
+    "graph_id": "graph id",
+    "graph_node_id": "graph node id",
+    "stream": "stream",
+    "context": "context",
+    "channel": "channel",
+    "channel_type": "channel_type",
+    "bytes": "bytes",
+    "bandwidth_gb_s": "memory bandwidth (GB/s)",
+    "collective_name": "Collective name",
+    "dtype": "dtype",
+    "in_msg_nelems": "In msg nelems",
+    "out_msg_nelems": "Out msg nelems",
+    "in_split_size": "In split size",
+    "out_split_size": "Out split size",
+    "global_rank_start": "Global rank start",
+    "global_rank_stride": "Global rank stride",
+    "group_size": "Group size",
+    "process_group_name": "Process Group Name",
+    "process_group_desc": "Process Group Description",
+    "group_ranks": "Process Group Ranks",
+    "rank": "Rank",
+    "src_rank": "Src Rank",
+    "dst_rank": "Dst Rank",
+    "seq": "Seq",
+    "is_async": "Is asynchronized op",
+}
+_FLOATS = {"blocks_per_sm", "warps_per_sm", "est_occupancy_pct", "bandwidth_gb_s"}
+_TEXTS = {
+    "collective_name",
+    "dtype",
+    "in_split_size",
+    "out_split_size",
+    "process_group_name",
+    "process_group_desc",
+    "group_ranks",
+}
+_JSON = {"grid", "block", "occupancy"}
+
+
+class EventMetadata(NamedTuple):
+    """Facts about device work."""
+
+    registers_per_thread: int | None
+    shared_memory: int | None
+    grid: list[int] | None
+    block: list[int] | None
+    priority: int | None
+    blocks_per_sm: float | None
+    warps_per_sm: float | None
+    occupancy: Any
+    est_occupancy_pct: float | None
+    queued: int | None
+    graph_id: int | None
+    graph_node_id: int | None
+    stream: int | None
+    context: int | None
+    channel: int | None
+    channel_type: int | None
+    bytes: int | None
+    bandwidth_gb_s: float | None
+    collective_name: str | None
+    dtype: str | None
+    in_msg_nelems: int | None
+    out_msg_nelems: int | None
+    in_split_size: str | None
+    out_split_size: str | None
+    global_rank_start: int | None
+    global_rank_stride: int | None
+    group_size: int | None
+    process_group_name: str | None
+    process_group_desc: str | None
+    group_ranks: str | None
+    rank: int | None
+    src_rank: int | None
+    dst_rank: int | None
+    seq: int | None
+    is_async: bool | None
+
+
+def _metadata_value(field: str, value: Any) -> Any:
+    """Convert a value, which may be text in traces, to the type of its field."""
+    if not isinstance(value, str):
+        return value
+    if field in _TEXTS:
+        return value.strip('"')
+    if field == "is_async":
+        return value in ("1", "true")
+    if field in _JSON:
+        import json
+
+        return json.loads(value)
+    return float(value) if field in _FLOATS else int(value)
+
+
+def event_metadata(values: Mapping[str, Any] | None) -> EventMetadata | None:
+    """Make EventMetadata from a dict with the keys of traces; None if it has none of them."""
+    if not values:
+        return None
+    found = {field: values.get(key) for field, key in _METADATA_KEYS.items()}
+    if all(value is None for value in found.values()):
+        return None
+    return EventMetadata(**{field: _metadata_value(field, value) for field, value in found.items()})
+
+
+def format_time(time_us: float) -> str:
+    """Format a time as in tables: 1.234ms."""
+    if time_us >= 1e6:
+        return f"{time_us / 1e6:.3f}s"
+    if time_us >= 1e3:
+        return f"{time_us / 1e3:.3f}ms"
+    return f"{time_us:.3f}us"
+
+
+def _formatted(name: str) -> property:
+    return property(lambda self: format_time(getattr(self, name)), doc=f"{name} as text.")
+
+
+def old_name(old: str, new: str) -> property:
+    """Make a property that warns about its deprecated name and returns the attribute ``new``."""
+
+    def get(self: Any) -> Any:
+        warn(f"`{old}` is deprecated. Use `{new}` instead.", FutureWarning)
+        return getattr(self, new)
+
+    return property(get, doc=f"The old name of {new}.")
+
+
+class FormattedTimesMixin:
+    """Times per call, and times as text, for a class with ``*_time_total`` and ``count`` attributes."""
+
+    count: int
+    if TYPE_CHECKING:
+
+        @property
+        def cpu_time_total(self) -> float: ...
+        @property
+        def device_time_total(self) -> float: ...
+
+    cpu_time_str = _formatted("cpu_time")
+    device_time_str = _formatted("device_time")
+    cpu_time_total_str = _formatted("cpu_time_total")
+    device_time_total_str = _formatted("device_time_total")
+    self_cpu_time_total_str = _formatted("self_cpu_time_total")
+    self_device_time_total_str = _formatted("self_device_time_total")
+
+    @property
+    def cpu_time(self) -> float:
+        """The average CPU time of a call in microseconds."""
+        return 0.0 if self.count == 0 else 1.0 * self.cpu_time_total / self.count
+
+    @property
+    def device_time(self) -> float:
+        """The average device time of a call in microseconds."""
+        return 0.0 if self.count == 0 else 1.0 * self.device_time_total / self.count
+
+    cuda_time = old_name("cuda_time", "device_time")

@@ -1,0 +1,279 @@
+"""``FunctionEvent``: one event, made by hand or read lazily from a trace."""
+
+from __future__ import annotations
+
+from marey._enumerations import DeviceType
+from marey._marey import Error
+from marey.results.event_parts import FormattedTimesMixin, Interval, Kernel, event_metadata, old_name
+from marey.results.types import is_on_cpu
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from marey.results.event_parts import EventMetadata
+
+
+def _check_cpu(event: Any, what: str) -> None:
+    if not isinstance(event, FunctionEvent):
+        raise Error(f"{what} must be a FunctionEvent, not {event!r}")
+    if not is_on_cpu(event):
+        raise Error(f"{what} must be a CPU event, not {event.device_type!r}")
+
+
+class FunctionEvent(FormattedTimesMixin):
+    """One call: its name, place, time and cost. Times are in microseconds."""
+
+    id: int
+    node_id: int
+    name: str
+    overload_name: str | None
+    trace_name: str | None
+    time_range: Interval
+    thread: int
+    fwd_thread: int | None
+    kernels: list[Kernel]
+    count: int
+    cpu_children: list[FunctionEvent]
+    cpu_parent: FunctionEvent | None
+    input_shapes: Any
+    concrete_inputs: list[Any] | None
+    kwinputs: dict[str, Any] | None
+    stack: list[str] | None
+    scope: int
+    use_device: str | None
+    cpu_memory_usage: int
+    device_memory_usage: int
+    is_async: bool
+    is_remote: bool
+    sequence_nr: int
+    device_type: DeviceType
+    device_index: int
+    device_resource_id: int
+    is_legacy: bool
+    flops: float | None
+    is_user_annotation: bool
+    is_python_function: bool
+    activity_type: str | None
+    self_cpu_percent: Any
+    total_cpu_percent: Any
+    total_device_percent: Any
+    flow_id: int | None
+    flow_type: int | None
+    flow_start: bool | None
+    external_id: int
+    linked_correlation_id: int
+    event_metadata: EventMetadata | None
+    structured_input_shapes: list[Any] | None
+    structured_input_strides: list[Any] | None
+    input_dtypes: list[str] | None
+    python_id: int
+    python_call_id: int
+    module_hierarchy: str
+    python_parent_id: int
+    python_module_id: int
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        thread: int,
+        start_us: float,
+        end_us: float,
+        overload_name: str | None = None,
+        fwd_thread: int | None = None,
+        input_shapes: Any = None,
+        stack: list[str] | None = None,
+        scope: int = 0,
+        use_device: str | None = None,
+        cpu_memory_usage: int = 0,
+        device_memory_usage: int = 0,
+        is_async: bool = False,
+        is_remote: bool = False,
+        sequence_nr: int = -1,
+        node_id: int = -1,
+        device_type: DeviceType = DeviceType.CPU,
+        device_index: int = 0,
+        device_resource_id: int | None = None,
+        is_legacy: bool = False,
+        flops: float | None = None,
+        trace_name: str | None = None,
+        concrete_inputs: list[Any] | None = None,
+        kwinputs: dict[str, Any] | None = None,
+        is_user_annotation: bool = False,
+        is_python_function: bool = False,
+        activity_type: str | None = None,
+        metadata_json: str | None = None,
+        flow_id: int | None = None,
+        flow_type: int | None = None,
+        flow_start: bool | None = None,
+        external_id: int = 0,
+        linked_correlation_id: int = 0,
+        extra_meta: Mapping[str, Any] | None = None,
+        structured_input_shapes: list[Any] | None = None,
+        structured_input_strides: list[Any] | None = None,
+        input_dtypes: list[str] | None = None,
+        python_id: int = -1,
+        python_parent_id: int = -1,
+        python_module_id: int = -1,
+    ) -> None:
+        self.id = id
+        self.node_id = node_id
+        self.name = name
+        self.overload_name = overload_name
+        self.trace_name = trace_name
+        self.time_range = Interval(start_us, end_us)
+        self.thread = thread
+        self.fwd_thread = fwd_thread
+        self.kernels = []
+        self.count = 1
+        self.cpu_children = []
+        self.cpu_parent = None
+        self.input_shapes = input_shapes
+        self.concrete_inputs = concrete_inputs
+        self.kwinputs = kwinputs
+        self.stack = stack
+        self.scope = scope
+        self.use_device = use_device
+        self.cpu_memory_usage = cpu_memory_usage
+        self.device_memory_usage = device_memory_usage
+        self.is_async = is_async
+        self.is_remote = is_remote
+        self.sequence_nr = sequence_nr
+        self.device_type = device_type
+        self.device_index = device_index
+        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.is_legacy = is_legacy
+        self.flops = flops
+        self.is_user_annotation = is_user_annotation
+        self.is_python_function = is_python_function
+        self.activity_type = activity_type
+        self.self_cpu_percent = -1
+        self.total_cpu_percent = -1
+        self.total_device_percent = -1
+        self._metadata_json = metadata_json
+        self.flow_id = flow_id
+        self.flow_type = flow_type
+        self.flow_start = flow_start
+        self.external_id = external_id
+        self.linked_correlation_id = linked_correlation_id
+        self.event_metadata = event_metadata(extra_meta)
+        self.structured_input_shapes = structured_input_shapes
+        self.structured_input_strides = structured_input_strides
+        self.input_dtypes = input_dtypes
+        self.python_id = python_id
+        self.python_parent_id = python_parent_id
+        self.python_module_id = python_module_id
+        self.python_call_id = -1  # SuspendedCall.number if this is a part of a suspended call
+        self.module_hierarchy = ""
+
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        """Add device work launched by this call, with its duration in microseconds."""
+        _check_cpu(self, "the launching event")
+        self.kernels.append(Kernel(name, device, duration))
+
+    def append_cpu_child(self, child: FunctionEvent) -> None:
+        """Add an event that ran directly inside this one."""
+        _check_cpu(self, "the parent")
+        _check_cpu(child, "the child")
+        self.cpu_children.append(child)
+
+    def set_cpu_parent(self, parent: FunctionEvent) -> None:
+        """Set the event that directly encloses this one."""
+        _check_cpu(self, "the child")
+        _check_cpu(parent, "the parent")
+        self.cpu_parent = parent
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    def _has_self_values(self) -> bool:
+        return not self.is_async and is_on_cpu(self)
+
+    @property
+    def cpu_time_total(self) -> float:
+        """The CPU time; 0 for device work."""
+        return self.time_range.elapsed_us() if is_on_cpu(self) else 0
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The CPU time without the events directly inside this one."""
+        if not self._has_self_values():
+            return 0
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        if not self._has_self_values():
+            return 0
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        if not self._has_self_values():
+            return 0
+        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+
+    @property
+    def device_time_total(self) -> float:
+        """The device time of this event and the events inside it, or the duration of device work."""
+        if self.is_async or not self.use_device:
+            return 0
+        if not is_on_cpu(self):
+            return self.time_range.elapsed_us()
+        total: float = sum(kernel.duration for kernel in self.kernels)
+        if self.is_legacy:
+            return total
+        inside = list(self.cpu_children)
+        while inside:
+            event = inside.pop()
+            if event.is_async or not event.use_device:
+                continue
+            total += sum(kernel.duration for kernel in event.kernels)
+            if not event.is_legacy:
+                inside += event.cpu_children
+        return total
+
+    @property
+    def self_device_time_total(self) -> float:
+        """The device time without the work launched by events directly inside this one."""
+        if self.is_async or not self.use_device:
+            return 0
+        if not is_on_cpu(self):
+            return self.device_time_total
+        own: float = sum(kernel.duration for kernel in self.kernels)
+        if self.is_legacy:  # its only kernel includes those of its children
+            own -= sum(child.device_time_total for child in self.cpu_children)
+        return own
+
+    @property
+    def metadata_json(self) -> str | None:
+        """The members of a JSON object, as text."""
+        from marey._warnings import warn
+
+        warn("`metadata_json` is deprecated. Use `event_metadata` instead.", FutureWarning)
+        return self._metadata_json
+
+    cuda_time_total = old_name("cuda_time_total", "device_time_total")
+    self_cuda_time_total = old_name("self_cuda_time_total", "self_device_time_total")
+    self_cuda_memory_usage = old_name("self_cuda_memory_usage", "self_device_memory_usage")
+
+    def __repr__(self) -> str:
+        device = self.use_device
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
+            f"device_type={_device_text(self.device_type)} node_id={self.node_id} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start} end_us={self.time_range.end} "
+            f"cpu_children={[child.id for child in self.cpu_children]} {device}_time={self.device_time_str} "
+            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage} "
+            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} "
+            f"is_legacy={self.is_legacy}>"
+        )
+
+
+def _device_text(device: Any) -> str:
+    name = getattr(device, "name", None)
+    return f"DeviceType.{name}" if name is not None else str(device)

@@ -1,0 +1,116 @@
+"""The events and averages of a trace as lists whose elements are created on first use."""
+
+from __future__ import annotations
+
+from marey import _marey
+from marey.results.event_list import AverageList, EventList, View
+from marey.results.event_parts import Interval
+from marey.results.recorded_events import RecordedEvent
+from marey.results.types import Types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from marey._marey import Averages, Trace
+    from marey.results.averages import FunctionEventAvg
+
+
+class TraceEventList(View):
+    """The events of a trace."""
+
+    def __init__(
+        self, trace: Trace, *, use_device: str | None, profile_memory: bool, with_flops: bool, types: type[Types]
+    ) -> None:
+        EventList.__init__(self, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
+        self._recorded = trace
+        self._types = types
+        self._tree_built = True
+
+    def __getattr__(self, name: str) -> Any:
+        # The order of the events is computed when it is needed: averages work without it.
+        if name != "_source":
+            raise AttributeError(f"'EventList' object has no attribute {name!r}")
+        made = self._source = _marey.EventRows(
+            self._recorded, RecordedEvent, Interval, self._types.DeviceType, self._use_device, bool(self._with_flops)
+        )
+        return made
+
+    def _is_changed(self) -> bool:
+        return "_source" in self.__dict__ and self._source.is_changed()
+
+    def _averages(self) -> Averages:
+        if self._is_changed():
+            return super()._averages()
+        return _marey.list_ranges(self._recorded, flops=bool(self._with_flops), memory=bool(self._profile_memory))
+
+    def _device_name(self) -> str:
+        return self._use_device or ""
+
+    def _grouped(self, **options: Any) -> Averages:
+        return _marey.key_averages(
+            self._recorded, flops=bool(self._with_flops), memory=bool(self._profile_memory), **options
+        )
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return super().self_cpu_time_total if self._is_changed() else self._grouped().self_cpu_time_total
+
+    def total_average(self) -> FunctionEventAvg:
+        if self._is_changed():
+            return super().total_average()
+        from marey.results.averages import average_of
+
+        return average_of(self._grouped().total(), self._use_device, self._event_of_range, False, self._types)
+
+    def key_averages(
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        *,
+        group_by_thread: bool = False,
+        percentiles: bool = False,
+    ) -> EventList:
+        if self._is_changed():
+            return super().key_averages(
+                group_by_input_shapes, group_by_stack_n, group_by_overload_name, percentiles=percentiles
+            )
+        averages = self._grouped(
+            by_input_shape=bool(group_by_input_shapes),
+            stack_entries=max(int(group_by_stack_n), 0),
+            by_overload=bool(group_by_overload_name),
+            by_thread=bool(group_by_thread),
+            percentiles=bool(percentiles),
+        )
+        return AverageList(averages, self._event_of_range, bool(group_by_input_shapes), self._types, **self._options())
+
+    def _event_of_range(self, row: int) -> Any:
+        index = self._source.event_of_range(row)
+        return None if index is None else self._source.event(index)
+
+    def _build_tree(self) -> None:
+        pass  # the trace has the nesting
+
+    def _trace(self) -> Trace:
+        return super()._trace() if self._is_changed() else self._recorded
+
+    def _metric(self, metric: str) -> str:
+        return super()._metric(metric) if self._is_changed() else metric
+
+
+def events_of(
+    trace: Trace,
+    use_device: str | None = None,
+    profile_memory: bool | None = None,
+    with_flops: bool = False,
+    types: type[Types] = Types,
+) -> TraceEventList:
+    """Return the events of a trace as an EventList in order of time; None: as recorded in the trace."""
+    if use_device is None:
+        use_device = _marey.device_of(trace)
+    if profile_memory is None:
+        profile_memory = _marey.has_memory(trace)
+    return TraceEventList(
+        trace, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops, types=types
+    )

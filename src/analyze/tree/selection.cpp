@@ -1,0 +1,239 @@
+// selection.cpp: copies the selected rows. On a track, the ranges that began earlier and are still open are
+// the ancestors of one row; all others are contiguous.
+#include <marey/selection.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "trace/self_times.h"
+#include "trace/trace_data.h"
+
+namespace marey {
+namespace {
+
+/// The selected rows of one track: `open` began before the selection, and `begin` to `end` in it.
+struct SelectedRows {
+    std::vector<Row> open;  ///< outermost first
+    Row begin = 0, end = 0;
+    Row first_new = 0;  ///< number of the first of them in the new table
+    Row count() const noexcept { return static_cast<Row>(open.size()) + (end - begin); }
+};
+
+class SelectionCopy {
+  public:
+    SelectionCopy(const TraceData& from, const Selection& selection)
+        : from_(from), selection_(selection), to_(std::make_shared<TraceData>()) {}
+
+    Trace run() {
+        copy_tables();
+        for (Row track = 0; track < from_.tracks.size(); ++track) select_track(track);
+        copy_columns();
+        place_rows();
+        to_->range_self_ns = self_times(*to_);
+        move_references();
+        copy_instants();
+        copy_counters();
+        copy_memory();
+        return Trace(std::shared_ptr<const TraceData>(std::move(to_)));
+    }
+
+  private:
+    bool is_selected(Row track) const {
+        return selection_.tracks.empty() ||
+               std::binary_search(selection_.tracks.begin(), selection_.tracks.end(), track);
+    }
+    std::int64_t end_of(Row row) const noexcept {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(from_.range_start_ns[row]) +
+                                         static_cast<std::uint64_t>(from_.range_duration_ns[row]));
+    }
+
+    void copy_tables() {
+        to_->strings = from_.strings;
+        to_->sites = from_.sites;
+        to_->processes = from_.processes;
+        to_->threads = from_.threads;
+        to_->tracks = from_.tracks;
+        to_->arguments = from_.arguments;
+        to_->list_items = from_.list_items;
+        to_->arrays = from_.arrays;
+        to_->array_extents = from_.array_extents;
+        to_->metadata = from_.metadata;
+        to_->problems = from_.problems;
+        to_->costs = from_.costs;
+        to_->clock = from_.clock;
+        to_->window = from_.window;
+        to_->window.start_ns = selection_.begin_ns;
+        to_->window.end_ns = selection_.end_ns;
+        to_->tasks = from_.tasks;
+    }
+
+    /// Finds the selected rows of a track. Starts ascend along a track.
+    void select_track(Row track) {
+        const TrackInfo& info = from_.tracks[track];
+        SelectedRows rows;
+        if (is_selected(track)) {
+            const auto starts = from_.range_start_ns.begin();
+            const auto first = starts + info.first_range;
+            const auto last = first + info.range_count;
+            const auto row_of = [&](auto at) { return static_cast<Row>(at - starts); };
+            rows.begin = row_of(std::lower_bound(first, last, selection_.begin_ns));
+            rows.end = std::max(rows.begin, row_of(std::lower_bound(first, last, selection_.end_ns)));
+            if (rows.begin > info.first_range) rows.open = open_at_begin(rows.begin - 1);
+            is_selected_thread_.resize(from_.threads.size());
+            is_selected_thread_[info.thread] = true;
+        }
+        rows.first_new = count_;
+        count_ += rows.count();
+        to_->tracks[track].first_range = rows.first_new;
+        to_->tracks[track].range_count = rows.count();
+        selected_.push_back(std::move(rows));
+    }
+
+    /// The ranges that are open when the selection begins: `last`, the last one to start before, or those
+    /// around it.
+    std::vector<Row> open_at_begin(Row last) const {
+        std::vector<Row> open;
+        for (Row row = last;; row = from_.range_parent[row]) {
+            if (end_of(row) > selection_.begin_ns) open.push_back(row);
+            if (from_.range_depth[row] == 0) break;
+        }
+        std::reverse(open.begin(), open.end());
+        return open;
+    }
+
+    template <class T>
+    void copy(const std::vector<T>& from, std::vector<T>& to) const {
+        to.reserve(count_);
+        for (const SelectedRows& rows : selected_) {
+            for (const Row row : rows.open) to.push_back(from[row]);
+            to.insert(to.end(), from.begin() + rows.begin, from.begin() + rows.end);
+        }
+    }
+    void copy_columns() {
+        copy(from_.range_start_ns, to_->range_start_ns);
+        copy(from_.range_duration_ns, to_->range_duration_ns);
+        copy(from_.range_site, to_->range_site);
+        copy(from_.range_parent, to_->range_parent);
+        copy(from_.range_depth, to_->range_depth);
+        copy(from_.range_flags, to_->range_flags);
+    }
+
+    /// The new number of a row of this track; kNoRow if it is not selected.
+    static Row moved(const SelectedRows& rows, Row row) {
+        if (row >= rows.begin && row < rows.end)
+            return rows.first_new + static_cast<Row>(rows.open.size()) + (row - rows.begin);
+        const auto open = std::lower_bound(rows.open.begin(), rows.open.end(), row);
+        if (open == rows.open.end() || *open != row) return kNoRow;
+        return rows.first_new + static_cast<Row>(open - rows.open.begin());
+    }
+    Row moved(Row row) const {
+        const auto after =
+            std::upper_bound(from_.tracks.begin(), from_.tracks.end(), row,
+                             [](Row value, const TrackInfo& track) { return value < track.first_range; });
+        // Tracks without ranges begin where the next one does; the last that begins at or before `row` holds
+        // it.
+        return after == from_.tracks.begin()
+                   ? kNoRow
+                   : moved(selected_[static_cast<std::size_t>(after - from_.tracks.begin()) - 1], row);
+    }
+
+    /// Sets parents and depths: of the nearest selected range around each row. Parents come before children
+    /// on a track; only the outermost ranges of overlap tracks have parents elsewhere.
+    void place_rows() {
+        for (const SelectedRows& rows : selected_) {
+            for (Row row = rows.first_new; row < rows.first_new + rows.count(); ++row) place_row(rows, row);
+        }
+    }
+    void place_row(const SelectedRows& rows, Row row) {
+        Row& parent = to_->range_parent[row];
+        std::uint32_t& depth = to_->range_depth[row];
+        if (depth == 0) {
+            if (parent != kNoRow) parent = moved(parent);
+            return;
+        }
+        Row around = parent;
+        while (moved(rows, around) == kNoRow && from_.range_depth[around] > 0)
+            around = from_.range_parent[around];
+        parent = moved(rows, around);
+        depth = parent == kNoRow ? 0 : to_->range_depth[parent] + 1;
+    }
+
+    void move_references() {
+        for (const ArgumentSlice& slice : from_.range_arguments) {
+            if (const Row row = moved(slice.row); row != kNoRow)
+                to_->range_arguments.push_back({row, slice.first, slice.count});
+        }
+        for (RangeDetail detail : from_.range_details) {
+            detail.range = moved(detail.range);
+            if (detail.range != kNoRow) to_->range_details.push_back(detail);
+        }
+        for (LinkInfo link : from_.links) {
+            link.from = moved(link.from);
+            link.to = moved(link.to);
+            if (link.from != kNoRow && link.to != kNoRow) to_->links.push_back(link);
+        }
+    }
+
+    bool is_selected(Row thread, std::int64_t time_ns) const {
+        return time_ns >= selection_.begin_ns && time_ns < selection_.end_ns &&
+               (selection_.tracks.empty() ||
+                (thread < is_selected_thread_.size() && is_selected_thread_[thread]));
+    }
+    void copy_instants() {
+        Row next = 0;
+        auto slice = from_.instant_arguments.begin();
+        for (Row row = 0; row < from_.instant_time_ns.size(); ++row) {
+            if (!is_selected(from_.instant_thread[row], from_.instant_time_ns[row])) continue;
+            to_->instant_time_ns.push_back(from_.instant_time_ns[row]);
+            to_->instant_site.push_back(from_.instant_site[row]);
+            to_->instant_thread.push_back(from_.instant_thread[row]);
+            while (slice != from_.instant_arguments.end() && slice->row < row) ++slice;
+            if (slice != from_.instant_arguments.end() && slice->row == row)
+                to_->instant_arguments.push_back({next, slice->first, slice->count});
+            ++next;
+        }
+    }
+    void copy_counters() {
+        for (std::size_t i = 0; i < from_.counter_time_ns.size(); ++i) {
+            if (!is_selected(from_.counter_thread[i], from_.counter_time_ns[i])) continue;
+            to_->counter_time_ns.push_back(from_.counter_time_ns[i]);
+            to_->counter_site.push_back(from_.counter_site[i]);
+            to_->counter_thread.push_back(from_.counter_thread[i]);
+            to_->counter_value.push_back(from_.counter_value[i]);
+        }
+    }
+    void copy_memory() {
+        for (std::size_t i = 0; i < from_.memory_time_ns.size(); ++i) {
+            if (!is_selected(from_.memory_thread[i], from_.memory_time_ns[i])) continue;
+            to_->memory_time_ns.push_back(from_.memory_time_ns[i]);
+            to_->memory_thread.push_back(from_.memory_thread[i]);
+            to_->memory_address.push_back(from_.memory_address[i]);
+            to_->memory_bytes.push_back(from_.memory_bytes[i]);
+            to_->memory_total_allocated.push_back(from_.memory_total_allocated[i]);
+            to_->memory_total_reserved.push_back(from_.memory_total_reserved[i]);
+            to_->memory_device.push_back(from_.memory_device[i]);
+            to_->memory_out_of_memory.push_back(from_.memory_out_of_memory[i]);
+        }
+    }
+
+    const TraceData& from_;
+    const Selection& selection_;
+    std::shared_ptr<TraceData> to_;
+    std::vector<SelectedRows> selected_;    ///< per track
+    std::vector<bool> is_selected_thread_;  ///< per thread; empty if no track is selected
+    Row count_ = 0;
+};
+
+}  // namespace
+
+bool selects_everything(const Trace& trace, const Selection& selection) {
+    return selection.begin_ns <= trace.window().start_ns && selection.end_ns >= trace.window().end_ns &&
+           (selection.tracks.empty() || selection.tracks.size() == trace.tracks().size());
+}
+
+Trace select_ranges(const Trace& trace, const Selection& selection) {
+    return SelectionCopy(trace.data(), selection).run();
+}
+
+}  // namespace marey

@@ -1,0 +1,17 @@
+// browser.h: shows traces in the browser until the user ends the command.
+#pragma once
+
+#include <vector>
+
+#include <marey/view.h>
+
+namespace marey::cli {
+
+/// A trace that is read from a file.
+ViewSource file_source(const std::string& file, const std::string& format);
+
+/// Starts the viewer, prints its address and, if `opens_browser`, opens it. Returns when the user presses
+/// Ctrl-C or the process is told to end. Throws marey::Error if the viewer cannot be started.
+void show_in_browser(std::vector<ViewSource> sources, const ViewOptions& options, bool opens_browser);
+
+}  // namespace marey::cli

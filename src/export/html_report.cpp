@@ -1,0 +1,260 @@
+// html_report.cpp: the viewer's page with the answers inside: one file that needs no server.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if MAREY_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+#include <marey/error.h>
+#include <marey/export.h>
+#include <marey/view.h>
+
+#include "base/output_file.h"
+#include "json/json_writer.h"
+
+namespace marey {
+namespace html {
+namespace {
+
+constexpr std::uint32_t kPixels = 3840;  ///< of a 4K screen; embedded.ts has the same number
+constexpr std::size_t kMaxLevels = 40;
+constexpr std::size_t kPictureBytes = std::size_t{24} << 20;  ///< of all tracks, before compression
+constexpr std::size_t kNamesAtOnce = 500;                     ///< keeps each request short
+constexpr std::size_t kMaxCounters = 1000;
+constexpr std::size_t kMaxTasks = 500;
+
+std::string gzipped([[maybe_unused]] const std::string& bytes) {
+#if !MAREY_HAVE_ZLIB
+    throw Error("cannot write an HTML report: this Marey was built without zlib");
+#else
+    constexpr int kGzip = 15 + 16;  // the largest window, with gzip's header
+    z_stream stream{};
+    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzip, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+        throw Error("cannot compress the HTML report");
+    std::string result(deflateBound(&stream, bytes.size()), '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream.avail_in = static_cast<uInt>(bytes.size());
+    stream.next_out = reinterpret_cast<Bytef*>(result.data());
+    stream.avail_out = static_cast<uInt>(result.size());
+    const bool is_done = deflate(&stream, Z_FINISH) == Z_STREAM_END;
+    result.resize(stream.total_out);
+    deflateEnd(&stream);
+    if (!is_done) throw Error("cannot compress the HTML report");
+    return result;
+#endif
+}
+
+std::string base64(std::string_view bytes) {
+    constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string text;
+    text.reserve((bytes.size() + 2) / 3 * 4);
+    for (std::size_t at = 0; at < bytes.size(); at += 3) {
+        std::uint32_t group = 0;
+        for (std::size_t i = 0; i < 3; ++i)
+            group = group << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0U);
+        for (std::size_t i = 0; i < 4; ++i)
+            text += at + i > bytes.size() ? '=' : kDigits[group >> (18 - 6 * i) & 63];
+    }
+    return text;
+}
+
+std::string with_commas(std::uint64_t number) {
+    std::string digits = std::to_string(number);
+    for (std::size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, ",");
+    return digits;
+}
+
+/// The numbers at the beginning of a picture's answer, and its sites.
+struct PictureHeader {
+    std::uint32_t magic, levels, boxes, sites, unit, site_bytes;
+};
+
+/// Collects answers.
+class Report {
+  public:
+    Report(const Trace& trace, const View& view) : trace_(trace), view_(view) {}
+
+    std::string data() {
+        add("outline", "");
+        const std::string window = "&begin=0&end=" + std::to_string(std::max<std::int64_t>(window_ns(), 1)) +
+                                   "&pixels=" + std::to_string(kPixels);
+        add_pictures(window);
+        add_names();
+        for (Row thread = 0; thread < trace_.threads().size(); ++thread)
+            add("instants?trace=0&thread=" + std::to_string(thread), window);
+        add_counters(window);
+        add("overview?trace=0", "&pixels=2000");
+        for (const char* by :
+             {"", "&by=function", "&by=file", "&by=module", "&by=package", "&thread=1", "&shape=1"})
+            add("table?trace=0" + std::string(by), "");
+        for (const char* value : {"total", "self", "calls", "bytes", "gpu"})
+            add("flame?trace=0&value=" + std::string(value), "&pixels=" + std::to_string(kPixels));
+        for (const char* report : {"steps?trace=0", "gpu?trace=0", "memory?trace=0&by=path"}) add(report, "");
+        return packed();
+    }
+
+  private:
+    std::int64_t window_ns() const { return trace_.window().end_ns - trace_.window().start_ns; }
+
+    /// Adds the answer to `key` with more parameters; the page asks for `key`.
+    void add(const std::string& key, const std::string& more) {
+        put(key, view_.answer("/api/" + key + more));
+    }
+
+    void put(const std::string& key, const std::string& answer) {
+        answers_.resize((answers_.size() + 7) / 8 * 8);  // columns are aligned
+        places_.push_back({key, {answers_.size(), answer.size()}});
+        answers_ += answer;
+    }
+
+    /// Tracks with the most ranges first, until there are too many bytes.
+    void add_pictures(const std::string& window) {
+        const auto tracks = trace_.tracks();
+        std::vector<Row> order(tracks.size());
+        std::iota(order.begin(), order.end(), Row{0});
+        std::stable_sort(order.begin(), order.end(),
+                         [&](Row a, Row b) { return tracks[a].range_count > tracks[b].range_count; });
+        for (const Row track : order) {
+            if (tracks[track].range_count == 0) break;
+            if (answers_.size() > kPictureBytes) {
+                ++left_out_;
+                continue;
+            }
+            add_picture(track, window);
+        }
+        add_tasks(window);
+    }
+
+    /// The server adds tracks of asyncio tasks after those of the trace; a number that is too large is an
+    /// error.
+    void add_tasks(const std::string& window) {
+        const std::size_t first = trace_.tracks().size();
+        try {
+            for (std::size_t i = 0; i < kMaxTasks && answers_.size() < kPictureBytes; ++i)
+                add_picture(static_cast<Row>(first + i), window);
+        } catch (const Error&) {
+            return;
+        }
+    }
+
+    void add_picture(Row track, const std::string& window) {
+        const std::string key = "picture?trace=0&track=" + std::to_string(track);
+        const std::string answer =
+            view_.answer("/api/" + key + window + "&levels=" + std::to_string(kMaxLevels));
+        read_header(answer);
+        put(key, answer);
+    }
+
+    void read_header(const std::string& answer) {
+        PictureHeader header{};
+        if (answer.size() < sizeof header) return;
+        std::memcpy(&header, answer.data(), sizeof header);
+        boxes_ += header.boxes;
+        const std::size_t first = sizeof header + std::size_t{4} * (header.levels + 1);
+        for (std::size_t i = 0; i < header.sites && first + 4 * i + 4 <= answer.size(); ++i) {
+            std::uint32_t site = 0;
+            std::memcpy(&site, answer.data() + first + 4 * i, 4);
+            sites_.insert(site);
+        }
+    }
+
+    void add_names() {
+        for (const std::uint32_t site : trace_.instants().site) sites_.insert(site);
+        std::string list, all;
+        std::size_t count = 0;
+        for (auto site = sites_.begin(); site != sites_.end();) {
+            list += (list.empty() ? "" : ",") + std::to_string(*site);
+            if (++site != sites_.end() && ++count % kNamesAtOnce != 0) continue;
+            const std::string answer = view_.answer("/api/names?trace=0&sites=" + list);
+            const std::size_t begin = answer.find('[') + 1, end = answer.rfind(']');
+            all += (all.empty() ? "" : ",") + answer.substr(begin, end - begin);
+            list.clear();
+        }
+        put("names?trace=0", "{\"names\":[" + all + "]}");
+    }
+
+    /// Only the server numbers counters; a number that is too large is an error.
+    void add_counters(const std::string& window) {
+        try {
+            for (std::size_t i = 0; i < kMaxCounters; ++i)
+                add("counter?trace=0&counter=" + std::to_string(i), window);
+        } catch (const Error&) {
+            return;
+        }
+    }
+
+    std::string note() const {
+        std::string text = with_commas(trace_.ranges().size()) + " ranges are drawn as " +
+                           with_commas(boxes_) + " boxes, for a screen of " + with_commas(kPixels) +
+                           " pixels and " + std::to_string(kMaxLevels) + " levels.";
+        if (left_out_ > 0) text += " The timeline leaves out " + with_commas(left_out_) + " tracks.";
+        return text;
+    }
+
+    std::string packed() const {
+        std::string index;
+        JsonWriter json(index);
+        json.begin_object().member("note", note()).key("requests").begin_object();
+        for (const auto& [key, place] : places_) {
+            json.key(key).begin_array();
+            json.value(static_cast<std::uint64_t>(place.first))
+                .value(static_cast<std::uint64_t>(place.second));
+            json.end_array();
+        }
+        json.end_object().end_object();
+        const auto size = static_cast<std::uint32_t>(index.size());
+        std::string all(reinterpret_cast<const char*>(&size), sizeof size);
+        return base64(gzipped(all + index + answers_));
+    }
+
+    const Trace& trace_;
+    const View& view_;
+    std::string answers_;
+    std::vector<std::pair<std::string, std::pair<std::size_t, std::size_t>>> places_;
+    std::set<std::uint32_t> sites_;
+    std::uint64_t boxes_ = 0;
+    std::uint64_t left_out_ = 0;
+};
+
+void replace(std::string& text, std::string_view what, const std::string& by) {
+    const std::size_t at = text.find(what);
+    if (at == std::string::npos) throw Error("the viewer's page lacks " + std::string(what));
+    text.replace(at, what.size(), by);
+}
+
+}  // namespace
+}  // namespace html
+
+std::string html_report(const Trace& trace, const std::string& title) {
+    ViewOptions options;
+    options.is_offline = true;
+    const std::unique_ptr<View> view = open_view({{title, [&trace] { return trace; }}}, options);
+    std::string page = view->answer("/index.html");
+    html::replace(page, R"(<meta name="color-scheme")",
+                  R"(<meta http-equiv="Content-Security-Policy" content="default-src 'none'; )"
+                  R"(script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">)"
+                  "\n"
+                  R"(<meta name="color-scheme")");
+    html::replace(page, R"(<link rel="stylesheet" href="app.css">)",
+                  "<style>\n" + view->answer("/app.css") + "</style>");
+    html::replace(page, R"(<script src="app.js"></script>)",
+                  "<script type=\"application/marey\">" + html::Report(trace, *view).data() +
+                      "</script>\n<script>\n" + view->answer("/app.js") + "</script>");
+    return page;
+}
+
+void write_html_report(const Trace& trace, const std::string& path, const std::string& title) {
+    OutputFile file(path);
+    file.write(html_report(trace, title));
+    file.commit();
+}
+
+}  // namespace marey

@@ -1,0 +1,339 @@
+// thread_registry.cpp: registering threads, and the blocks that hold their open ranges.
+#include "record/thread_registry.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "record/clock.h"
+#include "record/recorder.h"
+#include "record/thread_log.h"
+
+namespace marey {
+
+using detail::BlockHeader;
+using detail::BlockKind;
+using detail::JournalKind;
+using detail::kLargeBlocks;
+using detail::OpenSlot;
+using detail::store_release;
+using detail::ThreadState;
+
+namespace {
+
+pthread_key_t exit_key;
+
+// Called when the first thread records. In general main has started by then, so that prepare_exit() runs
+// before the destructors of libraries; what the library's constructor registers runs among them.
+void handle_exits() noexcept {
+    pthread_key_create(&exit_key, [](void*) { Recorder::get().retire_current_thread(); });
+    std::atexit([] { Recorder::get().prepare_exit(); });
+}
+
+// Copies a thread's open ranges into a new block. The side stack is copied as far as it is used.
+void copy_state(ThreadState& to, const ThreadState& from) noexcept {
+    const BlockHeader block = to.block;
+    std::memcpy(static_cast<void*>(&to), &from, offsetof(ThreadState, side));
+    to.block = block;
+    std::memcpy(to.side, from.side, std::min<std::size_t>(from.side_used, detail::kSideBytes));
+}
+
+}  // namespace
+
+ThreadEntry* ThreadRegistry::find(std::uint32_t id) const noexcept {
+    for (const auto& entry : entries_) {
+        if (entry->id == id) return entry.get();
+    }
+    return nullptr;
+}
+
+ThreadEntry* ThreadRegistry::find_os_thread(std::int64_t os_tid) const noexcept {
+    for (const auto& entry : entries_) {
+        if (entry->is_thread && entry->os_tid == os_tid) return entry.get();
+    }
+    return nullptr;
+}
+
+// ---- adding and removing ----
+
+ThreadEntry* ThreadRegistry::add(std::unique_ptr<ThreadEntry> entry, std::string_view name) noexcept {
+    entry->birth = Clock::now();
+    entry->name = journal_.names().intern(name);
+    if (!allocate_state(*entry)) return nullptr;
+    entries_.push_back(std::move(entry));
+    write_start(*entries_.back());
+    journal_.publish_names();
+    return entries_.back().get();
+}
+
+ThreadEntry* ThreadRegistry::add_current() noexcept {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, handle_exits);
+    auto entry = std::make_unique<ThreadEntry>();
+    entry->os_tid = syscall(SYS_gettid);
+    entry->id = number_of(entry->os_tid);
+    entry->pthread_id = static_cast<std::uint64_t>(pthread_self());
+    char name[64] = {};
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    ThreadEntry* const added = add(std::move(entry), name);
+    if (added == nullptr) return nullptr;
+    pthread_setspecific(exit_key, added);
+    added->state->off_begins = std::exchange(unregistered_off_begins, 0u);
+    return added;
+}
+
+ThreadEntry* ThreadRegistry::add_log(std::string_view name) noexcept {
+    auto entry = std::make_unique<ThreadEntry>();
+    entry->id = next_id_++;
+    entry->is_thread = false;
+    return add(std::move(entry), name);
+}
+
+void ThreadRegistry::remove(ThreadEntry* entry) noexcept {
+    SessionTable::remember_last_full(*entry, nullptr);
+    journal_.write_losses(entry->id, *entry->state);
+    detail::ThreadEndedRecord died{};
+    died.thread = entry->id;
+    died.ticks = Clock::now();
+    journal_.write(JournalKind::ThreadEnded, died);
+    for (Block* segment : entry->open_segments) segment->store->free_block(segment);
+    if (entry->side_segment != nullptr) entry->side_segment->store->free_block(entry->side_segment);
+    entry->state->owner = nullptr;
+    entry->state_block->store->free_block(entry->state_block);
+    std::erase_if(entries_, [entry](const auto& each) { return each.get() == entry; });
+}
+
+void ThreadRegistry::reset() noexcept {
+    for (const auto& entry : entries_) entry->chunks_taken = 0;
+}
+
+void ThreadRegistry::forget_spool() noexcept {
+    for (const auto& entry : entries_) {
+        if (entry->last_full != nullptr && entry->last_full->store == &store_.spool->store())
+            entry->last_full = nullptr;
+    }
+}
+
+// ---- names and the journal ----
+
+void ThreadRegistry::name_thread(std::int64_t os_tid, std::string_view name) noexcept {
+    const ScopedLock lock(recorder_mutex);
+    if (ThreadEntry* const entry = find_os_thread(os_tid)) set_name(*entry, name);
+}
+
+void ThreadRegistry::set_name(ThreadEntry& entry, std::string_view name) noexcept {
+    entry.name = journal_.names().intern(name);
+    journal_.publish_names();
+    detail::ThreadNamedRecord record{};
+    record.thread = entry.id;
+    record.name = entry.name;
+    journal_.write(JournalKind::ThreadNamed, record);
+}
+
+void ThreadRegistry::write_start(const ThreadEntry& entry) noexcept {
+    detail::ThreadStartedRecord record{};
+    record.thread = entry.id;
+    record.name = entry.name;
+    record.os_tid = entry.os_tid;
+    record.pthread_id = entry.pthread_id;
+    record.ticks = entry.birth;
+    journal_.write(JournalKind::ThreadStarted, record);
+}
+
+void ThreadRegistry::write_starts() noexcept {
+    for (const auto& entry : entries_) write_start(*entry);
+}
+
+void ThreadRegistry::write_losses() noexcept {
+    for (const auto& entry : entries_) journal_.write_losses(entry->id, *entry->state);
+}
+
+// ---- blocks ----
+
+bool ThreadRegistry::allocate_state(ThreadEntry& entry) noexcept {
+    int error = 0;
+    Block* const block = blocks_.take(1, error);
+    if (block == nullptr) return false;
+    block->claims = 1;
+    auto* const state = reinterpret_cast<ThreadState*>(block->header);
+    std::memset(reinterpret_cast<std::byte*>(state) + sizeof(BlockHeader), 0,
+                offsetof(ThreadState, side) - sizeof(BlockHeader));
+    block->header->thread = entry.id;
+    entry.state = state;
+    entry.state_block = block;
+    entry.spool = store_.spool;
+    entry.period = sessions_.period();
+    state->names_number = journal_.names_number();
+    state->owner = &entry;
+    state->gap_min_depth = ~0u;
+    store_release(block->header->kind, static_cast<std::uint16_t>(BlockKind::Thread));
+    return true;
+}
+
+// Gives `entry` a state block (and segments) of the current store with its open ranges. The old ones are
+// untouched; `left` receives them.
+bool ThreadRegistry::copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept {
+    ThreadState* const old_state = entry.state;
+    Block* const old_block = entry.state_block;
+    const std::shared_ptr<Spool> old_spool = entry.spool;
+    if (!allocate_state(entry)) {
+        entry.state = old_state;
+        entry.state_block = old_block;
+        entry.spool = old_spool;
+        return false;
+    }
+    copy_state(*entry.state, *static_cast<const ThreadState*>(as_forked(old_state)));
+    left.push_back(old_block);
+    const auto copy_segment = [&](Block*& segment, std::size_t blocks,
+                                  BlockKind kind) MAREY_REQUIRES(recorder_mutex) {
+        int error = 0;
+        Block* const fresh = blocks_.take(blocks, error);
+        if (fresh == nullptr) return false;
+        fresh->claims = 1;
+        const auto* const from = static_cast<const BlockHeader*>(as_forked(segment->header));
+        std::memcpy(fresh->data(), from + 1, fresh->capacity());
+        fresh->header->thread = entry.id;
+        fresh->header->segment = from->segment;
+        store_release(fresh->header->kind, static_cast<std::uint16_t>(kind));
+        left.push_back(std::exchange(segment, fresh));
+        return true;
+    };
+    for (std::size_t i = 0; i < entry.open_segments.size(); ++i) {
+        if (copy_segment(entry.open_segments[i], 1, BlockKind::OpenSegment)) continue;
+        entry.open_segments.resize(i);  // no space: the innermost ranges of a very deep thread are lost
+        entry.state->depth = static_cast<std::uint32_t>(detail::kOpenSlots + i * detail::kSlotsPerSegment);
+    }
+    if (entry.side_segment != nullptr &&
+        !copy_segment(entry.side_segment, kLargeBlocks, BlockKind::SideSegment)) {
+        entry.side_segment = nullptr;
+    }
+    return true;
+}
+
+void ThreadRegistry::move_to_current_store(ThreadEntry& entry) noexcept {
+    const std::shared_ptr<Spool> old_spool = entry.spool;  // mapped until we are done with it
+    ThreadState* const old_state = entry.state;
+    std::vector<Block*> left;
+    if (!copy_to_current_store(entry, left)) return;
+    if (entry.is_thread) detail::current_thread = entry.state;
+    old_state->owner = nullptr;
+    for (Block* block : left) block->store->free_block(block);
+}
+
+OpenSlot* ThreadRegistry::slot(ThreadState& state, std::uint32_t index) noexcept {
+    if (index < detail::kOpenSlots) return &state.slots[index];
+    if (state.owner == nullptr) return nullptr;
+    auto& entry = *static_cast<ThreadEntry*>(state.owner);
+    const std::size_t segment = (index - detail::kOpenSlots) / detail::kSlotsPerSegment;
+    if (segment == entry.open_segments.size()) {
+        const ScopedLock lock(recorder_mutex);
+        int error = 0;
+        Block* const block = blocks_.take(1, error);
+        if (block == nullptr) return nullptr;
+        block->claims = 1;
+        block->header->thread = entry.id;
+        block->header->segment = static_cast<std::uint32_t>(segment);
+        std::memset(block->data(), 0, block->capacity());
+        store_release(block->header->kind, static_cast<std::uint16_t>(BlockKind::OpenSegment));
+        entry.open_segments.push_back(block);
+    }
+    return entry.slot(index);
+}
+
+std::byte* ThreadRegistry::side_segment(ThreadEntry& entry) noexcept {
+    if (entry.side_segment == nullptr) {
+        const ScopedLock lock(recorder_mutex);
+        int error = 0;
+        Block* const block = blocks_.take(kLargeBlocks, error);
+        if (block == nullptr) return nullptr;
+        block->claims = 1;
+        block->header->thread = entry.id;
+        store_release(block->header->kind, static_cast<std::uint16_t>(BlockKind::SideSegment));
+        entry.side_segment = block;
+    }
+    return entry.side_segment->data();
+}
+
+// ---- fork ----
+
+void ThreadRegistry::before_fork(const ThreadState* forking) noexcept {
+    for (const auto& entry : entries_) {
+        if (!entry->spool) continue;
+        if (entry->is_thread) {
+            if (entry->state == forking) copy_for_child(*entry);
+        } else if (const std::unique_lock log(entry->log_lock, std::try_to_lock); log.owns_lock()) {
+            copy_for_child(*entry);
+        }
+    }
+}
+
+// Where there is no memory for a copy, the child uses the parent's state as it is by then.
+void ThreadRegistry::copy_for_child(const ThreadEntry& entry) noexcept {
+    const auto copy = [this](const void* place, std::size_t bytes) MAREY_REQUIRES(recorder_mutex) {
+        fork_copies_.push_back({place, std::make_unique_for_overwrite<std::byte[]>(bytes)});
+        std::memcpy(fork_copies_.back().bytes.get(), place, bytes);
+    };
+    try {
+        const auto copy_block = [&copy](const Block* block) MAREY_REQUIRES(recorder_mutex) {
+            copy(block->header, sizeof(detail::BlockHeader) + block->capacity());
+        };
+        copy_block(entry.state_block);
+        for (const Block* segment : entry.open_segments) copy_block(segment);
+        if (entry.side_segment != nullptr) copy_block(entry.side_segment);
+    } catch (const std::bad_alloc&) {
+    }
+}
+
+const void* ThreadRegistry::as_forked(const void* place) const noexcept {
+    for (const ForkCopy& copy : fork_copies_) {
+        if (copy.place == place) return copy.bytes.get();
+    }
+    return place;
+}
+
+std::vector<std::shared_ptr<Spool>> ThreadRegistry::forked(const ThreadEntry* own) noexcept {
+    absent_.clear();
+    std::vector<std::shared_ptr<Spool>> parent_spools;
+    Entries kept;
+    for (auto& entry : entries_) {
+        if (entry->spool) parent_spools.push_back(entry->spool);
+        if (entry->chunk_spool) parent_spools.push_back(std::move(entry->chunk_spool));
+        entry->chunk = nullptr;
+        entry->last_full = nullptr;
+        if (entry.get() == own || !entry->is_thread) {
+            kept.push_back(std::move(entry));
+        } else if (entry->state_block->store == &store_.memory) {
+            store_.memory.free_block(entry->state_block);
+            for (Block* segment : entry->open_segments) store_.memory.free_block(segment);
+            if (entry->side_segment != nullptr) store_.memory.free_block(entry->side_segment);
+        }
+    }
+    entries_.clear();
+    for (auto& each : kept) {
+        ThreadEntry& entry = *each;
+        std::vector<Block*> left;  // the parent's blocks: neither returned nor written to
+        if (entry.spool && !copy_to_current_store(entry, left)) continue;
+        entry.chunks_taken = 0;
+        entry.state->cursor = entry.state->limit = nullptr;
+        entry.state->context = 0;
+        entry.sessions = nullptr;  // its slots stay
+        entry.has_marks = false;
+        if (entry.is_thread) {
+            entry.os_tid = gettid();
+            detail::current_thread = entry.state;
+        } else {
+            std::construct_at(&entry.log_lock);  // a thread that the child does not have may have held it
+        }
+        entries_.push_back(std::move(each));
+    }
+    fork_copies_.clear();
+    return parent_spools;
+}
+
+}  // namespace marey

@@ -1,0 +1,107 @@
+// answer.cpp: the bytes of an answer, with the headers that keep the page and its data to itself.
+#if MAREY_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+#include <utility>
+
+#include "json/json_writer.h"
+#include "serve/server.h"
+
+namespace marey::serve {
+namespace {
+
+constexpr std::size_t kLeastToCompress = 1024;
+
+/// The page loads only its own files, and no other page can show it or read its answers.
+constexpr std::string_view kFixedHeaders =
+    "Cache-Control: no-store\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Cross-Origin-Opener-Policy: same-origin\r\n"
+    "X-Frame-Options: DENY\r\n"
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
+
+const char* reason(int status) noexcept {
+    switch (status) {
+        case 200:
+            return "OK";
+        case 400:
+            return "Bad Request";
+        case 403:
+            return "Forbidden";
+        case 404:
+            return "Not Found";
+        case 405:
+            return "Method Not Allowed";
+        case 409:
+            return "Conflict";
+        case 431:
+            return "Request Header Fields Too Large";
+        case 503:
+            return "Service Unavailable";
+        case 505:
+            return "HTTP Version Not Supported";
+        default:
+            return "Internal Server Error";
+    }
+}
+
+/// The text as a gzip file; empty if that fails or this build has no zlib.
+std::string gzipped([[maybe_unused]] std::string_view text) {
+#if !MAREY_HAVE_ZLIB
+    return {};
+#else
+    constexpr int kGzip = 15 + 16;  // the largest window, with gzip's header
+    z_stream stream{};
+    if (deflateInit2(&stream, 1, Z_DEFLATED, kGzip, 9, Z_DEFAULT_STRATEGY) != Z_OK) return {};
+    std::string result(deflateBound(&stream, text.size()), '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+    stream.avail_in = static_cast<uInt>(text.size());
+    stream.next_out = reinterpret_cast<Bytef*>(result.data());
+    stream.avail_out = static_cast<uInt>(result.size());
+    const bool is_done = deflate(&stream, Z_FINISH) == Z_STREAM_END;
+    result.resize(is_done ? stream.total_out : 0);
+    deflateEnd(&stream);
+    return result;
+#endif
+}
+
+bool is_compressible(const Answer& answer) noexcept {
+    constexpr std::size_t kMost = std::size_t{1} << 30;  // zlib counts in 32 bits
+    return answer.body.size() >= kLeastToCompress && answer.body.size() <= kMost &&
+           std::string_view(answer.type) != "image/png";
+}
+
+}  // namespace
+
+std::string answer_bytes(const Request& request, Answer answer) {
+    bool is_gzip = false;
+    if (request.accepts_gzip && is_compressible(answer)) {
+        std::string smaller = gzipped(answer.body);
+        is_gzip = !smaller.empty() && smaller.size() < answer.body.size();
+        if (is_gzip) answer.body = std::move(smaller);
+    }
+    std::string bytes = "HTTP/1.1 " + std::to_string(answer.status) + " " + reason(answer.status) + "\r\n";
+    bytes += "Content-Type: " + std::string(answer.type) + "\r\n";
+    bytes += "Content-Length: " + std::to_string(answer.body.size()) + "\r\n";
+    if (is_gzip) bytes += "Content-Encoding: gzip\r\n";
+    if (answer.status == 405) bytes += "Allow: GET, HEAD\r\n";
+    if (answer.generation != 0) bytes += "Marey-Generation: " + std::to_string(answer.generation) + "\r\n";
+    bytes += request.keeps_alive ? "Connection: keep-alive\r\n" : "Connection: close\r\n";
+    bytes += kFixedHeaders;
+    bytes += "\r\n";
+    if (!request.is_head) bytes += answer.body;
+    return bytes;
+}
+
+Answer error_answer(int status, std::string_view text) {
+    Answer answer;
+    answer.status = status;
+    JsonWriter(answer.body).begin_object().member("error", text).end_object();
+    return answer;
+}
+
+}  // namespace marey::serve

@@ -1,0 +1,117 @@
+// loaded_trace.cpp: loads traces in the background, and keeps the parts that views ask for.
+#include "serve/loaded_trace.h"
+
+#include <exception>
+#include <utility>
+
+#include <marey/range_filter.h>
+#include <marey/suspended_calls.h>
+
+namespace marey::serve {
+namespace {
+
+constexpr std::size_t kKeptSelections = 3;
+constexpr std::size_t kKeptAnswers = 16;
+constexpr std::size_t kLongestKept = std::size_t{4} << 20;
+
+std::int64_t milliseconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin)
+        .count();
+}
+
+}  // namespace
+
+LoadedTrace::LoadedTrace(Trace trace, std::uint64_t generation)
+    : recorded_(std::move(trace)),
+      trace_(with_task_tracks(recorded_)),
+      timeline_(trace_),
+      counters_(counter_series(recorded_)),
+      links_(recorded_),
+      generation_(generation) {}
+
+Trace LoadedTrace::selected(const Selection& selection) const {
+    if (selects_everything(recorded_, selection)) return recorded_;
+    {
+        std::lock_guard lock(mutex_);
+        for (const auto& [known, part] : selections_) {
+            if (known == selection) return part;
+        }
+    }
+    Trace part = select_ranges(recorded_, selection);
+    std::lock_guard lock(mutex_);
+    selections_.emplace_front(selection, part);
+    if (selections_.size() > kKeptSelections) selections_.pop_back();
+    return part;
+}
+
+std::string LoadedTrace::remembered(const std::string& target,
+                                    const std::function<std::string()>& make) const {
+    {
+        std::lock_guard lock(mutex_);
+        for (const auto& [known, answer] : answers_) {
+            if (known == target) return answer;
+        }
+    }
+    std::string answer = make();
+    if (answer.size() > kLongestKept) return answer;
+    std::lock_guard lock(mutex_);
+    answers_.emplace_front(target, answer);
+    if (answers_.size() > kKeptAnswers) answers_.pop_back();
+    return answer;
+}
+
+TraceSlot::TraceSlot(ViewSource source) : source_(std::move(source)) {
+    std::lock_guard lock(mutex_);
+    start();
+}
+
+TraceSlot::~TraceSlot() {
+    if (thread_.joinable()) thread_.join();
+}
+
+TraceSlot::Status TraceSlot::status() const {
+    std::lock_guard lock(mutex_);
+    Status status = status_;
+    if (status.state == LoadState::Loading) status.elapsed_ms = milliseconds_since(begin_);
+    return status;
+}
+
+void TraceSlot::wait() const {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return status_.state != LoadState::Loading; });
+}
+
+std::uint64_t TraceSlot::reload() {
+    std::lock_guard lock(mutex_);
+    if (status_.state != LoadState::Loading) start();
+    return status_.generation;
+}
+
+void TraceSlot::start() {
+    if (thread_.joinable()) thread_.join();  // it has ended: the state is not Loading
+    status_.state = LoadState::Loading;
+    status_.error.clear();
+    ++status_.generation;
+    begin_ = std::chrono::steady_clock::now();
+    thread_ = std::thread([this, generation = status_.generation] { load(generation); });
+}
+
+void TraceSlot::load(std::uint64_t generation) {
+    std::shared_ptr<const LoadedTrace> loaded;
+    std::string error;
+    try {
+        // As in `marey report`, so that both show the same names.
+        Trace trace = filter_ranges(source_.load(), {.fold_imports = true});
+        loaded = std::make_shared<const LoadedTrace>(std::move(trace), generation);
+    } catch (const std::exception& caught) {
+        error = caught.what();
+    }
+    std::lock_guard lock(mutex_);
+    status_.elapsed_ms = milliseconds_since(begin_);
+    status_.error = error;
+    status_.state = loaded != nullptr ? LoadState::Ready : LoadState::Failed;
+    if (loaded != nullptr) status_.loaded = std::move(loaded);
+    ended_.notify_all();
+}
+
+}  // namespace marey::serve

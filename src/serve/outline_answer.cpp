@@ -1,0 +1,161 @@
+// outline_answer.cpp: /api/outline: what the traces contain, and how far they are loaded.
+#include <algorithm>
+
+#include "serve/api.h"
+#include "serve/trace_names.h"
+
+namespace marey::serve {
+namespace {
+
+const char* state_name(LoadState state) noexcept {
+    switch (state) {
+        case LoadState::Loading:
+            return "loading";
+        case LoadState::Ready:
+            return "ready";
+        case LoadState::Failed:
+            return "failed";
+    }
+    return "failed";
+}
+
+std::string_view last_part(std::string_view path) noexcept {
+    return path.substr(path.rfind('/') + 1);  // npos + 1: all of it
+}
+
+void write_window(JsonWriter& json, const Trace& trace) {
+    const WindowInfo& window = trace.window();
+    const std::int64_t offset = trace.processes().empty() ? 0 : trace.processes()[0].realtime_offset_ns;
+    const auto start = static_cast<std::uint64_t>(window.start_ns) + static_cast<std::uint64_t>(offset);
+    json.key("window").begin_object();
+    json.member("duration_ns", window.end_ns - window.start_ns).member("finished", window.finished);
+    json.member("session", short_name(window.session_name));
+    json.member("start_unix_ns", std::to_string(static_cast<std::int64_t>(start))).end_object();
+}
+
+void write_processes(JsonWriter& json, const Trace& trace) {
+    json.key("processes").begin_array();
+    for (const ProcessInfo& process : trace.processes()) {
+        json.begin_object().member("pid", process.pid).member("node", process.node);
+        json.member("name", short_name(last_part(trace.string(process.name))));
+        json.member("command_line", short_name(trace.string(process.command_line)));
+        json.member("host", short_name(trace.string(process.host))).end_object();
+    }
+    json.end_array();
+}
+
+void write_threads(JsonWriter& json, const Trace& trace) {
+    std::vector<std::uint64_t> instants(trace.threads().size());
+    for (const Row thread : trace.instants().thread) ++instants[thread];
+    json.key("threads").begin_array();
+    for (std::size_t i = 0; i < instants.size(); ++i) {
+        const ThreadInfo& thread = trace.threads()[i];
+        json.begin_object().member("process", thread.process).member("id", thread.id);
+        json.member("os_tid", thread.os_tid).member("name", short_name(trace.string(thread.name)));
+        json.member("instants", instants[i]).end_object();
+    }
+    json.end_array();
+}
+
+void write_tracks(JsonWriter& json, const LoadedTrace& loaded) {
+    const Trace& trace = loaded.trace();
+    const auto clipped = [&](std::int64_t time_ns) {
+        return std::clamp(time_ns, trace.window().start_ns,
+                          std::max(trace.window().start_ns, trace.window().end_ns)) -
+               trace.window().start_ns;
+    };
+    json.key("tracks").begin_array();
+    for (Row row = 0; row < trace.tracks().size(); ++row) {
+        const TrackInfo& track = trace.tracks()[row];
+        const TimelineExtent extent = loaded.timeline().extent(row);
+        const bool is_task = row >= loaded.recorded().tracks().size();
+        json.begin_object().member("kind", is_task ? "task" : track_kind_name(track.kind));
+        json.member("name", track_label(trace, track));
+        json.member("process", trace.threads()[track.thread].process).member("thread", track.thread);
+        json.member("device", device_label(track.device)).member("stream", track.stream);
+        json.member("rows", track.range_count).member("levels", extent.levels);
+        json.member("first_ns", clipped(extent.begin_ns))
+            .member("last_ns", clipped(extent.end_ns))
+            .end_object();
+    }
+    json.end_array();
+}
+
+void write_counters(JsonWriter& json, const LoadedTrace& loaded) {
+    json.key("counters").begin_array();
+    for (const CounterSeries& series : loaded.counters()) {
+        const bool is_counter = series.kind == CounterSeries::Kind::Counter;
+        json.begin_object().member("name", short_name(series.name)).member("process", series.process);
+        json.member("device", series.device).member("unit", is_counter ? "" : "bytes");
+        json.member("kind", is_counter                                   ? "counter"
+                            : series.kind == CounterSeries::Kind::Memory ? "memory"
+                                                                         : "reserved");
+        json.member("samples", std::uint64_t{series.size()});
+        json.member("min", series.least()).member("max", series.greatest()).end_object();
+    }
+    json.end_array();
+}
+
+bool has_scope(const Trace& trace, Scope scope) {
+    return std::any_of(trace.sites().begin(), trace.sites().end(),
+                       [&](const SiteInfo& site) { return site.scope == scope; });
+}
+
+bool has_steps(const Trace& trace) {
+    return std::any_of(trace.sites().begin(), trace.sites().end(), [&](const SiteInfo& site) {
+        return site.scope == Scope::Step || trace.string(site.name).starts_with("ProfilerStep#");
+    });
+}
+
+void write_contents(JsonWriter& json, const LoadedTrace& loaded) {
+    const Trace& trace = loaded.trace();
+    write_window(json, trace);
+    json.member("range_count", std::uint64_t{loaded.recorded().ranges().size()});
+    json.member("instant_count", std::uint64_t{trace.instants().size()});
+    json.member("counter_count", std::uint64_t{trace.counters().size()});
+    json.member("link_count", std::uint64_t{trace.links().size()});
+    json.member("has_memory", trace.memory().size() > 0);
+    json.member("has_gpu",
+                std::any_of(trace.tracks().begin(), trace.tracks().end(), [](const TrackInfo& track) {
+                    return track.kind == TrackKind::Device && track.range_count > 0;
+                }));
+    json.member("has_steps", has_steps(trace));
+    json.member("python", has_scope(trace, Scope::PythonFunction));
+    json.key("problems").begin_array();
+    for (const ProblemInfo& problem : trace.problems()) json.value(short_name(problem.text));
+    json.end_array();
+    write_processes(json, trace);
+    write_threads(json, trace);
+    write_tracks(json, loaded);
+    write_counters(json, loaded);
+}
+
+void write_nothing(JsonWriter& json) {
+    for (const char* const list : {"problems", "processes", "threads", "tracks", "counters"})
+        json.key(list).begin_array().end_array();
+}
+
+}  // namespace
+
+std::string outline_json(const std::vector<std::unique_ptr<TraceSlot>>& slots) {
+    std::string text;
+    JsonWriter json(text);
+    json.begin_object().member("version", 1).member("marey", MAREY_VERSION).key("traces").begin_array();
+    for (const auto& slot : slots) {
+        const TraceSlot::Status status = slot->status();
+        json.begin_object().member("file", slot->name()).member("state", state_name(status.state));
+        if (!status.error.empty()) json.member("error", status.error);
+        json.member("elapsed_ms", status.elapsed_ms);
+        json.member("generation", status.loaded != nullptr ? status.loaded->generation() : status.generation);
+        if (status.loaded != nullptr) {
+            write_contents(json, *status.loaded);
+        } else {
+            write_nothing(json);
+        }
+        json.end_object();
+    }
+    json.end_array().end_object();
+    return text;
+}
+
+}  // namespace marey::serve

@@ -1,0 +1,146 @@
+// picture_answer.cpp: /api/picture and /api/overview: tracks by pixels.
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "serve/api.h"
+
+namespace marey::serve {
+namespace {
+
+constexpr std::uint32_t kPictureMagic = 0x31434950;   // "PIC1"
+constexpr std::uint32_t kOverviewMagic = 0x3156564f;  // "OVV1"
+constexpr std::uint32_t kUnitsPerPixel = 8;           // kMaxPixels * 8 fits in 16 bits
+
+TimelineView view_of(const Question& question) {
+    const Selection span = question.span();
+    TimelineView view;
+    view.begin_ns = span.begin_ns;
+    view.end_ns = span.end_ns;
+    view.pixels = static_cast<std::uint32_t>(question.query.integer("pixels", 1, kMaxPixels));
+    view.levels = static_cast<std::uint32_t>(question.query.integer("levels", 1, kMaxLevels, 40));
+    return view;
+}
+
+/// The boxes of a picture in columns, six bytes per box. Rows are not included: the page asks /api/at for the
+/// one under the pointer.
+class PictureColumns {
+  public:
+    PictureColumns(const RangeColumns& ranges, std::uint32_t levels) : ranges_(ranges), by_level_(levels) {}
+
+    std::string pack(const std::vector<TimelineBox>& boxes) {
+        for (const TimelineBox& box : boxes) add(box);
+        while (!by_level_.empty() && by_level_.back().empty()) by_level_.pop_back();
+        std::string bytes;
+        const bool is_wide = sites_.size() > 0x7fff;
+        std::size_t count = 0;
+        for (const std::vector<PackedBox>& level : by_level_) count += level.size();
+        bytes.reserve(count * 8 + sites_.size() * 4 + 2048);
+        for (const std::size_t number : {std::size_t{kPictureMagic}, by_level_.size(), count, sites_.size(),
+                                         std::size_t{kUnitsPerPixel}, std::size_t{is_wide ? 4u : 2u}})
+            append_number(bytes, static_cast<std::uint32_t>(number));
+        std::uint32_t first = 0;
+        append_number(bytes, first);
+        for (const std::vector<PackedBox>& level : by_level_)
+            append_number(bytes, first += static_cast<std::uint32_t>(level.size()));
+        append_column(bytes, std::span<const std::uint32_t>(sites_));
+        if (is_wide)
+            append_field<std::uint32_t>(bytes,
+                                        [](const PackedBox& box) { return box.site | box.merged << 31; });
+        append_field<std::uint16_t>(bytes, [](const PackedBox& box) { return box.begin; });
+        append_field<std::uint16_t>(bytes, [](const PackedBox& box) { return box.end - box.begin; });
+        if (!is_wide)
+            append_field<std::uint16_t>(bytes,
+                                        [](const PackedBox& box) { return box.site | box.merged << 15; });
+        return bytes;
+    }
+
+  private:
+    struct PackedBox {
+        std::uint32_t begin, end;  ///< in units
+        std::uint32_t site;        ///< index into sites_
+        std::uint32_t merged;      ///< 1: stands for several ranges
+    };
+
+    void add(const TimelineBox& box) {
+        const auto units = [](float pixels) {
+            return static_cast<std::uint32_t>(std::lround(pixels * kUnitsPerPixel));
+        };
+        const PackedBox packed{units(box.begin), units(box.end), number_of(ranges_.site[box.row]),
+                               box.merged > 1 ? 1u : 0u};
+        std::vector<PackedBox>& level = by_level_[box.depth];
+        if (!level.empty() && packed.merged == 1 && level.back().merged == 1 &&
+            level.back().site == packed.site && level.back().end >= packed.begin) {
+            level.back().end = std::max(level.back().end, packed.end);
+        } else {
+            level.push_back(packed);
+        }
+    }
+
+    std::uint32_t number_of(std::uint32_t site) {
+        const auto [found, is_new] = numbers_.emplace(site, static_cast<std::uint32_t>(sites_.size()));
+        if (is_new) sites_.push_back(site);
+        return found->second;
+    }
+
+    template <class T, class Field>
+    void append_field(std::string& bytes, const Field& field) const {
+        for (const std::vector<PackedBox>& level : by_level_) {
+            for (const PackedBox& box : level) append_number(bytes, static_cast<T>(field(box)));
+        }
+    }
+
+    RangeColumns ranges_;
+    std::vector<std::vector<PackedBox>> by_level_;
+    std::vector<std::uint32_t> sites_;
+    std::unordered_map<std::uint32_t, std::uint32_t> numbers_;
+};
+
+/// Adds to each pixel the part of it that boxes cover.
+void add_cover(const std::vector<TimelineBox>& boxes, std::vector<float>& pixels) {
+    float covered = 0;  // up to here: boxes of merged ranges may overlap the next
+    for (const TimelineBox& box : boxes) {
+        float at = std::max(box.begin, covered);
+        covered = std::max(covered, box.end);
+        while (at < box.end) {
+            const auto pixel = std::min(static_cast<std::size_t>(at), pixels.size() - 1);
+            const float end = std::min(box.end, static_cast<float>(pixel + 1));
+            pixels[pixel] += end - at;
+            if (end <= at) break;
+            at = end;
+        }
+    }
+}
+
+}  // namespace
+
+Answer answer_picture(const Question& question) {
+    const Row track = question.row("track", question.trace().tracks().size());
+    const TimelineView view = view_of(question);
+    if (view.end_ns <= view.begin_ns) throw RequestError(400, "parameter 'end': the span is empty");
+    return {200, kBinary,
+            PictureColumns(question.trace().ranges(), view.levels)
+                .pack(question.loaded.timeline().picture(track, view))};
+}
+
+Answer answer_overview(const Question& question) {
+    TimelineView view = view_of(question);
+    view.levels = 1;
+    const std::vector<Row> chosen = question.selection().tracks;
+    std::vector<float> host(view.pixels), device(view.pixels);
+    for (Row row = 0; row < question.loaded.recorded().tracks().size(); ++row) {
+        const TrackInfo& track = question.trace().tracks()[row];
+        if (track.kind == TrackKind::Async) continue;  // spans the work of others
+        if (!chosen.empty() && !std::binary_search(chosen.begin(), chosen.end(), row)) continue;
+        const bool is_device = track.device.type != DeviceType::Cpu;
+        add_cover(question.loaded.timeline().picture(row, view), is_device ? device : host);
+    }
+    Answer answer{200, kBinary, {}};
+    append_number(answer.body, kOverviewMagic);
+    append_number(answer.body, view.pixels);
+    append_column(answer.body, std::span<const float>(host));
+    append_column(answer.body, std::span<const float>(device));
+    return answer;
+}
+
+}  // namespace marey::serve

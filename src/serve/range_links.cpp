@@ -1,0 +1,110 @@
+// range_links.cpp: the arrows between ranges.
+#include "serve/range_links.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace marey::serve {
+namespace {
+
+constexpr Row kMostInside = 100'000;  ///< rows inside a range whose arrows are looked for
+
+const char* link_kind_name(LinkKind kind) noexcept {
+    switch (kind) {
+        case LinkKind::ForwardBackward:
+            return "forward_backward";
+        case LinkKind::Launch:
+            return "launch";
+        case LinkKind::Remote:
+            return "remote";
+        case LinkKind::Flow:
+            return "flow";
+    }
+    return "flow";
+}
+
+/// Arrows from each part of a suspended call to the next one.
+void add_parts(const Trace& trace, std::vector<Arrow>& arrows) {
+    std::map<std::pair<Row, std::uint64_t>, std::vector<Row>> calls;
+    for (const RangeDetail& detail : trace.range_details()) {
+        if (detail.call == 0) continue;
+        const Row process = trace.threads()[trace.tracks()[trace.track_of(detail.range)].thread].process;
+        calls[{process, detail.call}].push_back(detail.range);
+    }
+    const RangeColumns ranges = trace.ranges();
+    for (auto& [call, parts] : calls) {
+        std::sort(parts.begin(), parts.end(), [&](Row a, Row b) {
+            return std::tie(ranges.start_ns[a], a) < std::tie(ranges.start_ns[b], b);
+        });
+        for (std::size_t i = 1; i < parts.size(); ++i) arrows.push_back({parts[i - 1], parts[i], "part", 0});
+    }
+}
+
+}  // namespace
+
+RangeLinks::RangeLinks(const Trace& trace) : ranges_(trace.ranges()) {
+    const std::size_t rows = ranges_.size();
+    for (const LinkInfo& link : trace.links()) {
+        if (link.from < rows && link.to < rows)
+            by_from_.push_back({link.from, link.to, link_kind_name(link.kind), link.name});
+    }
+    add_parts(trace, by_from_);
+    std::stable_sort(by_from_.begin(), by_from_.end(),
+                     [](const Arrow& a, const Arrow& b) { return a.from < b.from; });
+    by_to_ = by_from_;
+    std::stable_sort(by_to_.begin(), by_to_.end(),
+                     [](const Arrow& a, const Arrow& b) { return a.to < b.to; });
+}
+
+std::vector<Arrow> RangeLinks::of(Row range) const {
+    std::vector<Arrow> found;
+    const auto from = std::equal_range(by_from_.begin(), by_from_.end(), Arrow{range, range},
+                                       [](const Arrow& a, const Arrow& b) { return a.from < b.from; });
+    found.assign(from.first, from.second);
+    const auto to = std::equal_range(by_to_.begin(), by_to_.end(), Arrow{range, range},
+                                     [](const Arrow& a, const Arrow& b) { return a.to < b.to; });
+    found.insert(found.end(), to.first, to.second);
+    return found;
+}
+
+/// Adds the ends of arrows that begin or end inside a range. In pre-order the ranges inside it follow it.
+void RangeLinks::add_inside(Row range, std::vector<Row>& rows) const {
+    const std::uint32_t depth = ranges_.depth[range];
+    Row end = range + 1;
+    while (end < ranges_.size() && end - range < kMostInside && ranges_.depth[end] > depth) ++end;
+    for (auto at = std::lower_bound(by_from_.begin(), by_from_.end(), range + 1,
+                                    [](const Arrow&a, Row row) { return a.from < row; });
+         at != by_from_.end() && at->from < end; ++at)
+        rows.push_back(at->from);
+    for (auto at = std::lower_bound(by_to_.begin(), by_to_.end(), range + 1,
+                                    [](const Arrow&a, Row row) { return a.to < row; });
+         at != by_to_.end() && at->to < end; ++at)
+        rows.push_back(at->to);
+}
+
+std::vector<Arrow> RangeLinks::chain(Row range, std::size_t limit, bool& is_cut) const {
+    std::vector<Row> open{range};
+    add_inside(range, open);
+    std::set<Row> seen(open.begin(), open.end());
+    std::set<std::pair<Row, Row>> known;
+    std::vector<Arrow> arrows;
+    is_cut = false;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        for (const Arrow& arrow : of(open[i])) {
+            if (!known.emplace(arrow.from, arrow.to).second) continue;
+            if (arrows.size() == limit) {
+                is_cut = true;
+                return arrows;
+            }
+            arrows.push_back(arrow);
+            for (const Row end : {arrow.from, arrow.to}) {
+                if (seen.insert(end).second) open.push_back(end);
+            }
+        }
+    }
+    return arrows;
+}
+
+}  // namespace marey::serve

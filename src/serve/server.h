@@ -1,0 +1,67 @@
+// server.h: a small HTTP server for the loopback interface.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "serve/answer.h"
+#include "serve/http_request.h"
+
+namespace marey::serve {
+
+/// Serves GET requests on 127.0.0.1 and, if possible, ::1. One thread per connection, at most
+/// kMaxConnections.
+class Server {
+  public:
+    using Handler = std::function<Answer(const Request&)>;
+
+    static constexpr std::size_t kMaxConnections = 32;
+
+    /// Listens on `port`, or on a free one if it is 0. Throws marey::Error if the port is in use.
+    explicit Server(std::uint16_t port);
+    /// Closes all connections and waits for the handlers that are running.
+    ~Server();
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    /// Starts to answer. `handler` is called on several threads at once; it may throw.
+    void start(Handler handler);
+
+    std::uint16_t port() const noexcept { return port_; }
+
+  private:
+    struct Connection {
+        int socket = -1;
+        bool is_done = false;
+        std::thread thread;
+    };
+
+    void listen_on_loopback(std::uint16_t port);
+    void accept_all();
+    void accept_one(int listener);
+    void serve(Connection& connection);
+    void close_finished();
+
+    Handler handler_;
+    std::uint16_t port_ = 0;
+    int listeners_[2] = {-1, -1};  ///< IPv4, IPv6
+    int wake_[2] = {-1, -1};       ///< a pipe: written to stop the accepting thread
+    std::atomic<bool> is_stopping_{false};
+    std::mutex mutex_;
+    std::list<Connection> connections_;  ///< guarded by mutex_, and so are `socket` and `is_done`
+    std::thread acceptor_;
+};
+
+/// The bytes of an answer: status line, headers and, unless the request was HEAD, the body, compressed if
+/// that pays.
+std::string answer_bytes(const Request& request, Answer answer);
+
+/// The answer that reports an error.
+Answer error_answer(int status, std::string_view text);
+
+}  // namespace marey::serve

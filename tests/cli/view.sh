@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# view.sh: `marey view`: its address, its page, its end. Needs MAREY_BIN.
+corpus=$(cd "$(dirname "$0")/../data/corpus" && pwd)
+. "$(dirname "$0")/check.bash"
+unset BROWSER DISPLAY WAYLAND_DISPLAY
+
+check "a missing file" 2 '^marey: missing\.marey: .*No such file' "$marey" view --no-browser missing.marey
+echo "this is not a capture" >text.marey
+check "not a trace" 2 '^marey: text\.marey: unknown file format' "$marey" view --no-browser text.marey
+check "three files" 2 '^marey: view: expected one or two files' "$marey" view a b c
+check "a port that is too large" 2 '^marey: view: invalid port 70000' "$marey" view --port 70000 "$corpus/chrome/chrome.json"
+
+# start ARGUMENTS...: starts `marey view` and reads the address that it prints.
+start() {
+    coproc VIEW { exec "$marey" view "$@" 2>errors; }
+    pid=$VIEW_PID
+    read -r url <&"${VIEW[0]}" && read -r hint <&"${VIEW[0]}" || { echo "FAILED: no address" && exit 1; }
+    port=${url#http://127.0.0.1:}
+    port=${port%%/*}
+    token=${url##*#token=}
+}
+# stop SIGNAL: ends it, and checks that it succeeds.
+stop() {
+    kill "-$1" "$pid"
+    wait "$pid"
+    code=$?
+    [ $code = 0 ] || fail "ends with 0 after $1" "exit code $code" "$(cat errors)"
+}
+# ask PATH HEADER...: the answer to a request.
+ask() {
+    local path=$1
+    shift
+    exec {socket}<>"/dev/tcp/127.0.0.1/$port" || return
+    { printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1:%s\r\n' "$path" "$port"; printf '%s\r\n' "$@" ''; } >&"$socket"
+    cat <&"$socket"
+    exec {socket}>&-
+}
+
+start --no-browser "$corpus/chrome/chrome.json"
+[[ $url =~ ^http://127\.0\.0\.1:[0-9]+/#token=[0-9a-f]{32}$ ]] || fail "prints its address" "$url"
+[[ $hint =~ ssh\ -L\ $port:127\.0\.0\.1:$port ]] || fail "prints the ssh command" "$hint"
+ask / | grep -aq 'text/html' || fail "serves the page" "$(ask / | head -c 500)"
+ask /api/outline | grep -aq '^HTTP/1.1 403 ' || fail "needs the token"
+ask /api/outline "Marey-Token: $token" | grep -aq '"file":".*chrome.json"' || fail "serves the outline"
+check "port in use" 2 "^marey: cannot listen on port $port: it is in use$" \
+    "$marey" view --no-browser --port "$port" "$corpus/chrome/chrome.json"
+stop TERM
+
+# The page's table of a selection is the report of the same span.
+body() { sed '1,/^\r$/d'; }
+start --no-browser "$corpus/chrome/kineto.json"
+until ask /api/outline "Marey-Token: $token" | grep -aq '"state":"ready"'; do :; done
+for span in "0 1000000" "200000 700000"; do
+    set -- $span
+    ask "/api/table?begin=$1&end=$2" "Marey-Token: $token" | body >table.json
+    "$marey" report --json --begin "$1ns" --end "$2ns" "$corpus/chrome/kineto.json" >report.json
+    cmp -s table.json report.json || fail "the table of a selection equals the report, $span" "$(diff table.json report.json | head -5)"
+    [ "$(wc -l <report.json)" -gt 5 ] || fail "the selection is not empty, $span"
+done
+stop TERM
+check "a time without a unit" 2 "^marey: invalid time '5' for --begin: expected a number with a unit" \
+    "$marey" report --begin 5 "$corpus/chrome/kineto.json"
+check "an end before the begin" 2 '^marey: --end 1us is before --begin 2us' \
+    "$marey" report --begin 2us --end 1us "$corpus/chrome/kineto.json"
+
+start "$corpus/chrome/chrome.json" "$corpus/chrome/kineto.json"
+[ "$(cat errors)" = "marey: no browser found: open the address yourself" ] || fail "without a browser" "$(cat errors)"
+ask /api/outline "Marey-Token: $token" | grep -aq 'chrome.json.*kineto.json' || fail "shows two traces"
+stop INT
+
+cat >browser <<'SCRIPT'
+#!/bin/sh
+echo "$1" >"$OPENED"
+SCRIPT
+chmod +x browser && mkfifo opened
+OPENED=$PWD/opened BROWSER=$PWD/browser start "$corpus/chrome/chrome.json"
+read -r given <opened
+[ "$given" = "$url" ] || fail "opens the address in the browser" "$given" "$url"
+stop INT
+
+[ $failures = 0 ] && echo "all passed"
+exit $((failures > 0))

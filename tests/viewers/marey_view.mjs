@@ -1,0 +1,347 @@
+// marey_view.mjs: opens traces in `marey view` and in HTML reports, in a headless browser.
+//
+// tests/viewers/run.sh sets MAREY_BIN, MAREY_CAPTURE and the variables of tools/viewers_env.sh. MAREY_ONLY selects tests by
+// their names.
+import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import fs from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+
+const { MAREY_BIN, MAREY_CAPTURE, MAREY_MODULES, MAREY_OUT, MAREY_ONLY = '', CHROMIUM } = process.env
+const modules = createRequire(MAREY_MODULES + '/')
+const { chromium } = modules('playwright-core')
+const axe = fs.readFileSync(modules.resolve('axe-core/axe.min.js'), 'utf8')
+const views = ['timeline', 'flame', 'sandwich', 'table', 'steps', 'devices']
+
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-quic',
+    '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] })
+
+// Starts marey view. Returns its address.
+async function serve(...files) {
+    const server = spawn(MAREY_BIN, ['view', '--no-browser', ...files], { stdio: ['ignore', 'pipe', 'pipe'] })
+    let text = ''
+    const url = await new Promise((found, failed) => {
+        for (const stream of [server.stdout, server.stderr])
+            stream.on('data', bytes => {
+                text += bytes
+                const match = /http:\/\/127\.0\.0\.1:\d+\/#token=[0-9a-f]+/.exec(text)
+                if (match) found(match[0])
+            })
+        server.on('exit', () => failed(new Error(`marey view ended: ${text}`)))
+    })
+    return { url, close: () => server.kill('SIGINT') }
+}
+
+// Opens an address. Anything that a page must not do is collected in page.faults.
+async function open(url, options = {}) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+    const page = await context.newPage()
+    page.faults = []
+    page.on('dialog', dialog => { page.faults.push(`dialog: ${dialog.message()}`); void dialog.dismiss() })
+    page.on('console', message => { if (['error', 'warning'].includes(message.type())) page.faults.push(`console: ${message.text()}`) })
+    page.on('pageerror', error => page.faults.push(`error: ${error.stack}`))
+    const origin = new URL(url).origin
+    page.on('request', request => { if (!/^(data|blob|file):/.test(request.url()) && !request.url().startsWith(origin + '/')) page.faults.push(`request: ${request.url()}`) })
+    await page.goto(url)
+    await settled(page)
+    return page
+}
+
+// Waits until the trace is loaded and nothing is drawn any more.
+async function settled(page) {
+    await page.waitForFunction(() => {
+        const { data, store } = globalThis.marey ?? {}
+        return data?.outline.traces.length && data.outline.traces.every(trace => trace.state !== 'loading') &&
+            (store.state.view !== 'timeline' || document.querySelector('.timeline')?.dataset.ready === '1') && !document.querySelector('.view.busy')
+    }, null, { timeout: 60000 })
+    await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))))
+}
+
+const state = page => page.evaluate(() => globalThis.marey.store.state)
+const span = page => page.evaluate(() => globalThis.marey.page.app.window)
+const press = async (page, key) => { await page.keyboard.press(key); await page.waitForTimeout(250); await settled(page) }
+
+// The place of a canvas in the page.
+const place = async (page, selector) => (await page.locator(selector).boundingBox())
+
+async function drag(page, from, to, y) {
+    await page.mouse.move(from, y)
+    await page.mouse.down()
+    await page.mouse.move((from + to) / 2, y, { steps: 3 })
+    await page.mouse.move(to, y, { steps: 3 })
+    await page.mouse.up()
+    await settled(page)
+}
+
+// Selects the range in the middle of the first track by clicking on it.
+async function clickFirstRange(page) {
+    const box = await place(page, 'canvas.boxes')
+    await page.mouse.click(box.x + box.width * 0.5, box.y + 26 + 5 + 9)
+    await page.waitForFunction(() => globalThis.marey.store.state.range !== null)
+    await settled(page)
+}
+
+const tests = {}
+const server = await serve(MAREY_CAPTURE)
+
+tests['keys move, zoom, fit and switch views'] = async () => {
+    const page = await open(server.url)
+    const all = await span(page)
+    await press(page, 'w')
+    const near = await span(page)
+    assert(near[1] - near[0] < (all[1] - all[0]) * 0.8, 'W zooms in')
+    await press(page, 'd')
+    assert((await span(page))[0] > near[0], 'D moves right')
+    await press(page, 'ArrowLeft')
+    assert(Math.abs((await span(page))[0] - near[0]) < (near[1] - near[0]) * 0.02, 'the left arrow moves back')
+    await press(page, 's')
+    assert((await span(page))[1] - (await span(page))[0] > near[1] - near[0], 'S zooms out')
+    await press(page, 'f')
+    assert.deepEqual(await span(page), all, 'F shows everything')
+    for (const [index, view] of views.entries()) {
+        await press(page, String(index + 1))
+        assert.equal((await state(page)).view, view)
+        assert(await page.locator(`#pane-${view}`).isVisible())
+    }
+    await press(page, '1')
+    await press(page, 'm')
+    assert.equal((await state(page)).marks.length, 1, 'M sets a mark')
+    await press(page, '?')
+    assert(await page.locator('dialog.help').isVisible(), '? shows the keys')
+    await press(page, 'Escape')
+    assert(!await page.locator('dialog.help').isVisible())
+    return page
+}
+
+tests['the brush of the overview sets the window'] = async () => {
+    const page = await open(server.url)
+    const box = await place(page, '.overview canvas')
+    const all = await span(page)
+    await drag(page, box.x + box.width * 0.25, box.x + box.width * 0.5, box.y + 20)
+    const [begin, end] = await span(page)
+    assert(Math.abs(begin / all[1] - 0.25) < 0.01 && Math.abs(end / all[1] - 0.5) < 0.01, `brushed ${begin} to ${end} of ${all[1]}`)
+    return page
+}
+
+tests['a drag selects a time span and every view follows'] = async () => {
+    const page = await open(server.url)
+    const box = await place(page, 'canvas.boxes')
+    await drag(page, box.x + box.width * 0.3, box.x + box.width * 0.6, box.y + 200)
+    const { selection } = await state(page)
+    assert(selection)
+    assert(await page.locator('.selection').isVisible())
+    await press(page, '4')
+    const table = await page.evaluate(() => globalThis.marey.page.table.table)
+    const report = JSON.parse(execFileSync(MAREY_BIN, ['report', '--json', '--begin', `${selection[0]}ns`, '--end', `${selection[1]}ns`, MAREY_CAPTURE], { maxBuffer: 1e9 }))
+    assert.equal(table.window_ns, selection[1] - selection[0])
+    assert.deepEqual(table.rows, report.rows, 'the table equals the report of the same span')
+    await press(page, '2')
+    assert(await page.evaluate(() => globalThis.marey.page.flame.flame.total) > 0)
+    await press(page, 'Escape')
+    assert.equal((await state(page)).selection, null, 'Esc clears the selection')
+    return page
+}
+
+tests['search counts and marks hits, and Enter goes to the next one'] = async () => {
+    const page = await open(server.url)
+    await press(page, '/')
+    await page.keyboard.type('tokenise')
+    await page.waitForFunction(() => / in /.test(document.querySelector('.found').textContent))
+    const report = JSON.parse(execFileSync(MAREY_BIN, ['report', '--json', MAREY_CAPTURE], { maxBuffer: 1e9 }))
+    const expected = report.rows.filter(row => row.name.includes('tokenise')).reduce((sum, row) => sum + row.count, 0)
+    assert.equal(Number((await page.locator('.found').textContent()).split(' ')[0].replace(/,/g, '')), expected)
+    assert(await page.evaluate(() => globalThis.marey.page.app.hitMarks[0].length) > 0)
+    await press(page, 'Enter')
+    const first = (await state(page)).range
+    await press(page, 'Enter')
+    assert(first && (await state(page)).range[1] !== first[1])
+    assert.match(await page.locator('.details h2').textContent(), /tokenise/)
+    await press(page, 'Escape')
+    assert(await page.evaluate(() => document.activeElement?.tagName !== 'INPUT'), 'Esc leaves the field')
+    return page
+}
+
+tests['a click shows a range, and brackets go to its neighbours'] = async () => {
+    const page = await open(server.url)
+    await press(page, '/')
+    await page.keyboard.type('tokenise')
+    await press(page, 'Enter')
+    await press(page, 'Escape')
+    const row = (await state(page)).range[1]
+    await press(page, ']')
+    await page.waitForFunction(before => globalThis.marey.store.state.range[1] !== before, row)
+    await press(page, '[')
+    await page.waitForFunction(before => globalThis.marey.store.state.range[1] === before, row)
+    await press(page, 'f')
+    await clickFirstRange(page)
+    assert.match(await page.locator('.details .facts').first().textContent(), /Duration/)
+    return page
+}
+
+tests['the flame graph zooms on a click and Esc goes back'] = async () => {
+    const page = await open(server.url)
+    await press(page, '2')
+    const box = await place(page, '#pane-flame canvas')
+    await page.mouse.click(box.x + 40, box.y + 30)
+    await page.waitForFunction(() => globalThis.marey.store.state.focus.length === 2)
+    await press(page, 'Escape')
+    assert.equal((await state(page)).focus.length, 1)
+    await press(page, 'Escape')
+    assert.equal((await state(page)).focus.length, 0)
+    return page
+}
+
+tests['the table equals marey report'] = async () => {
+    const page = await open(server.url)
+    await press(page, '4')
+    const shown = await page.evaluate(() => globalThis.marey.page.table.table.rows)
+    const report = JSON.parse(execFileSync(MAREY_BIN, ['report', '--json', MAREY_CAPTURE], { maxBuffer: 1e9 }))
+    assert.equal(shown.length, report.rows.length)
+    const byName = new Map(shown.map(row => [row.name + row.device_type, row]))
+    for (const row of report.rows)
+        for (const [key, value] of Object.entries(row)) assert.deepEqual(byName.get(row.name + row.device_type)[key], value, `${row.name}: ${key}`)
+    assert.match(await page.locator('#pane-table .grid-body .grid-row').first().textContent(), new RegExp(report.rows[0].name))
+    await page.locator('#pane-table [role=columnheader] button', { hasText: 'Calls' }).click()
+    await settled(page)
+    const most = Math.max(...report.rows.map(row => row.count))
+    assert((await page.locator('#pane-table .grid-body .grid-row').first().textContent()).includes(most.toLocaleString('en')))
+    return page
+}
+
+tests['a row of the table leads to the sandwich'] = async () => {
+    const page = await open(server.url)
+    await press(page, '4')
+    await page.locator('#pane-table .grid-row', { hasText: 'tokenise' }).first().click()
+    await page.waitForFunction(() => globalThis.marey.store.state.view === 'sandwich')
+    await page.waitForFunction(() => /calls/.test(document.querySelector('#pane-sandwich .note').textContent))
+    assert.equal((await state(page)).name, 'tokenise')
+    const caller = await page.evaluate(() => globalThis.marey.page.sandwich.callers.flame.names)
+    assert(caller.includes('paragraph') || caller.length > 1)
+    return page
+}
+
+tests['a link restores the state and Back undoes it'] = async () => {
+    const page = await open(server.url)
+    const box = await place(page, 'canvas.boxes')
+    await drag(page, box.x + box.width * 0.3, box.x + box.width * 0.6, box.y + 200)
+    await press(page, '4')
+    await page.locator('#pane-table [role=columnheader] button', { hasText: 'Calls' }).click()
+    await page.waitForTimeout(400) // the fragment follows continuous changes with a delay
+    const link = page.url(), before = await state(page)
+    const other = await open(link)
+    assert.deepEqual(await state(other), before)
+    await other.context().close()
+    await page.goBack()
+    await page.waitForFunction(() => globalThis.marey.store.state.view === 'timeline')
+    assert((await state(page)).selection)
+    await page.goBack()
+    await page.waitForFunction(() => globalThis.marey.store.state.selection === null)
+    return page
+}
+
+tests['dark mode follows the system and T switches'] = async () => {
+    const page = await open(server.url, { colorScheme: 'dark' })
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+    const dark = await background()
+    await press(page, 't')
+    assert.notEqual(await background(), dark)
+    assert.equal((await state(page)).theme, 'light')
+    return page
+}
+
+tests['axe-core finds no serious fault'] = async () => {
+    for (const colorScheme of ['light', 'dark']) {
+        const page = await open(server.url, { colorScheme, bypassCSP: true })
+        await page.evaluate(axe)
+        for (const [index, view] of views.entries()) {
+            await press(page, String(index + 1))
+            const { violations } = await page.evaluate(() => globalThis.axe.run())
+            const serious = violations.filter(fault => ['serious', 'critical'].includes(fault.impact))
+            assert.deepEqual(serious.map(fault => `${view}: ${fault.id}: ${fault.nodes.map(node => node.html).slice(0, 3).join(' ')}`), [])
+        }
+        await page.context().close()
+    }
+}
+
+tests['a hostile trace stays text'] = async () => {
+    const nasty = ['</script><script>alert(1)</script>', '<img src=x onerror=alert(2)>', '"><svg onload=alert(3)>', 'abc\u202Egpj.exe', 'javascript:alert(4)',
+        '${alert(5)}', 'x'.repeat(1 << 20), '\u0000\u0007\u001b[31m', '<!--', 'https://example.com/a.png', '']
+    const events = nasty.flatMap((name, i) => [
+        { ph: 'X', name, cat: name.slice(0, 99), pid: 1, tid: 1, ts: i * 1000, dur: 900, args: { [name.slice(0, 99) || 'k']: name.slice(0, 9999) } },
+        { ph: 'X', name: `inner ${i}`, pid: 1, tid: 1, ts: i * 1000 + 100, dur: 500 }])
+    events.push({ ph: 'M', name: 'thread_name', pid: 1, tid: 1, args: { name: nasty[0] } }, { ph: 'M', name: 'process_name', pid: 1, args: { name: nasty[1] } })
+    const file = path.join(MAREY_OUT, 'hostile.json')
+    fs.writeFileSync(file, JSON.stringify({ traceEvents: events }))
+    const hostile = await serve(file)
+    const page = await open(hostile.url)
+    await clickFirstRange(page)
+    await press(page, '/')
+    await page.keyboard.type('<')
+    await press(page, 'Enter')
+    await press(page, 'Escape')
+    for (const index of views.keys()) await press(page, String(index + 1))
+    await press(page, '4')
+    const cells = await page.locator('#pane-table .grid-row .cell').allTextContents()
+    assert(cells.includes(nasty[0]), 'markup is shown as text')
+    assert.equal(await page.locator('#app script, #app img, #app svg').count(), 0)
+    assert.equal(await page.evaluate(() => document.body.innerText.includes('\u202e')), false)
+    hostile.close()
+    return page
+}
+
+tests['an HTML report works from a file without a network'] = async () => {
+    const file = path.join(MAREY_OUT, 'report.html')
+    execFileSync(MAREY_BIN, ['report', '--html', '-o', file, MAREY_CAPTURE], { stdio: 'ignore' })
+    assert(fs.statSync(file).size < 3e6, `${fs.statSync(file).size} bytes`)
+    const page = await open(`file://${file}`, { offline: true })
+    await page.screenshot({ path: path.join(MAREY_OUT, 'report.png') })
+    assert.match(await page.locator('.details').textContent(), /ranges are drawn as .* boxes/)
+    const coloured = await page.evaluate(() => {
+        const canvas = document.querySelector('canvas.boxes')
+        return new Set(new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size
+    })
+    assert(coloured > 10, `the timeline has ${coloured} colours`)
+    const box = await place(page, 'canvas.boxes')
+    await page.mouse.click(box.x + box.width * 0.5, box.y + 40)
+    assert.match(await page.locator('.details').textContent(), /About .* from/)
+    await press(page, 'Escape')
+    assert.match(await page.locator('.details h2').first().textContent(), /Whole trace/)
+    await press(page, '4')
+    assert(await page.locator('#pane-table .grid-body .grid-row').count() > 5)
+    await press(page, '3')
+    assert.match(await page.locator('#pane-sandwich .note').textContent(), /calls/)
+    await press(page, '2')
+    assert(await page.evaluate(() => globalThis.marey.page.flame.flame.nodes.length) > 5)
+    return page
+}
+
+tests['two traces are shown one above the other'] = async () => {
+    const both = await serve(MAREY_CAPTURE, MAREY_CAPTURE)
+    const page = await open(both.url)
+    const groups = await page.evaluate(() => globalThis.marey.page.timeline.lanes.filter(lane => lane.kind === 'group').map(lane => lane.trace))
+    assert.deepEqual([...new Set(groups)], [0, 1])
+    both.close()
+    return page
+}
+
+let failures = 0
+for (const [name, test] of Object.entries(tests)) {
+    if (!name.includes(MAREY_ONLY)) continue
+    try {
+        const page = await test()
+        if (page) {
+            assert.deepEqual(page.faults, [])
+            await page.context().close()
+        }
+        console.log(`marey view: ok: ${name}`)
+    } catch (error) {
+        failures++
+        console.log(`marey view: FAILED: ${name}\n${error.stack}`)
+        await Promise.all(browser.contexts().map((context, i) => context.pages()[0]?.screenshot({ path: path.join(MAREY_OUT, `failed_${failures}_${i}.png`) })))
+        await Promise.all(browser.contexts().map(context => context.close()))
+    }
+}
+server.close()
+await browser.close()
+process.exit(failures > 0 ? 1 : 0)

@@ -1,0 +1,151 @@
+// steps.ts: one bar per step; the slow ones are marked and compared with the median step.
+import type { App } from './app'
+import { add, el, fill, prepare } from './dom'
+import { clean, count, plural, time } from './format'
+import { Grid, type Column } from './grid'
+import { font } from './text'
+
+interface Statistics { count: number; mean_ns: number; stdev_ns: number; min_ns: number; median_ns: number; p90_ns: number; p99_ns: number; max_ns: number }
+interface Work { count: number; total_ns: number; self_ns: number }
+interface Difference { name: string | null; place: string; difference_ns: number; slow: Work; median: Work }
+export interface Step { name: string; number: number; range?: number; row?: number; track?: number; start_ns: number; duration_ns: number; is_partial: boolean }
+export interface StepReport { window_start_ns?: number; durations: Statistics; median_step: number | null; steps: Step[]; slowest: { step: number; differences: Difference[] }[] }
+
+const axis = 66 // pixels of the chart's labels
+const places: Record<string, string> = { inside: 'own thread', other_threads: 'other threads', devices: 'devices' }
+
+// Whether a step is an outlier: it takes a fifth longer than the median step.
+export function isSlow(step: Step, report: StepReport): boolean {
+    return step.duration_ns > 1.2 * report.durations.median_ns && !step.is_partial
+}
+
+export class StepsView {
+    readonly root = el('section.view', { 'aria-label': 'Steps' })
+    private canvas = el<HTMLCanvasElement>('canvas', { role: 'img', 'aria-label': 'Duration of each step' })
+    private chart = el('div.chart', {}, this.canvas)
+    private note = el('span.note')
+    private lower = el('div.step-tables')
+    private report: StepReport | null = null
+    private loaded = -1
+    private hover = -1
+    private tip = el('div.tip', { hidden: true })
+    onStep: (step: Step) => void = () => {}
+
+    constructor(private app: App, chooser: HTMLElement) {
+        add(this.chart, this.tip)
+        add(this.root, el('div.toolbar', {}, chooser, this.note), this.chart, this.lower)
+        new ResizeObserver(() => this.paint()).observe(this.chart)
+        this.canvas.addEventListener('pointermove', event => this.move(event))
+        this.canvas.addEventListener('pointerleave', () => { this.hover = -1; this.tip.hidden = true; this.paint() })
+        this.canvas.addEventListener('click', event => { const step = this.report?.steps[this.at(event)]; if (step) this.onStep(step) })
+    }
+
+    forget(): void { this.loaded = -1 }
+
+    // The report of a trace, with times from its beginning; null if it has no steps.
+    async load(trace: number): Promise<StepReport | null> {
+        if (!this.app.data.outline.traces[trace]?.has_steps) return null
+        const report = await this.app.data.json<StepReport>('steps', { trace })
+        const start = report.window_start_ns ?? 0
+        for (const step of report.steps ?? []) step.start_ns -= start
+        return report.steps?.length ? report : null
+    }
+
+    async update(): Promise<void> {
+        const { trace } = this.app.state
+        if (this.loaded !== trace) {
+            this.loaded = trace
+            try {
+                this.report = await this.load(trace)
+            } catch (error) {
+                this.report = null
+                this.note.textContent = (error as Error).message
+                return
+            }
+            this.show()
+        }
+        this.paint()
+    }
+
+    private show(): void {
+        const { report } = this
+        fill(this.lower)
+        this.chart.hidden = !report
+        if (!report) {
+            this.note.textContent = ''
+            add(this.lower, el('p.empty', {}, 'This trace has no steps. Steps are ranges of scope step, or ranges named ProfilerStep#n: mark the body of your loop with marey.step() or profiler.step().'))
+            return
+        }
+        const d = report.durations
+        this.note.textContent = `${plural(report.steps.length, 'step')} · median ${time(d.median_ns)} · p90 ${time(d.p90_ns)} · slowest ${time(d.max_ns)}`
+        for (const slow of report.slowest) {
+            const step = report.steps[slow.step]
+            if (!step) continue
+            const grid = new Grid<Difference>(`What differs in ${step.name}`)
+            const columns: Column<Difference>[] = [
+                { key: 'name', title: 'Name', width: 'minmax(160px, 1fr)', value: d => d.name ?? '', text: d => clean(d.name ?? '(the rest)') },
+                { key: 'place', title: 'Where', width: '110px', value: d => d.place, text: d => places[d.place] ?? d.place },
+                { key: 'difference', title: 'Difference', number: true, width: '100px', value: d => d.difference_ns, text: d => (d.difference_ns > 0 ? '+' : d.difference_ns < 0 ? '−' : '') + time(Math.abs(d.difference_ns)) },
+                { key: 'slow', title: 'This step', number: true, width: '96px', value: d => d.slow.self_ns, text: d => time(d.slow.self_ns) },
+                { key: 'median', title: 'Median step', number: true, width: '112px', value: d => d.median.self_ns, text: d => time(d.median.self_ns) },
+                { key: 'calls', title: 'Calls', number: true, width: '110px', value: d => d.slow.count, text: d => (d.slow.count === d.median.count ? count(d.slow.count) : `${count(d.slow.count)} (not ${count(d.median.count)})`) },
+            ]
+            grid.show(columns, slow.differences)
+            add(this.lower, el('div.step-table', {}, el('h3', {}, el('button.link', { onclick: () => this.onStep(step) }, clean(step.name, 80)),
+                ` ${time(step.duration_ns)}, ${time(step.duration_ns - d.median_ns)} over the median`), grid.root))
+        }
+    }
+
+    private get width(): number { return this.chart.clientWidth - 32 - axis }
+
+    private paint(): void {
+        const { report } = this, { theme } = this.app, width = this.width, height = 180
+        if (!report || width < 10) return
+        const context = prepare(this.canvas, width + axis, height + 24)
+        const most = report.steps.reduce((most, step) => Math.max(most, step.duration_ns), 1), each = width / report.steps.length
+        const span = this.app.state.selection
+        context.font = font
+        context.textBaseline = 'middle'
+        const wide = Math.max(1, Math.min(96, each - (each > 4 ? 2 : 0)))
+        report.steps.forEach((step, i) => {
+            const tall = step.duration_ns / most * (height - 12), selected = span && span[0] <= step.start_ns && span[1] >= step.start_ns + step.duration_ns
+            context.globalAlpha = step.is_partial ? 0.4 : isSlow(step, report) ? 0.8 : 1
+            context.fillStyle = isSlow(step, report) ? theme.warn : selected ? theme.accent : i === this.hover ? theme.counter : theme.counterSoft
+            context.fillRect(axis + i * each, height - tall, wide, tall)
+        })
+        context.globalAlpha = 1
+        const line = height - report.durations.median_ns / most * (height - 12)
+        context.strokeStyle = theme.muted
+        context.setLineDash([4, 3])
+        context.beginPath()
+        context.moveTo(axis - 2, line)
+        context.lineTo(width + axis, line)
+        context.stroke()
+        context.setLineDash([])
+        context.fillStyle = theme.muted
+        context.textAlign = 'right'
+        context.fillText(time(report.durations.median_ns), axis - 6, line)
+        if (Math.abs(line - 12) > 16) context.fillText(time(most), axis - 6, 12)
+        context.textAlign = 'center'
+        const every = Math.ceil(44 / each)
+        report.steps.forEach((step, i) => { if (i % every === 0) context.fillText(String(step.number), axis + i * each + wide / 2, height + 12) })
+        context.textAlign = 'left'
+    }
+
+    private at(event: MouseEvent): number {
+        if (!this.report) return -1
+        const index = Math.floor((event.offsetX - axis) / (this.width / this.report.steps.length))
+        return index >= 0 && index < this.report.steps.length ? index : -1
+    }
+
+    private move(event: PointerEvent): void {
+        const at = this.at(event), step = this.report?.steps[at]
+        this.canvas.style.cursor = step ? 'pointer' : 'default'
+        this.tip.hidden = !step
+        if (step) {
+            fill(this.tip, el('b', {}, clean(step.name, 100)), el('span', {}, time(step.duration_ns, 4)))
+            this.tip.style.transform = `translate(${Math.min(event.offsetX + 14, this.chart.clientWidth - 240)}px, ${event.offsetY + 14}px)`
+        }
+        if (at !== this.hover) { this.hover = at; this.paint() }
+    }
+}
