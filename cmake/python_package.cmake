@@ -49,7 +49,7 @@ endif()
 
 file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/marey"
      "${PROJECT_SOURCE_DIR}/python/marey/*.py" "${PROJECT_SOURCE_DIR}/python/marey/*.pyi"
-     "${PROJECT_SOURCE_DIR}/python/marey/py.typed")
+     "${PROJECT_SOURCE_DIR}/python/marey/*.sql" "${PROJECT_SOURCE_DIR}/python/marey/py.typed")
 foreach(file IN LISTS python_files)
     get_filename_component(folder "${file}" DIRECTORY)
     file(MAKE_DIRECTORY "${python_dir}/${folder}")

@@ -11,6 +11,7 @@
     \from marey.results.trace import TraceTable
     \from marey.results.tree import _ProfilerEvent
     \from marey.results.view import View
+    \from marey.sql.database import Result
     _Future = TypeVar("_Future")
     _F = TypeVar("_F", bound=Callable[..., Any])
     _P = ParamSpec("_P")

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <marey/detail/export.h>
 #include <marey/export.h>
@@ -63,5 +65,11 @@ inline std::span<const std::string_view> arrow_tables() noexcept {
 /// released if it fails.
 MAREY_API void export_arrow(const Trace& trace, std::string_view table, ArrowSchema* schema,
                             ArrowArray* array);
+/// Exports only the named columns, in that order; the others cost nothing. Empty: all columns.
+MAREY_API void export_arrow(const Trace& trace, std::string_view table,
+                            const std::vector<std::string>& columns, ArrowSchema* schema, ArrowArray* array);
+/// Exports the schema of these columns alone.
+MAREY_API void export_arrow_schema(const Trace& trace, std::string_view table,
+                                   const std::vector<std::string>& columns, ArrowSchema* schema);
 
 }  // namespace marey

@@ -24,6 +24,7 @@ _HOMES = {
     "recording.modules": "register_module_type unregister_module_type",
     "recording.profile": "profile",
     "recording.schedule": "schedule",
+    "sql.lake": "Lake lake",
     "compat.handlers": "tensorboard_trace_handler",
     "_enumerations": "DeviceActivity ProfilerActivity RecordScope",
     "": "itt nvtx profiler",

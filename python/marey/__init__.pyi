@@ -44,6 +44,8 @@ from marey.results.event_list import EventList as EventList
 from marey.results.events import FunctionEvent as FunctionEvent
 from marey.results.trace import TraceTable as TraceTable
 from marey.results.trace import load as load
+from marey.sql.lake import Lake as Lake
+from marey.sql.lake import lake as lake
 
 __all__ = [
     "CapturedTraceback",
@@ -82,6 +84,8 @@ __all__ = [
     "unregister_module_type",
     "profile",
     "schedule",
+    "Lake",
+    "lake",
     "tensorboard_trace_handler",
     "DeviceActivity",
     "ProfilerActivity",

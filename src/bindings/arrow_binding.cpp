@@ -2,6 +2,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -31,10 +33,11 @@ struct ArrowArrayStream {
 namespace marey::bindings {
 namespace {
 
-/// One table of a trace as a stream of one batch.
+/// One table of a trace, or some of its columns, as a stream of one batch.
 struct TableStream {
     Trace trace;
     std::string table;
+    std::vector<std::string> columns{};  ///< empty: all
     bool is_done = false;
     std::string error{};
 
@@ -42,9 +45,10 @@ struct TableStream {
         return *static_cast<TableStream*>(stream->private_data);
     }
     /// Returns 0, or an errno value with the reason in `error`.
-    int read(ArrowSchema* schema, ArrowArray* array) noexcept {
+    template <class Export>
+    int run(Export&& exporting) noexcept {
         try {
-            export_arrow(trace, table, schema, array);
+            exporting();
             return 0;
         } catch (const std::exception& failure) {
             error = failure.what();
@@ -52,18 +56,18 @@ struct TableStream {
         }
     }
     static int get_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept {
-        ArrowArray unused;
-        const int status = of(stream).read(out, &unused);
-        if (status == 0) unused.release(&unused);
-        return status;
+        TableStream& self = of(stream);
+        return self.run([&] { export_arrow_schema(self.trace, self.table, self.columns, out); });
     }
     static int get_next(ArrowArrayStream* stream, ArrowArray* out) noexcept {
+        TableStream& self = of(stream);
         std::memset(out, 0, sizeof *out);
-        if (of(stream).is_done) return 0;
+        if (self.is_done) return 0;
+        self.is_done = true;
         ArrowSchema unused;
-        const int status = of(stream).read(&unused, out);
+        const int status =
+            self.run([&] { export_arrow(self.trace, self.table, self.columns, &unused, out); });
         if (status == 0) unused.release(&unused);
-        of(stream).is_done = true;
         return status;
     }
     static const char* get_last_error(ArrowArrayStream* stream) noexcept { return of(stream).error.c_str(); }
@@ -89,21 +93,19 @@ nb::object to_capsule(std::unique_ptr<Struct> content, const char* name) {
     return nb::steal(capsule);
 }
 
-nb::object stream_of(const Trace& trace, const std::string& table) {
+nb::object stream_of(const Trace& trace, const std::string& table, std::vector<std::string> columns) {
     auto stream = std::make_unique<ArrowArrayStream>();
     stream->get_schema = TableStream::get_schema;
     stream->get_next = TableStream::get_next;
     stream->get_last_error = TableStream::get_last_error;
     stream->release = TableStream::release;
-    stream->private_data = new TableStream{trace, table};
+    stream->private_data = new TableStream{trace, table, std::move(columns)};
     return to_capsule(std::move(stream), "arrow_array_stream");
 }
 
 nb::object schema_of(const Trace& trace, const std::string& table) {
     auto schema = std::make_unique<ArrowSchema>();
-    ArrowArray array;
-    export_arrow(trace, table, schema.get(), &array);
-    array.release(&array);
+    export_arrow_schema(trace, table, {}, schema.get());
     return to_capsule(std::move(schema), "arrow_schema");
 }
 
@@ -112,7 +114,8 @@ nb::object schema_of(const Trace& trace, const std::string& table) {
 void bind_arrow(nb::module_& module) {
     module.def("table_names",
                [] { return std::vector<std::string_view>(table_names().begin(), table_names().end()); });
-    module.def("arrow_stream", stream_of, nb::arg("trace"), nb::arg("table"));
+    module.def("arrow_stream", stream_of, nb::arg("trace"), nb::arg("table"),
+               nb::arg("columns") = std::vector<std::string>());
     module.def("arrow_schema", schema_of, nb::arg("trace"), nb::arg("table"));
     module.def(
         "table_csv",

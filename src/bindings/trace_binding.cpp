@@ -93,6 +93,17 @@ void bind_trace(nb::module_& module) {
                 return gpu_use_json(trace, gpu_use(trace, {.device = device, .longest_gaps = longest_gaps}));
             },
             nb::arg("device").none(), nb::arg("longest_gaps"), no_gil)
+        .def(
+            "_step_report",
+            [](const Trace& trace, const std::string& name, std::size_t slowest) {
+                return step_report_json(trace, step_report(trace, {.name = name, .slowest = slowest}));
+            },
+            nb::arg("name"), nb::arg("slowest"), no_gil)
+        .def(
+            "_call_tree", [](const Trace& trace) { return call_tree_json(trace, call_tree(trace)); }, no_gil)
+        .def(
+            "_memory_use", [](const Trace& trace) { return memory_use_json(trace, memory_use(trace)); },
+            no_gil)
         .def("_save", &Trace::save, nb::arg("path"), no_gil)
         .def("_export", &export_trace, nb::arg("path"), nb::arg("format"), no_gil)
         .def(

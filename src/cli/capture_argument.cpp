@@ -28,13 +28,13 @@ std::int64_t parsed_time(const char* option, const std::string& text) {
     return static_cast<std::int64_t>(*time);
 }
 
+}  // namespace
+
 void declare_from(Options& options, std::string& from) {
     std::vector<std::string> names;
     for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
     options.choice(from, "--from", names, "Format of FILE (detected from its content)");
 }
-
-}  // namespace
 
 void declare_file(Options& options, std::string& file, std::string& from) {
     options.required(file, "FILE", kFileHelp);
@@ -46,9 +46,13 @@ void declare_files(Options& options, std::vector<std::string>& files, std::strin
     declare_from(options, from);
 }
 
+void declare_session(Options& options, std::optional<std::uint64_t>& session) {
+    options.number(session, "--session", "Session to show if the capture has several (see marey info)");
+}
+
 void CaptureArgument::declare(Options& options) {
     declare_file(options, file, from);
-    options.number(session, "--session", "Session to show if the capture has several (see marey info)");
+    declare_session(options, session);
 }
 
 void CaptureArgument::declare_filter(Options& options) {

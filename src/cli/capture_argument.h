@@ -17,6 +17,11 @@ void declare_file(Options& options, std::string& file, std::string& from);
 /// The same for several files.
 void declare_files(Options& options, std::vector<std::string>& files, std::string& from);
 
+/// Declares --from.
+void declare_from(Options& options, std::string& from);
+/// Declares --session.
+void declare_session(Options& options, std::optional<std::uint64_t>& session);
+
 struct CaptureArgument {
     std::string file;
     std::string from;  ///< the name of its format; empty: detected from its content

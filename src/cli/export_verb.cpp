@@ -11,11 +11,15 @@
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
+#include "cli/python_program.h"
+#include "cli/query_options.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
 namespace {
+
+constexpr const char* kParquet = "parquet";  // written by the Python package
 
 class ExportVerb final : public Verb {
   public:
@@ -23,21 +27,31 @@ class ExportVerb final : public Verb {
     const char* details() const override {
         return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing, and speedscope files\n"
                "at https://www.speedscope.app. If the output name ends in .gz, the file is compressed;\n"
-               "-o - writes to standard output. See marey stacks for more ways to fold stacks.";
+               "-o - writes to standard output. See marey stacks for more ways to fold stacks.\n\n"
+               "--to parquet adds all given captures as one run to the lake in the folder -o, for marey\n"
+               "sql, marey ask and other engines (pip install duckdb pyarrow); exporting a run again\n"
+               "replaces it.";
     }
     void declare(Options& options) override {
-        capture_.declare(options);
+        declare_files(options, files_, capture_.from);
+        declare_session(options, capture_.session);
         capture_.declare_filter(options);
         std::vector<std::string> names;
         for (const ExportFormat& format : export_formats()) names.emplace_back(format.name);
+        names.emplace_back(kParquet);
         options.choice(format_, "--to", names, "Output format (from the output's suffix, otherwise chrome)");
         std::vector<std::string> tables;
         for (const std::string_view table : table_names()) tables.emplace_back(table);
         options.choice(table_, "--table", tables, "Table to write as csv (ranges)");
         options.text(output_, "-o,--output", "FILE",
                      "Output file (the capture's name with the format's suffix)");
+        options.text(run_, "--run", "ID", "Name of the run for parquet (start, program and a hash)");
     }
     int run() override {
+        if (format_ == kParquet) add_to_lake();
+        if (!run_.empty()) throw Error("--run: only supported for parquet");
+        if (files_.size() > 1) throw Error("export: several files can only be exported with --to parquet");
+        capture_.file = files_.front();
         const bool to_stdout = output_ == "-";
         if (!table_.empty() && format_.empty() && (output_.empty() || to_stdout)) format_ = "csv";
         if (format_.empty() && (output_.empty() || to_stdout)) format_ = export_formats().front().name;
@@ -83,6 +97,23 @@ class ExportVerb final : public Verb {
     }
 
   private:
+    /// Replaces this process with the exporter in the Python package.
+    [[noreturn]] void add_to_lake() const {
+        if (output_.empty()) throw Error("export: name the lake's folder with -o");
+        if (!table_.empty() || !capture_.exclude.empty() || !capture_.begin.empty() || !capture_.end.empty())
+            throw Error("export: parquet has all tables and ranges: no --table, --exclude, --begin or --end");
+        std::vector<std::string> words{"export"};
+        append_option(words, "--run", run_);
+        append_option(words, "--from", capture_.from);
+        if (capture_.session) append_option(words, "--session", std::to_string(*capture_.session));
+        append_option(words, "--output", output_);
+        words.emplace_back("--");
+        words.insert(words.end(), files_.begin(), files_.end());
+        become_sql_command(words);
+    }
+
+    std::vector<std::string> files_;
+    std::string run_;
     CaptureArgument capture_;
     std::string format_;
     std::string table_;

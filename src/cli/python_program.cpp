@@ -1,10 +1,17 @@
 // python_program.cpp: recognizes Python programs and builds the commands that run them.
 #include "cli/python_program.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 
+#include <marey/error.h>
+
 #include "base/environment.h"
+#include "cli/child_process.h"
 #include "cli/text_format.h"
 
 namespace marey::cli {
@@ -73,6 +80,25 @@ std::string python_start_folder() {
             return fs::absolute(package / "launch" / "_start", error).lexically_normal().string();
     }
     return "";
+}
+
+void become_sql_command(const std::vector<std::string>& words) {
+    const std::string start = python_start_folder();
+    if (start.empty())
+        throw Error(words.at(0) +
+                    ": needs the Python package (install it: 'pip install .[sql]' in a clone of Marey)");
+    // -P: do not import modules from the current folder, where files of others may be.
+    std::vector<std::string> command = python_command({"-P", "-m", "marey.sql"});
+    command.insert(command.end(), words.begin(), words.end());
+    const std::string package = fs::path(start).parent_path().parent_path().parent_path().string();
+    const std::string path = environment_text("PYTHONPATH");
+    ::setenv("PYTHONPATH", (package + (path.empty() ? "" : ":" + path)).c_str(), 1);
+    ::unsetenv("MAREY");  // for other programs
+    std::vector<char*> arguments;
+    for (std::string& word : command) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
+    throw Error(start_failure_reason(command[0], errno));
 }
 
 }  // namespace marey::cli

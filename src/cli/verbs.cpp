@@ -12,6 +12,8 @@
     VERB(stacks)          \
     VERB(memory)          \
     VERB(gpu)             \
+    VERB(sql)             \
+    VERB(ask)             \
     VERB(export)          \
     VERB(validate)        \
     VERB(symbolize)       \

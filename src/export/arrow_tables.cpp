@@ -1,11 +1,13 @@
 // arrow_tables.cpp: trace columns as Arrow arrays. Each array owns its data or keeps the trace that does.
 #include <marey/arrow.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -90,9 +92,9 @@ bool has_dictionary(CellType type) {
     return type == CellType::String || type == CellType::Name;
 }
 
-void fill_table_schema(ArrowSchema& schema, const TraceTable& table) {
+void fill_table_schema(ArrowSchema& schema, std::span<const TraceColumn> columns) {
     auto parts = std::make_unique<SchemaParts>();
-    for (const TraceColumn& column : table.columns) {
+    for (const TraceColumn& column : columns) {
         auto of_column = std::make_unique<SchemaParts>();
         if (has_dictionary(column.type)) {
             of_column->dictionary = std::make_unique<ArrowSchema>();
@@ -321,24 +323,32 @@ class ColumnExport {
     std::unique_ptr<ArrayParts> parts_;
 };
 
-}  // namespace
+/// The named columns of the table; all if there are no names.
+std::vector<TraceColumn> selected(const TraceTable& table, const std::vector<std::string>& names) {
+    if (names.empty()) return table.columns;
+    std::vector<TraceColumn> columns;
+    for (const std::string& name : names) {
+        const auto found = std::find_if(table.columns.begin(), table.columns.end(),
+                                        [&](const TraceColumn& column) { return column.name == name; });
+        if (found == table.columns.end())
+            throw Error("unknown column '" + name + "' of the table " + std::string(table.name));
+        columns.push_back(*found);
+    }
+    return columns;
+}
 
-void export_arrow(const Trace& trace, std::string_view name, ArrowSchema* schema, ArrowArray* array) {
-    *schema = {};
-    *array = {};
-    const TraceTables tables(trace);
-    const TraceTable& table = tables.table(name);
-    const std::size_t rows = table.rows;
+void export_columns(const TraceTables& tables, std::size_t rows, std::span<const TraceColumn> columns,
+                    ArrowSchema* schema, ArrowArray* array) {
     ArrowArray whole{};
     fill_array(whole, rows, 0, 1, std::make_unique<ArrayParts>());
     auto* const parts = static_cast<ArrayParts*>(whole.private_data);
     try {
-        for (const TraceColumn& column : table.columns) {
+        for (const TraceColumn& column : columns) {
             parts->children.push_back(std::make_unique<ArrowArray>());
             ColumnExport(tables, column, rows).fill(*parts->children.back());
         }
         for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
-        fill_table_schema(*schema, table);
+        fill_table_schema(*schema, columns);
     } catch (...) {
         whole.release(&whole);
         throw;
@@ -346,6 +356,28 @@ void export_arrow(const Trace& trace, std::string_view name, ArrowSchema* schema
     whole.n_children = static_cast<std::int64_t>(parts->children.size());
     whole.children = parts->child_pointers.data();
     *array = whole;
+}
+
+}  // namespace
+
+void export_arrow(const Trace& trace, std::string_view name, ArrowSchema* schema, ArrowArray* array) {
+    export_arrow(trace, name, {}, schema, array);
+}
+
+void export_arrow(const Trace& trace, std::string_view name, const std::vector<std::string>& columns,
+                  ArrowSchema* schema, ArrowArray* array) {
+    *schema = {};
+    *array = {};
+    const TraceTables tables(trace);
+    const TraceTable& table = tables.table(name);
+    export_columns(tables, table.rows, selected(table, columns), schema, array);
+}
+
+void export_arrow_schema(const Trace& trace, std::string_view name, const std::vector<std::string>& columns,
+                         ArrowSchema* schema) {
+    *schema = {};
+    const TraceTables tables(trace);
+    fill_table_schema(*schema, selected(tables.table(name), columns));
 }
 
 }  // namespace marey

@@ -146,6 +146,29 @@ TEST(Arrow, DoesNotCopyContiguousColumns) {
     EXPECT_EQ(counters["value"].buffers[1], trace.counters().value.data());
 }
 
+TEST(Arrow, SelectedColumnsEqualThoseOfTheWholeTable) {
+    const Trace trace(testing::random_data(3));
+    const Exported whole(trace, "ranges");
+    ArrowSchema schema{};
+    ArrowArray array{};
+    export_arrow(trace, "ranges", {"parent", "name"}, &schema, &array);
+    ASSERT_EQ(array.n_children, 2);
+    EXPECT_STREQ(schema.children[1]->name, "name");
+    for (std::size_t row = 0; row < static_cast<std::size_t>(array.length); ++row) {
+        EXPECT_EQ(cell(*schema.children[0], *array.children[0], row),
+                  cell(*whole.schema.children[whole.column("parent")], whole["parent"], row));
+        EXPECT_EQ(cell(*schema.children[1], *array.children[1], row),
+                  cell(*whole.schema.children[whole.column("name")], whole["name"], row));
+    }
+    array.release(&array);
+    schema.release(&schema);
+    export_arrow_schema(trace, "ranges", {}, &schema);
+    EXPECT_EQ(schema.n_children, whole.schema.n_children);
+    schema.release(&schema);
+    EXPECT_THROW(export_arrow(trace, "ranges", {"nam"}, &schema, &array), Error);
+    EXPECT_EQ(array.release, nullptr);
+}
+
 TEST(Arrow, KeepsTheTraceUntilTheLastArrayIsReleased) {
     std::weak_ptr<const TraceData> watched;
     ArrowSchema schema{};

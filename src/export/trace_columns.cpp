@@ -81,6 +81,9 @@ TraceColumn derived(std::string_view name, const char* meaning, Number number,
     column.is_null = std::move(is_null);
     return column;
 }
+
+constexpr std::string_view kRangePlaces = "range_places";
+
 TraceColumn as_string(TraceColumn column) {
     column.type = CellType::String;
     return column;
@@ -117,6 +120,7 @@ TraceTables::TraceTables(const Trace& trace) : trace_(trace) {
     add_places("counters", "site", data.counter_thread);
     add_places("memory", "", data.memory_thread);
     add_value_columns();
+    add_range_places();
 }
 
 TraceTable& TraceTables::find(std::string_view name) {
@@ -269,6 +273,33 @@ void TraceTables::add_value_columns() {
                     [this](std::size_t row) { return placed(row).position; })});
 }
 
+void TraceTables::add_range_places() {
+    const auto places = [this]() -> const RangePlaces& {
+        if (range_places_ == nullptr) range_places_ = std::make_unique<RangePlaces>(trace_);
+        return *range_places_;
+    };
+    const auto step = [places](std::size_t row) { return places().step(static_cast<Row>(row)); };
+    const auto collective = [places](std::size_t row) {
+        const Collective* const found = places().collective(static_cast<Row>(row));
+        return found == nullptr ? Collective{} : *found;
+    };
+    const auto is_other = [places](std::size_t row) {
+        return places().collective(static_cast<Row>(row)) == nullptr;
+    };
+    TraceTable& table = tables_.emplace_back();
+    table.name = kRangePlaces;
+    table.meaning = "The step, and the group of a collective, to which each row of `ranges` belongs.";
+    table.rows = trace_.ranges().size();
+    table.columns = {derived("step", "Number of the step of its process during which the range began", step,
+                             [step](std::size_t row) { return step(row) < 0; }),
+                     as_string(derived(
+                         "group", "For a collective: the name of its group of ranks",
+                         [collective](std::size_t row) { return collective(row).group; }, is_other)),
+                     derived(
+                         "sequence", "For a collective: its number in the group, equal on all ranks",
+                         [collective](std::size_t row) { return collective(row).sequence; }, is_other)};
+}
+
 std::string_view TraceTables::text(const TraceColumn& column, std::size_t row) const {
     if (column.type == CellType::Text) return column.text(row);
     const std::uint64_t number = column.number(row);
@@ -282,6 +313,7 @@ std::span<const std::string_view> table_names() noexcept {
         visit_columns([&](const TableInfo& table, const auto&...) {
             if (table.is_exported) all.emplace_back(table.name);
         });
+        all.push_back(kRangePlaces);
         return all;
     }();
     return names;

@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <marey/trace.h>
+
+#include "export/range_places.h"
 
 namespace marey {
 
@@ -77,6 +80,7 @@ class TraceTables {
     Columns places(const ThreadOfRow& thread) const;
     void add_range_columns();
     void add_value_columns();
+    void add_range_places();
     Columns values(const std::function<const Argument&(std::size_t row)>& value) const;
 
     /// The row of `arguments` in the model for each exported one: those of ranges first, each in row order.
@@ -90,7 +94,8 @@ class TraceTables {
 
     Trace trace_;
     std::vector<TraceTable> tables_;
-    std::vector<PlacedValue> placed_;  ///< made when the first one is read
+    std::vector<PlacedValue> placed_;  ///< made when the first one is read; likewise:
+    std::unique_ptr<RangePlaces> range_places_;
 };
 
 }  // namespace marey

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from marey.results.suspended_calls import SuspendedCall, Task
     from marey.results.tree import _ProfilerEvent
     from marey.results.view import View
+    from marey.sql.database import Result
 
     _Base = Trace
 else:
@@ -222,6 +223,23 @@ class _Members(_Base):
 
     def __arrow_c_schema__(self) -> "Any":
         return _marey.arrow_schema(self, "ranges")
+
+    def sql(self, query: str, timeout: "float | None" = None) -> "Result":
+        """Run SQL over its tables on DuckDB and return an Arrow table, with df() for pandas and pl() for Polars.
+
+        Args:
+            query: One or more statements, separated by semicolons; the last one gives the rows.
+            timeout: Seconds after which to stop.
+        """
+        from marey.sql.database import of_trace
+
+        return of_trace(self).sql(query, timeout)
+
+    def duckdb(self) -> "Any":
+        """Return a new DuckDB connection with all its tables. It cannot read files or the network."""
+        from marey.sql.database import of_trace
+
+        return of_trace(self).connection
 
     # ---- files
 

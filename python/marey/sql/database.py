@@ -1,0 +1,79 @@
+"""A connection with the tables of a trace or a lake, and the result of a query on it."""
+
+from __future__ import annotations
+
+import contextlib
+
+from marey.sql import connection as connections
+from marey.sql.connection import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+
+class Database:
+    """A DuckDB connection, and what its owner does when a query fails."""
+
+    def __init__(
+        self, connection: Any, when_failing: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+    ) -> None:
+        self.connection = connection
+        self._when_failing = when_failing
+
+    @contextlib.contextmanager
+    def stream(self, sql: str, timeout: float | None = None) -> Iterator[Any]:
+        """Run SQL and give the rows of its last statement as a pyarrow.RecordBatchReader, while they are made."""
+        with (
+            connections.time_limit(self.connection, timeout),
+            self._when_failing(),
+            connections.stream(self.connection, sql) as reader,
+        ):
+            yield reader
+
+    def sql(self, sql: str, timeout: float | None = None) -> Result:
+        """Run SQL and return all rows of its last statement."""
+        with self.stream(sql, timeout) as reader:
+            return Result(reader.read_all())
+
+
+class Result:
+    """Rows of a query. Has every member of ``pyarrow.Table``; libraries read it through the Arrow interface."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def df(self) -> Any:
+        """Return a pandas.DataFrame."""
+        require("pandas", "pandas")
+        return self.table.to_pandas()
+
+    def pl(self) -> Any:
+        """Return a polars.DataFrame."""
+        return require("polars", "polars").from_arrow(self.table)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "table"), name)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        from marey.sql.output import table_text
+
+        lines = table_text(self.table.slice(0, 20)).splitlines()
+        return "\n".join([*lines[:-1], f"({len(self)} rows)"])
+
+
+def of_trace(trace: Any) -> Database:
+    """Return a database with every table of a trace."""
+    from marey.sql.tables import connection_of
+
+    return Database(connection_of(trace))

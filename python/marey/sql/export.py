@@ -1,0 +1,220 @@
+"""Adds captures to a lake as one run. A killed export leaves the lake without that run, or with all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+
+from marey import _marey
+from marey._marey import Error
+from marey.sql.connection import require
+from marey.sql.runs import PARTITIONS, RUNS, SCHEMA_VERSION, TABLE_KEY, encoded, run_id, run_row, table_names
+from marey.sql.tables import TraceSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+ROW_GROUP = 131_072
+_STAGE = "_stage-"  # engines ignore names that begin with "_"
+_COMPLETE = "complete"  # in a stage: all files are written; it lists the tables
+_LOCK = "lock"
+
+
+def export_run(paths: Iterable[str], lake: str, run: str = "", format: str = "", session: int = 0) -> list[str]:
+    """Add captures to a lake as one run, and replace that run if it exists. Return lines that say what was done."""
+    require("pyarrow.parquet")
+    names = list(paths)
+    heads = [_head(_marey.load(path, format, session), keep=len(names) == 1) for path in names]
+    run = run or run_id(heads)
+    start_ns = min(head.start_ns for head in heads)
+    lake = os.path.abspath(lake)
+    try:
+        os.makedirs(lake, exist_ok=True)
+        with _stage(lake) as stage:
+            taken: set[str] = set()
+            sizes = [0, 0]
+            for path, head in zip(names, heads):
+                name = _free_name(head, taken)
+                source = TraceSource(head.trace or _marey.load(path, format, session), run, name, start_ns)
+                sizes[0] += len(source.trace)
+                sizes[1] += write_capture(source, stage)
+            _write_run(stage, run, heads)
+            _mark_complete(stage)
+            with _locked(os.path.join(lake, "_" + _LOCK)):
+                _move_in(lake, stage)
+    except OSError as error:
+        raise Error(f"cannot write {lake}: {error.strerror or error}") from None
+    each = sizes[1] / sizes[0] if sizes[0] else 0
+    return [
+        f"{lake}: run {run}: {_plural(len(names), 'capture')}, {_plural(sizes[0], 'range')}, " f"{each:.1f} bytes each"
+    ]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _head(trace: Any, keep: bool) -> TraceSource:
+    """Return facts about a capture. Unless it is kept, the trace is loaded again when its turn comes."""
+    head = TraceSource(trace)
+    if not keep:
+        head.trace = None
+    return head
+
+
+def _free_name(head: TraceSource, taken: set[str]) -> str:
+    """Return a name for a capture's files that no other capture of the run has."""
+    name = head.capture
+    number = 2
+    while f"{head.host}/{name}" in taken:
+        name = f"{head.capture}-{number}"
+        number += 1
+    taken.add(f"{head.host}/{name}")
+    return name
+
+
+# ---- files
+
+
+def write_capture(source: TraceSource, folder: str) -> int:
+    """Write every table that has rows below `folder`; return the bytes of `ranges`."""
+    size = 0
+    for table in table_names():
+        if table == RUNS:
+            continue
+        rows = file_table(source, table)
+        if rows.num_rows == 0:
+            continue
+        path = os.path.join(folder, table, f"run={encoded(source.run)}", f"host={encoded(source.host)}")
+        os.makedirs(path, exist_ok=True)
+        file = os.path.join(path, f"{encoded(source.capture)}.parquet")
+        write_table(rows, file, table)
+        if table == "ranges":
+            size = os.path.getsize(file)
+    return size
+
+
+def file_table(source: TraceSource, table: str) -> Any:
+    """Return a table as files have it: without the columns that are in the names of folders.
+
+    Of a range's start, files have the time since the start of the run, which compares across captures; subtract
+    run_offset_ns to get the time on its own clock.
+    """
+    pa = require("pyarrow")
+    rows = source.table(table).drop_columns(list(PARTITIONS))
+    if table != "ranges":
+        return rows
+    offset = source._by_process(table, source.offsets, pa.int64(), -source.run_start_ns)
+    return rows.drop_columns(["start_ns"]).append_column("run_offset_ns", offset)
+
+
+def write_table(rows: Any, path: str, table: str) -> None:
+    """Write a Parquet file: dictionaries for text and repeated numbers, differences for times and row numbers."""
+    pa = require("pyarrow")
+    parquet = require("pyarrow.parquet")
+    deltas = [field.name for field in rows.schema if pa.types.is_integer(field.type) and _is_rising(field.name)]
+    with parquet.ParquetWriter(
+        path,
+        rows.schema,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=[name for name in rows.schema.names if name not in deltas],
+        column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
+        store_schema=False,
+    ) as writer:
+        writer.add_key_value_metadata({TABLE_KEY: table, b"marey.schema_version": str(SCHEMA_VERSION)})
+        writer.write_table(rows, row_group_size=ROW_GROUP)
+
+
+def _is_rising(name: str) -> bool:
+    """Whether neighbouring values of a column differ by little: times, and numbers of rows."""
+    return name != "run_offset_ns" and (
+        name.endswith("_ns") or name in ("row", "parent", "range", "from", "to", "first_range", "array", "first_item")
+    )
+
+
+def _write_run(stage: str, run: str, heads: list[TraceSource]) -> None:
+    os.makedirs(os.path.join(stage, RUNS))
+    write_table(run_row(run, heads), os.path.join(stage, RUNS, f"{encoded(run)}.parquet"), RUNS)
+
+
+# ---- moving a run into the lake
+
+
+@contextlib.contextmanager
+def _stage(lake: str) -> Iterator[str]:
+    """Give a folder for a run that is being written; it is removed at the end. Clears those of killed exports."""
+    import tempfile
+
+    with _locked(os.path.join(lake, "_" + _LOCK)):
+        for name in os.listdir(lake):
+            if name.startswith(_STAGE):
+                _settle(lake, os.path.join(lake, name))
+        stage = tempfile.mkdtemp(prefix=_STAGE, dir=lake)
+        lock = contextlib.ExitStack()
+        lock.enter_context(_locked(os.path.join(stage, _LOCK)))
+    with lock:
+        try:
+            yield stage
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def _settle(lake: str, stage: str) -> None:
+    """Finish or remove what an export left behind. One that is still running holds its lock."""
+    try:
+        with _locked(os.path.join(stage, _LOCK), wait=False):
+            if os.path.exists(os.path.join(stage, _COMPLETE)):
+                _move_in(lake, stage)
+            shutil.rmtree(stage, ignore_errors=True)
+    except BlockingIOError:
+        pass
+
+
+def _mark_complete(stage: str) -> None:
+    """Write the list of staged tables; from now on the run can be moved into the lake."""
+    aside = os.path.join(stage, "tables")
+    with open(aside, "w") as file:
+        file.write(" ".join(table for table in table_names() if os.path.isdir(os.path.join(stage, table))))
+    os.rename(aside, os.path.join(stage, _COMPLETE))
+
+
+def _move_in(lake: str, stage: str) -> None:
+    """Put the staged run in place of an older one. While its row of _runs is missing, nobody reads the run.
+
+    Can be repeated after it was interrupted at any point: it moves what is still in the stage.
+    """
+    os.makedirs(os.path.join(lake, RUNS), exist_ok=True)
+    rows = os.path.join(stage, RUNS)
+    with open(os.path.join(stage, _COMPLETE)) as file:
+        staged = file.read().split()
+    for name in os.listdir(rows):
+        target = os.path.join(lake, RUNS, name)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(target)
+        folder = f"run={name.removesuffix('.parquet')}"
+        for table in table_names():
+            if table == RUNS:
+                continue
+            old, new = os.path.join(lake, table, folder), os.path.join(stage, table, folder)
+            if table in staged and not os.path.exists(new):
+                continue  # moved by an earlier attempt
+            if os.path.exists(old):
+                os.rename(old, os.path.join(stage, f"old-{table}"))
+            if table in staged:
+                os.makedirs(os.path.dirname(old), exist_ok=True)
+                os.rename(new, old)
+        os.rename(os.path.join(rows, name), target)
+
+
+@contextlib.contextmanager
+def _locked(path: str, wait: bool = True) -> Iterator[None]:
+    """Hold a lock on a file; the system releases it if the process dies. Raises BlockingIOError without waiting."""
+    import fcntl
+
+    with open(path, "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield

@@ -1,0 +1,210 @@
+"""A lake: Parquet files of many runs in a folder, as ``marey export --to parquet`` writes them.
+
+``TABLE/run=ID/host=H/RANK-PID.parquet`` has the rows of one capture; ``_runs/ID.parquet`` has one row for the run, and
+is written last: a run without it is not complete and not read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import re
+
+from marey._marey import Error
+from marey.sql.connection import connect, lock, quoted, require
+from marey.sql.database import Database, Result
+from marey.sql.runs import RUNS, TABLE_KEY, decoded, encoded, table_names
+from marey.sql.tables import table_schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+    from typing import Any
+
+
+def lake(path: str | PathLike[str], skip_damaged: bool = False) -> Lake:
+    """Open a lake: the runs that ``marey export --to parquet`` has put into a folder.
+
+    Args:
+        path: The folder.
+        skip_damaged: Leave out files that cannot be read instead of failing.
+    """
+    return Lake(os.fsdecode(path), skip_damaged)
+
+
+class Lake:
+    """Runs in a folder. Made by ``marey.lake()``."""
+
+    def __init__(self, path: str, skip_damaged: bool = False) -> None:
+        self.path = os.path.abspath(path)
+        if not os.path.isdir(os.path.join(self.path, RUNS)):
+            raise Error(f"{path} is not a lake: it has no folder {RUNS} (marey export CAPTURES --to parquet -o {path})")
+        self.damaged: list[str] = []  # descriptions of files that are left out
+        self._skips_damaged = skip_damaged
+        self._database: Database | None = None
+
+    # ---- queries
+
+    def sql(self, query: str, timeout: float | None = None) -> Result:
+        """Run SQL over all runs on DuckDB and return an Arrow table, with df() for pandas and pl() for Polars."""
+        if self._database is None:
+            self._database = self.database()
+        return self._database.sql(query, timeout)
+
+    def duckdb(self) -> Any:
+        """Return a new DuckDB connection with a view for every table."""
+        return self.database().connection
+
+    def ask(self, question: str, engine: str = "duckdb", remote: str = "", **parameters: Any) -> Result:
+        """Answer one of the questions of ``marey ask`` and return an Arrow table."""
+        from marey.sql.question import add_buckets
+        from marey.sql.question import question as question_of
+
+        sql = question_of(question).text(parameters)
+        if engine == "spark":
+            from marey.sql import engines
+
+            return Result(engines.run_on_spark(self, sql, remote))
+        if engine != "duckdb":
+            raise Error(f"unknown engine {engine}: expected duckdb or spark")
+        database = self.database(sql)
+        add_buckets(database.connection)
+        return database.sql(sql)
+
+    def ibis(self, backend: str = "duckdb", remote: str = "") -> Any:
+        """Return an Ibis connection with the tables of the lake, for questions written in Python.
+
+        Args:
+            backend: "duckdb" or "pyspark".
+            remote: The address of a Spark Connect server, such as sc://host; local mode by default.
+        """
+        from marey.sql import engines
+
+        return engines.ibis_connection(self, backend, remote)
+
+    @property
+    def runs(self) -> list[str]:
+        """The ids of its complete runs."""
+        names = os.listdir(os.path.join(self.path, RUNS))
+        return sorted(decoded(name.removesuffix(".parquet")) for name in names if name.endswith(".parquet"))
+
+    # ---- files
+
+    def patterns(self, table: str) -> list[str]:
+        """Return shell patterns for the files of complete runs with rows of a table."""
+        if table == RUNS:
+            return [os.path.join(glob.escape(self.path), RUNS, "*.parquet")]
+        folder = os.path.join(self.path, table)
+        try:
+            found = {name for name in os.listdir(folder) if name.startswith("run=")}
+        except FileNotFoundError:
+            return []
+        complete = found & {f"run={encoded(run)}" for run in self.runs}
+        if not complete:
+            return []
+        runs = ["run=*"] if complete == found else [glob.escape(name) for name in sorted(complete)]
+        return [os.path.join(glob.escape(folder), run, "host=*", "*.parquet") for run in runs]
+
+    def files(self, table: str) -> list[str]:
+        """Return the files of complete runs with rows of a table."""
+        return sorted(path for pattern in self.patterns(table) for path in glob.glob(pattern))
+
+    def readable(self, table: str) -> list[str]:
+        """Return patterns or files to read: with skip_damaged, files that can be opened."""
+        if not self._skips_damaged:
+            return [pattern for pattern in self.patterns(table) if next(glob.iglob(pattern), None)]
+        good = []
+        for path in self.files(table):
+            fault = fault_of(path, table)
+            if fault is None:
+                good.append(path)
+            else:
+                self.damaged.append(fault)
+        return good
+
+    def has_several_versions(self) -> bool:
+        """Whether runs of different schema versions are side by side."""
+        parquet = require("pyarrow.parquet")
+        versions = {
+            (parquet.read_metadata(path).metadata or {}).get(b"marey.schema_version")
+            for path in self.files(RUNS)
+            if fault_of(path, RUNS) is None
+        }
+        return len(versions) > 1
+
+    # ---- DuckDB
+
+    def database(self, sql: str | None = None) -> Database:
+        """Return a database with a view for every table; with `sql`, only for tables that occur in it."""
+        from importlib.resources import files
+
+        connection = connect()
+        union = self.has_several_versions()
+        with self._naming_damage():
+            for table in table_names():
+                if sql is None or re.search(rf"\b{table}\b", sql, re.IGNORECASE):
+                    self._add_view(connection, table, union)
+        connection.execute(files("marey.sql").joinpath("functions.sql").read_text())
+        lock(connection, [self.path + os.sep])
+        for fault in self.damaged:
+            import sys
+
+            print(f"marey: left out: {fault}", file=sys.stderr)
+        return Database(connection, self._naming_damage)
+
+    def _add_view(self, connection: Any, table: str, union: bool) -> None:
+        paths = self.readable(table)
+        if not paths:
+            connection.register(table, table_schema(table).empty_table())
+            return
+        options = "union_by_name = true" if union else "union_by_name = false"
+        if table != RUNS:
+            options += ", hive_partitioning = true, hive_types = {'run': VARCHAR, 'host': VARCHAR}"
+        listed = ", ".join(quoted(path) for path in paths)
+        columns = "*, run_ns - run_offset_ns as start_ns" if table == "ranges" else "*"
+        connection.execute(f'create view "{table}" as select {columns} from read_parquet([{listed}], {options})')
+
+    @contextlib.contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        """Add the names of damaged files to errors of queries."""
+        duckdb = require("duckdb")
+        try:
+            yield
+        except duckdb.InterruptException:
+            raise
+        except (Error, duckdb.Error) as error:
+            # An error in the query is one in the first file too, from which DuckDB takes the columns.
+            faults = self.find_damage(first_only=str(error).startswith("line "))
+            if not faults:
+                raise
+            raise Error(f"{'; '.join(faults[:5])} (--skip-damaged leaves files like these out)") from None
+
+    def find_damage(self, first_only: bool = False) -> list[str]:
+        """Return a description of every file that cannot be read; reads all rows, or only of the first files."""
+        faults = []
+        for table in table_names():
+            files = self.files(table)
+            faults += [fault_of(path, table, deep=not first_only) for path in files[: 1 if first_only else len(files)]]
+        return [fault for fault in faults if fault is not None]
+
+    def __repr__(self) -> str:
+        return f"<marey.Lake {self.path!r}: {len(self.runs)} runs>"
+
+
+def fault_of(path: str, table: str, deep: bool = False) -> str | None:
+    """Return what is wrong with a file of a table, or None."""
+    pa = require("pyarrow")
+    parquet = require("pyarrow.parquet")
+    try:
+        with parquet.ParquetFile(path) as file:
+            written_for = (file.metadata.metadata or {}).get(TABLE_KEY, b"").decode("utf-8", "replace")
+            if written_for != table:
+                owner = f"written for {written_for}" if written_for else "not written by marey export"
+                return f"{path} does not belong into {table}: {owner}"
+            for group in range(file.num_row_groups if deep else 0):
+                file.read_row_group(group)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        return f"{path} is damaged: {str(error).splitlines()[0][:120]}"
+    return None

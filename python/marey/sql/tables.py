@@ -1,0 +1,231 @@
+"""The tables of one trace in DuckDB. Columns are made when a query first needs them."""
+
+from __future__ import annotations
+
+import functools
+
+from marey import _marey
+from marey.sql import analyses
+from marey.sql.connection import connect, lock, require
+from marey.sql.runs import RUNS, run_id, run_row, runs_schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+# Columns of every table besides those in docs/reference/tables.md, so that one text suits a trace and a lake.
+# A row is identified by run, host, capture and row.
+EXTRA = {
+    "row": "Number of the row, to which columns of other tables refer",
+    "run": "Id of the run",
+    "host": "Host on which its process ran",
+    "capture": "Rank and process id of the capture",
+    "rank": "Rank of its process",
+}
+# Columns that `ranges` has besides.
+RANGE_PLACES = ("step", "group", "sequence")
+RUN_TIME = "run_ns"  # the start, in nanoseconds since the start of the run
+
+
+@functools.cache
+def _lazy_table_type() -> Any:
+    """Return a type that DuckDB takes for a pyarrow dataset, and that makes columns on demand."""
+    dataset = require("pyarrow.dataset")
+    base: Any = dataset.InMemoryDataset
+
+    class LazyTable(base):  # type: ignore[misc]
+        def __init__(self, schema: Any, make: Callable[[list[str]], Any]) -> None:
+            super().__init__([], schema=schema)
+            self._make = make
+
+        def scanner(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:
+            names = self.schema.names if columns is None else list(columns)
+            if filter is not None:  # which columns an expression reads can only be seen in its text
+                text = str(filter)
+                names += [name for name in self.schema.names if name in text and name not in names]
+            table = self._make(names or self.schema.names[:1])
+            return dataset.dataset(table).scanner(columns=columns, filter=filter, **options)
+
+    return LazyTable
+
+
+class TraceSource:
+    """The columns of a trace, with those that place its rows among other captures."""
+
+    def __init__(self, trace: Any, run: str = "", capture: str = "", run_start_ns: int | None = None) -> None:
+        self.trace = trace
+        processes = self.arrow("processes").to_pylist()
+        first = processes[0] if processes else {}
+        self.host: str = first.get("host") or "unknown"
+        self.rank: int | None = first.get("node")
+        self.pid: int = first.get("pid") or 0
+        self.command: str = first.get("command_line") or ""
+        self.program = _program(first.get("name") or "program", self.command)
+        self.ranks: list[int | None] = [process["node"] for process in processes]
+        self.offsets: list[int] = [process["realtime_offset_ns"] for process in processes]
+        self.start_ns: int = trace.start_ns + (self.offsets[0] if self.offsets else 0)
+        self.end_ns: int = self.start_ns + trace.end_ns - trace.start_ns
+        self.ranges = len(trace)
+        self.problems: list[tuple[str, str, int]] = trace._problems
+        self.metadata: dict[str, str] = trace._metadata
+        self.run = run or run_id([self])
+        self.capture = capture or f"{self.rank or 0}-{self.pid}"
+        self.run_start_ns = self.start_ns if run_start_ns is None else run_start_ns
+        self._kept: dict[tuple[str, str], Any] = {}
+        self._schemas: dict[str, Any] = {}
+
+    def arrow(self, table: str, columns: Iterable[str] = ()) -> Any:
+        """Return stored columns of a table as they are in docs/reference/tables.md."""
+        pyarrow = require("pyarrow")
+        stream = _Stream(_marey.arrow_stream(self.trace, table, list(columns)))
+        return pyarrow.RecordBatchReader.from_stream(stream).read_all()
+
+    def schema(self, table: str) -> Any:
+        """Return the schema of a table with all its columns."""
+        pa = require("pyarrow")
+        fields = list(self._stored(table))
+        text = pa.dictionary(pa.int32(), pa.large_utf8())
+        types = {"row": pa.int64(), "rank": pa.int32()}
+        if table == "processes":
+            fields.append(pa.field("host_name", text))
+        if table == "ranges":
+            fields += [field for field in self._stored("range_places") if field.name in RANGE_PLACES]
+            fields.append(pa.field(RUN_TIME, pa.int64()))
+        names = {field.name for field in fields}
+        fields += [pa.field(name, types.get(name, text)) for name in EXTRA if name not in names]
+        return pa.schema(fields)
+
+    def table(self, table: str, columns: Iterable[str] | None = None) -> Any:
+        """Return columns of a table, stored ones and others; each is made once."""
+        pa = require("pyarrow")
+        schema = self.schema(table)
+        names = schema.names if columns is None else list(columns)
+        stored = set(self._stored(table).names)
+        missing = [name for name in names if (table, name) not in self._kept]
+        to_read = [name for name in missing if name in stored]
+        if to_read:
+            read = self.arrow(table, to_read)
+            self._kept.update(((table, name), read.column(name)) for name in to_read)
+        for name in missing:
+            if name not in stored:
+                self._kept[table, name] = self._made(table, name, schema.field(name).type)
+        return pa.table([self._kept[table, name] for name in names], schema=pa.schema([schema.field(n) for n in names]))
+
+    def _stored(self, table: str) -> Any:
+        if table not in self._schemas:
+            self._schemas[table] = require("pyarrow").schema(_Schema(_marey.arrow_schema(self.trace, table)))
+        return self._schemas[table]
+
+    def _rows(self, table: str) -> int:
+        if table in ("ranges", "range_places"):
+            return self.ranges
+        return int(self.table(table, self._stored(table).names[:1]).num_rows)
+
+    def _made(self, table: str, name: str, type: Any) -> Any:
+        """Make a column that is not stored."""
+        pa = require("pyarrow")
+        pc = require("pyarrow.compute")
+        if name in RANGE_PLACES:
+            return self.arrow("range_places", [name]).column(0)
+        if name == "host_name":
+            return self.table(table, ["host"]).column(0)
+        if name == RUN_TIME:
+            start = self.table(table, ["start_ns"]).column(0)
+            return pc.add(start, self._by_process(table, self.offsets, pa.int64(), -self.run_start_ns))
+        if name == "row":
+            return pa.array(range(0)) if not self._rows(table) else _counted(self._rows(table))
+        if name == "rank":
+            return self._by_process(table, self.ranks, type)
+        text = {"run": self.run, "host": self.host, "capture": self.capture}[name]
+        indices = pa.nulls(self._rows(table), pa.int32()).fill_null(0)
+        return pa.DictionaryArray.from_arrays(indices, pa.array([text], pa.large_utf8()))
+
+    def _by_process(self, table: str, values: list[Any], type: Any, add: int = 0) -> Any:
+        """Return for each row the value of its process; that of the first process if rows have none."""
+        pa = require("pyarrow")
+        each = pa.array([value if value is None else value + add for value in values or [None]], type)
+        if "process" in self._stored(table).names and len(values) > 1:
+            return each.take(self.table(table, ["process"]).column(0).combine_chunks())
+        rows = self._rows(table)
+        return pa.nulls(rows, type) if each[0].as_py() is None else pa.nulls(rows, type).fill_null(each[0])
+
+
+def _counted(rows: int) -> Any:
+    """Return 0, 1, 2, ... as an array."""
+    pa = require("pyarrow")
+    pc = require("pyarrow.compute")
+    return pc.subtract(pc.cumulative_sum(pa.nulls(rows, pa.int64()).fill_null(1)), 1)
+
+
+class _Stream:
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._capsule
+
+
+class _Schema:
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._capsule
+
+
+def _program(executable: str, command: str) -> str:
+    """Return the name of a program: for a Python program that of its script."""
+    script = next((word for word in command.split()[1:] if not word.startswith("-")), "")
+    name = script if script.endswith(".py") else executable
+    return name.rpartition("/")[2].removesuffix(".py")
+
+
+def table_schema(table: str) -> Any:
+    """Return the schema of a table in a lake, including the columns that are in the names of folders."""
+    return runs_schema() if table == RUNS else TraceSource(_marey.Trace()).schema(table)
+
+
+def connection_of(trace: Any) -> Any:
+    """Return a DuckDB connection with every table of a trace, its analyses, and Perfetto's names as views."""
+    from importlib.resources import files
+
+    source = TraceSource(trace)
+    connection = connect()
+    lazy = _lazy_table_type()
+    for table in _marey.table_names():
+        connection.register(table, lazy(source.schema(table), functools.partial(source.table, table)))
+    for name, schema, rows in analyses.tables(trace):
+        connection.register(name, lazy(schema, rows))
+    connection.register(RUNS, run_row(source.run, [source]))
+    connection.execute(files("marey.sql").joinpath("functions.sql").read_text())
+    connection.execute(files("marey.sql").joinpath("perfetto.sql").read_text())
+    # A lambda: DuckDB evaluates annotations, which are only for type checkers here.
+    connection.create_function(
+        "path", lambda rows: _paths(source, rows), ["BIGINT"], "VARCHAR", type="arrow", null_handling="special"
+    )
+    lock(connection)
+    return connection
+
+
+def _paths(source: TraceSource, rows: Any) -> Any:
+    """Return the names of ranges from the outermost one down, separated by ";"."""
+    pa = require("pyarrow")
+    ranges = source.table("ranges", ["name", "parent"])
+    names, parents = ranges.column("name").combine_chunks(), ranges.column("parent").combine_chunks()
+    known: dict[int | None, str] = {}
+
+    def path(row: int | None) -> str | None:
+        if row is None or not 0 <= row < len(names):
+            return None
+        trail = []
+        while row is not None and row not in known:
+            trail.append(row)
+            row = parents[row].as_py()
+        text = known.get(row, "") if row is not None else ""
+        for row in reversed(trail):
+            text = f"{text};{names[row].as_py()}" if text else names[row].as_py()
+            known[row] = text
+        return text
+
+    return pa.array([path(row) for row in rows.to_pylist()], pa.large_utf8())
