@@ -98,6 +98,7 @@ EXTERNAL = {
 PYTHON_ROOMS = {
     "python":       {"always": {"marey"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
+    "python/marey_pytest": {"always": {"marey", "marey_pytest", "pytest"}, "in functions": set()},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
     "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "readme_commands",
                                 "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11"}},
