@@ -1,7 +1,8 @@
 # python_package.cmake: the Python package: its extension, where its files go, its tests.
 #
 # build/<preset>/python/marey is laid out as an installed package is, so that PYTHONPATH=build/<preset>/python runs it in
-# place: marey/_marey.*.so, marey/*.py (links), marey/bin/marey (a link), marey/lib/cmake/marey.
+# place: marey/_marey.*.so, marey/*.py (links), marey/bin/marey (a link), marey/lib/cmake/marey. marey_pytest, the plugin
+# for pytest, lies beside it.
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_STRIP_TRAILING_WHITESPACE
                 OUTPUT_VARIABLE nanobind_dir RESULT_VARIABLE no_nanobind ERROR_QUIET)
@@ -20,9 +21,9 @@ nanobind_add_module(marey_python NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS
 marey_target_options(marey_python)
 marey_unity(marey_python)
 # Each of these defines one CPython type, or one hook, in the names that CPython's manual gives the parts.
-foreach(name IN ITEMS bindings/events_object bindings/open_ranges bindings/ranged_function bindings/record_function
-                      bindings/record_function_fast bindings/traceback_object sources/python/monitoring
-                      sources/python/py311/profile_hook)
+foreach(name IN ITEMS bindings/events_object bindings/open_ranges bindings/ranged_function
+                      bindings/record_function bindings/record_function_fast bindings/traceback_object
+                      sources/python/monitoring sources/python/py311/profile_hook)
     set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/${name}.cpp" PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
 set(python_dir "${PROJECT_BINARY_DIR}/python/marey")
@@ -47,13 +48,14 @@ if(SKBUILD AND SKBUILD_SCRIPTS_DIR)
             COMPONENT marey_python EXCLUDE_FROM_ALL)
 endif()
 
-file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/marey"
+file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python"
      "${PROJECT_SOURCE_DIR}/python/marey/*.py" "${PROJECT_SOURCE_DIR}/python/marey/*.pyi"
-     "${PROJECT_SOURCE_DIR}/python/marey/*.sql" "${PROJECT_SOURCE_DIR}/python/marey/py.typed")
+     "${PROJECT_SOURCE_DIR}/python/marey/*.sql" "${PROJECT_SOURCE_DIR}/python/marey/py.typed"
+     "${PROJECT_SOURCE_DIR}/python/marey_pytest/*.py")
 foreach(file IN LISTS python_files)
     get_filename_component(folder "${file}" DIRECTORY)
-    file(MAKE_DIRECTORY "${python_dir}/${folder}")
-    file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/marey/${file}" "${python_dir}/${file}" SYMBOLIC)
+    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/python/${folder}")
+    file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/${file}" "${PROJECT_BINARY_DIR}/python/${file}" SYMBOLIC)
 endforeach()
 # marey.torch compiles its observer on the user's machine: sources and headers come with the package.
 install(DIRECTORY src/sources/torch/observer DESTINATION torch COMPONENT marey_python EXCLUDE_FROM_ALL)

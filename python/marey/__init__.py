@@ -4,6 +4,8 @@ with marey.profile() as prof:
     with marey.record_function("work"):
         ...
 print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+
+PYTEST_DONT_REWRITE: `marey run -m pytest` imports the package before pytest could change its assertions.
 """
 
 from marey import _marey

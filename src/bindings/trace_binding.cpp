@@ -9,6 +9,7 @@
 #include <marey/export.h>
 #include <marey/import.h>
 #include <marey/range_filter.h>
+#include <marey/selection.h>
 #include <marey/symbolize.h>
 #include <marey/trace.h>
 
@@ -86,6 +87,13 @@ void bind_trace(nb::module_& module) {
                 return filter_ranges(trace, {.exclude = exclude, .fold_imports = fold_imports});
             },
             nb::arg("exclude"), nb::arg("fold_imports"), no_gil)
+        .def(
+            "_selected",
+            [](const Trace& trace, std::int64_t begin_ns, std::int64_t end_ns,
+               const std::vector<Row>& tracks) {
+                return select_ranges(trace, {begin_ns, end_ns, tracks});
+            },
+            nb::arg("begin_ns"), nb::arg("end_ns"), nb::arg("tracks"), no_gil)
         .def("_info", &trace_info_json)
         .def(
             "_gpu_use",

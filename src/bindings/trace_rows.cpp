@@ -91,11 +91,25 @@ nb::list range_rows(const Trace& trace) {
     return rows;
 }
 
+nb::list marked_ranges(const Trace& trace) {
+    const RangeColumns ranges = trace.ranges();
+    nb::list rows;
+    for (Row row = 0; row < ranges.size(); ++row) {
+        const SiteInfo& site = trace.sites()[ranges.site[row]];
+        if (site.scope != Scope::User) continue;
+        rows.append(nb::make_tuple(text(trace, site.name), trace.track_of(row), ranges.start_ns[row],
+                                   ranges.duration_ns[row]));
+    }
+    return rows;
+}
+
 }  // namespace
 
 void bind_trace_rows(nb::module_& module) {
     module.def("range_rows", range_rows, nb::arg("trace"),
                "Return every range of a trace as a dict, in row order.");
+    module.def("marked_ranges", marked_ranges, nb::arg("trace"),
+               "Return (name, track, start_ns, duration_ns) of each range that the program marked.");
 }
 
 }  // namespace marey::bindings

@@ -1,0 +1,63 @@
+"""Records the calls of a test and counts them."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+import marey
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PYTHON_NAME = re.compile(r"(.*?)(?:/__init__)?\.py\(\d+\): (.*)", re.DOTALL)
+
+
+def dotted(name: str) -> str:
+    """Return "shop.cart.Cart.load" for "shop/cart.py(12): Cart.load"; other names unchanged."""
+    match = _PYTHON_NAME.fullmatch(name)
+    return f"{match[1].replace('/', '.').lstrip('.')}.{match[2]}" if match is not None else name
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a range is meant by a pattern: its dotted name, or the last parts of it."""
+    full = dotted(name)
+    return fnmatchcase(full, pattern) or fnmatchcase(full, f"*.{pattern}") or name == pattern
+
+
+class RecordedCalls:
+    """The calls of a test, and of the threads, tasks and processes that it starts, while it runs and afterwards."""
+
+    def __init__(self) -> None:
+        self._profile = marey.profile(threads="tasks", with_stack=True, c_calls="all")
+
+    def __enter__(self) -> RecordedCalls:
+        self._profile.start()
+        return self
+
+    def __exit__(self, *_error: Any) -> None:
+        self._profile.stop()
+
+    @property
+    def trace(self) -> marey.Trace:
+        """The trace so far, as a ``marey.Trace``."""
+        session = self._profile._session
+        return session.snapshot() if session is not None else self._profile.trace
+
+    def calls(self, pattern: str) -> int:
+        """Return how often a function was called, or a marked range was entered, so far.
+
+        `pattern` is a dotted name ("shop.cart.load", "sqlite3.Cursor.execute") or its last parts ("load"), and may
+        contain the wildcards of ``fnmatch``. A generator or coroutine counts once, however often it is resumed.
+        """
+        if not isinstance(pattern, str):
+            raise TypeError(f"calls: expected a name, got {pattern!r}")
+        return sum(count for name, count in self.counts().items() if matches(name, pattern))
+
+    def counts(self) -> dict[str, int]:
+        """Return how often each function was called so far, by the names that reports show."""
+        totals: dict[str, int] = {}
+        for average in self.trace.key_averages():
+            totals[average.key] = totals.get(average.key, 0) + average.count
+        return totals
