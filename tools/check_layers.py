@@ -101,7 +101,7 @@ PYTHON_ROOMS = {
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
     "python/marey_pytest": {"always": {"marey", "marey_pytest", "pytest"}, "in functions": set()},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
-    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb",
+    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb", "google",
                                 "readme_commands", "with_nanobind", "with_pybind11", "traces_nanobind",
                                 "traces_pybind11"}},
 }  # fmt: skip

@@ -119,6 +119,20 @@ MAREY_API bool can_write_perfetto() noexcept;
 /// protozero.
 MAREY_API void write_perfetto(const Trace& trace, const std::string& path);
 MAREY_API void write_perfetto(const Trace& trace, std::ostream& stream);
+
+/// Writes pprof's profile.proto: one sample per distinct stack of a thread, with the values time (self time
+/// in nanoseconds), calls and, if the trace has them, alloc_space (bytes) and gpu_time, which counts under
+/// the stack that launched the work. Labels: thread, step, rank. Stacks have at most 1024 entries; deeper
+/// calls count for the last one. Compresses if `path` ends in ".gz". Throws marey::Error, also if Marey was
+/// built without protozero.
+MAREY_API void write_pprof(const Trace& trace, const std::string& path);
+/// Writes callgrind's profile format: self times in nanoseconds, and calls with their inclusive times. Leaves
+/// out device work and async ranges. Throws marey::Error.
+MAREY_API void write_callgrind(const Trace& trace, const std::string& path);
+/// Writes the statistics of Python's cProfile (module pstats): calls, self and total times in seconds, and
+/// callers. Leaves out device work and async ranges. Throws marey::Error.
+MAREY_API void write_pstats(const Trace& trace, const std::string& path);
+
 /// Returns facts about a trace other than its events, as JSON text: processes, threads, window, clock, costs,
 /// problems.
 MAREY_API std::string trace_info_json(const Trace& trace);

@@ -13,6 +13,9 @@ constexpr std::string_view kPerfettoSuffixes[] = {".pftrace", ".perfetto-trace",
                                                   ".perfetto-trace.gz"};
 constexpr std::string_view kFlameGraphSuffixes[] = {".svg", ".svg.gz"};
 constexpr std::string_view kTimelineSuffixes[] = {".timeline.svg", ".timeline.svg.gz"};
+constexpr std::string_view kPprofSuffixes[] = {".pb.gz", ".pprof", ".pprof.gz"};
+constexpr std::string_view kCallgrindSuffixes[] = {".callgrind", ".callgrind.out"};
+constexpr std::string_view kPstatsSuffixes[] = {".prof", ".pstats"};
 constexpr std::string_view kCaptureSuffixes[] = {".marey"};
 
 void write_capture(const Trace& trace, const std::string& path) {
@@ -27,6 +30,10 @@ constexpr ExportFormat kFormats[] = {
     {"csv", "Comma-separated values: the table of ranges", kCsvSuffixes, write_csv},
     {"perfetto", "Perfetto protobuf, for the Perfetto UI and trace processor", kPerfettoSuffixes,
      write_perfetto},
+    {"pprof", "pprof profile, for go tool pprof and continuous profilers", kPprofSuffixes, write_pprof},
+    {"callgrind", "Callgrind profile, for KCachegrind and callgrind_annotate", kCallgrindSuffixes,
+     write_callgrind},
+    {"pstats", "cProfile statistics, for pstats, SnakeViz and gprof2dot", kPstatsSuffixes, write_pstats},
     {"flamegraph", "Flame graph, an SVG picture for browsers", kFlameGraphSuffixes, write_flame_graph},
     {"timeline", "Timeline, an SVG picture for browsers", kTimelineSuffixes, write_timeline},
     {"marey", "Marey capture, which keeps the whole trace", kCaptureSuffixes, write_capture},

@@ -14,7 +14,7 @@ bool is_device_work(const SiteInfo& site) noexcept {
     return !is_user_annotation(site.scope);
 }
 
-Row DeviceWork::at(Row range) {
+Row EnclosingWork::at(Row range) {
     if (is_work(range)) return range;
     const Row parent = trace_.ranges().parent[range];
     if (parent == kNoRow) return kNoRow;

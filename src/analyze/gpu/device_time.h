@@ -15,9 +15,9 @@ namespace marey {
 bool is_device_work(const SiteInfo& site) noexcept;
 
 /// Finds the device work to which the self time of a device range belongs.
-class DeviceWork {
+class EnclosingWork {
   public:
-    explicit DeviceWork(const Trace& trace) : trace_(trace) {}
+    explicit EnclosingWork(const Trace& trace) : trace_(trace) {}
     /// The nearest enclosing range that is work, possibly `range` itself; kNoRow if there is none. Must be
     /// called with rows in ascending order; rows that were skipped are not considered as enclosing ranges.
     Row at(Row range);

@@ -94,7 +94,7 @@ class Merge {
     const NameSlots& slots_;
     const MergeOptions& options_;
     WindowClip clip_;
-    DeviceWork work_;
+    EnclosingWork work_;
     MergedRanges result_;
     std::vector<std::uint32_t> thread_node_;
     std::size_t next_wanted_ = 0;

@@ -208,7 +208,7 @@ class Folding {
             }
         }
         if (!shows_ranges()) return;
-        DeviceWork work(trace_);
+        EnclosingWork work(trace_);
         for (const TrackInfo& track : trace_.tracks()) {
             if (!is_selected(track)) continue;
             for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {

@@ -1,0 +1,35 @@
+// merged_functions.h: the calls of a trace merged by call path, for profile formats that hold no times:
+// pprof, callgrind and pstats.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <marey/trace.h>
+
+#include "analyze/tree/merged_ranges.h"
+
+namespace marey {
+
+/// What a profile format shows for the ranges of one or more sites. The texts are UTF-8.
+struct ProfileFunction {
+    std::string name;
+    std::string file;  ///< empty: unknown; for C functions called from Python, their module
+    std::uint32_t line = 0;
+};
+
+/// The merged ranges of a trace; the slots of nodes are rows of `functions`. No two functions are equal.
+struct MergedFunctions {
+    std::vector<ProfileFunction> functions;
+    std::vector<std::uint32_t> of_site;
+    MergedRanges ranges;
+};
+MergedFunctions merge_functions(const Trace& trace, bool by_thread = false);
+
+/// Whether a node holds calls of a thread: not a thread's own node, no device work, no async range.
+inline bool is_host_call(const PathTree::Node& node) noexcept {
+    return !node.is_thread && node.place == Place::Host;
+}
+
+}  // namespace marey
