@@ -11,6 +11,7 @@
 #include <marey/export.h>
 #include <marey/flops.h>
 #include <marey/import.h>
+#include <marey/load.h>
 #include <marey/marey.h>
 #include <marey/nvtx.h>
 #include <marey/observe.h>

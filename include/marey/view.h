@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <marey/detail/export.h>
+#include <marey/load.h>
 #include <marey/trace.h>
 
 namespace marey {
@@ -16,6 +17,8 @@ namespace marey {
 struct ViewSource {
     std::string name;             ///< the title: usually the file
     std::function<Trace()> load;  ///< called on a thread of the server, again for each reload; may throw
+    /// Updated by load(), for the page to show. The server sets its on_outline. Null: not known.
+    std::shared_ptr<LoadProgress> progress{};
 };
 
 /// Options of open_view().

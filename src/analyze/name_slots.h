@@ -43,6 +43,15 @@ struct WindowClip {
         const std::int64_t to = end < end_ns ? end : end_ns;
         return to > from ? to - from : 0;
     }
+
+    /// Whether no range of a track needs to be clipped.
+    bool contains(const RangeColumns& ranges, const TrackInfo& track) const noexcept {
+        if (track.range_count == 0) return true;
+        Row last = track.first_range + track.range_count - 1;  // then: the last of the outermost ranges
+        while (ranges.depth[last] > 0 && ranges.parent[last] < last) last = ranges.parent[last];
+        return ranges.start_ns[track.first_range] >= start_ns &&
+               ranges.start_ns[last] + ranges.duration_ns[last] <= end_ns;
+    }
 };
 
 }  // namespace marey

@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include <marey/error.h>
 #include <marey/import.h>
+#include <marey/load.h>
 
 #include "base/environment.h"
 #include "cli/terminal.h"
@@ -58,16 +60,21 @@ std::string host_name() {
 }  // namespace
 
 ViewSource file_source(const std::string& file, const std::string& format) {
-    if (format.empty() && import_format(file) == nullptr)  // before the browser opens
-        open_trace(file, format);                          // throws, with the known formats
-    return {file, [file, format] {
+    const ImportFormat* const found = format.empty() ? import_format(file) : nullptr;
+    if (format.empty() && found == nullptr)  // before the browser opens
+        open_trace(file, format);            // throws, with the known formats
+    const bool is_capture = format == "marey" || (found != nullptr && found->name == "marey");
+    const auto progress = std::make_shared<LoadProgress>();
+    return {file,
+            [=] {
                 try {
-                    return open_trace(file, format);
+                    return is_capture ? load_trace(file, *progress) : open_trace(file, format);
                 } catch (const Error& error) {
                     print_error(fmt::format("marey: {}\n", printable(error.what())));
                     throw;
                 }
-            }};
+            },
+            progress};
 }
 
 void show_in_browser(std::vector<ViewSource> sources, const ViewOptions& options, bool opens_browser) {

@@ -1,5 +1,6 @@
 // load.cpp: Trace::load: reads and builds a capture file, or reads a saved trace.
 #include <marey/error.h>
+#include <marey/load.h>
 #include <marey/trace.h>
 
 #include "base/mapped_file.h"
@@ -13,6 +14,12 @@ Trace Trace::load(const std::string& path) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
     if (is_saved_trace(file->bytes())) return Trace(unpack_trace(file->bytes(), path));
     return build_trace(read_capture(file, path));
+}
+
+Trace load_trace(const std::string& path, LoadProgress& progress) {
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    if (is_saved_trace(file->bytes())) return Trace(unpack_trace(file->bytes(), path));
+    return build_trace(read_capture(file, path), {.progress = &progress});
 }
 
 Trace Trace::load_for_averages(const std::string& path) {

@@ -53,5 +53,7 @@ struct ReplayedLog {
 /// The last pass, everything except the nested rows: async rows, tracks, threads, points, values, facts,
 /// problems.
 void fill_tables(ReplayedLog& state);
+/// Processes, threads and the window only; needs the window, but no events.
+void fill_outline(ReplayedLog& state);
 
 }  // namespace marey

@@ -144,6 +144,7 @@ class Replayer {
         for (std::size_t i = replay_.pieces.size(); i-- != 0;) {
             nesting_.pass_gap();
             run_piece(*replay_.pieces[i]);
+            view_.report(kReplayWork * (replay_.pieces[i]->end - replay_.pieces[i]->begin));
         }
         nesting_.finish();
         std::reverse(replay_.instants.begin(), replay_.instants.end());

@@ -26,6 +26,8 @@ class TraceBuilder {
 
     Trace build() {
         read_metadata();
+        order_spans();
+        start_progress();
         scan();
         group_by_thread();
         close_window();
@@ -87,15 +89,39 @@ class TraceBuilder {
         }
     }
 
-    void scan() {
+    void order_spans() {
         state_.spans.reserve(state_.log.spans.size());
         for (const LogSpan& span : state_.log.spans) state_.spans.push_back(&span);
         std::stable_sort(state_.spans.begin(), state_.spans.end(),
                          [](const LogSpan* a, const LogSpan* b) { return a->sequence < b->sequence; });
+    }
+
+    /// Hands out what is known without the events.
+    void start_progress() {
+        LoadProgress* const progress = state_.request.progress;
+        if (progress == nullptr) return;
+        std::uint64_t bytes = 0;
+        for (const LogSpan* span : state_.spans) bytes += span->bytes;
+        progress->done = 0;
+        progress->total = bytes * (1 + kReplayWork);
+        state_.view.progress = &progress->done;
+        if (progress->on_outline == nullptr) return;
+        TraceBuilder outline(state_.log, {.session = state_.request.session});
+        outline.read_metadata();
+        outline.order_spans();
+        outline.close_window();
+        fill_outline(outline.state_);
+        progress->on_outline(Trace(std::move(outline.state_.data)));
+    }
+
+    void scan() {
         state_.scans.resize(state_.spans.size());
         parallel_for(
             state_.spans.size(),
-            [&](std::size_t i) { state_.scans[i] = scan_span(*state_.spans[i], state_.view); },
+            [&](std::size_t i) {
+                state_.scans[i] = scan_span(*state_.spans[i], state_.view);
+                state_.view.report(state_.spans[i]->bytes);
+            },
             state_.request.threads);
     }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <marey/load.h>
 #include <marey/trace.h>
 
 #include "collect/journal.h"
@@ -15,6 +16,7 @@ struct ViewRequest {
     std::uint64_t session = 0;  ///< 0: the first session; the whole log when there is none
     unsigned threads = 0;       ///< to build with; 0: as many as there are cores
     bool part_details = true;   ///< false: parts of suspended calls have flags only
+    LoadProgress* progress = nullptr;
 };
 
 /// Builds the trace of one session. The log is only read and need not outlive the trace. Survives any bytes:

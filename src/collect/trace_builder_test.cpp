@@ -558,5 +558,27 @@ TEST(TraceBuilder, ASessionHasNoLossesFromBeforeOrAfterIt) {
     EXPECT_EQ(problem_codes(trace), "dropped=2");
 }
 
+TEST(TraceBuilder, ReportsItsProgressAndHandsOutTheOutlineFirst) {
+    LogWriter log;
+    log.start(1, 5).stop(1, 100);
+    log.thread(1).range("b", 12, 20, 1).range("a", 10, 50, 0);
+    log.thread(2).range("c", 30, 60, 0);
+    int outlines = 0;
+    LoadProgress progress;
+    progress.on_outline = [&](const Trace& outline) {
+        ++outlines;
+        EXPECT_EQ(progress.done, 0u);
+        EXPECT_EQ(outline.ranges().size(), 0u);
+        EXPECT_EQ(outline.processes().size(), 1u);
+        EXPECT_EQ(outline.window().start_ns, 5);
+        EXPECT_EQ(outline.window().end_ns, 100);
+    };
+    const Trace trace = build_trace(log.raw(), {.progress = &progress});
+    EXPECT_EQ(outlines, 1);
+    EXPECT_EQ(trace.ranges().size(), 3u);
+    EXPECT_GT(progress.total, 0u);
+    EXPECT_EQ(progress.done, progress.total);
+}
+
 }  // namespace
 }  // namespace marey

@@ -97,6 +97,14 @@ class TableFiller {
         fill_problems(arguments.damaged());
     }
 
+    void fill_outline() {
+        StringPool strings(state_.data->strings);
+        fill_process(strings);
+        fill_threads();
+        fill_infos();
+        state_.data->sites.clear();
+    }
+
   private:
     void fill_process(StringPool& strings) {
         ProcessInfo process;
@@ -456,6 +464,10 @@ class TableFiller {
 
 void fill_tables(ReplayedLog& state) {
     TableFiller(state).fill();
+}
+
+void fill_outline(ReplayedLog& state) {
+    TableFiller(state).fill_outline();
 }
 
 }  // namespace marey

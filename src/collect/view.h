@@ -1,6 +1,7 @@
 // view.h: a session's options in the terms of the replay: its window, scopes, threads and values.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -18,6 +19,9 @@ struct RequestedValues {
     bool shapes = true;    ///< arrays, inputs and outputs
     bool concrete = true;  ///< the values of inputs and outputs that are not arrays; only with `shapes`
 };
+
+/// The work of replaying a byte of the log; scanning it is 1. Only for progress reports.
+inline constexpr std::uint64_t kReplayWork = 4;
 
 /// Filled by the builder before the replay, then only read (by all replaying threads).
 struct View {
@@ -45,6 +49,11 @@ struct View {
 
     /// Calls that open ranges are parts of: by thread and start, the call and its PartRecordFlags.
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::pair<std::uint64_t, std::uint8_t>> open_parts;
+
+    std::atomic<std::uint64_t>* progress = nullptr;  ///< counts the work that is done; may be null
+    void report(std::uint64_t work) const noexcept {
+        if (progress != nullptr) progress->fetch_add(work, std::memory_order_relaxed);
+    }
 
     bool includes_site(std::uint32_t site) const noexcept {
         return !filters_sites || included_sites[site_rows.row(site)];

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include <marey/analyze.h>
 #include <marey/error.h>
@@ -142,6 +143,36 @@ TEST(Api, ShowsOnlyThePageAndTheNameUntilATraceIsLoaded) {
               std::string::npos);
     EXPECT_THROW(api.handle_own("/api/picture?track=0&pixels=10"), RequestError);
     EXPECT_FALSE(api.handle_own("/").body.empty());
+}
+
+TEST(Api, OutlinesATraceWhileItIsBeingRead) {
+    const auto progress = std::make_shared<LoadProgress>();
+    std::promise<void> outlined, finish;
+    const auto load = [&] {
+        const Trace trace = small_trace();
+        progress->done = 1;
+        progress->total = 4;
+        progress->on_outline(TraceFixture().thread("main", {}).window(1000, 2000).trace());
+        outlined.set_value();
+        finish.get_future().wait();
+        return trace;
+    };
+    const Api api({{"slow.marey", load, progress}}, {}, "secret");
+    outlined.get_future().wait();
+    const auto ask = [&](const std::string& path) {
+        return api.handle(
+            parse_request("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nMarey-Token: secret\r\n\r\n"));
+    };
+    const std::string outline = ask("/api/outline").body;
+    EXPECT_TRUE(is_strict_json(outline)) << outline;
+    for (const char* const part : {R"("state":"loading")", R"("progress":0.25)", R"("duration_ns":1000)",
+                                   R"("name":"app")", R"("name":"main","instants":0)", R"("tracks":[])"})
+        EXPECT_NE(outline.find(part), outline.npos) << part << "\n" << outline;
+    EXPECT_THROW(ask("/api/picture?track=0&pixels=10"), RequestError);
+    finish.set_value();
+    const std::string ready = api.handle_own("/api/outline").body;
+    EXPECT_NE(ready.find(R"("state":"ready")"), ready.npos);
+    EXPECT_EQ(ready.find(R"("progress")"), ready.npos);
 }
 
 TEST(Api, NamesSites) {

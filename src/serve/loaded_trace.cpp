@@ -61,6 +61,12 @@ std::string LoadedTrace::remembered(const std::string& target,
 }
 
 TraceSlot::TraceSlot(ViewSource source) : source_(std::move(source)) {
+    if (source_.progress != nullptr) {
+        source_.progress->on_outline = [this](const Trace& outline) {
+            std::lock_guard lock(mutex_);
+            status_.outline = outline;
+        };
+    }
     std::lock_guard lock(mutex_);
     start();
 }
@@ -72,7 +78,11 @@ TraceSlot::~TraceSlot() {
 TraceSlot::Status TraceSlot::status() const {
     std::lock_guard lock(mutex_);
     Status status = status_;
-    if (status.state == LoadState::Loading) status.elapsed_ms = milliseconds_since(begin_);
+    if (status.state != LoadState::Loading) return status;
+    status.elapsed_ms = milliseconds_since(begin_);
+    if (source_.progress != nullptr && source_.progress->total != 0)
+        status.progress =
+            static_cast<double>(source_.progress->done) / static_cast<double>(source_.progress->total);
     return status;
 }
 
@@ -110,6 +120,7 @@ void TraceSlot::load(std::uint64_t generation) {
     status_.elapsed_ms = milliseconds_since(begin_);
     status_.error = error;
     status_.state = loaded != nullptr ? LoadState::Ready : LoadState::Failed;
+    status_.outline = Trace();
     if (loaded != nullptr) status_.loaded = std::move(loaded);
     ended_.notify_all();
 }

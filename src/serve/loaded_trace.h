@@ -73,6 +73,8 @@ class TraceSlot {
         std::int64_t elapsed_ms = 0;  ///< of loading, until now or until it ended
         std::uint64_t generation = 0;
         std::shared_ptr<const LoadedTrace> loaded;  ///< null before the first load has ended
+        Trace outline;        ///< while loading: processes, threads and window, once they are known
+        double progress = 0;  ///< while loading: the share that is done; 0: not known
     };
     Status status() const;
     /// Waits until loading has ended.

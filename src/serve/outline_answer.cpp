@@ -130,8 +130,12 @@ void write_contents(JsonWriter& json, const LoadedTrace& loaded) {
     write_counters(json, loaded);
 }
 
-void write_nothing(JsonWriter& json) {
-    for (const char* const list : {"problems", "processes", "threads", "tracks", "counters"})
+/// The facts that are known before the events are read.
+void write_loading(JsonWriter& json, const Trace& outline) {
+    if (!outline.processes().empty()) write_window(json, outline);
+    write_processes(json, outline);
+    write_threads(json, outline);
+    for (const char* const list : {"problems", "tracks", "counters"})
         json.key(list).begin_array().end_array();
 }
 
@@ -146,11 +150,12 @@ std::string outline_json(const std::vector<std::unique_ptr<TraceSlot>>& slots) {
         json.begin_object().member("file", slot->name()).member("state", state_name(status.state));
         if (!status.error.empty()) json.member("error", status.error);
         json.member("elapsed_ms", status.elapsed_ms);
+        if (status.progress != 0) json.member("progress", status.progress);
         json.member("generation", status.loaded != nullptr ? status.loaded->generation() : status.generation);
         if (status.loaded != nullptr) {
             write_contents(json, *status.loaded);
         } else {
-            write_nothing(json);
+            write_loading(json, status.outline);
         }
         json.end_object();
     }

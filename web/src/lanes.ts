@@ -8,14 +8,15 @@ export const groupHeight = 26
 export const collapsedHeight = 22
 export const counterHeight = 44
 export const instantHeight = 18
+export const pendingHeight = 40
 export const gap = 5             // below each lane
 const mostLevels = 256           // that the server draws
 
 // Lanes are numbered so that a link keeps its meaning: trace * 1,000,000, plus the track; plus 500,000 and the counter, or
-// plus 700,000 and the thread of instants, or plus 900,000 and the number of the group.
+// plus 700,000 and the thread of instants, plus 800,000 and a thread, or plus 900,000 and the number of the group.
 export interface Lane {
     id: number
-    kind: 'group' | 'ranges' | 'counter' | 'instants'
+    kind: 'group' | 'ranges' | 'counter' | 'instants' | 'pending' // pending: a thread of a trace that is being read
     trace: number
     index: number // track, counter or thread
     title: string
@@ -67,6 +68,9 @@ function groupsOf(outline: TraceOutline, trace: number, several: boolean): { tit
         }
         return groups.get(key)!.lanes
     }
+    if (outline.state === 'loading' && !outline.tracks.length)
+        outline.threads.forEach((thread, index) => groupFor(thread.process, '').push(
+            lane(trace * perTrace + 800_000 + index, 'pending', trace, index, thread.name || `thread ${thread.id}`, 'being read')))
     const withInstants = new Set<number>()
     outline.tracks.forEach((track, index) => {
         if (!track.rows) return
@@ -121,6 +125,7 @@ export function layOut(outline: Outline, state: State): { lanes: Lane[]; height:
 function heightOf(one: Lane): number {
     if (one.kind === 'group') return groupHeight
     if (one.kind === 'instants') return instantHeight
+    if (one.kind === 'pending') return pendingHeight
     if (one.collapsed) return collapsedHeight
     return one.kind === 'counter' ? counterHeight : Math.max(1, one.levels) * rowHeight
 }

@@ -35,6 +35,7 @@ class Page {
     private file = el('span.file')
     private chip = el('span.selection', { hidden: true })
     private message = el('div.message', { role: 'status', hidden: true })
+    private progress = el<HTMLProgressElement>('progress', { max: 1, 'aria-label': 'Reading the trace' })
     private main = el('main')
     private polling = 0
     private asked = 0 // number of the newest question about a range
@@ -117,7 +118,8 @@ class Page {
     // Asks for the outline until every trace is loaded.
     private async load(): Promise<void> {
         clearTimeout(this.polling)
-        const before = this.data.outline.traces.map(trace => `${trace.state} ${trace.generation}`)
+        const known = () => this.data.outline.traces.map(trace => `${trace.state} ${trace.generation} ${!!trace.window}`).join()
+        const before = known()
         try {
             this.data.outline = await this.data.json<Outline>('outline')
         } catch (error) {
@@ -135,7 +137,7 @@ class Page {
             if (chooser.options.length !== traces.length) fill(chooser, ...names.map((name, i) => el('option', { value: i }, name)))
         }
         this.sayLoading()
-        if (traces.map(trace => `${trace.state} ${trace.generation}`).join() !== before.join()) this.loaded()
+        if (known() !== before) this.loaded()
         if (traces.some(trace => trace.state === 'loading')) this.polling = window.setTimeout(() => void this.load(), 200)
     }
 
@@ -143,8 +145,12 @@ class Page {
         const { traces } = this.data.outline
         const failed = traces.find(trace => trace.state === 'failed'), loading = traces.find(trace => trace.state === 'loading')
         if (failed) this.say(clean(failed.error ?? 'cannot open the trace', 1000))
-        else if (loading) this.say(`Reading ${clean(loading.file, 200)}${loading.progress ? `, ${Math.round(loading.progress * 100)} %` : ' …'}`)
-        else if (traces.every(trace => !trace.range_count && !trace.counter_count && !trace.instant_count)) this.say('This trace is empty.')
+        else if (loading) {
+            this.say(`Reading ${clean(loading.file, 200)}${loading.progress ? '' : ' …'}`)
+            if (!loading.progress) return
+            this.progress.value = loading.progress
+            add(this.message, this.progress)
+        } else if (traces.every(trace => !trace.range_count && !trace.counter_count && !trace.instant_count)) this.say('This trace is empty.')
         else this.message.hidden = true
     }
 
@@ -181,7 +187,10 @@ class Page {
         const ready = this.data.outline.traces.some(trace => trace.state === 'ready')
         this.showChip()
         this.overview.draw()
-        if (!ready) return
+        if (!ready) {
+            this.timeline.update() // the outline, if it is known
+            return
+        }
         if (changed.has('range')) void this.showRange()
         else if (!state.range && (changed.has('selection') || changed.has('trace'))) void this.details.showSelection()
         if (changed.has('query') || changed.has('regex')) void this.search.update()

@@ -152,6 +152,11 @@ export class Timeline {
             context.fillRect(0, y + lane.height - 1, area.width, 1)
             return
         }
+        if (lane.kind === 'pending') {
+            context.fillStyle = theme.panel
+            context.fillRect(0, y, area.width, lane.height)
+            return
+        }
         const ratio = devicePixelRatio || 1
         const entry = this.pictures.get(lane, this.app.window, Math.round(area.width * ratio))
         if (entry?.counter) drawCounter(context, area, theme, lane, entry.counter, y)
@@ -295,7 +300,7 @@ export class Timeline {
         if (lane.kind === 'group' || lane.height > 34) add(words, el('span.note', {}, lane.note))
         if (lane.kind === 'counter' && lane.counter && !lane.collapsed) add(words, el('span.note', {}, `max ${this.amount(lane, lane.counter.max)}`))
         add(box, words)
-        if (lane.kind !== 'group')
+        if (lane.kind !== 'group' && lane.kind !== 'pending')
             add(box, el('span.tools', {},
                 el('button', { onclick: toggle('pinned'), title: pinned ? 'Unpin' : 'Pin to the top', 'aria-label': `${pinned ? 'Unpin' : 'Pin'} ${lane.title}`, 'aria-pressed': String(pinned) }, '⌃'),
                 el('button', { onclick: toggle('hidden'), title: 'Hide (Shift+H shows all)', 'aria-label': `Hide ${lane.title}` }, '×')))

@@ -29,7 +29,15 @@ class AverageRowBuilder {
 
   private:
     struct Tally;
+    /// Rows of the range table in the order of groups_.track_order(): the first and the one after the last.
+    struct RowPart {
+        std::uint64_t begin, end;
+    };
+    std::vector<RowPart> row_parts() const;
+    template <class Visit>
+    void visit_rows(RowPart part, Visit visit) const;
     std::vector<Tally> tally() const;
+    std::vector<Tally> tally(RowPart part) const;
     void describe(AverageRow& row, const Tally& entry) const;
     static void sum(AverageRow& row, const Tally& entry);
     AverageRow& row_of(Row range) { return rows_[groups_[range] & ~RangeGroups::kMerged]; }

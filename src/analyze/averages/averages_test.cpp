@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include <marey/analyze.h>
 
@@ -476,6 +477,91 @@ TEST(Averages, TheRecordingCostCanBeSubtracted) {
     EXPECT_EQ(row(averages, "f").self_cpu_time_total_ns, 68);
     EXPECT_EQ(row(averages, "g").cpu_time_total_ns, 21);
     EXPECT_FALSE(key_averages(trace).rows[0].overhead_ns.has_value());
+}
+
+/// Random nested ranges of a few recursive functions, on one track of each thread.
+Trace random_trace(std::size_t count, std::size_t threads) {
+    TraceFixture fixture;
+    for (const char* const name : {"a", "b", "c", "d", "e"}) fixture.site(name);
+    TraceData& data = fixture.data();
+    std::mt19937_64 random(5);
+    std::int64_t latest = 0;
+    for (std::size_t thread = 0; thread < threads; ++thread) {
+        fixture.thread("thread " + std::to_string(thread), {});
+        data.tracks.back().first_range = static_cast<Row>(data.range_start_ns.size());
+        data.tracks.back().range_count = static_cast<Row>(count / threads);
+        std::int64_t time = 0;
+        std::vector<Row> open;
+        const auto close = [&] {
+            time += static_cast<std::int64_t>(random() % 30);
+            data.range_duration_ns[open.back()] = time - data.range_start_ns[open.back()];
+            open.pop_back();
+        };
+        for (std::size_t i = 0; i < count / threads; ++i) {
+            while (!open.empty() && (open.size() >= 20 || random() % 100 < 45)) close();
+            time += static_cast<std::int64_t>(random() % 20);
+            data.range_parent.push_back(open.empty() ? kNoRow : open.back());
+            data.range_depth.push_back(static_cast<std::uint32_t>(open.size()));
+            open.push_back(static_cast<Row>(data.range_start_ns.size()));
+            data.range_start_ns.push_back(time);
+            data.range_duration_ns.push_back(0);
+            data.range_self_ns.push_back(static_cast<std::int64_t>(random() % 100));
+            // "e" is on the last thread only.
+            data.range_site.push_back(static_cast<std::uint32_t>(random() % (thread + 1 == threads ? 5 : 4)));
+            data.range_flags.push_back(random() % 50 == 0 ? kUnfinished : 0);
+        }
+        while (!open.empty()) close();
+        latest = std::max(latest, time);
+    }
+    return fixture.window(latest / 100, latest).trace();
+}
+
+TEST(Averages, OfManyRangesAreThoseOfEachRangeAddedUp) {
+    const Trace trace = random_trace(1'200'000, 3);  // enough for several parts
+    const Averages averages =
+        key_averages(trace, {.percentiles = true, .merge_repeated = false, .covered = true});
+    const RangeColumns ranges = trace.ranges();
+    ASSERT_EQ(averages.rows.size(), 5u);
+    for (std::uint32_t site = 0; site < 5; ++site) {
+        AverageRow expected;
+        std::vector<std::int64_t> durations;
+        Row first = kNoRow;
+        std::set<Row> threads;
+        for (Row range = 0; range < ranges.size(); ++range) {
+            if (ranges.site[range] != site) continue;
+            durations.push_back(trace.clipped_duration_ns(range));
+            expected.cpu_time_total_ns += durations.back();
+            expected.self_cpu_time_total_ns += ranges.self_ns[range];
+            expected.unfinished += (ranges.flags[range] & kUnfinished) != 0;
+            threads.insert(trace.tracks()[trace.track_of(range)].thread);
+            if (first == kNoRow || ranges.start_ns[range] < ranges.start_ns[first]) first = range;
+            Row around = ranges.parent[range];
+            while (around != kNoRow && ranges.site[around] != site) around = ranges.parent[around];
+            if (around == kNoRow) expected.covered_ns += durations.back();
+        }
+        std::sort(durations.begin(), durations.end());
+        const AverageRow& found = row(averages, std::string(trace.string(trace.sites()[site].name)));
+        EXPECT_EQ(found.count, durations.size());
+        EXPECT_EQ(found.cpu_time_total_ns, expected.cpu_time_total_ns);
+        EXPECT_EQ(found.self_cpu_time_total_ns, expected.self_cpu_time_total_ns);
+        EXPECT_EQ(found.unfinished, expected.unfinished);
+        EXPECT_EQ(found.covered_ns, expected.covered_ns);
+        EXPECT_EQ(found.threads, threads.size());
+        EXPECT_EQ(ranges.start_ns[found.first_range], ranges.start_ns[first]);
+        EXPECT_EQ(found.min_ns, durations.front());
+        EXPECT_EQ(found.max_ns, durations.back());
+        EXPECT_EQ(found.p50_ns, durations[(durations.size() * 50 + 99) / 100 - 1]);
+        EXPECT_EQ(found.p90_ns, durations[(durations.size() * 90 + 99) / 100 - 1]);
+        EXPECT_EQ(found.p99_ns, durations[(durations.size() * 99 + 99) / 100 - 1]);
+    }
+    const Averages quick = key_averages(trace, {.merge_repeated = false});
+    ASSERT_EQ(quick.rows.size(), 5u);
+    for (std::size_t i = 0; i < quick.rows.size(); ++i) {
+        EXPECT_EQ(quick.rows[i].name, averages.rows[i].name);
+        EXPECT_EQ(quick.rows[i].cpu_time_total_ns, averages.rows[i].cpu_time_total_ns);
+        EXPECT_EQ(quick.rows[i].unfinished, averages.rows[i].unfinished);
+        EXPECT_EQ(quick.rows[i].threads, averages.rows[i].threads);
+    }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "analyze/averages/input_shapes.h"
 #include "analyze/averages/site_groups.h"
@@ -19,6 +20,10 @@ namespace marey {
 namespace {
 
 constexpr std::uint32_t kNoGroup = std::numeric_limits<std::uint32_t>::max();
+/// Up to this many pairs of a class and a site (or a key), the groups are numbered without a look at the
+/// ranges.
+constexpr std::size_t kMostSitePairs = std::size_t{1} << 20;
+constexpr std::size_t kMostKeyPairs = std::size_t{1} << 15;
 
 /// Numbers pairs in order of first appearance.
 class PairNumbers {
@@ -120,8 +125,7 @@ SiteKeys::SiteKeys(const Trace& trace, bool by_overload, GroupBy by) {
     size = keys.size();
 }
 
-RangeGroups::RangeGroups(const Trace& trace, const AverageOptions& options, bool each_range)
-    : trace_(trace), of_range_(new std::uint32_t[trace.ranges().size()]) {
+RangeGroups::RangeGroups(const Trace& trace, const AverageOptions& options, bool each_range) : trace_(trace) {
     order_tracks(options.by_thread);
     if (each_range) {
         if (options.merge_repeated) is_repeated_ = find_repeated(trace, SiteKeys(trace, false));
@@ -141,13 +145,34 @@ void RangeGroups::order_tracks(bool by_thread) {
     std::iota(order_.begin(), order_.end(), Row{0});
     std::stable_sort(order_.begin(), order_.end(),
                      [&](Row a, Row b) { return class_of(a, true) < class_of(b, true); });
-    starts_class_.resize(order_.size());
-    for (std::size_t i = 0; i < order_.size(); ++i)
-        starts_class_[i] = i == 0 || class_of(order_[i - 1], by_thread) != class_of(order_[i], by_thread);
+    class_of_track_.resize(order_.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        if (i == 0 || class_of(order_[i - 1], by_thread) != class_of(order_[i], by_thread)) ++classes_;
+        class_of_track_[order_[i]] = classes_ - 1;
+    }
+}
+
+/// Numbers the groups of all classes and keys.
+void RangeGroups::assign_sites(const SiteKeys& keys) {
+    of_site_.reserve(classes_ * keys.of_site.size());
+    for (std::uint32_t number = 0; number < classes_; ++number) {
+        for (const std::uint32_t key : keys.of_site) of_site_.push_back(number * keys.size + key);
+    }
+    size_ = classes_ * keys.size;
+}
+
+void RangeGroups::drop_empty(const std::function<bool(std::uint32_t)>& is_empty) {
+    if (of_range_ != nullptr) return;  // they are numbered as they appear
+    std::vector<std::uint32_t> numbers(size_);
+    const std::uint32_t before = std::exchange(size_, 0);
+    for (std::uint32_t group = 0; group < before; ++group)
+        numbers[group] = is_empty(group) ? kNoGroup : size_++;
+    for (std::uint32_t& group : of_site_) group = numbers[group];
 }
 
 void RangeGroups::assign_each() {
     const RangeColumns ranges = trace_.ranges();
+    of_range_.reset(new std::uint32_t[ranges.size()]);
     for (Row row = 0; row < ranges.size(); ++row) {
         const bool is_repeated = !is_repeated_.empty() && is_repeated_[row] != 0;
         of_range_[row] = is_repeated ? of_range_[ranges.parent[row]] | kMerged : size_++;
@@ -161,6 +186,11 @@ void RangeGroups::assign(const AverageOptions& options) {
         is_repeated_ = options.group_by == GroupBy::Name ? find_repeated(trace_, keys)
                                                          : find_repeated(trace_, SiteKeys(trace_, false));
     }
+    const bool follows_sites = is_repeated_.empty() && !options.by_input_shape && options.stack_entries == 0;
+    if (follows_sites && classes_ > 0 && trace_.sites().size() <= kMostSitePairs / classes_ &&
+        keys.size <= kMostKeyPairs / classes_)
+        return assign_sites(keys);
+    of_range_.reset(new std::uint32_t[ranges.size()]);
     std::optional<ShapeGroups> shapes;
     if (options.by_input_shape) shapes.emplace(trace_);
     std::optional<StackGroups> stacks;
@@ -170,7 +200,7 @@ void RangeGroups::assign(const AverageOptions& options) {
     std::vector<std::uint32_t> group_of_key(keys.size, kNoGroup);
     std::vector<std::uint32_t> used;  // keys with a group in the current class
     for (std::size_t place = 0; place < order_.size(); ++place) {
-        if (starts_class_[place]) {
+        if (place == 0 || class_of_track_[order_[place]] != class_of_track_[order_[place - 1]]) {
             for (const std::uint32_t key : used) group_of_key[key] = kNoGroup;
             used.clear();
         }
@@ -186,7 +216,7 @@ void RangeGroups::assign(const AverageOptions& options) {
             }
             return group_of_key[key];
         };
-        if (is_repeated_.empty() && !shapes && !stacks) {  // most traces
+        if (follows_sites) {
             for (Row row = track.first_range; row < end; ++row) of_range_[row] = group_of(row);
             continue;
         }
