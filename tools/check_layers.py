@@ -96,7 +96,8 @@ EXTERNAL = {
 # Modules that Python files may import in addition to the standard library and modules in the same folder. Optional
 # dependencies are imported only inside the functions that use them. (A test checks that importing marey is cheap.)
 PYTHON_ROOMS = {
-    "python":       {"always": {"marey"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
+    "python":       {"always": {"marey"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython", "django",
+                                                          "asgiref"}},
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
     "python/marey_pytest": {"always": {"marey", "marey_pytest", "pytest"}, "in functions": set()},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
