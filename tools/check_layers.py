@@ -95,7 +95,8 @@ EXTERNAL = {
 # Modules that Python files may import in addition to the standard library and modules in the same folder. Optional
 # dependencies are imported only inside the functions that use them. (A test checks that importing marey is cheap.)
 PYTHON_ROOMS = {
-    "python":       {"always": {"marey"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython"}},
+    "python":       {"always": {"marey"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython", "django",
+                                                          "asgiref"}},
     "python/marey/sql": {"always": {"marey"},
                          "in functions": {"duckdb", "pyarrow", "polars", "pyspark", "sqlglot", "ibis"}},
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},

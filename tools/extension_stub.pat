@@ -93,6 +93,12 @@
             self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
         ) -> None: ...
 
+^marey\._marey\.late_range$:
+    @final
+    class late_range:
+        def __new__(cls, name: str = ...) -> late_range: ...
+        def end(self, name: str, status: int, bytes: int, /) -> None: ...
+
 ^marey\._marey\.async_range$:
     @final
     class async_range:
@@ -103,6 +109,9 @@
 ^marey\._marey\.(begin|instant|thread_name)$:
     def \1(name: str, /) -> None:
         \doc
+
+^marey\._marey\.message_instant$:
+    def message_instant(name: str, message: str, place: str, /) -> None: ...
 
 ^marey\._marey\.end$:
     def end() -> None:

@@ -18,6 +18,8 @@ struct RangeFilter {
     /// Show each import of a Python module as one range "import NAME", instead of the frames of importlib and
     /// of the module's own code. The range has the file and line of the module.
     bool fold_imports = false;
+    /// Leave out the Python calls that were running when the session started.
+    bool exclude_running = false;
 };
 
 /// Returns the trace without the ranges that the filter leaves out; the other rows get new numbers.

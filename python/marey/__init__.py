@@ -23,13 +23,15 @@ _HOMES = {
     "results.events": "FunctionEvent",
     "recording.emitters": "emit_itt emit_nvtx",
     "recording.execution_trace": "ExecutionTraceObserver",
+    "recording.logs": "LogHandler",
     "recording.modules": "register_module_type unregister_module_type",
     "recording.profile": "profile",
     "recording.schedule": "schedule",
+    "recording.step_loop": "steps",
     "sql.lake": "Lake lake",
     "compat.handlers": "tensorboard_trace_handler",
     "_enumerations": "DeviceActivity ProfilerActivity RecordScope",
-    "": "itt nvtx profiler",
+    "": "itt nvtx profiler web",
 }
 _home_of = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = [name for name in _home_of if name != "__version__"]
@@ -50,6 +52,20 @@ def __getattr__(name: str) -> object:
     value = module if home == "" else getattr(module, name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Add the magics ``%marey`` and ``%%marey`` to IPython (``%load_ext marey``)."""
+    from marey.notebook import load_ipython_extension as load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """Remove them (``%unload_ext marey``)."""
+    from marey.notebook import unload_ipython_extension as unload
+
+    unload(shell)
 
 
 def __dir__() -> "list[str]":

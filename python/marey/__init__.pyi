@@ -3,6 +3,7 @@
 from marey import itt as itt
 from marey import nvtx as nvtx
 from marey import profiler as profiler
+from marey import web as web
 from marey._enumerations import DeviceActivity as DeviceActivity
 from marey._enumerations import ProfilerActivity as ProfilerActivity
 from marey._enumerations import RecordScope as RecordScope
@@ -35,10 +36,12 @@ from marey.compat.handlers import tensorboard_trace_handler as tensorboard_trace
 from marey.recording.emitters import emit_itt as emit_itt
 from marey.recording.emitters import emit_nvtx as emit_nvtx
 from marey.recording.execution_trace import ExecutionTraceObserver as ExecutionTraceObserver
+from marey.recording.logs import LogHandler as LogHandler
 from marey.recording.modules import register_module_type as register_module_type
 from marey.recording.modules import unregister_module_type as unregister_module_type
 from marey.recording.profile import profile as profile
 from marey.recording.schedule import schedule as schedule
+from marey.recording.step_loop import steps as steps
 from marey.results.averages import FunctionEventAvg as FunctionEventAvg
 from marey.results.event_list import EventList as EventList
 from marey.results.events import FunctionEvent as FunctionEvent
@@ -80,10 +83,12 @@ __all__ = [
     "emit_itt",
     "emit_nvtx",
     "ExecutionTraceObserver",
+    "LogHandler",
     "register_module_type",
     "unregister_module_type",
     "profile",
     "schedule",
+    "steps",
     "Lake",
     "lake",
     "tensorboard_trace_handler",
@@ -93,4 +98,5 @@ __all__ = [
     "itt",
     "nvtx",
     "profiler",
+    "web",
 ]

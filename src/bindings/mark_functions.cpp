@@ -59,6 +59,24 @@ PyObject* mark_instant(PyObject*, PyObject* name) {
     Py_RETURN_NONE;
 }
 
+PyObject* mark_message(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count != 3 || !PyUnicode_Check(args[0]) || !PyUnicode_Check(args[1]) || !PyUnicode_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "message_instant(name, message, place) takes 3 texts");
+        return nullptr;
+    }
+    open_if_recording(Scope::User, [args]() noexcept {
+        with_text(args[0], [args](std::string_view name) {
+            return with_text(args[1], [args, name](std::string_view message) {
+                return with_text(args[2], [name, message](std::string_view place) {
+                    instant(name, "message", message, "place", place);
+                    return 0;
+                });
+            });
+        });
+    });
+    Py_RETURN_NONE;
+}
+
 PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count != 2) {
         PyErr_Format(PyExc_TypeError, "counter(name, value) takes 2 arguments (%zd given)", count);
@@ -106,6 +124,10 @@ PyMethodDef kFunctions[] = {
     {"end", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(end)), METH_FASTCALL,
      "end()\n--\n\nEnd the innermost range that begin() opened on this thread."},
     {"instant", mark_instant, METH_O, "instant(name, /)\n--\n\nMark a point in time."},
+    {"message_instant", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(mark_message)),
+     METH_FASTCALL,
+     "message_instant(name, message, place, /)\n--\n\nMark a point in time, with a message and its place in "
+     "the source."},
     {"counter", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(mark_counter)), METH_FASTCALL,
      "counter(name, value, /)\n--\n\nRecord the current value of a counter."},
     {"step_mark", mark_step, METH_O, "step_mark(step, /)\n--\n\nMark a global step in every session."},

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/bind.h"
+#include "sources/python/code_sites.h"
 #include "sources/python/program_start.h"
 #include "sources/python/tracer.h"
 
@@ -22,6 +23,9 @@ void bind_program(nanobind::module_& module) {
                "End the sessions that have a capture file, as at the end of the process.");
     module.def("finish_with_interpreter", &python::finish_with_interpreter,
                "End the sessions that have a capture file when the interpreter has ended.");
+    module.def(
+        "name_cells", [](const nanobind::dict& numbers) { python::name_cells(numbers.ptr()); },
+        nanobind::arg("numbers"), "Name the code of these files after a notebook's cells, by their numbers.");
 }
 
 }  // namespace marey::bindings

@@ -83,10 +83,11 @@ void bind_trace(nb::module_& module) {
         .def("_with_metadata", &Trace::with_metadata, nb::arg("key"), nb::arg("json"))
         .def(
             "_filtered",
-            [](const Trace& trace, const std::vector<std::string>& exclude, bool fold_imports) {
-                return filter_ranges(trace, {.exclude = exclude, .fold_imports = fold_imports});
+            [](const Trace& trace, const std::vector<std::string>& exclude, bool fold_imports,
+               bool exclude_running) {
+                return filter_ranges(trace, {exclude, fold_imports, exclude_running});
             },
-            nb::arg("exclude"), nb::arg("fold_imports"), no_gil)
+            nb::arg("exclude"), nb::arg("fold_imports"), nb::arg("exclude_running"), no_gil)
         .def(
             "_selected",
             [](const Trace& trace, std::int64_t begin_ns, std::int64_t end_ns,

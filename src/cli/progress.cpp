@@ -10,7 +10,7 @@
 namespace marey::cli {
 
 Progress::Progress(std::string text) : text_(std::move(text)) {
-    if (!standard_error().is_terminal) return;
+    if (!standard_error().progress) return;
     try {
         thread_ = std::thread([this] { show(); });
     } catch (const std::system_error&) {

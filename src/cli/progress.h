@@ -8,8 +8,8 @@
 
 namespace marey::cli {
 
-/// For its lifetime, shows on stderr what is being done and for how long, if stderr is a terminal. Erases the
-/// line at the end.
+/// For its lifetime, shows on stderr what is being done and for how long, if stderr is a terminal and CI is
+/// not set. Erases the line at the end.
 class Progress {
   public:
     explicit Progress(std::string text);

@@ -142,7 +142,10 @@ class ReportVerb final : public Verb {
     int write_html() {
         if (output_.empty()) output_ = without_suffix(capture_.file) + ".html";
         const Trace trace = capture_.filtered(capture_.load());
-        write_html_report(trace, output_, capture_.file);
+        {
+            const Progress progress("writing " + output_);
+            write_html_report(trace, output_, capture_.file);
+        }
         print_error(fmt::format("marey: wrote {}: open it in a browser\n", output_));
         return kSuccess;
     }

@@ -32,7 +32,9 @@ Terminal terminal_of(int file) {
     if (!terminal.is_terminal) return terminal;
     terminal.width = terminal_width(file);
     const std::string kind = environment_text("TERM");
-    terminal.colour = environment_text("NO_COLOR").empty() && !kind.empty() && kind != "dumb";
+    const bool has_escapes = !kind.empty() && kind != "dumb";
+    terminal.colour = environment_text("NO_COLOR").empty() && has_escapes;
+    terminal.progress = environment_text("CI").empty() && has_escapes;
     return terminal;
 }
 

@@ -9,6 +9,7 @@ namespace marey::cli {
 
 struct Terminal {
     bool is_terminal = false;
+    bool progress = false;  ///< a terminal on which a line can be erased, and CI is not set
     bool colour = false;    ///< a terminal, NO_COLOR is not set, TERM is not "dumb"
     std::size_t width = 0;  ///< columns; 0: no limit (a pipe or a file)
 };

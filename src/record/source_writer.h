@@ -84,8 +84,13 @@ struct KeyedNumber {
     std::int64_t number;
 };
 
-/// Closes a range of the calling thread, with values that are known only now.
-MAREY_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNumber> numbers) noexcept;
+/// Closes a range of the calling thread, with values that are known only now. `site`: its name, if that is
+/// known only now too; 0: the one that it was opened with.
+MAREY_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNumber> numbers,
+                                  std::uint32_t site = 0) noexcept;
+/// Records a range on an async track that began at `start` and ends now, on the calling thread.
+MAREY_API void write_ended_range(std::uint32_t site, std::uint64_t start,
+                                 std::span<const KeyedNumber> numbers) noexcept;
 
 /// Announces, right before the end of a range of the calling thread, that the range is part of the call with
 /// this number. `start`: the range's; `flags`: PartRecordFlags.

@@ -1,6 +1,9 @@
 """Records a block and reads its ranges, for the tests in this folder."""
 
+import base64
 import contextlib
+import re
+import zlib
 
 import marey
 from marey import _marey
@@ -62,3 +65,10 @@ def work(name="work"):
 def names(prof):
     """The names of a profiler's events, steps with their numbers."""
     return [event.trace_name for event in prof.events()]
+
+
+def report_data(page):
+    """The names and numbers inside an HTML report, as text."""
+    (data,) = re.findall(r'<script type="application/marey">\s*([\w+/=]*)\s*</script>', page)
+    text = zlib.decompress(base64.b64decode(data), 15 + 32).decode("utf-8", "replace")
+    return text.replace("\\u003c", "<").replace("\\u003e", ">")

@@ -126,13 +126,17 @@ class _Members(_Base):
 
         return self._with_metadata(key, json.dumps(value))
 
-    def filtered(self, exclude: "str | Iterable[str]" = (), fold_imports: bool = False) -> Trace:
+    def filtered(
+        self, exclude: "str | Iterable[str]" = (), fold_imports: bool = False, exclude_running: bool = False
+    ) -> Trace:
         """Return a trace without some ranges; the ranges inside them stay.
 
         `exclude`: shell patterns for names, functions and files. `fold_imports`: show each import of a Python
-        module as one range ``import NAME``, as the commands do.
+        module as one range ``import NAME``, as the commands do. `exclude_running`: leave out the Python calls that
+        were running when the session started.
         """
-        return self._filtered([exclude] if isinstance(exclude, str) else list(exclude), fold_imports)
+        names = [exclude] if isinstance(exclude, str) else list(exclude)
+        return self._filtered(names, fold_imports, exclude_running)
 
     @property
     def problems(self) -> "list[tuple[str, str, int]]":
@@ -310,11 +314,10 @@ class _Members(_Base):
         return f"<marey.Trace{name}: {len(self):,} ranges in {format_time(self.window_ns / 1000)}{problems}>"
 
     def _repr_html_(self) -> str:
-        """Return the averages as HTML, for notebooks."""
-        import html
+        """Return a summary and a flame graph as HTML without scripts, for notebooks."""
+        from marey.results.notebook_page import page_of
 
-        table = self.key_averages().table(sort_by="self_cpu_time_total", row_limit=20)
-        return f"<p>{html.escape(repr(self))}</p><pre>{html.escape(table)}</pre>"
+        return page_of(self)
 
 
 for _name, _member in vars(_Members).items():

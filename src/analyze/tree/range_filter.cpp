@@ -43,11 +43,25 @@ bool has_any(const std::vector<bool>& flags) {
     return std::find(flags.begin(), flags.end(), true) != flags.end();
 }
 
-/// Adds the ranges of excluded sites to the sorted rows `removed`.
-void add_excluded(const TraceData& data, const std::vector<bool>& excluded, std::vector<Row>& removed) {
+bool was_running(const TraceData& data, Row row) {
+    return (data.range_flags[row] & kBeganBefore) != 0 &&
+           data.sites[data.range_site[row]].scope == Scope::PythonFunction;
+}
+
+bool has_running(const TraceData& data) {
+    for (Row row = 0; row < data.range_site.size(); ++row) {
+        if (was_running(data, row)) return true;
+    }
+    return false;
+}
+
+/// Adds the ranges that the filter excludes to the sorted rows `removed`.
+void add_excluded(const TraceData& data, const RangeFilter& filter, std::vector<Row>& removed) {
+    const std::vector<bool> excluded = excluded_sites(data, filter.exclude);
     std::vector<Row> others;
     for (Row row = 0; row < data.range_site.size(); ++row) {
-        if (excluded[data.range_site[row]]) others.push_back(row);
+        if (excluded[data.range_site[row]] || (filter.exclude_running && was_running(data, row)))
+            others.push_back(row);
     }
     std::vector<Row> all;
     std::set_union(removed.begin(), removed.end(), others.begin(), others.end(), std::back_inserter(all));
@@ -172,11 +186,13 @@ class RowRemover {
 
 Trace filter_ranges(Trace trace, const RangeFilter& filter) {
     const bool has_imports = filter.fold_imports && has_import_frames(trace);
-    if (!has_imports && !has_any(excluded_sites(trace.data(), filter.exclude))) return trace;
+    const bool removes_running = filter.exclude_running && has_running(trace.data());
+    if (!has_imports && !removes_running && !has_any(excluded_sites(trace.data(), filter.exclude)))
+        return trace;
     const std::shared_ptr<TraceData> data = changeable_data(std::move(trace));
     std::vector<Row> removed;
     if (has_imports) removed = fold_imports(*data);
-    if (!filter.exclude.empty()) add_excluded(*data, excluded_sites(*data, filter.exclude), removed);
+    if (!filter.exclude.empty() || removes_running) add_excluded(*data, filter, removed);
     if (!removed.empty()) RowRemover(*data, removed).remove();
     return Trace(data);
 }

@@ -82,6 +82,17 @@ bool is_command_code(PyCodeObject* code) {
     return command_code.count(code) != 0;
 }
 
+PyObject* cell_numbers = nullptr;  // a dict by file, or null; owned, guarded by the GIL
+
+// "In[7]" for the code of a notebook's cell; otherwise empty.
+std::string cell_of(PyCodeObject* code) {
+    PyObject* const number =
+        cell_numbers != nullptr ? PyDict_GetItemWithError(cell_numbers, code->co_filename) : nullptr;
+    const long value = number != nullptr && PyLong_Check(number) ? PyLong_AsLong(number) : -1;
+    PyErr_Clear();
+    return value >= 0 ? "In[" + std::to_string(value) + "]" : std::string();
+}
+
 std::string place_of(PyCodeObject* code, const std::string& file) {
     return file + '(' + std::to_string(code->co_firstlineno) + "): ";
 }
@@ -91,7 +102,9 @@ std::uint32_t make_site(PyCodeObject* code) {
     with_text(code->co_filename, [&](std::string_view text) { file = text; });
     const bool is_command = file == kAnyString && is_command_code(code);
     if (is_command) file = kCommand;
-    std::string name = place_of(code, is_command ? file : import_prefixes.shortened(file));
+    std::string shown = cell_of(code);
+    if (shown.empty()) shown = is_command ? file : import_prefixes.shortened(file);
+    std::string name = place_of(code, shown);
     with_text(code->co_qualname, [&](std::string_view text) { name += text; });
     return traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file),
                        static_cast<std::uint32_t>(code->co_firstlineno), Scope::PythonFunction);
@@ -127,6 +140,10 @@ void show_as_code_to_pytorch(const std::string& name, PyCodeObject* code) {
 
 void expect_command_code() noexcept {
     is_command_expected = true;
+}
+
+void name_cells(PyObject* numbers) noexcept {
+    Py_XSETREF(cell_numbers, Py_XNewRef(numbers));
 }
 
 CodeWord register_code(PyCodeObject* code) noexcept {

@@ -71,6 +71,10 @@ void show_as_code_to_pytorch(const std::string& name, PyCodeObject* code);
 /// The next code object with the file `<string>` is the program, given with `python -c`. Requires the GIL.
 void expect_command_code() noexcept;
 
+/// Code whose file is a key of this dict is named after a notebook's cell: `In[7]` for the value 7. Null:
+/// none. Requires the GIL.
+void name_cells(PyObject* numbers) noexcept;
+
 /// Replaces the word of a code object.
 void set_code_word(PyCodeObject* code, CodeWord word) noexcept;
 /// Sets or clears a bit in the word of a code object, if it has one.

@@ -1,0 +1,109 @@
+"""A trace inside a notebook: a summary, and a flame graph of limited size. Without scripts."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from marey._text import duration_text, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from marey._marey import Trace
+
+MAX_BYTES = 150_000
+
+_BOX_END = "</g>\n"
+_WIDTH = re.compile(r'<rect [^>]*? width="([\d.]+)"')
+
+
+_TITLES = ("self", "share", "total", "calls", "function")
+_ROWS = 10
+
+
+def summary_rows(trace: Trace) -> list[tuple[str, str, str, str, str]]:
+    """Return the cells below _TITLES for the ranges with the most self time."""
+    averages = sorted(trace.key_averages(), key=lambda average: -average.self_cpu_time_total)
+    whole = sum(average.self_cpu_time_total for average in averages) or 1
+    return [
+        (
+            duration_text(average.self_cpu_time_total * 1000),
+            f"{100 * average.self_cpu_time_total / whole:.1f}%",
+            duration_text(average.cpu_time_total * 1000),
+            f"{average.count:,}",
+            printable(average.key),
+        )
+        for average in averages[:_ROWS]
+    ]
+
+
+def summary_text(trace: Trace) -> str:
+    """Return the summary for a terminal."""
+    lines = [repr(trace), *(f"marey: {printable(text)}" for _, text, _ in trace.problems)]
+    for row in [_TITLES, *summary_rows(trace)]:
+        lines.append(f"{row[0]:>8} {row[1]:>6} {row[2]:>8} {row[3]:>9}  {row[4]}")
+    return "\n".join(lines)
+
+
+def summary_html(trace: Trace) -> str:
+    """Return the summary as HTML."""
+
+    def line(row: tuple[str, ...], kind: str) -> str:
+        cells = (
+            f'<{kind} style="text-align:{"left" if place == 4 else "right"}">{html.escape(text)}</{kind}>'
+            for place, text in enumerate(row)
+        )
+        return f"<tr>{''.join(cells)}</tr>"
+
+    notes = "".join(f"<p>{html.escape(text)}</p>" for _, text, _ in trace.problems)
+    rows = "".join(line(row, "td") for row in summary_rows(trace))
+    return f"<p>{html.escape(repr(trace))}</p>{notes}<table>{line(_TITLES, 'th')}{rows}</table>"
+
+
+def page_of(trace: Trace) -> str:
+    """Return the summary and the flame graph as HTML."""
+    return summary_html(trace) + (as_image(inline_flame_graph(trace)) if len(trace) else "")
+
+
+def inline_flame_graph(trace: Trace, limit: int = MAX_BYTES) -> str:
+    """Return the flame graph of a trace as SVG of at most `limit` bytes: the narrowest boxes are left out."""
+    return within(trace.flame_graph(), limit)
+
+
+def within(svg: str, limit: int) -> str:
+    """Return a picture without its narrowest boxes, as many as needed. A box is wider than those above it."""
+    if len(svg.encode()) <= limit:
+        return svg
+    head, first, rest = svg.partition("<g>")
+    parts = (first + rest).split(_BOX_END)
+    tail = parts.pop()
+    boxes = [(_width(part), part + _BOX_END) for part in parts]
+    note = "; narrow boxes not shown"
+    left = limit - len((head + tail + note).encode())
+    kept = set()  # places; a box comes after the one below it, so that this is taken first
+    for place in sorted(range(len(boxes)), key=lambda place: (-boxes[place][0], place)):
+        left -= len(boxes[place][1].encode())
+        if left < 0:
+            break
+        kept.add(place)
+    return _noted(head, note) + "".join(boxes[place][1] for place in sorted(kept)) + tail
+
+
+def _width(box: str) -> float:
+    match = _WIDTH.search(box)
+    return float(match[1]) if match is not None else 0.0
+
+
+def _noted(head: str, note: str) -> str:
+    """Add a note to the line below the title."""
+    before, mark, after = head.partition('<text class="s"')
+    line, end, more = after.partition("</text>")
+    return before + mark + line + (note if mark else "") + end + more
+
+
+def as_image(svg: str) -> str:
+    """Return an <img> element with the picture inside, so that its styles do not affect the page."""
+    import base64
+
+    data = base64.b64encode(svg.encode()).decode()
+    return f'<img alt="flame graph" style="max-width:100%" src="data:image/svg+xml;base64,{data}"/>'

@@ -1,0 +1,47 @@
+// late_range.h: a range that gets its name and its values at its end, such as a request that is routed later.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <marey/detail/hot_path.h>
+#include <marey/scope.h>
+
+#include "record/source_writer.h"
+#include "sources/python/tracer.h"
+
+namespace marey::python {
+
+/// Plain data. Requires the GIL.
+class LateRange {
+  public:
+    /// Begins it if something records. `site`: its name until it ends, for a range that nests with the others
+    /// of this thread; 0: it is async.
+    void begin(std::uint32_t site) noexcept {
+        before_range();
+        opened_ = site != 0 ? detail::open_range(site, Scope::User)
+                            : detail::Opened{source_ticks(), detail::kNotOpen};
+        thread_ = detail::thread_number();  // known once the thread has recorded
+        is_open_ = site == 0 || opened_.index != detail::kNotOpen;
+    }
+    /// Ends it under another name. One that nests and ends on another thread keeps its first name.
+    void end(std::uint32_t site, std::span<const KeyedNumber> numbers) noexcept {
+        if (!is_open_) return;
+        is_open_ = false;
+        if (opened_.index == detail::kNotOpen) return write_ended_range(site, opened_.start, numbers);
+        if (thread_ != detail::thread_number()) return detail::close_elsewhere(opened_, thread_);
+        close_with_numbers(opened_, numbers, site);
+    }
+    /// Ends it under its first name, if it has one.
+    void drop() noexcept {
+        if (is_open_ && opened_.index != detail::kNotOpen) detail::close_elsewhere(opened_, thread_);
+        is_open_ = false;
+    }
+
+  private:
+    detail::Opened opened_;
+    std::uint32_t thread_;
+    bool is_open_;
+};
+
+}  // namespace marey::python

@@ -1,0 +1,467 @@
+"""The middleware for web requests: direct calls through ASGI and WSGI. Real servers: test_web_servers.py."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import SOURCE
+from recorded import recording, report_data
+
+import marey
+from marey import web
+from marey.web import MareyMiddleware
+
+SECRET = "open sesame"
+
+
+# ---- applications and clients
+
+
+class Route:
+    path = "/users/{id}"
+
+
+async def users(scope, receive, send):
+    """An ASGI application that finds its route while it runs, as frameworks do."""
+    if scope["path"].startswith("/users/"):
+        scope["route"] = Route
+    with marey.record_function("view"):
+        await asyncio.sleep(0)
+    await send({"type": "http.response.start", "status": 201, "headers": []})
+    await send({"type": "http.response.body", "body": b"abc", "more_body": True})
+    await send({"type": "http.response.body", "body": b"de"})
+
+
+def call_asgi(app, path="/users/7", query="", headers=(), method="GET", kind="http"):
+    """Run one request; return the messages that were sent."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    scope = {"type": kind, "path": path, "query_string": query.encode(), "headers": list(headers)}
+    if kind == "http":
+        scope["method"] = method
+    asyncio.run(app(scope, receive, send))
+    return sent
+
+
+def greet(environ, start_response):
+    with marey.record_function("view"):
+        start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello"]
+
+
+def call_wsgi(app, query="", method="GET", **environ):
+    """Run one request; return its status, headers and body."""
+    started = []
+
+    def start_response(status, headers, exc_info=None):
+        started[:] = [status, dict(headers)]
+        return lambda data: None
+
+    body = app({"REQUEST_METHOD": method, "PATH_INFO": "/x", "QUERY_STRING": query, **environ}, start_response)
+    try:
+        return *started, b"".join(body)
+    finally:
+        getattr(body, "close", lambda: None)()
+
+
+def requests_of(recorded):
+    """(name, status, bytes) of the requests."""
+    rows = [row for row in recorded.rows if "status" in row["keywords"]]
+    return [(row["name"], row["keywords"]["status"], row["keywords"]["bytes"]) for row in rows]
+
+
+# ---- ranges
+
+
+def test_an_asgi_request_is_a_range_named_by_its_route():
+    with recording() as recorded:
+        call_asgi(MareyMiddleware(users), "/users/7", "token=secret")
+        call_asgi(MareyMiddleware(users), "/users/8", method="POST")
+        call_asgi(MareyMiddleware(users), "/else")
+    names = [("GET /users/{id}", 201, 5), ("POST /users/{id}", 201, 5), ("GET (no route)", 201, 5)]
+    assert sorted(requests_of(recorded)) == sorted(names)
+    assert "secret" not in str(recorded.rows)
+    request, view = recorded.one("POST /users/{id}"), recorded.named("view")[1]
+    assert request["start_ns"] <= view["start_ns"]
+    assert view["start_ns"] + view["duration_ns"] <= request["start_ns"] + request["duration_ns"]
+
+
+def test_concurrent_requests_are_ranges_of_their_own():
+    async def main():
+        app = MareyMiddleware(users)
+
+        async def send(message):
+            await asyncio.sleep(0)
+
+        scopes = [{"type": "http", "method": "GET", "path": f"/users/{n}", "headers": []} for n in range(20)]
+        await asyncio.gather(*(app(scope, None, send) for scope in scopes))
+
+    with recording() as recorded:
+        asyncio.run(main())
+    assert requests_of(recorded) == [("GET /users/{id}", 201, 5)] * 20
+
+
+def test_a_wsgi_request_contains_its_ranges():
+    with recording() as recorded:
+        status, headers, body = call_wsgi(MareyMiddleware(greet))
+    assert (status, headers, body) == ("200 OK", {"Content-Type": "text/plain"}, b"hello")
+    assert requests_of(recorded) == [("GET (no route)", 200, 5)]
+    assert recorded.path(recorded.one("view")) == ("GET (no route)", "view")
+
+
+def test_a_streamed_wsgi_response_counts_until_it_is_closed():
+    closed = []
+
+    class Stream:
+        def __iter__(self):
+            with marey.record_function("produce"):
+                yield b"1234"
+            yield b"56"
+
+        def close(self):
+            closed.append(True)
+
+    def app(environ, start_response):
+        start_response("206 Partial Content", [])(b"head")
+        return Stream()
+
+    with recording() as recorded:
+        assert call_wsgi(MareyMiddleware(app))[2] == b"123456"
+    assert closed == [True]
+    assert requests_of(recorded) == [("GET (no route)", 206, 10)]
+    assert recorded.path(recorded.one("produce")) == ("GET (no route)", "produce")
+
+
+def test_the_applications_errors_are_unchanged_and_recorded():
+    async def fails(scope, receive, send):
+        raise KeyError("own")
+
+    def raises(environ, start_response):
+        raise KeyError("own")
+
+    async def is_cancelled(scope, receive, send):
+        raise asyncio.CancelledError
+
+    with recording() as recorded:
+        with pytest.raises(KeyError, match="own"):
+            call_asgi(MareyMiddleware(fails))
+        with pytest.raises(KeyError, match="own"):
+            call_wsgi(MareyMiddleware(raises))
+        with pytest.raises(asyncio.CancelledError):
+            call_asgi(MareyMiddleware(is_cancelled))
+    assert sorted(status for _, status, _ in requests_of(recorded)) == [0, 500, 500]
+
+
+def test_websockets_are_recorded_and_other_scopes_pass_through():
+    async def app(scope, receive, send):
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.accept"})
+            await send({"type": "websocket.send", "text": "abc"})
+            await send({"type": "websocket.close", "code": 1001})
+
+    with recording() as recorded:
+        assert len(call_asgi(MareyMiddleware(app), kind="websocket")) == 3
+        call_asgi(MareyMiddleware(app), kind="lifespan")
+    assert requests_of(recorded) == [("WEBSOCKET (no route)", 1001, 3)]
+
+
+def test_two_middlewares_record_a_request_twice():
+    with recording() as recorded:
+        assert call_wsgi(MareyMiddleware(MareyMiddleware(greet)))[2] == b"hello"
+        assert len(call_asgi(MareyMiddleware(MareyMiddleware(users)))) == 3
+    assert len(requests_of(recorded)) == 4
+
+
+def test_nothing_is_recorded_without_a_session():
+    with recording() as recorded:
+        pass
+    call_asgi(MareyMiddleware(users))
+    assert recorded.rows == []
+
+
+def test_a_session_that_starts_during_a_request_has_its_end():
+    session = marey.Session()
+
+    async def app(scope, receive, send):
+        session.start()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    with recording():
+        call_asgi(MareyMiddleware(app))
+    assert [event.name for event in session.stop().events()] == ["GET (no route)"]
+
+
+# ---- names
+
+
+def test_names_are_routes_of_the_users_function_or_the_endpoint():
+    async def view(scope, receive, send):
+        scope["endpoint"] = test_nothing_is_recorded_without_a_session
+
+    with recording() as recorded:
+        call_asgi(MareyMiddleware(users, route=lambda scope: "/own"))
+        call_asgi(MareyMiddleware(view))
+        call_wsgi(MareyMiddleware(greet, route=lambda environ: "/mine"))
+    names = [name for name, _, _ in requests_of(recorded)]
+    endpoint = f"GET {__name__}.test_nothing_is_recorded_without_a_session"
+    assert sorted(names) == sorted(["GET /own", endpoint, "GET /mine"])
+
+
+def test_many_routes_are_folded_and_that_is_reported_once():
+    number = iter(range(100_000))
+    app = MareyMiddleware(greet, route=lambda environ: f"/{next(number)}")
+    with recording() as recorded, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for _ in range(web.MAX_ROUTES + 50):
+            call_wsgi(app)
+    names = {name for name, _, _ in requests_of(recorded)}
+    assert len(names) <= web.MAX_ROUTES + 1 and "GET (other routes)" in names
+    assert [str(warning.message) for warning in warned] == [
+        "more than 1000 routes: further ones are recorded as (other routes)"
+    ]
+
+
+def test_methods_and_routes_cannot_inject_anything():
+    with recording() as recorded:
+        call_wsgi(
+            MareyMiddleware(greet, route=lambda environ: "/a\r\nSet-Cookie: x\x1b[31m" + "y" * 9000), method="EVIL\r\n"
+        )
+    ((name, _, _),) = requests_of(recorded)
+    assert name.startswith("OTHER /a\\r\\nSet-Cookie: x\\x1b[31my") and len(name) < 300
+
+
+def test_a_fault_of_the_recording_does_not_fail_the_request():
+    def route(scope):
+        raise RuntimeError("broken")
+
+    with recording(), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert call_wsgi(MareyMiddleware(greet, route=route))[2] == b"hello"
+        app = MareyMiddleware(users, route=route)
+        assert len(call_asgi(app)) == len(call_asgi(app)) == 3
+    assert len(warned) == 2 and "a request could not be recorded: RuntimeError: broken" in str(warned[0].message)
+
+
+# ---- reports
+
+
+def page_of(sent):
+    """The status and body of an ASGI response."""
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent).decode()
+
+
+def test_a_request_with_the_secret_returns_its_report():
+    app = MareyMiddleware(users, secret=SECRET)
+    for query, headers in (("a=1&marey=open%20sesame", ()), ("", [(b"X-Marey", SECRET.encode())])):
+        sent = call_asgi(app, query=query, headers=headers)
+        status, page = page_of(sent)
+        headers = dict(sent[0]["headers"])
+        assert status == 200 and headers[b"content-type"].startswith(b"text/html")
+        assert headers[b"cache-control"] == b"no-store" and int(headers[b"content-length"]) == len(page.encode())
+        assert "GET /users/{id}" in report_data(page)
+    status, _, body = call_wsgi(MareyMiddleware(greet, secret=SECRET), HTTP_X_MAREY=SECRET)
+    assert status == "200 OK" and "greet" in report_data(body.decode())
+
+
+@pytest.mark.parametrize(
+    ("options", "query"),
+    [
+        ({}, "marey=1"),
+        ({"secret": SECRET}, "marey=1"),
+        ({"secret": SECRET}, "marey="),
+        ({"secret": SECRET}, "marey=open+sesam"),
+        ({"secret": SECRET}, "marey=%F0%9F%A6%8A%00"),
+        ({"debug": True}, "marey=2"),
+        ({"debug": True}, "x=marey"),
+        ({"debug": True}, ";".join(["marey=1&a=1"] * 2000)),
+    ],
+)
+def test_other_requests_are_answered_as_before(options, query):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # too many fields
+        assert page_of(call_asgi(MareyMiddleware(users, **options), query=query)) == (201, "abcde")
+        assert call_wsgi(MareyMiddleware(greet, **options), query)[2] == b"hello"
+        assert call_wsgi(MareyMiddleware(greet, **options), HTTP_X_MAREY="wrong")[2] == b"hello"
+
+
+def test_debug_returns_reports_without_a_secret_and_names_are_escaped():
+    def app(environ, start_response):
+        with marey.record_function("</script><script>alert(1)</script>"):
+            return greet(environ, start_response)
+
+    body = call_wsgi(MareyMiddleware(app, debug=True), "marey=1")[2].decode()
+    assert "alert(1)" not in body and "alert(1)" in report_data(body)
+
+
+def test_the_report_contains_awaits_and_work_in_executors():
+    def in_executor():
+        with marey.record_function("executor work"):
+            pass
+
+    async def app(scope, receive, send):
+        await asyncio.get_running_loop().run_in_executor(None, in_executor)
+        await users(scope, receive, send)
+
+    _, page = page_of(call_asgi(MareyMiddleware(app, debug=True), query="marey=1"))
+    assert "executor work" in report_data(page) and "view" in report_data(page)
+
+
+def test_one_report_at_a_time():
+    inside, goes_on = threading.Event(), threading.Event()
+
+    def app(environ, start_response):
+        inside.set()
+        assert goes_on.wait(30)
+        return greet(environ, start_response)
+
+    wrapped = MareyMiddleware(app, debug=True)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(call_wsgi, wrapped, "marey=1")
+        assert inside.wait(30)
+        status, _, body = call_wsgi(wrapped, "marey=1")
+        goes_on.set()
+        assert (status, body) == ("503 Service Unavailable", web._BUSY)
+        assert "greet" in report_data(first.result(30)[2].decode())
+    assert "greet" in report_data(call_wsgi(wrapped, "marey=1")[2].decode())
+
+
+def test_a_request_that_fails_ends_its_report():
+    async def fails(scope, receive, send):
+        raise KeyError("own")
+
+    app = MareyMiddleware(fails, debug=True)
+    for _ in range(2):  # the second would have to wait if the first had not ended
+        with pytest.raises(KeyError, match="own"):
+            call_asgi(app, query="marey=1")
+    assert not marey.is_recording()
+
+
+# ---- slow requests
+
+
+def slow(environ, start_response):
+    end = time.monotonic() + float(environ["HTTP_X_SECONDS"])
+    while time.monotonic() < end:
+        len("")
+    return greet(environ, start_response)
+
+
+def kept(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def run_slow(app, *seconds):
+    for each in seconds:
+        call_wsgi(app, HTTP_X_SECONDS=str(each))
+        app._requests.slow.wait()
+
+
+@pytest.fixture
+def stopped():
+    """Stops the recordings of the middlewares that a test adds."""
+    apps = []
+    yield apps
+    for app in apps:
+        app._requests.slow._session.discard()
+
+
+def test_requests_over_a_limit_keep_their_calls(tmp_path, stopped):
+    app = MareyMiddleware(slow, over="50ms", folder=str(tmp_path), route=lambda environ: "/slow/<x>")
+    stopped.append(app)
+    run_slow(app, 0, 0.06, 0)
+    (name,) = kept(tmp_path)
+    assert re.fullmatch(r"\d{6}ms-GET-slow-x-\d+-1\.marey", name)
+    trace = marey.load(tmp_path / name)
+    assert trace.metadata["request"] == "GET /slow/<x>"
+    assert any(average.key.endswith("): slow") for average in trace.key_averages())
+    assert trace.window_ns >= 50_000_000
+
+
+def test_only_the_slowest_requests_are_kept(tmp_path, stopped):
+    app = MareyMiddleware(slow, slowest=2, folder=str(tmp_path))
+    stopped.append(app)
+    run_slow(app, 0.02, 0.001, 0.03, 0.001, 0.05)
+    assert len(kept(tmp_path)) == 2
+    assert min(marey.load(tmp_path / name).window_ns for name in kept(tmp_path)) >= 30_000_000
+
+
+# ---- wrong use
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"secret": "short"}, ValueError, "secret must be a text of at least 8 characters"),
+        ({"over": "1s"}, ValueError, "over and slowest need folder"),
+        ({"folder": "x"}, ValueError, "folder needs over"),
+        ({"over": "soon", "folder": "."}, ValueError, "invalid time 'soon'"),
+        ({"slowest": -1, "folder": "."}, ValueError, "slowest must be a number of requests, not -1"),
+        ({"route": 3}, TypeError, "route must be a callable"),
+        ({"interface": "cgi"}, ValueError, "interface must be 'asgi' or 'wsgi', not 'cgi'"),
+        ({"sceret": SECRET}, TypeError, "sceret"),
+    ],
+)
+def test_wrong_options_are_refused(options, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        MareyMiddleware(greet, **options)
+
+
+def test_an_application_must_be_callable_and_its_interface_is_recognised():
+    import functools
+
+    class Object:
+        async def __call__(self, scope, receive, send):
+            pass
+
+    with pytest.raises(TypeError, match="app must be an ASGI or WSGI application, not 3"):
+        MareyMiddleware(3)
+    for app in (users, Object(), functools.partial(users), MareyMiddleware(users)):
+        assert isinstance(MareyMiddleware(app), web._Asgi)
+    for app in (greet, functools.partial(greet), MareyMiddleware(greet)):
+        assert isinstance(MareyMiddleware(app), web._Wsgi)
+    assert isinstance(MareyMiddleware(greet, interface="asgi"), web._Asgi)
+
+
+def test_importing_the_module_imports_no_framework(run_python):
+    text = "import sys, marey; before = set(sys.modules); import marey.web; print(*set(sys.modules) - before)"
+    assert set(run_python(text).split()) <= {"marey.web", "__future__"}
+
+
+def test_the_first_three_lines_of_the_guide_work_when_pasted(tmp_path):
+    page = (SOURCE / "docs" / "guide" / "web.md").read_text()
+    lines = page.partition("```python\n")[2].partition("```")[0].splitlines()
+    assert len(lines) == 3
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # Print when the server listens; it does so before it serves.
+    program = "\n".join([*lines[:2], lines[2].replace("8000", str(port)).replace("make_server", "announced", 1)])
+    program = "def announced(*a):\n    s = make_server(*a)\n    print('ready', flush=True)\n    return s\n" + program
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ
+    )
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as response:
+            assert b"Hello world!" in response.read()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/?marey=1", timeout=60) as response:
+            assert "demo_app" in report_data(response.read().decode())
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,241 @@
+"""The middleware for web requests in real servers and frameworks, on the loopback interface."""
+
+import contextlib
+import http.client
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from recorded import report_data
+from running import environment
+
+import marey
+from marey import _marey
+
+pytestmark = pytest.mark.skipif("MAREY_TEST_SANITIZER" in os.environ, reason="the servers load other programs")
+
+FASTAPI = """
+import asyncio
+from fastapi import FastAPI, WebSocket
+from fastapi.responses import StreamingResponse
+from marey.web import MareyMiddleware
+import marey
+
+app = FastAPI()
+app.add_middleware(MareyMiddleware, secret="open sesame")
+
+@app.get("/items/{item_id}")
+async def item(item_id: int):
+    await asyncio.sleep(0)
+    return {"id": item_id}
+
+@app.get("/sync/{name}")
+def in_a_thread(name: str):
+    with marey.record_function("sync view"):
+        return name
+
+@app.get("/stream")
+async def stream():
+    async def parts():
+        for _ in range(3):
+            await asyncio.sleep(0)
+            yield b"x" * 1000
+    return StreamingResponse(parts())
+
+@app.get("/fails")
+async def fails():
+    raise ValueError("own")
+
+@app.websocket("/ws/{room}")
+async def room(websocket: WebSocket, room: str):
+    await websocket.accept()
+    await websocket.send_text(room)
+    await websocket.close()
+"""
+
+FLASK = """
+from flask import Flask, Response
+import marey.web
+
+app = marey.web.flask_app(Flask(__name__), secret="open sesame")
+
+@app.get("/items/<int:item_id>")
+def item(item_id):
+    return {"id": item_id}
+
+@app.get("/stream")
+def stream():
+    return Response(b"x" * 1000 for _ in range(3))
+
+@app.get("/fails")
+def fails():
+    raise ValueError("own")
+"""
+
+DJANGO = """
+from django.conf import settings
+settings.configure(
+    SECRET_KEY="x", ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], DEBUG=False,
+    MIDDLEWARE=["marey.web.DjangoMiddleware"], MAREY={"secret": "open sesame"},
+)
+from django.http import HttpResponse, StreamingHttpResponse
+from django.urls import path
+
+def item(request, item_id):
+    return HttpResponse(b'{"id":%d}' % item_id)
+
+def stream(request):
+    return StreamingHttpResponse(b"x" * 1000 for _ in range(3))
+
+def fails(request):
+    raise ValueError("own")
+
+urlpatterns = [path("items/<int:item_id>", item), path("stream", stream), path("fails", fails)]
+from django.core.{interface} import get_{interface}_application
+app = get_{interface}_application()
+"""
+
+
+def needs(*names):
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
+
+
+class Server:
+    """A server under ``marey run`` that takes its listening socket from this process, which therefore never waits."""
+
+    def __init__(self, folder, text, words):
+        (folder / "site_under_test.py").write_text(text)
+        self.folder = folder
+        with socket.socket() as listening, (folder / "log.txt").open("w") as log:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen(64)
+            self.port = listening.getsockname()[1]
+            file = listening.fileno()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "marey", "run", "-q", "--no-calls", "-o", "out.marey", "-m"]
+                + [word.format(fd=file) for word in words],
+                cwd=folder,
+                env=environment(),
+                pass_fds=[file],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def get(self, path, headers=None):
+        """Return the status and body of a request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.read()
+
+    def stop(self):
+        """End the server; return (name, status, bytes) of the requests of all of its processes."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=60)
+        rows = []
+        for path in sorted(self.folder.glob("out*.marey")):
+            assert b"sesame" not in path.read_bytes() and b"hunter2" not in path.read_bytes()
+            rows += _marey.range_rows(marey.load(path))
+        self.names = {row["name"] for row in rows}
+        values = [(row["name"], row["keywords"]) for row in rows if "status" in row["keywords"]]
+        return sorted((name, found["status"], found["bytes"]) for name, found in values)
+
+
+@pytest.fixture
+def serve(tmp_path):
+    servers = []
+
+    def serve(text, *words):
+        servers.append(Server(tmp_path, text, words))
+        return servers[-1]
+
+    yield serve
+    for server in servers:
+        with contextlib.suppress(ProcessLookupError):  # its workers too
+            os.killpg(server.process.pid, signal.SIGKILL)
+        server.process.wait(timeout=60)
+
+
+UVICORN = ("uvicorn", "site_under_test:app", "--fd", "{fd}", "--log-level", "error")
+HYPERCORN = ("hypercorn", "site_under_test:app", "--bind", "fd://{fd}", "--graceful-timeout", "1")
+GUNICORN = ("gunicorn", "site_under_test:app", "--bind", "fd://{fd}", "--workers", "1", "--threads", "2")
+
+
+def check(server, item, stream, fails):
+    """Make requests of every kind, and compare the recorded ones with those expected."""
+    assert server.get("/items/7?password=hunter2", {"Authorization": "hunter2"}) == (200, b'{"id":7}')
+    assert server.get("/items/8")[0] == 200
+    assert server.get("/stream") == (200, b"x" * 3000)
+    assert server.get("/fails")[0] == 500
+    assert server.get("/items/9?marey=1") == (200, b'{"id":9}')
+    for path, headers in (("/items/9?marey=open+sesame", {}), ("/items/9", {"X-Marey": "open sesame"})):
+        status, page = server.get(path, headers)
+        assert status == 200 and item in report_data(page.decode())
+    recorded = server.stop()
+    assert recorded.count((item, 200, 8)) == 5, (recorded, (server.folder / "log.txt").read_text())
+    assert stream in recorded, recorded
+    assert any(row[:2] == (fails, 500) for row in recorded), recorded
+
+
+@needs("fastapi", "uvicorn")
+def test_fastapi_on_uvicorn(serve):
+    server = serve(FASTAPI, *UVICORN)
+    assert server.get("/sync/a") == (200, b'"a"')
+    check(server, "GET /items/{item_id}", ("GET /stream", 200, 3000), "GET /fails")
+    assert {"GET /sync/{name}", "sync view"} <= server.names
+
+
+@needs("fastapi", "hypercorn")
+def test_fastapi_on_hypercorn(serve):
+    check(serve(FASTAPI, *HYPERCORN), "GET /items/{item_id}", ("GET /stream", 200, 3000), "GET /fails")
+
+
+@needs("flask", "gunicorn")
+def test_flask_on_gunicorn(serve):
+    text = FLASK.replace('return {"id": item_id}', "return b'{\"id\":%d}' % item_id")
+    check(serve(text, *GUNICORN), "GET /items/<int:item_id>", ("GET /stream", 200, 3000), "GET /fails")
+
+
+@needs("django", "gunicorn")
+def test_django_on_gunicorn(serve):
+    text = DJANGO.replace("{interface}", "wsgi")
+    check(serve(text, *GUNICORN), "GET /items/<int:item_id>", ("GET /stream", 200, 0), "GET /fails")
+
+
+@needs("django", "uvicorn")
+def test_django_on_uvicorn(serve):
+    text = DJANGO.replace("{interface}", "asgi")
+    check(serve(text, *UVICORN), "GET /items/<int:item_id>", ("GET /stream", 200, 0), "GET /fails")
+
+
+@needs("fastapi", "uvicorn", "wsproto")
+def test_a_websocket_on_uvicorn(serve):
+    server = serve(FASTAPI, *UVICORN)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+        client.sendall(
+            b"GET /ws/42 HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        received = b""
+        while b"\x81\x0242\x88" not in received:  # a text of two bytes, and the start of the closing frame
+            received += client.recv(4096)
+            assert received
+        client.sendall(b"\x88\x82\0\0\0\0\x03\xe8")
+    assert ("WEBSOCKET /ws/{room}", 1000, 2) in server.stop()
+
+
+@needs("fastapi", "uvicorn")
+def test_a_client_that_disconnects_ends_its_request(serve):
+    server = serve(FASTAPI, *UVICORN)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+        client.sendall(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert server.get("/items/1")[0] == 200
+    names = [name for name, _, _ in server.stop()]
+    assert names == ["GET /items/{item_id}", "GET /stream"]
