@@ -19,6 +19,7 @@ struct ViewSource {
     std::function<Trace()> load;  ///< called on a thread of the server, again for each reload; may throw
     /// Updated by load(), for the page to show. The server sets its on_outline. Null: not known.
     std::shared_ptr<LoadProgress> progress{};
+    bool folds_imports = true;  ///< show each Python import as one range, as `marey report` does
 };
 
 /// Options of open_view().

@@ -10,12 +10,14 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include <marey/error.h>
 #include <marey/import.h>
 #include <marey/load.h>
+#include <marey/range_filter.h>
 
 #include "base/environment.h"
 #include "cli/terminal.h"
@@ -59,22 +61,32 @@ std::string host_name() {
 
 }  // namespace
 
-ViewSource file_source(const std::string& file, const std::string& format) {
+ViewSource file_source(const std::string& file, const std::string& format, bool uses_cache) {
     const ImportFormat* const found = format.empty() ? import_format(file) : nullptr;
     if (format.empty() && found == nullptr)  // before the browser opens
         open_trace(file, format);            // throws, with the known formats
     const bool is_capture = format == "marey" || (found != nullptr && found->name == "marey");
     const auto progress = std::make_shared<LoadProgress>();
+    const auto cache = uses_cache ? std::make_shared<TraceCache>(file, format) : nullptr;
     return {file,
             [=] {
                 try {
-                    return is_capture ? load_trace(file, *progress) : open_trace(file, format);
+                    if (cache != nullptr) {
+                        if (const std::optional<Trace> kept = cache->find()) return *kept;
+                    }
+                    // Before it is kept: the cache shares the tables, and shared tables are copied to be
+                    // changed.
+                    const Trace trace =
+                        filter_ranges(is_capture ? load_trace(file, *progress) : open_trace(file, format),
+                                      {.fold_imports = true});
+                    if (cache != nullptr) cache->keep(trace);
+                    return trace;
                 } catch (const Error& error) {
                     print_error(fmt::format("marey: {}\n", printable(error.what())));
                     throw;
                 }
             },
-            progress};
+            progress, false};
 }
 
 void show_in_browser(std::vector<ViewSource> sources, const ViewOptions& options, bool opens_browser) {

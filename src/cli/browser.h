@@ -7,8 +7,8 @@
 
 namespace marey::cli {
 
-/// A trace that is read from a file.
-ViewSource file_source(const std::string& file, const std::string& format);
+/// A trace that is read from a file. With `uses_cache`, a large one is kept in the user's cache.
+ViewSource file_source(const std::string& file, const std::string& format, bool uses_cache = true);
 
 /// Starts the viewer, prints its address and, if `opens_browser`, opens it. Returns when the user presses
 /// Ctrl-C or the process is told to end. Throws marey::Error if the viewer cannot be started.

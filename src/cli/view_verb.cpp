@@ -23,6 +23,7 @@ class ViewVerb final : public Verb {
         declare_files(options, files_, from_);
         options.number(port_, "--port", "Port to listen on (any free port)");
         options.flag(no_browser_, "--no-browser", "Do not open a browser");
+        options.flag(no_cache_, "--no-cache", "Read a large file again instead of keeping a copy of it");
         options.texts(sources_, "--source", "DIR", "Show source files below DIR too; repeatable");
     }
     int run() override {
@@ -30,7 +31,7 @@ class ViewVerb final : public Verb {
         if (port_.value_or(0) > std::numeric_limits<std::uint16_t>::max())
             throw Error("view: invalid port " + std::to_string(*port_) + ": expected 1 to 65535");
         std::vector<ViewSource> traces;
-        for (const std::string& file : files_) traces.push_back(file_source(file, from_));
+        for (const std::string& file : files_) traces.push_back(file_source(file, from_, !no_cache_));
         ViewOptions options;
         options.port = static_cast<std::uint16_t>(port_.value_or(0));
         options.source_dirs = sources_;
@@ -43,6 +44,7 @@ class ViewVerb final : public Verb {
     std::string from_;
     std::optional<std::uint64_t> port_;
     bool no_browser_ = false;
+    bool no_cache_ = false;
     std::vector<std::string> sources_;
 };
 

@@ -110,8 +110,7 @@ void TraceSlot::load(std::uint64_t generation) {
     std::shared_ptr<const LoadedTrace> loaded;
     std::string error;
     try {
-        // As in `marey report`, so that both show the same names.
-        Trace trace = filter_ranges(source_.load(), {.fold_imports = true});
+        Trace trace = filter_ranges(source_.load(), {.fold_imports = source_.folds_imports});
         loaded = std::make_shared<const LoadedTrace>(std::move(trace), generation);
     } catch (const std::exception& caught) {
         error = caught.what();

@@ -127,7 +127,8 @@ static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 32 && sizeof(Thre
 static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16);
 static_assert(sizeof(ArrayInfo) == 48 && sizeof(RangeDetail) == 40 && sizeof(LinkInfo) == 16);
 static_assert(sizeof(Device) == 8 &&
-              sizeof(TraceData) == 39 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo));
+              sizeof(TraceData) == 39 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo) +
+                                       sizeof(std::shared_ptr<const void>) + sizeof(RangeColumns));
 
 /// The columns of one table: visit_table(Only<ModelTable::Sites>(), visit) calls visit(TableInfo, Column...).
 template <ModelTable kTable>

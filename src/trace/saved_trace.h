@@ -22,6 +22,11 @@ std::vector<std::byte> pack_trace(const TraceData& data, bool is_compressed = tr
 /// marey::Error on any damage: the result is consistent. Memory stays in proportion to the file's size.
 std::shared_ptr<const TraceData> unpack_trace(std::span<const std::byte> bytes, const std::string& name);
 
+/// The same for all tables except the ranges, which the viewer's cache keeps elsewhere. Not checked with
+/// find_damage.
+std::vector<std::byte> pack_other_tables(const TraceData& data);
+std::shared_ptr<TraceData> unpack_other_tables(std::span<const std::byte> bytes, const std::string& name);
+
 /// The window alone, without reading the rest.
 WindowInfo unpack_window(std::span<const std::byte> bytes, const std::string& name);
 

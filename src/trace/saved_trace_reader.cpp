@@ -125,11 +125,12 @@ class TraceReader {
   public:
     explicit TraceReader(std::span<const std::byte> file) : contents_(file) {}
 
-    void read(TraceData& data) {
+    void read(TraceData& data, bool with_ranges = true) {
         visit_columns(
             [&](const TableInfo& table, const auto&... columns) { (fill(data, table.id, columns), ...); });
         values(ModelTable::Arguments, data.arguments);
         values(ModelTable::ListItems, data.list_items);
+        if (!with_ranges) return;
         ranges(data);
         if (const std::string damage = find_damage(data); !damage.empty())
             throw Error("inconsistent trace: " + damage);
@@ -235,6 +236,12 @@ std::shared_ptr<const TraceData> unpack_trace(std::span<const std::byte> bytes, 
     auto data = std::make_shared<TraceData>();
     read_named(bytes, name, [&](TraceReader& reader) { reader.read(*data); });
     mark_parts(*data);  // older versions did not save these flags
+    return data;
+}
+
+std::shared_ptr<TraceData> unpack_other_tables(std::span<const std::byte> bytes, const std::string& name) {
+    auto data = std::make_shared<TraceData>();
+    read_named(bytes, name, [&](TraceReader& reader) { reader.read(*data, false); });
     return data;
 }
 

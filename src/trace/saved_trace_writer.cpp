@@ -33,14 +33,15 @@ int level_for(std::size_t ranges) {
 
 class TraceWriter {
   public:
-    TraceWriter(const TraceData& data, int level) : data_(data), level_(level) {}
+    TraceWriter(const TraceData& data, int level, bool with_ranges = true)
+        : data_(data), level_(level), with_ranges_(with_ranges) {}
 
     std::vector<std::byte> write() {
         visit_columns(
             [&](const TableInfo& table, const auto&... columns) { (save(table.id, columns), ...); });
         values(ModelTable::Arguments, data_.arguments);
         values(ModelTable::ListItems, data_.list_items);
-        ranges();
+        if (with_ranges_) ranges();
         return file();
     }
 
@@ -131,6 +132,7 @@ class TraceWriter {
 
     const TraceData& data_;
     int level_;
+    bool with_ranges_;
     std::vector<PackedColumn> columns_;
 };
 
@@ -140,6 +142,10 @@ std::vector<std::byte> pack_trace(const TraceData& data, bool is_compressed) {
     if (const std::string damage = find_damage(data); !damage.empty())
         throw Error("inconsistent trace: " + damage);
     return TraceWriter(data, is_compressed ? level_for(data.range_start_ns.size()) : kNotCompressed).write();
+}
+
+std::vector<std::byte> pack_other_tables(const TraceData& data) {
+    return TraceWriter(data, kNotCompressed, false).write();
 }
 
 void Trace::save(const std::string& path) const {

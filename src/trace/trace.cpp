@@ -32,10 +32,31 @@ Trace::Trace() {
     data_ = empty;
 }
 
+void TraceData::own_ranges() {
+    if (mapping == nullptr) return;
+    const auto copy = [](auto& to, auto from) { to.assign(from.begin(), from.end()); };
+    copy(range_start_ns, mapped_ranges.start_ns);
+    copy(range_duration_ns, mapped_ranges.duration_ns);
+    copy(range_self_ns, mapped_ranges.self_ns);
+    copy(range_site, mapped_ranges.site);
+    copy(range_parent, mapped_ranges.parent);
+    copy(range_depth, mapped_ranges.depth);
+    copy(range_flags, mapped_ranges.flags);
+    mapped_ranges = {};
+    mapping.reset();
+}
+
 std::shared_ptr<TraceData> changeable_data(Trace trace) {
-    if (trace.data_.use_count() > 1) return std::make_shared<TraceData>(trace.data());
-    std::atomic_thread_fence(std::memory_order_acquire);  // after reads by threads that gave up a reference
-    return std::const_pointer_cast<TraceData>(std::move(trace.data_));
+    std::shared_ptr<TraceData> data;
+    if (trace.data_.use_count() > 1) {
+        data = std::make_shared<TraceData>(trace.data());
+    } else {
+        std::atomic_thread_fence(
+            std::memory_order_acquire);  // after reads by threads that gave up a reference
+        data = std::const_pointer_cast<TraceData>(std::move(trace.data_));
+    }
+    data->own_ranges();
+    return data;
 }
 
 Trace Trace::with_metadata(std::string_view key, std::string_view json) const {
@@ -175,8 +196,9 @@ std::span<const Argument> Trace::instant_arguments(Row instant) const noexcept {
 }
 
 std::string_view Trace::range_name(Row range) const noexcept {
-    if (range >= data_->range_site.size()) return {};
-    const std::uint32_t site = data_->range_site[range];
+    const RangeColumns ranges = data_->ranges();
+    if (range >= ranges.size()) return {};
+    const std::uint32_t site = ranges.site[range];
     return site < data_->sites.size() ? string(data_->sites[site].name) : std::string_view();
 }
 
@@ -192,9 +214,10 @@ Row Trace::track_of(Row range) const noexcept {
 }
 
 std::int64_t Trace::clipped_duration_ns(Row range) const noexcept {
-    if (range >= data_->range_start_ns.size()) return 0;
-    const std::int64_t start = data_->range_start_ns[range];
-    const std::int64_t end = start + data_->range_duration_ns[range];
+    const RangeColumns ranges = data_->ranges();
+    if (range >= ranges.size()) return 0;
+    const std::int64_t start = ranges.start_ns[range];
+    const std::int64_t end = start + ranges.duration_ns[range];
     const std::int64_t clipped =
         std::min(end, data_->window.end_ns) - std::max(start, data_->window.start_ns);
     return std::max<std::int64_t>(clipped, 0);

@@ -24,7 +24,7 @@ struct TraceData {
     std::vector<ThreadInfo> threads;
     std::vector<TrackInfo> tracks;  ///< in order of first_range
 
-    // The range table; all the same length.
+    // The range table; all the same length. Read it with ranges().
     std::vector<std::int64_t> range_start_ns;
     std::vector<std::int64_t> range_duration_ns;
     std::vector<std::int64_t> range_self_ns;
@@ -68,8 +68,16 @@ struct TraceData {
     WindowInfo window;
     std::vector<TaskInfo> tasks;  ///< sorted by process and call
 
+    /// Set for a trace from the viewer's cache: its ranges are in this mapped file, and the vectors above are
+    /// empty.
+    std::shared_ptr<const void> mapping;
+    RangeColumns mapped_ranges;
+    /// Copies mapped ranges into the vectors, so that they can be changed.
+    void own_ranges();
+
     // The columns as Trace returns them.
     RangeColumns ranges() const noexcept {
+        if (mapping != nullptr) return mapped_ranges;
         return {range_start_ns, range_duration_ns, range_self_ns, range_site,
                 range_parent,   range_depth,       range_flags};
     }

@@ -1,6 +1,6 @@
 // marey_view.mjs: opens traces in `marey view` and in HTML reports, in a headless browser.
 //
-// tests/viewers/run.sh sets MAREY_BIN, MAREY_CAPTURE and the variables of tools/viewers_env.sh. MAREY_ONLY selects tests by
+// tests/viewers/run.sh sets MAREY_BIN, MAREY_CAPTURE, MAREY_LARGE and the variables of tools/viewers_env.sh. MAREY_ONLY selects tests by
 // their names.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -8,7 +8,7 @@ import fs from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 
-const { MAREY_BIN, MAREY_CAPTURE, MAREY_MODULES, MAREY_OUT, MAREY_ONLY = '', CHROMIUM } = process.env
+const { MAREY_BIN, MAREY_CAPTURE, MAREY_LARGE, MAREY_MODULES, MAREY_OUT, MAREY_ONLY = '', CHROMIUM } = process.env
 const modules = createRequire(MAREY_MODULES + '/')
 const { chromium } = modules('playwright-core')
 const axe = fs.readFileSync(modules.resolve('axe-core/axe.min.js'), 'utf8')
@@ -322,6 +322,67 @@ tests['two traces are shown one above the other'] = async () => {
     const groups = await page.evaluate(() => globalThis.marey.page.timeline.lanes.filter(lane => lane.kind === 'group').map(lane => lane.trace))
     assert.deepEqual([...new Set(groups)], [0, 1])
     both.close()
+    return page
+}
+
+// Ten launches from one thread, each of a kernel on one of two streams.
+function gpuTrace() {
+    const events = [{ ph: 'M', name: 'process_name', pid: 1, args: { name: 'train' } }]
+    for (let i = 0; i < 10; i++) {
+        events.push({ ph: 'X', cat: 'cpu_op', name: 'aten::mm', pid: 1, tid: 1, ts: i * 100, dur: 40 },
+            { ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid: 1, ts: i * 100 + 10, dur: 20, args: { correlation: i + 1 } },
+            { ph: 'X', cat: 'kernel', name: `gemm_${i % 3}`, pid: 0, tid: 7 + i % 2, ts: i * 100 + 50, dur: 30 + i, args: { device: 0, stream: 7 + i % 2, correlation: i + 1 } })
+    }
+    return { traceEvents: events }
+}
+
+tests['a GPU trace shows streams, arrows from launches, and the report'] = async () => {
+    const file = path.join(MAREY_OUT, 'gpu.json')
+    fs.writeFileSync(file, JSON.stringify(gpuTrace()))
+    const gpu = await serve(file)
+    const page = await open(gpu.url)
+    const streams = await page.evaluate(() => globalThis.marey.page.timeline.lanes.filter(lane => lane.kind === 'ranges' && lane.device).length)
+    assert.equal(streams, 2)
+    await press(page, '/')
+    await page.keyboard.type('cudaLaunchKernel')
+    await press(page, 'Enter')
+    await press(page, 'Escape')
+    await page.waitForFunction(() => globalThis.marey.page.timeline.arrows.arrows.some(arrow => arrow.kind === 'launch'))
+    assert.match(await page.locator('.details').textContent(), /gemm_0/)
+    await press(page, '6')
+    const report = JSON.parse(execFileSync(MAREY_BIN, ['gpu', '--json', file]))
+    const shown = await page.locator('#pane-devices').textContent()
+    for (const kernel of report.devices[0].kernel_table) assert(shown.includes(kernel.name), kernel.name)
+    gpu.close()
+    return page
+}
+
+tests['ten million ranges are drawn, counted and found'] = async () => {
+    const large = await serve(MAREY_LARGE)
+    const page = await open(large.url)
+    const boxes = () => page.evaluate(() => [...globalThis.marey.page.timeline.pictures.have.values()].map(entry => entry.boxes?.begin.length ?? 0))
+    assert((await boxes()).every(count => count > 100 && count < 200_000), `${await boxes()} boxes`)
+    await press(page, '4')
+    const table = await page.evaluate(() => globalThis.marey.page.table.table)
+    const report = JSON.parse(execFileSync(MAREY_BIN, ['report', '--json', MAREY_LARGE], { maxBuffer: 1e9 }))
+    assert.equal(report.range_count, 10_000_000)
+    assert.deepEqual(table.rows, report.rows)
+    await press(page, '1')
+    await press(page, '/')
+    await page.keyboard.type('compress')
+    await page.waitForFunction(() => / in /.test(document.querySelector('.found').textContent))
+    assert.equal(Number((await page.locator('.found').textContent()).split(' ')[0].replace(/,/g, '')), report.rows.find(row => row.name === 'compress').count)
+    await press(page, 'Enter')
+    await press(page, 'Escape')
+    await press(page, 'Escape')
+    for (let i = 0; i < 12; i++) await press(page, 'w')
+    const heap = await page.evaluate(() => performance.memory.usedJSHeapSize)
+    assert(heap < 300e6, `the page uses ${heap} bytes`)
+    assert((await boxes()).some(count => count > 0))
+    const html = path.join(MAREY_OUT, 'large.html')
+    execFileSync(MAREY_BIN, ['report', '--html', '-o', html, MAREY_LARGE], { stdio: 'ignore' })
+    assert(fs.statSync(html).size < 3e6, `the report has ${fs.statSync(html).size} bytes`)
+    large.close()
     return page
 }
 

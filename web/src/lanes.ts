@@ -101,7 +101,7 @@ export function layOut(outline: Outline, state: State): { lanes: Lane[]; height:
             const group = lane(number * perTrace + 900_000 + index, 'group', number, index, title, '')
             const shown = inside.filter(l => !hidden.has(l.id) && (!needle || `${title} ${l.title} ${l.note}`.toLowerCase().includes(needle)))
             if (!shown.length) return
-            group.note = plural(shown.length, 'track')
+            group.note = plural(shown.filter(l => l.kind === 'ranges').length || shown.length, 'track')
             group.collapsed = collapsed.has(group.id)
             lanes.push(group)
             for (const one of shown) {

@@ -71,7 +71,7 @@ class Page {
     private build(): void {
         const tabs = el('nav.tabs', { role: 'tablist', 'aria-label': 'Views' })
         views.forEach((view, index) => {
-            const tab = el('button', { role: 'tab', id: `tab-${view}`, 'aria-controls': `pane-${view}`, title: `${titles[view]} (${index + 1})`, onclick: () => this.store.set({ view }) }, titles[view])
+            const tab = el('button', { role: 'tab', id: `tab-${view}`, 'aria-controls': `pane-${view}`, title: `${titles[view]} (${index + 1})`, 'data-label': titles[view], onclick: () => this.store.set({ view }) }, titles[view])
             this.tabs.set(view, tab)
             add(tabs, tab)
             const pane = this.panes[view]

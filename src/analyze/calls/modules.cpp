@@ -78,7 +78,7 @@ struct ModuleTable::Impl {
                 const Argument& value = data.arguments[slice.first + i];
                 if (value.role != ArgumentRole::Site) continue;
                 if (module == nullptr) {
-                    const std::uint32_t site = data.range_site[slice.row];
+                    const std::uint32_t site = trace.ranges().site[slice.row];
                     const auto [place, is_new] = modules.try_emplace(site);
                     if (!is_new) break;
                     module = &place->second;

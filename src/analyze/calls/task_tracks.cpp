@@ -34,6 +34,7 @@ class TaskTracks {
           strings_(data_->strings) {}
 
     Trace make() {
+        data_->own_ranges();
         run_ = strings_.intern("run");
         await_ = strings_.intern("await");
         find_tasks();

@@ -229,12 +229,13 @@ std::optional<double> flops_of(const Trace& trace, Row range) {
 
 std::vector<RangeFlops> all_flops(const Trace& trace) {
     const TraceData& data = trace.data();
+    const RangeColumns ranges = trace.ranges();
     std::vector<FlopsFormula> of_site(data.sites.size());
     for (std::size_t i = 0; i < of_site.size(); ++i)
         of_site[i] = formula_in(trace, trace.string(data.sites[i].name));
     std::vector<RangeFlops> all;
     for (const ArgumentSlice& slice : data.range_arguments) {
-        const FlopsFormula& formula = of_site[data.range_site[slice.row]];
+        const FlopsFormula& formula = of_site[ranges.site[slice.row]];
         if (!formula) continue;
         const std::span<const Argument> arguments =
             std::span(data.arguments).subspan(slice.first, slice.count);
@@ -242,10 +243,10 @@ std::vector<RangeFlops> all_flops(const Trace& trace) {
             all.push_back({slice.row, *flops, false});
     }
     // Whether a range or one that encloses it has FLOPs; parents come before their children.
-    std::vector<bool> counted(all.empty() ? 0 : data.range_parent.size());
+    std::vector<bool> counted(all.empty() ? 0 : ranges.size());
     auto next = all.begin();
     for (Row row = 0; row < counted.size(); ++row) {
-        const Row parent = data.range_parent[row];
+        const Row parent = ranges.parent[row];
         counted[row] = parent != kNoRow && counted[parent];
         if (next == all.end() || next->range != row) continue;
         next->is_nested = counted[row];

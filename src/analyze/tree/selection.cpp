@@ -23,7 +23,7 @@ struct SelectedRows {
 class SelectionCopy {
   public:
     SelectionCopy(const TraceData& from, const Selection& selection)
-        : from_(from), selection_(selection), to_(std::make_shared<TraceData>()) {}
+        : from_(from), ranges_(from.ranges()), selection_(selection), to_(std::make_shared<TraceData>()) {}
 
     Trace run() {
         copy_tables();
@@ -44,8 +44,8 @@ class SelectionCopy {
                std::binary_search(selection_.tracks.begin(), selection_.tracks.end(), track);
     }
     std::int64_t end_of(Row row) const noexcept {
-        return static_cast<std::int64_t>(static_cast<std::uint64_t>(from_.range_start_ns[row]) +
-                                         static_cast<std::uint64_t>(from_.range_duration_ns[row]));
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(ranges_.start_ns[row]) +
+                                         static_cast<std::uint64_t>(ranges_.duration_ns[row]));
     }
 
     void copy_tables() {
@@ -73,7 +73,7 @@ class SelectionCopy {
         const TrackInfo& info = from_.tracks[track];
         SelectedRows rows;
         if (is_selected(track)) {
-            const auto starts = from_.range_start_ns.begin();
+            const auto starts = ranges_.start_ns.begin();
             const auto first = starts + info.first_range;
             const auto last = first + info.range_count;
             const auto row_of = [&](auto at) { return static_cast<Row>(at - starts); };
@@ -94,16 +94,16 @@ class SelectionCopy {
     /// around it.
     std::vector<Row> open_at_begin(Row last) const {
         std::vector<Row> open;
-        for (Row row = last;; row = from_.range_parent[row]) {
+        for (Row row = last;; row = ranges_.parent[row]) {
             if (end_of(row) > selection_.begin_ns) open.push_back(row);
-            if (from_.range_depth[row] == 0) break;
+            if (ranges_.depth[row] == 0) break;
         }
         std::reverse(open.begin(), open.end());
         return open;
     }
 
     template <class T>
-    void copy(const std::vector<T>& from, std::vector<T>& to) const {
+    void copy(std::span<const T> from, std::vector<T>& to) const {
         to.reserve(count_);
         for (const SelectedRows& rows : selected_) {
             for (const Row row : rows.open) to.push_back(from[row]);
@@ -111,12 +111,12 @@ class SelectionCopy {
         }
     }
     void copy_columns() {
-        copy(from_.range_start_ns, to_->range_start_ns);
-        copy(from_.range_duration_ns, to_->range_duration_ns);
-        copy(from_.range_site, to_->range_site);
-        copy(from_.range_parent, to_->range_parent);
-        copy(from_.range_depth, to_->range_depth);
-        copy(from_.range_flags, to_->range_flags);
+        copy(ranges_.start_ns, to_->range_start_ns);
+        copy(ranges_.duration_ns, to_->range_duration_ns);
+        copy(ranges_.site, to_->range_site);
+        copy(ranges_.parent, to_->range_parent);
+        copy(ranges_.depth, to_->range_depth);
+        copy(ranges_.flags, to_->range_flags);
     }
 
     /// The new number of a row of this track; kNoRow if it is not selected.
@@ -153,8 +153,7 @@ class SelectionCopy {
             return;
         }
         Row around = parent;
-        while (moved(rows, around) == kNoRow && from_.range_depth[around] > 0)
-            around = from_.range_parent[around];
+        while (moved(rows, around) == kNoRow && ranges_.depth[around] > 0) around = ranges_.parent[around];
         parent = moved(rows, around);
         depth = parent == kNoRow ? 0 : to_->range_depth[parent] + 1;
     }
@@ -218,6 +217,7 @@ class SelectionCopy {
     }
 
     const TraceData& from_;
+    const RangeColumns ranges_;
     const Selection& selection_;
     std::shared_ptr<TraceData> to_;
     std::vector<SelectedRows> selected_;    ///< per track
