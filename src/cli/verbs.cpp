@@ -12,6 +12,7 @@
     VERB(stacks)          \
     VERB(memory)          \
     VERB(gpu)             \
+    VERB(ranks)           \
     VERB(export)          \
     VERB(validate)        \
     VERB(symbolize)       \

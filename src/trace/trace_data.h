@@ -67,6 +67,8 @@ struct TraceData {
     ClockInfo clock;
     WindowInfo window;
     std::vector<TaskInfo> tasks;  ///< sorted by process and call
+    std::vector<ClockExchangeInfo> clock_exchanges;
+    std::vector<HostClockInfo> host_clocks;
 
     // The columns as Trace returns them.
     RangeColumns ranges() const noexcept {
