@@ -11,6 +11,7 @@
 #include <marey/flops.h>
 #include <marey/gpu_use.h>
 #include <marey/memory_use.h>
+#include <marey/ranks.h>
 #include <marey/stacks.h>
 #include <marey/steps.h>
 #include <marey/trace.h>

@@ -60,6 +60,8 @@ MAREY_API void write_memory_timeline(const Trace& trace, const std::string& path
 MAREY_API std::string memory_use_json(const Trace& trace, const MemoryUse& use);
 /// Returns the device use as JSON text; times are in nanoseconds.
 MAREY_API std::string gpu_use_json(const Trace& trace, const GpuUse& use);
+/// Returns the comparison of ranks as JSON text; times are in nanoseconds.
+MAREY_API std::string rank_report_json(const RankReport& report);
 /// Returns the kernels of all devices as CSV (RFC 4180), with a header line.
 MAREY_API std::string gpu_kernels_csv(const Trace& trace, const GpuUse& use);
 

@@ -68,6 +68,10 @@ struct SessionOptions {
     /// NVTX ranges are expected. They are always recorded when they reach Marey (marey/nvtx.h); with this
     /// option, the trace has the problem nvtx_not_listening if they cannot reach it.
     bool with_nvtx = false;
+    /// In a distributed program on several hosts, compare the hosts' clocks while recording
+    /// (marey/clock_exchange.h). Only frameworks do that, such as marey.torch, over a connection of their
+    /// own.
+    bool clock_exchange = true;
 };
 
 /// How the text of an option is read, where its type does not decide that.
@@ -140,6 +144,7 @@ inline constexpr SessionOption kSessionOptions[] = {
      "GPU activities to record, such as default,waits (default)", "LIST", OptionForm::Activities},
     {&SessionOptions::with_nvtx, "with_nvtx", "nvtx", "--nvtx",
      "Record NVTX ranges, in any program that uses NVTX"},
+    {&SessionOptions::clock_exchange, "clock_exchange", "clock_exchange"},
     {&CallOptions::include, "include", "include", "--include",
      "Record only these files (src/*.py) or modules (shop.load); repeatable", "PATTERN",
      OptionForm::Patterns},

@@ -256,6 +256,29 @@ struct ProblemInfo {
     std::uint64_t count = 1;
 };
 
+/// One exchange with another host, to compare the clocks (marey/clock_exchange.h): `process` sent a request
+/// and received the answer, at times of its own clock; `peer` received and answered it, at times of its own.
+struct ClockExchangeInfo {
+    Row process = 0;
+    StringId peer = 0;  ///< name of the host that answered
+    std::int64_t sent_ns = 0;
+    std::int64_t arrived_ns = 0;
+    std::int64_t answered_ns = 0;
+    std::int64_t received_ns = 0;
+};
+
+/// The clock of a host in a trace of several hosts. The times of the trace are already those of the
+/// reference.
+struct HostClockInfo {
+    StringId host = 0;
+    StringId reference = 0;
+    StringId method = 0;         ///< as in HostClock::method
+    std::int64_t offset_ns = 0;  ///< was added to its times, at the start of the window
+    double rate = 0;             ///< against the reference, minus 1
+    std::int64_t error_ns = 0;   ///< largest error of its times; the largest number: unknown
+    std::uint64_t evidence = 0;  ///< number of facts that the fit used
+};
+
 /// The clock of the recording and its accuracy.
 struct ClockInfo {
     std::string source;  ///< "cntvct_el0", "tsc", "monotonic_raw", "injected"
@@ -355,6 +378,8 @@ class MAREY_API Trace {
     std::span<const MetadataInfo> metadata() const noexcept;
     std::span<const ProblemInfo> problems() const noexcept;
     std::span<const CostInfo> costs() const noexcept;
+    std::span<const ClockExchangeInfo> clock_exchanges() const noexcept;
+    std::span<const HostClockInfo> host_clocks() const noexcept;  ///< empty for a trace of one host
     const ClockInfo& clock() const noexcept;
     const WindowInfo& window() const noexcept;
 

@@ -47,6 +47,7 @@ from marey.results.event_list import EventList as EventList
 from marey.results.events import FunctionEvent as FunctionEvent
 from marey.results.trace import TraceTable as TraceTable
 from marey.results.trace import load as load
+from marey.results.trace import ranks as ranks
 from marey.sql.lake import Lake as Lake
 from marey.sql.lake import lake as lake
 
@@ -77,6 +78,7 @@ __all__ = [
     "time_on_device",
     "TraceTable",
     "load",
+    "ranks",
     "FunctionEventAvg",
     "EventList",
     "FunctionEvent",

@@ -21,6 +21,7 @@ void bind_memory_profile(nanobind::module_& module);
 void bind_emitters(nanobind::module_& module);
 void bind_execution_trace(nanobind::module_& module);
 void bind_traceback(nanobind::module_& module);
+void bind_clock(nanobind::module_& module);
 void bind_program(nanobind::module_& module);
 void bind_modules(nanobind::module_& module);
 void bind_torch(nanobind::module_& module);

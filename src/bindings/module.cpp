@@ -33,6 +33,7 @@ NB_MODULE(_marey_contents, module) {
     marey::bindings::bind_emitters(module);
     marey::bindings::bind_execution_trace(module);
     marey::bindings::bind_traceback(module);
+    marey::bindings::bind_clock(module);
     marey::bindings::bind_program(module);
     marey::bindings::bind_modules(module);
     marey::bindings::bind_torch(module);

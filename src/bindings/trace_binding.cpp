@@ -133,6 +133,27 @@ void bind_trace(nb::module_& module) {
         .def("_export_stacks", &export_stacks, nb::arg("path"), nb::arg("metric"), no_gil);
     module.def("load", load, nb::arg("path"), nb::arg("format") = "", nb::arg("session") = 0, no_gil);
     module.def(
+        "_rank_report",
+        [](const std::vector<Trace>& traces, const std::string& step_name, const std::string& input_name) {
+            return rank_report_json(rank_report(traces, {.step_name = step_name, .input_name = input_name}));
+        },
+        nb::arg("traces"), nb::arg("step_name"), nb::arg("input_name"), no_gil);
+    module.def(
+        "_read_ranks",
+        [](const std::vector<std::string>& paths, const std::string& step_name,
+           const std::string& input_name) {
+            RankFiles files;
+            {
+                const nb::gil_scoped_release release;
+                files = read_ranks(paths, {.step_name = step_name, .input_name = input_name});
+            }
+            nb::list left_out;
+            for (const RankFileError& file : files.left_out)
+                left_out.append(nb::make_tuple(text_object(file.path), text_object(file.text)));
+            return nb::make_tuple(rank_report_json(files.report), left_out);
+        },
+        nb::arg("paths"), nb::arg("step_name"), nb::arg("input_name"));
+    module.def(
         "join_traces", [](const std::vector<Trace>& traces) { return join_traces(traces); },
         nb::arg("traces"), no_gil, "Join traces that follow one another into one trace.");
     module.def("list_sessions", sessions_of, nb::arg("path"));

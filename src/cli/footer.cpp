@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include <marey/analyze.h>
 #include <marey/process_end.h>
@@ -67,6 +68,25 @@ std::string imports_fact(const Trace& trace) {
                        format_duration(static_cast<double>(window.end_ns - window.start_ns)));
 }
 
+namespace {
+
+/// "; 8 hosts, reference node3: worst +-26 us (node7)"; empty for a trace of one host.
+std::string hosts_text(const Trace& trace) {
+    const HostClockInfo* worst = nullptr;
+    for (const HostClockInfo& clock : trace.host_clocks()) {
+        if (worst == nullptr || clock.error_ns > worst->error_ns) worst = &clock;
+    }
+    if (worst == nullptr) return "";
+    return fmt::format("; {}, reference {}: worst {} ({})", format_plural(trace.host_clocks().size(), "host"),
+                       printable(trace.string(worst->reference)),
+                       worst->error_ns == std::numeric_limits<std::int64_t>::max()
+                           ? "unknown"
+                           : "+-" + format_duration(static_cast<double>(worst->error_ns)),
+                       printable(trace.string(worst->host)));
+}
+
+}  // namespace
+
 std::string clock_fact(const Trace& trace) {
     const ClockInfo& clock = trace.clock();
     std::string text = clock.source.empty() ? "unknown" : printable(clock.source);
@@ -79,6 +99,7 @@ std::string clock_fact(const Trace& trace) {
                             time(clock.max_error_ns));
         if (clock.extrapolated) text += ", extrapolated at the end";
     }
+    text += hosts_text(trace);
     if (const auto gpu = gpu_clock(trace)) {
         text += fmt::format("; device times accurate to {} ({}", time(gpu->worst_error_ns),
                             format_plural(static_cast<std::uint64_t>(gpu->readings), "reading"));

@@ -14,6 +14,7 @@
     VERB(gpu)             \
     VERB(sql)             \
     VERB(ask)             \
+    VERB(ranks)           \
     VERB(export)          \
     VERB(validate)        \
     VERB(symbolize)       \

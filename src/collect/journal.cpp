@@ -238,6 +238,13 @@ class JournalReader {
             case JournalKind::ProcessEnd:
                 if (ProcessEndRecord record; at.get(record)) journal_.process_end = record;
                 break;
+            case JournalKind::ClockExchange:
+                if (ClockExchangeRecord record; at.get(record)) {
+                    const auto peer = at.tail<ClockExchangeRecord>(record.peer_bytes);
+                    journal_.exchanges.push_back(
+                        {record, {reinterpret_cast<const char*>(peer.data()), peer.size()}});
+                }
+                break;
             default:
                 break;
         }

@@ -98,6 +98,12 @@ struct JournalSiteValues {
     std::span<const std::byte> payload;  ///< lies in the stream that was read
 };
 
+/// An exchange with another host.
+struct JournalExchange {
+    detail::ClockExchangeRecord record;
+    std::string peer;
+};
+
 /// The journal, in one pass. Records that are too short or refer to unknown ids are skipped.
 struct Journal {
     std::map<std::uint32_t, JournalThread> threads;  ///< by logical id
@@ -111,6 +117,7 @@ struct Journal {
     std::vector<JournalMessage> messages;
     std::vector<JournalFact> facts;
     std::vector<JournalSiteValues> site_values;
+    std::vector<JournalExchange> exchanges;
     std::optional<detail::ProcessEndRecord> process_end;
     std::uint64_t latest_ticks = 0;
 

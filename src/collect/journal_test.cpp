@@ -60,5 +60,26 @@ TEST(Names, ACategoryThatIsNotAStringIsIgnored) {
     EXPECT_EQ(read_names(stream).sites[0].category, 0u);
 }
 
+TEST(Journal, ClockExchangesHaveTheNameOfTheOtherHost) {
+    const std::string peer = "node17";
+    detail::ClockExchangeRecord record{};
+    record.head = {static_cast<std::uint16_t>(detail::JournalKind::ClockExchange), 0, sizeof record + 8};
+    record.sent_ns = -1;
+    record.received_ns = 5;
+    record.peer_bytes = static_cast<std::uint32_t>(peer.size());
+    std::vector<std::byte> stream(sizeof record + 8);
+    std::memcpy(stream.data(), &record, sizeof record);
+    std::memcpy(stream.data() + sizeof record, peer.data(), peer.size());
+    const Journal journal = read_journal(stream, 0);
+    ASSERT_EQ(journal.exchanges.size(), 1u);
+    EXPECT_EQ(journal.exchanges[0].peer, peer);
+    EXPECT_EQ(journal.exchanges[0].record.received_ns, 5);
+    // A name that is longer than its record, and a record that is too short.
+    record.peer_bytes = 1000;
+    std::memcpy(stream.data(), &record, sizeof record);
+    for (const JournalExchange& each : read_journal(stream, 0).exchanges) EXPECT_LE(each.peer.size(), 8u);
+    EXPECT_TRUE(read_journal(std::span(stream).first(sizeof record - 8), 0).exchanges.empty());
+}
+
 }  // namespace
 }  // namespace marey

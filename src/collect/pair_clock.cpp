@@ -105,7 +105,7 @@ ClockLines PairClock::lines_around(double x) {
         const Window window{x - length / 2, x + length / 2};
         ClockLines lines = lines_in(window);
         if (lines.is_feasible() || lines.violation() <= 0) return lines;
-        // Rates that wander more than usual are no contradiction yet.
+        // Rates that wander more than usual do not contradict each other yet.
         if (length / 2 >= kShortestWindowNs && lines.violation() <= 10 * wander_ns(length)) {
             length /= 2;
         } else if (!leave_out_worst(window, lines)) {

@@ -82,6 +82,7 @@ class TableFiller {
         add_async_tracks(strings, arguments);
         mark_parts(*state_.data, parts_);
         add_tasks(strings);
+        add_exchanges(strings);
         link_forward_backward(*state_.data);
         if (state_.request.part_details) merge_parts();
         device_findings_ = add_device_tracks(state_, strings, arguments);
@@ -286,6 +287,19 @@ class TableFiller {
         }
         merged.insert(merged.end(), detail, details.end());
         details = std::move(merged);
+    }
+
+    void add_exchanges(StringPool& strings) {
+        constexpr std::int64_t kMaxTime = std::int64_t{1} << 61;  // those of the clock's fit end there too
+        for (const auto& [record, peer] : state_.journal.exchanges) {
+            const std::int64_t times[] = {record.sent_ns, record.arrived_ns, record.answered_ns,
+                                          record.received_ns};
+            if (std::any_of(std::begin(times), std::end(times),
+                            [](std::int64_t ns) { return ns < -kMaxTime || ns > kMaxTime; }))
+                continue;
+            state_.data->clock_exchanges.push_back(
+                {0, strings.intern(peer), times[0], times[1], times[2], times[3]});
+        }
     }
 
     // Keeps the tasks whose calls are in the trace.

@@ -189,6 +189,12 @@ void JournalWriter::add_cost(detail::CostKind kind, std::uint64_t picoseconds) n
     write(JournalKind::Cost, record);
 }
 
+void JournalWriter::add_clock_exchange(std::string_view peer, detail::ClockExchangeRecord record) noexcept {
+    record.peer_bytes = static_cast<std::uint32_t>(peer.size());
+    const ScopedLock lock(recorder_mutex);
+    write(JournalKind::ClockExchange, record, std::as_bytes(std::span(peer)));
+}
+
 void JournalWriter::write_fact(std::uint64_t session, std::string_view key, std::span<const std::byte> json) {
     detail::MetadataRecord record{};
     record.session = session;

@@ -48,6 +48,8 @@ class JournalWriter {
     void note(std::string_view code, std::string_view text, bool print = true) noexcept
         MAREY_EXCLUDES(recorder_mutex);
     void add_cost(detail::CostKind kind, std::uint64_t picoseconds) noexcept MAREY_EXCLUDES(recorder_mutex);
+    void add_clock_exchange(std::string_view peer, detail::ClockExchangeRecord record) noexcept
+        MAREY_EXCLUDES(recorder_mutex);
     /// Which call an open range of a thread is part of.
     void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t call,
                         std::uint8_t flags) noexcept MAREY_EXCLUDES(recorder_mutex);

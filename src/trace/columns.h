@@ -40,6 +40,8 @@ enum class ModelTable : std::uint8_t {
     Clock,
     Window,
     Tasks,
+    HostClocks = 30,
+    ClockExchanges = 31,
 };
 
 struct TableInfo {
@@ -127,7 +129,7 @@ static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 32 && sizeof(Thre
 static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16);
 static_assert(sizeof(ArrayInfo) == 48 && sizeof(RangeDetail) == 40 && sizeof(LinkInfo) == 16);
 static_assert(sizeof(Device) == 8 &&
-              sizeof(TraceData) == 39 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo) +
+              sizeof(TraceData) == 41 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo) +
                                        sizeof(std::shared_ptr<const void>) + sizeof(RangeColumns));
 
 /// The columns of one table: visit_table(Only<ModelTable::Sites>(), visit) calls visit(TableInfo, Column...).
@@ -419,6 +421,37 @@ void visit_table(Only<ModelTable::Tasks>, Visit&& visit) {
         task(3, "name", &TaskInfo::name, "Its name", kText));
 }
 
+template <class Visit>
+void visit_table(Only<ModelTable::HostClocks>, Visit&& visit) {
+    const auto clock = columns_of(&D::host_clocks);
+    visit(TableInfo{ModelTable::HostClocks, "clocks", "The clocks of the hosts, if there are several."},
+          clock(1, "host", &HostClockInfo::host, "Host name", kText),
+          clock(2, "reference", &HostClockInfo::reference, "The host whose clock the times are of", kText),
+          clock(3, "offset_ns", &HostClockInfo::offset_ns, "Was added to its times, at the window's start"),
+          clock(4, "rate", &HostClockInfo::rate, "Against the reference, minus 1"),
+          clock(5, "error_ns", &HostClockInfo::error_ns, "Largest error; the largest number: unknown"),
+          clock(6, "evidence", &HostClockInfo::evidence, "Number of facts that the fit used"),
+          clock(7, "method", &HostClockInfo::method,
+                "`reference`, `exchange`, `message`, `collective`, `wall_clock` or `none`", kText));
+}
+
+template <class Visit>
+void visit_table(Only<ModelTable::ClockExchanges>, Visit&& visit) {
+    const auto exchange = columns_of(&D::clock_exchanges);
+    visit(TableInfo{ModelTable::ClockExchanges, "clock_exchanges",
+                    "Requests to other hosts and their answers, to compare the clocks."},
+          exchange(1, "process", &ClockExchangeInfo::process, "Row of `processes`: it asked", kProcesses),
+          exchange(2, "peer", &ClockExchangeInfo::peer, "Name of the host that answered", kText),
+          exchange(3, "sent_ns", &ClockExchangeInfo::sent_ns, "The request was sent",
+                   {.cells = Time, .style = kRising}),
+          exchange(4, "arrived_ns", &ClockExchangeInfo::arrived_ns, "It arrived, on the peer's clock",
+                   {.cells = Time, .style = kRising}),
+          exchange(5, "answered_ns", &ClockExchangeInfo::answered_ns,
+                   "The answer was sent, on the peer's clock", {.cells = Time, .style = kRising}),
+          exchange(6, "received_ns", &ClockExchangeInfo::received_ns, "The answer arrived",
+                   {.cells = Time, .style = kRising}));
+}
+
 template <ModelTable kOnly, class Visit>
 requires(kOnly == ModelTable::RangeArguments ||
          kOnly == ModelTable::InstantArguments) void visit_table(Only<kOnly>, Visit&& visit) {
@@ -471,8 +504,8 @@ void visit_columns(Visit&& visit) {
     each(Only<Ranges>(), Only<Instants>(), Only<Counters>(), Only<Memory>(), Only<Links>(), Only<Arguments>(),
          Only<ListItems>(), Only<Arrays>(), Only<ArrayExtents>(), Only<RangeDetails>(), Only<Tracks>(),
          Only<Threads>(), Only<Processes>(), Only<Sites>(), Only<Strings>(), Only<Metadata>(),
-         Only<Problems>(), Only<Costs>(), Only<Tasks>(), Only<RangeArguments>(), Only<InstantArguments>(),
-         Only<Clock>(), Only<Window>());
+         Only<Problems>(), Only<Costs>(), Only<HostClocks>(), Only<ClockExchanges>(), Only<Tasks>(),
+         Only<RangeArguments>(), Only<InstantArguments>(), Only<Clock>(), Only<Window>());
 }
 
 /// Calls use(vector) for each vector of a table. Columns of one vector stand side by side in the list.

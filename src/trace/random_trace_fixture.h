@@ -357,6 +357,11 @@ class RandomTrace {
         data.window.ceiling_reached = one_in(2);
         data.window.log_bytes = wild();
         for (std::int64_t i = below(3); i-- != 0;) data.costs.push_back({bytes(), 13.25});
+        for (std::int64_t i = below(3); i-- != 0;) {
+            const auto time = [&] { return static_cast<std::int64_t>(wild() >> 2); };
+            data.clock_exchanges.push_back({0, 0, time(), -time(), time(), time()});
+            data.host_clocks.push_back({0, 0, 0, -time(), 2e-5, time(), wild()});
+        }
         for (std::int64_t& self : data.range_self_ns) {
             if (one_in(20)) self = below(500);
         }

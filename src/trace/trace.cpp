@@ -151,6 +151,14 @@ std::span<const TaskInfo> Trace::task_names() const noexcept {
     return data_->tasks;
 }
 
+std::span<const ClockExchangeInfo> Trace::clock_exchanges() const noexcept {
+    return data_->clock_exchanges;
+}
+
+std::span<const HostClockInfo> Trace::host_clocks() const noexcept {
+    return data_->host_clocks;
+}
+
 std::span<const LinkInfo> Trace::links() const noexcept {
     return data_->links;
 }

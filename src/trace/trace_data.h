@@ -67,6 +67,8 @@ struct TraceData {
     ClockInfo clock;
     WindowInfo window;
     std::vector<TaskInfo> tasks;  ///< sorted by process and call
+    std::vector<ClockExchangeInfo> clock_exchanges;
+    std::vector<HostClockInfo> host_clocks;
 
     /// Set for a trace from the viewer's cache: its ranges are in this mapped file, and the vectors above are
     /// empty.

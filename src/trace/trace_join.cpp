@@ -253,7 +253,7 @@ class TraceJoin {
         moved.first_instant = static_cast<Row>(data_->instant_time_ns.size());
         using enum ModelTable;
         append<Instants, Counters, Memory, Arguments, ListItems, Arrays, ArrayExtents, RangeArguments,
-               InstantArguments, RangeDetails, Tasks, Links>(moved);
+               InstantArguments, RangeDetails, Tasks, Links, HostClocks, ClockExchanges>(moved);
         const auto move_values = [&](std::vector<Argument>& values, std::size_t first) {
             for (std::size_t i = first; i < values.size(); ++i) {
                 Argument& value = values[i];

@@ -323,6 +323,7 @@ enum class JournalKind : std::uint16_t {
     OpenPart = 14,
     SiteValues = 15,
     ProcessEnd = 16,
+    ClockExchange = 24,
 };
 
 struct ThreadStartedRecord {
@@ -427,6 +428,17 @@ struct ProcessEndRecord {
     StreamRecord head;
     std::int32_t exit_code;
     std::int32_t signal;  ///< 0: it exited
+};
+/// One exchange with another host, in nanoseconds of CLOCK_MONOTONIC_RAW on either host. The name of the host
+/// that answered follows, padded to 8.
+struct ClockExchangeRecord {
+    StreamRecord head;
+    std::int64_t sent_ns;
+    std::int64_t arrived_ns;   ///< on the clock of the host that answered
+    std::int64_t answered_ns;  ///< likewise
+    std::int64_t received_ns;
+    std::uint32_t peer_bytes;
+    std::uint32_t reserved;
 };
 /// Events of another process that were added to a session. The message (src/collect/event_message.h) follows,
 /// padded to 8.

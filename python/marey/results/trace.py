@@ -42,6 +42,31 @@ def load(path: "str | PathLike[str]", format: "str | None" = None, session: "Any
     return _marey.load(_text(path), format or "", session or 0)
 
 
+def ranks(
+    traces: "Iterable[Trace] | Iterable[str | PathLike[str]]", step: str = "", input: str = "dataloader"
+) -> "dict[str, Any]":
+    """Compare the ranks of a distributed program, like the output of ``marey ranks --json``.
+
+    Args:
+        traces: Traces, or files and folders, which are read one by one. Files that cannot be read are in
+            ``left_out`` of the result.
+        step: The names of the ranges that are steps, with ``*`` for any text; by default those of PyTorch.
+        input: Ranges whose name contains this text wait for input data.
+    """
+    import json
+
+    items = list(traces)
+    result: dict[str, Any]
+    if all(isinstance(item, Trace) for item in items):
+        result = json.loads(_marey._rank_report(items, step, input))
+        result["left_out"] = []
+        return result
+    text, left_out = _marey._read_ranks([_text(item) for item in items], step, input)  # type: ignore[arg-type]
+    result = json.loads(text)
+    result["left_out"] = left_out
+    return result
+
+
 def _text(path: "str | PathLike[str]") -> str:
     import os
 
@@ -208,6 +233,10 @@ class _Members(_Base):
 
         use: dict[str, Any] = json.loads(self._gpu_use(device, longest_gaps))
         return use
+
+    def ranks(self, step: str = "", input: str = "dataloader") -> "dict[str, Any]":
+        """Compare the ranks of this trace, if it has several; like ``marey.ranks``."""
+        return ranks([self], step, input)
 
     @property
     def tables(self) -> "dict[str, TraceTable]":

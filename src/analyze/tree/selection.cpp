@@ -66,6 +66,8 @@ class SelectionCopy {
         to_->window.start_ns = selection_.begin_ns;
         to_->window.end_ns = selection_.end_ns;
         to_->tasks = from_.tasks;
+        to_->clock_exchanges = from_.clock_exchanges;
+        to_->host_clocks = from_.host_clocks;
     }
 
     /// Finds the selected rows of a track. Starts ascend along a track.
