@@ -99,8 +99,9 @@ PYTHON_ROOMS = {
     "python/marey/sql": {"always": {"marey"},
                          "in functions": {"duckdb", "pyarrow", "polars", "pyspark", "sqlglot", "ibis"}},
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
+    "tests/fleet":  {"always": {"marey", "pytest", "pyspark", "ibis", "make_lake"}},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
-    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb",
+    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb", "polars",
                                 "readme_commands", "with_nanobind", "with_pybind11", "traces_nanobind",
                                 "traces_pybind11"}},
 }  # fmt: skip
