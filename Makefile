@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-readme test-torch test-upstream test-gpu parity-torch test-cpython check bench bench-torch bench-real bench-gpu asan tsan storm fuzz viewers arrow
+.PHONY: help demo test test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython check bench bench-torch bench-real bench-gpu asan tsan storm fuzz viewers arrow
 .PHONY: docs examples-python pictures wheel web
 .PHONY: install-deps clean format
 
@@ -37,6 +37,12 @@ test-torch:  ## Tests of marey.torch (installs PyTorch into build/torch)
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python marey_cli
 	@tools/torch_tests.sh build/release
+
+test-fleet:  ## Questions on Spark in local mode, compared with DuckDB (installs Spark into build/fleet)
+	@tools/install_deps.sh build python fleet
+	@tools/build.sh release --python marey_package marey_cli
+	@python="$$(tools/fleet_env.sh)" && PYTHONPATH=$(CURDIR)/build/release/python PYTHONDONTWRITEBYTECODE=1 \
+		"$$python" -m pytest -q --no-header --tb=short -c pyproject.toml tests/fleet tests/python/test_lake.py
 
 test-upstream:  ## PyTorch's own profiler tests with Marey: TESTS=the folder test of PyTorch's repository
 	@tools/install_deps.sh build python
@@ -82,6 +88,13 @@ bench-gpu:  ## The figures of recording a GPU; needs one, and CUDA's compiler
 	@tools/build.sh release --python marey_python marey_cuda
 	@benchmarks/gpu/build.sh build/release
 	@$${MAREY_BENCH_PYTHON:-python3} benchmarks/gpu/bench.py build/release
+
+bench-fleet:  ## SQL over 10^7 and 10^8 ranges (FLEET_RANGES): CPU time, memory, bytes per range
+	@tools/install_deps.sh build python
+	@tools/build.sh release --python marey_package marey_cli
+	@tools/install_package.sh build/release
+	@MAREY_BENCH_PYTHON="$$(tools/python_env.sh)" && export MAREY_BENCH_PYTHON && \
+		python3 tools/bench.py build/release -o build/bench_fleet.json --only fleet
 
 bench-%:  ## Run one benchmark (bench-range) or one figure (bench-range_enabled)
 	@tools/install_deps.sh build python

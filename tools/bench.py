@@ -86,6 +86,8 @@ def programs(folder: Path, only: str | None) -> list[Path]:
         return sorted((SCRIPTS / "torch").glob("*.py"))
     if only == "real":
         return [SCRIPTS / "real_programs.py"]
+    if only == "fleet":
+        return [SCRIPTS / "fleet.py"]
     found = sorted(path for path in folder.glob("bench_*") if path.is_file() and os.access(path, os.X_OK))
     if python_of(folder):
         found += sorted(SCRIPTS.glob("python_*.py"))

@@ -101,8 +101,9 @@ PYTHON_ROOMS = {
                          "in functions": {"duckdb", "pyarrow", "polars", "pyspark", "sqlglot", "ibis"}},
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
     "python/marey_pytest": {"always": {"marey", "marey_pytest", "pytest"}, "in functions": set()},
+    "tests/fleet":  {"always": {"marey", "pytest", "pyspark", "ibis", "make_lake"}},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
-    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb", "google",
+    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb", "google", "polars",
                                 "readme_commands", "with_nanobind", "with_pybind11", "traces_nanobind",
                                 "traces_pybind11"}},
 }  # fmt: skip

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install_deps.sh GROUP...: installs missing packages for the groups build, check, docs, fuzz, python, real, viewers, web, pictures.
+# install_deps.sh GROUP...: installs missing packages for the groups build, check, docs, fleet, fuzz, python, real, viewers, web, pictures.
 #
 # For Debian. Silent and fast if nothing is missing. It looks for commands and headers instead of querying dpkg, so that software
 # installed another way counts. Without root, sudo or a network it lists the missing packages and fails only if the
@@ -89,11 +89,14 @@ for group in "$@"; do
             have_command node || { need nodejs; required+=(nodejs); }
             have_command npm || { need npm; required+=(npm); }
             ;;
+        fleet)  # Spark needs a Java runtime
+            have_command java || { need default-jre-headless; required+=(default-jre-headless); }
+            ;;
         pictures)
             have_command pngquant || need pngquant
             ;;
         *)
-            echo "install_deps.sh: unknown group '$group' (expected build, check, docs, fuzz, python, viewers, web or pictures)" >&2
+            echo "install_deps.sh: unknown group '$group' (expected build, check, docs, fleet, fuzz, python, viewers, web or pictures)" >&2
             exit 2
             ;;
     esac

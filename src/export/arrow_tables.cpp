@@ -302,8 +302,27 @@ class ColumnExport {
     void fill_indexes() {
         Dictionary dictionary;
         auto* const indexes = resized_to<std::int32_t>(parts_->owned[1], rows_);
+        if (has_small_keys()) return fill_indexes_by_key(dictionary, indexes);
         for (std::size_t row = 0; row < rows_; ++row) {
             indexes[row] = is_null(row) ? 0 : dictionary.index_of(tables_, column_, column_.number(row));
+        }
+        parts_->dictionary = dictionary.array();
+    }
+
+    /// Whether a table by key is smaller than the column, also in a trace whose keys are wrong.
+    bool has_small_keys() const {
+        return column_.keys != nullptr && rows_ != 0 &&
+               *std::max_element(column_.keys->begin(), column_.keys->end()) < rows_;
+    }
+
+    void fill_indexes_by_key(Dictionary& dictionary, std::int32_t* indexes) {
+        const std::vector<std::uint32_t>& keys = *column_.keys;
+        std::vector<std::int32_t> known(rows_, -1);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            std::int32_t& index = known[keys[row]];
+            if (index < 0)
+                index = is_null(row) ? 0 : dictionary.index_of(tables_, column_, column_.number(row));
+            indexes[row] = index;
         }
         parts_->dictionary = dictionary.array();
     }

@@ -141,15 +141,16 @@ void TraceTables::add_site_columns(std::string_view table, const std::vector<std
         static const SiteInfo none;
         return sites[row] < data.sites.size() ? data.sites[sites[row]] : none;
     };
-    insert(
-        table, find(table).columns.front().name,
-        {as_string(derived("name", "The name of its site", [=](std::size_t row) { return site(row).name; })),
-         as_string(derived(
-             "category", "The category of its site", [=](std::size_t row) { return site(row).category; },
-             [=](std::size_t row) { return site(row).category == 0; })),
-         as_name(derived("scope", "The scope of its site",
-                         [=](std::size_t row) { return to_number(site(row).scope); }),
-                 model::name_by<Scope, scope_name>)});
+    Columns columns = {
+        as_string(derived("name", "The name of its site", [=](std::size_t row) { return site(row).name; })),
+        as_string(derived(
+            "category", "The category of its site", [=](std::size_t row) { return site(row).category; },
+            [=](std::size_t row) { return site(row).category == 0; })),
+        as_name(derived("scope", "The scope of its site",
+                        [=](std::size_t row) { return to_number(site(row).scope); }),
+                model::name_by<Scope, scope_name>)};
+    for (TraceColumn& column : columns) column.keys = &sites;
+    insert(table, find(table).columns.front().name, std::move(columns));
 }
 
 /// The thread of a row and its process.

@@ -44,6 +44,9 @@ struct TraceColumn {
     std::function<bool(std::size_t row)> is_null{};
     /// The address of the column if it is stored contiguously with exactly this type. Null: it is not.
     const void* in_place = nullptr;
+    /// Rows with equal numbers here have equal cells, so a cell needs to be found only once for each number.
+    /// Null: unknown.
+    const std::vector<std::uint32_t>* keys = nullptr;
 };
 
 struct TraceTable {

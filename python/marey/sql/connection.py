@@ -103,7 +103,10 @@ def stream(connection: Any, sql: str) -> Iterator[Any]:
         raise Error("the query is empty")
     for statement in found[:-1]:
         with readable_errors(connection, statement.query):
-            connection.execute(statement)
+            if str(statement.type).endswith("SELECT"):
+                _relation(connection, statement.query)  # checks it; its rows are not wanted
+            else:
+                connection.execute(statement).fetchall()
     query = found[-1].query
     with readable_errors(connection, query):
         relation = _relation(connection, query)
@@ -127,12 +130,14 @@ def _relation(connection: Any, query: str) -> Any:
 @contextlib.contextmanager
 def readable_errors(connection: Any, sql: str) -> Iterator[None]:
     """Turn DuckDB's errors into marey.Error, with the position and the nearest names."""
-    duckdb = require("duckdb")
+    duckdb, pa = require("duckdb"), require("pyarrow")
     try:
         yield
     except duckdb.InterruptException:
         raise
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # while rows are read, pyarrow raises DuckDB's errors
+        if "INTERRUPT" in str(error):
+            raise duckdb.InterruptException(str(error)) from None
         raise Error(describe(str(error), sql, tables_of(connection))) from None
 
 

@@ -52,6 +52,7 @@ def spark_session(remote: str = "") -> Any:
 
 _LOCAL = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.warehouse.dir": os.path.join(os.sep, "tmp", "marey-spark"),

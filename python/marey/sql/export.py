@@ -208,6 +208,7 @@ def _move_in(lake: str, stage: str) -> None:
                 os.makedirs(os.path.dirname(old), exist_ok=True)
                 os.rename(new, old)
         os.rename(os.path.join(rows, name), target)
+    os.unlink(os.path.join(stage, _COMPLETE))  # before the rest of the stage is removed
 
 
 @contextlib.contextmanager

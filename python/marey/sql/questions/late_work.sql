@@ -2,8 +2,8 @@
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter permille = 10: Leave out names that took less of the late steps than this more than usual
 -- parameter top = 20: Rows to show
--- For each step in which a rank came last to most collectives, its self time by name is compared with the mean of all
--- ranks in that step. Collectives themselves do not count. Definitions are those of last_to_arrive.
+-- In each step, the late rank is the one that was last to arrive by the most time in all. Its self time by name is
+-- compared with the mean of all ranks in that step. Collectives do not count. Definitions are those of last_to_arrive.
 with arrived as (
     select r.run as run, r.group as team, r.sequence as sequence, coalesce(r.rank, 0) as rank,
         min(r.step) as step, min(r.run_ns) as start_ns
@@ -11,13 +11,21 @@ with arrived as (
     where r.run like :run and r.sequence is not null
     group by r.run, r.group, r.sequence, coalesce(r.rank, 0)),
 ordered as (
-    select run, step, rank, row_number() over (partition by run, team, sequence order by start_ns desc, rank desc) as place
+    select run, team, sequence, step, rank, start_ns,
+        row_number() over (partition by run, team, sequence order by start_ns desc, rank desc) as place
     from arrived),
-often as (
-    select run, step, rank, row_number() over (partition by run, step order by count(*) desc, rank) as place
-    from ordered where place = 1 and step is not null group by run, step, rank),
+met as (
+    select run, team, sequence, floor(median(start_ns)) as median_ns from arrived group by run, team, sequence),
+held as (
+    select o.run, o.step, o.rank, sum(o.start_ns - m.median_ns) as late_ns
+    from ordered as o join met as m on m.run = o.run and m.team = o.team and m.sequence = o.sequence
+    where o.place = 1 and o.step is not null
+    group by o.run, o.step, o.rank),
+most as (
+    select run, step, rank, row_number() over (partition by run, step order by late_ns desc, rank) as place
+    from held),
 late as (
-    select run, step, rank from often where place = 1),
+    select run, step, rank from most where place = 1),
 work as (
     select run, step, coalesce(rank, 0) as rank,
         case when name like 'ProfilerStep#%' then 'ProfilerStep' else name end as name, sum(self_ns) as self_ns

@@ -2,7 +2,7 @@
 -- parameter base = first: Base runs, as a pattern of LIKE; first: the first run by id
 -- parameter new = last: New runs, as a pattern of LIKE; last: the last run by id
 -- parameter percent = 5: Leave out smaller changes
--- parameter permille = 2: Leave out changes that are less of a step of the base runs
+-- parameter permille = 2: Leave out changes that are less of a base step
 -- parameter top = 20: Rows to show
 -- The run is the unit: a run's value is its self time by name and step of a rank. A name has become slower if the fastest
 -- new run is slower than the slowest base run. Collectives are left out: their time is mostly waiting.
@@ -15,11 +15,12 @@ sides as (
     from _runs as r cross join bounds as b),
 named as (
     select run, case when name like 'ProfilerStep#%' then 'ProfilerStep' else name end as name,
-        sum(self_ns) as self_ns, count(*) as calls
+        sum(self_ns) as self_ns, sum(duration_ns) as total_ns, count(*) as calls
     from ranges where sequence is null
     group by run, case when name like 'ProfilerStep#%' then 'ProfilerStep' else name end),
 stepped as (
-    select run, sum(case when name = 'ProfilerStep' then calls else 0 end) as steps, sum(self_ns) as all_ns
+    select run, sum(case when name = 'ProfilerStep' then calls else 0 end) as steps,
+        coalesce(sum(case when name = 'ProfilerStep' then total_ns end), sum(self_ns)) as all_ns
     from named group by run),
 each as (
     select s.side, n.run, n.name, floor(n.self_ns / greatest(t.steps, 1)) as self_ns,

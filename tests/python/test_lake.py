@@ -1,0 +1,505 @@
+"""Lakes: Parquet files of many runs, read back by several engines; damage, killed exports, questions."""
+
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from conftest import SOURCE
+from running import environment
+
+import marey
+from marey import _marey
+from marey.sql import export, question
+from marey.sql.lake import fault_of
+from marey.sql.runs import encoded
+from marey.sql.tables import TraceSource
+
+sys.path.insert(0, str(SOURCE / "tools"))
+make_lake = pytest.importorskip("make_lake")
+
+
+def marey_command(*words, code=0, **changes):
+    done = subprocess.run(
+        [sys.executable, "-m", "marey", *map(str, words)],
+        env=environment(**changes),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def record(path, rank=None, names=("load", "save"), steps=2):
+    """Save a capture with some ranges, values and allocations."""
+    session = marey.Session()
+    session.start(profile_memory=True)
+    for step, name in itertools.product(range(steps), names):
+        with marey.record_function(f"ProfilerStep#{step}"):
+            with marey.record_function_fast(name, keyword_values={"group": "dp", "sequence": step, "text": "a=b/c"}):
+                marey.report_allocation(4096 + step, 64)
+    trace = session.stop()
+    trace.save(path)
+    return trace
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory):
+    path = tmp_path_factory.mktemp("capture") / "app.marey"
+    record(path)
+    return path
+
+
+@pytest.fixture
+def lake(tmp_path, capture):
+    export.export_run([str(capture)], str(tmp_path / "lake"), "one")
+    return tmp_path / "lake"
+
+
+def snapshot(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.parquet"))}
+
+
+# ---- what is written
+
+
+def test_a_lake_has_every_row_of_the_capture(lake, capture):
+    trace = marey.load(capture)
+    found = marey.lake(lake)
+    assert found.runs == ["one"]
+    connection, original = found.duckdb(), trace.duckdb()
+    for table in _marey.table_names():
+        if table == "range_places":
+            continue
+        columns = [
+            name for name in trace.tables[table].to_arrow().column_names if (table, name) != ("processes", "host")
+        ]
+        listed = ", ".join(f'"{name}"' for name in columns)
+        query = f'select {listed} from "{table}" order by row'
+        assert connection.execute(query).fetchall() == original.execute(query).fetchall(), table
+    query = "select step, r.group, sequence, run_ns, rank, capture, host from ranges r order by row"
+    assert connection.execute(query).fetchall() == original.execute(query).fetchall()
+
+
+def test_files_are_found_by_run_host_rank_and_process(lake):
+    (path,) = (lake / "ranges").rglob("*.parquet")
+    host = os.uname().nodename
+    assert re.fullmatch(rf"ranges/run=one/host={re.escape(encoded(host))}/0-\d+\.parquet", str(path.relative_to(lake)))
+    row = marey.lake(lake).sql("select * from _runs").to_pylist()[0]
+    assert (row["run"], row["captures"], row["ranges"], row["schema_version"], row["hosts"]) == ("one", 1, 8, 1, host)
+    assert row["command"] and row["duration_ns"] > 0
+
+
+def test_times_are_differences_and_texts_dictionaries(tmp_path):
+    job = make_lake.Job(ranks=1, steps=400, ranges_per_step=500)
+    rows = make_lake.range_table(make_lake.Simulation(job), 0)
+    export.write_table(rows, str(tmp_path / "x.parquet"), "ranges")
+    with pyarrow.parquet.ParquetFile(tmp_path / "x.parquet") as file:
+        assert file.metadata.num_row_groups == -(-rows.num_rows // 131072)
+        for group in range(file.metadata.num_row_groups):
+            columns = [file.metadata.row_group(group).column(i) for i in range(file.metadata.num_columns)]
+            encodings = {column.path_in_schema: column.encodings for column in columns}
+            assert {column.compression for column in columns} == {"ZSTD"}
+            assert "DELTA_BINARY_PACKED" in encodings["run_ns"] and "DELTA_BINARY_PACKED" in encodings["duration_ns"]
+            assert "RLE_DICTIONARY" in encodings["name"] or "PLAIN_DICTIONARY" in encodings["name"]
+    assert (tmp_path / "x.parquet").stat().st_size / rows.num_rows < 10.5
+
+
+def test_other_libraries_read_the_files(lake):
+    (path,) = (lake / "ranges").rglob("*.parquet")
+    expected = marey.lake(lake).sql("select name, duration_ns, step from ranges order by row").to_pylist()
+    columns = ["name", "duration_ns", "step"]
+    assert pyarrow.parquet.read_table(path, partitioning=None).select(columns).to_pylist() == expected
+    with contextlib.suppress(ImportError):
+        import polars
+
+        assert polars.read_parquet(path, columns=columns, hive_partitioning=False).to_dicts() == expected
+
+
+def test_ranks_of_one_run_share_a_start(tmp_path):
+    """In captures of different processes, run_ns compares and start_ns does not."""
+    program = (
+        "import marey, sys\n"
+        "marey.set_node_id(int(sys.argv[1]))\n"
+        "session = marey.Session(); session.start()\n"
+        "with marey.record_function('work'): pass\n"
+        "session.stop().save(sys.argv[2])\n"
+    )
+    (tmp_path / "x.py").write_text(program)
+    paths = [tmp_path / f"{rank}.marey" for rank in range(2)]
+    for rank, path in enumerate(paths):
+        subprocess.run([sys.executable, tmp_path / "x.py", str(rank), path], check=True, env=environment())
+    printed = marey_command("export", *paths, "--to", "parquet", "-o", tmp_path / "lake")
+    assert "2 captures, 2 ranges" in printed
+    rows = marey.lake(tmp_path / "lake").sql("select rank, run_ns, start_ns from ranges order by rank").to_pylist()
+    assert [row["rank"] for row in rows] == [0, 1] and 0 < rows[0]["run_ns"] < rows[1]["run_ns"]
+    starts = [marey.load(path).sql("select start_ns from ranges").to_pylist()[0]["start_ns"] for path in paths]
+    assert [row["start_ns"] for row in rows] == starts
+
+
+def test_the_same_captures_are_the_same_run(tmp_path, capture):
+    for _ in range(2):
+        printed = marey_command("export", capture, "--to", "parquet", "-o", tmp_path / "lake")
+    assert re.search(r"run \d{8}T\d{6}-\S+-[0-9a-f]{6}: 1 capture, 8 ranges", printed)
+    found = marey.lake(tmp_path / "lake")
+    assert len(found.runs) == 1 and found.sql("select count(*) n from ranges").to_pylist() == [{"n": 8}]
+
+
+def test_exporting_a_run_again_replaces_all_of_it(lake, tmp_path):
+    record(tmp_path / "b.marey", names=("other",), steps=1)
+    export.export_run([str(tmp_path / "b.marey")], str(lake), "one")
+    assert marey.lake(lake).sql("select distinct name from ranges order by 1").to_pylist() == [
+        {"name": "ProfilerStep#0"},
+        {"name": "other"},
+    ]
+    assert [name for name in os.listdir(lake) if name.startswith("_")] and not list(lake.glob("_stage-*"))
+
+
+def test_names_with_any_characters_are_ids_of_runs(tmp_path, capture):
+    for run in ("a/b", "x=y z", "100%", "20261117", "..", "'quoted'", "ä*?[0]"):
+        export.export_run([str(capture)], str(tmp_path / "lake"), run)
+        found = marey.lake(tmp_path / "lake")
+        assert run in found.runs
+        escaped = run.replace("'", "''")
+        assert found.sql(f"select count(*) n from ranges where run = '{escaped}'").to_pylist() == [{"n": 8}]
+    assert not (tmp_path / "b").exists() and len(marey.lake(tmp_path / "lake").runs) == 7
+
+
+def test_empty_tables_and_an_empty_trace(tmp_path):
+    marey.Trace().save(tmp_path / "empty.marey")
+    export.export_run([str(tmp_path / "empty.marey")], str(tmp_path / "lake"), "none")
+    found = marey.lake(tmp_path / "lake")
+    assert found.sql("select count(*) n from ranges").to_pylist() == [{"n": 0}]
+    assert found.sql("select count(*) n from memory").to_pylist() == [{"n": 0}]
+    for name in question.names():
+        assert len(found.ask(name)) == 0, name
+
+
+def test_runs_of_two_schema_versions_are_read_together(lake, tmp_path, capture, monkeypatch):
+    source = TraceSource(marey.load(capture), "two", "0-1")
+    added = export.file_table(source, "ranges").append_column("later_column", pyarrow.array([5] * 8))
+    monkeypatch.setattr(export, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(export, "file_table", lambda *_: added)
+    monkeypatch.setattr(export, "table_names", lambda: ["ranges", "_runs"])
+    export.export_run([str(capture)], str(lake), "two")
+    rows = (
+        marey.lake(lake).sql("select run, later_column, count(*) n from ranges group by all order by run").to_pylist()
+    )
+    assert rows == [{"run": "one", "later_column": None, "n": 8}, {"run": "two", "later_column": 5, "n": 8}]
+
+
+# ---- faults
+
+
+def test_a_query_cannot_write_into_the_lake(lake):
+    before = snapshot(lake)
+    for query in (f"copy (select 1) to '{lake}/x.parquet'", "select * from read_csv('/etc/passwd')", "attach 'x.db'"):
+        with pytest.raises(marey.Error):
+            marey.lake(lake).sql(query)
+    assert snapshot(lake) == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign", "empty", "text", "flipped"])
+def test_damaged_files_are_named_and_can_be_left_out(lake, damage, capture):
+    export.export_run([str(capture)], str(lake), "two")
+    (path,) = (lake / "ranges" / "run=two").rglob("*.parquet")
+    content = path.read_bytes()
+    if damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "foreign":
+        pyarrow.parquet.write_table(pyarrow.table({"x": [1]}), path)
+    elif damage == "flipped":
+        path.write_bytes(content[:200] + bytes(byte ^ 0xFF for byte in content[200:400]) + content[400:])
+    else:
+        path.write_bytes(b"" if damage == "empty" else b"hello\n" * 100)
+    assert fault_of(str(path), "ranges", deep=True) is not None
+    query = "select * from ranges"
+    message = marey_command("sql", lake, query, code=2)
+    assert message.startswith("marey: sql: ") and str(path) in message and "--skip-damaged" in message
+    if damage != "flipped":  # its end, which is read first, is intact
+        output = marey_command("sql", lake, "select run, count(*) n from ranges group by 1", "--skip-damaged")
+        assert "one  8" in output and "two" not in output.splitlines()[1:] and str(path) in output
+
+
+def test_an_error_in_a_query_is_not_taken_for_damage(lake):
+    assert 'unknown column "nam"' in marey_command("sql", lake, "select nam from ranges", code=2)
+
+
+def test_a_folder_that_is_not_a_lake_is_one_line(tmp_path):
+    assert marey_command("ask", "hot", tmp_path, code=2).startswith(f"marey: ask: {tmp_path} is not a lake")
+
+
+def test_a_run_without_its_row_is_not_read(lake, capture):
+    """As after an export that was killed while it moved files."""
+    shutil.copytree(lake / "ranges" / "run=one", lake / "ranges" / "run=half")
+    assert marey.lake(lake).sql("select distinct run from ranges").to_pylist() == [{"run": "one"}]
+
+
+# Forks a process for each line "FUNCTION COUNT", which is killed when it calls os.FUNCTION for the COUNTth time.
+KILLED = """
+import os, signal, sys
+from marey.sql import export
+export.require("pyarrow.parquet"), export.require("pyarrow.compute")
+for line in sys.stdin:
+    point, count = line.split()
+    child = os.fork()
+    if child == 0:
+        original, left = getattr(os, point), [int(count)]
+        def dying(*words, **options):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return original(*words, **options)
+        setattr(os, point, dying)
+        export.export_run([sys.argv[1]], sys.argv[2], "one")
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("point", "every"), [("rename", 1), ("makedirs", 7), ("unlink", 1)])
+def test_a_killed_export_leaves_the_old_run_or_none_or_the_new_one(lake, tmp_path, point, every, capture):
+    """No mixture is ever visible, and the next export repairs the rest."""
+    record(tmp_path / "new.marey", names=("new",), steps=1)
+    before = snapshot(lake)
+    outcomes = set()
+    words = [sys.executable, "-c", KILLED, str(tmp_path / "new.marey"), str(lake)]
+    with subprocess.Popen(
+        words, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        for count in itertools.count(step=every):
+            shutil.rmtree(lake)
+            for name, content in before.items():
+                (lake / name).parent.mkdir(parents=True, exist_ok=True)
+                (lake / name).write_bytes(content)
+            print(point, count, file=program.stdin, flush=True)
+            status = int(program.stdout.readline())
+            found = marey.lake(lake).database("ranges threads")
+            names = {row["name"] for row in found.sql("select distinct name from ranges").to_pylist()}
+            threads = found.sql("select count(*) n from threads").to_pylist()[0]["n"]
+            assert names in (set(), {"new", "ProfilerStep#0"}, {"load", "save", "ProfilerStep#0", "ProfilerStep#1"})
+            assert (threads > 0) == bool(names)
+            outcomes.add(len(names))
+            export.export_run([str(capture)], str(lake), "another")
+            repaired = marey.lake(lake).database("ranges")
+            assert repaired.sql("select count(distinct run) n from ranges").to_pylist() == [{"n": 2}]
+            assert not list(lake.glob("_stage-*"))
+            if status == 0:
+                break
+            assert status == -signal.SIGKILL
+        program.stdin.close()
+    assert count > 0 and 2 in outcomes
+    assert point != "rename" or {0, 2, 4} == outcomes
+
+
+def test_the_same_run_exported_twice_at_once_is_whole(tmp_path, capture):
+    words = [sys.executable, "-m", "marey", "export", str(capture), "--to", "parquet", "-o", str(tmp_path / "lake")]
+    programs = [subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE) for _ in range(3)]
+    assert [(program.communicate(timeout=120), program.returncode)[1] for program in programs] == [0, 0, 0]
+    found = marey.lake(tmp_path / "lake")
+    assert len(found.runs) == 1 and found.sql("select count(*) n from ranges").to_pylist() == [{"n": 8}]
+    assert not list((tmp_path / "lake").glob("_stage-*"))
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_lake(lake, tmp_path, capture):
+    """A limit on the size of files stands for the disk."""
+    import resource
+
+    before = snapshot(lake)
+    done = subprocess.run(
+        [sys.executable, "-m", "marey", "export", str(capture), "--to", "parquet", "-o", str(lake), "--run", "full"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: (
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+        ),
+    )
+    assert done.returncode == 2 and re.fullmatch(r"marey: export: cannot write .*\n", done.stderr), done.stderr
+    assert snapshot(lake) == before and not list(lake.glob("_stage-*"))
+
+
+def test_wrong_words_are_one_line(tmp_path, capture):
+    for words, text in {
+        ("export", capture, "--to", "parquet"): "name the lake's folder with -o",
+        ("export", capture, capture, "-o", "x.json"): "several files",
+        ("export", capture, "--to", "parquet", "-o", tmp_path / "l", "--table", "threads"): "all tables",
+        ("export", tmp_path / "none.marey", "--to", "parquet", "-o", tmp_path / "l"): "none.marey",
+        ("ask",): "no question",
+        ("ask", "hot"): "no capture or lake",
+        ("ask", "hto", capture): "did you mean hot?",
+        ("ask", "hot", capture, "-p", "tpo=1"): "has no parameter tpo; known: run, top",
+        ("ask", "hot", capture, "-p", "top=x"): "expected an integer",
+        ("ask", "hot", capture, "-p", "top"): "expected NAME=VALUE",
+        ("ask", "hot", capture, "--remote", "sc://x"): "--remote needs --engine spark",
+        ("ask", "hot", capture, "--engine", "spark"): "spark reads lakes",
+        ("ask", "hot", "--print-sql=klingon"): "cannot translate to klingon",
+        ("ask", tmp_path / "none.sql", capture): "cannot read",
+    }.items():
+        message = marey_command(*words, code=2)
+        assert text in message and message.count("\n") == 1, message
+
+
+# ---- questions
+
+
+def simulated(folder, **facts):
+    make_lake.write_run(folder, make_lake.Job(**{"ranges_per_step": 60, **facts}))
+    return marey.lake(folder)
+
+
+def test_every_question_has_a_title_and_runs_on_a_trace_and_a_lake(lake, capture):
+    listed = marey_command("ask", "--list")
+    for name in question.names():
+        found = question.question(name)
+        assert found.title.endswith(".") and found.sql.startswith(f"-- {name}: ")
+        assert re.search(rf"^{name} +{re.escape(found.title)}$", listed, re.MULTILINE)
+        assert set(re.findall(r"(?<![:\w]):([a-z_]\w*)", re.sub(r"--.*", "", found.sql))) == set(found.defaults)
+        in_lake = marey.lake(lake).ask(name, **({"run": "one"} if "run" in found.defaults else {}))
+        output = marey_command("ask", name, capture, "--format", "csv")
+        assert output.count("\n") == 1 + len(in_lake), name
+
+
+def test_a_question_from_a_file_and_its_text(lake, tmp_path):
+    path = tmp_path / "mine.sql"
+    path.write_text(
+        "-- mine: Names like this.\n-- parameter name = lo%: A pattern\n"
+        "select distinct name, ':name' x from ranges where name like :name"
+    )
+    assert marey.lake(lake).ask(str(path)).to_pylist() == [{"name": "load", "x": ":name"}]
+    assert marey.lake(lake).ask(str(path), name="s'%").to_pylist() == []
+    assert "like 'sa%'" in marey_command("ask", path, "--print-sql", "-p", "name=sa%")
+    for dialect in ("trino", "bigquery", "clickhouse", "postgres", "spark"):
+        for name in question.names():
+            assert "select" in question.translated(question.question(name).text(), dialect).lower()
+
+
+def test_every_duration_is_in_its_bucket(lake):
+    edges = question.bucket_edges()
+    assert edges[0] == (0, 0, 1) and all(high == low for (_, _, high), (_, low, _) in itertools.pairwise(edges))
+    assert all((high - low) * 32 <= low or high - low == 1 for _, low, high in edges)
+    numbers = sorted({max(0, low + delta) for _, low, _ in edges for delta in (-1, 0, 1)})
+    connection = marey.lake(lake).duckdb()
+    connection.register(
+        "numbers", pyarrow.table({"x": pyarrow.array([n for n in numbers if n < 2**62], pyarrow.int64())})
+    )
+    connection.register("edges", question.bucket_table())
+    sql = question.question("tail").sql
+    formula = re.search(r"case when duration_ns < 64.*?end(?= as bucket)", sql, re.DOTALL)[0].replace(
+        "duration_ns", "x"
+    )
+    wrong = connection.execute(
+        f"select x from (select x, {formula} as bucket from numbers) join edges using (bucket) "
+        "where x < low_ns or x >= high_ns"
+    ).fetchall()
+    assert wrong == []
+
+
+def test_quantiles_are_right_to_a_bucket(tmp_path):
+    found = simulated(tmp_path / "lake", ranks=2, steps=50)
+    exact = found.sql(
+        "select name, quantile_disc(duration_ns, 0.5) p50, quantile_disc(duration_ns, 0.99) p99, "
+        "max(duration_ns) longest "
+        "from ranges where name not like 'ProfilerStep#%' group by 1"
+    ).to_pylist()
+    rows = {row["name"]: row for row in found.ask("tail", calls=0, top=1000).to_pylist()}
+    assert len(rows) == len(exact) > 10
+    for row in exact:
+        mine = rows[row["name"]]
+        assert mine["median_ns"] <= row["p50"] <= mine["median_ns"] * 33 / 32 + 1
+        assert mine["p99_ns"] <= row["p99"] <= mine["p99_ns"] * 33 / 32 + 1
+        assert mine["longest_ns"] == row["longest"]
+
+
+def test_planted_stragglers_are_found_with_their_cause_and_clean_runs_are_silent(tmp_path):
+    """100 seeds with a straggler, 100 without."""
+    for seed in range(100):
+        late, first = seed % 8, seed % 10
+        job = {"ranks": 8, "steps": 20, "seed": seed}
+        make_lake.write_run(
+            tmp_path / "lake",
+            make_lake.Job(**job, ranges_per_step=40, run=f"late-{seed:03d}", stragglers={late: (first, first + 5)}),
+        )
+        make_lake.write_run(tmp_path / "lake", make_lake.Job(**job, ranges_per_step=40, run=f"clean-{seed:03d}"))
+    found = marey.lake(tmp_path / "lake")
+    rows = found.ask("last_to_arrive", top=1000).to_pylist()
+    assert [(row["run"], row["rank"]) for row in sorted(rows, key=lambda row: row["run"])] == [
+        (f"late-{seed:03d}", seed % 8) for seed in range(100)
+    ]
+    causes = {}
+    for row in found.ask("late_work", top=100000).to_pylist():
+        causes.setdefault(row["run"], row)
+    for seed in range(100):
+        row = causes[f"late-{seed:03d}"]
+        assert (row["rank"], row["name"]) == (seed % 8, make_lake.kernel_name(make_lake.STRAGGLER_OPERATOR))
+    slow = found.ask("slow_steps", top=600).to_pylist()
+    expected = {(f"late-{seed:03d}", step, seed % 8) for seed in range(100) for step in range(seed % 10, seed % 10 + 6)}
+    assert {(row["run"], row["step"], row["slowest_rank"]) for row in slow} == expected
+
+
+def test_planted_regressions_are_found_and_equal_runs_are_silent(tmp_path):
+    """100 pairs of runs with a slower kernel, 100 without."""
+    wrong = []
+    for seed in range(100):
+        folder = tmp_path / str(seed)
+        operator = (3, 11, 22, 30)[seed % 4]
+        job = {"ranks": 2, "steps": 20, "ranges_per_step": 500}
+        for run, facts in {
+            "base": {"seed": seed},
+            "equal": {"seed": seed + 1000},
+            "slower": {"seed": seed + 2000, "slower": {operator: 1.3}},
+        }.items():
+            make_lake.write_run(folder, make_lake.Job(**job, run=run, **facts))
+        found = marey.lake(folder)
+        slower = {row["name"] for row in found.ask("regress", base="base", new="slower").to_pylist()}
+        equal = {row["name"] for row in found.ask("regress", base="base", new="equal").to_pylist()}
+        if (
+            make_lake.kernel_name(operator) not in slower
+            or slower - {make_lake.kernel_name(operator), f"aten::op_{operator:02d}"}
+            or equal
+        ):
+            wrong.append((seed, slower, equal))
+        shutil.rmtree(folder)
+    assert wrong == []
+
+
+def test_waiting_and_overlap_against_a_plain_program(tmp_path):
+    found = simulated(tmp_path / "lake", ranks=3, steps=12, stragglers={1: (0, 3)})
+    ranges = found.sql("select rank, sequence, run_ns, duration_ns, step, device from ranges").to_pylist()
+    waited = dict.fromkeys(range(3), 0)
+    collectives = [row for row in ranges if row["sequence"] is not None]
+    last = {}
+    for row in collectives:
+        last[row["sequence"]] = max(last.get(row["sequence"], 0), row["run_ns"])
+    for row in collectives:
+        waited[row["rank"]] += last[row["sequence"]] - row["run_ns"]
+    rows = found.ask("waiting").to_pylist()
+    assert {row["rank"]: row["waiting_ns"] for row in rows} == waited
+    assert {row["collectives"] for row in rows} == {48}
+
+    def covered(spans):
+        total, end = 0, None
+        for start, stop in sorted(spans):
+            start = start if end is None else max(start, end)
+            total += max(0, stop - start)
+            end = stop if end is None else max(end, stop)
+        return total
+
+    for row in found.ask("overlap").to_pylist():
+        device = [r for r in ranges if r["rank"] == row["rank"] and r["device"] != "cpu" and r["step"] < 10]
+        spans = {
+            kind: [(r["run_ns"], r["run_ns"] + r["duration_ns"]) for r in device if (r["sequence"] is not None) == kind]
+            for kind in (True, False)
+        }
+        assert row["communication_ns"] == covered(spans[True]) and row["computation_ns"] == covered(spans[False])
+        both = covered(spans[True]) + covered(spans[False]) - covered(spans[True] + spans[False])
+        assert row["overlap_ns"] == both
