@@ -56,7 +56,7 @@ class _Requests:
             raise TypeError(f"route must be a callable, not {route!r}")
         self._secret = secret
         self._debug = bool(debug)
-        self._route = route
+        self.route = route  # the user's function, or None
         self._names: dict[tuple[str, str], str] = {}
         self._has_faults = False
         self._reports = _ReportLock()
@@ -92,10 +92,6 @@ class _Requests:
         warned = ("", "") in self._names
         self._names.setdefault(("", ""), "")
         return warned
-
-    def own_route(self, scope: dict[str, Any]) -> str | None:
-        """Return the route that the user's function gives a request."""
-        return None if self._route is None else self._route(scope)
 
     def asks_for_report(self, query: str, header: str | None) -> bool:
         """Return whether a request is allowed to get its report, and asks for it."""
@@ -296,13 +292,14 @@ class _Asgi(MareyMiddleware):
                 self._requests.fault(error)
 
     def _name(self, scope: dict[str, Any]) -> str:
-        route = self._requests.own_route(scope)
+        requests = self._requests
+        route = None if requests.route is None else requests.route(scope)
         if route is None:
             found = scope.get("route")  # Starlette, FastAPI
             route = getattr(found, "path", None)
             if route is None and (endpoint := scope.get("endpoint")) is not None:
                 route = f"{getattr(endpoint, '__module__', '')}.{getattr(endpoint, '__qualname__', endpoint)}"
-        return self._requests.name(scope.get("method") or "WEBSOCKET", route)
+        return requests.name(scope.get("method") or "WEBSOCKET", route)
 
     def _asks(self, scope: dict[str, Any]) -> bool:
         try:
@@ -472,7 +469,8 @@ class _WsgiRequest:
             self._requests.fault(error)
 
     def _route(self) -> str | None:
-        route = self._requests.own_route(self._environ)
+        own = self._requests.route
+        route = None if own is None else own(self._environ)
         if route is None:
             route = getattr(self._flask_rule or self._find_flask_rule(), "rule", None)
         return route
