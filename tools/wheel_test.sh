@@ -44,7 +44,7 @@ info="$site/marey-$version.dist-info"
 # Contents.
 : >"$work/log"
 for file in marey/bin/marey marey/lib/libmarey.so.0 marey/lib/libmarey_cuda.so marey/lib/libmarey_view.so marey/include/marey/marey.h \
-        marey/lib/cmake/marey/mareyConfig.cmake marey/torch/observer marey/py.typed marey/__init__.pyi \
+        marey/lib/cmake/marey/mareyConfig.cmake marey/torch/observer marey/py.typed marey/__init__.pyi marey_pytest/__init__.py \
         "marey-$version.dist-info/licenses/LICENSE" "marey-$version.dist-info/licenses/third_party/nanobind.txt"; do
     [ -e "$site/$file" ] || fail "$file is missing"
 done

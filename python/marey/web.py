@@ -13,7 +13,7 @@ from marey import _marey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Literal
 
     from marey.recording.slow_requests import SlowRequests
@@ -56,7 +56,7 @@ class _Requests:
             raise TypeError(f"route must be a callable, not {route!r}")
         self._secret = secret
         self._debug = bool(debug)
-        self._route = route
+        self.route = route  # the user's function, or None
         self._names: dict[tuple[str, str], str] = {}
         self._has_faults = False
         self._reports = _ReportLock()
@@ -92,10 +92,6 @@ class _Requests:
         warned = ("", "") in self._names
         self._names.setdefault(("", ""), "")
         return warned
-
-    def own_route(self, scope: dict[str, Any]) -> str | None:
-        """Return the route that the user's function gives a request."""
-        return None if self._route is None else self._route(scope)
 
     def asks_for_report(self, query: str, header: str | None) -> bool:
         """Return whether a request is allowed to get its report, and asks for it."""
@@ -159,14 +155,18 @@ class _Report:
             raise
 
     def page(self, title: str) -> bytes:
-        """Stop recording and return the page."""
+        """Stop recording and return the page; if that fails, a page that says why."""
         session, self._session = self._session, None
         assert session is not None
         try:
             trace = session.stop().filtered(fold_imports=True, exclude_running=True)
+            return _marey.html_report(trace, title).encode("utf-8", "replace")
+        except Exception as error:
+            from html import escape
+
+            return f"<p>marey: no report: {escape(str(error))}</p>".encode("utf-8", "replace")
         finally:
             self._lock.give_back()
-        return _marey.html_report(trace, title).encode("utf-8", "replace")
 
     def discard(self) -> None:
         """Stop recording, if page() has not."""
@@ -236,31 +236,8 @@ def _is_async(app: Any) -> bool:
 # ---- ASGI
 
 
-class _Counter:
-    """Passes on the messages of a response, and notes its status and size."""
-
-    __slots__ = ("_send", "bytes", "status")
-
-    def __init__(self, send: Callable[[Any], Awaitable[None]] | None) -> None:
-        self._send = send
-        self.status = 0
-        self.bytes = 0
-
-    def __call__(self, message: dict[str, Any]) -> Awaitable[None]:
-        kind = message["type"]
-        if kind == "http.response.body":
-            self.bytes += len(message.get("body", b""))
-        elif kind == "http.response.start":
-            self.status = message["status"]
-        elif kind == "websocket.send":
-            self.bytes += len(message.get("bytes") or message.get("text") or b"")
-        elif kind == "websocket.close":
-            self.status = message.get("code", 1000)
-        return self._send(message) if self._send is not None else _nothing()
-
-
-async def _nothing() -> None:
-    pass
+async def _discard(message: dict[str, Any]) -> None:
+    """Take a message of a response that nobody gets."""
 
 
 class _Asgi(MareyMiddleware):
@@ -278,31 +255,36 @@ class _Asgi(MareyMiddleware):
             return
         slow = self._requests.slow
         begin = slow.begin() if slow is not None else 0
-        request = _late_range()
-        counter = _Counter(send)
+        request = _late_range(None, send)
         try:
-            await self._app(scope, receive, counter)
+            await self._app(scope, receive, request)
         except BaseException as error:
-            if isinstance(error, Exception) and not counter.status:
-                counter.status = 500
+            if isinstance(error, Exception) and not request.status:
+                request.status = 500
             raise
         finally:
-            try:
-                name = self._name(scope)
-                request.end(name, counter.status, counter.bytes)
-                if slow is not None:
-                    slow.end(begin, name)
-            except Exception as error:
-                self._requests.fault(error)
+            self._end(request, scope, begin)
+
+    def _end(self, request: _marey.late_range, scope: dict[str, Any], begin: int) -> str:
+        name = ""
+        try:
+            name = self._name(scope)
+            request.end(name)
+            if begin and self._requests.slow is not None:
+                self._requests.slow.end(begin, name)
+        except Exception as error:
+            self._requests.fault(error)
+        return name
 
     def _name(self, scope: dict[str, Any]) -> str:
-        route = self._requests.own_route(scope)
+        requests = self._requests
+        route = None if requests.route is None else requests.route(scope)
         if route is None:
             found = scope.get("route")  # Starlette, FastAPI
             route = getattr(found, "path", None)
             if route is None and (endpoint := scope.get("endpoint")) is not None:
                 route = f"{getattr(endpoint, '__module__', '')}.{getattr(endpoint, '__qualname__', endpoint)}"
-        return self._requests.name(scope.get("method") or "WEBSOCKET", route)
+        return requests.name(scope.get("method") or "WEBSOCKET", route)
 
     def _asks(self, scope: dict[str, Any]) -> bool:
         try:
@@ -323,15 +305,13 @@ class _Asgi(MareyMiddleware):
         if report is None:
             await self._answer(send, 503, _BUSY, "text/plain")
             return
-        counter = _Counter(None)  # the response itself is discarded
         try:
-            request = _late_range()
+            request = _late_range(None, _discard)
             try:
-                await self._app(scope, receive, counter)
+                await self._app(scope, receive, request)
             finally:
-                name = self._name(scope)
-                request.end(name, counter.status, counter.bytes)
-            await self._answer(send, 200, await _in_thread(report.page, f"{name}: {counter.status}"))
+                name = self._end(request, scope, 0)
+            await self._answer(send, 200, await _in_thread(report.page, f"{name}: {request.status}"))
         finally:
             report.discard()
 
@@ -465,14 +445,16 @@ class _WsgiRequest:
         self._is_open = False
         try:
             self.name = self._requests.name(self._environ.get("REQUEST_METHOD", ""), self._route())
-            self._range.end(self.name, self.status, self.bytes)
+            self._range.status, self._range.bytes = self.status, self.bytes
+            self._range.end(self.name)
             if self._requests.slow is not None:
                 self._requests.slow.end(self._begin, self.name)
         except Exception as error:
             self._requests.fault(error)
 
     def _route(self) -> str | None:
-        route = self._requests.own_route(self._environ)
+        own = self._requests.route
+        route = None if own is None else own(self._environ)
         if route is None:
             route = getattr(self._flask_rule or self._find_flask_rule(), "rule", None)
         return route
@@ -559,8 +541,9 @@ class DjangoMiddleware:
             match = getattr(request, "resolver_match", None)
             route = getattr(match, "route", None)
             name = self._requests.name(request.method or "", f"/{route}" if route is not None else None)
-            size = 0 if response is None or response.streaming else len(response.content)
-            recorded.end(name, 500 if response is None else response.status_code, size)
+            recorded.status = 500 if response is None else response.status_code
+            recorded.bytes = 0 if response is None or response.streaming else len(response.content)
+            recorded.end(name)
             if self._requests.slow is not None:
                 self._requests.slow.end(begin, name)
         except Exception as error:

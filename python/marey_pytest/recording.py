@@ -161,6 +161,8 @@ class Recording:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
+        if getattr(fixturedef.func, "__name__", "") == "get_direct_param_fixture_func":  # an argument of parametrize
+            return (yield)
         with marey.record_function(f"fixture {fixturedef.argname}"):
             try:
                 return (yield)

@@ -1,4 +1,8 @@
 // late_ranges.cpp: marey._marey.late_range: a range that gets its name and its values at its end.
+#include <Python.h>
+#include <structmember.h>
+
+#include <cstddef>
 #include <cstdint>
 
 #include "bindings/inherited_context.h"
@@ -11,19 +15,33 @@ namespace {
 
 struct LateRangeObject {
     PyObject_HEAD python::LateRange range;
+    PyObject* send;  ///< receives the messages of an ASGI response, or null
+    long long status;
+    long long bytes;
 };
 
 PyTypeObject* late_range_type = nullptr;
+PyObject* type_key = nullptr;  ///< "type"
+
+LateRangeObject* self_of(PyObject* object) noexcept {
+    return reinterpret_cast<LateRangeObject*>(object);
+}
 
 PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    PyObject* name = nullptr;
-    static const char* const kNames[] = {"name", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|U:late_range", const_cast<char**>(kNames), &name))
+    PyObject *name = Py_None, *send = nullptr;
+    static const char* const kNames[] = {"name", "send", nullptr};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:late_range", const_cast<char**>(kNames), &name,
+                                     &send))
         return nullptr;
+    if (name != Py_None && !PyUnicode_Check(name)) {
+        PyErr_SetString(PyExc_TypeError, "late_range: the name must be a str or None");
+        return nullptr;
+    }
     PyObject* const object = type->tp_alloc(type, 0);  // filled with zeros: not open
     if (object == nullptr) return nullptr;
-    auto* const self = reinterpret_cast<LateRangeObject*>(object);
-    if (name == nullptr) {
+    auto* const self = self_of(object);
+    self->send = Py_XNewRef(send);
+    if (name == Py_None) {
         self->range.begin(0);
     } else {
         open_if_recording(Scope::User, [&]() noexcept {
@@ -34,18 +52,14 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return object;
 }
 
-PyObject* end(PyObject* object, PyObject* const* args, Py_ssize_t count) {
-    if (count != 3 || !PyUnicode_Check(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "end(name, status, bytes) takes a str and two integers");
+PyObject* end(PyObject* object, PyObject* name) {
+    if (!PyUnicode_Check(name)) {
+        PyErr_SetString(PyExc_TypeError, "late_range: the name must be a str");
         return nullptr;
     }
-    const long long status = PyLong_AsLongLong(args[1]);
-    const long long bytes = PyLong_AsLongLong(args[2]);
-    if (PyErr_Occurred() != nullptr) return nullptr;
-    auto* const self = reinterpret_cast<LateRangeObject*>(object);
+    auto* const self = self_of(object);
     const auto finish = [&]() noexcept {
-        const KeyedNumber numbers[] = {{"status", status}, {"bytes", bytes}};
-        self->range.end(site_cache.site(args[0], Scope::User), numbers);
+        self->range.end(site_cache.site(name, Scope::User), self->status, self->bytes);
     };
     if (detail::should_record(Scope::User) || followed_variable == nullptr) {
         finish();
@@ -56,35 +70,109 @@ PyObject* end(PyObject* object, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
+// The value of a message, borrowed; null if it has none. Leaves no error.
+PyObject* entry(PyObject* message, const char* key) noexcept {
+    return PyDict_GetItemString(message, key);
+}
+
+void add_size(LateRangeObject* self, PyObject* data) noexcept {
+    const Py_ssize_t size = data != nullptr && data != Py_None ? PyObject_Size(data) : 0;
+    if (size >= 0) self->bytes += size;
+    PyErr_Clear();
+}
+
+void set_status(LateRangeObject* self, PyObject* number) noexcept {
+    const long long status = number != nullptr && PyLong_Check(number) ? PyLong_AsLongLong(number) : -1;
+    if (status >= 0) self->status = status;
+    PyErr_Clear();
+}
+
+void count(LateRangeObject* self, PyObject* message) noexcept {
+    PyObject* const type = PyDict_GetItemWithError(message, type_key);
+    if (type == nullptr || !PyUnicode_Check(type)) return PyErr_Clear();
+    const auto is = [type](const char* text) { return PyUnicode_CompareWithASCIIString(type, text) == 0; };
+    if (is("http.response.body")) {
+        add_size(self, entry(message, "body"));
+    } else if (is("http.response.start")) {
+        set_status(self, entry(message, "status"));
+    } else if (is("websocket.send")) {
+        PyObject* const bytes = entry(message, "bytes");
+        add_size(self, bytes != nullptr && bytes != Py_None ? bytes : entry(message, "text"));
+    } else if (is("websocket.close")) {
+        self->status = 1000;
+        set_status(self, entry(message, "code"));
+    }
+}
+
+// Passes a message on, and notes the status and the size of the response.
+PyObject* send_message(PyObject* object, PyObject* args, PyObject* kwargs) {
+    PyObject* message = nullptr;
+    if ((kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0) ||
+        !PyArg_UnpackTuple(args, "send", 1, 1, &message)) {
+        if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, "send() takes one message");
+        return nullptr;
+    }
+    auto* const self = self_of(object);
+    if (self->send == nullptr) {
+        PyErr_SetString(PyExc_TypeError, "this range has no function that takes messages");
+        return nullptr;
+    }
+    if (PyDict_Check(message)) count(self, message);
+    return PyObject_CallOneArg(self->send, message);
+}
+
+int traverse(PyObject* object, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self_of(object)->send);
+    return 0;
+}
+
+int clear(PyObject* object) {
+    Py_CLEAR(self_of(object)->send);
+    return 0;
+}
+
 void destroy(PyObject* object) {
     PyTypeObject* const type = Py_TYPE(object);
-    reinterpret_cast<LateRangeObject*>(object)->range.drop();
+    PyObject_GC_UnTrack(object);
+    self_of(object)->range.drop();
+    clear(object);
     type->tp_free(object);
     Py_DECREF(type);
 }
 
 PyMethodDef kMethods[] = {
-    {"end", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(end)), METH_FASTCALL,
-     "End the range, named by the first argument. Does nothing if it has ended."},
+    {"end", end, METH_O, "End the range, named by the argument. Does nothing if it has ended."},
     {nullptr, nullptr, 0, nullptr},
+};
+PyMemberDef kMembers[] = {
+    {"status", T_LONGLONG, offsetof(LateRangeObject, status), 0, "The status of the response."},
+    {"bytes", T_LONGLONG, offsetof(LateRangeObject, bytes), 0, "The size of its body."},
+    {nullptr, 0, 0, 0, nullptr},
 };
 PyType_Slot kSlots[] = {
     {Py_tp_doc, const_cast<char*>("A range that gets its name, a status and a number of bytes at its end.\n\n"
                                   "With a name, it nests with the other ranges of this thread; otherwise it "
-                                  "is on an async track.")},
+                                  "is on an async track. Calling it passes an ASGI message on to `send`.")},
     {Py_tp_new, reinterpret_cast<void*>(construct)},
+    {Py_tp_call, reinterpret_cast<void*>(send_message)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
     {Py_tp_methods, kMethods},
+    {Py_tp_members, kMembers},
     {0, nullptr},
 };
 PyType_Spec kSpec = {"marey.late_range", sizeof(LateRangeObject), 0,
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, kSlots};
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
 
 }  // namespace
 
 bool add_late_ranges(PyObject* module) noexcept {
+    type_key = PyUnicode_InternFromString("type");
     late_range_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
-    return late_range_type != nullptr && PyModule_AddType(module, late_range_type) == 0;
+    return type_key != nullptr && late_range_type != nullptr &&
+           PyModule_AddType(module, late_range_type) == 0;
 }
 
 }  // namespace marey::bindings

@@ -136,33 +136,11 @@ void forget_absent_thread(std::int64_t os_tid) noexcept {
     Recorder::get().threads().forget_absent(os_tid);
 }
 
-namespace {
-
-// Numbers whose keys have been interned, which must not happen on a slow path.
-class InternedNumbers {
-  public:
-    explicit InternedNumbers(std::span<const KeyedNumber> numbers) noexcept
-        : numbers_(numbers.first(std::min(numbers.size(), detail::kMaxValues))) {
-        for (std::size_t i = 0; i < numbers_.size(); ++i) keys_[i] = detail::intern_string(numbers_[i].key);
-    }
-    /// One past the last byte written.
-    std::byte* encode(std::byte* place, std::byte* limit) const noexcept {
-        ValueEncoder encoder(place, limit);
-        for (std::size_t i = 0; i < numbers_.size(); ++i)
-            encoder.add(keys_[i], 0, Value(numbers_[i].number), {true, true});
-        return encoder.end();
-    }
-
-  private:
-    std::span<const KeyedNumber> numbers_;
-    std::uint32_t keys_[detail::kMaxValues];
-};
-
-}  // namespace
-
 void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers, std::uint32_t site) noexcept {
     if (opened.index == detail::kOpenObserved) return detail::close_observed(opened.start);
-    const InternedNumbers interned(numbers);
+    std::uint32_t keys[detail::kMaxValues];
+    numbers = numbers.first(std::min(numbers.size(), detail::kMaxValues));
+    for (std::size_t i = 0; i < numbers.size(); ++i) keys[i] = detail::intern_string(numbers[i].key);
     const ScopedEnable enabled;
     const SlowPath path;
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
@@ -178,26 +156,26 @@ void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers, std
     const bool needs_values = (load_relaxed(state->armed) & detail::kArmedValues) != 0;
     if (needs_values && index + 1 == state->depth) {
         const SideExtension room = extend_side(*state, *slot);
-        if (room.place != nullptr) close_extension(*state, *slot, interned.encode(room.place, room.limit));
+        if (room.place != nullptr) {
+            ValueEncoder encoder(room.place, room.limit);
+            for (std::size_t i = 0; i < numbers.size(); ++i)
+                encoder.add(keys[i], 0, Value(numbers[i].number), {true, true});
+            close_extension(*state, *slot, encoder.end());
+        }
     }
     pop_open(*state, index, Clock::now(), 0);
 }
 
-void write_ended_range(std::uint32_t site, std::uint64_t start,
-                       std::span<const KeyedNumber> numbers) noexcept {
-    const InternedNumbers interned(numbers);
-    const ScopedEnable enabled;
+void write_ended_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept {
     const SlowPath path;
     ThreadState* const state = path ? ready_thread() : nullptr;
-    if (state == nullptr || site == 0) return;
-    const std::uint64_t armed = load_relaxed(state->armed);
-    if ((armed & detail::kArmedRecorder) == 0) return;
-    Recorder::get().journal().use_site(site);
-    alignas(8) std::byte buffer[512];
-    std::byte* const end =
-        (armed & detail::kArmedValues) != 0 ? interned.encode(buffer, buffer + sizeof buffer) : buffer;
-    write_range(*state, {start, std::max(Clock::now(), start), state->depth, site, detail::kRecordAsync,
-                         std::span<const std::byte>(buffer, end)});
+    if (state == nullptr) return;
+    if (site != 0 && (load_relaxed(state->armed) & detail::kArmedRecorder) != 0) {
+        Recorder::get().journal().use_site(site);
+        write_range(*state, {start, std::max(Clock::now(), start), state->depth, site, detail::kRecordAsync,
+                             side_payload(*state, side)});
+    }
+    drop_side(*state, side);
 }
 
 void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {

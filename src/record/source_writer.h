@@ -88,9 +88,9 @@ struct KeyedNumber {
 /// known only now too; 0: the one that it was opened with.
 MAREY_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNumber> numbers,
                                   std::uint32_t site = 0) noexcept;
-/// Records a range on an async track that began at `start` and ends now, on the calling thread.
-MAREY_API void write_ended_range(std::uint32_t site, std::uint64_t start,
-                                 std::span<const KeyedNumber> numbers) noexcept;
+/// Records a range on an async track that began at `start` and ends now, on the calling thread. `side`: its
+/// values, as push_values() returns them.
+MAREY_API void write_ended_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
 
 /// Announces, right before the end of a range of the calling thread, that the range is part of the call with
 /// this number. `start`: the range's; `flags`: PartRecordFlags.

@@ -253,7 +253,11 @@ def test_a_fault_of_the_recording_does_not_fail_the_request():
         assert call_wsgi(MareyMiddleware(greet, route=route))[2] == b"hello"
         app = MareyMiddleware(users, route=route)
         assert len(call_asgi(app)) == len(call_asgi(app)) == 3
-    assert len(warned) == 2 and "a request could not be recorded: RuntimeError: broken" in str(warned[0].message)
+        assert "view" in report_data(
+            page_of(call_asgi(MareyMiddleware(users, route=route, debug=True), query="marey=1"))[1]
+        )
+        assert b"<html" in call_wsgi(MareyMiddleware(greet, route=route, debug=True), "marey=1")[2]
+    assert len(warned) == 4 and "a request could not be recorded: RuntimeError: broken" in str(warned[0].message)
 
 
 # ---- reports

@@ -47,6 +47,8 @@ class SlowRequests:
 
     def end(self, begin: int, name: str) -> None:
         """End a request; keep its calls if it was slow."""
+        if self._session is None:
+            return
         end = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
         duration = end - begin
         is_over = duration > self._over_ns

@@ -56,6 +56,20 @@ TEST(RangeFilter, MatchesNamesFunctionsAndFiles) {
         EXPECT_EQ(filter_ranges(trace, {.exclude = {pattern}}).ranges().size(), 2u) << pattern;
 }
 
+TEST(RangeFilter, LeavesOutTheCallsThatWereRunningAtTheStart) {
+    TraceFixture fixture;
+    fixture.site("a.py(1): main", Scope::PythonFunction, "/a.py", 1);
+    RangeSpec running{"a.py(1): main", 0, 100, {{"mark", 10, 50, {{"a.py(1): main", 20, 10}}}}};
+    running.flags = kBeganBefore;
+    RangeSpec marked{"marked", 200, 30, {}};
+    marked.flags = kBeganBefore;
+    const Trace trace = fixture.thread("main", {running, marked}).trace();
+    const Trace filtered = filter_ranges(trace, {{}, false, true});
+    EXPECT_EQ(tree_of(filtered), (Lines{"mark 40", "  a.py(1): main 10", "marked 30"}));
+    EXPECT_EQ(find_damage(filtered.data()), "");
+    EXPECT_EQ(filter_ranges(filtered, {{}, false, true}).ranges().size(), 3u);
+}
+
 /// The nearest range around `row` that stays, itself included.
 Row kept_around(const Trace& trace, const std::string& removed, Row row) {
     while (row != kNoRow && trace.range_name(row) == removed) row = trace.ranges().parent[row];

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include <marey/detail/hot_path.h>
+#include <marey/detail/values.h>
 #include <marey/scope.h>
 
 #include "record/source_writer.h"
@@ -25,12 +25,21 @@ class LateRange {
         is_open_ = site == 0 || opened_.index != detail::kNotOpen;
     }
     /// Ends it under another name. One that nests and ends on another thread keeps its first name.
-    void end(std::uint32_t site, std::span<const KeyedNumber> numbers) noexcept {
+    void end(std::uint32_t site, std::int64_t status, std::int64_t bytes) noexcept {
         if (!is_open_) return;
         is_open_ = false;
-        if (opened_.index == detail::kNotOpen) return write_ended_range(site, opened_.start, numbers);
-        if (thread_ != detail::thread_number()) return detail::close_elsewhere(opened_, thread_);
-        close_with_numbers(opened_, numbers, site);
+        if (opened_.index == detail::kNotOpen) {
+            static detail::KeyIds keys;
+            if (!detail::should_record(Scope::User)) return;
+            const bool wanted = detail::values_wanted(Scope::User);
+            write_ended_range(site, opened_.start,
+                              wanted ? detail::push_values(keys, "status", status, "bytes", bytes) : 0);
+        } else if (thread_ != detail::thread_number()) {
+            detail::close_elsewhere(opened_, thread_);
+        } else {
+            const KeyedNumber numbers[] = {{"status", status}, {"bytes", bytes}};
+            close_with_numbers(opened_, numbers, site);
+        }
     }
     /// Ends it under its first name, if it has one.
     void drop() noexcept {
