@@ -135,6 +135,19 @@ MAREY_API void write_callgrind(const Trace& trace, const std::string& path);
 /// callers. Leaves out device work and async ranges. Throws marey::Error.
 MAREY_API void write_pstats(const Trace& trace, const std::string& path);
 
+/// Writes the processed format of the Firefox Profiler: one thread per track, whose samples are the times
+/// between two events with their exact lengths; ranges marked by hand, async ranges and instants as markers;
+/// counters and allocation reports as counters. Times are milliseconds since the window's start, exact to the
+/// nanosecond. Compresses if `path` ends in ".gz". Throws marey::Error.
+MAREY_API void write_firefox(const Trace& trace, const std::string& path);
+
+/// Writes OpenTelemetry spans as OTLP JSON: ranges marked by hand (scopes User and Step) and ranges of other
+/// processes, clipped to the window, with their values as attributes. A range with the value "traceparent"
+/// (W3C Trace Context) belongs to that trace; "span_id" sets its span id. Throws marey::Error.
+MAREY_API void write_otlp(const Trace& trace, const std::string& path);
+/// Leaves out spans that are shorter than `min_duration_ns`.
+MAREY_API void write_otlp(const Trace& trace, const std::string& path, std::int64_t min_duration_ns);
+
 /// Returns facts about a trace other than its events, as JSON text: processes, threads, window, clock, costs,
 /// problems.
 MAREY_API std::string trace_info_json(const Trace& trace);

@@ -53,7 +53,9 @@ struct SessionOptions {
     Threads threads = Threads::All;
     ScopeSet scopes = ScopeSet::all();  ///< empty: all
 
-    bool record_values = true;     ///< record keyword values of ranges
+    bool record_values = true;  ///< record keyword values of ranges
+    /// Record the arguments of the process. If not, later sessions of the process do not either.
+    bool record_command_line = true;
     bool record_shapes = false;    ///< record metadata of array inputs and outputs
     bool concrete_inputs = false;  ///< record values of scalar inputs too; implies record_shapes
     bool profile_memory = false;   ///< record allocation reports
@@ -131,6 +133,7 @@ inline constexpr SessionOption kSessionOptions[] = {
     {&SessionOptions::scopes, "scopes", "scopes", "--scopes",
      "Record only these kinds of range, such as user,function", "LIST"},
     {&SessionOptions::record_values, "record_values", "values"},
+    {&SessionOptions::record_command_line, "record_command_line", "command_line"},
     {&SessionOptions::profile_memory, "profile_memory", "memory", "--memory",
      "Record allocation reports too (see marey memory)"},
     {&SessionOptions::record_shapes, "record_shapes", "shapes", "--shapes",

@@ -95,6 +95,7 @@ enum RangeFlags : std::uint16_t {
     kEndInferred = 1 << 4,  ///< closed by a resync; its end is the time of the resync
     kPart = 1 << 5,         ///< a part of a suspended call (a generator, a coroutine)
     kFurtherPart = 1 << 6,  ///< with kPart: the trace holds an earlier part of the same call
+    kSampled = 1 << 7,      ///< imported: made of samples, so its times are estimates
 };
 
 /// The columns of the range table; all have the same length. Times are not clipped to the window; `self_ns`

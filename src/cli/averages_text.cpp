@@ -137,7 +137,10 @@ class AveragesTable {
         std::vector<Table::Column> titles;
         for (const PlainColumn* column : columns_) {
             const bool is_name = column->key == "name";
-            titles.push_back({is_name ? layout_.name_title : std::string(column->title),
+            const bool is_count = layout_.is_sampled && column->key == "count";
+            titles.push_back({is_name    ? layout_.name_title
+                              : is_count ? "ranges"
+                                         : std::string(column->title),
                               std::holds_alternative<Words>(column->value), is_name, is_name});
         }
         Table table(titles);
@@ -175,7 +178,7 @@ class AveragesTable {
         }
         switch (column.unit) {
             case CellUnit::Time:
-                return format_duration(value, layout_.time_unit);
+                return (layout_.is_sampled ? "~" : "") + format_duration(value, layout_.time_unit);
             case CellUnit::Bytes:
                 return (value < 0 ? "-" : "") + format_bytes(static_cast<std::uint64_t>(std::abs(value)));
             case CellUnit::Count:

@@ -20,20 +20,20 @@ namespace {
 
 constexpr const char* kFileHelp = "Marey capture, or a trace written by another tool";
 
-std::int64_t parsed_time(const char* option, const std::string& text) {
-    const auto time = parse_duration(text);
-    if (!time || *time > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 2))
-        throw Error(std::string("invalid time '") + text + "' for " + option +
-                    ": expected a number with a unit (ns, us, ms or s)");
-    return static_cast<std::int64_t>(*time);
-}
-
 }  // namespace
 
 void declare_from(Options& options, std::string& from) {
     std::vector<std::string> names;
     for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
     options.choice(from, "--from", names, "Format of FILE (detected from its content)");
+}
+
+std::int64_t parsed_time(const char* option, const std::string& text) {
+    const auto time = parse_duration(text);
+    if (!time || *time > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 2))
+        throw Error(std::string("invalid time '") + text + "' for " + option +
+                    ": expected a number with a unit (ns, us, ms or s)");
+    return static_cast<std::int64_t>(*time);
 }
 
 void declare_file(Options& options, std::string& file, std::string& from) {

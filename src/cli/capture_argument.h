@@ -40,6 +40,9 @@ struct CaptureArgument {
     Trace filtered(Trace trace) const;
 };
 
+/// Reads a time such as "1.5s", in nanoseconds. Throws marey::Error with the option's name if it is invalid.
+std::int64_t parsed_time(const char* option, const std::string& text);
+
 /// `path` without ".marey" ("dir/app" for "dir/app.marey"): the start of the names of files made from it.
 std::string without_suffix(const std::string& path);
 

@@ -7,6 +7,8 @@
 
 #include <marey/error.h>
 
+#include "cli/completion.h"
+#include "cli/file_defaults.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
@@ -38,6 +40,8 @@ struct Command {
     std::vector<std::pair<CLI::App*, std::unique_ptr<Verb>>> verbs;
     CLI::App* help = nullptr;
     std::string help_topic;
+    CLI::App* completion = nullptr;
+    std::string shell;
     bool version = false;
 
     Command() {
@@ -58,6 +62,14 @@ struct Command {
             verb->declare(options);
             verbs.emplace_back(sub, std::move(verb));
         }
+        completion = app.add_subcommand("completion", "Print a completion script for a shell");
+        completion->group("Commands");
+        completion->footer(
+            "For bash or zsh:  eval \"$(marey completion bash)\"\n"
+            "For fish:         marey completion fish | source");
+        Options(*completion)
+            .choice(shell, "shell", {std::begin(kShells), std::end(kShells)}, "Shell to complete in");
+        completion->get_option("shell")->required();
         help = app.add_subcommand("help", "Show help for marey or for one command");
         help->group("Commands");
         help->add_option("command", help_topic, "Command to describe (all)")->type_name("");
@@ -161,6 +173,13 @@ int dispatch(int argc, char** argv) {
         return kSuccess;
     }
     if (command.help->parsed()) return show_help(command);
+    if (command.completion->parsed()) {
+        write_out(completion_script(command.app, command.shell));
+        return kSuccess;
+    }
+    for (auto& [sub, verb] : command.verbs) {
+        if (sub->parsed()) set_file_defaults(*sub);
+    }
     for (auto& [app, words] : command_sinks()) {
         if (!app->parsed()) continue;
         *words = app->remaining();

@@ -43,6 +43,8 @@ class ExportVerb final : public Verb {
         std::vector<std::string> tables;
         for (const std::string_view table : table_names()) tables.emplace_back(table);
         options.choice(table_, "--table", tables, "Table to write as csv (ranges)");
+        options.text(min_duration_, "--min-duration", "TIME",
+                     "Leave out shorter spans in otlp, such as 1ms (0)");
         options.text(output_, "-o,--output", "FILE",
                      "Output file (the capture's name with the format's suffix)");
         options.text(run_, "--run", "ID", "Name of the run for parquet (start, program and a hash)");
@@ -58,6 +60,8 @@ class ExportVerb final : public Verb {
         const ExportFormat& format = export_format(format_, output_);
         if (!table_.empty() && format.name != "csv")
             throw Error("--table: only supported for csv, not for " + std::string(format.name));
+        if (!min_duration_.empty() && format.name != "otlp")
+            throw Error("--min-duration: only supported for otlp, not for " + std::string(format.name));
         if (output_.empty()) {
             output_ = without_suffix(capture_.file);
             if (!table_.empty()) output_ += "." + table_;
@@ -80,6 +84,8 @@ class ExportVerb final : public Verb {
                 write_csv(trace, target, table_);
             } else if (format.name == "chrome") {
                 write_chrome_json(trace, target, ChromeStyle::Viewer);
+            } else if (!min_duration_.empty()) {
+                write_otlp(trace, target, parsed_time("--min-duration", min_duration_));
             } else {
                 format.write(trace, target);
             }
@@ -117,6 +123,7 @@ class ExportVerb final : public Verb {
     CaptureArgument capture_;
     std::string format_;
     std::string table_;
+    std::string min_duration_;
     std::string output_;
 };
 

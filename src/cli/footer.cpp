@@ -155,7 +155,13 @@ std::string end_lines(const Trace& trace, const Terminal& terminal) {
     return text + "\n";
 }
 
-std::string times_fact() {
+bool is_sampled(const Trace& trace) {
+    const auto flags = trace.ranges().flags;
+    return std::any_of(flags.begin(), flags.end(), [](std::uint16_t its) { return (its & kSampled) != 0; });
+}
+
+std::string times_fact(const Trace& trace) {
+    if (is_sampled(trace)) return "estimated from samples";
     return "wall time: waiting and preemption are included, not measured separately";
 }
 
@@ -189,7 +195,8 @@ std::string problem_lines(const Trace& trace, const Terminal& terminal) {
 
 std::string footer(const Trace& trace, const Terminal& terminal) {
     return fact_line("events", events_fact(trace), terminal) +
-           fact_line("window", window_fact(trace), terminal) + fact_line("times", times_fact(), terminal) +
+           fact_line("window", window_fact(trace), terminal) +
+           fact_line("times", times_fact(trace), terminal) +
            fact_line("overhead", overhead_fact(trace), terminal) +
            fact_line("clock", clock_fact(trace), terminal) + problem_lines(trace, terminal);
 }

@@ -20,7 +20,8 @@ std::string events_fact(const Trace& trace);  ///< "12 events kept (10 ranges, .
 /// "died of SIGSEGV in f <- main" and the open stacks of the threads; empty if the program ended normally.
 /// For the top of every report.
 std::string end_lines(const Trace& trace, const Terminal& terminal);
-std::string times_fact();                       ///< what the times of all tables are
+bool is_sampled(const Trace& trace);            ///< it has ranges made of samples: their times are estimates
+std::string times_fact(const Trace& trace);     ///< what the times of all tables are
 std::string overhead_fact(const Trace& trace);  ///< "about 1.23 ms in total, 0.1% of ..."
 std::string imports_fact(const Trace& trace);   ///< "4.30 s of 8.50 s (...)"; empty if no imports are folded
 std::string clock_fact(const Trace& trace);     ///< "tsc at 2.10 GHz, accurate to 40 ns"

@@ -114,6 +114,7 @@ class ReportVerb final : public Verb {
         Trace trace = capture_.load();
         if (format_ == "table") footer_ = footer(trace, standard_output());
         trace = capture_.filtered(std::move(trace));
+        is_sampled_ = is_sampled(trace);
         Averages averages = [&] {
             const Progress progress("computing averages");
             return list_ ? list_ranges(trace, average_options(table))
@@ -226,6 +227,7 @@ class ReportVerb final : public Verb {
         layout.ascending = ascending_;
         layout.limit = static_cast<std::size_t>(std::max<std::int64_t>(options.row_limit, 0));
         layout.time_unit = unit_;
+        layout.is_sampled = is_sampled_;
         return averages_in_columns(averages, layout);
     }
 
@@ -286,6 +288,7 @@ class ReportVerb final : public Verb {
     const std::string details_ = column_help();
     CaptureArgument capture_;
     std::string footer_;
+    bool is_sampled_ = false;
     std::string sort_ = "self";
     bool ascending_ = false;
     std::string columns_;

@@ -149,7 +149,7 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
              "not recorded: the time of C functions and compiled modules (Cython, mypyc) counts as "
              "their caller's; --c-calls records them");
     fact("overhead", overhead);
-    fact("times", times_fact());
+    fact("times", times_fact(trace));
     return text + problem_lines(trace, terminal);
 }
 

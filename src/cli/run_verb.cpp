@@ -131,6 +131,8 @@ class RunVerb final : public Verb {
         options.flag(no_c_calls_, "--no-c-calls",
                      "Do not record calls into C functions (default on Python 3.11)");
         options.flag(no_calls_, "--no-calls", "Do not record Python calls, only marked ranges");
+        options.flag(no_values_, "--no-values", "Do not record the values of ranges");
+        options.flag(no_command_line_, "--no-command-line", "Do not record the program's arguments");
         options.flag(no_children_, "--no-children", "Do not record processes that a Python program starts");
         options.flag(torch_, "--torch", "Record PyTorch operators (compiles an observer on first use)");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
@@ -185,6 +187,8 @@ class RunVerb final : public Verb {
         if (ring_ && !policy.empty() && policy != "ring")
             throw Error("run: --ring and --policy " + policy + " are mutually exclusive");
         if (ring_) policy = "ring";
+        if (no_values_) text += ",values=off";
+        if (no_command_line_) text += ",command_line=off";
         return text + device_setting() + session_.entries() + call_settings();
     }
 
@@ -380,6 +384,8 @@ class RunVerb final : public Verb {
     bool c_calls_ = false;
     bool no_c_calls_ = false;
     bool no_calls_ = false;
+    bool no_values_ = false;
+    bool no_command_line_ = false;
     bool no_children_ = false;
     bool view_ = false;
     bool quiet_ = false;

@@ -54,6 +54,7 @@ class TreeVerb final : public Verb {
         if (hot_ && bottom_up_) throw Error("tree: --hot and --bottom-up are mutually exclusive");
         Trace trace = capture_.load();
         if (!json_) footer_ = footer(trace, standard_output());
+        is_sampled_ = is_sampled(trace);
         trace = capture_.filtered(std::move(trace));
         CallTree tree = make_tree(trace);
         if (tree.nodes.empty()) check_inside_matches(trace);
@@ -136,7 +137,7 @@ class TreeVerb final : public Verb {
             const CallTreeNode& node = tree.nodes[end];
             const std::int64_t whole = node.is_device ? tree.device_ns : tree.recorded_ns;
             heaviest.add(
-                {format_duration(static_cast<double>(node.self_ns)),
+                {time(node.self_ns),
                  format_share(whole > 0 ? static_cast<double>(node.self_ns) / static_cast<double>(whole) : 0),
                  format_count(node.count), names});
         }
@@ -154,17 +155,21 @@ class TreeVerb final : public Verb {
         return text;
     }
 
-    static void add(Table& table, const Trace& trace, const CallTreeNode& node, std::size_t level) {
+    std::string time(std::int64_t ns) const {
+        return (is_sampled_ ? "~" : "") + format_duration(static_cast<double>(ns));
+    }
+
+    void add(Table& table, const Trace& trace, const CallTreeNode& node, std::size_t level) const {
         const std::string indent(level * kIndent, ' ');
-        table.add({format_duration(static_cast<double>(node.total_ns)),
-                   node.is_async ? "async" : format_share(node.share),
-                   node.is_thread ? "" : format_duration(static_cast<double>(node.self_ns)),
-                   node.is_thread ? "" : format_count(node.count), indent + label(trace, node)},
+        table.add({time(node.total_ns), node.is_async ? "async" : format_share(node.share),
+                   node.is_thread ? "" : time(node.self_ns), node.is_thread ? "" : format_count(node.count),
+                   indent + label(trace, node)},
                   node.is_thread ? Style::Bold : Style::Plain);
     }
 
     CaptureArgument capture_;
     std::string footer_;
+    bool is_sampled_ = false;
     bool bottom_up_ = false;
     bool hot_ = false;
     std::string inside_;

@@ -19,6 +19,7 @@
     VERB(validate)        \
     VERB(symbolize)       \
     VERB(compact)         \
+    VERB(redact)          \
     VERB(doctor)
 
 namespace marey::cli {

@@ -16,6 +16,8 @@ constexpr std::string_view kTimelineSuffixes[] = {".timeline.svg", ".timeline.sv
 constexpr std::string_view kPprofSuffixes[] = {".pb.gz", ".pprof", ".pprof.gz"};
 constexpr std::string_view kCallgrindSuffixes[] = {".callgrind", ".callgrind.out"};
 constexpr std::string_view kPstatsSuffixes[] = {".prof", ".pstats"};
+constexpr std::string_view kFirefoxSuffixes[] = {".profile.json.gz", ".profile.json"};
+constexpr std::string_view kOtlpSuffixes[] = {".otlp.json", ".otlp.json.gz"};
 constexpr std::string_view kCaptureSuffixes[] = {".marey"};
 
 void write_capture(const Trace& trace, const std::string& path) {
@@ -34,6 +36,9 @@ constexpr ExportFormat kFormats[] = {
     {"callgrind", "Callgrind profile, for KCachegrind and callgrind_annotate", kCallgrindSuffixes,
      write_callgrind},
     {"pstats", "cProfile statistics, for pstats, SnakeViz and gprof2dot", kPstatsSuffixes, write_pstats},
+    {"firefox", "Firefox Profiler profile, for https://profiler.firefox.com", kFirefoxSuffixes,
+     write_firefox},
+    {"otlp", "OpenTelemetry spans (OTLP JSON) of ranges marked by hand", kOtlpSuffixes, write_otlp},
     {"flamegraph", "Flame graph, an SVG picture for browsers", kFlameGraphSuffixes, write_flame_graph},
     {"timeline", "Timeline, an SVG picture for browsers", kTimelineSuffixes, write_timeline},
     {"marey", "Marey capture, which keeps the whole trace", kCaptureSuffixes, write_capture},

@@ -27,21 +27,27 @@ ProfileFunction function_of(const Trace& trace, const SiteInfo& site) {
 
 }  // namespace
 
+ProfileFunctions profile_functions(const Trace& trace) {
+    ProfileFunctions result;
+    std::map<std::tuple<std::string, std::string, std::uint32_t>, std::uint32_t> known;
+    for (const SiteInfo& site : trace.sites()) {
+        const ProfileFunction function = function_of(trace, site);
+        const auto [place, is_new] = known.try_emplace({function.name, function.file, function.line},
+                                                       static_cast<std::uint32_t>(result.functions.size()));
+        if (is_new) result.functions.push_back(function);
+        result.of_site.push_back(place->second);
+    }
+    return result;
+}
+
 MergedFunctions merge_functions(const Trace& trace, bool by_thread) {
     MergedFunctions merged;
-    std::map<std::tuple<std::string, std::string, std::uint32_t>, std::uint32_t> known;
+    static_cast<ProfileFunctions&>(merged) = profile_functions(trace);
     NameSlots slots(trace);
-    for (std::size_t site = 0; site < slots.of_site.size(); ++site) {
-        const ProfileFunction function = function_of(trace, trace.sites()[site]);
-        const auto [place, is_new] = known.try_emplace({function.name, function.file, function.line},
-                                                       static_cast<std::uint32_t>(merged.functions.size()));
-        if (is_new) merged.functions.push_back(function);
-        slots.of_site[site] = place->second;
-    }
+    slots.of_site = merged.of_site;
     MergeOptions options;
     options.by_thread = by_thread;
     merged.ranges = merge_ranges(trace, slots, options);
-    merged.of_site = std::move(slots.of_site);
     return merged;
 }
 

@@ -12,17 +12,22 @@
 
 namespace marey {
 
-/// What a profile format shows for the ranges of one or more sites. The texts are UTF-8.
+/// A function, as profile formats show the ranges of one or more sites. The texts are UTF-8.
 struct ProfileFunction {
     std::string name;
     std::string file;  ///< empty: unknown; for C functions called from Python, their module
     std::uint32_t line = 0;
 };
 
-/// The merged ranges of a trace; the slots of nodes are rows of `functions`. No two functions are equal.
-struct MergedFunctions {
+/// No two functions are equal.
+struct ProfileFunctions {
     std::vector<ProfileFunction> functions;
-    std::vector<std::uint32_t> of_site;
+    std::vector<std::uint32_t> of_site;  ///< the function of each site
+};
+ProfileFunctions profile_functions(const Trace& trace);
+
+/// The merged ranges of a trace; the slots of nodes are rows of `functions`.
+struct MergedFunctions : ProfileFunctions {
     MergedRanges ranges;
 };
 MergedFunctions merge_functions(const Trace& trace, bool by_thread = false);

@@ -203,7 +203,8 @@ void TraceTables::add_range_columns() {
          flag("unfinished", "The range was still open at the end of the window", kUnfinished),
          flag("async", "The range ended out of order or on another thread", kAsync),
          flag("remote", "The range comes from another process's session", kRemote),
-         flag("end_inferred", "The end is where a range around it ended", kEndInferred)});
+         flag("end_inferred", "The end is where a range around it ended", kEndInferred),
+         flag("sampled", "Imported samples: the times are estimates", kSampled)});
     TraceColumn& flags = find("ranges").columns.back();
     flags.in_place = nullptr;
     flags.number = [&data](std::size_t row) {  // parts of calls are in the details

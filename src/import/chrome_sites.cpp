@@ -10,12 +10,12 @@
 namespace marey {
 namespace {
 
-using Place = CategoryMeaning::Place;
+using CategoryPlace = CategoryMeaning::Place;
 
 struct NamedMeaning {
     std::string_view category;
     Scope scope;
-    Place place = Place::Host;
+    CategoryPlace place = CategoryPlace::Host;
     DeviceType device = DeviceType::Cuda;
 };
 constexpr NamedMeaning kMeanings[] = {
@@ -24,24 +24,24 @@ constexpr NamedMeaning kMeanings[] = {
     {"user_annotation", Scope::User},
     {"python_function", Scope::PythonFunction},
     {"FEE", Scope::PythonFunction},  // VizTracer: function entry and exit
-    {"cuda_runtime", Scope::DeviceRuntime, Place::Runtime},
-    {"cuda_driver", Scope::DeviceRuntime, Place::Runtime},
-    {"hip_runtime", Scope::DeviceRuntime, Place::Runtime},
-    {"xpu_runtime", Scope::DeviceRuntime, Place::Runtime},
-    {"xpu_driver", Scope::DeviceRuntime, Place::Runtime},
-    {"mtia_runtime", Scope::DeviceRuntime, Place::Runtime},
-    {"privateuse1_runtime", Scope::DeviceRuntime, Place::Runtime},
-    {"privateuse1_driver", Scope::DeviceRuntime, Place::Runtime},
-    {"Runtime", Scope::DeviceRuntime, Place::Runtime},
-    {"kernel", Scope::Device, Place::Device},
-    {"gpu_memcpy", Scope::Device, Place::Device},
-    {"gpu_memset", Scope::Device, Place::Device},
-    {"cuda_sync", Scope::Device, Place::Device},
-    {"cuda_event", Scope::Device, Place::Device},
-    {"gpu_user_annotation", Scope::User, Place::Device},
-    {"Kernel", Scope::Device, Place::Device},
-    {"Memcpy", Scope::Device, Place::Device},
-    {"Memset", Scope::Device, Place::Device},
+    {"cuda_runtime", Scope::DeviceRuntime, CategoryPlace::Runtime},
+    {"cuda_driver", Scope::DeviceRuntime, CategoryPlace::Runtime},
+    {"hip_runtime", Scope::DeviceRuntime, CategoryPlace::Runtime},
+    {"xpu_runtime", Scope::DeviceRuntime, CategoryPlace::Runtime},
+    {"xpu_driver", Scope::DeviceRuntime, CategoryPlace::Runtime},
+    {"mtia_runtime", Scope::DeviceRuntime, CategoryPlace::Runtime},
+    {"privateuse1_runtime", Scope::DeviceRuntime, CategoryPlace::Runtime},
+    {"privateuse1_driver", Scope::DeviceRuntime, CategoryPlace::Runtime},
+    {"Runtime", Scope::DeviceRuntime, CategoryPlace::Runtime},
+    {"kernel", Scope::Device, CategoryPlace::Device},
+    {"gpu_memcpy", Scope::Device, CategoryPlace::Device},
+    {"gpu_memset", Scope::Device, CategoryPlace::Device},
+    {"cuda_sync", Scope::Device, CategoryPlace::Device},
+    {"cuda_event", Scope::Device, CategoryPlace::Device},
+    {"gpu_user_annotation", Scope::User, CategoryPlace::Device},
+    {"Kernel", Scope::Device, CategoryPlace::Device},
+    {"Memcpy", Scope::Device, CategoryPlace::Device},
+    {"Memset", Scope::Device, CategoryPlace::Device},
 };
 
 Scope scope_of_name(std::string_view name, Scope otherwise) {
@@ -113,7 +113,7 @@ std::uint32_t ImportedSites::make(const ChromeSiteKey& key) {
     info.scope = meaning.scope;
     if (meaning.scope == Scope::User && name.starts_with("ProfilerStep#")) info.scope = Scope::Step;
     if (key.scope != 0) info.scope = scope_of_name(assembler_.text(key.scope), info.scope);
-    const bool on_device = meaning.place == Place::Device;
+    const bool on_device = meaning.place == CategoryPlace::Device;
     if (!category.empty() && category != chrome_category(info.scope, name, on_device))
         info.category = key.category;
     info.overload = key.overload;

@@ -22,10 +22,17 @@ Trace read_capture_file(const std::string& path) {
 
 constexpr ImportFormat kFormats[] = {
     {"marey", "Marey captures", is_capture, read_capture_file},
+    {"speedscope", "Speedscope JSON (.speedscope.json)", is_speedscope, read_speedscope},
+    {"firefox", "Firefox Profiler profiles, also of samply (.json, .json.gz)", is_firefox, read_firefox},
+    {"otlp", "OpenTelemetry spans (OTLP JSON, one document or one per line)", is_otlp, read_otlp},
     {"chrome", "Chrome trace JSON from any program (.json, .json.gz)", is_chrome_json, read_chrome_json_file},
     {"perfetto", "Perfetto protobuf (track events)", is_perfetto, read_perfetto},
+    {"pprof", "pprof profiles of Go and other tools (.pb.gz)", is_pprof, read_pprof},
     {"nvprof", "nvprof SQLite databases", is_sqlite_profile, read_sqlite_profile},
     {"nsight", "Nsight Systems SQLite exports", is_sqlite_profile, read_sqlite_profile},
+    {"pstats", "cProfile statistics (.prof, .pstats)", is_pstats, read_pstats},
+    {"perf", "Samples printed by `perf script`", is_perf_script, read_perf_script},
+    {"collapsed", "Collapsed (folded) stacks, the input of flame graph tools", is_collapsed, read_collapsed},
 };
 
 /// The format of a pipe cannot be detected, because reading its first bytes would consume them.

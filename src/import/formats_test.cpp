@@ -49,7 +49,10 @@ class ImportFormatsTest : public ::testing::Test {
 };
 
 TEST_F(ImportFormatsTest, AnUnknownFormatIsAnErrorThatListsTheKnownOnes) {
-    const std::string expected = "unknown file format; known: marey, chrome, perfetto, nvprof, nsight";
+    const std::string expected =
+        "unknown file format; known: marey, speedscope, firefox, otlp, chrome, perfetto, pprof, nvprof, "
+        "nsight, "
+        "pstats, perf, collapsed";
     std::string noise = "\x01";
     std::mt19937 random(3);
     for (int i = 0; i < 4000; ++i) noise += static_cast<char>(random());

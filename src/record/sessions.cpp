@@ -34,6 +34,7 @@ std::string absolute_path(const std::string& path) {
 
 // Its own file, if it is the first that needs one; else a name for what is cut out of that file when it ends.
 void Recorder::open_output(SessionEntry& session) {
+    if (!session.options.record_command_line) hide_command_line();
     if (session.options.output.empty()) return;
     session.output_path = absolute_path(session.options.output);
     if (!store_.spool) {

@@ -136,6 +136,14 @@ void read_process_facts(FileHeader& header) noexcept {
 
 }  // namespace
 
+namespace {
+bool is_command_line_hidden MAREY_GUARDED_BY(recorder_mutex) = false;
+}  // namespace
+
+void hide_command_line() noexcept {
+    is_command_line_hidden = true;
+}
+
 // Read once per process (a forked child is another process); tests may replace the clock.
 void fill_file_header(FileHeader& header) noexcept {
     static FileHeader facts{};
@@ -143,6 +151,10 @@ void fill_file_header(FileHeader& header) noexcept {
     facts.clock_source = static_cast<std::uint32_t>(Clock::source());
     facts.ticks_per_second = Clock::ticks_per_second();
     facts.node = Recorder::get().node();
+    if (is_command_line_hidden) {
+        std::memset(facts.command_line, 0, sizeof facts.command_line);
+        facts.command_line_bytes = 0;
+    }
     header = facts;
 }
 

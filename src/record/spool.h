@@ -13,6 +13,8 @@ namespace marey {
 
 /// Facts about this process for captures.
 void fill_file_header(detail::FileHeader& header) noexcept MAREY_REQUIRES(recorder_mutex);
+/// From now on, headers do not have the arguments of the process.
+void hide_command_line() noexcept MAREY_REQUIRES(recorder_mutex);
 
 /// "app.7.marey" for "app.marey" and ".7". A path without a suffix gets the part at its end.
 std::string insert_before_suffix(const std::string& path, const std::string& part);

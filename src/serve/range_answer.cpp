@@ -38,6 +38,7 @@ void write_flags(JsonWriter& json, std::uint16_t flags) {
         {kEndInferred, "end_inferred"},
         {kPart, "part"},
         {kFurtherPart, "further_part"},
+        {kSampled, "sampled"},
     };
     json.key("flags").begin_array();
     for (const auto& [flag, name] : kNames) {

@@ -210,7 +210,7 @@ void visit_table(Only<ModelTable::Ranges>, Visit&& visit) {
           whole(0, "depth", &D::range_depth, "Depth on its track"),
           whole(0, "parent", &D::range_parent, "Row of `ranges`", {.cells = Range, .null = Null::NoRow}),
           whole(0, "site", &D::range_site, "Row of `sites`", kSites),
-          whole(0, "flags", &D::range_flags, "The five booleans above as bits, lowest first"));
+          whole(0, "flags", &D::range_flags, "The booleans above as bits: 1, 2, 4, 8, 16 and 128"));
 }
 
 template <class Visit>

@@ -25,7 +25,7 @@ def main():
     tracer.start()
     work(3)
     tracer.log_var("level", 7)
-    tracer.log_instant("half time", args={"why": "a \"quoted\" reason"})
+    tracer.log_instant("half time", args={"why": 'a "quoted" reason'})
     thread = threading.Thread(target=work, args=(2,), name="helper")
     thread.start()
     thread.join()

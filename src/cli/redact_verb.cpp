@@ -1,0 +1,66 @@
+// redact_verb.cpp: marey redact: writes a capture without what must not be shared.
+#include <marey/redact.h>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include <marey/error.h>
+
+#include "cli/capture_argument.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "cli/text_format.h"
+#include "cli/verb.h"
+
+namespace marey::cli {
+namespace {
+
+class RedactVerb final : public Verb {
+  public:
+    const char* help() const override { return "Write a capture without values, arguments and user names"; }
+    const char* details() const override {
+        return "Leaves out the values of ranges, command lines, host names, metadata and the names of\n"
+               "home folders, so that the file can be mailed. Times, function names, files and lines\n"
+               "stay: read 'marey report' of the result before you send it. To not record values and\n"
+               "command lines at all, use marey run --no-values --no-command-line.";
+    }
+    void declare(Options& options) override {
+        capture_.declare(options);
+        options.flag(keep_values_, "--keep-values", "Keep the values of ranges and instants");
+        options.text(output_, "-o,--output", "FILE", "Output file (FILE with .redacted.marey)");
+        options.flag(force_, "--force", "Replace the output file if it exists");
+    }
+    int run() override {
+        if (output_.empty()) output_ = without_suffix(capture_.file) + ".redacted.marey";
+        std::error_code ignored;
+        if (std::filesystem::equivalent(capture_.file, output_, ignored))
+            throw Error(output_ + ": is the input file; choose another output with -o");
+        if (!force_ && std::filesystem::exists(output_, ignored))
+            throw Error(output_ + ": already exists (use --force to replace it)");
+        Redaction redaction;
+        redaction.values = !keep_values_;
+        const Trace trace = redact(capture_.load(), redaction);
+        {
+            const Progress progress("writing " + output_);
+            trace.save(output_);
+        }
+        print_error(
+            fmt::format("{}: {}\n", printable(output_), format_plural(trace.ranges().size(), "range")));
+        return kSuccess;
+    }
+
+  private:
+    CaptureArgument capture_;
+    std::string output_;
+    bool keep_values_ = false;
+    bool force_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_redact_verb() {
+    return std::make_unique<RedactVerb>();
+}
+
+}  // namespace marey::cli

@@ -1,0 +1,175 @@
+// pstats.cpp: reads the statistics of Python's cProfile. They hold the callers of each function but no paths,
+// so the stacks are estimates: a function's time is divided among its callers as their total times are.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <marey/error.h>
+
+#include "import/formats.h"
+#include "import/marshal.h"
+#include "import/profile_readers.h"
+#include "import/sampled_profile.h"
+
+namespace marey {
+namespace {
+
+class PstatsReader {
+  public:
+    PstatsReader(std::string_view bytes, const std::string& name)
+        : profile_(name, bytes.size()), name_(name) {
+        MarshalObject root;
+        const std::string error = read_marshal(bytes, root);
+        if (!error.empty()) throw Error(name + ": not a file of cProfile: " + error);
+        if (root.kind != MarshalObject::Kind::Dictionary || root.items.empty())
+            throw Error(name + ": not a file of cProfile, or one without functions");
+        for (std::size_t i = 0; i + 1 < root.items.size(); i += 2)
+            read_function(root.items[i], root.items[i + 1]);
+        for (std::size_t i = 0; i + 1 < root.items.size(); i += 2)
+            read_callers(root.items[i], root.items[i + 1]);
+        if (functions_.empty()) throw Error(name + ": a file of cProfile without functions");
+    }
+
+    Trace read() {
+        lane_ = profile_.lane(0, "", 0, "cProfile");
+        for (std::uint32_t i = 0; i < functions_.size(); ++i) {
+            if (functions_[i].callers_ns == 0) walk(i, 1.0);
+        }
+        for (const Function& function : functions_) {
+            if (function.rest_ns <= 0) continue;
+            if (function.last_path != kNoRow && function.rest_ns <= function.paths) {  // from rounding
+                profile_.add_more(lane_, function.last_path, function.rest_ns);
+            } else {  // of functions that only call each other, and of paths that were cut off
+                profile_.add(lane_, std::span(&function.site, 1), function.rest_ns);
+            }
+        }
+        if (cut_ != 0)
+            profile_.assembler().add_problem(
+                "cut_paths", "Recursive and very rare paths were cut; their time is outside their callers.",
+                cut_);
+        profile_.assembler().add_problem("estimated_paths",
+                                         "cProfile records callers, not paths: total times below the first "
+                                         "level are estimates; self times are "
+                                         "exact.",
+                                         1);
+        return profile_.finish("");
+    }
+
+  private:
+    using Key = std::tuple<std::string, std::int64_t, std::string>;
+    struct Callee {
+        std::uint32_t function;
+        std::int64_t total_ns;
+    };
+    struct Function {
+        std::uint32_t site = 0;
+        std::int64_t self_ns = 0;
+        std::int64_t rest_ns = 0;     ///< self time that no path has yet
+        std::int64_t callers_ns = 0;  ///< total time in all callers; 0: it has none
+        std::vector<Callee> callees;
+        std::int64_t paths = 0;
+        std::uint32_t last_path = kNoRow;
+        bool is_open = false;
+    };
+    static constexpr std::size_t kMaxPaths = 200'000;
+    static constexpr double kLeastShare = 1e-6;
+    static constexpr std::size_t kMaxDepth = 500;
+
+    static bool read_key(const MarshalObject& object, Key& key) {
+        using Kind = MarshalObject::Kind;
+        if (object.kind != Kind::Tuple || object.items.size() != 3) return false;
+        key = {object.items[0].text, object.items[1].integer, object.items[2].text};
+        return true;
+    }
+    static std::int64_t nanoseconds(const MarshalObject& object) {
+        const double ns = object.number() * 1e9;
+        return ns > 0 && ns < 1e17 ? std::llround(ns) : 0;
+    }
+
+    void read_function(const MarshalObject& object, const MarshalObject& values) {
+        Key key;
+        if (!read_key(object, key) || values.items.size() != 5) {
+            ++unread_;
+            return;
+        }
+        const auto [place, is_new] = index_.try_emplace(key, static_cast<std::uint32_t>(functions_.size()));
+        if (!is_new) return;
+        const auto& [file, line, name] = key;
+        Function& function = functions_.emplace_back();
+        const bool has_file = file != "~" && !file.empty();
+        function.site = profile_.frame(name, has_file ? file : "",
+                                       line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0);
+        function.self_ns = function.rest_ns = nanoseconds(values.items[2]);
+    }
+    void read_callers(const MarshalObject& object, const MarshalObject& values) {
+        Key key, caller;
+        if (!read_key(object, key) || values.items.size() != 5) return;
+        const std::uint32_t callee = index_.at(key);
+        const std::vector<MarshalObject>& callers = values.items[4].items;
+        for (std::size_t i = 0; i + 1 < callers.size(); i += 2) {
+            if (!read_key(callers[i], caller) || callers[i + 1].items.size() != 4) continue;
+            const auto place = index_.find(caller);
+            if (place == index_.end() || place->second == callee) continue;
+            const std::int64_t total = std::max<std::int64_t>(nanoseconds(callers[i + 1].items[3]), 1);
+            functions_[callee].callers_ns += total;
+            functions_[place->second].callees.push_back({callee, total});
+        }
+    }
+
+    /// Adds the paths from a function on; `share` of its time belongs to the current path.
+    void walk(std::uint32_t index, double share) {
+        Function& function = functions_[index];
+        if (function.is_open || share < kLeastShare || paths_ >= kMaxPaths || stack_.size() >= kMaxDepth) {
+            ++cut_;
+            return;
+        }
+        ++paths_;
+        ++function.paths;
+        stack_.push_back(function.site);
+        const auto part = std::min(static_cast<std::int64_t>(static_cast<double>(function.self_ns) * share),
+                                   function.rest_ns);
+        if (part > 0) {
+            function.last_path = profile_.add(lane_, stack_, part);
+            function.rest_ns -= part;
+        }
+        function.is_open = true;
+        for (const Callee& callee : function.callees) {
+            const double all = static_cast<double>(functions_[callee.function].callers_ns);
+            walk(callee.function, share * static_cast<double>(callee.total_ns) / all);
+        }
+        function.is_open = false;
+        stack_.pop_back();
+    }
+
+    SampledProfile profile_;
+    std::string name_;
+    std::vector<Function> functions_;
+    std::map<Key, std::uint32_t> index_;
+    std::uint32_t lane_ = 0;
+    std::vector<std::uint32_t> stack_;
+    std::size_t paths_ = 0;
+    std::uint64_t cut_ = 0, unread_ = 0;
+};
+
+}  // namespace
+
+Trace read_pstats_bytes(std::string_view bytes, const std::string& name) {
+    return PstatsReader(bytes, name).read();
+}
+
+Trace read_pstats(const std::string& path) {
+    return read_profile_file(path, read_pstats_bytes);
+}
+
+/// A dictionary whose first key is a tuple.
+bool is_pstats(std::span<const std::byte> head) noexcept {
+    const auto kind = [&](std::size_t i) {
+        return static_cast<char>(static_cast<std::uint8_t>(head[i]) & 0x7f);
+    };
+    return head.size() > 2 && kind(0) == '{' && (kind(1) == '(' || kind(1) == ')');
+}
+
+}  // namespace marey

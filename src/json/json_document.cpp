@@ -1,0 +1,84 @@
+// json_document.cpp: builds the tree of values, and reads single values.
+#include "json/json_document.h"
+
+#include <charconv>
+#include <limits>
+
+#include "json/json_cursor.h"
+
+namespace marey {
+
+JsonDocument::JsonDocument(std::string_view text) {
+    JsonScanner scanner(text);
+    std::vector<std::uint32_t> open;
+    while (true) {
+        const JsonToken token = scanner.next();
+        if (token == JsonToken::End) break;
+        if (token == JsonToken::Error || nodes_.size() == std::numeric_limits<std::uint32_t>::max()) {
+            error_ = token == JsonToken::Error ? scanner.error() : "too many values";
+            nodes_.clear();
+            break;
+        }
+        const auto index = static_cast<std::uint32_t>(nodes_.size());
+        nodes_.push_back({scanner.raw(), index + 1, token, scanner.has_escapes()});
+        if (token == JsonToken::BeginObject || token == JsonToken::BeginArray) open.push_back(index);
+        if (token == JsonToken::EndObject || token == JsonToken::EndArray) {
+            nodes_[open.back()].next = index + 1;
+            open.pop_back();
+        }
+    }
+}
+
+JsonDocument::Value JsonDocument::root() const noexcept {
+    return nodes_.empty() ? Value() : Value(this, 0);
+}
+
+std::string JsonDocument::Value::text() const {
+    if (token() != JsonToken::String) return "";
+    const Node& node = document_->nodes_[index_];
+    if (!node.has_escapes) return std::string(node.raw);
+    JsonScanner scanner({node.raw.data() - 1, node.raw.size() + 2});  // with its quotes
+    scanner.next();
+    return scanner.text();
+}
+
+std::optional<double> JsonDocument::Value::number() const {
+    if (token() != JsonToken::Number) return std::nullopt;
+    double value = 0;
+    const std::string_view text = raw();
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (result.ec != std::errc()) return std::nullopt;
+    return value;
+}
+
+std::optional<std::int64_t> JsonDocument::Value::integer() const {
+    if (token() != JsonToken::Number && token() != JsonToken::String) return std::nullopt;
+    std::int64_t value = 0;
+    const std::string_view text = raw();
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+std::optional<std::int64_t> JsonDocument::Value::scaled(int decimals) const {
+    std::int64_t value = 0;
+    if (token() != JsonToken::Number || !scaled_decimal(raw(), decimals, value)) return std::nullopt;
+    return value;
+}
+
+JsonDocument::Value JsonDocument::Value::operator[](std::string_view name) const {
+    if (!is_object()) return {};
+    const std::vector<Node>& nodes = document_->nodes_;
+    for (std::uint32_t at = index_ + 1; nodes[at].token != JsonToken::EndObject; at = nodes[at + 1].next) {
+        if (nodes[at].raw == name) return Value(document_, at + 1);
+    }
+    return {};
+}
+
+std::vector<JsonDocument::Value> JsonDocument::Value::items() const {
+    std::vector<Value> values;
+    each_item([&](const Value& value) { values.push_back(value); });
+    return values;
+}
+
+}  // namespace marey

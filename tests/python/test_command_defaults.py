@@ -1,0 +1,155 @@
+"""Defaults of options from files, completion scripts, and leaving out what must not be shared."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from running import environment
+
+import marey
+
+
+def run(folder, *words, home=None, **changes):
+    command = [sys.executable, "-m", "marey", *map(str, words)]
+    variables = environment(HOME=str(home or folder / "nobody"), XDG_CONFIG_HOME="", **changes)
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "app.py").write_text("def work(): pass\nfor _ in range(3): work()\n")
+    return tmp_path
+
+
+def recorded(folder, *options):
+    done = run(folder, "run", "-q", "--force", "-o", "app.marey", *options, "app.py", "--secret")
+    assert done.returncode == 0, done.stderr
+    return folder / "app.marey"
+
+
+def test_pyproject_sets_defaults_that_the_command_line_overrides(folder):
+    recorded(folder)
+    (folder / "pyproject.toml").write_text("[project]\nname = 'x'\n[tool.marey.report]\nrows = 1\nby_thread = true\n")
+    (folder / "inner").mkdir()
+    for place in (folder, folder / "inner"):
+        done = run(place, "report", folder / "app.marey")
+        assert "more row" in done.stdout and "thread" in done.stdout.splitlines()[0], done.stderr
+    assert "more row" not in run(folder, "report", "app.marey", "--rows", "0").stdout
+
+
+def test_the_users_file_comes_after_the_projects(folder):
+    recorded(folder)
+    (folder / ".config").mkdir()
+    (folder / ".config/marey.toml").write_text('[report]\nrows = 2\nformat = "csv"\n')
+    (folder / "pyproject.toml").write_text("[tool.marey.report]\nrows = 1\n")
+    assert len(run(folder, "report", "app.marey", home=folder).stdout.splitlines()) == 2  # titles and a row
+
+
+def test_run_takes_options_of_sessions_from_files(folder):
+    (folder / "pyproject.toml").write_text('[tool.marey.run]\nmax-depth = 1\nexclude = ["nothing/*.py", "none"]\n')
+    trace = marey.load(recorded(folder))
+    assert not any(row["name"].endswith(": work") for row in trace.to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("colour = 1", "unknown option (see marey report --help)"),
+        ('rows = "many"', "expected a non-negative integer"),
+        ("by_thread = 3", "expected true or false"),
+        ('output = "/etc/passwd"', "cannot be set in a file"),
+    ],
+)
+def test_wrong_defaults_are_one_line_of_error(folder, line, message):
+    recorded(folder)
+    (folder / "pyproject.toml").write_text(f"[tool.marey.report]\n{line}\n")
+    done = run(folder, "report", "app.marey")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "pyproject.toml" in done.stderr and message in done.stderr
+
+
+def test_profile_takes_session_options_from_files(folder):
+    program = "import marey; p = marey.profile(); print(p.session_options['policy'], p.session_options['max_bytes'])\n"
+    (folder / "app.py").write_text(program)
+    (folder / "pyproject.toml").write_text('[tool.marey.profile]\npolicy = "ring"\nexclude = ["x"]\nmax-bytes = 4096\n')
+    done = subprocess.run([sys.executable, "app.py"], cwd=folder, env=environment(), capture_output=True, text=True)
+    assert done.stdout.split() == ["ring", "4096"], done.stderr
+    (folder / "pyproject.toml").write_text('[tool.marey.profile]\noutput = "x.marey"\n')
+    done = subprocess.run([sys.executable, "app.py"], cwd=folder, env=environment(), capture_output=True, text=True)
+    assert "output for marey.profile: cannot be set in a file" in done.stderr
+
+
+def completed(folder, *words):
+    script = run(folder, "completion", "bash").stdout
+    ask = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _marey; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    done = subprocess.run(["bash", "-c", script + ask], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_bash_completes_verbs_options_values_and_files(folder):
+    assert completed(folder, "marey", "re") == ["report", "redact"]
+    assert "--by-thread" in completed(folder, "marey", "report", "--by")
+    assert completed(folder, "marey", "report", "--by", "f") == ["function", "file"]
+    assert completed(folder, "marey", "export", "x", "--to", "pp") == ["pprof"]
+    assert completed(folder, "marey", "report", "ap") == ["app.py"]
+
+
+def test_every_option_of_the_help_is_completed(folder):
+    options = run(folder, "report", "--help").stdout.partition("Options:")[2].partition("--by groups")[0]
+    names = set(re.findall(r"^  .*?(--[a-z-]+)", options, re.MULTILINE))
+    assert len(names) > 10 and names <= set(completed(folder, "marey", "report", "--"))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts_are_valid(folder, shell):
+    script = run(folder, "completion", shell).stdout
+    assert "redact" in script and "by-thread" in script
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    (folder / "script").write_text(script)
+    subprocess.run([shell, "-n", "script"], cwd=folder, check=True)
+
+
+SECRET = """
+import marey
+marey.thread_name("main")
+with marey.record_function_fast("request", keyword_values={"scope": "user_scope", "password": "hunter2"}):
+    pass
+"""
+
+
+def test_redacted_captures_hold_no_values_arguments_and_users(folder):
+    (folder / "app.py").write_text(SECRET)
+    capture = recorded(folder)
+    assert b"hunter2" in capture.read_bytes() and b"--secret" in capture.read_bytes()
+    done = run(folder, "redact", "app.marey")
+    assert done.returncode == 0, done.stderr
+    redacted = folder / "app.redacted.marey"
+    trace = marey.load(redacted)
+    texts = json.dumps([trace.to_arrow(name).to_pylist() for name in trace.tables])
+    for secret in ("hunter2", "password", "--secret", os.uname().nodename):
+        assert secret not in texts
+    before = marey.load(capture)
+    times = ["start_ns", "duration_ns", "self_ns"]
+    assert trace.to_arrow().select(times) == before.to_arrow().select(times)
+    assert "request" in run(folder, "report", redacted).stdout
+
+
+def test_redact_never_replaces_a_file_unasked(folder):
+    recorded(folder)
+    (folder / "app.redacted.marey").write_text("mine")
+    done = run(folder, "redact", "app.marey")
+    assert done.returncode == 2 and "--force" in done.stderr
+    assert run(folder, "redact", "app.marey", "-o", "app.marey", "--force").returncode == 2
+    assert run(folder, "redact", "app.marey", "--force").returncode == 0
+
+
+def test_values_and_arguments_can_be_left_out_of_the_recording(folder):
+    (folder / "app.py").write_text(SECRET)
+    capture = recorded(folder, "--no-values", "--no-command-line")
+    assert b"hunter2" not in capture.read_bytes() and b"--secret" not in capture.read_bytes()
+    assert "request" in run(folder, "report", capture).stdout
