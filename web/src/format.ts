@@ -62,6 +62,9 @@ export function label(name: string): string {
     return python[3] === '<module>' ? python[1]!.slice(python[1]!.lastIndexOf('/') + 1) : python[3]!
 }
 
+// "load (shop/cart.py:12)" of "shop/cart.py(12): load", so that the function can be read in a narrow column.
+export function functionFirst(name: string): string { return name.replace(/^(.*)\((\d+)\): (.+)$/, '$3 ($1:$2)') }
+
 // What decides the hue of a name: the path of a Python function, the namespace of a C++ name, else the name itself.
 export function groupOf(name: string): string {
     const python = /^(.*)\(\d+\): /.exec(name)

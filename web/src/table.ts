@@ -1,12 +1,15 @@
 // table.ts: the columns of `marey report` for the selection.
 import type { App } from './app'
 import { add, el } from './dom'
-import { bytes, clean, count, percent, plural, time } from './format'
+import { bytes, clean, count, functionFirst, percent, plural, time } from './format'
 import { Grid, sorted, type Column } from './grid'
 import type { Cell, Table } from './protocol'
+import type { Parameters } from './source'
 import { colourOf } from './theme'
 
 type Row = Record<string, Cell>
+
+const manyRanges = 5_000_000
 
 const groupings: [string, string][] = [['name', 'name'], ['function', 'function'], ['file', 'file'], ['module', 'module'], ['package', 'package'],
     ['thread', 'name and thread'], ['shape', 'name and input shapes']]
@@ -49,6 +52,7 @@ export class TableView {
             this.abort = new AbortController()
             this.root.classList.add('busy')
             try {
+                await this.loadQuick(parameters, this.abort.signal)
                 this.table = await this.app.data.json<Table>('table', parameters, this.abort.signal)
             } catch (error) {
                 if ((error as Error).name === 'AbortError') return
@@ -56,9 +60,19 @@ export class TableView {
                 this.table = null
                 this.note.textContent = (error as Error).message
             }
-            this.root.classList.remove('busy')
+            this.root.classList.remove('busy', 'partial')
         }
         if (this.table) this.show(this.table)
+    }
+
+    // Of many ranges, shows the columns that take one pass until the others are there.
+    private async loadQuick(parameters: Parameters, signal: AbortSignal): Promise<void> {
+        const { source, outline } = this.app.data
+        if (source.embedded || outline.traces[this.app.state.trace]!.range_count < manyRanges) return
+        this.table = await this.app.data.json<Table>('table', { ...parameters, quick: true }, signal)
+        this.root.classList.add('partial')
+        this.show(this.table)
+        this.note.textContent += ' · counting …'
     }
 
     forget(): void { this.asked = '' }
@@ -69,7 +83,7 @@ export class TableView {
         const memory = (key: string, title: string, field: string): Column<Row> => ({ key, title, number: true, width: '88px', value: row => number(row, field), text: row => bytes(number(row, field) ?? 0) })
         const text = (key: string, title: string, width: string): Column<Row> => ({ key, title, width, value: row => String(row[key] ?? ''), text: row => clean(String(row[key] ?? '')) })
         const columns: (Column<Row> | false)[] = [
-            { key: 'name', title: 'Name', width: 'minmax(190px, 1fr)', value: row => String(row['name']), text: row => clean(String(row['name'])), colour: row => this.app.theme.css[colourOf(String(row['name']))]! },
+            { key: 'name', title: 'Name', width: 'minmax(190px, 1fr)', value: row => functionFirst(String(row['name'])), text: row => clean(functionFirst(String(row['name']))), colour: row => this.app.theme.css[colourOf(String(row['name']))]! },
             has('thread') && text('thread', 'Thread', '130px'),
             has('input_shapes') && text('input_shapes', 'Input shapes', '220px'),
             { key: 'count', title: 'Calls', number: true, width: '72px', value: row => number(row, 'count'), text: row => count(number(row, 'count') ?? 0) },
