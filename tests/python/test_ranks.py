@@ -63,14 +63,18 @@ def test_hosts_without_exchanges_are_related_by_their_collectives(tmp_path):
     assert sum(clock["evidence"]["collective"] for clock in clocks.values()) == 6
 
 
-def test_ranges_with_a_group_and_a_sequence_are_collectives(tmp_path):
+def test_ranges_with_a_group_and_a_sequence_are_collectives(tmp_path, run_python):
+    """Rank 1 was not recorded when the first collective took place."""
     for rank in (0, 1):
-        marey.set_node_id(rank)
-        with marey.profile(output=str(tmp_path / f"{rank}.marey")):
-            for number in range(rank, 3):
-                with marey.record_function_fast("exchange all_reduce", [], {"group": "data", "sequence": number}):
-                    pass
-    marey.set_node_id(-1)
+        run_python(
+            "import marey\n"
+            f"marey.set_node_id({rank})\n"
+            f"with marey.profile(output={str(tmp_path / f'{rank}.marey')!r}):\n"
+            f"    for number in range({rank}, 3):\n"
+            "        values = {'group': 'data', 'sequence': number}\n"
+            "        with marey.record_function_fast('exchange all_reduce', [], values):\n"
+            "            pass\n"
+        )
     report = marey.ranks([tmp_path])
     assert (report["collectives"], report["unmatched"]) == (2, 1)
 

@@ -12,7 +12,7 @@ from marey._marey import Error, path_of_rank
 from marey._marey import torch as native
 from marey._warnings import warn
 from marey.recording import profile as own
-from marey.torch import _flag, _ranks, _steps
+from marey.torch import _clocks, _flag, _ranks, _steps
 from marey.torch._activities import to_marey_activities, to_marey_activity, to_marey_config, to_marey_schedule
 from marey.torch._emitters import ExecutionTraceObserver
 from marey.torch._observer import load
@@ -85,6 +85,7 @@ class profile(own.profile):
         self._has_private_device = name is not None and name == torch_profiler._get_privateuse1_backend_name()
         self._output = self.output  # as given, without the rank
         self._state = 0  # the result of native.enter()
+        self._clocks: _clocks.ClockComparison | None = None
         self._held: int | None = None  # the argument of native.hold() while it records
 
     def _default_scopes(self) -> Iterable[RecordScope] | None:
@@ -156,6 +157,8 @@ class profile(own.profile):
             _steps.watch()
             _flag.hold()
             self._state = native.enter(self.record_shapes)
+            if self.session_options.get("clock_exchange", True):
+                self._clocks = _clocks.start()
         except BaseException:
             self._stop_session()
             raise
@@ -163,10 +166,16 @@ class profile(own.profile):
     def _stop_session(self) -> None:
         if self._session is None:
             return
+        self._stop_clocks()
         try:
             super()._stop_session()
         finally:
             self._leave()
+
+    def _stop_clocks(self) -> None:
+        clocks, self._clocks = self._clocks, None
+        if clocks is not None:
+            clocks.stop()
 
     def _trace_of(self, session: Session) -> Trace:
         return session.stop_for_pytorch(names=not self.qualified_names, forward_links=native.links_forward())
