@@ -103,8 +103,8 @@ PYTHON_ROOMS = {
     "python/marey_pytest": {"always": {"marey", "marey_pytest", "pytest"}, "in functions": set()},
     "tests/fleet":  {"always": {"marey", "pytest", "pyspark", "ibis", "make_lake"}},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
-    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb", "google", "polars",
-                                "opentelemetry", "readme_commands", "with_nanobind", "with_pybind11",
+    "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb", "google",
+                                "polars", "opentelemetry", "readme_commands", "with_nanobind", "with_pybind11",
                                 "traces_nanobind", "traces_pybind11"}},
 }  # fmt: skip
 
