@@ -2,8 +2,8 @@
 
 import base64
 import contextlib
-import re
-import zlib
+import gzip
+import json
 
 import marey
 from marey import _marey
@@ -67,8 +67,10 @@ def names(prof):
     return [event.trace_name for event in prof.events()]
 
 
-def report_data(page):
-    """The names and numbers inside an HTML report, as text."""
-    (data,) = re.findall(r'<script type="application/marey">\s*([\w+/=]*)\s*</script>', page)
-    text = zlib.decompress(base64.b64decode(data), 15 + 32).decode("utf-8", "replace")
-    return text.replace("\\u003c", "<").replace("\\u003e", ">")
+def report_names(page):
+    """The names in the table of an HTML report."""
+    packed = page.split('<script type="application/marey">')[1].split("</script>")[0]
+    data = gzip.decompress(base64.b64decode(packed))
+    size = int.from_bytes(data[:4], "little")
+    first, count = json.loads(data[4 : 4 + size])["requests"]["table?trace=0"]
+    return {row["name"] for row in json.loads(data[4 + size :][first : first + count])["rows"]}

@@ -1,16 +1,16 @@
 """The viewer: trace.view(), prof.view() and marey run --view."""
 
-import base64
-import gzip
 import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import urllib.parse
 
 import pytest
+from recorded import report_names
 
 import marey
 from marey import Error
@@ -98,11 +98,21 @@ def test_run_view_shows_the_capture_until_it_is_interrupted(tmp_path):
 def test_to_html_returns_one_file_with_the_data_inside():
     page = recorded().trace.to_html()
     assert page.startswith("<!doctype html>")
-    packed = page.split('<script type="application/marey">')[1].split("</script>")[0]
-    data = gzip.decompress(base64.b64decode(packed))
-    size = int.from_bytes(data[:4], "little")
-    requests = json.loads(data[4 : 4 + size])["requests"]
-    first, count = requests["table?trace=0"]
-    rows = json.loads(data[4 + size :][first : first + count])["rows"]
-    assert {"outer", "inner"} <= {row["name"] for row in rows}
+    assert {"outer", "inner"} <= report_names(page)
     assert 'src="' not in page
+
+
+def test_a_report_of_a_trace_whose_thread_has_lost_its_ranges_can_be_made():
+    def work():
+        for n in range(2000):
+            with marey.record_function(f"kept {n % 7}"):
+                pass
+
+    with marey.profile() as prof:
+        with marey.record_function("left out"):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+    trace = prof.trace.filtered("left out")
+    assert len(trace) == 2000
+    assert trace.to_html().startswith("<!doctype html>")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from recorded import report_data
+from recorded import report_names
 from running import environment
 
 import marey
@@ -177,7 +177,7 @@ def check(server, item, stream, fails):
     assert server.get("/items/9?marey=1") == (200, b'{"id":9}')
     for path, headers in (("/items/9?marey=open+sesame", {}), ("/items/9", {"X-Marey": "open sesame"})):
         status, page = server.get(path, headers)
-        assert status == 200 and item in report_data(page.decode())
+        assert status == 200 and item in report_names(page.decode())
     recorded = server.stop()
     assert recorded.count((item, 200, 8)) == 5, (recorded, (server.folder / "log.txt").read_text())
     assert stream in recorded, recorded

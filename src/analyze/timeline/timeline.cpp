@@ -184,6 +184,7 @@ std::vector<TimelineBox> Timeline::picture(Row track, const TimelineView& view) 
         view.levels == 0)
         return {};
     const TrackInfo& info = trace_.tracks()[track];
+    if (info.range_count == 0) return {};  // all of its ranges may have been filtered out
     return Painter(trace_.ranges(), index_->rows, view)
         .paint(info.first_range, info.first_range + info.range_count);
 }

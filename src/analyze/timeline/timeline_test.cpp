@@ -222,6 +222,20 @@ TEST(Timeline, OfAnEmptyViewOrAnUnknownTrackIsEmpty) {
     EXPECT_EQ(timeline.picture(0, {-most, most, 10, 1}).size(), 1u);
 }
 
+TEST(Timeline, OfATrackWithoutRangesIsEmpty) {
+    for (const Row rows : {0u, 1u, 100u, 4096u}) {
+        TraceFixture fixture;
+        std::vector<RangeSpec> ranges;
+        for (Row row = 0; row < rows; ++row) ranges.push_back({"a", row * 10, 5});
+        const Trace trace = fixture.thread("before", {}).thread("main", ranges).thread("after", {}).trace();
+        const Timeline timeline(trace);
+        for (const Row track : {0u, 2u}) {
+            EXPECT_TRUE(timeline.picture(track, {0, 100'000, 50, 5}).empty()) << rows << " " << track;
+            EXPECT_EQ(timeline.extent(track).levels, 0u);
+        }
+    }
+}
+
 TEST(Timeline, HasTheLevelsAndTheTimesOfEachTrack) {
     const Trace trace = TraceFixture()
                             .thread("main", {{"a", 10, 20, {{"b", 12, 5}}}, {"c", 40, 5}})
