@@ -166,8 +166,9 @@ TEST(ParseOptions, NamesAnUnknownKey) {
         EXPECT_EQ(error_of(text),
                   "'" + text +
                       "': expected out=, name=, max=, policy=, scopes=, values=, memory=, shapes=, inputs=, "
-                      "flops=, devices=, device_activities=, nvtx=, include=, exclude=, fold_libraries=, "
-                      "min_duration_ns=, max_depth=, call_budget=, call_lines=, calls=, or c_calls=");
+                      "flops=, devices=, device_activities=, nvtx=, clock_exchange=, include=, exclude=, "
+                      "fold_libraries=, min_duration_ns=, max_depth=, call_budget=, call_lines=, calls=, or "
+                      "c_calls=");
     }
 }
 

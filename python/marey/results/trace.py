@@ -55,14 +55,12 @@ def ranks(
     """
     import json
 
-    items = list(traces)
-    result: dict[str, Any]
+    items: list[Any] = list(traces)
     if all(isinstance(item, Trace) for item in items):
-        result = json.loads(_marey._rank_report(items, step, input))
-        result["left_out"] = []
-        return result
-    text, left_out = _marey._read_ranks([_text(item) for item in items], step, input)  # type: ignore[arg-type]
-    result = json.loads(text)
+        text, left_out = _marey._rank_report(items, step, input), []
+    else:
+        text, left_out = _marey._read_ranks([_text(item) for item in items], step, input)
+    result: dict[str, Any] = json.loads(text)
     result["left_out"] = left_out
     return result
 

@@ -23,7 +23,7 @@ _TOKEN_BYTES = 16
 
 def host_name() -> str:
     """Return the name of this host; tests replace it."""
-    return _marey.host_name()
+    return str(_marey.host_name())
 
 
 class ClockComparison:

@@ -255,7 +255,8 @@ class RankEventReader {
         }
     }
 
-    /// Gives each collective the name of the longest work since the one before it began.
+    /// Gives each collective the name of the longest work since the one before it began; none if ranges cover
+    /// less than half of that time.
     void name_work() {
         std::stable_sort(work_.begin(), work_.end(),
                          [](const Work& a, const Work& b) { return a.start_ns < b.start_ns; });
@@ -264,13 +265,15 @@ class RankEventReader {
         const std::uint32_t none = texts_.number("");
         std::vector<std::uint32_t> text_of(sites_.size(), none);
         auto next = work_.begin();
+        std::int64_t left_ns = trace_.window().start_ns;  // the end of the collectives before
         for (RankCollective& each : events_.collectives) {
             std::uint32_t best = none;
-            std::int64_t most = 0;
+            std::int64_t most = 0, total = 0;
             for (; next != work_.end() && next->start_ns < each.start_ns; ++next) {
                 std::int64_t& sum = time[next->site];
                 if (sum == 0) used.push_back(next->site);
                 sum += next->time_ns;
+                total += next->time_ns;
                 if (sum <= most) continue;
                 most = sum;
                 std::uint32_t& text = text_of[next->site];
@@ -279,7 +282,8 @@ class RankEventReader {
             }
             for (const std::uint32_t site : used) time[site] = 0;
             used.clear();
-            each.before = best;
+            each.before = 2 * total < each.start_ns - left_ns ? none : best;
+            left_ns = std::max(left_ns, each.end_ns);
         }
     }
 

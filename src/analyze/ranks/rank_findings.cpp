@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kDelayShare = 0.02;      // of the time of all steps
 constexpr double kLateSteps = 0.5;        // of a rank's steps
-constexpr std::size_t kFewestSteps = 2;   // one step does not show what is usual
+constexpr double kLateCollectives = 0.5;  // of a rank's collectives, where there are no steps
+constexpr std::uint64_t kFewestCollectives = 8;
 constexpr double kExplained = 0.5;        // of the delay, by more work than on the median rank
 constexpr double kImbalanceShare = 0.10;  // of the time of all ranks, spent waiting
 
@@ -52,6 +53,18 @@ std::string rank_text(const RankInfo& rank) {
     return "rank " + std::to_string(rank.rank) + " on " + (rank.host.empty() ? "an unknown host" : rank.host);
 }
 
+/// Without steps, a report has one that is the whole recording.
+bool has_steps(const RankReport& report) {
+    return report.steps.size() > 1;
+}
+
+bool is_often_late(const RankReport& report, const RankInfo& rank, std::uint64_t late_steps) {
+    if (has_steps(report))
+        return static_cast<double>(late_steps) >= kLateSteps * static_cast<double>(rank.steps);
+    return rank.collectives >= kFewestCollectives &&
+           static_cast<double>(rank.times_last) >= kLateCollectives * static_cast<double>(rank.collectives);
+}
+
 RankFinding delay_finding(const RankReport& report, const RankInfo& rank, std::uint64_t late, double share) {
     const double per_step =
         static_cast<double>(rank.delayed_ns) / static_cast<double>(std::max<std::uint64_t>(rank.steps, 1));
@@ -74,12 +87,15 @@ RankFinding delay_finding(const RankReport& report, const RankInfo& rank, std::u
     finding.rank = rank.rank;
     finding.host = rank.host;
     finding.share = share;
-    finding.text = rank_text(rank) + " keeps the others waiting for " + percent_text(share) +
-                   " of the time, in " + std::to_string(late) + " of " + std::to_string(rank.steps) +
-                   " steps: ";
+    finding.text =
+        rank_text(rank) + " keeps the others waiting for " + percent_text(share) + " of the time, " +
+        (has_steps(report) ? "in " + std::to_string(late) + " of " + std::to_string(rank.steps) + " steps: "
+                           : "last in " + std::to_string(rank.times_last) + " of " +
+                                 std::to_string(rank.collectives) + " collectives: ");
     if (most.excess_ns >= kExplained * per_step) {
         finding.rule = most.rule;
-        finding.text += most.text + time_text(most.excess_ns) + " longer per step than the median rank";
+        finding.text += most.text + time_text(most.excess_ns) + " longer " +
+                        (has_steps(report) ? "per step " : "") + "than the median rank";
     } else {
         finding.rule = "slow_link";
         finding.text +=
@@ -94,16 +110,14 @@ RankFinding delay_finding(const RankReport& report, const RankInfo& rank, std::u
 std::vector<RankFinding> rank_findings(const RankReport& report, std::span<const std::uint64_t> late_steps) {
     std::vector<RankFinding> findings;
     const double all_steps = report.mean_step_ns * static_cast<double>(report.steps.size());
-    if (all_steps <= 0 || report.steps.size() < kFewestSteps) return findings;
+    if (all_steps <= 0) return findings;
     double waiting = 0, total = 0, explained = 0;
     for (std::size_t i = 0; i < report.ranks.size(); ++i) {
         const RankInfo& rank = report.ranks[i];
         waiting += static_cast<double>(rank.waiting_ns);
         total += static_cast<double>(total_time(rank));
         const double share = static_cast<double>(rank.delayed_ns) / all_steps;
-        const bool is_often_late =
-            static_cast<double>(late_steps[i]) >= kLateSteps * static_cast<double>(rank.steps);
-        if (share < kDelayShare || !is_often_late) continue;
+        if (share < kDelayShare || !is_often_late(report, rank, late_steps[i])) continue;
         explained += static_cast<double>(rank.delayed_ns) * static_cast<double>(report.ranks.size() - 1);
         findings.push_back(delay_finding(report, rank, late_steps[i], share));
     }

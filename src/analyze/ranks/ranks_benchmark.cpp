@@ -47,7 +47,7 @@ Trace rank_trace(int rank, int steps) {
                 made.inside.push_back({names[static_cast<std::size_t>(i) % names.size()], now, length});
                 now += length;
             }
-            const std::int64_t end = start + part * std::int64_t{4'900'000} + 4'800'000;
+            const std::int64_t end = start + part * std::int64_t{4'900'000} + 4'300'000;
             made.inside.push_back({"gloo:all_reduce", now, end - now});
         }
     }

@@ -199,6 +199,32 @@ TEST(Ranks, FindingsAreSilentWhereTheBoundIsLargerThanTheLag) {
     EXPECT_TRUE(rank_report(SimulatedJob(settings, 7).traces()).findings.empty());
 }
 
+TEST(Ranks, AStragglerIsFoundInARecordingWithoutSteps) {
+    std::vector<Trace> traces;
+    for (int rank = 0; rank < 3; ++rank) {
+        TraceFixture fixture;
+        fixture.data().processes[0].node = rank;
+        std::vector<RangeSpec> ranges;
+        for (int i = 0; i < 10; ++i) {
+            const std::int64_t start = i * 10 * kMs, late = (rank == 2 ? 5 : 1) * kMs;
+            ranges.push_back({"prepare", start, kMs / 2});
+            ranges.push_back({"gloo:all_reduce", start + late, 6 * kMs - late});
+        }
+        fixture.window(0, 100 * kMs).thread("main", ranges);
+        traces.push_back(fixture.trace());
+    }
+    const RankReport report = rank_report(traces);
+    ASSERT_EQ(report.findings.size(), 1u);
+    EXPECT_EQ(report.findings[0].rule, "straggler");
+    EXPECT_EQ(report.findings[0].rank, 2);
+    EXPECT_NE(report.findings[0].text.find("last in 10 of 10 collectives"), std::string::npos)
+        << report.findings[0].text;
+    // Rank 2 spent most of the time outside its ranges.
+    ASSERT_FALSE(report.critical_path.empty());
+    EXPECT_EQ(report.critical_path[0].name, "");
+    EXPECT_EQ(report.critical_path[0].rank, 2);
+}
+
 TEST(Ranks, AreOnTheClockOfOneHost) {
     JobSettings settings;
     settings.ranks = 16;
