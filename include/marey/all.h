@@ -12,6 +12,7 @@
 #include <marey/flops.h>
 #include <marey/import.h>
 #include <marey/marey.h>
+#include <marey/merge.h>
 #include <marey/nvtx.h>
 #include <marey/observe.h>
 #include <marey/range_filter.h>
@@ -21,6 +22,7 @@
 #include <marey/session.h>
 #include <marey/symbolize.h>
 #include <marey/timeline.h>
+#include <marey/token.h>
 #include <marey/trace.h>
 #include <marey/traceback.h>
 #include <marey/view.h>

@@ -14,6 +14,7 @@
 
 #include <marey/error.h>
 #include <marey/import.h>
+#include <marey/merge.h>
 
 #include "base/environment.h"
 #include "cli/terminal.h"
@@ -68,6 +69,10 @@ ViewSource file_source(const std::string& file, const std::string& format) {
                     throw;
                 }
             }};
+}
+
+ViewSource merged_source(const std::vector<std::string>& captures) {
+    return {captures.front(), [captures] { return load_merged(captures).trace; }};
 }
 
 void show_in_browser(std::vector<ViewSource> sources, const ViewOptions& options, bool opens_browser) {

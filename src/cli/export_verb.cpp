@@ -45,12 +45,12 @@ class ExportVerb final : public Verb {
         if (!table_.empty() && format.name != "csv")
             throw Error("--table: only supported for csv, not for " + std::string(format.name));
         if (output_.empty()) {
-            output_ = without_suffix(capture_.file);
+            output_ = without_suffix(capture_.file());
             if (!table_.empty()) output_ += "." + table_;
             output_ += format.suffixes.front();
         }
         std::error_code ignored;
-        if (!to_stdout && std::filesystem::equivalent(capture_.file, output_, ignored))
+        if (!to_stdout && std::filesystem::equivalent(capture_.file(), output_, ignored))
             throw Error(output_ + ": is the input file; choose another output with -o");
         if (to_stdout && standard_output().is_terminal)
             throw Error(

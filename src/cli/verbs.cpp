@@ -15,6 +15,7 @@
     VERB(export)          \
     VERB(validate)        \
     VERB(symbolize)       \
+    VERB(merge)           \
     VERB(compact)         \
     VERB(doctor)
 

@@ -1,7 +1,7 @@
 // perfetto_tracks.cpp: the parents and descriptors of all tracks.
 #include "export/perfetto_tracks.h"
 
-#include "export/program_names.h"
+#include "trace/program_names.h"
 #include "trace/perfetto_fields.h"
 
 #if MAREY_HAVE_PROTOZERO

@@ -19,6 +19,7 @@
 
 #include "base/small_file.h"
 #include "record/clock.h"
+#include "record/process_identity.h"
 #include "record/recorder.h"
 
 namespace marey {
@@ -143,6 +144,7 @@ void fill_file_header(FileHeader& header) noexcept {
     facts.clock_source = static_cast<std::uint32_t>(Clock::source());
     facts.ticks_per_second = Clock::ticks_per_second();
     facts.node = Recorder::get().node();
+    std::memcpy(facts.tree, process_identity().record.tree, sizeof facts.tree);
     header = facts;
 }
 

@@ -130,6 +130,10 @@ std::span<const TaskInfo> Trace::task_names() const noexcept {
     return data_->tasks;
 }
 
+std::span<const MessageInfo> Trace::messages() const noexcept {
+    return data_->messages;
+}
+
 std::span<const LinkInfo> Trace::links() const noexcept {
     return data_->links;
 }

@@ -67,6 +67,7 @@ struct TraceData {
     ClockInfo clock;
     WindowInfo window;
     std::vector<TaskInfo> tasks;  ///< sorted by process and call
+    std::vector<MessageInfo> messages;
 
     // The columns as Trace returns them.
     RangeColumns ranges() const noexcept {
