@@ -103,6 +103,14 @@
     def \1(name: str, /) -> None:
         \doc
 
+^marey\._marey\.send_token$:
+    def send_token() -> bytes:
+        \doc
+
+^marey\._marey\.receive_token$:
+    def receive_token(token: bytes, /) -> None:
+        \doc
+
 ^marey\._marey\.end$:
     def end() -> None:
         \doc

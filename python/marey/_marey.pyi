@@ -89,10 +89,10 @@ def step_mark(step: int, /) -> None: ...
 def thread_name(name: str, /) -> None:
     """Set the name of the calling thread in traces."""
 
-def send_token():
+def send_token() -> bytes:
     """Record that a message is sent now, and return 24 bytes to send with it."""
 
-def receive_token(token, /):
+def receive_token(token: bytes, /) -> None:
     """Record that the message with this token has been received."""
 
 def is_recording() -> bool:
