@@ -41,7 +41,7 @@ ROOMS = {
     "src/sources/torch/observer": [PUBLIC, DETAIL],
     "src/emitters":       [PUBLIC, DETAIL, "src/record", "src/json", "src/base"],
     "src/collect":        [PUBLIC, DETAIL, "src/record", "src/trace", "src/json", "src/native", "src/base"],
-    "src/trace":          [*MODEL, DETAIL, "src/json", "src/native", "src/base"],
+    "src/trace":          [*MODEL, "include/marey/merge.h", DETAIL, "src/json", "src/native", "src/base"],
     "src/analyze":        [PUBLIC, "src/trace", "src/json", "src/native", "src/base"],
     "src/export":         [PUBLIC, "src/trace", "src/analyze", "src/json", "src/base"],
     "src/import":         [PUBLIC, "src/trace", "src/analyze", "src/json", "src/native", "src/base"],

@@ -116,6 +116,14 @@
 ^marey\._marey\.message_instant$:
     def message_instant(name: str, message: str, place: str, /) -> None: ...
 
+^marey\._marey\.send_token$:
+    def send_token() -> bytes:
+        \doc
+
+^marey\._marey\.receive_token$:
+    def receive_token(token: bytes, /) -> None:
+        \doc
+
 ^marey\._marey\.end$:
     def end() -> None:
         \doc

@@ -14,6 +14,7 @@
 #include <marey/import.h>
 #include <marey/load.h>
 #include <marey/marey.h>
+#include <marey/merge.h>
 #include <marey/nvtx.h>
 #include <marey/observe.h>
 #include <marey/range_filter.h>
@@ -23,6 +24,7 @@
 #include <marey/session.h>
 #include <marey/symbolize.h>
 #include <marey/timeline.h>
+#include <marey/token.h>
 #include <marey/trace.h>
 #include <marey/traceback.h>
 #include <marey/view.h>

@@ -21,6 +21,7 @@ enum class GroupBy : std::uint8_t {
     File = 3,
     Module = 4,   ///< the Python module, with a label if it does not belong to the program
     Package = 5,  ///< the program, the standard library, or a library; C extensions are separate
+    Process = 6,  ///< the process, in traces of several
 };
 
 /// The text for a site. Sites without a file, and sites of other languages for which `by` does not apply,

@@ -38,8 +38,17 @@ struct SiteInfo {
     friend bool operator==(const SiteInfo&, const SiteInfo&) noexcept = default;
 };
 
+/// How a process came to be.
+enum class ProcessOrigin : std::uint8_t {
+    Unknown,
+    Fork,   ///< its parent forked, and it continued the parent's program
+    Spawn,  ///< started as a program of its own
+    Exec,   ///< a recorded process replaced its program; `pid` and `start` stay the same
+};
+
 /// A recorded process. The times of every table are nanoseconds of CLOCK_MONOTONIC_RAW on its host; add
-/// `realtime_offset_ns` for wall-clock time since 1970.
+/// `realtime_offset_ns` for wall-clock time since 1970. A process is identified by the boot id in `clock`,
+/// `pid_namespace`, `pid` and `start`.
 struct ProcessInfo {
     std::int64_t pid = 0;
     std::int32_t node = -1;  ///< rank or node id; -1: none
@@ -47,6 +56,17 @@ struct ProcessInfo {
     StringId host = 0;
     StringId command_line = 0;
     std::int64_t realtime_offset_ns = 0;
+    Row parent = kNoRow;  ///< the nearest ancestor in this trace, or the program that it replaced
+    ProcessOrigin origin = ProcessOrigin::Unknown;
+    StringId tree = 0;   ///< id of the tree of processes that was recorded together, in hexadecimal
+    StringId clock = 0;  ///< "<boot id>/<time namespace>": processes with equal texts share a clock
+    std::uint64_t pid_namespace = 0;
+    std::uint64_t start = 0;        ///< clock ticks from boot to its start, as in /proc/PID/stat; 0: unknown
+    StringId ancestors = 0;         ///< "<pid>:<start>:<pid namespace> ...", the parent first
+    std::int64_t fork_ns = 0;       ///< when its parent forked; 0: it did not
+    std::uint32_t fork_thread = 0;  ///< ThreadInfo::id of the forking thread in the parent; 0: unknown
+    std::int32_t exit_code = -1;    ///< -1: unknown, or killed by a signal
+    std::int32_t exit_signal = -1;  ///< that killed it; -1: none, or unknown
 };
 
 /// A thread, or another source with a separate log (`os_tid` 0).
@@ -216,12 +236,26 @@ struct TaskInfo {
     friend bool operator==(const TaskInfo&, const TaskInfo&) noexcept = default;
 };
 
+/// A message that was sent or received with a token (marey/token.h). Both ends of a message have the same
+/// `sender` and `number`.
+struct MessageInfo {
+    std::int64_t time_ns = 0;
+    std::uint64_t sender = 0;  ///< random number of the sending process
+    std::uint64_t number = 0;  ///< of the message in that process
+    Row thread = 0;
+    Row range = kNoRow;  ///< the innermost range on the thread at that time
+    bool is_received = false;
+};
+
 /// The kind of an arrow between two ranges.
 enum class LinkKind : std::uint8_t {
     ForwardBackward = 1,  ///< from a forward range to its backward range
     Launch = 2,           ///< from the launching host call to the device's range
     Remote = 3,           ///< from the range of a call to a range of the called process
-    Flow = 4,             ///< imported: an arrow of another kind, described by `name`
+    /// An arrow of another kind, described by `name`: imported, or "spawn" from a range to the first range of
+    /// a process that began in it, or "message" from the range that sent a message to the one that received
+    /// it
+    Flow = 4,
 };
 /// An arrow between two ranges. Sorted by `from`.
 struct LinkInfo {
@@ -375,6 +409,7 @@ class MAREY_API Trace {
     std::span<const std::int64_t> array_extents() const noexcept;
     std::span<const RangeDetail> range_details() const noexcept;
     std::span<const LinkInfo> links() const noexcept;
+    std::span<const MessageInfo> messages() const noexcept;
     std::span<const TaskInfo> task_names() const noexcept;  ///< by process and call
     std::span<const MetadataInfo> metadata() const noexcept;
     std::span<const ProblemInfo> problems() const noexcept;

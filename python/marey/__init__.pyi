@@ -23,12 +23,15 @@ from marey._marey import instant as instant
 from marey._marey import is_recording as is_recording
 from marey._marey import is_recording_memory as is_recording_memory
 from marey._marey import join_traces as join_traces
+from marey._marey import merge_traces as merge_traces
 from marey._marey import node_id as node_id
+from marey._marey import receive_token as receive_token
 from marey._marey import record_function as record_function
 from marey._marey import record_function_fast as record_function_fast
 from marey._marey import registered_devices as registered_devices
 from marey._marey import report_allocation as report_allocation
 from marey._marey import report_out_of_memory as report_out_of_memory
+from marey._marey import send_token as send_token
 from marey._marey import set_node_id as set_node_id
 from marey._marey import thread_name as thread_name
 from marey._marey import time_on_device as time_on_device
@@ -67,12 +70,15 @@ __all__ = [
     "is_recording",
     "is_recording_memory",
     "join_traces",
+    "merge_traces",
     "node_id",
+    "receive_token",
     "record_function",
     "record_function_fast",
     "registered_devices",
     "report_allocation",
     "report_out_of_memory",
+    "send_token",
     "set_node_id",
     "thread_name",
     "time_on_device",

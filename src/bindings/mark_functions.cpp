@@ -1,8 +1,10 @@
 // mark_functions.cpp: begin, end, instant, counter and related functions as plain C functions.
 #include <marey/c.h>
 #include <marey/range.h>
+#include <marey/token.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "bindings/errors.h"
 #include "bindings/inherited_context.h"
@@ -114,6 +116,22 @@ PyObject* name_thread(PyObject*, PyObject* name) {
     Py_RETURN_NONE;
 }
 
+PyObject* make_token(PyObject*, PyObject*) {
+    const Token token = send_token();
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(&token), sizeof token);
+}
+
+PyObject* take_token(PyObject*, PyObject* bytes) {
+    Token token;
+    if (!PyBytes_Check(bytes) || PyBytes_GET_SIZE(bytes) != sizeof token) {
+        PyErr_SetString(PyExc_ValueError, "receive_token: expected the 24 bytes that send_token() returned");
+        return nullptr;
+    }
+    std::memcpy(&token, PyBytes_AS_STRING(bytes), sizeof token);
+    receive_token(token);
+    Py_RETURN_NONE;
+}
+
 PyObject* ask_recording(PyObject*, PyObject*) {
     return PyBool_FromLong(is_recording() ? 1 : 0);
 }
@@ -133,6 +151,10 @@ PyMethodDef kFunctions[] = {
     {"step_mark", mark_step, METH_O, "step_mark(step, /)\n--\n\nMark a global step in every session."},
     {"thread_name", name_thread, METH_O,
      "thread_name(name, /)\n--\n\nSet the name of the calling thread in traces."},
+    {"send_token", make_token, METH_NOARGS,
+     "send_token()\n--\n\nRecord that a message is sent now, and return 24 bytes to send with it."},
+    {"receive_token", take_token, METH_O,
+     "receive_token(token, /)\n--\n\nRecord that the message with this token has been received."},
     {"is_recording", ask_recording, METH_NOARGS,
      "is_recording()\n--\n\nReturn whether a range on this thread would be recorded now."},
     {nullptr, nullptr, 0, nullptr},

@@ -20,6 +20,7 @@ NB_MODULE(_marey_contents, module) {
     marey::bindings::bind_errors(module);
     marey::bindings::bind_trace(module);
     marey::bindings::bind_context(module);
+    marey::bindings::bind_messages(module);
     marey::bindings::bind_trace_rows(module);
     marey::bindings::bind_suspended_calls(module);
     marey::bindings::bind_session(module);

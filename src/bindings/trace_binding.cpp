@@ -8,6 +8,7 @@
 #include <marey/error.h>
 #include <marey/export.h>
 #include <marey/import.h>
+#include <marey/merge.h>
 #include <marey/range_filter.h>
 #include <marey/selection.h>
 #include <marey/symbolize.h>
@@ -156,6 +157,15 @@ void bind_trace(nb::module_& module) {
     module.def(
         "join_traces", [](const std::vector<Trace>& traces) { return join_traces(traces); },
         nb::arg("traces"), no_gil, "Join traces that follow one another into one trace.");
+    module.def(
+        "merge_traces", [](std::vector<Trace> traces) { return merge_traces(std::move(traces)); },
+        nb::arg("traces"), no_gil, "Merge traces of several processes into one trace; they may overlap.");
+    module.def(
+        "load_merged",
+        [](const std::vector<std::string>& paths, bool any_tree) {
+            return load_merged(paths, {.any_tree = any_tree}).trace;
+        },
+        nb::arg("paths"), nb::arg("any_tree") = false, no_gil);
     module.def("list_sessions", sessions_of, nb::arg("path"));
     module.def("export_formats", [] { return formats_of(export_formats()); });
 }

@@ -17,6 +17,7 @@
 #include <marey/error.h>
 #include <marey/import.h>
 #include <marey/load.h>
+#include <marey/merge.h>
 #include <marey/range_filter.h>
 
 #include "base/environment.h"
@@ -87,6 +88,12 @@ ViewSource file_source(const std::string& file, const std::string& format, bool 
                 }
             },
             progress, false};
+}
+
+ViewSource merged_source(const std::vector<std::string>& captures) {
+    return {captures.front(),
+            [captures] { return filter_ranges(load_merged(captures).trace, {.fold_imports = true}); },
+            nullptr, false};
 }
 
 void show_in_browser(std::vector<ViewSource> sources, const ViewOptions& options, bool opens_browser) {

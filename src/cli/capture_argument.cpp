@@ -1,6 +1,7 @@
 // capture_argument.cpp: the arguments FILE, --from and --session that most verbs take, and loading the file.
 #include "cli/capture_argument.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -8,9 +9,11 @@
 
 #include <marey/error.h>
 #include <marey/import.h>
+#include <marey/merge.h>
 #include <marey/range_filter.h>
 #include <marey/selection.h>
 
+#include "cli/capture_files.h"
 #include "cli/progress.h"
 #include "cli/text_format.h"
 
@@ -42,7 +45,7 @@ void declare_file(Options& options, std::string& file, std::string& from) {
 }
 
 void declare_files(Options& options, std::vector<std::string>& files, std::string& from) {
-    options.required(files, "FILE", kFileHelp);
+    options.required(files, "FILE", "Marey captures (files or folders), or a trace written by another tool");
     declare_from(options, from);
 }
 
@@ -51,8 +54,11 @@ void declare_session(Options& options, std::optional<std::uint64_t>& session) {
 }
 
 void CaptureArgument::declare(Options& options) {
-    declare_file(options, file, from);
+    declare_files(options, files, from);
     declare_session(options, session);
+    options.flag(is_alone, "--alone", "Show only FILE, not the other processes of its run");
+    options.number(process, "--process", "Show only the process with this process id");
+    options.number(rank, "--rank", "Show only the process with this rank");
 }
 
 void CaptureArgument::declare_filter(Options& options) {
@@ -64,14 +70,54 @@ void CaptureArgument::declare_filter(Options& options) {
 }
 
 Trace CaptureArgument::load() const {
-    const Progress progress("reading " + file);
-    if (!session) return open_trace(file, from);
-    const ImportFormat* const detected = from.empty() ? import_format(file) : nullptr;
+    const bool is_plain = from.empty() && !session;
+    if (!is_plain && files.size() > 1) throw Error("--from and --session apply to a single file");
+    const std::vector<std::string> paths = is_plain ? capture_paths(files, is_alone) : files;
+    if (paths.size() == 1) return chosen_processes(load_one(paths[0]));
+    const Progress progress("reading " + format_plural(paths.size(), "capture"));
+    return chosen_processes(load_merged(paths).trace);
+}
+
+Trace CaptureArgument::load_one(const std::string& path) const {
+    const Progress progress("reading " + path);
+    if (!session) return open_trace(path, from);
+    const ImportFormat* const detected = from.empty() ? import_format(path) : nullptr;
     const std::string_view format = detected != nullptr ? detected->name : std::string_view(from);
     if (!format.empty() && format != import_formats().front().name)
-        throw Error(file + ": --session applies only to Marey captures, and this file has the format " +
+        throw Error(path + ": --session applies only to Marey captures, and this file has the format " +
                     std::string(format));
-    return Trace::load(file, *session);
+    return Trace::load(path, *session);
+}
+
+Trace CaptureArgument::chosen_processes(Trace trace) const {
+    if (!process && !rank) return trace;
+    std::vector<Row> rows;
+    for (Row row = 0; row < trace.processes().size(); ++row) {
+        const ProcessInfo& info = trace.processes()[row];
+        if (process && info.pid != static_cast<std::int64_t>(*process)) continue;
+        if (rank && info.node != static_cast<std::int64_t>(*rank)) continue;
+        rows.push_back(row);
+    }
+    if (rows.empty())
+        throw Error(file() + ": has no process " +
+                    (process ? std::to_string(*process) : "of rank " + std::to_string(*rank)) +
+                    " (see marey info)");
+    return rows.size() == trace.processes().size() ? trace : select_processes(trace, rows);
+}
+
+std::vector<std::string> capture_paths(const std::vector<std::string>& files, bool is_alone) {
+    std::vector<std::string> paths;
+    for (const std::string& file : files) {
+        if (!is_folder(file)) {
+            paths.push_back(file);
+            continue;
+        }
+        std::vector<std::string> inside = captures_beside(file.ends_with('/') ? file : file + "/");
+        if (inside.empty()) throw Error(file + ": contains no captures (*.marey)");
+        std::sort(inside.begin(), inside.end());
+        paths.insert(paths.end(), inside.begin(), inside.end());
+    }
+    return files.size() == 1 && paths == files && !is_alone ? captures_of_tree(files[0]) : paths;
 }
 
 Trace CaptureArgument::filtered(Trace trace) const {

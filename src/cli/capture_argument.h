@@ -23,25 +23,39 @@ void declare_from(Options& options, std::string& from);
 void declare_session(Options& options, std::optional<std::uint64_t>& session);
 
 struct CaptureArgument {
-    std::string file;
-    std::string from;  ///< the name of its format; empty: detected from its content
+    std::vector<std::string> files;  ///< as given: captures, or folders of captures
+    std::string from;                ///< the name of its format; empty: detected from its content
     std::optional<std::uint64_t> session;
+    bool is_alone = false;                 ///< not the other processes of the run
+    std::optional<std::uint64_t> process;  ///< only this process (pid)
+    std::optional<std::uint64_t> rank;     ///< only this rank
 
     bool show_importlib = false;
     std::vector<std::string> exclude;  ///< patterns of ranges to leave out
     std::string begin, end;            ///< durations since the start of the recording; empty: all of it
 
     void declare(Options& options);
+    /// The first file, which stands for all in the names of files made from them.
+    const std::string& file() const { return files.front(); }
     /// Declares --begin, --end, --exclude and --show-importlib, which filtered() applies.
     void declare_filter(Options& options);
-    /// Reads the file and shows progress. Throws marey::Error.
+    /// Reads the files, or all captures of the run that a single one belongs to, as one trace, and shows
+    /// progress. Throws marey::Error.
     Trace load() const;
     /// Leaves out the ranges that the user does not want to see. Throws marey::Error for an invalid time.
     Trace filtered(Trace trace) const;
+
+  private:
+    Trace load_one(const std::string& path) const;
+    Trace chosen_processes(Trace trace) const;
 };
 
 /// Reads a time such as "1.5s", in nanoseconds. Throws marey::Error with the option's name if it is invalid.
 std::int64_t parsed_time(const char* option, const std::string& text);
+
+/// The captures that the arguments of a verb stand for: those in folders, and the other processes of the run
+/// if a single capture is given. Throws marey::Error for a folder without captures.
+std::vector<std::string> capture_paths(const std::vector<std::string>& files, bool is_alone);
 
 /// `path` without ".marey" ("dir/app" for "dir/app.marey"): the start of the names of files made from it.
 std::string without_suffix(const std::string& path);

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+
+#include <marey/error.h>
+#include <marey/merge.h>
 
 #include "cli/capture_argument.h"
 #include "cli/text_format.h"
@@ -38,7 +42,29 @@ bool take_rank(std::string_view& text) {
     return true;
 }
 
+/// Files that are not captures have no tree; reading them reports what they are.
+std::string tree_of(const std::string& path) {
+    try {
+        return capture_origin(path).tree;
+    } catch (const Error&) {
+        return "";
+    }
+}
+
 }  // namespace
+
+std::vector<std::vector<std::string>> runs_of(const std::vector<std::string>& paths) {
+    std::vector<std::vector<std::string>> runs;
+    std::map<std::string, std::size_t> places;  // by tree
+    for (const std::string& path : paths) {
+        const std::string tree = tree_of(path);
+        const std::size_t place =
+            tree.empty() ? runs.size() : places.try_emplace(tree, runs.size()).first->second;
+        if (place == runs.size()) runs.emplace_back();
+        runs[place].push_back(path);
+    }
+    return runs;
+}
 
 std::string free_capture_name(std::string_view program) {
     const std::string stem(base_name(program));
@@ -69,6 +95,24 @@ std::vector<std::string> captures_beside(const std::string& path) {
         if (name.ends_with(kSuffix)) result.push_back(folder + name);
     }
     return result;
+}
+
+bool is_folder(const std::string& path) {
+    std::error_code error;
+    return fs::is_directory(path, error);
+}
+
+std::vector<std::string> captures_of_tree(const std::string& path) {
+    const std::string tree = tree_of(path);
+    if (tree.empty()) return {path};
+    std::vector<std::string> others = captures_beside(path);
+    std::error_code error;
+    std::erase_if(others, [&](const std::string& other) {
+        return fs::equivalent(other, path, error) || tree_of(other) != tree;
+    });
+    std::sort(others.begin(), others.end());
+    others.insert(others.begin(), path);
+    return others;
 }
 
 std::vector<std::string> captures_of(const std::string& path) {

@@ -18,6 +18,17 @@ std::vector<std::string> captures_beside(const std::string& path);
 /// a distributed program. Both names are without folders.
 bool is_child_capture(std::string_view main_name, std::string_view name);
 
+/// Whether `path` is a folder.
+bool is_folder(const std::string& path);
+
+/// The captures of the run that a capture belongs to, in its folder: `path` first. Only `path` if it does not
+/// name its run.
+std::vector<std::string> captures_of_tree(const std::string& path);
+
+/// Groups captures by the run that they belong to, in the order given. A file that names no run is a group of
+/// its own.
+std::vector<std::vector<std::string>> runs_of(const std::vector<std::string>& paths);
+
 /// The existing captures of a run: `path` first, then those of child processes in the same folder. An
 /// unreadable folder counts as empty.
 std::vector<std::string> captures_of(const std::string& path);

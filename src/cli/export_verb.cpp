@@ -33,8 +33,7 @@ class ExportVerb final : public Verb {
                "replaces it.";
     }
     void declare(Options& options) override {
-        declare_files(options, files_, capture_.from);
-        declare_session(options, capture_.session);
+        capture_.declare(options);
         capture_.declare_filter(options);
         std::vector<std::string> names;
         for (const ExportFormat& format : export_formats()) names.emplace_back(format.name);
@@ -52,8 +51,6 @@ class ExportVerb final : public Verb {
     int run() override {
         if (format_ == kParquet) add_to_lake();
         if (!run_.empty()) throw Error("--run: only supported for parquet");
-        if (files_.size() > 1) throw Error("export: several files can only be exported with --to parquet");
-        capture_.file = files_.front();
         const bool to_stdout = output_ == "-";
         if (!table_.empty() && format_.empty() && (output_.empty() || to_stdout)) format_ = "csv";
         if (format_.empty() && (output_.empty() || to_stdout)) format_ = export_formats().front().name;
@@ -63,12 +60,12 @@ class ExportVerb final : public Verb {
         if (!min_duration_.empty() && format.name != "otlp")
             throw Error("--min-duration: only supported for otlp, not for " + std::string(format.name));
         if (output_.empty()) {
-            output_ = without_suffix(capture_.file);
+            output_ = without_suffix(capture_.file());
             if (!table_.empty()) output_ += "." + table_;
             output_ += format.suffixes.front();
         }
         std::error_code ignored;
-        if (!to_stdout && std::filesystem::equivalent(capture_.file, output_, ignored))
+        if (!to_stdout && std::filesystem::equivalent(capture_.file(), output_, ignored))
             throw Error(output_ + ": is the input file; choose another output with -o");
         if (to_stdout && standard_output().is_terminal)
             throw Error(
@@ -106,21 +103,23 @@ class ExportVerb final : public Verb {
     /// Replaces this process with the exporter in the Python package.
     [[noreturn]] void add_to_lake() const {
         if (output_.empty()) throw Error("export: name the lake's folder with -o");
-        if (!table_.empty() || !capture_.exclude.empty() || !capture_.begin.empty() || !capture_.end.empty())
-            throw Error("export: parquet has all tables and ranges: no --table, --exclude, --begin or --end");
+        if (!table_.empty() || !capture_.exclude.empty() || !capture_.begin.empty() ||
+            !capture_.end.empty() || capture_.process || capture_.rank)
+            throw Error(
+                "export: parquet has all processes, tables and ranges: no --process, --rank, --table, "
+                "--exclude, --begin or --end");
         std::vector<std::string> words{"export"};
         append_option(words, "--run", run_);
         append_option(words, "--from", capture_.from);
         if (capture_.session) append_option(words, "--session", std::to_string(*capture_.session));
         append_option(words, "--output", output_);
         words.emplace_back("--");
-        words.insert(words.end(), files_.begin(), files_.end());
+        words.insert(words.end(), capture_.files.begin(), capture_.files.end());
         become_sql_command(words);
     }
 
-    std::vector<std::string> files_;
-    std::string run_;
     CaptureArgument capture_;
+    std::string run_;
     std::string format_;
     std::string table_;
     std::string min_duration_;

@@ -47,19 +47,25 @@ class InfoVerb final : public Verb {
     }
 
     void show_file(const Trace& trace) {
-        struct stat info {};
-        if (::stat(capture_.file.c_str(), &info) != 0) info.st_size = 0;
-        const auto bytes = static_cast<std::uint64_t>(info.st_size);
+        std::uint64_t bytes = 0;
+        const std::vector<std::string> paths = capture_paths(capture_.files, capture_.is_alone);
+        for (const std::string& path : paths) {
+            struct stat info {};
+            if (::stat(path.c_str(), &info) == 0) bytes += static_cast<std::uint64_t>(info.st_size);
+        }
         std::string size = fmt::format("{} ({})", format_bytes(bytes), format_plural(bytes, "byte"));
         const std::uint64_t log_bytes = trace.window().log_bytes;
         if (log_bytes > 0) size += fmt::format(", built from {} of log", format_bytes(log_bytes));
         const double ranges = static_cast<double>(trace.ranges().size());
         if (ranges > 0) size += fmt::format(", {:.1f} bytes per range", static_cast<double>(bytes) / ranges);
-        fact("file", printable(capture_.file));
+        fact("file",
+             printable(capture_.file()) +
+                 (paths.size() == 1 ? "" : " and " + format_plural(paths.size() - 1, "more capture")));
         fact("size", size);
     }
 
     void show_processes(const Trace& trace) {
+        if (trace.processes().size() > 1) return show_tree(trace);
         for (const ProcessInfo& process : trace.processes()) {
             std::string text = fmt::format("{}", process.pid);
             if (process.name != 0) text += " " + printable(trace.string(process.name));
@@ -69,6 +75,55 @@ class InfoVerb final : public Verb {
             if (!command.empty()) fact("command", command);
             if (process.host != 0) fact("host", printable(trace.string(process.host)));
         }
+    }
+
+    /// The processes of a run, children below their parents.
+    void show_tree(const Trace& trace) {
+        const std::span<const ProcessInfo> processes = trace.processes();
+        std::vector<std::uint64_t> ranges(processes.size());
+        for (const TrackInfo& track : trace.tracks())
+            ranges[trace.threads()[track.thread].process] += track.range_count;
+        Table table({{"pid"}, {"origin", true}, {"ranges"}, {"end", true}, {"command", true, true, true}});
+        std::vector<std::pair<Row, std::size_t>> rest;  // to show, with their levels; the next is the last
+        const auto add_children = [&](Row parent, std::size_t level) {
+            for (Row row = static_cast<Row>(processes.size()); row-- != 0;) {
+                if (processes[row].parent == parent && row != parent) rest.emplace_back(row, level);
+            }
+        };
+        add_children(kNoRow, 0);
+        while (!rest.empty()) {
+            const auto [row, level] = rest.back();
+            rest.pop_back();
+            const ProcessInfo& process = processes[row];
+            const std::string command = command_line(trace.string(process.command_line));
+            const std::string rank = process.node < 0 ? "" : fmt::format("rank {}: ", process.node);
+            table.add({fmt::format("{}", process.pid), process_origin_name(process.origin),
+                       format_count(ranges[row]), process_end_text(process),
+                       std::string(2 * level, ' ') + rank +
+                           (command.empty() ? printable(trace.string(process.name)) : command)});
+            add_children(row, level + 1);
+        }
+        fact("processes", format_count(processes.size()));
+        text_ += "\n" + table.text(terminal_) + "\n";
+    }
+
+    static std::string process_origin_name(ProcessOrigin origin) {
+        switch (origin) {
+            case ProcessOrigin::Fork:
+                return "fork";
+            case ProcessOrigin::Spawn:
+                return "spawn";
+            case ProcessOrigin::Exec:
+                return "exec";
+            case ProcessOrigin::Unknown:
+                break;
+        }
+        return "";
+    }
+
+    static std::string process_end_text(const ProcessInfo& process) {
+        if (process.exit_signal > 0) return fmt::format("signal {}", process.exit_signal);
+        return process.exit_code >= 0 ? fmt::format("code {}", process.exit_code) : "";
     }
 
     /// The arguments may be separated by NUL.
@@ -85,7 +140,7 @@ class InfoVerb final : public Verb {
         const WindowInfo& window = trace.window();
         std::vector<SessionInfo> sessions;
         try {
-            sessions = list_sessions(capture_.file);
+            if (trace.processes().size() == 1) sessions = list_sessions(capture_.file());
         } catch (const Error&) {  // files of other tools have no sessions
         }
         for (const SessionInfo& session : sessions) {

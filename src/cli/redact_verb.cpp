@@ -32,9 +32,9 @@ class RedactVerb final : public Verb {
         options.flag(force_, "--force", "Replace the output file if it exists");
     }
     int run() override {
-        if (output_.empty()) output_ = without_suffix(capture_.file) + ".redacted.marey";
+        if (output_.empty()) output_ = without_suffix(capture_.file()) + ".redacted.marey";
         std::error_code ignored;
-        if (std::filesystem::equivalent(capture_.file, output_, ignored))
+        if (std::filesystem::equivalent(capture_.file(), output_, ignored))
             throw Error(output_ + ": is the input file; choose another output with -o");
         if (!force_ && std::filesystem::exists(output_, ignored))
             throw Error(output_ + ": already exists (use --force to replace it)");

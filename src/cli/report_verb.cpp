@@ -82,7 +82,8 @@ class ReportVerb final : public Verb {
         options.flag(by_shape_, "--by-shape", "Show one row per name and input shapes");
         options.number(by_stack_, "--by-stack", "Show one row per name and innermost N stack frames");
         options.flag(by_thread_, "--by-thread", "Show one row per name and thread");
-        options.choice(by_, "--by", {"name", "thread", "function", "line", "file", "module", "package"},
+        options.choice(by_, "--by",
+                       {"name", "thread", "process", "function", "line", "file", "module", "package"},
                        "Group rows by this property of the ranges (name)");
         options.flag(by_overload_, "--by-overload", "Show one row per name and overload");
         options.flag(list_, "--list", "Show one row per range");
@@ -141,11 +142,11 @@ class ReportVerb final : public Verb {
 
   private:
     int write_html() {
-        if (output_.empty()) output_ = without_suffix(capture_.file) + ".html";
+        if (output_.empty()) output_ = without_suffix(capture_.file()) + ".html";
         const Trace trace = capture_.filtered(capture_.load());
         {
             const Progress progress("writing " + output_);
-            write_html_report(trace, output_, capture_.file);
+            write_html_report(trace, output_, capture_.file());
         }
         print_error(fmt::format("marey: wrote {}: open it in a browser\n", output_));
         return kSuccess;
@@ -214,6 +215,7 @@ class ReportVerb final : public Verb {
         if (by_ == "file") return GroupBy::File;
         if (by_ == "module") return GroupBy::Module;
         if (by_ == "package") return GroupBy::Package;
+        if (by_ == "process") return GroupBy::Process;
         return GroupBy::Name;
     }
 
@@ -271,8 +273,8 @@ class ReportVerb final : public Verb {
 
     static std::string column_help() {
         std::string text =
-            "--by groups by name, by name and thread, or by the function, line of definition, file,\n"
-            "module or package of calls.\n"
+            "--by groups by name, by name and thread, by process, or by the function, line of definition,\n"
+            "file, module or package of calls.\n"
             "Columns for --columns and --sort (a device name can replace \"device\": cuda_time_total):\n";
         for (const TableColumn& column : table_columns())
             text += fmt::format("  {:<26}{}\n", column.key, column.description);

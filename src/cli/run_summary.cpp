@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 
 #include <marey/analyze.h>
 #include <marey/error.h>
 #include <marey/gpu_use.h>
+#include <marey/merge.h>
 #include <marey/range_filter.h>
 
 #include "cli/averages_text.h"
@@ -21,8 +23,9 @@
 namespace marey::cli {
 namespace {
 
-/// Captures beyond this number are listed but not read.
-constexpr std::size_t kMaxCapturesRead = 64;
+/// Captures beyond this number are not read for the summary.
+constexpr std::size_t kMaxCapturesRead = 1024;
+constexpr std::size_t kProgramsShown = 10;
 constexpr std::size_t kHotFunctions = 10;
 constexpr std::size_t kThreadsShown = 4;
 constexpr std::size_t kKernelsShown = 3;
@@ -153,34 +156,58 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
     return text + problem_lines(trace, terminal);
 }
 
-/// The other processes of the run, one line each.
+/// The other processes of the run, a line for each program.
 class ProcessTable {
   public:
-    void add(const Trace& trace, const std::string& path, const Averages& averages) {
-        const auto hottest = std::max_element(averages.rows.begin(), averages.rows.end(),
-                                              [](const AverageRow& a, const AverageRow& b) {
-                                                  return a.self_cpu_time_total_ns < b.self_cpu_time_total_ns;
-                                              });
-        table_.add({window_of(trace), format_count(trace.ranges().size()), size_of(path), printable(path),
-                    hottest == averages.rows.end() ? "" : printable(hottest->name)});
-        ++size_;
+    void add(const Trace& trace, const Averages& averages) {
+        Group& group = groups_[program_name(trace, trace.processes().front())];
+        ++group.processes;
+        group.time_ns += trace.window().end_ns - trace.window().start_ns;
+        group.ranges += trace.ranges().size();
+        for (const AverageRow& row : averages.rows) {
+            if (row.self_cpu_time_total_ns <= group.hottest_ns) continue;
+            group.hottest_ns = row.self_cpu_time_total_ns;
+            group.hottest = row.name;
+        }
     }
     void add_unread(const std::string& path, const std::string& why) {
-        table_.add({"", "", size_of(path), printable(path), why});
-        ++size_;
+        unread_ += fmt::format("marey: {}: {}\n", printable(path), why);
     }
     std::string text(const Terminal& terminal) const {
-        if (size_ == 0) return "";
-        return "\n" +
-               styled(
-                   terminal, Style::Bold,
-                   (size_ == 1 ? std::string("1 other process") : format_count(size_) + " other processes")) +
-               "\n" + table_.text(terminal);
+        if (groups_.empty()) return unread_;
+        std::vector<std::pair<std::string, Group>> rows(groups_.begin(), groups_.end());
+        std::stable_sort(rows.begin(), rows.end(),
+                         [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
+        Table table({{"processes"}, {"time"}, {"ranges"}, {"program", true}, {"hottest", true, true, true}});
+        std::size_t processes = 0;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const Group& group = rows[i].second;
+            processes += group.processes;
+            if (i < kProgramsShown)
+                table.add({format_count(group.processes), format_duration(static_cast<double>(group.time_ns)),
+                           format_count(group.ranges), printable(rows[i].first), printable(group.hottest)});
+        }
+        std::string text = "\n" +
+                           styled(terminal, Style::Bold,
+                                  processes == 1 ? std::string("1 other process")
+                                                 : format_count(processes) + " other processes") +
+                           "\n" + table.text(terminal);
+        if (rows.size() > kProgramsShown)
+            text += fmt::format("... and {} (marey info shows all processes)\n",
+                                format_plural(rows.size() - kProgramsShown, "more program"));
+        return text + unread_;
     }
 
   private:
-    std::size_t size_ = 0;
-    Table table_{{{"time"}, {"ranges"}, {"size"}, {"capture", true}, {"hottest", true, true, true}}};
+    struct Group {
+        std::size_t processes = 0;
+        std::int64_t time_ns = 0;
+        std::uint64_t ranges = 0;
+        std::int64_t hottest_ns = -1;
+        std::string hottest;
+    };
+    std::map<std::string, Group> groups_;  ///< by program
+    std::string unread_;                   ///< a line for each capture that cannot be read
 };
 
 }  // namespace
@@ -204,10 +231,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
     std::uint64_t most = 0;
     for (std::size_t i = 0; i < captures.size(); ++i) {
         const std::string& path = captures[i];
-        if (i >= kMaxCapturesRead) {
-            others.add_unread(path, "");
-            continue;
-        }
+        if (i >= kMaxCapturesRead) break;
         try {
             const Progress progress("reading " + path);
             Trace trace = Trace::load_for_averages(path);
@@ -215,13 +239,10 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
             const std::string recorded = events_fact(trace);
             const std::string overhead = i == 0 ? overhead_fact(trace) : "";
             trace = filter_ranges(std::move(trace), {.fold_imports = true});
-            if (i > 0 && events == 0) {
-                others.add_unread(path, "no ranges recorded");
-                continue;
-            }
+            if (i > 0 && events == 0) continue;
             Averages averages = key_averages(trace, call_options());
             if (i > 0) {
-                others.add(trace, path, averages);
+                others.add(trace, averages);
             } else if (events == 0 || is_only_garbage(trace, averages)) {
                 main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)),
                                    why_empty, end_lines(trace, terminal) + problem_lines(trace, terminal));

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <random>
 
 #include <marey/device.h>
 #include <marey/error.h>
+#include <marey/merge.h>
 #include <marey/nvtx.h>
 #include <marey/process_end.h>
 #include <marey/session_options.h>
@@ -20,6 +22,7 @@
 #include "cli/browser.h"
 #include "cli/capture_files.h"
 #include "cli/child_process.h"
+#include "cli/progress.h"
 #include "cli/python_program.h"
 #include "cli/run_summary.h"
 #include "cli/terminal.h"
@@ -115,8 +118,9 @@ class RunVerb final : public Verb {
                "calls are recorded, on every thread. Any other program must be linked to Marey, load a\n"
                "library that is, start Python, or use CUDA (--gpu) or NVTX (--nvtx). If PROGRAM.marey\n"
                "exists, its capture is PROGRAM-2.marey. Signals are forwarded to the program, and its\n"
-               "exit code becomes that of marey. Programs that it starts are recorded too, into separate\n"
-               "captures. Statically linked programs without Marey and setuid programs cannot be\n"
+               "exit code becomes that of marey. Programs that it starts are recorded too, each into a\n"
+               "capture of its own; at the end all are packed into one file. Statically linked programs\n"
+               "without Marey, setuid programs and programs that get a new environment cannot be "
                "recorded.\n\n"
                "GPU activities: kernels, copies, sets, calls, driver_calls, overhead (together:\n"
                "default), waits (default,waits is the same as all), times.";
@@ -134,6 +138,8 @@ class RunVerb final : public Verb {
         options.flag(no_values_, "--no-values", "Do not record the values of ranges");
         options.flag(no_command_line_, "--no-command-line", "Do not record the program's arguments");
         options.flag(no_children_, "--no-children", "Do not record processes that a Python program starts");
+        options.flag(keep_captures_, "--keep-captures",
+                     "Do not pack the captures of several processes into one file");
         options.flag(torch_, "--torch", "Record PyTorch operators (compiles an observer on first use)");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
                              "Record GPU work and what launched it; see marey gpu (cuda)");
@@ -160,7 +166,9 @@ class RunVerb final : public Verb {
         before.push_back(output_);
         std::erase_if(before, [](const std::string& path) { return ::access(path.c_str(), F_OK) != 0; });
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
+        create_tree_ledger(tree_, session_.wanted().max_bytes);
         const ChildEnd end = run_child(words, variables);
+        remove_tree_ledger(tree_);
         if (end.exec_error != 0) {
             print_error(
                 fmt::format("marey: {}\n", printable(start_failure_reason(words[0], end.exec_error))));
@@ -189,7 +197,16 @@ class RunVerb final : public Verb {
         if (ring_) policy = "ring";
         if (no_values_) text += ",values=off";
         if (no_command_line_) text += ",command_line=off";
-        return text + device_setting() + session_.entries() + call_settings();
+        return text + device_setting() + session_.entries() + call_settings() +
+               fmt::format(",tree={}:{}", tree_, ::getpid());
+    }
+
+    /// Names the tree of processes that this command starts.
+    static std::string random_tree() {
+        std::random_device random;
+        std::string id;
+        for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", random() & 0xffffffff);
+        return id;
     }
 
     /// Does not check that the device exists: the program may register a device itself.
@@ -308,11 +325,23 @@ class RunVerb final : public Verb {
             return;
         }
         note_end(captures, end);
+        std::string text;
+        std::string best;
         if (!quiet_) {
-            const RunSummary summary = summarize_run(captures, why_empty(), standard_error());
-            std::string text = summary.text;
-            if (!summary.best.empty()) {
-                const std::string capture = shell_word(summary.best);
+            RunSummary summary = summarize_run(captures, why_empty(), standard_error());
+            text = std::move(summary.text);
+            best = std::move(summary.best);
+        }
+        if (captures.size() > 1 && !keep_captures_) {
+            std::string line = pack(captures);
+            if (!line.empty()) {
+                text += line;
+                best = best.empty() ? "" : output_;
+            }
+        }
+        if (!quiet_) {
+            if (!best.empty()) {
+                const std::string capture = shell_word(best);
                 text += fmt::format("{0}  {2}marey report {1}   |   marey tree {1}   |   marey view {1}\n",
                                     styled(standard_error(), Style::Dim, "next:"), capture,
                                     gpu_.empty() ? "" : "marey gpu " + capture + "   |   ");
@@ -320,6 +349,37 @@ class RunVerb final : public Verb {
             print_error(text);
         }
         if (view_) show_in_browser({file_source(captures.front(), "")}, {}, true);
+    }
+
+    /// Packs the captures into the output file and returns a line about it; "" if they stay as they are.
+    std::string pack(std::vector<std::string>& captures) const {
+        if (captures.front() != output_) return "";
+        if (!view_) {
+            errno = 0;
+            // The program has ended: others come first.
+            if (::nice(10) == -1 && errno != 0) errno = 0;
+        }
+        try {
+            const Progress progress("packing " + output_);
+            const PackedTree packed = pack_tree(captures, output_);
+            captures = {output_};
+            struct stat info {};
+            if (::stat(output_.c_str(), &info) != 0) info.st_size = 0;
+            std::string line = fmt::format(
+                "\nmarey: {}: {} in one file, {}\n", printable(output_),
+                packed.processes == 1 ? "1 process" : format_count(packed.processes) + " processes",
+                format_bytes(static_cast<std::uint64_t>(info.st_size)));
+            for (const LeftOutFile& file : packed.kept) {
+                line += fmt::format("marey: {} stays beside it: {}\n", printable(file.path),
+                                    printable(file.reason));
+                captures.push_back(file.path);
+            }
+            return line;
+        } catch (const Error& error) {
+            print_error(fmt::format("marey: the captures of this run stay as they are: {}\n",
+                                    printable(error.what())));
+            return "";
+        }
     }
 
     /// Appends how the program ended to its capture. A program that uses exec has several.
@@ -387,6 +447,8 @@ class RunVerb final : public Verb {
     bool no_values_ = false;
     bool no_command_line_ = false;
     bool no_children_ = false;
+    bool keep_captures_ = false;
+    const std::string tree_ = random_tree();
     bool view_ = false;
     bool quiet_ = false;
     bool is_python_ = false;

@@ -71,7 +71,7 @@ class SymbolizeVerb final : public Verb {
             if (!std::filesystem::is_directory(folder, ignored)) throw Error(folder + ": is not a folder");
         }
         std::error_code ignored;
-        if (!output_.empty() && std::filesystem::equivalent(capture_.file, output_, ignored))
+        if (!output_.empty() && std::filesystem::equivalent(capture_.file(), output_, ignored))
             throw Error(output_ + ": is the input file; choose another output with -o");
         const Trace trace = capture_.load();
         SymbolizedTrace symbolized;

@@ -18,6 +18,7 @@
     VERB(export)          \
     VERB(validate)        \
     VERB(symbolize)       \
+    VERB(merge)           \
     VERB(compact)         \
     VERB(redact)          \
     VERB(doctor)

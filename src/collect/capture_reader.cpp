@@ -219,7 +219,7 @@ class CaptureParser {
 }  // namespace
 
 RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
-                          const std::string& name) {
+                          const std::string& name, bool with_records) {
     if (bytes.empty()) throw Error(name + ": empty file, not a Marey capture");
     if (bytes.size() < sizeof kFileMagic || std::memcmp(bytes.data(), kFileMagic, sizeof kFileMagic) != 0) {
         throw Error(name + ": not a Marey capture");
@@ -236,7 +236,7 @@ RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<cons
         throw Error(name + ": written by a newer Marey (format " + std::to_string(header.version) + ")");
     }
     if (header.version == 0) throw Error(name + ": damaged header");
-    if (header.block_bytes == kPackedBlockBytes) return unpack_capture(bytes, name);
+    if (header.block_bytes == kPackedBlockBytes) return unpack_capture(bytes, name, with_records);
     if (header.block_bytes != kBlockBytes) {
         throw Error(name + ": unsupported block size: " + std::to_string(header.block_bytes) + " bytes");
     }
@@ -247,12 +247,12 @@ RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<cons
     return log;
 }
 
-RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& path) {
+RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& path, bool with_records) {
     const auto is_unfinished = [&file] {
         return file->bytes().size() >= sizeof(FileHeader) &&
                read_as<std::uint32_t>(file->bytes().data() + offsetof(FileHeader, finished)) == 0;
     };
-    if (!is_unfinished()) return read_capture_bytes(file->bytes(), file, path);
+    if (!is_unfinished()) return read_capture_bytes(file->bytes(), file, path, with_records);
     if (const std::optional<RunningCapture> copy = copy_running_capture(path)) {
         RawLog log = read_capture_bytes(copy->bytes, copy->owner, path);
         log.end_ticks = copy->end_ticks;

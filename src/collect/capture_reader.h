@@ -18,10 +18,12 @@ class MappedFile;
 /// cause, when it is not a capture, was written by a newer Marey, or holds nothing that can be read. Memory
 /// stays in proportion to the file's size.
 RawLog read_capture(const std::string& path);
-RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& path);
+RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& path,
+                    bool with_records = true);
 
 /// The same from memory. `name` stands for the path in errors; `keep_alive` owns the bytes.
+/// Without records, a packed capture gives only what unpack_capture() gives then.
 RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
-                          const std::string& name);
+                          const std::string& name, bool with_records = true);
 
 }  // namespace marey

@@ -12,6 +12,7 @@
 #include "base/output_file.h"
 #include "collect/capture_reader.h"
 #include "collect/packed_capture.h"
+#include "collect/tree_file.h"
 #include "trace/saved_trace.h"
 
 namespace marey {
@@ -31,10 +32,7 @@ bool is_same_span(const LogSpan& a, const LogSpan& b) {
 }
 
 void write_packed(const RawLog& log, const std::string& path) {
-    if (!can_compress()) throw Error(path + ": cannot be packed: this Marey was built without zstd");
-    const std::vector<std::byte> packed = pack_capture(log);
-    if (!is_same_log(log, unpack_capture(packed, path)))
-        throw Error(path + ": not written: the packed capture differs from the original");
+    const std::vector<std::byte> packed = pack_checked(log, path);
     OutputFile file(path, 0600);  // as the recorder creates captures
     file.write({reinterpret_cast<const char*>(packed.data()), packed.size()});
     file.commit();
@@ -62,8 +60,18 @@ bool is_same_log(const RawLog& a, const RawLog& b) {
            std::equal(spans_a.begin(), spans_a.end(), spans_b.begin(), spans_b.end(), is_same_span);
 }
 
+std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path) {
+    if (!can_compress()) throw Error(path + ": cannot be packed: this Marey was built without zstd");
+    std::vector<std::byte> packed = pack_capture(log);
+    if (!is_same_log(log, unpack_capture(packed, path)))
+        throw Error(path + ": not written: the packed capture differs from the original");
+    return packed;
+}
+
 void compact_capture(const std::string& in, const std::string& out) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(in);
+    if (is_tree_file(file->bytes()))
+        throw Error(in + ": is packed already (it contains all processes of a run)");
     if (is_saved_trace(file->bytes())) {  // has no records; it is already as small as possible
         Trace(unpack_trace(file->bytes(), in)).save(out);
     } else {

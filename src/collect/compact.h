@@ -1,7 +1,9 @@
 // compact.h: rewrites a capture in its packed form.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include <marey/trace.h>
 
@@ -13,6 +15,9 @@ namespace marey {
 /// a fraction of the bytes. The result is unpacked and compared before it replaces the target; `out` appears
 /// complete or not at all. A saved trace is only written again. Throws marey::Error.
 MAREY_API void compact_capture(const std::string& in, const std::string& out);
+
+/// The packed form of a log, unpacked and compared. `path` stands for it in errors. Throws marey::Error.
+std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path);
 
 /// Whether two logs are equal: facts, streams, open ranges, problems, and spans in order of sequence.
 bool is_same_log(const RawLog& a, const RawLog& b);

@@ -245,6 +245,9 @@ class JournalReader {
                         {record, {reinterpret_cast<const char*>(peer.data()), peer.size()}});
                 }
                 break;
+            case JournalKind::ProcessIdentity:
+                if (ProcessIdentityRecord record; at.get(record)) read_identity(record, at);
+                break;
             default:
                 break;
         }
@@ -252,6 +255,16 @@ class JournalReader {
 
   private:
     void saw(std::uint64_t ticks) { journal_.latest_ticks = std::max(journal_.latest_ticks, ticks); }
+
+    void read_identity(const ProcessIdentityRecord& record, const StreamCursor& at) {
+        const std::size_t count = std::min<std::size_t>(record.ancestors, kMaxAncestors);
+        const auto tail = at.tail<ProcessIdentityRecord>(count * sizeof(AncestorRecord));
+        journal_.identity = record;
+        journal_.ancestors.resize(tail.size() / sizeof(AncestorRecord));
+        if (!journal_.ancestors.empty())
+            std::memcpy(journal_.ancestors.data(), tail.data(),
+                        journal_.ancestors.size() * sizeof(AncestorRecord));
+    }
 
     // Losses before the session began are not its losses.
     void forget_losses() {

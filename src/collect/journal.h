@@ -119,6 +119,8 @@ struct Journal {
     std::vector<JournalSiteValues> site_values;
     std::vector<JournalExchange> exchanges;
     std::optional<detail::ProcessEndRecord> process_end;
+    std::optional<detail::ProcessIdentityRecord> identity;
+    std::vector<detail::AncestorRecord> ancestors;  ///< the parent first
     std::uint64_t latest_ticks = 0;
 
     const JournalSession* find_session(std::uint64_t id) const noexcept;

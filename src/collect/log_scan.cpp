@@ -154,6 +154,7 @@ class SpanScanner {
                 piece.has_device = true;
                 break;
             case RecordKind::Blob:
+                if (head.word2 == kBlobSend || head.word2 == kBlobReceive) saw(head.time, head.time);
                 break;
             default:
                 ++piece.unknown;

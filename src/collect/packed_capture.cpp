@@ -204,7 +204,7 @@ std::vector<SpanEntry> get_facts(FactsReader& facts, RawLog& log) {
     return spans;
 }
 
-RawLog unpack_sections(std::span<const std::byte> bytes) {
+RawLog unpack_sections(std::span<const std::byte> bytes, bool with_records) {
     if (bytes.size() < sizeof(PackedHeader)) throw Error("truncated in its header");
     const auto header = read_as<PackedHeader>(bytes.data());
     if (header.packed_version != kPackedVersion) {
@@ -225,6 +225,11 @@ RawLog unpack_sections(std::span<const std::byte> bytes) {
     FactsReader facts(fact_bytes);
     RawLog log;
     const std::vector<SpanEntry> entries = get_facts(facts, log);
+    if (!with_records) {
+        for (const SpanEntry& entry : entries)
+            log.spans.push_back({nullptr, 0, entry.thread, entry.sequence, entry.base_ticks, entry.pair});
+        return log;
+    }
     LogColumns columns;
     const auto column_count = facts.get<std::uint64_t>();
     if (column_count != kLogColumns) throw Error("unsupported set of columns");
@@ -296,9 +301,9 @@ std::vector<std::byte> pack_capture(const RawLog& log) {
     return file;
 }
 
-RawLog unpack_capture(std::span<const std::byte> bytes, const std::string& name) {
+RawLog unpack_capture(std::span<const std::byte> bytes, const std::string& name, bool with_records) {
     try {
-        return unpack_sections(bytes);
+        return unpack_sections(bytes, with_records);
     } catch (const Error& error) {
         throw Error(name + ": " + error.what());
     }

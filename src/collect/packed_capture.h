@@ -19,7 +19,8 @@ inline constexpr std::uint32_t kPackedBlockBytes = 0;
 std::vector<std::byte> pack_capture(const RawLog& log);
 
 /// Restores the record streams exactly. `name` stands for the file in errors. Throws marey::Error on any
-/// damage; never allocates more than a fixed multiple of the input.
-RawLog unpack_capture(std::span<const std::byte> bytes, const std::string& name);
+/// damage; never allocates more than a fixed multiple of the input. Without records, only the rest is read,
+/// and spans have no bytes.
+RawLog unpack_capture(std::span<const std::byte> bytes, const std::string& name, bool with_records = true);
 
 }  // namespace marey

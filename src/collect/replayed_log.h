@@ -34,7 +34,7 @@ struct ReplayedLog {
     std::vector<NamedModule> modules;
     const JournalSession* session = nullptr;  ///< in `journal`; null: the whole log
     View view;
-    std::unique_ptr<ClockFit> fit;
+    std::shared_ptr<const ClockFit> fit;
     std::vector<const LogSpan*> spans;    ///< by sequence
     std::vector<SpanScan> scans;          ///< of those
     std::vector<ThreadReplay> replays;    ///< by thread id

@@ -10,6 +10,7 @@
 #include "collect/trace_builder.h"
 #include "json/json_scanner.h"
 #include "record/clock.h"
+#include "record/process_identity.h"
 #include "record/recorder.h"
 
 namespace marey {
@@ -78,8 +79,7 @@ void Session::add_events(std::string_view message, const RemoteOptions& options)
         throw Error("event message: the prefix is longer than 1024 bytes");
     const EventMessage checked = unpack_events(message);
     detail::RemoteEventsRecord record{};
-    if (!checked.boot_id.empty() && checked.boot_id == Recorder::get().process_facts().boot_id)
-        record.head.reserved = kRemoteClockIsOurs;
+    if (!checked.boot_id.empty() && checked.boot_id == own_clock()) record.head.reserved = kRemoteClockIsOurs;
     record.call_end = Clock::now();
     if (options.call != nullptr) {
         record.call_start = options.call->start_;

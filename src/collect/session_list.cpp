@@ -7,6 +7,8 @@
 #include "collect/capture_reader.h"
 #include "collect/clock_fit.h"
 #include "collect/journal.h"
+#include "collect/trace_builder.h"
+#include "collect/tree_file.h"
 #include "trace/saved_trace.h"
 
 namespace marey {
@@ -17,10 +19,13 @@ std::vector<SessionInfo> list_sessions(const std::string& path) {
         const WindowInfo window = unpack_window(file->bytes(), path);
         return {{window.session_id, window.session_name, window.start_ns, window.end_ns, window.finished}};
     }
-    const RawLog log = read_capture(file, path);
+    const std::vector<TreeMember> members = is_tree_file(file->bytes())
+                                                ? read_tree_file(file, path).members
+                                                : std::vector<TreeMember>{{path, file, file->bytes()}};
+    if (members.empty()) return {};
+    const RawLog log = read_member(members.front(), false);
     const Journal journal = read_journal(log.journal, 0);
-    std::vector<detail::ClockPair> pairs = journal.pairs;
-    for (const LogSpan& span : log.spans) pairs.push_back(span.pair);
+    std::vector<detail::ClockPair> pairs = clock_pairs(log, journal);
     std::uint64_t latest = std::max(log.end_ticks, journal.latest_ticks);
     for (const detail::ClockPair& pair : pairs) latest = std::max(latest, pair.ticks);
     const ClockFit fit(log.clock_source, log.ticks_per_second, std::move(pairs));

@@ -347,6 +347,10 @@ class Replayer {
                 contexts_.pass_back(head);
                 break;
             case RecordKind::Blob:
+                if ((head.word2 == kBlobSend || head.word2 == kBlobReceive) &&
+                    payload.size() >= sizeof(Token) && view_.intersects(head.time, head.time))
+                    replay_.messages.push_back(
+                        {head.time, read_as<Token>(payload.data()), head.word2 == kBlobReceive});
                 if (head.word2 == kBlobTask && payload.size() >= sizeof(std::uint64_t)) {
                     replay_.tasks.push_back(
                         {read_as<std::uint64_t>(payload.data()),

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <marey/token.h>
+
 #include "collect/async_ranges.h"
 #include "collect/clock_fit.h"
 #include "collect/log_scan.h"
@@ -44,6 +46,13 @@ struct SequenceRef {
 struct TaskRef {
     std::uint64_t call = 0;
     std::string_view name;
+};
+
+/// One end of a message.
+struct MessageRow {
+    std::uint64_t time = 0;  ///< ticks
+    Token token;
+    bool is_received = false;
 };
 
 /// A range outside the nesting.
@@ -111,6 +120,7 @@ struct ThreadReplay {
     std::vector<SequenceRef> sequenced;  ///< likewise
     std::vector<CallPart> parts;         ///< likewise
     std::vector<TaskRef> tasks;          ///< in no order
+    std::vector<MessageRow> messages;    ///< the last first
     std::vector<AsyncRow> async_rows;    ///< in no order
     std::vector<InstantRow> instants;    ///< in log order
     std::vector<CounterRow> counters;    ///< in log order

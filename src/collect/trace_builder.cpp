@@ -185,10 +185,11 @@ class TraceBuilder {
             state_.view.stop_ticks = state_.log.end_ticks != 0 ? state_.log.end_ticks : latest;
         state_.view.stop_ticks = std::max(state_.view.stop_ticks, state_.view.start_ticks);
 
-        std::vector<ClockPair> pairs = state_.journal.pairs;
-        for (const LogSpan* span : state_.spans) pairs.push_back(span->pair);
-        state_.fit = std::make_unique<ClockFit>(state_.log.clock_source, state_.log.ticks_per_second,
-                                                std::move(pairs));
+        state_.fit = state_.request.fit;
+        if (state_.fit == nullptr)
+            state_.fit =
+                std::make_shared<const ClockFit>(state_.log.clock_source, state_.log.ticks_per_second,
+                                                 clock_pairs(state_.log, state_.journal));
         state_.view.start_ns = state_.fit->to_ns(state_.view.start_ticks);
         state_.view.end_ns = state_.fit->to_ns(state_.view.stop_ticks);
     }
@@ -326,6 +327,12 @@ class TraceBuilder {
 };
 
 }  // namespace
+
+std::vector<ClockPair> clock_pairs(const RawLog& log, const Journal& journal) {
+    std::vector<ClockPair> pairs = journal.pairs;
+    for (const LogSpan& span : log.spans) pairs.push_back(span.pair);
+    return pairs;
+}
 
 Trace build_trace(const RawLog& log, const ViewRequest& request) {
     return TraceBuilder(log, request).build();

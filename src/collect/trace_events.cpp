@@ -6,6 +6,7 @@
 
 #include "collect/remote_events.h"
 #include "record/clock.h"
+#include "record/process_identity.h"
 #include "record/recorder.h"
 #include "trace/trace_data.h"
 
@@ -235,7 +236,7 @@ class EventCollector {
 EventMessage events_of(const Trace& trace, const EventFilter& filter) {
     EventMessage message = EventCollector(trace, filter).collect();
     const detail::FileHeader facts = Recorder::get().process_facts();
-    if (is_of_this_boot(trace, facts)) message.boot_id = facts.boot_id;
+    if (is_of_this_boot(trace, facts)) message.boot_id = own_clock();
     return message;
 }
 

@@ -1,9 +1,11 @@
 // trace_tables.cpp: builds the tables around the ranges from the results of the replay.
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 #include <unordered_map>
 
+#include "base/process_text.h"
 #include "base/reserve_expected.h"
 #include "collect/arguments.h"
 #include "collect/device_tracks.h"
@@ -16,6 +18,7 @@
 #include "json/json_scanner.h"
 #include "trace/facts.h"
 #include "trace/part_flags.h"
+#include "trace/process_links.h"
 
 namespace marey {
 
@@ -89,8 +92,10 @@ class TableFiller {
         name_device_sites(*state_.data, strings);
         fill_points(arguments);
         fill_memory();
+        fill_messages();
         fill_unknown_site(strings);
         add_remote_events(state_, strings);
+        if (!state_.data->messages.empty()) connect_processes(*state_.data);
         fill_infos();
         fill_metadata();
         if (arguments.frames().has_native())
@@ -115,7 +120,36 @@ class TableFiller {
         process.host = strings.intern(state_.log.host);
         process.command_line = strings.intern(state_.log.command_line);
         process.realtime_offset_ns = state_.fit->realtime_offset_ns();
+        if (state_.journal.identity) fill_identity(process, *state_.journal.identity, strings);
+        if (const auto& end = state_.journal.process_end)
+            (end->signal != 0 ? process.exit_signal : process.exit_code) =
+                end->signal != 0 ? end->signal : end->exit_code;
         state_.data->processes.push_back(process);
+    }
+
+    void fill_identity(ProcessInfo& process, const ProcessIdentityRecord& identity,
+                       StringPool& strings) const {
+        const auto boot = std::string(identity.boot_id, strnlen(identity.boot_id, sizeof identity.boot_id));
+        process.tree = strings.intern(tree_text(identity.tree));
+        if (!state_.request.clock.empty()) {
+            process.clock = strings.intern(state_.request.clock);
+        } else if (!boot.empty()) {
+            process.clock = strings.intern(clock_text(boot, identity.time_namespace));
+        }
+        process.pid_namespace = identity.pid_namespace;
+        process.start = identity.start;
+        std::string ancestors;
+        for (const AncestorRecord& each : state_.journal.ancestors)
+            ancestors +=
+                (ancestors.empty() ? "" : " ") + ancestor_text(each.pid, each.start, each.pid_namespace);
+        process.ancestors = strings.intern(ancestors);
+        process.origin = identity.origin == static_cast<std::uint32_t>(ProcessOriginCode::Fork)
+                             ? ProcessOrigin::Fork
+                         : identity.origin == static_cast<std::uint32_t>(ProcessOriginCode::Program)
+                             ? ProcessOrigin::Spawn
+                             : ProcessOrigin::Unknown;
+        if (identity.fork_ticks != 0) process.fork_ns = state_.fit->to_ns(identity.fork_ticks);
+        process.fork_thread = identity.fork_thread;
     }
 
     bool lived_in_window(std::uint32_t id, const JournalThread& thread) const {
@@ -130,7 +164,7 @@ class TableFiller {
         std::map<std::uint32_t, const ThreadReplay*> with_rows;
         for (const ThreadReplay& replay : state_.replays) {
             if (replay.rows + replay.async_rows.size() + replay.instants.size() + replay.counters.size() +
-                    replay.memory.size() !=
+                    replay.memory.size() + replay.messages.size() !=
                 0) {
                 with_rows.emplace(replay.thread, &replay);
                 state_.journal.threads.try_emplace(replay.thread);
@@ -358,6 +392,28 @@ class TableFiller {
                             report.total_reserved,
                             {static_cast<DeviceType>(report.device_type), report.device_index},
                             report.out_of_memory != 0});
+            }
+        }
+    }
+
+    void fill_messages() {
+        for (const ThreadReplay& replay : state_.replays) {
+            const auto thread = thread_rows_.find(replay.thread);
+            if (thread == thread_rows_.end()) continue;
+            const auto track = std::find_if(
+                state_.data->tracks.begin(), state_.data->tracks.end(), [&](const TrackInfo& info) {
+                    return info.kind == TrackKind::Thread && info.thread == thread->second;
+                });
+            for (auto row = replay.messages.rbegin(); row != replay.messages.rend(); ++row) {
+                MessageInfo message;
+                message.time_ns = state_.fit->to_ns(row->time);
+                message.sender = row->token.sender;
+                message.number = row->token.number;
+                message.thread = thread->second;
+                message.is_received = row->is_received;
+                if (track != state_.data->tracks.end())
+                    message.range = range_open_at(*state_.data, *track, message.time_ns);
+                state_.data->messages.push_back(message);
             }
         }
     }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "export/program_names.h"
 #include "json/json_scanner.h"
 #include "json/json_writer.h"
+#include "trace/program_names.h"
 
 namespace marey {
 namespace {
@@ -150,11 +150,17 @@ std::string ChromeHeader::process_name(const ProcessInfo& process) const {
 }
 
 void ChromeHeader::write_processes() {
+    std::set<std::string_view> hosts;
+    for (const ProcessInfo& process : trace_.processes()) {
+        if (process.host != 0) hosts.insert(trace_.string(process.host));
+    }
     for (std::size_t i = 0; i < trace_.processes().size(); ++i) {
         const ChromeRow row{rows_.process[i], 0};
         const std::string name = process_name(trace_.processes()[i]);
         if (!name.empty()) write_metadata(row, "process_name", "name", name);
-        write_metadata(row, "process_labels", "labels", "CPU");
+        const std::string_view host = trace_.string(trace_.processes()[i].host);
+        write_metadata(row, "process_labels", "labels",
+                       hosts.size() > 1 && !host.empty() ? "CPU, " + std::string(host) : "CPU");
         write_metadata(row, "process_sort_index", "sort_index", static_cast<std::int64_t>(i));
     }
 }

@@ -1,8 +1,8 @@
 // perfetto_tracks.cpp: the parents and descriptors of all tracks.
 #include "export/perfetto_tracks.h"
 
-#include "export/program_names.h"
 #include "trace/perfetto_fields.h"
+#include "trace/program_names.h"
 
 #if MAREY_HAVE_PROTOZERO
 

@@ -15,7 +15,7 @@
 #include "base/output_file.h"
 #include "base/text_hash.h"
 #include "base/utf8.h"
-#include "export/program_names.h"
+#include "trace/program_names.h"
 
 namespace marey {
 namespace svg {

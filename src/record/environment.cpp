@@ -8,6 +8,7 @@
 #include <marey/execution_trace.h>
 
 #include "base/environment.h"
+#include "record/process_identity.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 
@@ -59,6 +60,7 @@ void start_environment_session() noexcept {
         // Each process of a distributed program started by `marey run --torch` has a rank.
         if (environment_text("MAREY_TORCH") == "1")
             options.output = path_of_rank(options.output, environment_rank());
+        pass_tree_on(text);
         Recorder::get().start_for_environment(options);
     } catch (const std::exception& error) {
         warn("not recording: MAREY=" + text + ": " + error.what());

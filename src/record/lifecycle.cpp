@@ -13,6 +13,7 @@
 #include "base/environment.h"
 #include "record/devices.h"
 #include "record/nvtx_injection.h"
+#include "record/process_identity.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"
@@ -103,6 +104,8 @@ void Recorder::before_fork() noexcept {
     forking_thread_ = detail::current_thread;
     detail::current_thread = &idle_thread;
     threads_.before_fork(forking_thread_);
+    const auto* const owner = static_cast<const ThreadEntry*>(forking_thread_->owner);
+    identity_before_fork(owner != nullptr ? owner->id : 0);
 }
 
 void Recorder::after_fork_in_parent() noexcept {
@@ -117,6 +120,7 @@ void Recorder::after_fork_in_child() noexcept {
     const auto& parent_state = *static_cast<const ThreadState*>(threads_.as_forked(forking_thread_));
     auto* const own = static_cast<ThreadEntry*>(parent_state.owner);
     background_.forked();
+    identity_after_fork();
     restarting_ = false;
     restarted_.forked();
     // A process that has not recorded yet passes its request on to its own children.

@@ -216,10 +216,10 @@ bool Recorder::make_room(std::size_t bytes) noexcept {
                                   " bytes is less than two chunks for each of " +
                                   std::to_string(threads_.entries().size()) + " threads; it was raised");
         }
-        if (session.claimed_bytes + bytes > session.max_bytes) {
+        if (session.would_exceed(bytes)) {
             session.ceiling_reached = true;
             if (session.options.policy == Policy::Ring) {
-                while (session.claimed_bytes + bytes > session.max_bytes && sessions_.evict_oldest(session)) {
+                while (session.would_exceed(bytes) && sessions_.evict_oldest(session)) {
                 }
             } else if (session.options.policy == Policy::Drop) {
                 session.is_full = true;

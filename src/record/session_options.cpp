@@ -179,7 +179,7 @@ const SessionOption* find_key(std::string_view key) {
     for (const SessionOption& option : kSessionOptions) {
         if (*option.key != '\0') keys += std::string(option.key) + "=, ";
     }
-    throw Error("'" + entry + "': expected " + keys + "or c_calls=");
+    throw Error("'" + entry + "': expected " + keys + "c_calls= or tree=");
 }
 
 }  // namespace
@@ -203,6 +203,7 @@ SessionOptions parse_options(std::string_view text, bool auto_c_calls) {
         const std::string key = entry.substr(0, equals);
         const std::string value = entry.substr(std::min(equals + 1, entry.size()));
         const SessionOption* const option = find_key(key);
+        if (key == "tree") continue;  // read by process_identity.cpp
         if (option == nullptr && key != "c_calls") reject_entry(entry);
         try {
             if (option != nullptr) {

@@ -232,6 +232,7 @@ std::uint64_t SessionTable::ceiling() const noexcept {
 void SessionTable::claim(SessionEntry& session, Block* chunk) {
     session.chunks.push_back(chunk);
     session.claimed_bytes += chunk->blocks * kBlockBytes;
+    if (session.ledger != nullptr) session.ledger->add(chunk->blocks * kBlockBytes);
     ++chunk->claims;
 }
 
@@ -337,6 +338,7 @@ bool SessionTable::evict_oldest(SessionEntry& session) noexcept {
     Block* const chunk = *oldest;
     session.chunks.erase(oldest);
     session.claimed_bytes -= chunk->blocks * kBlockBytes;
+    if (session.ledger != nullptr) session.ledger->subtract(chunk->blocks * kBlockBytes);
     journal_.count_overwritten(chunk->header->thread);
     // Others may still claim it; the file has lost it now, so that the rest of the thread has no holes.
     if (session.id == store_.owner && chunk->store == &store_.spool->store()) chunk->store->hide(chunk);

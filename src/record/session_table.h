@@ -16,6 +16,7 @@
 #include "record/contexts.h"
 #include "record/journal.h"
 #include "record/source.h"
+#include "record/tree_ledger.h"
 
 namespace marey {
 
@@ -40,10 +41,16 @@ struct SessionEntry {
     std::shared_ptr<TaskSession> tasks;  ///< if it follows tasks: its entry in contexts
     std::deque<Block*> chunks;
     std::uint64_t claimed_bytes = 0;
-    std::uint64_t remote_bytes = 0;                   ///< of messages added
+    TreeLedger* ledger = nullptr;    ///< counts them for all processes of the tree; null: no other counts
+    std::uint64_t remote_bytes = 0;  ///< of messages added
     std::map<std::string, std::string> device_facts;  ///< as reported, by key
 
     bool claims_chunks() const noexcept { return !is_closed && !is_full; }
+    /// Whether so many more bytes exceed its limit, or that of the tree: each process gets its first chunk.
+    bool would_exceed(std::uint64_t bytes) const noexcept {
+        return claimed_bytes + bytes > max_bytes ||
+               (ledger != nullptr && claimed_bytes != 0 && ledger->would_exceed(bytes));
+    }
 };
 
 /// A sealed chunk is recycled when no session and no reader claims it. Session ids are never reused.

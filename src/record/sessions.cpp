@@ -8,9 +8,12 @@
 
 #include <marey/error.h>
 
+#include "base/process_text.h"
+#include "base/small_file.h"
 #include "record/clock.h"
 #include "record/devices.h"
 #include "record/nvtx_injection.h"
+#include "record/process_identity.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -26,6 +29,16 @@ std::string absolute_path(const std::string& path) {
     std::error_code error;
     const std::filesystem::path absolute = std::filesystem::absolute(path, error);
     return error ? path : absolute.string();
+}
+
+/// Whether the capture at `path` is of a process of the same tree, which may have ended.
+bool is_of_own_tree(const std::string& path) {
+    const std::string bytes = read_small_file(path.c_str(), sizeof(detail::FileHeader));
+    detail::FileHeader header{};
+    if (bytes.size() != sizeof header) return false;
+    std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
+    const ScopedLock lock(recorder_mutex);
+    return std::memcmp(header.tree, process_identity().record.tree, sizeof header.tree) == 0;
 }
 
 }  // namespace
@@ -94,6 +107,9 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         open_output(session);
         if (first) {
             journal_.open();
+            const ProcessIdentity& identity = process_identity();
+            journal_.write(JournalKind::ProcessIdentity, identity.record,
+                           std::as_bytes(identity.known_ancestors()));
             threads_.write_starts();
             journal_.write_costs(costs);
         }
@@ -138,11 +154,21 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
 void Recorder::start_for_environment(const SessionOptions& options) {
     const Started started = start(options);
     // The captures of a program's other processes are named like this too, while the first one still runs.
-    if (started.output_path != options.output && !is_being_recorded(options.output))
+    if (started.output_path != options.output && !is_being_recorded(options.output) &&
+        !is_of_own_tree(options.output))
         warn(options.output + ": already exists, from an earlier run; this run's capture is " +
              started.output_path);
     const ScopedLock lock(recorder_mutex);
     environment_session_ = started.id;
+    SessionEntry* const session = sessions_.find(started.id);
+    if (session == nullptr) return;
+    std::string problem;
+    if (ledger_.open(tree_text(process_identity().record.tree), problem)) {
+        session->ledger = &ledger_;
+        ledger_.add(session->claimed_bytes);
+    } else if (!problem.empty()) {
+        journal_.add_note("ledger_damaged", problem);
+    }
 }
 
 // ---- reading and ending ----

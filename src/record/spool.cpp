@@ -19,6 +19,7 @@
 
 #include "base/small_file.h"
 #include "record/clock.h"
+#include "record/process_identity.h"
 #include "record/recorder.h"
 
 namespace marey {
@@ -155,6 +156,7 @@ void fill_file_header(FileHeader& header) noexcept {
         std::memset(facts.command_line, 0, sizeof facts.command_line);
         facts.command_line_bytes = 0;
     }
+    std::memcpy(facts.tree, process_identity().record.tree, sizeof facts.tree);
     header = facts;
 }
 

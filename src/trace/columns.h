@@ -40,6 +40,7 @@ enum class ModelTable : std::uint8_t {
     Clock,
     Window,
     Tasks,
+    Messages,
     HostClocks = 30,
     ClockExchanges = 31,
 };
@@ -125,11 +126,12 @@ struct Column : ColumnOptions {
 };
 
 // If this fails, the model has a new field: give it a column below.
-static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 32 && sizeof(ThreadInfo) == 72);
-static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16);
+static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 96 && sizeof(ThreadInfo) == 72);
+static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16 &&
+              sizeof(MessageInfo) == 40);
 static_assert(sizeof(ArrayInfo) == 48 && sizeof(RangeDetail) == 40 && sizeof(LinkInfo) == 16);
 static_assert(sizeof(Device) == 8 &&
-              sizeof(TraceData) == 41 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo) +
+              sizeof(TraceData) == 42 * sizeof(std::vector<int>) + sizeof(ClockInfo) + sizeof(WindowInfo) +
                                        sizeof(std::shared_ptr<const void>) + sizeof(RangeColumns));
 
 /// The columns of one table: visit_table(Only<ModelTable::Sites>(), visit) calls visit(TableInfo, Column...).
@@ -173,6 +175,7 @@ inline constexpr const char* kAccesses[] = {"unknown", "read", "write"};
 inline constexpr const char* kTrackKinds[] = {"thread", "async", "device", "overlap"};
 inline constexpr const char* kValueKinds[] = {"none", "bool", "int", "double", "string", "list", "array"};
 inline constexpr const char* kRoles[] = {"keyword", "input", "output"};
+inline constexpr const char* kOrigins[] = {"unknown", "fork", "spawn", "exec"};
 inline constexpr const char* kLinkKinds[] = {"unknown", "forward_backward", "launch", "remote", "flow"};
 
 using D = TraceData;
@@ -356,14 +359,36 @@ void visit_table(Only<ModelTable::Threads>, Visit&& visit) {
 template <class Visit>
 void visit_table(Only<ModelTable::Processes>, Visit&& visit) {
     const auto process = columns_of(&D::processes);
-    visit(TableInfo{ModelTable::Processes, "processes", "Recorded processes."},
-          process(1, "pid", &ProcessInfo::pid, "Process id"),
-          process(2, "node", &ProcessInfo::node, "Rank", kMaybe),
-          process(3, "name", &ProcessInfo::name, "The executable", kText),
-          process(4, "host", &ProcessInfo::host, "Host name", kText),
-          process(5, "command_line", &ProcessInfo::command_line, "Its arguments, separated by spaces", kText),
-          process(6, "realtime_offset_ns", &ProcessInfo::realtime_offset_ns,
-                  "Add it to a time to get nanoseconds since 1970", kTime));
+    visit(
+        TableInfo{ModelTable::Processes, "processes", "Recorded processes."},
+        process(1, "pid", &ProcessInfo::pid, "Process id"),
+        process(2, "node", &ProcessInfo::node, "Rank", kMaybe),
+        process(3, "name", &ProcessInfo::name, "The executable", kText),
+        process(4, "host", &ProcessInfo::host, "Host name", kText),
+        process(5, "command_line", &ProcessInfo::command_line, "Its arguments, separated by spaces", kText),
+        process(6, "realtime_offset_ns", &ProcessInfo::realtime_offset_ns,
+                "Add it to a time to get nanoseconds since 1970", kTime),
+        process(7, "parent", &ProcessInfo::parent,
+                "Row of `processes`: the nearest ancestor that was recorded",
+                {.cells = Process, .null = Null::NoRow}),
+        process(8, "origin", &ProcessInfo::origin, "How it came to be: `fork`, `spawn`, `exec` or `unknown`",
+                kNamed<kOrigins>),
+        process(9, "tree", &ProcessInfo::tree, "Id of the process tree that was recorded together",
+                kRareText),
+        process(10, "clock", &ProcessInfo::clock,
+                "Boot id and time namespace: processes with equal ones share a clock", kRareText),
+        process(11, "pid_namespace", &ProcessInfo::pid_namespace, "Namespace of `pid`; 0 if unknown",
+                kWideNumber),
+        process(12, "start", &ProcessInfo::start,
+                "Clock ticks from boot to its start, as in `/proc/PID/stat`; 0 if unknown", kWideNumber),
+        process(13, "ancestors", &ProcessInfo::ancestors,
+                "`pid:start:pid_namespace` of its ancestors, the parent first", kRareText),
+        process(14, "fork_ns", &ProcessInfo::fork_ns, "When its parent forked",
+                {.cells = Time, .null = Null::Zero}),
+        process(15, "fork_thread", &ProcessInfo::fork_thread, "`id` of the parent's thread that forked",
+                kRareNumber),
+        process(16, "exit_code", &ProcessInfo::exit_code, "Its exit code, if known", kMaybe),
+        process(17, "exit_signal", &ProcessInfo::exit_signal, "The signal that killed it, if known", kMaybe));
 }
 
 template <class Visit>
@@ -409,6 +434,19 @@ void visit_table(Only<ModelTable::Costs>, Visit&& visit) {
     visit(TableInfo{ModelTable::Costs, "costs", "The cost of recording."},
           cost(1, "kind", &CostInfo::kind, "The kind of event"),
           cost(2, "ns", &CostInfo::ns, "Nanoseconds to record one"));
+}
+
+template <class Visit>
+void visit_table(Only<ModelTable::Messages>, Visit&& visit) {
+    const auto message = columns_of(&D::messages);
+    visit(TableInfo{ModelTable::Messages, "messages", "Messages that were sent and received with tokens."},
+          message(1, "time_ns", &MessageInfo::time_ns, "When it was sent or received", kMoments),
+          message(2, "sender", &MessageInfo::sender, "Random number of the sending process", kWideNumber),
+          message(3, "number", &MessageInfo::number, "Number of the message in that process", kRisingNumber),
+          message(4, "is_received", &MessageInfo::is_received, "False where it was sent"),
+          message(5, "thread", &MessageInfo::thread, "Row of `threads`", kThreads),
+          message(6, "range", &MessageInfo::range, "Row of `ranges`: the innermost at that time",
+                  {.cells = Range, .null = Null::NoRow, .style = kRising}));
 }
 
 template <class Visit>
@@ -504,8 +542,8 @@ void visit_columns(Visit&& visit) {
     each(Only<Ranges>(), Only<Instants>(), Only<Counters>(), Only<Memory>(), Only<Links>(), Only<Arguments>(),
          Only<ListItems>(), Only<Arrays>(), Only<ArrayExtents>(), Only<RangeDetails>(), Only<Tracks>(),
          Only<Threads>(), Only<Processes>(), Only<Sites>(), Only<Strings>(), Only<Metadata>(),
-         Only<Problems>(), Only<Costs>(), Only<HostClocks>(), Only<ClockExchanges>(), Only<Tasks>(),
-         Only<RangeArguments>(), Only<InstantArguments>(), Only<Clock>(), Only<Window>());
+         Only<Problems>(), Only<Costs>(), Only<Messages>(), Only<HostClocks>(), Only<ClockExchanges>(),
+         Only<Tasks>(), Only<RangeArguments>(), Only<InstantArguments>(), Only<Clock>(), Only<Window>());
 }
 
 /// Calls use(vector) for each vector of a table. Columns of one vector stand side by side in the list.

@@ -358,9 +358,29 @@ class RandomTrace {
         data.window.log_bytes = wild();
         for (std::int64_t i = below(3); i-- != 0;) data.costs.push_back({bytes(), 13.25});
         for (std::int64_t i = below(3); i-- != 0;) {
-            const auto time = [&] { return static_cast<std::int64_t>(wild() >> 2); };
-            data.clock_exchanges.push_back({0, 0, time(), -time(), time(), time()});
-            data.host_clocks.push_back({0, 0, 0, -time(), 2e-5, time(), wild()});
+            const auto any_time = [&] { return static_cast<std::int64_t>(wild() >> 2); };
+            data.clock_exchanges.push_back({0, 0, any_time(), -any_time(), any_time(), any_time()});
+            data.host_clocks.push_back({0, 0, 0, -any_time(), 2e-5, any_time(), wild()});
+        }
+        const auto string = [&] { return static_cast<StringId>(random_() % data.strings.size()); };
+        for (ProcessInfo& process : data.processes) {
+            process.parent = one_in(2) ? kNoRow : static_cast<Row>(random_() % data.processes.size());
+            process.origin = static_cast<ProcessOrigin>(below(4));
+            process.tree = string();
+            process.clock = string();
+            process.pid_namespace = wild();
+            process.start = wild();
+            process.ancestors = string();
+            process.fork_ns = one_in(2) ? 0 : time();
+            process.fork_thread = static_cast<std::uint32_t>(below(3));
+            process.exit_code = static_cast<std::int32_t>(below(3)) - 1;
+            process.exit_signal = static_cast<std::int32_t>(below(3)) - 1;
+        }
+        for (std::int64_t i = data.threads.empty() ? 0 : below(4); i-- != 0;) {
+            const std::size_t ranges = data.range_start_ns.size();
+            data.messages.push_back({time(), wild(), wild(), any_of(threads_),
+                                     ranges == 0 || one_in(2) ? kNoRow : static_cast<Row>(random_() % ranges),
+                                     one_in(2)});
         }
         for (std::int64_t& self : data.range_self_ns) {
             if (one_in(20)) self = below(500);

@@ -159,6 +159,10 @@ std::span<const HostClockInfo> Trace::host_clocks() const noexcept {
     return data_->host_clocks;
 }
 
+std::span<const MessageInfo> Trace::messages() const noexcept {
+    return data_->messages;
+}
+
 std::span<const LinkInfo> Trace::links() const noexcept {
     return data_->links;
 }

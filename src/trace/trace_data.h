@@ -67,6 +67,7 @@ struct TraceData {
     ClockInfo clock;
     WindowInfo window;
     std::vector<TaskInfo> tasks;  ///< sorted by process and call
+    std::vector<MessageInfo> messages;
     std::vector<ClockExchangeInfo> clock_exchanges;
     std::vector<HostClockInfo> host_clocks;
 

@@ -25,6 +25,10 @@ class TraceDump {
         for (const TrackInfo& track : trace_.tracks()) dump(track);
         dump_points();
         for (const LinkInfo& link : trace_.links()) dump(link);
+        for (const MessageInfo& message : trace_.messages())
+            line((message.is_received ? "received " : "sent ") + std::to_string(message.number) + " at " +
+                 time(message.time_ns) + " by " + thread_name(message.thread) + " in " +
+                 (message.range == kNoRow ? "" : std::string(trace_.range_name(message.range))));
         for (const ProblemInfo& problem : trace_.problems())
             line("problem " + problem.code + " x" + std::to_string(problem.count) + ": " + problem.text);
         return out_;
@@ -39,6 +43,11 @@ class TraceDump {
         std::string text = "process " + std::to_string(process.pid) + " " + string(process.name);
         if (process.node >= 0) text += " rank " + std::to_string(process.node);
         if (process.host != 0) text += " on " + string(process.host);
+        if (process.parent != kNoRow) text += " child of " + std::to_string(process.parent);
+        if (process.origin == ProcessOrigin::Exec) text += " by exec";
+        if (process.start != 0)
+            text += " started " + std::to_string(process.start) + " under " + string(process.ancestors) +
+                    " in " + string(process.clock);
         line(text + " begins at " + std::to_string(process.realtime_offset_ns + trace_.window().start_ns));
     }
     std::string thread_line(Row row) const {

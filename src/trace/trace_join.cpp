@@ -1,4 +1,4 @@
-// trace_join.cpp: joins traces of one machine that follow one another.
+// trace_join.cpp: joins traces of one process that follow one another, and merges those of several processes.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -8,10 +8,12 @@
 #include <utility>
 
 #include <marey/error.h>
+#include <marey/merge.h>
 #include <marey/trace.h>
 
 #include "trace/columns.h"
 #include "trace/facts.h"
+#include "trace/process_links.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
@@ -20,7 +22,10 @@ namespace {
 
 /// The new rows of one trace.
 struct Moved {
+    Trace trace;
     const TraceData* from = nullptr;
+    std::int64_t shift_ns = 0;  ///< added to its times
+    WindowInfo window;          ///< with that
     std::vector<StringId> strings;
     std::vector<std::uint32_t> sites;
     std::vector<Row> processes;
@@ -32,6 +37,7 @@ struct Moved {
     std::uint32_t first_array = 0;
     std::uint32_t first_extent = 0;
     Row first_instant = 0;
+    bool has_crashed = false;  ///< its process did not close its capture
 
     /// The new number of a cell.
     std::uint32_t number(Cells cells, std::uint32_t old) const {
@@ -40,8 +46,8 @@ struct Moved {
                 return strings[old];
             case Cells::Site:
                 return sites[old];
-            case Cells::Process:
-                return processes[old];
+            case Cells::Process:  // the parents of processes are set once all have their places
+                return old < processes.size() ? processes[old] : old;
             case Cells::Thread:
                 return threads[old];
             case Cells::Range:
@@ -79,6 +85,13 @@ void renumber(TraceData& data, const Column<Rows, Member>& column, std::size_t f
         for (std::size_t i = first; i < rows.size(); ++i) {
             std::uint32_t& cell = std::invoke(column.member, rows[i]);
             cell = moved.number(column.cells, cell);
+        }
+    } else if constexpr (std::is_same_v<typename Column<Rows, Member>::Value, std::int64_t>) {
+        if (column.cells != Cells::Time || moved.shift_ns == 0) return;
+        auto& rows = column.in(data);
+        for (std::size_t i = first; i < rows.size(); ++i) {
+            std::int64_t& cell = std::invoke(column.member, rows[i]);
+            if (cell != 0 || column.null != Null::Zero) cell += moved.shift_ns;
         }
     }
 }
@@ -122,10 +135,116 @@ class RowDeduplicator {
 class TraceJoin {
   public:
     Trace join(std::span<const Trace> traces) {
-        for (const Trace& trace : traces) moved_.emplace_back().from = &trace.data();
+        begin({traces.begin(), traces.end()});
+        check_windows();
+        move_all();
+        WindowInfo joined = moved_.back().window;
+        joined.start_ns = data_->window.start_ns;
+        add_up(joined);
+        return Trace(std::move(data_));
+    }
+
+    Trace merge(std::vector<Trace> traces) {
+        is_merge_ = true;
+        begin(std::move(traces));
+        move_all();
+        WindowInfo merged = moved_.front().window;
+        merged.start_ns = data_->window.start_ns;
+        merged.end_ns = data_->window.end_ns;
+        add_up(merged);
+        connect_processes(*data_);
+        explain_ends();
+        return Trace(std::move(data_));
+    }
+
+  private:
+    void begin(std::vector<Trace> traces) {
+        for (Trace& trace : traces) {
+            Moved& moved = moved_.emplace_back();
+            moved.trace = std::move(trace);
+            moved.from = &moved.trace.data();
+        }
+        if (is_merge_) place_on_one_clock();
+        for (Moved& moved : moved_) {
+            moved.window = moved.from->window;
+            moved.window.start_ns += moved.shift_ns;
+            moved.window.end_ns += moved.shift_ns;
+        }
         std::stable_sort(moved_.begin(), moved_.end(), [](const Moved& a, const Moved& b) {
-            return a.from->window.start_ns < b.from->window.start_ns;
+            return a.window.start_ns < b.window.start_ns;
         });
+        WindowInfo& whole = data_->window;
+        for (const Moved& moved : moved_) {
+            const bool is_first = &moved == &moved_.front();
+            whole.start_ns = is_first ? moved.window.start_ns : whole.start_ns;
+            whole.end_ns = is_first ? moved.window.end_ns : std::max(whole.end_ns, moved.window.end_ns);
+        }
+    }
+
+    void check_windows() const {
+        for (std::size_t i = 1; i < moved_.size(); ++i) {
+            if (moved_[i].window.start_ns < moved_[i - 1].window.end_ns)
+                throw Error("traces can be joined only when one ends before the next begins");
+        }
+    }
+
+    // Traces of the first trace's clock stay as they are, those of other clocks are moved by the difference
+    // of their wall clocks. A trace that names no clock is taken to be on the same one.
+    void place_on_one_clock() {
+        const ProcessInfo* reference = nullptr;
+        const TraceData* of_reference = nullptr;
+        std::uint64_t moved_processes = 0;
+        for (Moved& moved : moved_) {
+            const auto named = std::find_if(moved.from->processes.begin(), moved.from->processes.end(),
+                                            [](const ProcessInfo& process) { return process.clock != 0; });
+            if (named == moved.from->processes.end()) continue;
+            if (reference == nullptr) {
+                reference = &*named;
+                of_reference = moved.from;
+            } else if (moved.from->strings[named->clock] != of_reference->strings[reference->clock]) {
+                moved.shift_ns = named->realtime_offset_ns - reference->realtime_offset_ns;
+                ++moved_processes;
+            }
+        }
+        if (moved_processes != 0)
+            data_->problems.push_back(
+                {"clocks_by_wall_time",
+                 "Some processes ran on other clocks (hosts or time namespaces) and were placed by "
+                 "wall-clock "
+                 "time, so times are comparable between processes only as far as their wall clocks agree.",
+                 moved_processes});
+    }
+
+    // A pool ends its workers by a signal; the capture of such a process is as complete as it can be.
+    void explain_ends() {
+        std::uint64_t ended_by_parent = 0;
+        std::vector<bool> is_replaced(data_->processes.size());  // by another program of the same process
+        for (const ProcessInfo& process : data_->processes) {
+            if (process.origin == ProcessOrigin::Exec && process.parent != kNoRow)
+                is_replaced[process.parent] = true;
+        }
+        for (const Moved& moved : moved_) {
+            if (!moved.has_crashed) continue;
+            const Row process = moved.processes.empty() ? kNoRow : moved.processes.front();
+            if (process != kNoRow && is_replaced[process]) {
+                if (&moved == &moved_.front()) data_->window.finished = true;
+            } else if (process == kNoRow || data_->processes[process].parent == kNoRow ||
+                       data_->processes[process].origin == ProcessOrigin::Exec) {
+                add_problem({"crashed", "A program ended without closing its capture.", 1});
+                data_->window.finished = false;
+            } else {
+                ++ended_by_parent;
+            }
+        }
+        if (ended_by_parent != 0)
+            add_problem(
+                {"ended_by_parent",
+                 "Processes that another one had started ended without closing their captures: ended by "
+                 "their parent, as pools do with their workers, or killed.",
+                 ended_by_parent});
+    }
+
+    void move_all() {
         for (Moved& moved : moved_) {
             sites_.begin_trace();
             processes_.begin_trace();
@@ -135,17 +254,17 @@ class TraceJoin {
             move_places(moved);
             place_tracks(moved);
         }
-        move_ranges();
+        place_ranges();
         for (Moved& moved : moved_) {
+            for (std::size_t i = 0; i < moved.tracks.size(); ++i) move_track(moved, i);
             append_rows(moved);
-            join_facts(*moved.from);
+            join_facts(moved, &moved == &moved_.front());
+            moved.from = nullptr;
+            moved.trace = Trace();  // frees its memory if nobody else has it
         }
         sort_rows();
-        join_windows();
-        return Trace(std::move(data_));
     }
 
-  private:
     void move_names(Moved& moved) {
         for (const std::string& text : moved.from->strings) moved.strings.push_back(strings_.intern(text));
         for (const SiteInfo& site : renumbered<ModelTable::Sites>(&TraceData::sites, moved)) {
@@ -155,14 +274,24 @@ class TraceJoin {
     }
 
     void move_places(Moved& moved) {
+        const std::size_t known_processes = data_->processes.size();
         for (const ProcessInfo& process : renumbered<ModelTable::Processes>(&TraceData::processes, moved)) {
-            moved.processes.push_back(processes_.match(
-                std::tuple(process.pid, process.node, process.host, process.name), data_->processes.size()));
-            if (moved.processes.back() == data_->processes.size()) data_->processes.push_back(process);
+            const ProcessKey key{
+                process.pid,   process.node,  process.host,          process.name,
+                process.start, process.clock, process.pid_namespace, is_merge_ ? process.command_line : 0};
+            moved.processes.push_back(processes_.match(key, data_->processes.size()));
+            if (moved.processes.back() != data_->processes.size()) continue;
+            data_->processes.push_back(process);
+            const ProcessInfo& before = moved.from->processes[moved.processes.size() - 1];
+            data_->processes.back().realtime_offset_ns = before.realtime_offset_ns - moved.shift_ns;
+        }
+        for (std::size_t i = known_processes; i < data_->processes.size(); ++i) {
+            Row& parent = data_->processes[i].parent;
+            if (parent != kNoRow) parent = moved.processes[parent];
         }
         for (const ThreadInfo& thread : renumbered<ModelTable::Threads>(&TraceData::threads, moved)) {
             moved.threads.push_back(
-                threads_.match(std::pair(thread.process, thread.id), data_->threads.size()));
+                threads_.match(std::tuple(thread.process, thread.id, thread.os_tid), data_->threads.size()));
             if (moved.threads.back() == data_->threads.size()) {
                 data_->threads.push_back(thread);
             } else {
@@ -194,10 +323,15 @@ class TraceJoin {
         }
     }
 
-    void move_ranges() {
+    // Reserves the columns: rows are touched when their trace is moved, and freed there.
+    void place_ranges() {
         std::uint64_t rows = 0;
         for (const Moved& moved : moved_) rows += moved.from->range_start_ns.size();
-        if (rows >= kNoRow) throw Error("the joined traces have more ranges than a trace can hold");
+        if (rows >= kNoRow)
+            throw Error("the traces have more ranges (" + std::to_string(rows) +
+                        ") than one trace can hold (4294967294): export them to Parquet one by one and query "
+                        "the files "
+                        "together");
         Row next = 0;
         std::vector<Row> ends;
         for (TrackInfo& track : data_->tracks) {
@@ -205,13 +339,12 @@ class TraceJoin {
             ends.push_back(next);
             next += track.range_count;
         }
-        for_each_vector<ModelTable::Ranges>(*data_, [&](auto& column) { column.resize(next); });
+        for_each_vector<ModelTable::Ranges>(*data_, [&](auto& column) { column.reserve(next); });
         for (Moved& moved : moved_) {
             for (std::size_t i = 0; i < moved.tracks.size(); ++i) {
                 moved.track_starts.push_back(ends[moved.tracks[i]]);
                 ends[moved.tracks[i]] += moved.from->tracks[i].range_count;
             }
-            for (std::size_t i = 0; i < moved.tracks.size(); ++i) move_track(moved, i);
         }
     }
 
@@ -221,28 +354,37 @@ class TraceJoin {
         model::visit_table(Only<ModelTable::Ranges>(), [&](const TableInfo&, const auto&... columns) {
             const auto move = [&](const auto& column) {
                 const auto source = column.in(*moved.from).begin() + track.first_range;
-                std::transform(source, source + track.range_count, column.in(*data_).begin() + to,
-                               [&](const auto& cell) {
-                                   using T = std::remove_cvref_t<decltype(cell)>;
-                                   if constexpr (std::is_same_v<T, std::uint32_t>) {
-                                       return moved.number(column.cells, cell);
-                                   } else {
-                                       return cell;
-                                   }
-                               });
+                auto& rows = column.in(*data_);
+                rows.resize(std::max<std::size_t>(rows.size(), to + track.range_count));
+                std::transform(source, source + track.range_count, rows.begin() + to, [&](const auto& cell) {
+                    using T = std::remove_cvref_t<decltype(cell)>;
+                    if constexpr (std::is_same_v<T, std::uint32_t>) {
+                        return moved.number(column.cells, cell);
+                    } else {
+                        return cell;
+                    }
+                });
             };
             (move(columns), ...);
         });
-        for (Row row = to; row < to + track.range_count; ++row) clip(row, moved.from->window);
+        clip(moved.window, to, to + track.range_count, moved.shift_ns);
     }
 
-    // Ranges that exceed their own window end there: the time between two windows belongs to none.
-    void clip(Row row, const WindowInfo& window) {
-        std::int64_t& start = data_->range_start_ns[row];
-        std::int64_t& duration = data_->range_duration_ns[row];
-        const std::int64_t end = std::min(start + duration, window.end_ns);
-        start = std::min(std::max(start, window.start_ns), window.end_ns);
-        duration = std::max<std::int64_t>(end - start, 0);
+    // Ranges that exceed their own window end there: the time outside it is not this trace's, but may be in
+    // the window of all. A merged trace with the same window as all keeps the times that exceed it.
+    void clip(const WindowInfo& own, Row first, Row end_row, std::int64_t shift_ns) {
+        const bool keeps_start = is_merge_ && own.start_ns == data_->window.start_ns;
+        const bool keeps_end = is_merge_ && own.end_ns == data_->window.end_ns;
+        for (Row row = first; row < end_row; ++row) {
+            std::int64_t& start = data_->range_start_ns[row];
+            std::int64_t& duration = data_->range_duration_ns[row];
+            start += shift_ns;
+            std::int64_t end = start + duration;
+            if (!keeps_end) end = std::min(end, own.end_ns);
+            if (!keeps_end) start = std::min(start, own.end_ns);
+            if (!keeps_start) start = std::max(start, own.start_ns);
+            duration = std::max<std::int64_t>(end - start, 0);
+        }
     }
 
     void append_rows(Moved& moved) {
@@ -253,7 +395,7 @@ class TraceJoin {
         moved.first_instant = static_cast<Row>(data_->instant_time_ns.size());
         using enum ModelTable;
         append<Instants, Counters, Memory, Arguments, ListItems, Arrays, ArrayExtents, RangeArguments,
-               InstantArguments, RangeDetails, Tasks, Links, HostClocks, ClockExchanges>(moved);
+               InstantArguments, RangeDetails, Messages, Tasks, Links, HostClocks, ClockExchanges>(moved);
         const auto move_values = [&](std::vector<Argument>& values, std::size_t first) {
             for (std::size_t i = first; i < values.size(); ++i) {
                 Argument& value = values[i];
@@ -285,17 +427,30 @@ class TraceJoin {
         });
     }
 
-    void join_facts(const TraceData& from) {
-        for (const MetadataInfo& fact : from.metadata) put_fact(data_->metadata, fact.key, fact.json);
+    void add_problem(const ProblemInfo& problem) {
+        const auto same =
+            std::find_if(data_->problems.begin(), data_->problems.end(), [&](const ProblemInfo& known) {
+                return known.code == problem.code && known.text == problem.text;
+            });
+        if (same == data_->problems.end()) {
+            data_->problems.push_back(problem);
+        } else {
+            same->count += problem.count;
+        }
+    }
+
+    void join_facts(Moved& moved, bool is_first) {
+        const TraceData& from = *moved.from;
+        for (const MetadataInfo& fact : from.metadata) {
+            // The end of each process is in the table of processes; this is about the first.
+            const bool is_end = is_merge_ && fact.key.starts_with("process_exit_");
+            if (is_first || !is_end) put_fact(data_->metadata, fact.key, fact.json);
+        }
         for (const ProblemInfo& problem : from.problems) {
-            const auto same =
-                std::find_if(data_->problems.begin(), data_->problems.end(), [&](const ProblemInfo& known) {
-                    return known.code == problem.code && known.text == problem.text;
-                });
-            if (same == data_->problems.end()) {
-                data_->problems.push_back(problem);
+            if (is_merge_ && problem.code == "crashed") {
+                moved.has_crashed = true;
             } else {
-                same->count += problem.count;
+                add_problem(problem);
             }
         }
         if (!from.costs.empty()) data_->costs = from.costs;
@@ -311,47 +466,44 @@ class TraceJoin {
         std::sort(data_->range_arguments.begin(), data_->range_arguments.end(), by_row);
         std::sort(data_->range_details.begin(), data_->range_details.end(),
                   [](const RangeDetail& a, const RangeDetail& b) { return a.range < b.range; });
-        std::stable_sort(data_->links.begin(), data_->links.end(),
-                         [](const LinkInfo& a, const LinkInfo& b) { return a.from < b.from; });
+        sort_links(data_->links);
         sort_reports(*data_);
     }
 
-    void join_windows() {
-        WindowInfo joined;
+    void add_up(WindowInfo window) {
+        window.log_bytes = 0;
+        window.first_id = moved_.front().window.first_id;
         for (const Moved& moved : moved_) {
-            const WindowInfo& window = moved.from->window;
-            const bool is_first = &moved == &moved_.front();
-            if (!is_first && window.start_ns < joined.end_ns)
-                throw Error("traces can be joined only when one ends before the next begins");
-            const std::int64_t start = is_first ? window.start_ns : joined.start_ns;
-            const std::uint64_t bytes = joined.log_bytes + window.log_bytes;
-            const bool is_full = joined.ceiling_reached || window.ceiling_reached;
-            const std::uint64_t first_id = is_first ? window.first_id : joined.first_id;
-            joined = window;
-            joined.first_id = first_id;
-            joined.start_ns = start;
-            joined.log_bytes = bytes;
-            joined.ceiling_reached = is_full;
+            window.log_bytes += moved.window.log_bytes;
+            window.ceiling_reached = window.ceiling_reached || moved.window.ceiling_reached;
         }
-        data_->window = std::move(joined);
+        data_->window = std::move(window);
     }
 
+    using ProcessKey = std::tuple<std::int64_t, std::int32_t, StringId, StringId, std::uint64_t, StringId,
+                                  std::uint64_t, StringId>;
     using TrackKey = std::tuple<TrackKind, Row, StringId, DeviceType, decltype(Device::index), std::int64_t>;
 
+    bool is_merge_ = false;
     std::shared_ptr<TraceData> data_ = std::make_shared<TraceData>();
     StringPool strings_{data_->strings};
     std::vector<Moved> moved_;
     RowDeduplicator<std::vector<std::uint32_t>> sites_;
-    RowDeduplicator<std::tuple<std::int64_t, std::int32_t, StringId, StringId>> processes_;
-    RowDeduplicator<std::pair<Row, std::uint32_t>> threads_;
+    RowDeduplicator<ProcessKey> processes_;
+    RowDeduplicator<std::tuple<Row, std::uint32_t, std::int64_t>> threads_;
     RowDeduplicator<TrackKey> tracks_;
 };
 
 }  // namespace
 
 Trace join_traces(std::span<const Trace> traces) {
-    if (traces.size() == 1) return traces[0];
-    return TraceJoin().join(traces);
+    if (traces.empty()) return Trace();
+    return traces.size() == 1 ? traces[0] : TraceJoin().join(traces);
+}
+
+Trace merge_traces(std::vector<Trace> traces) {
+    if (traces.empty()) return Trace();
+    return traces.size() == 1 ? std::move(traces[0]) : TraceJoin().merge(std::move(traces));
 }
 
 }  // namespace marey

@@ -54,7 +54,7 @@ check "run: a folder where no file can be created" 2 '^marey: /proc/: cannot wri
 check "run: an existing capture is not overwritten" 2 '^marey: text\.marey: already exists' \
     "$marey" run -o text.marey -- true
 check "run: --force replaces it" 0 'did not load' "$marey" run --force -o text.marey -- sh -c '! test -e text.marey'
-check "run: the settings" 0 "^out=$folder/a\\\\,b\.marey,max=64MB,policy=ring,scopes=user\|function(,c_calls=auto,calls=on)?\$" \
+check "run: the settings" 0 "^out=$folder/a\\\\,b\.marey,max=64MB,policy=ring,scopes=user\|function(,c_calls=auto,calls=on)?,tree=[0-9a-f]{32}:[0-9]+\$" \
     "$marey" run -o a,b.marey --max 64MB --policy ring --scopes user,function -- sh -c 'echo "$MAREY"'
 : >sh.marey
 check "run: a free name" 0 "^out=$folder/sh-2\.marey" "$marey" run -- sh -c 'echo "$MAREY"'

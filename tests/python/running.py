@@ -57,7 +57,7 @@ def functions(path):
 
 
 def report(path, *options):
-    """The rows of `marey report --csv`, without their titles."""
-    command = [sys.executable, "-m", "marey", "report", *options, str(path)]
+    """The rows of `marey report --csv` for one capture, without their titles."""
+    command = [sys.executable, "-m", "marey", "report", "--alone", *options, str(path)]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     return list(csv.reader(io.StringIO(done.stdout)))[1:]

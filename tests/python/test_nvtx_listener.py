@@ -115,6 +115,7 @@ else:
 """,
         "--nvtx",
         "-q",
+        "--keep-captures",
     )
     assert sorted(counted(path)["library work"] for path in captures(tmp_path)) == [1, 5]
 

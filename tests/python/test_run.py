@@ -289,7 +289,7 @@ def test_the_number_in_the_name_is_the_pid_of_the_program(tmp_path):
         """,
         "job.py",
     )
-    first, second = recorded([script], tmp_path)[0].split()
+    first, second = recorded([script], tmp_path, run_options=("-q", "--keep-captures"))[0].split()
     assert first == second
     names = {path.name for path in captures(tmp_path)}
     assert {f"job.{first}.marey", f"job.{first}.{first}.marey"} <= names

@@ -33,7 +33,7 @@ def test_child_processes_have_their_own_captures(tmp_path):
             subprocess.run([sys.executable, '-c', 'def by_command(): pass\\nby_command()'])
         """,
     )
-    _, errors, code = recorded([script], tmp_path, run_options=["-o", "app.marey"])
+    _, errors, code = recorded([script], tmp_path, run_options=["--keep-captures", "-o", "app.marey"])
     assert code == 0
     found = captures(tmp_path)
     assert found[0].name == "app.marey"
@@ -41,8 +41,7 @@ def test_child_processes_have_their_own_captures(tmp_path):
     for name in ("by_fork", "by_command", "spawn_main"):
         assert sum(count[name] for count in counts[1:]) == 1, name
         assert counts[0][name] == 0
-    for path in found:
-        assert path.name in errors
+    assert "app.marey" in errors and f"{len(found) - 1} other processes" in errors
 
 
 def test_a_process_that_multiprocessing_forked_completes_its_capture(tmp_path):
@@ -55,7 +54,7 @@ def test_a_process_that_multiprocessing_forked_completes_its_capture(tmp_path):
         process.start(); process.join()
         """,
     )
-    recorded([script], tmp_path, run_options=["-q", "-o", "app.marey"])
+    recorded([script], tmp_path, run_options=["-q", "--keep-captures", "-o", "app.marey"])
     _, child = captures(tmp_path)
     assert functions(child)["work"] == 1
     info = subprocess.run(

@@ -37,7 +37,7 @@ def self_and_covered(path):
 
 def test_a_pool_has_its_work_in_the_workers(tmp_path):
     script = str(EXAMPLES / "pool.py")
-    out, errors, code = recorded([script, "4"], tmp_path, run_options=["-o", "pool.marey"])
+    out, errors, code = recorded([script, "4"], tmp_path, run_options=["--keep-captures", "-o", "pool.marey"])
     assert (out, code) == plain([script, "4"], tmp_path)[::2]
     main, *workers = captures(tmp_path)
     assert len(workers) == 2 and "2 other processes" in errors
@@ -208,8 +208,8 @@ def test_the_cause_is_unknown_for_processes_that_marey_run_did_not_start(tmp_pat
         "if sys.argv[1:]: os.kill(os.getpid(), 9)\n"
         "subprocess.run([sys.executable, __file__, 'child'])\n"
     )
-    assert recorded(["x.py"], tmp_path, run_options=["-q", "-o", "x.marey"])[2] == 0
+    assert recorded(["x.py"], tmp_path, run_options=["-q", "--keep-captures", "-o", "x.marey"])[2] == 0
     _, child = captures(tmp_path)
-    command = [sys.executable, "-m", "marey", "report", str(child)]
+    command = [sys.executable, "-m", "marey", "report", "--alone", str(child)]
     out = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
     assert out.startswith("the program ended without closing its capture; the cause is unknown")

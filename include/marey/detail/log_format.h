@@ -128,8 +128,10 @@ inline constexpr std::uint32_t kMaxSites = 1u << kSiteBits;
 /// Sites of names made at run time (RunTimeSiteRecord) have ids from here on, the others have smaller ones.
 inline constexpr std::uint32_t kFirstRunTimeSite = kMaxSites / 2;
 
-/// Tags of Blobs. A task: u64 call, then its name.
+/// Tags of Blobs. A task: u64 call, then its name. The ends of a message: a Token (marey/token.h).
 inline constexpr std::uint64_t kBlobTask = 1;
+inline constexpr std::uint64_t kBlobSend = 2;
+inline constexpr std::uint64_t kBlobReceive = 3;
 
 struct CompactRecord {
     std::uint64_t word0;
@@ -323,6 +325,7 @@ enum class JournalKind : std::uint16_t {
     OpenPart = 14,
     SiteValues = 15,
     ProcessEnd = 16,
+    ProcessIdentity = 17,
     ClockExchange = 24,
 };
 
@@ -440,6 +443,32 @@ struct ClockExchangeRecord {
     std::uint32_t peer_bytes;
     std::uint32_t reserved;
 };
+/// A process that another one descends from.
+struct AncestorRecord {
+    std::int64_t pid;
+    std::uint64_t start;          ///< as in ProcessIdentityRecord
+    std::uint64_t pid_namespace;  ///< in which `pid` counts
+};
+inline constexpr std::size_t kMaxAncestors = 16;
+enum class ProcessOriginCode : std::uint32_t {
+    Unknown = 0,
+    Fork = 1,
+    Program = 2,  ///< a program was executed in it
+};
+/// Which process this is, and where it came from. (boot_id, pid_namespace, pid, start) identifies it.
+struct ProcessIdentityRecord {  // followed by `ancestors` AncestorRecords, the parent first
+    StreamRecord head;
+    std::uint8_t tree[16];  ///< of the process tree that is recorded together
+    char boot_id[40];
+    std::uint64_t time_namespace;  ///< inode; 0: unknown
+    std::uint64_t pid_namespace;   ///< inode; 0: unknown
+    std::uint64_t start;           ///< clock ticks from boot to the start of the process (/proc/PID/stat)
+    std::uint64_t fork_ticks;      ///< Fork: when its parent forked, on the counter that both share
+    std::uint32_t fork_thread;     ///< Fork: logical id of the forking thread in the parent; 0: unknown
+    std::uint32_t origin;          ///< ProcessOriginCode
+    std::uint32_t ancestors;
+    std::uint32_t reserved;
+};
 /// Events of another process that were added to a session. The message (src/collect/event_message.h) follows,
 /// padded to 8.
 struct RemoteEventsRecord {
@@ -506,7 +535,8 @@ struct FileHeader {
     char executable[1024];
     char command_line[4096];  ///< arguments separated by NUL
     std::uint32_t command_line_bytes;
-    std::uint32_t blocks;  ///< when finished: length of the file in units of kBlockBytes; 0: unknown
+    std::uint32_t blocks;   ///< when finished: length of the file in units of kBlockBytes; 0: unknown
+    std::uint8_t tree[16];  ///< as in ProcessIdentityRecord; all 0: unknown
 };
 static_assert(sizeof(FileHeader) <= kBlockBytes);
 

@@ -7,6 +7,7 @@ import os
 import sys
 
 from marey import _marey
+from marey._imports import when_imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ def _end() -> None:
         _marey.finish_with_interpreter()
 
 
+def _follow_messages() -> None:
+    from marey import _messages
+
+    _messages.follow()
+
+
 def record() -> None:
     """Start the session set by the environment. Called while the interpreter starts.
 
@@ -58,6 +65,7 @@ def record() -> None:
     _marey.begin_with_program(alone)
     if not alone:
         os.register_at_fork(after_in_child=_begin_in_child)
+        when_imported("multiprocessing.reduction", _follow_messages)
         return
     os.putenv("MAREY", os.environ.pop("MAREY"))  # read, and removed, when the program begins
     rest = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]

@@ -31,14 +31,20 @@ STACK_METRICS = (
 )
 
 
-def load(path: "str | PathLike[str]", format: "str | None" = None, session: "Any" = None) -> Trace:
+def load(
+    path: "str | PathLike[str] | list[Any] | tuple[Any, ...]", format: "str | None" = None, session: "Any" = None
+) -> Trace:
     """Read a Marey capture, or another tool's trace (Chrome JSON, Perfetto, nvprof, Nsight Systems).
 
     Args:
-        path: The file.
+        path: The file; or a list of captures of one run, which become one trace on one clock.
         format: The name of a format; None to detect it from the first bytes of the file.
         session: The number of a session in a capture that has several (see ``marey info``).
     """
+    if isinstance(path, (list, tuple)):
+        if format is not None or session is not None:
+            raise Error("load: format and session apply to a single file")
+        return _marey.load_merged([_text(each) for each in path])
     return _marey.load(_text(path), format or "", session or 0)
 
 

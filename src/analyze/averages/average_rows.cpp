@@ -16,6 +16,7 @@
 #include "analyze/name_slots.h"
 #include "analyze/track_place.h"
 #include "base/parallel.h"
+#include "trace/program_names.h"
 
 namespace marey {
 
@@ -244,6 +245,8 @@ void AverageRowBuilder::describe(AverageRow& row, const Tally& entry) const {
     const std::uint16_t flags = trace_.ranges().flags[entry.first];
     row.name = options_.group_by == GroupBy::Name || each_range_
                    ? std::string(group_name(trace_.string(site.name)))
+               : options_.group_by == GroupBy::Process
+                   ? process_label(trace_, trace_.processes()[trace_.threads()[track.thread].process])
                    : site_group(trace_, site, options_.group_by);
     row.node = node_of_thread(trace_, track.thread);
     row.device_type = track.device.type;

@@ -126,7 +126,7 @@ SiteKeys::SiteKeys(const Trace& trace, bool by_overload, GroupBy by) {
 }
 
 RangeGroups::RangeGroups(const Trace& trace, const AverageOptions& options, bool each_range) : trace_(trace) {
-    order_tracks(options.by_thread);
+    order_tracks(options.by_thread, options.group_by == GroupBy::Process);
     if (each_range) {
         if (options.merge_repeated) is_repeated_ = find_repeated(trace, SiteKeys(trace, false));
         assign_each();
@@ -135,11 +135,13 @@ RangeGroups::RangeGroups(const Trace& trace, const AverageOptions& options, bool
     }
 }
 
-void RangeGroups::order_tracks(bool by_thread) {
-    using Class = std::tuple<std::int32_t, DeviceType, Row>;
+void RangeGroups::order_tracks(bool by_thread, bool by_process) {
+    using Class = std::tuple<std::int32_t, DeviceType, Row, Row>;
     const auto class_of = [&](Row track, bool with_thread) -> Class {
         const TrackInfo& info = trace_.tracks()[track];
-        return {node_of_thread(trace_, info.thread), info.device.type, with_thread ? info.thread : 0};
+        const bool with_process = by_process && info.thread < trace_.threads().size();
+        return {node_of_thread(trace_, info.thread), info.device.type,
+                with_process ? trace_.threads()[info.thread].process : 0, with_thread ? info.thread : 0};
     };
     order_.resize(trace_.tracks().size());
     std::iota(order_.begin(), order_.end(), Row{0});

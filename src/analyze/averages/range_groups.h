@@ -66,7 +66,7 @@ class RangeGroups {
     const std::vector<Row>& track_order() const noexcept { return order_; }
 
   private:
-    void order_tracks(bool by_thread);
+    void order_tracks(bool by_thread, bool by_process);
     void assign(const AverageOptions& options);
     void assign_sites(const SiteKeys& keys);
     void assign_each();

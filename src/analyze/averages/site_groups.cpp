@@ -76,6 +76,7 @@ std::string python_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
             const std::string module = module_of(path);
             return module.substr(0, module.find('.'));
         }
+        case GroupBy::Process:
         case GroupBy::Name:
             break;
     }
@@ -128,6 +129,7 @@ std::string_view group_name(std::string_view name) noexcept {
 }
 
 std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
+    if (by == GroupBy::Process) return "";  // all sites of a process belong to one group
     if (site.scope == Scope::CFunction) return c_group(trace, site, by);
     if (site.scope == Scope::PythonFunction) return python_group(trace, site, by);
     std::string name(group_name(trace.string(site.name)));

@@ -164,6 +164,7 @@ class RowRemover {
         std::erase_if(data_.range_details,
                       [&](const RangeDetail& detail) { return is_removed(detail.range); });
         for (RangeDetail& detail : data_.range_details) detail.range = moved(detail.range);
+        for (MessageInfo& message : data_.messages) message.range = moved(message.range);
         for (LinkInfo& link : data_.links) {
             link.from = moved(link.from);
             link.to = moved(link.to);

@@ -169,6 +169,11 @@ class SelectionCopy {
             detail.range = moved(detail.range);
             if (detail.range != kNoRow) to_->range_details.push_back(detail);
         }
+        for (MessageInfo message : from_.messages) {
+            if (!is_selected(message.thread, message.time_ns)) continue;
+            if (message.range != kNoRow) message.range = moved(message.range);
+            to_->messages.push_back(message);
+        }
         for (LinkInfo link : from_.links) {
             link.from = moved(link.from);
             link.to = moved(link.to);

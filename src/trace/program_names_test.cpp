@@ -1,6 +1,6 @@
 // program_names_test.cpp: processes are shown under the name of their script, main threads as Python calls
 // them.
-#include "export/program_names.h"
+#include "trace/program_names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,11 @@
 // program_names.cpp: finds the script in the command line of a Python interpreter.
-#include "export/program_names.h"
+#include "trace/program_names.h"
 
 #include <algorithm>
 #include <string_view>
 #include <vector>
+
+#include <marey/merge.h>
 
 namespace marey {
 namespace {
@@ -48,6 +50,16 @@ std::optional<std::string> python_program(const Trace& trace, const ProcessInfo&
     if (!executable.starts_with("python")) return std::nullopt;
     const std::string_view program = program_in(split_words(trace.string(process.command_line)));
     return std::string(program.empty() ? executable : program);
+}
+
+std::string program_name(const Trace& trace, const ProcessInfo& process) {
+    return python_program(trace, process).value_or(std::string(file_name(trace.string(process.name))));
+}
+
+std::string process_label(const Trace& trace, const ProcessInfo& process) {
+    std::string label = process.node >= 0 ? "rank " + std::to_string(process.node) + ": " : "";
+    label += program_name(trace, process);
+    return label + (label.empty() ? "(" : " (") + std::to_string(process.pid) + ")";
 }
 
 std::string shown_thread_name(const Trace& trace, const ThreadInfo& thread) {

@@ -1,0 +1,74 @@
+// merge.h: traces and captures of several processes as one trace on one clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <marey/detail/export.h>
+#include <marey/trace.h>
+
+namespace marey {
+
+/// Merges traces of several processes, given in any order; their windows may overlap. Processes learn their
+/// parents, and links show where they were started and which messages they sent one another. A process that
+/// is in several traces is one process; its traces must follow one another. Processes on other clocks are
+/// placed by wall-clock time, which the trace's problems say. Pass the only references to the traces: then
+/// their memory is freed one by one. Throws marey::Error if there are more rows than a trace can hold.
+MAREY_API Trace merge_traces(std::vector<Trace> traces);
+
+/// Returns the rows of some processes. `processes`: rows of Trace::processes(); the rest keeps its order.
+MAREY_API Trace select_processes(const Trace& trace, const std::vector<Row>& processes);
+
+/// The program that a process runs: the script or module of a Python interpreter, otherwise the file name.
+MAREY_API std::string program_name(const Trace& trace, const ProcessInfo& process);
+
+/// Identifies the run that a file belongs to.
+struct CaptureOrigin {
+    std::string tree;  ///< as in ProcessInfo; empty: unknown
+    std::int64_t pid = 0;
+    std::int64_t node = -1;  ///< rank
+};
+/// Throws marey::Error if the file is neither a capture nor a saved trace.
+MAREY_API CaptureOrigin capture_origin(const std::string& path);
+
+/// A file that was not merged.
+struct LeftOutFile {
+    std::string path;
+    std::string reason;
+};
+
+struct MergedCaptures {
+    Trace trace;
+    std::vector<LeftOutFile> left_out;
+};
+
+struct MergeOptions {
+    bool any_tree = false;      ///< merge files of different runs too
+    bool for_averages = false;  ///< as Trace::load_for_averages
+};
+
+/// Reads captures and saved traces and merges them. Captures of one boot share one clock fit. A file that is
+/// given twice or cannot be read is left out, and the trace's problems name it. Throws marey::Error if no
+/// file is left, or if the files are of different runs (unless they are all ranks).
+MAREY_API MergedCaptures load_merged(const std::vector<std::string>& paths, const MergeOptions& options = {});
+
+/// One size limit for the processes of a tree: creates the page in which they add up the sizes of their logs.
+/// False: it cannot be created, and the limit counts for each process separately.
+MAREY_API bool create_tree_ledger(const std::string& tree, std::uint64_t max_bytes) noexcept;
+MAREY_API void remove_tree_ledger(const std::string& tree) noexcept;
+
+/// The result of pack_tree().
+struct PackedTree {
+    std::size_t processes = 0;      ///< in the file
+    std::size_t empty = 0;          ///< captures that had no records, and were removed
+    std::vector<LeftOutFile> kept;  ///< captures that stay beside the file, and why
+};
+
+/// Packs the captures of a run into one file, which Trace::load() reads as one trace, and removes them. The
+/// first is that of the process that started the run. `output` may be one of them, and appears complete or
+/// not at all. Throws marey::Error if it cannot be written; then every capture stays.
+MAREY_API PackedTree pack_tree(const std::vector<std::string>& captures, const std::string& output);
+
+}  // namespace marey

@@ -1,0 +1,65 @@
+// message_binding.cpp: tokens on the messages that multiprocessing pickles.
+#include <nanobind/nanobind.h>
+
+#include <cstring>
+#include <string_view>
+
+#include <marey/range.h>
+#include <marey/token.h>
+
+#include "bindings/bind.h"
+
+namespace nb = nanobind;
+
+namespace marey::bindings {
+namespace {
+
+/// The pickle of a message with a token is longer than this before its token.
+constexpr Py_ssize_t kSearchedBytes = 256;
+
+void receive_from(nb::handle bytes, std::string_view mark) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(bytes.ptr(), &view, PyBUF_SIMPLE) != 0) {
+        PyErr_Clear();  // the function that reads the message reports it
+        return;
+    }
+    const std::string_view text(
+        static_cast<const char*>(view.buf),
+        static_cast<std::size_t>(view.len < kSearchedBytes ? view.len : kSearchedBytes));
+    const std::size_t place = text.find(mark);
+    Token token;
+    if (place != text.npos && text.size() - place - mark.size() >= sizeof token) {
+        std::memcpy(&token, text.data() + place + mark.size(), sizeof token);
+        receive_token(token);
+    }
+    PyBuffer_Release(&view);
+}
+
+/// Returns `dumps` and `loads` with tokens. They add no frame to tracebacks. `wrap(bytes, message)` returns
+/// an object that pickles to the message, with the bytes in it; `mark` is what wrap() puts before them.
+nb::tuple with_tokens(const nb::object& dumps, const nb::object& loads, const nb::object& wrap,
+                      const nb::bytes& mark) {
+    nb::object dumps_message =
+        nb::cpp_function([dumps, wrap](const nb::args& args, const nb::kwargs& kwargs) {
+            const Token token = args.size() >= 2 && is_recording() ? send_token() : Token();
+            if (token.sender == 0) return nb::object(dumps(*args, **kwargs));
+            nb::list changed(args);
+            changed[1] = wrap(nb::bytes(reinterpret_cast<const char*>(&token), sizeof token), args[1]);
+            return nb::object(dumps(*changed, **kwargs));
+        });
+    nb::object loads_message =
+        nb::cpp_function([loads, mark](const nb::args& args, const nb::kwargs& kwargs) {
+            if (args.size() >= 1 && is_recording()) receive_from(args[0], {mark.c_str(), mark.size()});
+            return nb::object(loads(*args, **kwargs));
+        });
+    return nb::make_tuple(dumps_message, loads_message);
+}
+
+}  // namespace
+
+void bind_messages(nb::module_& module) {
+    module.def("with_tokens", with_tokens, nb::arg("dumps"), nb::arg("loads"), nb::arg("wrap"),
+               nb::arg("mark"));
+}
+
+}  // namespace marey::bindings

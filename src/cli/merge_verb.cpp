@@ -1,0 +1,76 @@
+// merge_verb.cpp: marey merge: writes captures of several processes as one trace.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <marey/error.h>
+#include <marey/merge.h>
+
+#include "cli/capture_argument.h"
+#include "cli/footer.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "cli/text_format.h"
+#include "cli/verb.h"
+
+namespace marey::cli {
+namespace {
+
+class MergeVerb final : public Verb {
+  public:
+    const char* help() const override { return "Merge captures of several processes into one trace"; }
+    const char* details() const override {
+        return "FILE may be a folder, which stands for the captures in it. Other verbs merge the captures "
+               "of\n"
+               "one run by themselves; this verb also merges captures of different runs. Captures of one\n"
+               "machine share a clock. Captures of other machines are placed by wall-clock time. Files that\n"
+               "cannot be read are named and left out.";
+    }
+    void declare(Options& options) override {
+        options.required(files_, "FILE", "Marey captures, saved traces, or folders of them");
+        options.text(output_, "-o,--output", "FILE", "File to write");
+        options.flag(force_, "--force", "Replace the output file if it exists");
+    }
+    int run() override {
+        if (output_.empty()) throw Error("merge: -o FILE is missing");
+        struct stat info {};
+        if (!force_ && ::lstat(output_.c_str(), &info) == 0)
+            throw Error(output_ + ": already exists (use --force to replace it)");
+        const MergedCaptures merged = read();
+        for (const LeftOutFile& file : merged.left_out)
+            print_error(
+                fmt::format("marey: left out {}: {}\n", printable(file.path), printable(file.reason)));
+        {
+            const Progress progress("writing " + output_);
+            merged.trace.save(output_);
+        }
+        const WindowInfo& window = merged.trace.window();
+        if (::stat(output_.c_str(), &info) != 0) info.st_size = 0;
+        write_out(fmt::format("{}: {}, {} in {}, {}\n", printable(output_),
+                              format_count(merged.trace.processes().size()) +
+                                  (merged.trace.processes().size() == 1 ? " process" : " processes"),
+                              format_plural(merged.trace.ranges().size(), "range"),
+                              format_duration(static_cast<double>(window.end_ns - window.start_ns)),
+                              format_bytes(static_cast<std::uint64_t>(info.st_size))));
+        return kSuccess;
+    }
+
+  private:
+    MergedCaptures read() const {
+        const std::vector<std::string> paths = capture_paths(files_, false);
+        const Progress progress("reading " + format_plural(paths.size(), "capture"));
+        return load_merged(paths, {.any_tree = true});
+    }
+
+    std::vector<std::string> files_;
+    std::string output_;
+    bool force_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_merge_verb() {
+    return std::make_unique<MergeVerb>();
+}
+
+}  // namespace marey::cli

@@ -1,0 +1,268 @@
+// merged_load.cpp: reads captures of several processes, with one clock fit for each machine, and merges them.
+#include <marey/error.h>
+#include <marey/merge.h>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/mapped_file.h"
+#include "base/parallel.h"
+#include "base/process_text.h"
+#include "collect/capture_reader.h"
+#include "collect/clock_fit.h"
+#include "collect/log_records.h"
+#include "collect/packed_capture.h"
+#include "collect/trace_builder.h"
+#include "collect/tree_file.h"
+#include "trace/saved_trace.h"
+
+namespace marey {
+namespace {
+
+using detail::ClockPair;
+using detail::FileHeader;
+
+/// A member before its events are read.
+struct Outline {
+    TreeMember member;
+    bool is_saved = false;
+    std::string error;  ///< why it cannot be read; empty: it can
+    std::string tree;
+    std::string recording;  ///< identifies process and session; empty: unknown
+    std::int64_t node = -1;
+    std::string boot;
+    std::uint64_t time_namespace = 0;
+    detail::ClockSource source{};
+    std::uint64_t ticks_per_second = 0;
+    std::vector<ClockPair> pairs;
+    Trace saved;
+};
+
+void read_outline(Outline& outline) {
+    if (is_saved_trace(outline.member.bytes)) {
+        outline.is_saved = true;
+        outline.saved = Trace(unpack_trace(outline.member.bytes, outline.member.name));
+        if (outline.saved.processes().empty()) return;
+        const ProcessInfo& process = outline.saved.processes().front();
+        outline.tree = outline.saved.string(process.tree);
+        outline.node = process.node;
+        return;
+    }
+    const RawLog log = read_member(outline.member, false);
+    const Journal journal = read_journal(log.journal, 0);
+    outline.node = log.node;
+    outline.source = log.clock_source;
+    outline.ticks_per_second = log.ticks_per_second;
+    outline.pairs = clock_pairs(log, journal);
+    if (!journal.identity) return;
+    const detail::ProcessIdentityRecord& identity = *journal.identity;
+    outline.tree = tree_text(identity.tree);
+    outline.boot.assign(identity.boot_id, strnlen(identity.boot_id, sizeof identity.boot_id));
+    outline.time_namespace = identity.time_namespace;
+    if (identity.start != 0 && !journal.sessions.empty())
+        outline.recording = outline.boot + " " +
+                            ancestor_text(log.pid, identity.start, identity.pid_namespace) + " " +
+                            std::to_string(journal.sessions.front().marks.start_ticks);
+}
+
+/// The clocks of machines: one fit over all pairs of their captures. Ticks of the counter are the same in
+/// every time namespace; their nanoseconds are those of the namespace with most captures.
+class MachineClocks {
+  public:
+    explicit MachineClocks(const std::vector<Outline>& outlines) {
+        std::map<Key, std::map<std::uint64_t, std::vector<const Outline*>>> machines;  // by time namespace
+        for (const Outline& outline : outlines) {
+            if (!outline.boot.empty()) machines[key_of(outline)][outline.time_namespace].push_back(&outline);
+        }
+        for (const auto& [key, namespaces] : machines) {
+            const auto most = std::max_element(
+                namespaces.begin(), namespaces.end(),
+                [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+            std::vector<ClockPair> pairs;
+            for (const Outline* outline : most->second)
+                pairs.insert(pairs.end(), outline->pairs.begin(), outline->pairs.end());
+            const Outline& first = *most->second.front();
+            clocks_[key] = {
+                std::make_shared<const ClockFit>(first.source, first.ticks_per_second, std::move(pairs)),
+                clock_text(first.boot, most->first)};
+        }
+    }
+
+    void put(const Outline& outline, ViewRequest& request) const {
+        if (outline.boot.empty()) return;
+        const auto& [fit, name] = clocks_.at(key_of(outline));
+        request.fit = fit;
+        request.clock = name;
+    }
+
+  private:
+    using Key = std::tuple<std::string, detail::ClockSource, std::uint64_t, std::uint64_t>;
+
+    // Where ticks are nanoseconds of the system's clock, a time namespace moves them.
+    static Key key_of(const Outline& outline) {
+        const bool is_moved = outline.source == detail::ClockSource::MonotonicRaw;
+        return {outline.boot, outline.source, outline.ticks_per_second,
+                is_moved ? outline.time_namespace : 0};
+    }
+
+    std::map<Key, std::pair<std::shared_ptr<const ClockFit>, std::string>> clocks_;
+};
+
+class MergedLoad {
+  public:
+    explicit MergedLoad(const MergeOptions& options) : options_(options) {}
+
+    MergedCaptures load(const std::vector<std::string>& paths) {
+        for (const std::string& path : paths) open(path);
+        parallel_for(outlines_.size(),
+                     [&](std::size_t i) { guarded(outlines_[i], [&] { read_outline(outlines_[i]); }); });
+        leave_out_unreadable();
+        drop_copies();
+        if (!options_.any_tree) check_trees();
+        const MachineClocks clocks(outlines_);
+        std::vector<Trace> traces(outlines_.size());
+        const bool is_one_each = outlines_.size() >= usable_cores();
+        parallel_for(
+            outlines_.size(),
+            [&](std::size_t i) {
+                Outline& outline = outlines_[i];
+                guarded(outline, [&] {
+                    if (outline.is_saved) {
+                        traces[i] = std::exchange(outline.saved, Trace());
+                        return;
+                    }
+                    ViewRequest request;
+                    request.threads = is_one_each ? 1 : 0;
+                    request.part_details = !options_.for_averages;
+                    clocks.put(outline, request);
+                    traces[i] = build_trace(read_member(outline.member), request);
+                });
+            },
+            is_one_each ? 0 : 1);
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < traces.size(); ++i) {
+            if (outlines_[i].error.empty()) traces[kept++] = std::move(traces[i]);
+        }
+        traces.resize(kept);
+        leave_out_unreadable();
+        if (kept == 0) throw Error(nothing_left(paths));
+        result_.trace = merge_traces(std::move(traces));
+        name_left_out();
+        return std::move(result_);
+    }
+
+  private:
+    template <class Work>
+    static void guarded(Outline& outline, Work work) {
+        try {
+            work();
+        } catch (const Error& error) {
+            outline.error = error.what();
+        }
+    }
+
+    void open(const std::string& path) {
+        struct stat info {};
+        if (::stat(path.c_str(), &info) == 0 && !seen_.emplace(info.st_dev, info.st_ino).second) {
+            result_.left_out.push_back({path, "given twice"});
+            return;
+        }
+        try {
+            const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+            if (!is_tree_file(file->bytes())) {
+                outlines_.emplace_back().member = {path, file, file->bytes()};
+                return;
+            }
+            TreeContents contents = read_tree_file(file, path);
+            for (TreeMember& member : contents.members) outlines_.emplace_back().member = std::move(member);
+            for (const std::string& damage : contents.damage) leave_out(path, damage);
+        } catch (const Error& error) {
+            leave_out(path, error.what());
+        }
+    }
+
+    /// `reason` begins with the path, as errors do.
+    void leave_out(const std::string& path, std::string reason) {
+        if (reason.starts_with(path + ": ")) reason.erase(0, path.size() + 2);
+        result_.left_out.push_back({path, std::move(reason)});
+    }
+
+    void leave_out_unreadable() {
+        for (const Outline& outline : outlines_) {
+            if (!outline.error.empty()) leave_out(outline.member.name, outline.error);
+        }
+        std::erase_if(outlines_, [](const Outline& outline) { return !outline.error.empty(); });
+    }
+
+    /// A capture may also be in a tree file if the program that packed it was killed.
+    void drop_copies() {
+        std::set<std::string> known;
+        std::erase_if(outlines_, [&](const Outline& outline) {
+            return !outline.recording.empty() && !known.insert(outline.recording).second;
+        });
+    }
+
+    void check_trees() const {
+        const Outline* first = nullptr;
+        const bool are_ranks = std::all_of(outlines_.begin(), outlines_.end(),
+                                           [](const Outline& outline) { return outline.node >= 0; });
+        for (const Outline& outline : outlines_) {
+            if (are_ranks || outline.tree.empty()) continue;
+            if (first == nullptr) first = &outline;
+            if (outline.tree != first->tree)
+                throw Error(
+                    first->member.name + " and " + outline.member.name +
+                    " are from different runs (to see them together, merge them first: marey merge -o "
+                    "all.marey FILES)");
+        }
+    }
+
+    std::string nothing_left(const std::vector<std::string>& paths) const {
+        if (result_.left_out.empty()) return paths.empty() ? "no captures given" : paths.front() + ": empty";
+        const LeftOutFile& first = result_.left_out.front();
+        return first.path + ": " + first.reason;
+    }
+
+    void name_left_out() {
+        if (result_.left_out.empty()) return;
+        const std::shared_ptr<TraceData> data = changeable_data(std::exchange(result_.trace, Trace()));
+        for (const LeftOutFile& file : result_.left_out)
+            data->problems.push_back({"left_out", "Left out " + file.path + ": " + file.reason + ".", 1});
+        result_.trace = Trace(data);
+    }
+
+    const MergeOptions& options_;
+    std::set<std::pair<dev_t, ino_t>> seen_;
+    std::vector<Outline> outlines_;
+    MergedCaptures result_;
+};
+
+}  // namespace
+
+MergedCaptures load_merged(const std::vector<std::string>& paths, const MergeOptions& options) {
+    return MergedLoad(options).load(paths);
+}
+
+CaptureOrigin capture_origin(const std::string& path) {
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    const std::span<const std::byte> bytes = file->bytes();
+    if (is_saved_trace(bytes)) return {};
+    if (is_tree_file(bytes)) return {read_tree_file(file, path).tree, 0, -1};
+    FileHeader header{};
+    if (bytes.size() < sizeof header ||
+        std::memcmp(bytes.data(), detail::kFileMagic, sizeof detail::kFileMagic) != 0)
+        throw Error(path + ": not a Marey capture");
+    header = read_as<FileHeader>(bytes.data());
+    if (header.block_bytes != kPackedBlockBytes) return {tree_text(header.tree), header.pid, header.node};
+    Outline outline;
+    outline.member = {path, file, bytes};
+    read_outline(outline);
+    return {outline.tree, 0, outline.node};
+}
+
+}  // namespace marey

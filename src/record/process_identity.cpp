@@ -1,0 +1,172 @@
+// process_identity.cpp: reads this process's identity and ancestors from /proc.
+#include "record/process_identity.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include "base/environment.h"
+#include "base/process_text.h"
+#include "base/small_file.h"
+#include "record/clock.h"
+#include "record/spool.h"
+
+namespace marey {
+
+using detail::AncestorRecord;
+using detail::kMaxAncestors;
+using detail::ProcessOriginCode;
+
+namespace {
+
+struct Kept {
+    ProcessIdentity identity;
+    std::int64_t pid = 0;  ///< the process that `identity` describes; 0: none yet
+    bool has_tree = false;
+    RequestedTree tree;
+    bool is_forked = false;
+    std::uint64_t fork_ticks = 0;
+    std::uint32_t fork_thread = 0;
+};
+// Recorders live once per process, and so does this.
+Kept kept MAREY_GUARDED_BY(recorder_mutex);
+
+std::uint64_t inode_of(const char* path) noexcept {
+    struct stat info {};
+    return ::stat(path, &info) == 0 ? info.st_ino : 0;
+}
+
+/// The parent and the start of a process, from /proc/PID/stat. False: it has ended, or /proc is missing.
+bool read_stat(const char* path, std::int64_t& parent, std::uint64_t& start) noexcept {
+    const std::string text = read_small_file(path, 1024);
+    std::size_t at = text.rfind(')');  // the name before it may contain anything
+    if (at == std::string::npos) return false;
+    long long parent_pid = 0;
+    unsigned long long ticks = 0;
+    const int count = std::sscanf(text.c_str() + at + 1,
+                                  " %*c %lld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                                  "%*d %llu",
+                                  &parent_pid, &ticks);
+    parent = parent_pid;
+    start = ticks;
+    return count == 2;
+}
+
+// Walks up to the process that started the tree.
+void read_ancestors(ProcessIdentity& identity, std::int64_t parent, std::int64_t root) noexcept {
+    std::uint32_t count = 0;
+    while (parent > 0 && count < kMaxAncestors) {
+        char path[48];
+        std::snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(parent));
+        AncestorRecord& ancestor = identity.ancestors[count];
+        ancestor = {parent, 0, identity.record.pid_namespace};
+        if (!read_stat(path, parent, ancestor.start)) break;
+        ++count;
+        if (ancestor.pid == root) break;
+    }
+    identity.record.ancestors = count;
+}
+
+void choose_tree() noexcept MAREY_REQUIRES(recorder_mutex) {
+    if (kept.has_tree) return;
+    kept.has_tree = true;
+    if (parse_tree(environment_text("MAREY"), kept.tree)) return;
+    kept.tree.pid = ::getpid();
+    if (::getrandom(kept.tree.id, sizeof kept.tree.id, GRND_NONBLOCK) != sizeof kept.tree.id) {
+        const detail::ClockPair pair = Clock::pair();  // early in the boot
+        std::memcpy(kept.tree.id, &pair.real_ns, sizeof pair.real_ns);
+        std::memcpy(kept.tree.id + sizeof pair.real_ns, &kept.tree.pid, sizeof kept.tree.pid);
+    }
+}
+
+}  // namespace
+
+std::string ProcessIdentity::clock() const {
+    const std::size_t length = strnlen(record.boot_id, sizeof record.boot_id);
+    return length == 0 ? "" : clock_text({record.boot_id, length}, record.time_namespace);
+}
+
+const ProcessIdentity& process_identity() noexcept {
+    ProcessIdentity& identity = kept.identity;
+    const std::int64_t pid = ::getpid();
+    if (kept.pid == pid) return identity;
+    choose_tree();
+    detail::ProcessIdentityRecord& record = identity.record;
+    std::memcpy(record.tree, kept.tree.id, sizeof record.tree);
+    if (record.boot_id[0] == '\0') {
+        const std::string boot = read_small_file("/proc/sys/kernel/random/boot_id", sizeof record.boot_id);
+        boot.substr(0, boot.find('\n')).copy(record.boot_id, sizeof record.boot_id - 1);
+    }
+    record.time_namespace = inode_of("/proc/self/ns/time");
+    record.pid_namespace = inode_of("/proc/self/ns/pid");
+    std::int64_t parent = 0;
+    if (!read_stat("/proc/self/stat", parent, record.start)) record.start = 0;
+    record.origin =
+        static_cast<std::uint32_t>(kept.is_forked ? ProcessOriginCode::Fork : ProcessOriginCode::Program);
+    record.fork_ticks = kept.fork_ticks;
+    record.fork_thread = kept.fork_thread;
+    if (!kept.is_forked) read_ancestors(identity, parent, kept.tree.pid);
+    kept.pid = pid;
+    return identity;
+}
+
+std::string own_clock() {
+    const ScopedLock lock(recorder_mutex);
+    return process_identity().clock();
+}
+
+void identity_before_fork(std::uint32_t thread) noexcept {
+    process_identity();
+    kept.fork_ticks = Clock::now();
+    kept.fork_thread = thread;
+}
+
+void identity_after_fork() noexcept {
+    ProcessIdentity& identity = kept.identity;
+    AncestorRecord* const first = identity.ancestors;
+    std::copy_backward(first, first + kMaxAncestors - 1, first + kMaxAncestors);
+    *first = {kept.pid, identity.record.start, identity.record.pid_namespace};
+    identity.record.ancestors =
+        std::min<std::uint32_t>(identity.record.ancestors + 1, static_cast<std::uint32_t>(kMaxAncestors));
+    kept.is_forked = true;
+    kept.pid = 0;
+    forget_sender();
+}
+
+bool parse_tree(std::string_view text, RequestedTree& tree) noexcept {
+    constexpr std::string_view kKey = ",tree=";
+    const std::size_t at = text.rfind(kKey);
+    if (at == std::string_view::npos) return false;
+    text.remove_prefix(at + kKey.size());
+    text = text.substr(0, text.find(','));
+    if (text.size() < 2 * sizeof tree.id) return false;
+    for (std::size_t i = 0; i < sizeof tree.id; ++i) {
+        const char* const digits = text.data() + 2 * i;
+        if (std::from_chars(digits, digits + 2, tree.id[i], 16).ptr != digits + 2) return false;
+    }
+    text.remove_prefix(2 * sizeof tree.id);
+    tree.pid = 0;
+    if (text.starts_with(':')) std::from_chars(text.data() + 1, text.data() + text.size(), tree.pid);
+    return true;
+}
+
+void pass_tree_on(const std::string& text) {
+    RequestedTree tree;
+    struct stat tasks {};
+    if (parse_tree(text, tree) || ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != 3) return;
+    std::string id;
+    {
+        const ScopedLock lock(recorder_mutex);
+        choose_tree();
+        id = tree_text(kept.tree.id) + ":" + std::to_string(kept.tree.pid);
+    }
+    ::setenv("MAREY", (text + ",tree=" + id).c_str(), 1);
+}
+
+}  // namespace marey

@@ -1,0 +1,54 @@
+// process_identity.h: which process this is, and where it came from. It travels by memory over fork and by
+// the variable MAREY over exec.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <marey/detail/log_format.h>
+
+#include "record/recorder_mutex.h"
+
+namespace marey {
+
+struct ProcessIdentity {
+    detail::ProcessIdentityRecord record{};
+    detail::AncestorRecord ancestors[detail::kMaxAncestors]{};  ///< record.ancestors of them
+
+    std::span<const detail::AncestorRecord> known_ancestors() const noexcept {
+        return std::span(ancestors).first(record.ancestors);
+    }
+    /// Names the clock of this process, as in ProcessInfo::clock.
+    std::string clock() const;
+};
+
+/// The identity of this process, read at the first call in each process.
+const ProcessIdentity& process_identity() noexcept MAREY_REQUIRES(recorder_mutex);
+
+/// Names the clock of this process; "" if it is unknown.
+std::string own_clock() MAREY_EXCLUDES(recorder_mutex);
+
+/// Before a fork: the child takes over what is known here. `thread`: the logical id of the forking thread.
+void identity_before_fork(std::uint32_t thread) noexcept MAREY_REQUIRES(recorder_mutex);
+/// In the child.
+void identity_after_fork() noexcept MAREY_REQUIRES(recorder_mutex);
+
+/// In the child of a fork: its messages are its own (token.cpp).
+void forget_sender() noexcept;
+
+/// The tree that the variable MAREY names (",tree=<32 hexadecimal digits>:<pid>"), where `pid` is the process
+/// that started the tree. False: there is none.
+struct RequestedTree {
+    std::uint8_t id[16]{};
+    std::int64_t pid = 0;
+};
+bool parse_tree(std::string_view text, RequestedTree& tree) noexcept;
+
+/// If `text`, the value of MAREY, names no tree, adds the one of this process to the variable, so that
+/// programs that this process starts belong to it. Changes nothing if there are other threads, which may be
+/// reading the environment.
+void pass_tree_on(const std::string& text) MAREY_EXCLUDES(recorder_mutex);
+
+}  // namespace marey

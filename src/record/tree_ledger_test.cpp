@@ -1,0 +1,75 @@
+// tree_ledger_test.cpp: the size limit that the processes of a tree share.
+#include "record/tree_ledger.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include <marey/merge.h>
+
+namespace marey {
+namespace {
+
+class Ledger : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (!create_tree_ledger(tree_, 1000)) GTEST_SKIP() << "this machine has no shared memory";
+    }
+    void TearDown() override { remove_tree_ledger(tree_); }
+    static std::string name() {
+        char text[33];
+        std::snprintf(text, sizeof text, "%032x", static_cast<unsigned>(getpid()));
+        return text;
+    }
+    const std::string tree_ = name();
+    std::string problem_;
+};
+
+TEST_F(Ledger, CountsForAllProcesses) {
+    TreeLedger own;
+    ASSERT_TRUE(own.open(tree_, problem_));
+    EXPECT_FALSE(own.would_exceed(1000));
+    const pid_t child = fork();
+    if (child == 0) {
+        TreeLedger other;
+        std::string problem;
+        if (!other.open(tree_, problem)) _exit(1);
+        other.add(600);
+        _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(own.would_exceed(500));
+    EXPECT_FALSE(own.would_exceed(400));
+    own.subtract(200);
+    EXPECT_FALSE(own.would_exceed(600));
+}
+
+TEST_F(Ledger, IsNotReplaced) {
+    EXPECT_FALSE(create_tree_ledger(tree_, 5));
+}
+
+TEST_F(Ledger, OneThatIsDamagedIsReported) {
+    const std::string path = "/dev/shm/marey-" + tree_;
+    for (const std::string& content : {std::string("torn"), std::string(4096, 'x'), std::string()}) {
+        std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+        TreeLedger ledger;
+        problem_.clear();
+        EXPECT_FALSE(ledger.open(tree_, problem_));
+        EXPECT_NE(problem_.find("is damaged"), std::string::npos);
+    }
+}
+
+TEST_F(Ledger, OneThatDoesNotExistIsNoProblem) {
+    TreeLedger ledger;
+    EXPECT_FALSE(ledger.open("00000000000000000000000000000000", problem_));
+    EXPECT_FALSE(ledger.open("../../../tmp/x", problem_));
+    EXPECT_EQ(problem_, "");
+}
+
+}  // namespace
+}  // namespace marey
