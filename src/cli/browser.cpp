@@ -91,9 +91,7 @@ ViewSource file_source(const std::string& file, const std::string& format, bool 
 }
 
 ViewSource merged_source(const std::vector<std::string>& captures) {
-    return {captures.front(),
-            [captures] { return filter_ranges(load_merged(captures).trace, {.fold_imports = true}); },
-            nullptr, false};
+    return {captures.front(), [captures] { return load_merged(captures).trace; }};
 }
 
 void show_in_browser(std::vector<ViewSource> sources, const ViewOptions& options, bool opens_browser) {

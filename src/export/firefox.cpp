@@ -18,8 +18,8 @@
 #include "base/output_file.h"
 #include "export/decimal.h"
 #include "export/merged_functions.h"
-#include "export/program_names.h"
 #include "json/json_writer.h"
+#include "trace/program_names.h"
 
 namespace marey {
 namespace {

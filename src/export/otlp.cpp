@@ -12,8 +12,8 @@
 #include "analyze/track_place.h"
 #include "base/output_file.h"
 #include "export/decimal.h"
-#include "export/program_names.h"
 #include "json/json_writer.h"
+#include "trace/program_names.h"
 #include "trace/trace_context.h"
 #include "trace/trace_data.h"
 

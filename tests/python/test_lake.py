@@ -331,8 +331,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_lake(lake, tmp_path, capture):
 def test_wrong_words_are_one_line(tmp_path, capture):
     for words, text in {
         ("export", capture, "--to", "parquet"): "name the lake's folder with -o",
-        ("export", capture, capture, "-o", "x.json"): "several files",
-        ("export", capture, "--to", "parquet", "-o", tmp_path / "l", "--table", "threads"): "all tables",
+        ("export", capture, "--to", "parquet", "-o", tmp_path / "l", "--table", "threads"): "all processes, tables",
         ("export", tmp_path / "none.marey", "--to", "parquet", "-o", tmp_path / "l"): "none.marey",
         ("ask",): "no question",
         ("ask", "hot"): "no capture or lake",
