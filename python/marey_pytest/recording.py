@@ -89,12 +89,14 @@ class Recording:
         if session is None or self._pid != os.getpid():
             return None
         self._restore_modules()
-        merged = [os.path.join(self._worker_folder, name) for name in _captures(self._worker_folder)]
-        for capture in list(merged):
+        for name in _captures(self._worker_folder):
+            capture = os.path.join(self._worker_folder, name)
             try:
                 _marey.add_capture(session, capture)
             except marey.Error as error:
-                warn(f"the recording of an xdist worker is lost: {error}")
+                if self._folder:
+                    os.replace(capture, _free_path(os.path.join(self._folder, name)))
+                warn(f"the recording of xdist's worker {name.removesuffix('.marey')} is not in the report: {error}")
         path = session.output_path
         trace = session.stop()
         if self._worker_folder and self._folder and not self._each:

@@ -2,6 +2,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <fstream>
+#include <string>
+
 #include <marey/context.h>
 #include <marey/remote.h>
 
@@ -59,8 +62,12 @@ nb::dict wanted_options() {
     return made;
 }
 
+// The capture comes from this machine, so its times are those of our clock.
 void add_capture(GuardedSession& session, const std::string& path) {
-    const std::string message = pack_events(events_of(Trace::load(path)));
+    EventMessage events = events_of(Trace::load(path));
+    std::ifstream boot("/proc/sys/kernel/random/boot_id");
+    std::getline(boot, events.boot_id);
+    const std::string message = pack_events(events);
     const std::lock_guard lock(session.mutex);
     session.session.add_events(message);
 }
@@ -85,7 +92,7 @@ void bind_context(nb::module_& module) {
                "Return the combined options of the sessions that record the calling thread.");
     module.def("add_capture", add_capture, nb::arg("session"), nb::arg("path"),
                nb::call_guard<nb::gil_scoped_release>(),
-               "Add the events in another process's capture to a running session.");
+               "Add the events in the capture of another process on this machine to a running session.");
     module.def("follow", follow, nb::arg("variable").none(),
                "Set the contextvars.ContextVar with the Context in which Python ranges begin, or None.");
 }
