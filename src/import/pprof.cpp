@@ -271,6 +271,7 @@ class PprofReader {
             ++lost_;
             return;
         }
+        profile_.check_size(stack_.size() + known->second.size());
         stack_.insert(stack_.end(), known->second.begin(), known->second.end());
     }
     void read_label(std::string_view part, std::string& thread, std::int32_t& rank) {

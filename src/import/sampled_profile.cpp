@@ -52,11 +52,16 @@ std::uint32_t SampledProfile::lane(std::int64_t pid, std::string_view process, s
     return known->second;
 }
 
-/// Formats that share the entries of stacks could expand without limit.
 void SampledProfile::count_entries(std::size_t entries) {
     ++samples_;
+    check_size(entries);
     entries_ += entries;
-    if (entries_ > kFreeEntries && entries_ / kMaxExpansion > bytes_)
+}
+
+/// Formats that share the entries of stacks could expand without limit.
+void SampledProfile::check_size(std::size_t entries) const {
+    entries += entries_;
+    if (entries > kFreeEntries && entries / kMaxExpansion > bytes_)
         throw Error(name_ +
                     ": the stacks of its samples expand to more than 100 entries per byte of the file");
 }

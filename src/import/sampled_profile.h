@@ -29,6 +29,9 @@ class SampledProfile {
     std::uint32_t lane(std::int64_t pid, std::string_view process, std::int64_t tid, std::string_view thread,
                        std::int32_t rank = -1);
 
+    /// Throws marey::Error if a stack of that size would expand the file too far.
+    void check_size(std::size_t entries) const;
+
     /// Adds a sample without a time. `stack` holds sites, outermost first. Samples of a lane are merged by
     /// their stacks and laid one after another. Weights of 0 or less are counted and left out. Throws
     /// marey::Error if the weights do not fit.
