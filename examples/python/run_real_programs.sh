@@ -28,7 +28,7 @@ scrubbed() {
         -e 's#https?://[^ ]*##g' -e 's#/tmp/[^ ]*#TMP#g' -e 's/[ \t]+$//'
 }
 
-# one NAME TITLE WORDS...: records a program, then prints the summary, the tables by function and package, and the tree.
+# one NAME TITLE WORDS...: records a program, then prints the summary, the tables by function, package and process, and the tree.
 one() {
     local name=$1 title=$2
     shift 2
@@ -38,18 +38,12 @@ one() {
         echo "# $title"
         echo "\$ marey run -o $name.marey $*"
         (cd "$folder" && run run -o "$name.marey" "$@" 2>&1)
-        for verb in "report --rows 15" "report --by package --rows 8" "tree --depth 6 --limit 20"; do
+        for verb in "report --rows 15" "report --by package --rows 8" "report --by process --rows 8" "tree --depth 6 --limit 20"; do
             echo
             echo "\$ marey $verb $name.marey"
             # shellcheck disable=SC2086
             (cd "$folder" && run $verb "$name.marey" 2>&1)
         done
-        busiest=$(find "$folder" -name "$name.*.marey" -size +64k -printf '%s %f\n' | sort -rn | head -1 | cut -d' ' -f2)
-        if [ -n "$busiest" ]; then
-            echo
-            echo "\$ marey report --rows 10 $busiest    # one of the other processes"
-            (cd "$folder" && run report --rows 10 "$busiest" 2>&1)
-        fi
     } | scrubbed >"$reports/$name.txt"
     echo "$reports/$name.txt"
 }

@@ -141,6 +141,7 @@ class MergedLoad {
                     request.part_details = !options_.for_averages;
                     clocks.put(outline, request);
                     traces[i] = build_trace(read_member(outline.member), request);
+                    outline.member.file.reset();  // all else that is needed is its name
                 });
             },
             is_one_each ? 0 : 1);

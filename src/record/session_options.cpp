@@ -179,7 +179,7 @@ const SessionOption* find_key(std::string_view key) {
     for (const SessionOption& option : kSessionOptions) {
         if (*option.key != '\0') keys += std::string(option.key) + "=, ";
     }
-    throw Error("'" + entry + "': expected " + keys + "c_calls= or tree=");
+    throw Error("'" + entry + "': expected " + keys + "or c_calls=");
 }
 
 }  // namespace
