@@ -36,6 +36,7 @@ ROOMS = {
     "src/sources/nvtx":   [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/memory": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base", "src/trace/device_names.h"],
+    "src/sources/mpi":    [PUBLIC],
     "src/sources/torch":  [PUBLIC, DETAIL, "src/record", "src/base", "src/sources/torch/observer"],
     # Compiled on the user's machine, where no other Marey headers are installed.
     "src/sources/torch/observer": [PUBLIC, DETAIL],
@@ -75,6 +76,7 @@ EXTERNAL = {
     "ATen/":      ["src/sources/torch/observer", "benchmarks"],
     "c10/":       ["src/sources/torch/observer", "benchmarks"],
     "torch/":     ["src/sources/torch/observer", "benchmarks"],
+    "mpi.h":      ["src/sources/mpi", "tests"],
     "nvtx3/":     ["src/sources/cuda", "src/emitters", "tests", "benchmarks"],
     "ittnotify":  ["src/emitters"],
     "fmt/":       ["src/cli"],
