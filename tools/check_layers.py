@@ -102,7 +102,7 @@ PYTHON_ROOMS = {
     "tests/fleet":  {"always": {"marey", "pytest", "pyspark", "ibis", "make_lake"}},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
     "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb", "polars",
-                                "readme_commands", "with_nanobind", "with_pybind11", "traces_nanobind",
+                                "make_lake", "readme_commands", "with_nanobind", "with_pybind11", "traces_nanobind",
                                 "traces_pybind11"}},
 }  # fmt: skip
 
