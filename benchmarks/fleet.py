@@ -54,6 +54,8 @@ for name, query in {
 ASK = (
     MEASURED
     + """
+from marey.sql.__main__ import _WithoutPandas
+sys.meta_path.insert(0, _WithoutPandas)  # as the command does
 import marey, duckdb, pyarrow
 started = used()
 rows = marey.lake(sys.argv[1]).ask(sys.argv[2], **json.loads(sys.argv[3]))

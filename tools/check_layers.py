@@ -106,8 +106,8 @@ PYTHON_ROOMS = {
     "tests/fleet":  {"always": {"marey", "pytest", "pyspark", "ibis", "make_lake"}},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
     "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb", "google",
-                                "polars", "opentelemetry", "readme_commands", "with_nanobind", "with_pybind11",
-                                "traces_nanobind", "traces_pybind11"}},
+                                "polars", "opentelemetry", "make_lake", "readme_commands", "with_nanobind",
+                                "with_pybind11", "traces_nanobind", "traces_pybind11"}},
 }  # fmt: skip
 
 # Packages in python/marey -> the packages that they may import, in functions too. All may import themselves and the

@@ -4,7 +4,7 @@
 # It uses the interpreter for which the Python package is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-packages=(duckdb pyarrow "pyspark[connect]>=4.0" sqlglot "ibis-framework[duckdb,pyspark]>=10" polars numpy pandas pytest hypothesis)
+packages=(duckdb pyarrow "pyspark[connect]>=4.0" sqlglot "ibis-framework[duckdb]>=12" polars numpy pandas pytest hypothesis)
 base="$(tools/python_env.sh)"
 stamp="$("$base" -V) ${packages[*]}"
 if [ "$(cat build/fleet/marey_stamp 2>/dev/null)" != "$stamp" ]; then

@@ -34,13 +34,13 @@ def require(name: str, install: str = "duckdb pyarrow") -> Any:
 def connect() -> Any:
     """Return a connection to an empty database in memory, which lock() closes to the outside."""
     import os
-    import tempfile
 
     duckdb = require("duckdb")
     require("pyarrow")
     connection = duckdb.connect(":memory:")
-    spill = os.path.join(tempfile.gettempdir(), f"marey-sql-{os.getpid()}")  # created only if memory is short
+    spill = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"marey-sql-{os.getpid()}")  # made only if memory is short
     connection.execute(f"set temp_directory = {quoted(spill)}")
+    connection.execute("set enable_progress_bar = false")  # it would be printed among the rows
     return connection
 
 

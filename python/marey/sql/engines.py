@@ -136,9 +136,12 @@ def run_on_spark(lake: Any, sql: str, remote: str = "") -> Any:
 
 def ibis_connection(lake: Any, backend: str, remote: str = "") -> Any:
     """Return an Ibis connection with the tables of a lake."""
-    ibis = require("ibis", '"ibis-framework[duckdb,pyspark]"')
+    ibis = require("ibis", '"ibis-framework[duckdb]>=12"')
     if backend == "duckdb":
-        return ibis.duckdb.from_connection(lake.duckdb())
+        connection = lake.open_connection()
+        opened = ibis.duckdb.from_connection(connection)  # changes settings
+        lake.lock(connection)
+        return opened
     if backend != "pyspark":
         raise Error(f"unknown backend {backend}: expected duckdb or pyspark")
     session = spark_session(remote)

@@ -138,6 +138,16 @@ class Lake:
 
     def database(self, sql: str | None = None) -> Database:
         """Return a database with a view for every table; with `sql`, only for tables that occur in it."""
+        connection = self.open_connection(sql)
+        self.lock(connection)
+        return Database(connection, self._naming_damage)
+
+    def lock(self, connection: Any) -> None:
+        """Forbid a connection everything but to read the lake."""
+        lock(connection, [self.path + os.sep])
+
+    def open_connection(self, sql: str | None = None) -> Any:
+        """Return a connection with these views that is not locked yet."""
         from importlib.resources import files
 
         connection = connect()
@@ -147,12 +157,11 @@ class Lake:
                 if sql is None or re.search(rf"\b{table}\b", sql, re.IGNORECASE):
                     self._add_view(connection, table, union)
         connection.execute(files("marey.sql").joinpath("functions.sql").read_text())
-        lock(connection, [self.path + os.sep])
         for fault in self.damaged:
             import sys
 
             print(f"marey: left out: {fault}", file=sys.stderr)
-        return Database(connection, self._naming_damage)
+        return connection
 
     def _add_view(self, connection: Any, table: str, union: bool) -> None:
         paths = self.readable(table)

@@ -26,6 +26,22 @@ EXTRA = {
 # Columns that `ranges` has besides.
 RANGE_PLACES = ("step", "group", "sequence")
 RUN_TIME = "run_ns"  # the start, in nanoseconds since the start of the run
+# Tables of traces with fewer ranges are made whole, which is faster than to import pyarrow's datasets.
+_SMALL = 50_000
+
+
+class _WholeTable:
+    """A table that is made when DuckDB reads it."""
+
+    def __init__(self, schema: Any, make: Callable[[list[str]], Any]) -> None:
+        self._schema = schema
+        self._make = make
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._make(self._schema.names).__arrow_c_stream__(requested_schema)
 
 
 @functools.cache
@@ -63,8 +79,8 @@ class TraceSource:
         self.command: str = first.get("command_line") or ""
         self.program = _program(first.get("name") or "program", self.command)
         self.ranks: list[int | None] = [process["node"] for process in processes]
-        self.offsets: list[int] = [process["realtime_offset_ns"] for process in processes]
-        self.start_ns: int = trace.start_ns + (self.offsets[0] if self.offsets else 0)
+        self.offsets: list[int] = [process["realtime_offset_ns"] for process in processes] or [0]
+        self.start_ns: int = trace.start_ns + self.offsets[0]
         self.end_ns: int = self.start_ns + trace.end_ns - trace.start_ns
         self.ranges = len(trace)
         self.problems: list[tuple[str, str, int]] = trace._problems
@@ -125,21 +141,21 @@ class TraceSource:
     def _made(self, table: str, name: str, type: Any) -> Any:
         """Make a column that is not stored."""
         pa = require("pyarrow")
-        pc = require("pyarrow.compute")
         if name in RANGE_PLACES:
             return self.arrow("range_places", [name]).column(0)
         if name == "host_name":
             return self.table(table, ["host"]).column(0)
         if name == RUN_TIME:
             start = self.table(table, ["start_ns"]).column(0)
-            return pc.add(start, self._by_process(table, self.offsets, pa.int64(), -self.run_start_ns))
+            return _sum(start, self._by_process(table, self.offsets, pa.int64(), -self.run_start_ns))
+        rows = self._rows(table)
         if name == "row":
-            return pa.array(range(0)) if not self._rows(table) else _counted(self._rows(table))
+            return _counted(rows)
         if name == "rank":
             return self._by_process(table, self.ranks, type)
         text = {"run": self.run, "host": self.host, "capture": self.capture}[name]
-        indices = pa.nulls(self._rows(table), pa.int32()).fill_null(0)
-        return pa.DictionaryArray.from_arrays(indices, pa.array([text], pa.large_utf8()))
+        zeros = pa.repeat(pa.scalar(0, pa.int32()), rows)
+        return pa.DictionaryArray.from_arrays(zeros, pa.array([text], pa.large_utf8()))
 
     def _by_process(self, table: str, values: list[Any], type: Any, add: int = 0) -> Any:
         """Return for each row the value of its process; that of the first process if rows have none."""
@@ -147,15 +163,24 @@ class TraceSource:
         each = pa.array([value if value is None else value + add for value in values or [None]], type)
         if "process" in self._stored(table).names and len(values) > 1:
             return each.take(self.table(table, ["process"]).column(0).combine_chunks())
-        rows = self._rows(table)
-        return pa.nulls(rows, type) if each[0].as_py() is None else pa.nulls(rows, type).fill_null(each[0])
+        return pa.repeat(each[0], self._rows(table))
 
 
 def _counted(rows: int) -> Any:
     """Return 0, 1, 2, ... as an array."""
     pa = require("pyarrow")
+    if rows < _SMALL:
+        return pa.array(range(rows), pa.int64())
     pc = require("pyarrow.compute")
-    return pc.subtract(pc.cumulative_sum(pa.nulls(rows, pa.int64()).fill_null(1)), 1)
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows)), 1)
+
+
+def _sum(left: Any, right: Any) -> Any:
+    """Return the sums of two columns of integers."""
+    if len(left) < _SMALL:
+        pa = require("pyarrow")
+        return pa.array([a + b for a, b in zip(left.to_pylist(), right.to_pylist())], pa.int64())
+    return require("pyarrow.compute").add(left, right)
 
 
 class _Stream:
@@ -192,7 +217,7 @@ def connection_of(trace: Any) -> Any:
 
     source = TraceSource(trace)
     connection = connect()
-    lazy = _lazy_table_type()
+    lazy = _WholeTable if source.ranges < _SMALL else _lazy_table_type()
     for table in _marey.table_names():
         connection.register(table, lazy(source.schema(table), functools.partial(source.table, table)))
     for name, schema, rows in analyses.tables(trace):
