@@ -100,7 +100,8 @@ PYTHON_ROOMS = {
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis"}},
     "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "readme_commands",
-                                "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11", "google", "opentelemetry"}},
+                                "with_nanobind", "with_pybind11", "traces_nanobind", "traces_pybind11",
+                                "google", "opentelemetry"}},
 }  # fmt: skip
 
 # Packages in python/marey -> the packages that they may import, in functions too. All may import themselves and the
