@@ -203,13 +203,25 @@ class FirefoxProfile {
         write_column(",\"stack\"", samples_, [](char* out, const Sample& sample, std::size_t) {
             return put_index(out, sample.stack);
         });
-        write_column(",\"timeDeltas\"", samples_, [&](char* out, const Sample&, std::size_t i) {
-            return put_millis(out, i == 0 ? 0 : samples_[i - 1].duration_ns);
-        });
-        write_column(",\"weight\"", samples_, [](char* out, const Sample& sample, std::size_t) {
-            return put_millis(out, sample.duration_ns);
-        });
-        file_.write("}");
+        // A sample begins when the one before it ends: the lengths are formatted once for both columns.
+        MemoryOutput lengths;
+        std::uint64_t last = 0;  // where the last length begins
+        for (const Sample& sample : samples_) {
+            char* out = lengths.reserve(kDecimalBytes + 16);
+            last = lengths.position();
+            if (last != 0) *out++ = ',';
+            lengths.advance(put_millis(out, sample.duration_ns));
+        }
+        const std::string_view all = lengths.written_since(0);
+        file_.write(",\"timeDeltas\":[");
+        if (!samples_.empty()) file_.write("0");
+        if (samples_.size() > 1) {
+            file_.write(",");
+            file_.write(all.substr(0, last));
+        }
+        file_.write("],\"weight\":[");
+        file_.write(all);
+        file_.write("]}");
     }
 
     void write_stacks() {
@@ -227,10 +239,7 @@ class FirefoxProfile {
             });
         };
         const auto filled = [&](const char* key, std::string_view value) {
-            write_column(key, used, [&](char* out, std::uint32_t, std::size_t) {
-                std::memcpy(out, value.data(), value.size());
-                return out + value.size();
-            });
+            write_filled(key, value, used.size());
         };
         const std::string count = std::to_string(used.size());
         file_.write(",\n\"stackTable\":{\"length\":" + std::to_string(stacks_.nodes.size()));
@@ -283,10 +292,8 @@ class FirefoxProfile {
         write_column(",\"phase\"", markers, [](char* out, const Marker& marker, std::size_t) {
             return put_decimal(out, marker.is_instant ? 0 : 1);
         });
-        write_column(",\"category\"", markers,
-                     [](char* out, const Marker&, std::size_t) { return put_decimal(out, 0); });
-        write_column(",\"data\"", markers,
-                     [](char* out, const Marker&, std::size_t) { return put_index(out, kNoRow); });
+        write_filled(",\"category\"", "0", markers.size());
+        write_filled(",\"data\"", "null", markers.size());
         file_.write("}");
         markers = {};
     }
@@ -296,6 +303,18 @@ class FirefoxProfile {
         if (value != kNoRow) return put_decimal(out, value);
         std::memcpy(out, "null", 4);
         return out + 4;
+    }
+    void write_filled(const char* key, std::string_view value, std::size_t count) {
+        constexpr std::size_t kBlock = 1024;  // values written at once
+        std::string block;
+        for (std::size_t i = 0; i < std::min(count, kBlock); ++i) block.append(",").append(value);
+        file_.write(key);
+        file_.write(":[");
+        for (std::size_t done = 0; done < count; done += kBlock) {
+            const std::size_t size = std::min(kBlock, count - done) * (value.size() + 1);
+            file_.write(std::string_view(block).substr(done == 0 ? 1 : 0, size - (done == 0 ? 1 : 0)));
+        }
+        file_.write("]");
     }
     template <class Rows, class Put>
     void write_column(const char* key, const Rows& rows, Put put) {
