@@ -17,9 +17,12 @@ const views = ['timeline', 'flame', 'sandwich', 'table', 'steps', 'devices']
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-quic',
     '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] })
 
+const servers = []
+
 // Starts marey view. Returns its address.
 async function serve(...files) {
     const server = spawn(MAREY_BIN, ['view', '--no-browser', ...files], { stdio: ['ignore', 'pipe', 'pipe'] })
+    servers.push(server)
     let text = ''
     const url = await new Promise((found, failed) => {
         for (const stream of [server.stdout, server.stderr])
@@ -403,6 +406,6 @@ for (const [name, test] of Object.entries(tests)) {
         await Promise.all(browser.contexts().map(context => context.close()))
     }
 }
-server.close()
+for (const each of servers) each.kill('SIGINT') // also those of tests that failed
 await browser.close()
 process.exit(failures > 0 ? 1 : 0)
