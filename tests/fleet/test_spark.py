@@ -123,3 +123,41 @@ def test_without_java_or_spark_the_command_names_what_to_install(lake, tmp_path)
         (tmp_path / "pyspark.py").write_text(text)
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
         assert command(lake, PYTHONPATH=path)[::2] == (2, f"marey: ask: {message}\n")
+
+
+def test_a_spark_connect_server_gives_equal_rows(lake, tmp_path):
+    """A real server, on the loopback interface."""
+    import socket
+
+    import pyspark
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    home = Path(pyspark.__file__).parent
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+    }
+    words = ["bash", str(home / "sbin" / "start-connect-server.sh")]
+    for key, value in settings.items():
+        words += ["--conf", f"{key}={value}"]
+    variables = {"SPARK_HOME": str(home), "SPARK_LOG_DIR": str(tmp_path), "SPARK_PID_DIR": str(tmp_path)}
+    subprocess.run(words, env={**os.environ, **variables}, check=True, stdout=subprocess.DEVNULL)  # goes on as a daemon
+    (pid_file,) = tmp_path.glob("*.pid")
+    try:
+        for _ in range(600):  # until the server listens
+            code, output, error = command(lake, "--remote", f"sc://127.0.0.1:{port}", "-p", "top=3", "--format", "csv")
+            if "onnect" not in error or code == 0:
+                break
+        assert code == 0, error
+    finally:
+        os.kill(int(pid_file.read_text()), 15)
+    assert output.splitlines()[1:] == _csv_rows(lake.ask("hot", top=3))
+
+
+def _csv_rows(result):
+    return [",".join(f'"{cell}"' if isinstance(cell, str) else str(cell) for cell in row) for row in plain(result)]

@@ -109,8 +109,9 @@ def main() -> int:
     import signal
 
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the reader closes the pipe
-    sys.meta_path.insert(0, _WithoutPandas)
     options = _arguments()
+    if getattr(options, "engine", "") != "spark":  # Spark Connect needs it
+        sys.meta_path.insert(0, _WithoutPandas)
     try:
         {"sql": _sql, "ask": _ask, "export": _export}[options.verb](options)
     except Error as error:
