@@ -2,7 +2,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <fstream>
 #include <string>
 
 #include <marey/context.h>
@@ -62,12 +61,8 @@ nb::dict wanted_options() {
     return made;
 }
 
-// The capture comes from this machine, so its times are those of our clock.
 void add_capture(GuardedSession& session, const std::string& path) {
-    EventMessage events = events_of(Trace::load(path));
-    std::ifstream boot("/proc/sys/kernel/random/boot_id");
-    std::getline(boot, events.boot_id);
-    const std::string message = pack_events(events);
+    const std::string message = pack_events(events_of(Trace::load(path)));
     const std::lock_guard lock(session.mutex);
     session.session.add_events(message);
 }

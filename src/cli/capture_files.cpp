@@ -42,8 +42,11 @@ bool take_rank(std::string_view& text) {
     return true;
 }
 
-/// Files that are not captures have no tree; reading them reports what they are.
+/// Files that are not captures have no tree; reading them reports what they are. A pipe can be read only
+/// once.
 std::string tree_of(const std::string& path) {
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) return "";
     try {
         return capture_origin(path).tree;
     } catch (const Error&) {

@@ -1,6 +1,10 @@
 // info_verb.cpp: marey info: what a capture contains.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
+
+#include <set>
+#include <string_view>
 
 #include <marey/analyze.h>
 #include <marey/error.h>
@@ -104,6 +108,11 @@ class InfoVerb final : public Verb {
             add_children(row, level + 1);
         }
         fact("processes", format_count(processes.size()));
+        std::set<std::string_view> hosts;
+        for (const ProcessInfo& process : processes) {
+            if (process.host != 0) hosts.insert(trace.string(process.host));
+        }
+        if (!hosts.empty()) fact("host", printable(fmt::format("{}", fmt::join(hosts, ", "))));
         text_ += "\n" + table.text(terminal_) + "\n";
     }
 

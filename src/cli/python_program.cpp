@@ -92,7 +92,7 @@ void become_sql_command(const std::vector<std::string>& words) {
     command.insert(command.end(), words.begin(), words.end());
     const std::string package = fs::path(start).parent_path().parent_path().parent_path().string();
     const std::string path = environment_text("PYTHONPATH");
-    ::setenv("PYTHONPATH", (package + (path.empty() ? "" : ":" + path)).c_str(), 1);
+    ::setenv("PYTHONPATH", ((path.empty() ? "" : path + ":") + package).c_str(), 1);
     ::unsetenv("MAREY");  // for other programs
     std::vector<char*> arguments;
     for (std::string& word : command) arguments.push_back(word.data());

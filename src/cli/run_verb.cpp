@@ -269,10 +269,7 @@ class RunVerb final : public Verb {
     }
 
     /// Each rank of a distributed program may have its own `marey run`.
-    void name_by_rank() {
-        if (!torch_) return;
-        output_ = path_of_rank(output_, environment_rank());
-    }
+    void name_by_rank() { output_ = path_of_rank(output_, environment_rank()); }
 
     void prepare_output() {
         if (output_.empty()) {

@@ -236,7 +236,12 @@ class EventCollector {
 EventMessage events_of(const Trace& trace, const EventFilter& filter) {
     EventMessage message = EventCollector(trace, filter).collect();
     const detail::FileHeader facts = Recorder::get().process_facts();
-    if (is_of_this_boot(trace, facts)) message.boot_id = own_clock();
+    const StringId clock = trace.processes().empty() ? 0 : trace.processes()[0].clock;
+    if (clock != 0) {
+        message.boot_id = trace.string(clock);
+    } else if (is_of_this_boot(trace, facts)) {
+        message.boot_id = own_clock();
+    }
     return message;
 }
 

@@ -240,7 +240,12 @@ int environment_rank() noexcept {
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
         return error == std::errc() && end == text.data() + text.size() ? value : -1;
     };
-    return number("WORLD_SIZE") > 1 ? std::max(number("RANK"), -1) : -1;
+    constexpr const char* kLaunchers[][2] = {
+        {"WORLD_SIZE", "RANK"}, {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"}};
+    for (const auto& [size, rank] : kLaunchers) {
+        if (number(size) > 1 && number(rank) >= 0) return number(rank);
+    }
+    return -1;
 }
 
 std::string path_of_rank(const std::string& path, int rank) {

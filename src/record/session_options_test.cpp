@@ -163,12 +163,13 @@ TEST(ParseOptions, ReadsSwitches) {
 
 TEST(ParseOptions, NamesAnUnknownKey) {
     for (const std::string text : {"colour=red", "Out=x", " out=x", "garbage", "=x", "="}) {
-        EXPECT_EQ(error_of(text),
-                  "'" + text +
-                      "': expected out=, name=, max=, policy=, scopes=, values=, memory=, shapes=, inputs=, "
-                      "flops=, devices=, device_activities=, nvtx=, clock_exchange=, include=, exclude=, "
-                      "fold_libraries=, min_duration_ns=, max_depth=, call_budget=, call_lines=, calls=, or "
-                      "c_calls=");
+        EXPECT_EQ(
+            error_of(text),
+            "'" + text +
+                "': expected out=, name=, max=, policy=, scopes=, values=, command_line=, memory=, shapes=, "
+                "inputs=, flops=, devices=, device_activities=, nvtx=, clock_exchange=, include=, "
+                "exclude=, fold_libraries=, min_duration_ns=, max_depth=, call_budget=, call_lines=, "
+                "calls=, or c_calls=");
     }
 }
 
@@ -228,17 +229,21 @@ TEST(PathOfRank, HasTheRankBeforeTheSuffixOnce) {
 }
 
 TEST(EnvironmentRank, NeedsARankOfSeveral) {
-    const auto rank = [](const char* own, const char* world) {
-        setenv("RANK", own, 1);
-        setenv("WORLD_SIZE", world, 1);
-        return environment_rank();
-    };
-    EXPECT_EQ(rank("3", "4"), 3);
-    for (const auto& [own, world] :
-         {std::pair("0", "1"), {"", "2"}, {"1", ""}, {"one", "2"}, {"-1", "2"}, {"1", "99999999999"}})
-        EXPECT_EQ(rank(own, world), -1) << own << " of " << world;
-    unsetenv("RANK");
-    unsetenv("WORLD_SIZE");
+    for (const auto& [own_name, world_name] : {std::pair("RANK", "WORLD_SIZE"),
+                                               {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                               {"PMI_RANK", "PMI_SIZE"}}) {
+        const auto rank = [&](const char* own, const char* world) {
+            setenv(own_name, own, 1);
+            setenv(world_name, world, 1);
+            return environment_rank();
+        };
+        EXPECT_EQ(rank("3", "4"), 3);
+        for (const auto& [own, world] :
+             {std::pair("0", "1"), {"", "2"}, {"1", ""}, {"one", "2"}, {"-1", "2"}, {"1", "99999999999"}})
+            EXPECT_EQ(rank(own, world), -1) << own << " of " << world;
+        unsetenv(own_name);
+        unsetenv(world_name);
+    }
     EXPECT_EQ(environment_rank(), -1);
 }
 

@@ -4,7 +4,7 @@ corpus=$(cd "$(dirname "$0")/../data/corpus/chrome" && pwd)
 . "$(dirname "$0")/check.bash"
 
 cp "$corpus/kineto.json" "$corpus/viztracer.json" .
-check "info" 0 '^process +4711 python' "$marey" info kineto.json
+check "info" 0 '^4711 +9 +python' "$marey" info kineto.json
 "$marey" info kineto.json | grep -Eq '^(command|host|process) *$' && fail "info: unknown facts are left out"
 check "report: unknown costs" 0 '^marey: the trace has no recording costs: nothing was subtracted$' \
     "$marey" report --subtract-overhead kineto.json

@@ -7,7 +7,8 @@ unset BROWSER DISPLAY WAYLAND_DISPLAY
 check "a missing file" 2 '^marey: missing\.marey: .*No such file' "$marey" view --no-browser missing.marey
 echo "this is not a capture" >text.marey
 check "not a trace" 2 '^marey: text\.marey: unknown file format' "$marey" view --no-browser text.marey
-check "three files" 2 '^marey: view: expected one or two files' "$marey" view a b c
+check "three runs" 2 '^marey: view: expected captures of one or two runs, got 3' \
+    "$marey" view "$corpus/chrome/chrome.json" "$corpus/chrome/kineto.json" "$corpus/chrome/viztracer.json"
 check "a port that is too large" 2 '^marey: view: invalid port 70000' "$marey" view --port 70000 "$corpus/chrome/chrome.json"
 
 # start ARGUMENTS...: starts `marey view` and reads the address that it prints.
