@@ -77,7 +77,7 @@ ViewSource file_source(const std::string& file, const std::string& format, bool 
                     }
                     // Before it is kept: the cache shares the tables, and shared tables are copied to be
                     // changed.
-                    const Trace trace =
+                    Trace trace =
                         filter_ranges(is_capture ? load_trace(file, *progress) : open_trace(file, format),
                                       {.fold_imports = true});
                     if (cache != nullptr) cache->keep(trace);

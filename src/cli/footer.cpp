@@ -63,9 +63,12 @@ std::string imports_fact(const Trace& trace) {
     const std::int64_t time = import_time_ns(trace);
     if (time == 0) return "";
     const WindowInfo& window = trace.window();
-    return fmt::format("{} of {} (--show-importlib shows the frames of importlib)",
-                       format_duration(static_cast<double>(time)),
-                       format_duration(static_cast<double>(window.end_ns - window.start_ns)));
+    const std::string whole =
+        trace.processes().size() > 1
+            ? "in all processes"
+            : "of " + format_duration(static_cast<double>(window.end_ns - window.start_ns));
+    return fmt::format("{} {} (--show-importlib shows the frames of importlib)",
+                       format_duration(static_cast<double>(time)), whole);
 }
 
 namespace {

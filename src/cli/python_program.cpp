@@ -95,6 +95,7 @@ void become_sql_command(const std::vector<std::string>& words) {
     ::setenv("PYTHONPATH", ((path.empty() ? "" : path + ":") + package).c_str(), 1);
     ::unsetenv("MAREY");  // for other programs
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (std::string& word : command) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     ::execvp(arguments[0], arguments.data());

@@ -91,7 +91,7 @@ class CallgrindProfile {
     }
     /// Functions of one name in several files are different ones.
     std::string function_name(std::uint32_t function) {
-        const std::string number = "(" + std::to_string(function + 1) + ")";
+        std::string number = "(" + std::to_string(function + 1) + ")";
         if (is_named_.empty()) is_named_.resize(merged_.functions.size());
         if (is_named_[function]) return number;
         is_named_[function] = true;

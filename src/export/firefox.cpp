@@ -301,8 +301,7 @@ class FirefoxProfile {
     /// A number, or null for kNoRow.
     static char* put_index(char* out, std::uint32_t value) {
         if (value != kNoRow) return put_decimal(out, value);
-        std::memcpy(out, "null", 4);
-        return out + 4;
+        return std::copy_n("null", 4, out);
     }
     void write_filled(const char* key, std::string_view value, std::size_t count) {
         constexpr std::size_t kBlock = 1024;  // values written at once

@@ -159,8 +159,9 @@ class PerfScriptReader {
     void place(std::uint32_t lane, std::vector<Sample>& samples) {
         std::stable_sort(samples.begin(), samples.end(),
                          [](const Sample& a, const Sample& b) { return a.time_ns < b.time_ns; });
-        std::vector<std::int64_t> times;
-        for (const Sample& sample : samples) times.push_back(sample.time_ns);
+        std::vector<std::int64_t> times(samples.size());
+        std::transform(samples.begin(), samples.end(), times.begin(),
+                       [](const Sample& sample) { return sample.time_ns; });
         const std::vector<std::int64_t> durations = sample_durations(times);
         for (std::size_t i = 0; i < samples.size(); ++i)
             profile_.add(lane, samples[i].stack, samples[i].time_ns, durations[i]);

@@ -34,7 +34,7 @@ def test_captures_of_each_rank_have_the_rank_in_their_name_and_contents(tmp_path
     """With marey.torch.profile, and with marey run for the whole program."""
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "marey", "run", "--torch", "--no-calls", "-q", "-o", "run.marey"]
-    command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "program.py"]
+    command += ["--keep-captures", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "program.py"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -53,7 +53,7 @@ def test_captures_of_each_rank_have_the_rank_in_their_name_and_contents(tmp_path
 def test_a_marey_run_capture_has_the_rank_in_its_name_once(tmp_path):
     """Each rank runs under its own marey run; captures of its child processes have the rank in their names too."""
     child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'len([])'], check=True)"
-    command = [sys.executable, "-m", "marey", "run", "--torch", "-q", "-o", "a,b.marey", "-c", child]
+    command = [sys.executable, "-m", "marey", "run", "--torch", "-q", "--keep-captures", "-o", "a,b.marey", "-c", child]
     environment = {**os.environ, "RANK": "3", "WORLD_SIZE": "4"}
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=300)
     own, started = sorted((path.name for path in tmp_path.glob("*.marey")), key=len)

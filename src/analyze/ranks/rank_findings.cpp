@@ -42,8 +42,8 @@ double excess(const std::vector<RankInfo>& ranks, const RankInfo& rank, Time tim
     const auto per_step = [&](const RankInfo& each) {
         return static_cast<double>(time(each)) / static_cast<double>(std::max<std::uint64_t>(each.steps, 1));
     };
-    std::vector<double> all;
-    for (const RankInfo& each : ranks) all.push_back(per_step(each));
+    std::vector<double> all(ranks.size());
+    std::transform(ranks.begin(), ranks.end(), all.begin(), per_step);
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(nearest_rank(all.size(), 50));
     std::nth_element(all.begin(), middle, all.end());
     return per_step(rank) - *middle;
