@@ -49,7 +49,7 @@ nb::tuple with_tokens(const nb::object& dumps, const nb::object& loads, const nb
         });
     nb::object loads_message =
         nb::cpp_function([loads, mark](const nb::args& args, const nb::kwargs& kwargs) {
-            if (args.size() != 0 && is_recording()) receive_from(args[0], {mark.c_str(), mark.size()});
+            if (!args.empty() && is_recording()) receive_from(args[0], {mark.c_str(), mark.size()});
             return nb::object(loads(*args, **kwargs));
         });
     return nb::make_tuple(dumps_message, loads_message);
