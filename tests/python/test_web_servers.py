@@ -137,7 +137,7 @@ class Server:
 
     def stop(self):
         """End the server; return (name, status, bytes) of the requests of all of its processes."""
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(signal.SIGTERM)  # graceful: the last request may end after its response
         self.process.wait(timeout=60)
         rows = []
         for path in sorted(self.folder.glob("out*.marey")):
