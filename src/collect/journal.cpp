@@ -188,7 +188,8 @@ class JournalReader {
                         return total.*field - std::min(total.*field, before.*field);
                     };
                     thread.dropped = update(&LossesRecord::dropped);
-                    thread.overwritten_chunks = update(&LossesRecord::overwritten_chunks);
+                    if (record.session == 0 || record.session == static_cast<std::uint32_t>(wanted_))
+                        thread.overwritten_chunks = update(&LossesRecord::overwritten_chunks);
                     thread.resyncs = update(&LossesRecord::resyncs);
                     thread.clamped = update(&LossesRecord::clamped);
                 }

@@ -70,24 +70,14 @@ std::span<const std::byte> side_payload(std::span<const std::byte> state, std::s
 }  // namespace
 
 void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log) {
-    std::map<std::uint32_t, LossesRecord> journaled;
-    for (StreamCursor at(log.journal); at.next();) {
-        LossesRecord record;
-        if (at.kind() == static_cast<std::uint16_t>(JournalKind::Losses) && at.get(record))
-            journaled[record.thread] = record;
-    }
     for (const auto& [thread, part] : blocks.states_) {
         const std::span<const std::byte> state = part.data;
-        LossesRecord losses{};
-        if (const auto found = journaled.find(thread); found != journaled.end()) losses = found->second;
+        LossesRecord losses{};  // its totals may be ahead of the journal's
         losses.head = {static_cast<std::uint16_t>(JournalKind::Losses), 0, sizeof losses};
         losses.thread = thread;
-        losses.dropped =
-            std::max(losses.dropped, field<std::uint64_t>(state, offsetof(ThreadState, dropped)));
-        losses.resyncs =
-            std::max(losses.resyncs, field<std::uint64_t>(state, offsetof(ThreadState, resyncs)));
-        losses.clamped =
-            std::max(losses.clamped, field<std::uint64_t>(state, offsetof(ThreadState, clamped)));
+        losses.dropped = field<std::uint64_t>(state, offsetof(ThreadState, dropped));
+        losses.resyncs = field<std::uint64_t>(state, offsetof(ThreadState, resyncs));
+        losses.clamped = field<std::uint64_t>(state, offsetof(ThreadState, clamped));
         if ((losses.dropped | losses.resyncs | losses.clamped) != 0) {
             const auto* const bytes = reinterpret_cast<const std::byte*>(&losses);
             log.journal.insert(log.journal.end(), bytes, bytes + sizeof losses);

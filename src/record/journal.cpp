@@ -210,15 +210,23 @@ void JournalWriter::write_losses(std::uint32_t thread, const detail::ThreadState
     record.dropped = detail::load_relaxed(state.dropped);
     record.resyncs = detail::load_relaxed(state.resyncs);
     record.clamped = detail::load_relaxed(state.clamped);
-    if (const auto found = overwritten_.find(thread); found != overwritten_.end()) {
-        record.overwritten_chunks = found->second.chunks;
-    }
-    if (record.dropped + record.resyncs + record.clamped + record.overwritten_chunks == 0) return;
+    if (record.dropped + record.resyncs + record.clamped == 0) return;
     write(JournalKind::Losses, record);
 }
 
-void JournalWriter::count_overwritten(std::uint32_t thread) noexcept {
-    Overwritten& overwritten = overwritten_[thread];
+void JournalWriter::write_overwritten(std::uint64_t session) noexcept {
+    for (auto at = overwritten_.lower_bound({session, 0});
+         at != overwritten_.end() && at->first.first == session; ++at) {
+        detail::LossesRecord record{};
+        record.thread = at->first.second;
+        record.session = static_cast<std::uint32_t>(session);
+        record.overwritten_chunks = at->second.chunks;
+        write(JournalKind::Losses, record);
+    }
+}
+
+void JournalWriter::count_overwritten(std::uint64_t session, std::uint32_t thread) noexcept {
+    Overwritten& overwritten = overwritten_[{session, thread}];
     ++overwritten.chunks;
     if (overwritten.in_file != nullptr) {
         detail::store_release(*overwritten.in_file, overwritten.chunks);
@@ -226,13 +234,10 @@ void JournalWriter::count_overwritten(std::uint32_t thread) noexcept {
         detail::LossesRecord record{};
         record.head = {static_cast<std::uint16_t>(JournalKind::Losses), 0, sizeof record};
         record.thread = thread;
+        record.session = static_cast<std::uint32_t>(session);
         record.overwritten_chunks = overwritten.chunks;
         overwritten.in_file = store_.spool->append_losses(record);
     }
-}
-
-void JournalWriter::separate_losses() noexcept {
-    for (auto& [thread, overwritten] : overwritten_) overwritten.in_file = nullptr;
 }
 
 void JournalWriter::write_note(std::string_view code, std::string_view text, std::uint64_t count) noexcept {

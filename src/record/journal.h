@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstring>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <marey/detail/hot_path.h>
@@ -91,11 +92,11 @@ class JournalWriter {
     /// note() for holders of the lock.
     void add_note(std::string_view code, std::string_view text, bool print = true) noexcept
         MAREY_REQUIRES(recorder_mutex);
-    /// A chunk of this thread was overwritten. One record per thread and session, updated in place: the
+    /// The session has overwritten a chunk of this thread. One record in the capture, updated in place: the
     /// journal of a ring that runs for days stays small.
-    void count_overwritten(std::uint32_t thread) noexcept MAREY_REQUIRES(recorder_mutex);
-    /// From now on such losses are another session's.
-    void separate_losses() noexcept MAREY_REQUIRES(recorder_mutex);
+    void count_overwritten(std::uint64_t session, std::uint32_t thread) noexcept
+        MAREY_REQUIRES(recorder_mutex);
+    void write_overwritten(std::uint64_t session) noexcept MAREY_REQUIRES(recorder_mutex);
 
     /// The spool was just created: it gets the names, and the journal so far without its sessions, which have
     /// no file.
@@ -128,8 +129,8 @@ class JournalWriter {
         std::uint64_t* in_file =
             nullptr;  ///< the same in the capture, for readers after a crash; null: not yet
     };
-    std::unordered_map<std::uint32_t, Overwritten> overwritten_
-        MAREY_GUARDED_BY(recorder_mutex);                                            ///< by thread
+    std::map<std::pair<std::uint64_t, std::uint32_t>, Overwritten> overwritten_
+        MAREY_GUARDED_BY(recorder_mutex);  ///< by session and thread
     std::vector<detail::CostRecord> source_costs_ MAREY_GUARDED_BY(recorder_mutex);  ///< measured by sources
 };
 

@@ -67,7 +67,7 @@ TEST(JournalWriter, NotesAProblemOnceUntilItForgets) {
     EXPECT_EQ(kinds(journal.bytes()).size(), 2u);
 }
 
-TEST(JournalWriter, CountsOverwrittenChunksPerThread) {
+TEST(JournalWriter, CountsOverwrittenChunksPerSessionAndThread) {
     LogStore store;
     JournalWriter journal(store);
     const detail::ThreadState state{};
@@ -75,13 +75,18 @@ TEST(JournalWriter, CountsOverwrittenChunksPerThread) {
     journal.open();
     journal.write_losses(1, state);
     EXPECT_TRUE(journal.bytes().empty()) << "nothing is lost";
-    journal.count_overwritten(1);
-    journal.count_overwritten(1);
+    journal.count_overwritten(7, 1);
+    journal.count_overwritten(7, 1);
+    journal.count_overwritten(8, 2);
     journal.write_losses(1, state);
-    journal.write_losses(2, state);
+    journal.write_overwritten(6);
+    EXPECT_TRUE(journal.bytes().empty());
+    journal.write_overwritten(7);
     ASSERT_EQ(kinds(journal.bytes()), std::vector{JournalKind::Losses});
     detail::LossesRecord losses;
     std::memcpy(&losses, journal.bytes().data(), sizeof losses);
+    EXPECT_EQ(losses.thread, 1u);
+    EXPECT_EQ(losses.session, 7u);
     EXPECT_EQ(losses.overwritten_chunks, 2u);
 }
 

@@ -339,7 +339,7 @@ bool SessionTable::evict_oldest(SessionEntry& session) noexcept {
     session.chunks.erase(oldest);
     session.claimed_bytes -= chunk->blocks * kBlockBytes;
     if (session.ledger != nullptr) session.ledger->subtract(chunk->blocks * kBlockBytes);
-    journal_.count_overwritten(chunk->header->thread);
+    journal_.count_overwritten(session.id, chunk->header->thread);
     // Others may still claim it; the file has lost it now, so that the rest of the thread has no holes.
     if (session.id == store_.owner && chunk->store == &store_.spool->store()) chunk->store->hide(chunk);
     release(chunk);

@@ -122,7 +122,6 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         sessions_.claim_leftovers(session);
         // Earlier losses are not this session's losses.
         threads_.write_losses();
-        journal_.separate_losses();
         detail::SessionStartRecord record{};
         record.session = session.id;
         record.ticks = session.start_ticks;
@@ -196,6 +195,7 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
         journal_.write(JournalKind::OpenAtStop, record, range.payload);
     }
     threads_.write_losses();
+    journal_.write_overwritten(session.id);
     if (const std::uint64_t lost = lost_outside_.load(std::memory_order_relaxed)) {
         journal_.write_note(
             "lost_outside",
@@ -229,6 +229,7 @@ void Recorder::collect(SessionEntry& session, RawLog& log) noexcept {
         log.end_ticks = Clock::now();
         log.open = threads_.open_ranges();
         threads_.write_losses();
+        journal_.write_overwritten(session.id);
         journal_.write_clock();
     } else {
         log.end_ticks = session.end_ticks;

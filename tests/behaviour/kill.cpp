@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +46,7 @@ class Kill : public ::testing::Test {
         const std::string account_path = folder_ + "/account";
         const pid_t child = fork();
         if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);  // it records for ever
             execl(program.c_str(), program.c_str(), capture_path.c_str(), account_path.c_str(), max_bytes,
                   policy, nullptr);
             _exit(127);

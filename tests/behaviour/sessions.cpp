@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <marey/all.h>
 
+#include "support/child_run.h"
 #include "support/memory_use.h"
 #include "support/range_lookup.h"
 
@@ -258,8 +259,12 @@ TEST(Limits, OfOneSessionDoNotTouchAnother) {
     for (int i = 0; i < 200'000; ++i) {
         MAREY_RANGE("more");
     }
-    EXPECT_LT(small.stop().ranges().size(), 70'000u);
-    EXPECT_EQ(large.stop().ranges().size(), 200'000u);
+    const marey::Trace of_small = small.stop();
+    EXPECT_LT(of_small.ranges().size(), 70'000u);
+    EXPECT_TRUE(child_run::has_problem(of_small, "overwritten"));
+    const marey::Trace of_large = large.stop();
+    EXPECT_EQ(of_large.ranges().size(), 200'000u);
+    EXPECT_FALSE(child_run::has_problem(of_large, "overwritten"));
 }
 
 TEST(Limits, ATooSmallLimitIsRaisedAndThatIsReported) {

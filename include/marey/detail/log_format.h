@@ -398,7 +398,7 @@ struct OpenAtStopRecord {  // followed by payload_bytes of payload, padded to 8
 struct LossesRecord {
     StreamRecord head;
     std::uint32_t thread;
-    std::uint32_t reserved;
+    std::uint32_t session;  ///< the low bits of the one that overwrote the chunks; 0: any
     std::uint64_t dropped;
     std::uint64_t overwritten_chunks;
     std::uint64_t resyncs;
