@@ -154,7 +154,7 @@ void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers, std
         detail::store_relaxed(slot->what, rest | site);
     }
     const bool needs_values = (load_relaxed(state->armed) & detail::kArmedValues) != 0;
-    if (needs_values && index + 1 == state->depth) {
+    if (needs_values) {  // also below ranges that began later: their values, if any, stay in place
         const SideExtension room = extend_side(*state, *slot);
         if (room.place != nullptr) {
             ValueEncoder encoder(room.place, room.limit);

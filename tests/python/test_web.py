@@ -205,6 +205,23 @@ def test_a_session_that_starts_during_a_request_has_its_end():
     assert [event.name for event in session.stop().events()] == ["GET (no route)"]
 
 
+def test_a_request_that_ends_while_its_calls_begin_to_be_recorded_keeps_its_status():
+    class Body(list):
+        def close(self):  # as when another thread's request asks for a report meanwhile
+            session.start(with_stack=True)
+
+    def app(environ, start_response):
+        start_response("500 Internal Server Error", [])
+        return Body([b"failed"])
+
+    session = marey.Session()
+    with recording() as recorded:
+        call_wsgi(MareyMiddleware(app))
+        session.discard()
+        call_wsgi(MareyMiddleware(greet))
+    assert requests_of(recorded) == [("GET (no route)", 500, 6), ("GET (no route)", 200, 5)]
+
+
 # ---- names
 
 

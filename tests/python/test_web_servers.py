@@ -165,7 +165,7 @@ def serve(tmp_path):
 
 UVICORN = ("uvicorn", "site_under_test:app", "--fd", "{fd}", "--log-level", "error")
 HYPERCORN = ("hypercorn", "site_under_test:app", "--bind", "fd://{fd}", "--graceful-timeout", "1")
-GUNICORN = ("gunicorn", "site_under_test:app", "--bind", "fd://{fd}", "--workers", "1", "--threads", "2")
+GUNICORN = ("gunicorn", "site_under_test:app", "--bind", "fd://{fd}", "--workers=1", "--threads=2", "--timeout=0")
 
 
 def check(server, item, stream, fails):
