@@ -123,7 +123,8 @@ namespace {
 
 class JournalReader {
   public:
-    JournalReader(Journal& journal, std::uint64_t session) : journal_(journal), wanted_(session) {}
+    JournalReader(Journal& journal, std::uint64_t session, std::uint64_t end_ticks)
+        : journal_(journal), wanted_(session), end_ticks_(end_ticks) {}
 
     void read(const StreamCursor& at) {
         switch (static_cast<JournalKind>(at.kind())) {
@@ -295,7 +296,7 @@ class JournalReader {
 
     void read_stop(const SessionStopRecord& record) {
         const auto found = index_.find(record.session);
-        if (found == index_.end()) return;
+        if (found == index_.end() || (end_ticks_ != 0 && record.ticks > end_ticks_)) return;
         SessionMarks& marks = journal_.sessions[found->second].marks;
         marks.stopped = true;
         marks.stop_ticks = std::max(record.ticks, marks.start_ticks);
@@ -306,6 +307,7 @@ class JournalReader {
 
     Journal& journal_;
     std::uint64_t wanted_;
+    std::uint64_t end_ticks_;
     std::unordered_map<std::uint64_t, std::size_t> index_;
     bool has_stopped_ = false;  // later losses are not the session's losses either
     std::unordered_map<std::uint32_t, LossesRecord> totals_;  // the last of each thread
@@ -314,9 +316,9 @@ class JournalReader {
 
 }  // namespace
 
-Journal read_journal(std::span<const std::byte> stream, std::uint64_t session) {
+Journal read_journal(std::span<const std::byte> stream, std::uint64_t session, std::uint64_t end_ticks) {
     Journal journal;
-    JournalReader reader(journal, session);
+    JournalReader reader(journal, session, end_ticks);
     for (StreamCursor at(stream); at.next();) reader.read(at);
     return journal;
 }

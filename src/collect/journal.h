@@ -127,7 +127,8 @@ struct Journal {
 };
 
 /// `session`: the session whose OpenAtStop, RemoteEvents and Metadata records are needed (0: the first
-/// session). The stream must outlive the journal's messages and values.
-Journal read_journal(std::span<const std::byte> stream, std::uint64_t session);
+/// session). `end_ticks`: when the log was read (0: unknown); a session that stopped after it, while the
+/// journal was read, still ran then. The stream must outlive the journal's messages and values.
+Journal read_journal(std::span<const std::byte> stream, std::uint64_t session, std::uint64_t end_ticks = 0);
 
 }  // namespace marey

@@ -60,6 +60,8 @@ class Copier {
         if (!is_running(header)) return std::nullopt;
         RunningCapture result;
         if (Clock::source() == static_cast<ClockSource>(header.clock_source)) result.end_ticks = Clock::now();
+        // The open ranges before the log: a range that ends in between is then in both, never in neither.
+        const std::vector<State> states = read_states();
         // In a recorder, a chunk with a lower number was put into use earlier. So every chunk up to the last
         // one of this list is in the next list, wherever in the file it is, and nothing is missing in
         // between.
@@ -73,11 +75,9 @@ class Copier {
         if (bytes_ == nullptr) return std::nullopt;
         room_ = size;
         read_at(0, kBlockBytes);
-        // The open ranges before the log: a range that ends in between is then in both, never in neither.
-        for (const UsedBlock& place : all) {
-            if (is(place.header, BlockKind::Thread) || is(place.header, BlockKind::OpenSegment) ||
-                is(place.header, BlockKind::SideSegment))
-                copy_state(place);
+        for (const State& state : states) {  // what has taken the place of one since is copied over it
+            if (state.at + state.bytes.size() <= room_)
+                std::memcpy(bytes_.get() + state.at, state.bytes.data(), state.bytes.size());
         }
         // The newest chunks first, because a ring overwrites the oldest ones: those are lost in order.
         std::sort(all.begin(), all.end(), [](const UsedBlock& a, const UsedBlock& b) {
@@ -172,22 +172,39 @@ class Copier {
         return false;
     }
 
+    /// A block of a thread's open ranges.
+    struct State {
+        std::size_t at;
+        std::vector<std::byte> bytes;
+    };
+
+    std::vector<State> read_states() const {
+        std::vector<State> states;
+        for (const UsedBlock& place : places()) {
+            if (!is(place.header, BlockKind::Thread) && !is(place.header, BlockKind::OpenSegment) &&
+                !is(place.header, BlockKind::SideSegment))
+                continue;
+            State state{place.at, std::vector<std::byte>(place.header.blocks * kBlockBytes)};
+            if (read_state(place, state.bytes)) states.push_back(std::move(state));
+        }
+        return states;
+    }
+
     // Its owner writes to it: a slot counts if it is read twice equal, as in the recorder.
-    void copy_state(const UsedBlock& place) {
-        const std::size_t bytes = place.header.blocks * kBlockBytes;
-        std::vector<std::byte> again(bytes);
-        if (!read_at(place.at, bytes) || read_into(place.at, again.data(), bytes) != bytes ||
-            !is_unchanged(place))
-            return leave_out(place);
-        std::byte* const state = bytes_.get() + place.at;
+    bool read_state(const UsedBlock& place, std::span<std::byte> state) const {
+        std::vector<std::byte> again(state.size());
+        if (read_into(place.at, state.data(), state.size()) != state.size() ||
+            read_into(place.at, again.data(), again.size()) != again.size() || !is_unchanged(place))
+            return false;
         const bool is_thread = is(place.header, BlockKind::Thread);
-        if (!is_thread && !is(place.header, BlockKind::OpenSegment)) return;
+        if (!is_thread && !is(place.header, BlockKind::OpenSegment)) return true;
         const std::size_t first = is_thread ? offsetof(ThreadState, slots) : sizeof(BlockHeader);
         const std::size_t count = is_thread ? kOpenSlots : kSlotsPerSegment;
         for (std::size_t at = first; at < first + count * sizeof(OpenSlot); at += sizeof(OpenSlot)) {
-            if (std::memcmp(state + at, again.data() + at, sizeof(OpenSlot)) != 0)
-                std::memset(state + at, 0, sizeof(OpenSlot));
+            if (std::memcmp(state.data() + at, again.data() + at, sizeof(OpenSlot)) != 0)
+                std::memset(state.data() + at, 0, sizeof(OpenSlot));
         }
+        return true;
     }
 
     int file_;

@@ -46,7 +46,7 @@ class TraceBuilder {
         state_.data->sites = std::move(names.sites);
         state_.modules = std::move(names.modules);
         state_.view.site_rows = std::move(names.site_rows);
-        state_.journal = read_journal(state_.log.journal, state_.request.session);
+        state_.journal = read_journal(state_.log.journal, state_.request.session, state_.log.end_ticks);
         if (state_.request.session != 0) {
             state_.session = state_.journal.find_session(state_.request.session);
             if (state_.session == nullptr) {

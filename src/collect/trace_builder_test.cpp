@@ -359,6 +359,18 @@ TEST(TraceBuilder, ASnapshotEndsWhenTheLogWasRead) {
     EXPECT_EQ(trace.problems().size(), 0u);
 }
 
+// The log was copied until 60; the journal, which is copied after it, already has the stop.
+TEST(TraceBuilder, ASessionThatStopsWhileItsCaptureIsReadStillRunsInIt) {
+    LogWriter log;
+    log.start(1, 5).open_at_stop(1, 1, "next", 90, 0).stop(1, 100, true);
+    log.end_ticks = 60;
+    log.thread(1).range("done", 20, 30, 1).open("work", 10, 0);
+    const Trace trace = build(log);
+    EXPECT_EQ(outline(trace), "thread 1: work 10-60> { done 20-30 }\n");
+    EXPECT_FALSE(trace.window().ceiling_reached);
+    EXPECT_EQ(trace.problems().size(), 0u);
+}
+
 TEST(TraceBuilder, OtherScopesAreLeftOutAndTheirChildrenMoveUp) {
     for (const bool are_run_time_names : {false, true}) {
         LogWriter log;
