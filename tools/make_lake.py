@@ -199,15 +199,13 @@ def range_table(simulation: Simulation, rank: int) -> pyarrow.Table:
         "rank": constant + rank,
         "run_offset_ns": constant - 1_000_000,
     }
-    schema = table_schema("ranges")
-    fields, arrays = [], []
-    for name in [*(name for name in schema.names if name not in ("run", "host", "start_ns")), "run_offset_ns"]:
-        type = schema.field(name).type if name in schema.names else pyarrow.int64()
-        column = columns.get(name, constant != 0 if type == pyarrow.bool_() else constant)
+    schema = export.file_schema(table_schema("ranges"), "ranges")
+    arrays = []
+    for field_ in schema:
+        column = columns.get(field_.name, constant)
         array = column if isinstance(column, pyarrow.Array) else pyarrow.array(column)
-        fields.append(pyarrow.field(name, type, name in schema.names and schema.field(name).nullable))
-        arrays.append(array.cast(type))
-    return pyarrow.table(arrays, schema=pyarrow.schema(fields))
+        arrays.append(array.cast(field_.type))
+    return pyarrow.table(arrays, schema=schema)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from marey._marey import Error
 from marey.sql.connection import require
 from marey.sql.question import BUCKETS, bucket_edges
 from marey.sql.runs import RUNS, table_names
-from marey.sql.tables import table_schema
+from marey.sql.tables import COMPUTED, table_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def add_views(session: Any, lake: Any, sql: str | None = None) -> None:
                 reader = reader.option("basePath", os.path.join(lake.path, table))
             frame = reader.parquet(*paths)
             if table == "ranges":
-                frame = frame.selectExpr("*", "run_ns - run_offset_ns as start_ns")
+                frame = frame.selectExpr("*", *(f"{value} as `{name}`" for name, value in COMPUTED.items()))
         else:
             frame = session.createDataFrame([], ", ".join(f"`{name}` {type}" for name, type in _spark_columns(table)))
         frame.createOrReplaceTempView(table)

@@ -11,7 +11,7 @@ from marey import _marey
 from marey._marey import Error
 from marey.sql.connection import require
 from marey.sql.runs import PARTITIONS, RUNS, SCHEMA_VERSION, TABLE_KEY, encoded, run_id, run_row, table_names
-from marey.sql.tables import RUN_OFFSET, TraceSource
+from marey.sql.tables import COMPUTED, RUN_OFFSET, TraceSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ ROW_GROUP = 131_072
 _STAGE = "_stage-"  # engines ignore names that begin with "_"
 _COMPLETE = "complete"  # in a stage: all files are written; it lists the tables
 _LOCK = "lock"
-# Numbers that are equal for all rows of a track.
-_OF_TRACK = ("track", "thread", "process", "pid", "device_index", "stream", "flags", RUN_OFFSET)
+# Numbers that repeat: zstd shrinks them better than a dictionary, or as well, in less time.
+_PLAIN = ("site", "track", "thread", "process", "pid", "device_index", "stream", "flags", RUN_OFFSET)
 
 
 def export_run(paths: Iterable[str], lake: str, run: str = "", format: str = "", session: int = 0) -> list[str]:
@@ -88,7 +88,7 @@ def write_capture(source: TraceSource, folder: str) -> int:
     for table in table_names():
         if table == RUNS:
             continue
-        pieces = source.pieces(table, file_schema(source, table), ROW_GROUP)
+        pieces = source.pieces(table, file_schema(source.schema(table), table), ROW_GROUP)
         first = next(pieces)
         if first.num_rows == 0:
             continue
@@ -101,15 +101,15 @@ def write_capture(source: TraceSource, folder: str) -> int:
     return size
 
 
-def file_schema(source: TraceSource, table: str) -> Any:
-    """Return the schema of files: without the columns that are in the names of folders.
+def file_schema(schema: Any, table: str) -> Any:
+    """Return the schema of files with a table: without columns that views compute, or that are in names of folders.
 
     Of a range's start, files have the time since the start of the run, which compares across captures; subtract
     run_offset_ns to get the time on its own clock.
     """
     pa = require("pyarrow")
-    left_out = (*PARTITIONS, "start_ns") if table == "ranges" else PARTITIONS
-    fields = [field for field in source.schema(table) if field.name not in left_out]
+    left_out = (*PARTITIONS, *COMPUTED) if table == "ranges" else PARTITIONS
+    fields = [field for field in schema if field.name not in left_out]
     if table == "ranges":
         fields.append(pa.field(RUN_OFFSET, pa.int64(), nullable=False))
     return pa.schema(fields)
@@ -118,8 +118,7 @@ def file_schema(source: TraceSource, table: str) -> Any:
 def write_table(pieces: Iterable[Any], schema: Any, path: str, table: str) -> None:
     """Write a Parquet file: differences for times and row numbers, dictionaries for text and repeated numbers.
 
-    Numbers that are equal for long stretches are written as they are: zstd shrinks them to nothing, in less time than
-    a dictionary takes. Text has no statistics, which take longer to make than the text to write.
+    Text has no statistics, which take longer to make than the text to write.
     """
     pa = require("pyarrow")
     parquet = require("pyarrow.parquet")
@@ -130,7 +129,7 @@ def write_table(pieces: Iterable[Any], schema: Any, path: str, table: str) -> No
         schema,
         compression="zstd",
         compression_level=1,
-        use_dictionary=[name for name in schema.names if name not in deltas and name not in _OF_TRACK],
+        use_dictionary=[name for name in schema.names if name not in deltas and name not in _PLAIN],
         column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
         write_statistics=numbers,
         store_schema=False,

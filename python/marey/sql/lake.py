@@ -16,7 +16,7 @@ from marey._marey import Error
 from marey.sql.connection import connect, lock, quoted, require
 from marey.sql.database import Database, Result
 from marey.sql.runs import RUNS, TABLE_KEY, decoded, encoded, table_names
-from marey.sql.tables import table_schema
+from marey.sql.tables import COMPUTED, table_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,7 +189,8 @@ class Lake:
         if table != RUNS:
             options += ", hive_partitioning = true, hive_types = {'run': VARCHAR, 'host': VARCHAR}"
         listed = ", ".join(quoted(path) for path in paths)
-        columns = "*, run_ns - run_offset_ns as start_ns" if table == "ranges" else "*"
+        computed = COMPUTED.items() if table == "ranges" else ()
+        columns = ", ".join(["*", *(f'{value} as "{name}"' for name, value in computed)])
         source = f"read_parquet([{listed}], {options})"
         connection.execute(f'create or replace view "{table}" as select {columns} from {source}')
 

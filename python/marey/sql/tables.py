@@ -27,6 +27,12 @@ EXTRA = {
 RANGE_PLACES = ("step", "group", "sequence")
 RUN_TIME = "run_ns"  # the start, in nanoseconds since the start of the run
 RUN_OFFSET = "run_offset_ns"  # in files: the difference between run_ns and start_ns
+# Columns of `ranges` that files do not have, and how views compute them, on DuckDB and on Spark.
+_FLAGS = {"began_before": 0, "unfinished": 1, "async": 2, "remote": 3, "end_inferred": 4, "sampled": 7}  # RangeFlags
+COMPUTED = {
+    "start_ns": f"{RUN_TIME} - {RUN_OFFSET}",
+    **{name: f"(flags & {1 << bit}) <> 0" for name, bit in _FLAGS.items()},
+}
 # Tables of traces with fewer ranges are made whole, which is faster than to import pyarrow's datasets.
 _SMALL = 50_000
 
