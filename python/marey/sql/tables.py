@@ -96,7 +96,6 @@ class TraceSource:
         self.capture = capture or f"{self.rank or 0}-{self.pid}"
         self.run_start_ns = self.start_ns if run_start_ns is None else run_start_ns
         self._kept: dict[tuple[str, str], Any] = {}
-        self._schemas: dict[str, Any] = {}
 
     def arrow(self, table: str, columns: Iterable[str] = ()) -> Any:
         """Return stored columns of a table as they are in docs/reference/tables.md."""
@@ -110,13 +109,13 @@ class TraceSource:
     def schema(self, table: str) -> Any:
         """Return the schema of a table with all its columns."""
         pa = require("pyarrow")
-        fields = list(self._stored(table))
+        fields = list(_stored_schema(table))
         text = pa.dictionary(pa.int32(), pa.large_utf8())
         types = {"row": pa.int64(), "rank": pa.int32()}
         if table == "processes":
             fields.append(pa.field("host_name", text))  # null where the stored one is
         if table == "ranges":
-            fields += [field for field in self._stored("range_places") if field.name in RANGE_PLACES]
+            fields += [field for field in _stored_schema("range_places") if field.name in RANGE_PLACES]
             fields.append(pa.field(RUN_TIME, pa.int64(), nullable=False))
         names = {field.name for field in fields}
         fields += [pa.field(name, types.get(name, text), name == "rank") for name in EXTRA if name not in names]
@@ -127,7 +126,7 @@ class TraceSource:
         pa = require("pyarrow")
         schema = self.schema(table)
         names = schema.names if columns is None else list(columns)
-        stored = set(self._stored(table).names)
+        stored = set(_stored_schema(table).names)
         missing = [name for name in names if (table, name) not in self._kept]
         to_read = [name for name in missing if name in stored]
         if to_read:
@@ -163,15 +162,10 @@ class TraceSource:
             yield pa.table(columns, schema=schema)
             first += count
 
-    def _stored(self, table: str) -> Any:
-        if table not in self._schemas:
-            self._schemas[table] = require("pyarrow").schema(_Schema(_marey.arrow_schema(self.trace, table)))
-        return self._schemas[table]
-
     def _rows(self, table: str) -> int:
         if table in ("ranges", "range_places"):
             return self.ranges
-        return int(self.table(table, self._stored(table).names[:1]).num_rows)
+        return int(self.table(table, _stored_schema(table).names[:1]).num_rows)
 
     def _made(self, table: str, field: Any, stored: Callable[[str], Any], rows: int, first: int = 0) -> Any:
         """Make a column that is not stored, for `rows` rows from `first` on, of those that are stored."""
@@ -198,9 +192,15 @@ class TraceSource:
         """Return for each row the value of its process; that of the first process if rows have none."""
         pa = require("pyarrow")
         each = pa.array(values or [None], type)
-        if "process" in self._stored(table).names and len(values) > 1:
+        if "process" in _stored_schema(table).names and len(values) > 1:
             return each.take(stored("process"))
         return pa.repeat(each[0], rows)
+
+
+@functools.cache
+def _stored_schema(table: str) -> Any:
+    """Return the schema of a table as it is in docs/reference/tables.md, the same for all traces."""
+    return require("pyarrow").schema(_Schema(_marey.arrow_schema(_marey.Trace(), table)))
 
 
 def _sum(left: Any, right: Any) -> Any:
