@@ -26,6 +26,7 @@ from marey.sql.tables import table_schema
 SEGMENTS = ("forward", "backward", "reduce", "optimizer")
 OPERATORS = 40  # names of operators; each launches a kernel of its own
 COLLECTIVE_NS = 80_000
+OVERLAP_US = 10  # of a collective with computation, in Chrome traces
 RANKS_PER_HOST = 8
 HOST, COMPUTE, COMMUNICATION = 0, 1, 2  # tracks
 
@@ -260,8 +261,10 @@ def write_chrome(folder: str | Path, job: Job) -> int:
             if on_device:
                 values = {"device": 0, "stream": row["stream"], "correlation": next(launches)}
                 event |= {"cat": "kernel", "pid": 0, "tid": row["stream"], "args": values}
-                if row["sequence"] is not None:
+                if row["sequence"] is not None:  # here it begins before the last kernel ends
                     values |= {"Process Group Name": "world", "Seq": row["sequence"]}
+                    event["ts"] -= OVERLAP_US
+                    event["dur"] += OVERLAP_US
             else:
                 category = "user_annotation" if row["scope"] == "step" else "cpu_op"
                 event |= {"cat": category, "pid": 1000 + rank, "tid": 1000 + rank, "args": {}}
