@@ -1,6 +1,8 @@
 """fleet.py: SQL over one trace and over lakes of 10^7 and 10^8 ranges (FLEET_RANGES): CPU time, memory, size.
 
 Lakes are kept in build/fleet_lakes. With FLEET_RANGES=1000000000 ten runs share their files through hard links.
+FLEET_HTA=PYTHON compares with HolisticTraceAnalysis, which that interpreter must have (pip install
+HolisticTraceAnalysis).
 """
 
 import json
@@ -76,14 +78,42 @@ done(started, ranges=len(trace), bytes=size)
 """
 )
 
+# Communication that computation hides, in percent, for eight ranks given as Chrome traces.
+OVERLAP = (
+    MEASURED
+    + """
+import glob, marey
+started = used()
+ranks = marey.ranks(glob.glob(sys.argv[1] + "/*.json"))["ranks"]
+done(started, overlap=[100 * rank["overlap_ns"] / max(rank["communication_ns"], 1) for rank in ranks])
+"""
+)
+HTA = (
+    MEASURED
+    + """
+import logging, os
+from hta.trace_analysis import TraceAnalysis
+logging.disable(logging.INFO)
+started = used()
+analysis = TraceAnalysis(trace_dir=sys.argv[1], include_last_profiler_step=True)
+rows = analysis.get_comm_comp_overlap(visualize=False)
+children = resource.getrusage(resource.RUSAGE_CHILDREN)
+done(
+    started - children.ru_utime - children.ru_stime,
+    overlap=list(rows["comp_comm_overlap_pctg"]),
+    largest_child=children.ru_maxrss / 1024,
+)
+"""
+)
+
 
 def figure(name, value, unit, target, **facts):
     print(json.dumps({"name": name, "value": value, "unit": unit, "target": target, **facts}), flush=True)
 
 
-def child(text, *words):
+def child(text, *words, python=sys.executable):
     """Run a program and return the JSON objects that it prints."""
-    done = subprocess.run([sys.executable, "-c", text, *map(str, words)], capture_output=True, text=True)
+    done = subprocess.run([python, "-c", text, *map(str, words)], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -170,6 +200,29 @@ def start_to_answer():
     figure("sql_start", sql, "s", "<= 1.5", against="import duckdb, pyarrow", against_value=floor, ratio=sql / floor)
 
 
+def against_hta():
+    """Needs an interpreter with HolisticTraceAnalysis, which FLEET_HTA names."""
+    folder = LAKES / "chrome"
+    if not folder.exists():
+        words = [folder, "--ranks", 8, "--steps", STEPS, "--ranges", PER_STEP, "--chrome"]
+        subprocess.run([sys.executable, SOURCE / "tools" / "make_lake.py", *map(str, words)], check=True)
+    (ours,) = child(OVERLAP, folder)
+    (theirs,) = child(HTA, folder, python=os.environ["FLEET_HTA"])
+    theirs["MiB"] += theirs["largest_child"]  # it reads files in processes of its own, one at least at a time
+    if any(abs(a - b) > 0.01 for a, b in zip(ours["overlap"], theirs["overlap"], strict=True)):
+        sys.exit(f"different answers: {ours['overlap']} and {theirs['overlap']}")
+    for name, key, unit in (("time", "cpu", "s"), ("memory", "MiB", "MiB")):
+        figure(
+            f"overlap_{name}",
+            ours[key],
+            unit,
+            "<= 0.1",
+            against="HolisticTraceAnalysis",
+            against_value=theirs[key],
+            ratio=ours[key] / theirs[key],
+        )
+
+
 def questions(ranges):
     lake, size = lake_of(ranges)
     exponent = len(str(ranges)) - 1
@@ -189,6 +242,8 @@ def questions(ranges):
 if __name__ == "__main__":
     start_to_answer()
     one_trace()
+    if "FLEET_HTA" in os.environ:
+        against_hta()
     questions(10_000_000)
     if RANGES > 10_000_000:
         questions(RANGES)

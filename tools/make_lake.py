@@ -9,6 +9,7 @@ ranks. The files have the columns and encodings of `marey export --to parquet`.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from marey.sql.tables import table_schema
 SEGMENTS = ("forward", "backward", "reduce", "optimizer")
 OPERATORS = 40  # names of operators; each launches a kernel of its own
 COLLECTIVE_NS = 80_000
+OVERLAP_US = 10  # of a collective with computation, in Chrome traces
 RANKS_PER_HOST = 8
 HOST, COMPUTE, COMMUNICATION = 0, 1, 2  # tracks
 
@@ -161,7 +163,7 @@ def _texts(indexes: numpy.ndarray, texts: list[str | None]) -> pyarrow.Array:
 
 
 def range_table(simulation: Simulation, rank: int) -> pyarrow.Table:
-    """The file of a rank, as marey.sql.export.file_table() would make it of a capture."""
+    """The file of a rank, with the columns that marey.sql.export writes."""
     job = simulation.job
     made = simulation.ranges(rank)
     rows = len(made["start"])
@@ -198,15 +200,13 @@ def range_table(simulation: Simulation, rank: int) -> pyarrow.Table:
         "rank": constant + rank,
         "run_offset_ns": constant - 1_000_000,
     }
-    schema = table_schema("ranges")
-    fields, arrays = [], []
-    for name in [*(name for name in schema.names if name not in ("run", "host", "start_ns")), "run_offset_ns"]:
-        type = schema.field(name).type if name in schema.names else pyarrow.int64()
-        column = columns.get(name, constant != 0 if type == pyarrow.bool_() else constant)
+    schema = export.file_schema(table_schema("ranges"), "ranges")
+    arrays = []
+    for field_ in schema:
+        column = columns.get(field_.name, constant)
         array = column if isinstance(column, pyarrow.Array) else pyarrow.array(column)
-        fields.append(pyarrow.field(name, type))
-        arrays.append(array.cast(type))
-    return pyarrow.table(arrays, schema=pyarrow.schema(fields))
+        arrays.append(array.cast(field_.type))
+    return pyarrow.table(arrays, schema=schema)
 
 
 @dataclass
@@ -237,12 +237,43 @@ def write_run(lake: str | Path, job: Job) -> int:
         rows = range_table(simulation, rank)
         folder = Path(lake, "ranges", f"run={encoded(job.run)}", f"host={host_of(rank)}")
         folder.mkdir(parents=True, exist_ok=True)
-        export.write_table(rows, str(folder / f"{rank}-{1000 + rank}.parquet"), "ranges")
+        export.write_table([rows], rows.schema, str(folder / f"{rank}-{1000 + rank}.parquet"), "ranges")
         end = int(simulation.ends[-1, -1])
         captures.append(_Capture(host_of(rank), rank, 1000 + rank, 0, end, rows.num_rows))
     Path(lake, RUNS).mkdir(exist_ok=True)
-    export.write_table(run_row(job.run, captures), str(Path(lake, RUNS, f"{encoded(job.run)}.parquet")), RUNS)
+    row = run_row(job.run, captures)
+    export.write_table([row], row.schema, str(Path(lake, RUNS, f"{encoded(job.run)}.parquet")), RUNS)
     return sum(capture.ranges for capture in captures)
+
+
+def write_chrome(folder: str | Path, job: Job) -> int:
+    """Write a run as Chrome traces, a file for each rank, as PyTorch's profiler does; return the number of ranges."""
+    simulation = Simulation(job)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    count = 0
+    for rank in range(job.ranks):
+        events = []
+        launches = iter(range(1, 1 << 30))
+        columns = ["name", "scope", "track", "stream", "run_ns", "duration_ns", "sequence"]
+        for row in range_table(simulation, rank).select(columns).to_pylist():
+            on_device = row["track"] != HOST
+            event = {"ph": "X", "name": row["name"], "ts": row["run_ns"] / 1000, "dur": row["duration_ns"] / 1000}
+            if on_device:
+                values = {"device": 0, "stream": row["stream"], "correlation": next(launches)}
+                event |= {"cat": "kernel", "pid": 0, "tid": row["stream"], "args": values}
+                if row["sequence"] is not None:  # here it begins before the last kernel ends
+                    values |= {"Process Group Name": "world", "Seq": row["sequence"]}
+                    event["ts"] -= OVERLAP_US
+                    event["dur"] += OVERLAP_US
+            else:
+                category = "user_annotation" if row["scope"] == "step" else "cpu_op"
+                event |= {"cat": category, "pid": 1000 + rank, "tid": 1000 + rank, "args": {}}
+            events.append(event)
+        count += len(events)
+        info = {"backend": "nccl", "rank": rank, "world_size": job.ranks}
+        trace = {"schemaVersion": 1, "host_name": host_of(rank), "distributedInfo": info, "traceEvents": events}
+        Path(folder, f"rank{rank}.json").write_text(json.dumps(trace))
+    return count
 
 
 def link_run(lake: str | Path, source: str, run: str) -> None:
@@ -254,7 +285,7 @@ def link_run(lake: str | Path, source: str, run: str) -> None:
         os.link(path, target)
     row = pyarrow.parquet.read_table(Path(lake, RUNS, f"{encoded(source)}.parquet"))
     row = row.set_column(0, "run", pyarrow.array([run], pyarrow.large_utf8()))
-    export.write_table(row, str(Path(lake, RUNS, f"{encoded(run)}.parquet")), RUNS)
+    export.write_table([row], row.schema, str(Path(lake, RUNS, f"{encoded(run)}.parquet")), RUNS)
 
 
 def main() -> int:
@@ -274,6 +305,7 @@ def main() -> int:
     parser.add_argument(
         "--links", type=int, default=0, metavar="N", help="add N more runs with the same files, as hard links"
     )
+    parser.add_argument("--chrome", action="store_true", help="write Chrome traces instead, a file for each rank")
     options = parser.parse_args()
     stragglers = {}
     for text in options.straggler:
@@ -290,6 +322,10 @@ def main() -> int:
         stragglers=stragglers,
         slower=slower,
     )
+    if options.chrome:
+        ranges = write_chrome(options.lake, job)
+        print(f"{options.lake}: {ranges:,} ranges on {options.ranks} ranks")
+        return 0
     ranges = write_run(options.lake, job)
     for number in range(options.links):
         link_run(options.lake, options.run, f"{options.run}-{number + 1}")

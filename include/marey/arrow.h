@@ -2,6 +2,7 @@
 // similar libraries in the same process, mostly without copying.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -51,6 +52,24 @@ struct ArrowArray {
 
 #endif  // ARROW_C_DATA_INTERFACE
 
+// The ABI defined at https://arrow.apache.org/docs/format/CStreamInterface.html.
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+extern "C" {
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema* out);
+    int (*get_next)(struct ArrowArrayStream*, struct ArrowArray* out);
+    const char* (*get_last_error)(struct ArrowArrayStream*);
+    void (*release)(struct ArrowArrayStream*);
+    void* private_data;
+};
+
+}  // extern "C"
+
+#endif  // ARROW_C_STREAM_INTERFACE
+
 namespace marey {
 
 /// The table names that export_arrow() accepts, the same as table_names().
@@ -71,5 +90,11 @@ MAREY_API void export_arrow(const Trace& trace, std::string_view table,
 /// Exports the schema of these columns alone.
 MAREY_API void export_arrow_schema(const Trace& trace, std::string_view table,
                                    const std::vector<std::string>& columns, ArrowSchema* schema);
+/// Exports these columns in batches of at most `batch_rows` rows, which are made as they are read; 0: one
+/// batch. Each batch has dictionaries of its own. The stream keeps the trace alive, and reports errors when
+/// it is read.
+MAREY_API void export_arrow_stream(const Trace& trace, std::string_view table,
+                                   std::vector<std::string> columns, std::size_t batch_rows,
+                                   ArrowArrayStream* stream);
 
 }  // namespace marey

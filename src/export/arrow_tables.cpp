@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <marey/error.h>
@@ -111,7 +113,7 @@ void fill_table_schema(ArrowSchema& schema, std::span<const TraceColumn> columns
 
 struct ArrayParts {
     Trace trace;  ///< keeps the exported data alive
-    std::array<std::vector<std::byte>, 3> owned;
+    std::array<std::unique_ptr<std::byte[]>, 3> owned;
     std::array<const void*, 3> buffers{};
     std::vector<std::unique_ptr<ArrowArray>> children;
     std::vector<ArrowArray*> child_pointers;
@@ -134,7 +136,7 @@ void fill_array(ArrowArray& array, std::size_t length, std::size_t nulls, std::i
                 std::unique_ptr<ArrayParts> parts) {
     for (std::int64_t i = 0; i < buffers; ++i) {
         if (parts->buffers[i] != nullptr || (i == kValidity && nulls == 0)) continue;
-        parts->buffers[i] = parts->owned[i].empty() ? kNothing : parts->owned[i].data();
+        parts->buffers[i] = parts->owned[i] == nullptr ? kNothing : parts->owned[i].get();
     }
     for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
     array = {};
@@ -149,14 +151,27 @@ void fill_array(ArrowArray& array, std::size_t length, std::size_t nulls, std::i
     array.private_data = parts.release();
 }
 
-void set_bit(std::vector<std::byte>& bits, std::size_t at) {
-    bits[at / 8] |= static_cast<std::byte>(1u << (at % 8));
+/// Sets the bits from `first` to before `end`.
+void set_bits(std::byte* bits, std::size_t first, std::size_t end) {
+    for (; first < end && first % 8 != 0; ++first)
+        bits[first / 8] |= static_cast<std::byte>(1u << (first % 8));
+    if (first == end) return;
+    std::memset(bits + first / 8, 0xff, end / 8 - first / 8);
+    for (std::size_t at = end - end % 8; at < end; ++at)
+        bits[at / 8] |= static_cast<std::byte>(1u << (at % 8));
 }
 
+/// Room for `count` bits, which are 0.
+std::byte* no_bits(std::unique_ptr<std::byte[]>& bytes, std::size_t count) {
+    bytes = std::make_unique<std::byte[]>((count + 7) / 8);
+    return bytes.get();
+}
+
+/// Room for `count` values, which are not initialized.
 template <class T>
-T* resized_to(std::vector<std::byte>& bytes, std::size_t count) {
-    bytes.resize(count * sizeof(T));
-    return reinterpret_cast<T*>(bytes.data());
+T* room_for(std::unique_ptr<std::byte[]>& bytes, std::size_t count) {
+    bytes = std::make_unique_for_overwrite<std::byte[]>(count * sizeof(T));
+    return reinterpret_cast<T*>(bytes.get());
 }
 
 /// Texts stored one after another, with their end offsets.
@@ -170,9 +185,9 @@ class TextColumn {
     std::size_t size() const { return offsets_.size() - 1; }
 
     void move_into(ArrayParts& parts) {
-        auto* const offsets = resized_to<std::int64_t>(parts.owned[1], offsets_.size());
+        auto* const offsets = room_for<std::int64_t>(parts.owned[1], offsets_.size());
         std::memcpy(offsets, offsets_.data(), offsets_.size() * sizeof offsets_[0]);
-        char* const text = resized_to<char>(parts.owned[2], text_.size());
+        char* const text = room_for<char>(parts.owned[2], text_.size());
         if (!text_.empty()) std::memcpy(text, text_.data(), text_.size());
     }
 
@@ -217,8 +232,15 @@ class Dictionary {
 
 class ColumnExport {
   public:
-    ColumnExport(const TraceTables& tables, const TraceColumn& column, std::size_t rows)
-        : tables_(tables), column_(column), rows_(rows), parts_(std::make_unique<ArrayParts>()) {}
+    /// Exports `rows` rows from `first_row` on.
+    ColumnExport(const TraceTables& tables, const TraceColumn& column, std::size_t first_row,
+                 std::size_t rows)
+        : tables_(tables),
+          column_(column),
+          first_row_(first_row),
+          rows_(rows),
+          key_count_(count_keys()),
+          parts_(std::make_unique<ArrayParts>()) {}
 
     void fill(ArrowArray& array) {
         if (column_.is_null != nullptr) find_nulls();
@@ -259,85 +281,122 @@ class ColumnExport {
     }
 
   private:
-    bool is_null(std::size_t row) const { return nulls_ != 0 && column_.is_null(row); }
+    // Rows are counted from the first one that is exported.
+    std::uint64_t number(std::size_t row) const { return column_.number(first_row_ + row); }
+    bool is_null_cell(std::size_t row) const { return column_.is_null(first_row_ + row); }
+    bool is_null(std::size_t row) const { return nulls_ != 0 && is_null_cell(row); }
+    std::span<const std::uint32_t> keys() const { return {column_.keys->data() + first_row_, rows_}; }
 
-    void find_nulls() {
-        std::vector<std::byte>& bits = parts_->owned[kValidity];
-        bits.resize((rows_ + 7) / 8);
-        for (std::size_t row = 0; row < rows_; ++row) {
-            if (column_.is_null(row)) {
-                ++nulls_;
-            } else {
-                set_bit(bits, row);
-            }
+    /// Calls `fill(first, end)` for stretches of rows with equal cells.
+    template <class Fill>
+    void for_each_stretch(const Fill& fill) const {
+        for (std::size_t row = 0; row < rows_;) {
+            std::size_t end = row + 1;
+            if (column_.stretch_end != nullptr)
+                end = std::clamp(column_.stretch_end(first_row_ + row, first_row_ + rows_) - first_row_, end,
+                                 rows_);
+            fill(row, end);
+            row = end;
         }
     }
 
+    void find_nulls() {
+        std::byte* const bits = no_bits(parts_->owned[kValidity], rows_);
+        if (key_count_ != 0) return find_nulls_by_key(bits);
+        for_each_stretch([&](std::size_t first, std::size_t end) {
+            if (is_null_cell(first)) {
+                nulls_ += end - first;
+            } else {
+                set_bits(bits, first, end);
+            }
+        });
+    }
+
     void fill_bits() {
-        std::vector<std::byte>& bits = parts_->owned[1];
-        bits.resize((rows_ + 7) / 8);
-        for (std::size_t row = 0; row < rows_; ++row) {
-            if (!is_null(row) && column_.number(row) != 0) set_bit(bits, row);
-        }
+        std::byte* const bits = no_bits(parts_->owned[1], rows_);
+        for_each_stretch([&](std::size_t first, std::size_t end) {
+            if (!is_null(first) && number(first) != 0) set_bits(bits, first, end);
+        });
     }
 
     template <class T>
     void fill_numbers() {
         if (column_.in_place != nullptr && rows_ != 0) {
             parts_->trace = tables_.trace();
-            parts_->buffers[1] = column_.in_place;
+            parts_->buffers[1] = static_cast<const T*>(column_.in_place) + first_row_;
             return;
         }
-        T* const numbers = resized_to<T>(parts_->owned[1], rows_);
-        for (std::size_t row = 0; row < rows_; ++row) {
-            const std::uint64_t number = is_null(row) ? 0 : column_.number(row);
+        T* const numbers = room_for<T>(parts_->owned[1], rows_);
+        for_each_stretch([&](std::size_t first, std::size_t end) {
+            const std::uint64_t value = is_null(first) ? 0 : number(first);
             if constexpr (std::is_same_v<T, double>) {
-                numbers[row] = std::bit_cast<double>(number);
+                std::fill(numbers + first, numbers + end, std::bit_cast<double>(value));
             } else {
-                numbers[row] = static_cast<T>(number);
+                std::fill(numbers + first, numbers + end, static_cast<T>(value));
             }
-        }
+        });
     }
 
     void fill_indexes() {
         Dictionary dictionary;
-        auto* const indexes = resized_to<std::int32_t>(parts_->owned[1], rows_);
-        if (has_small_keys()) return fill_indexes_by_key(dictionary, indexes);
-        for (std::size_t row = 0; row < rows_; ++row) {
-            indexes[row] = is_null(row) ? 0 : dictionary.index_of(tables_, column_, column_.number(row));
+        auto* const indexes = room_for<std::int32_t>(parts_->owned[1], rows_);
+        if (key_count_ != 0) {
+            fill_indexes_by_key(dictionary, indexes);
+        } else {
+            for_each_stretch([&](std::size_t first, std::size_t end) {
+                std::fill(indexes + first, indexes + end,
+                          is_null(first) ? 0 : dictionary.index_of(tables_, column_, number(first)));
+            });
         }
         parts_->dictionary = dictionary.array();
     }
 
-    /// Whether a table by key is smaller than the column, also in a trace whose keys are wrong.
-    bool has_small_keys() const {
-        return column_.keys != nullptr && rows_ != 0 &&
-               *std::max_element(column_.keys->begin(), column_.keys->end()) < rows_;
+    /// One more than the highest key; 0 if there are no keys, or if they exceed the rows, as in a damaged
+    /// trace.
+    std::size_t count_keys() const {
+        if (column_.keys == nullptr || rows_ == 0) return 0;
+        const std::size_t highest = *std::max_element(keys().begin(), keys().end());
+        return highest < rows_ ? highest + 1 : 0;
     }
 
     void fill_indexes_by_key(Dictionary& dictionary, std::int32_t* indexes) {
-        const std::vector<std::uint32_t>& keys = *column_.keys;
-        std::vector<std::int32_t> known(rows_, -1);
+        const std::span<const std::uint32_t> keys = this->keys();
+        std::vector<std::int32_t> known(key_count_, -1);
         for (std::size_t row = 0; row < rows_; ++row) {
             std::int32_t& index = known[keys[row]];
-            if (index < 0)
-                index = is_null(row) ? 0 : dictionary.index_of(tables_, column_, column_.number(row));
+            if (index < 0) index = is_null(row) ? 0 : dictionary.index_of(tables_, column_, number(row));
             indexes[row] = index;
         }
-        parts_->dictionary = dictionary.array();
+    }
+
+    void find_nulls_by_key(std::byte* bits) {
+        const std::span<const std::uint32_t> keys = this->keys();
+        enum : std::uint8_t { kUnknown, kNull, kValue };
+        std::vector<std::uint8_t> known(key_count_, kUnknown);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            std::uint8_t& state = known[keys[row]];
+            if (state == kUnknown) state = is_null_cell(row) ? kNull : kValue;
+            if (state == kNull) {
+                ++nulls_;
+            } else {
+                set_bits(bits, row, row + 1);
+            }
+        }
     }
 
     void fill_texts() {
         TextColumn texts;
         for (std::size_t row = 0; row < rows_; ++row) {
-            is_null(row) ? texts.add_null() : texts.add(column_.text(row));
+            is_null(row) ? texts.add_null() : texts.add(column_.text(first_row_ + row));
         }
         texts.move_into(*parts_);
     }
 
     const TraceTables& tables_;
     const TraceColumn& column_;
+    std::size_t first_row_;
     std::size_t rows_;
+    std::size_t key_count_;
     std::size_t nulls_ = 0;
     std::unique_ptr<ArrayParts> parts_;
 };
@@ -356,18 +415,18 @@ std::vector<TraceColumn> selected(const TraceTable& table, const std::vector<std
     return columns;
 }
 
-void export_columns(const TraceTables& tables, std::size_t rows, std::span<const TraceColumn> columns,
-                    ArrowSchema* schema, ArrowArray* array) {
+/// Exports `rows` rows from `first_row` on.
+void export_rows(const TraceTables& tables, std::size_t first_row, std::size_t rows,
+                 std::span<const TraceColumn> columns, ArrowArray* array) {
     ArrowArray whole{};
     fill_array(whole, rows, 0, 1, std::make_unique<ArrayParts>());
     auto* const parts = static_cast<ArrayParts*>(whole.private_data);
     try {
         for (const TraceColumn& column : columns) {
             parts->children.push_back(std::make_unique<ArrowArray>());
-            ColumnExport(tables, column, rows).fill(*parts->children.back());
+            ColumnExport(tables, column, first_row, rows).fill(*parts->children.back());
         }
         for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
-        fill_table_schema(*schema, columns);
     } catch (...) {
         whole.release(&whole);
         throw;
@@ -376,6 +435,67 @@ void export_columns(const TraceTables& tables, std::size_t rows, std::span<const
     whole.children = parts->child_pointers.data();
     *array = whole;
 }
+
+/// One table of a trace, or some of its columns, as a stream of batches.
+class TableStream {
+  public:
+    TableStream(const Trace& trace, std::string_view table, std::vector<std::string> columns,
+                std::size_t batch_rows)
+        : trace_(trace), table_(table), columns_(std::move(columns)), batch_rows_(batch_rows) {}
+
+    static int get_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept {
+        return of(stream).run(
+            [&](TableStream& self) { export_arrow_schema(self.trace_, self.table_, self.columns_, out); });
+    }
+    static int get_next(ArrowArrayStream* stream, ArrowArray* out) noexcept {
+        *out = {};
+        return of(stream).run([&](TableStream& self) { self.next(out); });
+    }
+    static const char* get_last_error(ArrowArrayStream* stream) noexcept { return of(stream).error_.c_str(); }
+    static void release(ArrowArrayStream* stream) noexcept {
+        delete &of(stream);
+        stream->release = nullptr;
+    }
+
+  private:
+    static TableStream& of(ArrowArrayStream* stream) noexcept {
+        return *static_cast<TableStream*>(stream->private_data);
+    }
+    /// Returns 0, or an errno value with the reason in `error_`.
+    template <class Export>
+    int run(const Export& exporting) noexcept {
+        try {
+            exporting(*this);
+            return 0;
+        } catch (const std::exception& failure) {
+            error_ = failure.what();
+            return EIO;
+        }
+    }
+    void next(ArrowArray* out) {
+        if (tables_ == nullptr) {
+            tables_ = std::make_unique<TraceTables>(trace_);
+            chosen_ = selected(tables_->table(table_), columns_);
+        }
+        const std::size_t rows = tables_->table(table_).rows;
+        if (next_row_ == rows && has_batch_) return;
+        const std::size_t count =
+            batch_rows_ == 0 ? rows : std::min<std::size_t>(batch_rows_, rows - next_row_);
+        export_rows(*tables_, next_row_, count, chosen_, out);
+        next_row_ += count;
+        has_batch_ = true;  // an empty table is one empty batch
+    }
+
+    Trace trace_;
+    std::string table_;
+    std::vector<std::string> columns_;  ///< empty: all
+    std::size_t batch_rows_;
+    std::unique_ptr<TraceTables> tables_;  ///< made for the first batch
+    std::vector<TraceColumn> chosen_;
+    std::size_t next_row_ = 0;
+    bool has_batch_ = false;
+    std::string error_;
+};
 
 }  // namespace
 
@@ -389,7 +509,14 @@ void export_arrow(const Trace& trace, std::string_view name, const std::vector<s
     *array = {};
     const TraceTables tables(trace);
     const TraceTable& table = tables.table(name);
-    export_columns(tables, table.rows, selected(table, columns), schema, array);
+    const std::vector<TraceColumn> chosen = selected(table, columns);
+    export_rows(tables, 0, table.rows, chosen, array);
+    try {
+        fill_table_schema(*schema, chosen);
+    } catch (...) {
+        array->release(array);
+        throw;
+    }
 }
 
 void export_arrow_schema(const Trace& trace, std::string_view name, const std::vector<std::string>& columns,
@@ -397,6 +524,16 @@ void export_arrow_schema(const Trace& trace, std::string_view name, const std::v
     *schema = {};
     const TraceTables tables(trace);
     fill_table_schema(*schema, selected(tables.table(name), columns));
+}
+
+void export_arrow_stream(const Trace& trace, std::string_view table, std::vector<std::string> columns,
+                         std::size_t batch_rows, ArrowArrayStream* stream) {
+    auto reader = std::make_unique<TableStream>(trace, table, std::move(columns), batch_rows);
+    stream->get_schema = TableStream::get_schema;
+    stream->get_next = TableStream::get_next;
+    stream->get_last_error = TableStream::get_last_error;
+    stream->release = TableStream::release;
+    stream->private_data = reader.release();
 }
 
 }  // namespace marey

@@ -136,6 +136,50 @@ TEST(Arrow, ShowsEveryCellOfEveryTable) {
     EXPECT_EQ(filled.size(), table_names().size());
 }
 
+TEST(Arrow, StreamsBatchesWithTheCellsOfTheTable) {
+    for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+        const Trace trace(testing::random_data(seed));
+        const TraceTables tables(trace);
+        for (const TraceTable& table : tables.all()) {
+            if (!table.is_exported) continue;
+            for (const std::size_t batch_rows : {0, 1, 7}) {
+                ArrowArrayStream stream;
+                export_arrow_stream(trace, table.name, {}, batch_rows, &stream);
+                ArrowSchema schema;
+                ASSERT_EQ(stream.get_schema(&stream, &schema), 0);
+                std::size_t row = 0;
+                ArrowArray batch;
+                while (stream.get_next(&stream, &batch) == 0 && batch.release != nullptr) {
+                    ASSERT_TRUE(batch_rows == 0 || static_cast<std::size_t>(batch.length) <= batch_rows);
+                    for (std::int64_t at = 0; at < batch.length; ++at, ++row) {
+                        for (std::size_t c = 0; c < table.columns.size(); ++c)
+                            ASSERT_EQ(
+                                cell(*schema.children[c], *batch.children[c], static_cast<std::size_t>(at)),
+                                expected_cell(tables, table.columns[c], row))
+                                << table.name << " " << table.columns[c].name << " " << row;
+                    }
+                    batch.release(&batch);
+                }
+                EXPECT_EQ(row, table.rows);
+                schema.release(&schema);
+                stream.release(&stream);
+            }
+        }
+    }
+}
+
+TEST(Arrow, AStreamReportsErrorsWhenItIsRead) {
+    ArrowArrayStream stream;
+    export_arrow_stream(Trace(), "ranges", {"nam"}, 0, &stream);
+    ArrowSchema schema;
+    ArrowArray batch;
+    EXPECT_NE(stream.get_schema(&stream, &schema), 0);
+    EXPECT_NE(stream.get_next(&stream, &batch), 0);
+    EXPECT_EQ(batch.release, nullptr);
+    EXPECT_STREQ(stream.get_last_error(&stream), "unknown column 'nam' of the table ranges");
+    stream.release(&stream);
+}
+
 TEST(Arrow, DoesNotCopyContiguousColumns) {
     const Trace trace(testing::random_data(3));
     const Exported ranges(trace, "ranges");

@@ -62,15 +62,24 @@ bool read_collective(const Trace& trace, Row range, Collective& found) {
 
 }  // namespace
 
-RangePlaces::RangePlaces(const Trace& trace) {
+RangePlaces::RangePlaces(const Trace& trace) : ranges_(trace.ranges().size()) {
     find_steps(trace);
     find_collectives(trace);
 }
 
+std::vector<RangePlaces::Placed>::const_iterator RangePlaces::first_from(std::size_t range) const {
+    return std::lower_bound(collectives_.begin(), collectives_.end(), range,
+                            [](const Placed& placed, std::size_t wanted) { return placed.range < wanted; });
+}
+
 const Collective* RangePlaces::collective(Row range) const {
-    if (collectives_.empty()) return nullptr;
-    const auto found = collectives_.find(range);
-    return found == collectives_.end() ? nullptr : &found->second;
+    const auto found = first_from(range);
+    return found == collectives_.end() || found->range != range ? nullptr : &found->collective;
+}
+
+std::size_t RangePlaces::next_collective(Row range) const {
+    const auto found = first_from(std::size_t{range} + 1);
+    return found == collectives_.end() ? ranges_ : found->range;
 }
 
 void RangePlaces::find_steps(const Trace& trace) {
@@ -125,8 +134,10 @@ void RangePlaces::find_collectives(const Trace& trace) {
     for (const FoundCollective& found : all) {
         const Collective& collective = found.collective;
         if (found.is_on_device || !has_kernel[{found.process, collective.group, collective.sequence}])
-            collectives_.emplace(found.range, collective);
+            collectives_.push_back({found.range, collective});
     }
+    std::sort(collectives_.begin(), collectives_.end(),
+              [](const Placed& a, const Placed& b) { return a.range < b.range; });
 }
 
 }  // namespace marey

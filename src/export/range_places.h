@@ -1,13 +1,23 @@
 // range_places.h: where ranges belong: the step of each range, the group and sequence number of collectives.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include <marey/trace.h>
 
 namespace marey {
+
+/// The end of the stretch of equal values that begins at `row`, `limit` at most.
+template <class T>
+std::size_t end_of_equal(const std::vector<T>& values, std::size_t row, std::size_t limit) {
+    const T* const first = values.data() + row;
+    const T* const end = values.data() + std::min(limit, values.size());
+    const T* const other = std::find_if(first, end, [value = *first](T each) { return each != value; });
+    return static_cast<std::size_t>(other - values.data());
+}
 
 /// A range in which all ranks of a group meet.
 struct Collective {
@@ -25,12 +35,27 @@ class RangePlaces {
     /// Null if the range is not a collective.
     const Collective* collective(Row range) const;
 
+    /// The end of the stretch of ranges of equal steps that begins at `range`, `limit` at most.
+    std::size_t end_of_step(std::size_t range, std::size_t limit) const {
+        return step_.empty() ? limit : end_of_equal(step_, range, limit);
+    }
+    /// The first collective after `range`; the number of ranges if there is none.
+    std::size_t next_collective(Row range) const;
+
   private:
     void find_steps(const Trace& trace);
     void find_collectives(const Trace& trace);
 
-    std::vector<std::int64_t> step_;  ///< by range; empty: the trace has no steps
-    std::unordered_map<Row, Collective> collectives_;
+    struct Placed {
+        Row range;
+        Collective collective;
+    };
+    /// The first one at or after `range`.
+    std::vector<Placed>::const_iterator first_from(std::size_t range) const;
+
+    std::size_t ranges_;
+    std::vector<std::int64_t> step_;   ///< by range; empty: the trace has no steps
+    std::vector<Placed> collectives_;  ///< in order of ranges
 };
 
 }  // namespace marey

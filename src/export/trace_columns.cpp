@@ -179,36 +179,56 @@ void TraceTables::add_range_columns() {
         return found == kNoRow ? none : trace.tracks()[found];
     };
     const auto flag = [&data](std::string_view name, const char* meaning, std::uint16_t bit) {
-        return derived(name, meaning,
-                       [&data, bit](std::size_t row) { return (data.range_flags[row] & bit) != 0; });
+        TraceColumn column = derived(
+            name, meaning, [&data, bit](std::size_t row) { return (data.range_flags[row] & bit) != 0; });
+        column.stretch_end = [&data](std::size_t row, std::size_t limit) {
+            return end_of_equal(data.range_flags, row, limit);
+        };
+        return column;
+    };
+    const auto of_track = [&trace = trace_](Columns columns) {
+        for (TraceColumn& column : columns) {
+            column.stretch_end = [&trace](std::size_t row, std::size_t) {
+                const Row found = trace.track_of(static_cast<Row>(row));
+                if (found == kNoRow) return row + 1;
+                return std::size_t{trace.tracks()[found].first_range} + trace.tracks()[found].range_count;
+            };
+        }
+        return columns;
     };
     add_site_columns("ranges", data.range_site);
     insert("ranges", "site",
-           {derived("track", "Row of `tracks`",
-                    [&trace = trace_](std::size_t row) { return trace.track_of(static_cast<Row>(row)); }),
-            as_string(derived("track_name", "Its name", [=](std::size_t row) { return track(row).name; }))});
-    insert("ranges", "site", places([=](std::size_t row) { return track(row).thread; }));
-    insert(
-        "ranges", "site",
-        {as_name(derived("device", "Where the range ran",
-                         [=](std::size_t row) { return to_number(track(row).device.type); }),
-                 model::name_by<DeviceType, device_type_name>),
-         derived(
-             "device_index", "Number of the device", [=](std::size_t row) { return track(row).device.index; },
-             [=](std::size_t row) { return track(row).device.index < 0; }),
-         derived(
-             "stream", "The device's queue", [=](std::size_t row) { return track(row).stream; },
-             [=](std::size_t row) { return track(row).stream < 0; }),
-         flag("began_before", "The range began before the window", kBeganBefore),
-         flag("unfinished", "The range was still open at the end of the window", kUnfinished),
-         flag("async", "The range ended out of order or on another thread", kAsync),
-         flag("remote", "The range comes from another process's session", kRemote),
-         flag("end_inferred", "The end is where a range around it ended", kEndInferred),
-         flag("sampled", "Imported samples: the times are estimates", kSampled)});
+           of_track(
+               {derived("track", "Row of `tracks`",
+                        [&trace = trace_](std::size_t row) { return trace.track_of(static_cast<Row>(row)); }),
+                as_string(
+                    derived("track_name", "Its name", [=](std::size_t row) { return track(row).name; }))}));
+    insert("ranges", "site", of_track(places([=](std::size_t row) { return track(row).thread; })));
+    insert("ranges", "site",
+           of_track({as_name(derived("device", "Where the range ran",
+                                     [=](std::size_t row) { return to_number(track(row).device.type); }),
+                             model::name_by<DeviceType, device_type_name>),
+                     derived(
+                         "device_index", "Number of the device",
+                         [=](std::size_t row) { return track(row).device.index; },
+                         [=](std::size_t row) { return track(row).device.index < 0; }),
+                     derived(
+                         "stream", "The device's queue", [=](std::size_t row) { return track(row).stream; },
+                         [=](std::size_t row) { return track(row).stream < 0; })}));
+    insert("ranges", "site",
+           {flag("began_before", "The range began before the window", kBeganBefore),
+            flag("unfinished", "The range was still open at the end of the window", kUnfinished),
+            flag("async", "The range ended out of order or on another thread", kAsync),
+            flag("remote", "The range comes from another process's session", kRemote),
+            flag("end_inferred", "The end is where a range around it ended", kEndInferred),
+            flag("sampled", "Imported samples: the times are estimates", kSampled)});
     TraceColumn& flags = find("ranges").columns.back();
     flags.in_place = nullptr;
     flags.number = [&data](std::size_t row) {  // parts of calls are in the details
         return std::uint64_t{data.range_flags[row]} & ~std::uint64_t{kPart | kFurtherPart};
+    };
+    flags.stretch_end = [&data](std::size_t row, std::size_t limit) {
+        return end_of_equal(data.range_flags, row, limit);
     };
 }
 
@@ -300,6 +320,14 @@ void TraceTables::add_range_places() {
                      derived(
                          "sequence", "For a collective: its number in the group, equal on all ranks",
                          [collective](std::size_t row) { return collective(row).sequence; }, is_other)};
+    table.columns[0].stretch_end = [places](std::size_t row, std::size_t limit) {
+        return places().end_of_step(row, limit);
+    };
+    for (std::size_t i : {1, 2}) {
+        table.columns[i].stretch_end = [places, is_other](std::size_t row, std::size_t) {
+            return is_other(row) ? places().next_collective(static_cast<Row>(row)) : row + 1;
+        };
+    }
 }
 
 std::string_view TraceTables::text(const TraceColumn& column, std::size_t row) const {

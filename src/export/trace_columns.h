@@ -47,6 +47,9 @@ struct TraceColumn {
     /// Rows with equal numbers here have equal cells, so a cell needs to be found only once for each number.
     /// Null: unknown.
     const std::vector<std::uint32_t>* keys = nullptr;
+    /// The end of a stretch of rows with equal cells that begins at `row`; need not look beyond `limit`.
+    /// Empty: unknown.
+    std::function<std::size_t(std::size_t row, std::size_t limit)> stretch_end{};
 };
 
 struct TraceTable {

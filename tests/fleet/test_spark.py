@@ -93,6 +93,21 @@ def test_faults_are_one_line(lake, tmp_path, spark):
     assert "\n" not in str(caught.value)
 
 
+def test_damaged_pages_are_named_and_can_be_left_out(tmp_path, spark):
+    """The end of the file, from which Spark takes its schema, is intact."""
+    job = {"ranks": 1, "steps": 3, "ranges_per_step": 60}
+    make_lake.write_run(tmp_path, make_lake.Job(**job, run="good"))
+    expected = plain(marey.lake(tmp_path).ask("hot"))
+    make_lake.write_run(tmp_path, make_lake.Job(**job, run="bad"))
+    (path,) = (tmp_path / "ranges" / "run=bad").rglob("*.parquet")
+    content = path.read_bytes()
+    end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[:4] + bytes(byte ^ 0xFF for byte in content[4:end]) + content[end:])
+    with pytest.raises(marey.Error, match=r"run=bad.* is damaged: .*--skip-damaged"):
+        marey.lake(tmp_path).ask("hot", engine="spark")
+    assert plain(marey.lake(tmp_path, skip_damaged=True).ask("hot", engine="spark")) == expected
+
+
 def command(lake, *words, **changes):
     done = subprocess.run(
         [sys.executable, "-m", "marey", "ask", "hot", lake.path, "--engine", "spark", *words],

@@ -1,6 +1,8 @@
 """Questions of ``marey ask`` on DuckDB: quantiles, waiting, overlap; planted stragglers and regressions are found."""
 
 import itertools
+import json
+import random
 import re
 import shutil
 
@@ -58,6 +60,15 @@ def test_a_question_from_a_file_and_its_text(lake, tmp_path):
     for dialect in ("trino", "bigquery", "clickhouse", "postgres", "spark"):
         for name in question.names():
             assert "select" in question.translated(question.question(name).text(), dialect).lower()
+
+
+def test_a_question_may_include_the_parts_of_others(lake, tmp_path):
+    path = tmp_path / "mine.sql"
+    path.write_text("-- parameter run = %: Runs\nwith\n-- include met\nselect count(*) as n from met")
+    assert marey.lake(lake).ask(str(path)).to_pylist() == [{"n": 2}]
+    path.write_text("with\n-- include mat\nselect 1")
+    with pytest.raises(marey.Error, match=r"^mine includes mat, which is unknown; known: met$"):
+        marey.lake(lake).ask(str(path))
 
 
 def test_every_duration_is_in_its_bucket(lake):
@@ -147,6 +158,55 @@ def test_planted_regressions_are_found_and_equal_runs_are_silent(tmp_path):
             wrong.append((seed, slower, equal))
         shutil.rmtree(folder)
     assert wrong == []
+
+
+def rank_files(folder, seed, ranks=4, steps=5, collectives=3):
+    """Chrome traces of ranks that compute for random times and then meet, several times in a step."""
+    chance = random.Random(seed)
+    events = [[] for _ in range(ranks)]
+
+    def add(rank, name, start, duration, **values):
+        fields = {"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 1}
+        events[rank].append({**fields, "ts": start, "dur": duration, "args": values})
+
+    now = 0
+    for step in range(steps):
+        begin = now
+        for number in range(collectives):
+            work = [chance.randrange(100, 110 if number == 0 else 2000) for _ in range(ranks)]  # few: equal starts
+            for rank, time in enumerate(work):
+                add(rank, "aten::mm", now, time)
+                met = {"Process Group Name": "world", "Seq": step * collectives + number}
+                add(rank, "gloo:all_reduce", now + time, max(work) - time + 50, **met)
+            now += max(work) + 60
+        for rank in range(ranks):
+            add(rank, f"ProfilerStep#{step}", begin, now - begin - chance.randrange(10))
+        now += 10
+    for rank in range(ranks):
+        info = {"backend": "gloo", "rank": rank, "world_size": ranks}
+        trace = {"schemaVersion": 1, "host_name": "node0", "distributedInfo": info, "traceEvents": events[rank]}
+        (folder / f"rank{rank}.json").write_text(json.dumps(trace))
+    return [str(folder / f"rank{rank}.json") for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_collectives_and_who_came_last_are_those_of_marey_ranks(tmp_path, seed):
+    paths = rank_files(tmp_path, seed)
+    report = marey.ranks(paths)
+    assert report["collectives"] == 15 and report["unmatched"] == 0
+    export.export_run(paths, str(tmp_path / "lake"), "job")
+    found = marey.lake(tmp_path / "lake")
+    waiting = {row["rank"]: (row["collectives"], row["waiting_ns"]) for row in found.ask("waiting").to_pylist()}
+    assert waiting == {rank["rank"]: (rank["collectives"], rank["waiting_ns"]) for rank in report["ranks"]}
+    last = {row["rank"]: row["times_last"] for row in found.ask("last_to_arrive", permille=0).to_pylist()}
+    assert last == {rank["rank"]: rank["times_last"] for rank in report["ranks"] if rank["times_last"]}
+    assert {
+        (row["step"], row["slowest_rank"], row["ranks"], row["duration_ns"], row["own_ns"])
+        for row in found.ask("slow_steps").to_pylist()
+    } == {
+        (step["number"], step["slowest"], step["ranks"], step["duration_ns"], step["most_work_ns"])
+        for step in report["steps"]
+    }
 
 
 def test_waiting_and_overlap_against_a_plain_program(tmp_path):

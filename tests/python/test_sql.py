@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -320,6 +321,22 @@ def test_an_endless_query_is_stopped(trace, capture):
     with pytest.raises(marey.Error, match=r"stopped after 0\.5 s"):
         trace.sql(endless, timeout=0.5)
     assert "stopped after 1 s (--timeout)" in marey_sql(capture, endless, "--timeout", "1", code=2)
+
+
+def test_ctrl_c_stops_a_query(capture):
+    """Its rows have no end; the first ones show that it runs."""
+    words = [sys.executable, "-m", "marey", "sql", str(capture), "select range from range(1000000000000)"]
+    with subprocess.Popen(
+        [*words, "--format", "csv"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as program:
+        assert program.stdout.readline() == b'"range"\n' and program.stdout.readline() == b"0\n"
+        os.killpg(program.pid, signal.SIGINT)
+        _, error = program.communicate(timeout=300)
+    assert (program.returncode, error) == (130, b"marey: sql: interrupted\n")
 
 
 def test_rows_are_streamed(trace):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from marey._marey import Error
 from marey.sql import connection as connections
 from marey.sql.connection import require
 
@@ -15,23 +16,41 @@ if TYPE_CHECKING:
 
 
 class Database:
-    """A DuckDB connection, and what its owner does when a query fails."""
+    """A DuckDB connection, and what its owner does when a query fails.
+
+    `when_failing` may describe an error better. `repair` may change the tables after a query has failed, and returns
+    whether to run it again; then all rows are read before the first one is given.
+    """
 
     def __init__(
-        self, connection: Any, when_failing: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+        self,
+        connection: Any,
+        when_failing: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+        repair: Callable[[], bool] | None = None,
     ) -> None:
         self.connection = connection
         self._when_failing = when_failing
+        self._repair = repair
 
     @contextlib.contextmanager
     def stream(self, sql: str, timeout: float | None = None) -> Iterator[Any]:
         """Run SQL and give the rows of its last statement as a pyarrow.RecordBatchReader, while they are made."""
-        with (
-            connections.time_limit(self.connection, timeout),
-            self._when_failing(),
-            connections.stream(self.connection, sql) as reader,
-        ):
-            yield reader
+        with connections.time_limit(self.connection, timeout), self._when_failing():
+            if self._repair is not None:
+                yield self._all_rows(sql, self._repair).to_reader()
+                return
+            with connections.stream(self.connection, sql) as reader:
+                yield reader
+
+    def _all_rows(self, sql: str, repair: Callable[[], bool]) -> Any:
+        try:
+            with connections.stream(self.connection, sql) as reader:
+                return reader.read_all()
+        except Error:
+            if not repair():
+                raise
+        with connections.stream(self.connection, sql) as reader:
+            return reader.read_all()
 
     def sql(self, sql: str, timeout: float | None = None) -> Result:
         """Run SQL and return all rows of its last statement."""

@@ -9,7 +9,7 @@ from marey._marey import Error
 from marey.sql.connection import require
 from marey.sql.question import BUCKETS, bucket_edges
 from marey.sql.runs import RUNS, table_names
-from marey.sql.tables import table_schema
+from marey.sql.tables import COMPUTED, table_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def add_views(session: Any, lake: Any, sql: str | None = None) -> None:
                 reader = reader.option("basePath", os.path.join(lake.path, table))
             frame = reader.parquet(*paths)
             if table == "ranges":
-                frame = frame.selectExpr("*", "run_ns - run_offset_ns as start_ns")
+                frame = frame.selectExpr("*", *(f"{value} as `{name}`" for name, value in COMPUTED.items()))
         else:
             frame = session.createDataFrame([], ", ".join(f"`{name}` {type}" for name, type in _spark_columns(table)))
         frame.createOrReplaceTempView(table)
@@ -118,8 +118,12 @@ def run_on_spark(lake: Any, sql: str, remote: str = "") -> Any:
     """Run a question's SQL on Spark and return a pyarrow.Table."""
     session = spark_session(remote)
     try:
-        add_views(session, lake, sql)
-        return session.sql(sql.strip().rstrip(";")).toArrow()
+        try:
+            return _rows(session, lake, sql)
+        except Exception:
+            if not lake.leave_out_damage():
+                raise
+        return _rows(session, lake, sql)
     except Error:
         raise
     except Exception as error:
@@ -127,11 +131,11 @@ def run_on_spark(lake: Any, sql: str, remote: str = "") -> Any:
         if faults:
             raise Error(f"{'; '.join(faults[:5])} (--skip-damaged leaves files like these out)") from None
         raise Error(f"Spark: {_first_line(error)}") from None
-    finally:
-        for fault in lake.damaged:
-            import sys
 
-            print(f"marey: left out: {fault}", file=sys.stderr)
+
+def _rows(session: Any, lake: Any, sql: str) -> Any:
+    add_views(session, lake, sql)
+    return session.sql(sql.strip().rstrip(";")).toArrow()
 
 
 def ibis_connection(lake: Any, backend: str, remote: str = "") -> Any:

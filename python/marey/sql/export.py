@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 
@@ -10,7 +11,7 @@ from marey import _marey
 from marey._marey import Error
 from marey.sql.connection import require
 from marey.sql.runs import PARTITIONS, RUNS, SCHEMA_VERSION, TABLE_KEY, encoded, run_id, run_row, table_names
-from marey.sql.tables import TraceSource
+from marey.sql.tables import COMPUTED, RUN_OFFSET, TraceSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ ROW_GROUP = 131_072
 _STAGE = "_stage-"  # engines ignore names that begin with "_"
 _COMPLETE = "complete"  # in a stage: all files are written; it lists the tables
 _LOCK = "lock"
+# Numbers that repeat: zstd shrinks them better than a dictionary, or as well, in less time.
+_PLAIN = ("site", "track", "thread", "process", "pid", "device_index", "stream", "flags", RUN_OFFSET)
 
 
 def export_run(paths: Iterable[str], lake: str, run: str = "", format: str = "", session: int = 0) -> list[str]:
@@ -85,60 +88,69 @@ def write_capture(source: TraceSource, folder: str) -> int:
     for table in table_names():
         if table == RUNS:
             continue
-        rows = file_table(source, table)
-        if rows.num_rows == 0:
+        pieces = source.pieces(table, file_schema(source.schema(table), table), ROW_GROUP)
+        first = next(pieces)
+        if first.num_rows == 0:
             continue
         path = os.path.join(folder, table, f"run={encoded(source.run)}", f"host={encoded(source.host)}")
         os.makedirs(path, exist_ok=True)
         file = os.path.join(path, f"{encoded(source.capture)}.parquet")
-        write_table(rows, file, table)
+        write_table(itertools.chain([first], pieces), first.schema, file, table)
         if table == "ranges":
             size = os.path.getsize(file)
     return size
 
 
-def file_table(source: TraceSource, table: str) -> Any:
-    """Return a table as files have it: without the columns that are in the names of folders.
+def file_schema(schema: Any, table: str) -> Any:
+    """Return the schema of files with a table: without columns that views compute, or that are in names of folders.
 
     Of a range's start, files have the time since the start of the run, which compares across captures; subtract
     run_offset_ns to get the time on its own clock.
     """
     pa = require("pyarrow")
-    rows = source.table(table).drop_columns(list(PARTITIONS))
-    if table != "ranges":
-        return rows
-    offset = source._by_process(table, source.offsets, pa.int64(), -source.run_start_ns)
-    return rows.drop_columns(["start_ns"]).append_column("run_offset_ns", offset)
+    left_out = (*PARTITIONS, *COMPUTED) if table == "ranges" else PARTITIONS
+    fields = [field for field in schema if field.name not in left_out]
+    if table == "ranges":
+        fields.append(pa.field(RUN_OFFSET, pa.int64(), nullable=False))
+    return pa.schema(fields)
 
 
-def write_table(rows: Any, path: str, table: str) -> None:
-    """Write a Parquet file: dictionaries for text and repeated numbers, differences for times and row numbers."""
+def write_table(pieces: Iterable[Any], schema: Any, path: str, table: str) -> None:
+    """Write a Parquet file: differences for times and row numbers, dictionaries for text and repeated numbers.
+
+    Text has no statistics, which take longer to make than the text to write.
+    """
     pa = require("pyarrow")
     parquet = require("pyarrow.parquet")
-    deltas = [field.name for field in rows.schema if pa.types.is_integer(field.type) and _is_rising(field.name)]
+    numbers = [field.name for field in schema if pa.types.is_integer(field.type)]
+    deltas = [name for name in numbers if _is_rising(name)]
     with parquet.ParquetWriter(
         path,
-        rows.schema,
+        schema,
         compression="zstd",
-        compression_level=3,
-        use_dictionary=[name for name in rows.schema.names if name not in deltas],
+        compression_level=1,
+        use_dictionary=[name for name in schema.names if name not in deltas and name not in _PLAIN],
         column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
+        write_statistics=numbers,
         store_schema=False,
     ) as writer:
         writer.add_key_value_metadata({TABLE_KEY: table, b"marey.schema_version": str(SCHEMA_VERSION)})
-        writer.write_table(rows, row_group_size=ROW_GROUP)
+        for piece in pieces:
+            writer.write_table(piece, row_group_size=ROW_GROUP)
 
 
 def _is_rising(name: str) -> bool:
     """Whether neighbouring values of a column differ by little: times, and numbers of rows."""
-    return name != "run_offset_ns" and (
-        name.endswith("_ns") or name in ("row", "parent", "range", "from", "to", "first_range", "array", "first_item")
+    return name != RUN_OFFSET and (
+        name.endswith("_ns")
+        or name in ("row", "parent", "depth", "range", "from", "to", "first_range", "array", "first_item")
     )
 
 
 def _write_run(stage: str, run: str, heads: list[TraceSource]) -> None:
     os.makedirs(os.path.join(stage, RUNS))
-    write_table(run_row(run, heads), os.path.join(stage, RUNS, f"{encoded(run)}.parquet"), RUNS)
+    row = run_row(run, heads)
+    write_table([row], row.schema, os.path.join(stage, RUNS, f"{encoded(run)}.parquet"), RUNS)
 
 
 # ---- moving a run into the lake

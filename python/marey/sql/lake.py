@@ -10,12 +10,13 @@ import contextlib
 import glob
 import os
 import re
+import sys
 
 from marey._marey import Error
 from marey.sql.connection import connect, lock, quoted, require
 from marey.sql.database import Database, Result
 from marey.sql.runs import RUNS, TABLE_KEY, decoded, encoded, table_names
-from marey.sql.tables import table_schema
+from marey.sql.tables import COMPUTED, table_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Lake:
         self.path = os.path.abspath(path)
         if not os.path.isdir(os.path.join(self.path, RUNS)):
             raise Error(f"{path} is not a lake: it has no folder {RUNS} (marey export CAPTURES --to parquet -o {path})")
-        self.damaged: list[str] = []  # descriptions of files that are left out
+        self.damaged: dict[str, str] = {}  # files that are left out, with descriptions
         self._skips_damaged = skip_damaged
         self._database: Database | None = None
 
@@ -115,14 +116,22 @@ class Lake:
         """Return patterns or files to read: with skip_damaged, files that can be opened."""
         if not self._skips_damaged:
             return [pattern for pattern in self.patterns(table) if next(glob.iglob(pattern), None)]
-        good = []
-        for path in self.files(table):
-            fault = fault_of(path, table)
-            if fault is None:
-                good.append(path)
-            else:
-                self.damaged.append(fault)
-        return good
+        faults = self._faults({table: self.files(table)}, deep=False)
+        self._leave_out(faults)
+        return [path for path in self.files(table) if path not in self.damaged]
+
+    def _leave_out(self, faults: dict[str, str]) -> None:
+        for path, fault in faults.items():
+            if path not in self.damaged:
+                self.damaged[path] = fault
+                print(f"marey: left out: {fault}", file=sys.stderr)
+
+    def leave_out_damage(self) -> bool:
+        """With skip_damaged, leave out files whose rows cannot be read; return whether there are more than before."""
+        before = len(self.damaged)
+        if self._skips_damaged:
+            self._leave_out(self._faults({table: self.files(table) for table in table_names()}))
+        return len(self.damaged) > before
 
     def has_several_versions(self) -> bool:
         """Whether runs of different schema versions are side by side."""
@@ -140,7 +149,14 @@ class Lake:
         """Return a database with a view for every table; with `sql`, only for tables that occur in it."""
         connection = self.open_connection(sql)
         self.lock(connection)
-        return Database(connection, self._naming_damage)
+
+        def repair() -> bool:
+            found = self.leave_out_damage()
+            if found:
+                self._add_views(connection, sql)
+            return found
+
+        return Database(connection, self._naming_damage, repair if self._skips_damaged else None)
 
     def lock(self, connection: Any) -> None:
         """Forbid a connection everything but to read the lake."""
@@ -151,29 +167,32 @@ class Lake:
         from importlib.resources import files
 
         connection = connect()
-        union = self.has_several_versions()
         with self._naming_damage():
-            for table in table_names():
-                if sql is None or re.search(rf"\b{table}\b", sql, re.IGNORECASE):
-                    self._add_view(connection, table, union)
+            self._add_views(connection, sql)
         connection.execute(files("marey.sql").joinpath("functions.sql").read_text())
-        for fault in self.damaged:
-            import sys
-
-            print(f"marey: left out: {fault}", file=sys.stderr)
         return connection
+
+    def _add_views(self, connection: Any, sql: str | None) -> None:
+        """Add or replace the views."""
+        union = self.has_several_versions()
+        for table in table_names():
+            if sql is None or re.search(rf"\b{table}\b", sql, re.IGNORECASE):
+                self._add_view(connection, table, union)
 
     def _add_view(self, connection: Any, table: str, union: bool) -> None:
         paths = self.readable(table)
         if not paths:
+            connection.execute(f'drop view if exists "{table}"')
             connection.register(table, table_schema(table).empty_table())
             return
         options = "union_by_name = true" if union else "union_by_name = false"
         if table != RUNS:
             options += ", hive_partitioning = true, hive_types = {'run': VARCHAR, 'host': VARCHAR}"
         listed = ", ".join(quoted(path) for path in paths)
-        columns = "*, run_ns - run_offset_ns as start_ns" if table == "ranges" else "*"
-        connection.execute(f'create view "{table}" as select {columns} from read_parquet([{listed}], {options})')
+        computed = COMPUTED.items() if table == "ranges" else ()
+        columns = ", ".join(["*", *(f'{value} as "{name}"' for name, value in computed)])
+        source = f"read_parquet([{listed}], {options})"
+        connection.execute(f'create or replace view "{table}" as select {columns} from {source}')
 
     @contextlib.contextmanager
     def _naming_damage(self) -> Iterator[None]:
@@ -192,11 +211,12 @@ class Lake:
 
     def find_damage(self, first_only: bool = False) -> list[str]:
         """Return a description of every file that cannot be read; reads all rows, or only of the first files."""
-        faults = []
-        for table in table_names():
-            files = self.files(table)
-            faults += [fault_of(path, table, deep=not first_only) for path in files[: 1 if first_only else len(files)]]
-        return [fault for fault in faults if fault is not None]
+        files = {table: self.files(table)[: 1 if first_only else None] for table in table_names()}
+        return [fault for path, fault in self._faults(files, not first_only).items() if path not in self.damaged]
+
+    def _faults(self, files: dict[str, list[str]], deep: bool = True) -> dict[str, str]:
+        faults = {path: fault_of(path, table, deep) for table, paths in files.items() for path in paths}
+        return {path: fault for path, fault in faults.items() if fault is not None}
 
     def __repr__(self) -> str:
         return f"<marey.Lake {self.path!r}: {len(self.runs)} runs>"

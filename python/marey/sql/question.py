@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _PARAMETER = re.compile(r"^-- parameter (\w+) = (.*?): (.+)$", re.MULTILINE)
 # Texts and comments, in which ":name" is not a parameter; and parameters.
 _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_]\w*)")
+_INCLUDE = re.compile(r"^-- include (\w+)(,?)$", re.MULTILINE)
 BUCKETS = "buckets"  # a table that questions may use besides those of a lake
 
 
@@ -57,13 +58,28 @@ def _literal(name: str, value: str, usual: str) -> str:
 
 
 def parse(name: str, sql: str) -> Question:
-    """Read a question: its first line is "-- name: what it answers.", parameters are "-- parameter x = 1: meaning"."""
+    """Read a question: its first line is "-- name: what it answers.", parameters are "-- parameter x = 1: meaning".
+
+    A line "-- include met" stands for the common table expression in questions/parts/met.sql.
+    """
+    sql = _INCLUDE.sub(lambda match: _part(name, match[1]) + match[2], sql)
     first = sql.lstrip().split("\n", 1)[0]
     title = first.removeprefix("--").strip().removeprefix(f"{name}:").strip() if first.startswith("--") else ""
     found = _PARAMETER.findall(sql)
     return Question(
         name, title, sql, {key: usual.strip("'") for key, usual, _ in found}, {key: text for key, _, text in found}
     )
+
+
+def _part(question: str, name: str) -> str:
+    """Return a common table expression that several questions use."""
+    from importlib.resources import files
+
+    folder = files("marey.sql").joinpath("questions", "parts")
+    if not folder.joinpath(f"{name}.sql").is_file():
+        known = ", ".join(sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir()))
+        raise Error(f"{question} includes {name}, which is unknown; known: {known}")
+    return folder.joinpath(f"{name}.sql").read_text(encoding="utf-8").rstrip()
 
 
 def names() -> list[str]:

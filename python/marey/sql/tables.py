@@ -11,7 +11,7 @@ from marey.sql.runs import RUNS, run_id, run_row, runs_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 # Columns of every table besides those in docs/reference/tables.md, so that one text suits a trace and a lake.
@@ -26,6 +26,13 @@ EXTRA = {
 # Columns that `ranges` has besides.
 RANGE_PLACES = ("step", "group", "sequence")
 RUN_TIME = "run_ns"  # the start, in nanoseconds since the start of the run
+RUN_OFFSET = "run_offset_ns"  # in files: the difference between run_ns and start_ns
+# Columns of `ranges` that files do not have, and how views compute them, on DuckDB and on Spark.
+_FLAGS = {"began_before": 0, "unfinished": 1, "async": 2, "remote": 3, "end_inferred": 4, "sampled": 7}  # RangeFlags
+COMPUTED = {
+    "start_ns": f"{RUN_TIME} - {RUN_OFFSET}",
+    **{name: f"(flags & {1 << bit}) <> 0" for name, bit in _FLAGS.items()},
+}
 # Tables of traces with fewer ranges are made whole, which is faster than to import pyarrow's datasets.
 _SMALL = 50_000
 
@@ -89,27 +96,29 @@ class TraceSource:
         self.capture = capture or f"{self.rank or 0}-{self.pid}"
         self.run_start_ns = self.start_ns if run_start_ns is None else run_start_ns
         self._kept: dict[tuple[str, str], Any] = {}
-        self._schemas: dict[str, Any] = {}
 
     def arrow(self, table: str, columns: Iterable[str] = ()) -> Any:
         """Return stored columns of a table as they are in docs/reference/tables.md."""
-        pyarrow = require("pyarrow")
-        stream = _Stream(_marey.arrow_stream(self.trace, table, list(columns)))
-        return pyarrow.RecordBatchReader.from_stream(stream).read_all()
+        return self._reader(table, columns).read_all()
+
+    def _reader(self, table: str, columns: Iterable[str] = (), batch_rows: int = 0) -> Any:
+        pa = require("pyarrow")
+        stream = _Stream(_marey.arrow_stream(self.trace, table, list(columns), batch_rows))
+        return pa.RecordBatchReader.from_stream(stream)
 
     def schema(self, table: str) -> Any:
         """Return the schema of a table with all its columns."""
         pa = require("pyarrow")
-        fields = list(self._stored(table))
+        fields = list(_stored_schema(table))
         text = pa.dictionary(pa.int32(), pa.large_utf8())
         types = {"row": pa.int64(), "rank": pa.int32()}
         if table == "processes":
-            fields.append(pa.field("host_name", text))
+            fields.append(pa.field("host_name", text))  # null where the stored one is
         if table == "ranges":
-            fields += [field for field in self._stored("range_places") if field.name in RANGE_PLACES]
-            fields.append(pa.field(RUN_TIME, pa.int64()))
+            fields += [field for field in _stored_schema("range_places") if field.name in RANGE_PLACES]
+            fields.append(pa.field(RUN_TIME, pa.int64(), nullable=False))
         names = {field.name for field in fields}
-        fields += [pa.field(name, types.get(name, text)) for name in EXTRA if name not in names]
+        fields += [pa.field(name, types.get(name, text), name == "rank") for name in EXTRA if name not in names]
         return pa.schema(fields)
 
     def table(self, table: str, columns: Iterable[str] | None = None) -> Any:
@@ -117,70 +126,104 @@ class TraceSource:
         pa = require("pyarrow")
         schema = self.schema(table)
         names = schema.names if columns is None else list(columns)
-        stored = set(self._stored(table).names)
+        stored = set(_stored_schema(table).names)
         missing = [name for name in names if (table, name) not in self._kept]
         to_read = [name for name in missing if name in stored]
         if to_read:
             read = self.arrow(table, to_read)
             self._kept.update(((table, name), read.column(name)) for name in to_read)
+        placed = [name for name in missing if name not in stored and name in RANGE_PLACES]
+        if placed:
+            read = self.arrow("range_places", placed)
+            self._kept.update(((table, name), read.column(name)) for name in placed)
         for name in missing:
-            if name not in stored:
-                self._kept[table, name] = self._made(table, name, schema.field(name).type)
+            if (table, name) not in self._kept:
+                stored_column = functools.partial(self._kept_column, table)
+                self._kept[table, name] = self._made(table, schema.field(name), stored_column, self._rows(table))
         return pa.table([self._kept[table, name] for name in names], schema=pa.schema([schema.field(n) for n in names]))
 
-    def _stored(self, table: str) -> Any:
-        if table not in self._schemas:
-            self._schemas[table] = require("pyarrow").schema(_Schema(_marey.arrow_schema(self.trace, table)))
-        return self._schemas[table]
+    def _kept_column(self, table: str, name: str) -> Any:
+        return self.table(table, [name]).column(0).combine_chunks()
+
+    def pieces(self, table: str, schema: Any, rows: int) -> Iterator[Any]:
+        """Make the columns of a schema in pieces of at most `rows` rows, one after another; at least one piece."""
+        pa = require("pyarrow")
+        readers = [self._reader(table, batch_rows=rows)]
+        if table == "ranges":
+            readers.append(self._reader("range_places", RANGE_PLACES, rows))
+        first = 0
+        for batches in zip(*readers):
+            found = {name: batch.column(name) for batch in batches for name in batch.schema.names}
+            count = batches[0].num_rows
+            columns = [
+                found[field.name] if field.name in found else self._made(table, field, found.__getitem__, count, first)
+                for field in schema
+            ]
+            yield pa.table(columns, schema=schema)
+            first += count
 
     def _rows(self, table: str) -> int:
         if table in ("ranges", "range_places"):
             return self.ranges
-        return int(self.table(table, self._stored(table).names[:1]).num_rows)
+        return int(self.table(table, _stored_schema(table).names[:1]).num_rows)
 
-    def _made(self, table: str, name: str, type: Any) -> Any:
-        """Make a column that is not stored."""
+    def _made(self, table: str, field: Any, stored: Callable[[str], Any], rows: int, first: int = 0) -> Any:
+        """Make a column that is not stored, for `rows` rows from `first` on, of those that are stored."""
         pa = require("pyarrow")
-        if name in RANGE_PLACES:
-            return self.arrow("range_places", [name]).column(0)
-        if name == "host_name":
-            return self.table(table, ["host"]).column(0)
-        if name == RUN_TIME:
-            start = self.table(table, ["start_ns"]).column(0)
-            return _sum(start, self._by_process(table, self.offsets, pa.int64(), -self.run_start_ns))
-        rows = self._rows(table)
-        if name == "row":
-            return _counted(rows)
-        if name == "rank":
-            return self._by_process(table, self.ranks, type)
-        text = {"run": self.run, "host": self.host, "capture": self.capture}[name]
+        if field.name == "host_name":
+            return stored("host")
+        if field.name == "row":
+            return _counted(first, rows)
+        if field.name == "rank":
+            return self._by_process(table, self.ranks, field.type, stored, rows)
+        if field.name == RUN_OFFSET:
+            return self._run_offsets(table, stored, rows)
+        if field.name == RUN_TIME:
+            return _sum(stored("start_ns"), self._run_offsets(table, stored, rows))
+        text = {"run": self.run, "host": self.host, "capture": self.capture}[field.name]
         zeros = pa.repeat(pa.scalar(0, pa.int32()), rows)
         return pa.DictionaryArray.from_arrays(zeros, pa.array([text], pa.large_utf8()))
 
-    def _by_process(self, table: str, values: list[Any], type: Any, add: int = 0) -> Any:
+    def _run_offsets(self, table: str, stored: Callable[[str], Any], rows: int) -> Any:
+        offsets = [offset - self.run_start_ns for offset in self.offsets]
+        return self._by_process(table, offsets, require("pyarrow").int64(), stored, rows)
+
+    def _by_process(self, table: str, values: list[Any], type: Any, stored: Callable[[str], Any], rows: int) -> Any:
         """Return for each row the value of its process; that of the first process if rows have none."""
         pa = require("pyarrow")
-        each = pa.array([value if value is None else value + add for value in values or [None]], type)
-        if "process" in self._stored(table).names and len(values) > 1:
-            return each.take(self.table(table, ["process"]).column(0).combine_chunks())
-        return pa.repeat(each[0], self._rows(table))
+        each = pa.array(values or [None], type)
+        if "process" in _stored_schema(table).names and len(values) > 1:
+            return each.take(stored("process"))
+        return pa.repeat(each[0], rows)
 
 
-def _counted(rows: int) -> Any:
-    """Return 0, 1, 2, ... as an array."""
-    pa = require("pyarrow")
-    if rows < _SMALL:
-        return pa.array(range(rows), pa.int64())
-    pc = require("pyarrow.compute")
-    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows)), 1)
+@functools.cache
+def _stored_schema(table: str) -> Any:
+    """Return the schema of a table as it is in docs/reference/tables.md, the same for all traces."""
+    return require("pyarrow").schema(_Schema(_marey.arrow_schema(_marey.Trace(), table)))
 
 
 def _sum(left: Any, right: Any) -> Any:
     """Return the sums of two columns of integers."""
     if len(left) < _SMALL:
-        pa = require("pyarrow")
-        return pa.array([a + b for a, b in zip(left.to_pylist(), right.to_pylist())], pa.int64())
+        return require("pyarrow").array([a + b for a, b in zip(left.to_pylist(), right.to_pylist())])
     return require("pyarrow.compute").add(left, right)
+
+
+def _counted(first: int, rows: int) -> Any:
+    """Return first, first + 1, ... as an array."""
+    pa = require("pyarrow")
+    if rows < _SMALL:
+        return pa.array(range(first, first + rows), pa.int64())
+    pc = require("pyarrow.compute")
+    return pc.add(_numbers(rows), first)
+
+
+@functools.lru_cache(maxsize=1)
+def _numbers(rows: int) -> Any:
+    """Return 0, 1, 2, ... as an array."""
+    pa, pc = require("pyarrow"), require("pyarrow.compute")
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows)), 1)
 
 
 class _Stream:

@@ -4,49 +4,44 @@
 -- parameter top = 20: Rows to show
 -- In each step, the late rank is the one that was last to arrive by the most time in all. Its self time by name is
 -- compared with the mean of all ranks in that step. Collectives do not count. Definitions are those of last_to_arrive.
-with arrived as (
-    select r.run as run, r.group as team, r.sequence as sequence, coalesce(r.rank, 0) as rank,
-        min(r.step) as step, min(r.run_ns) as start_ns
-    from ranges as r
-    where r.run like :run and r.sequence is not null
-    group by r.run, r.group, r.sequence, coalesce(r.rank, 0)),
-ordered as (
-    select run, team, sequence, step, rank, start_ns,
-        row_number() over (partition by run, team, sequence order by start_ns desc, rank desc) as place
-    from arrived),
-met as (
-    select run, team, sequence, floor(median(start_ns)) as median_ns from arrived group by run, team, sequence),
+with
+-- include met,
 held as (
-    select o.run, o.step, o.rank, sum(o.start_ns - m.median_ns) as late_ns
-    from ordered as o join met as m on m.run = o.run and m.team = o.team and m.sequence = o.sequence
-    where o.place = 1 and o.step is not null
-    group by o.run, o.step, o.rank),
+    select run, last_step as step, last_rank as rank, sum(late_ns) as late_ns
+    from met where last_step >= 0 group by run, last_step, last_rank),
 most as (
     select run, step, rank, row_number() over (partition by run, step order by late_ns desc, rank) as place
     from held),
 late as (
     select run, step, rank from most where place = 1),
-work as (
-    select run, step, coalesce(rank, 0) as rank,
-        case when name like 'ProfilerStep#%' then 'ProfilerStep' else name end as name, sum(self_ns) as self_ns
-    from ranges
-    where run like :run and step is not null and sequence is null
-    group by run, step, coalesce(rank, 0), case when name like 'ProfilerStep#%' then 'ProfilerStep' else name end),
 ranked as (
-    select run, step, count(distinct rank) as ranks, sum(self_ns) as all_ns from work group by run, step),
-usual as (
-    select w.run, w.step, w.name, floor(sum(w.self_ns) / max(k.ranks)) as mean_ns
-    from work as w join ranked as k on k.run = w.run and k.step = w.step
-    group by w.run, w.step, w.name)
+    select run, step, count(distinct coalesce(rank, 0)) as ranks
+    from ranges
+    where run like :run and step is not null and (scope = 'step' or name like 'ProfilerStep#%')
+    group by run, step),
+work as (
+    select
+        l.run as run, l.step as step, l.rank as rank,
+        case when r.name like 'ProfilerStep#%' then 'ProfilerStep' else r.name end as name,
+        sum(r.self_ns) as all_ns,
+        sum(case when coalesce(r.rank, 0) = l.rank then r.self_ns else 0 end) as self_ns,
+        max(case when coalesce(r.rank, 0) = l.rank then 1 else 0 end) as is_done
+    from ranges as r
+    join late as l on l.run = r.run and l.step = r.step
+    where r.run like :run and r.step is not null and r.sequence is null
+    group by l.run, l.step, l.rank, case when r.name like 'ProfilerStep#%' then 'ProfilerStep' else r.name end),
+compared as (
+    select w.run as run, w.step as step, w.rank as rank, w.name as name, w.self_ns as self_ns, w.is_done as is_done,
+        floor(w.all_ns / k.ranks) as mean_ns,
+        floor(sum(w.all_ns) over (partition by w.run, w.step) / k.ranks) as mean_step_ns
+    from work as w join ranked as k on k.run = w.run and k.step = w.step)
 select
-    l.run, l.rank, w.name, count(*) as steps, min(l.step) as first_step, max(l.step) as last_step,
-    cast(sum(w.self_ns) as bigint) as self_ns,
-    cast(sum(w.self_ns - u.mean_ns) as bigint) as more_than_usual_ns
-from late as l
-join work as w on w.run = l.run and w.step = l.step and w.rank = l.rank
-join usual as u on u.run = w.run and u.step = w.step and u.name = w.name
-join ranked as k on k.run = l.run and k.step = l.step
-group by l.run, l.rank, w.name
-having sum(w.self_ns - u.mean_ns) * 1000 >= sum(floor(k.all_ns / k.ranks)) * :permille
-order by more_than_usual_ns desc, l.run, l.rank, w.name
+    run, rank, name, count(*) as steps, min(step) as first_step, max(step) as last_step,
+    cast(sum(self_ns) as bigint) as self_ns,
+    cast(sum(self_ns - mean_ns) as bigint) as more_than_usual_ns
+from compared
+where is_done = 1
+group by run, rank, name
+having sum(self_ns - mean_ns) * 1000 >= sum(mean_step_ns) * :permille
+order by more_than_usual_ns desc, run, rank, name
 limit :top

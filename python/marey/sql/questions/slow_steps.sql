@@ -9,17 +9,13 @@ with each as (
     from ranges
     where run like :run and step is not null and (scope = 'step' or name like 'ProfilerStep#%')
     group by run, step, coalesce(rank, 0)),
-arrived as (
-    select r.run as run, r.group as team, r.sequence as sequence, coalesce(r.rank, 0) as rank,
-        min(r.step) as step, min(r.run_ns) as start_ns
-    from ranges as r
-    where r.run like :run and r.sequence is not null and r.step is not null
-    group by r.run, r.group, r.sequence, coalesce(r.rank, 0)),
-met as (
-    select run, step, rank, max(start_ns) over (partition by run, team, sequence) - start_ns as waiting_ns
-    from arrived),
+-- include met,
 waited as (
-    select run, step, rank, sum(waiting_ns) as waiting_ns from met group by run, step, rank),
+    select r.run as run, r.step as step, coalesce(r.rank, 0) as rank, sum(m.last_ns - r.run_ns) as waiting_ns
+    from ranges as r
+    join met as m on m.run = r.run and m.team = r.group and m.sequence = r.sequence
+    where r.run like :run and r.sequence is not null and r.step is not null
+    group by r.run, r.step, coalesce(r.rank, 0)),
 own as (
     select e.run, e.step, e.rank, e.duration_ns, e.duration_ns - coalesce(w.waiting_ns, 0) as own_ns
     from each as e left join waited as w on w.run = e.run and w.step = e.step and w.rank = e.rank),
