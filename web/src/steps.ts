@@ -89,7 +89,7 @@ export class StepsView {
                 { key: 'name', title: 'Name', width: 'minmax(160px, 1fr)', value: d => d.name ?? '', text: d => clean(d.name ?? '(the rest)') },
                 { key: 'place', title: 'Where', width: '110px', value: d => d.place, text: d => places[d.place] ?? d.place },
                 { key: 'difference', title: 'Difference', number: true, width: '100px', value: d => d.difference_ns, text: d => signed(d.difference_ns) },
-                { key: 'self', title: 'Of it self', help: 'The part of the difference that is not in ranges inside', number: true, width: '100px', value: d => d.slow.self_ns - d.median.self_ns, text: d => signed(d.slow.self_ns - d.median.self_ns) },
+                { key: 'self', title: 'Self difference', help: 'The part of the difference that is not in ranges inside', number: true, width: '118px', value: d => d.slow.self_ns - d.median.self_ns, text: d => signed(d.slow.self_ns - d.median.self_ns) },
                 { key: 'slow', title: 'This step', number: true, width: '96px', value: d => d.slow.total_ns, text: d => time(d.slow.total_ns) },
                 { key: 'median', title: 'Median step', number: true, width: '112px', value: d => d.median.total_ns, text: d => time(d.median.total_ns) },
                 { key: 'calls', title: 'Calls', number: true, width: '110px', value: d => d.slow.count, text: d => (d.slow.count === d.median.count ? count(d.slow.count) : `${count(d.slow.count)} (not ${count(d.median.count)})`) },
