@@ -13,9 +13,10 @@ python=$(tools/torch_env.sh)
 mkdir -p "$folder"
 
 trace=$MAREY_OUT/train.marey
-# One thread: PyTorch's helper threads would add a track with a few very short ranges.
-PYTHONPATH=$build/python OMP_NUM_THREADS=1 TORCH_CPP_LOG_LEVEL=ERROR \
-    "$python" examples/torch/train.py "$trace"
+# One thread: PyTorch's helper threads would add a track with a few very short ranges. In the folder, because the pictures
+# show the command line.
+cp examples/torch/train.py "$MAREY_OUT"
+(cd "$MAREY_OUT" && PYTHONPATH=$build/python OMP_NUM_THREADS=1 TORCH_CPP_LOG_LEVEL=ERROR "$python" train.py train.marey)
 node tools/pictures.mjs "$build/marey" "$trace" "$folder"
 for picture in "$folder"/timeline*.png "$folder"/view_*.png; do
     if command -v pngquant >/dev/null; then

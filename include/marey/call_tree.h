@@ -25,6 +25,12 @@ struct CallTreeOptions {
     std::optional<std::int64_t> step = {};  ///< only the steps with this number
     bool by_step = false;                   ///< all steps, each as a separate root, in order of time
     std::string step_name = {};             ///< which ranges are steps; see StepOptions::name
+    std::string callers_of = {};            ///< with bottom_up: only this name is a root
+    /// If the trace has hundreds of thousands of paths: leaves out the nodes below those that have at most
+    /// this part of the whole time and of all ranges, for a picture that is so many pixels wide. The other
+    /// nodes are exact; CallTree::device_ns and shares on devices count these nodes only. 0: all nodes.
+    /// Cannot be combined with by_thread, by_step, and of bottom_up with `inside`, `inside_range` and `step`.
+    std::uint32_t parts = 0;
 };
 
 /// All ranges with the same path of names from the root down, merged. In a bottom-up tree: all ranges of the
@@ -40,8 +46,9 @@ struct CallTreeNode {
     bool is_device = false;  ///< ran on a device, in parallel with the threads
     std::optional<std::int64_t> step = {};  ///< for roots, with step or by_step: the number (marey/steps.h)
     std::uint64_t count = 0;
-    std::int64_t total_ns = 0;  ///< clipped to the window
-    std::int64_t self_ns = 0;   ///< 0 for user annotations on a device: they do no work themselves
+    std::int64_t total_ns = 0;   ///< clipped to the window
+    std::uint64_t left_out = 0;  ///< with CallTreeOptions::parts: ranges inside it that have no node
+    std::int64_t self_ns = 0;    ///< 0 for user annotations on a device: they do no work themselves
     /// total_ns (bottom-up: self_ns) divided by CallTree::recorded_ns, or by CallTree::device_ns on a device:
     /// 0 to 1, but unlimited for async nodes and for device annotations, which also span idle time.
     double share = 0;

@@ -43,8 +43,8 @@ class MAREY_API TraceCache {
     TraceCache(const TraceCache&) = delete;
     TraceCache& operator=(const TraceCache&) = delete;
 
-    /// Returns the trace if it was kept since the file was last changed. It can be shown and analysed, but
-    /// not saved or exported: its ranges are in the mapped file.
+    /// Returns the trace if it was kept since the file was last changed. Its ranges are in the mapped file;
+    /// saving or joining it copies them.
     std::optional<Trace> find();
     /// Starts to write a large and finished trace to the cache, on another thread. `trace` is the trace of
     /// the file as it was when find() was called last.

@@ -19,6 +19,7 @@
 
 #include "base/output_file.h"
 #include "json/json_writer.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 namespace html {
@@ -92,9 +93,9 @@ class Report {
             add("instants?trace=0&thread=" + std::to_string(thread), window);
         add_counters(window);
         add("overview?trace=0", "&pixels=2000");
-        for (const char* by :
-             {"", "&by=function", "&by=file", "&by=module", "&by=package", "&thread=1", "&shape=1"})
+        for (const char* by : {"", "&by=function", "&by=file", "&by=module", "&by=package", "&thread=1"})
             add("table?trace=0" + std::string(by), "");
+        add_shapes();
         for (const char* value : {"total", "self", "calls", "bytes", "gpu"})
             add("flame?trace=0&value=" + std::string(value), "&pixels=" + std::to_string(kPixels));
         for (const char* report : {"steps?trace=0", "gpu?trace=0", "memory?trace=0&by=path"}) add(report, "");
@@ -107,6 +108,18 @@ class Report {
     /// Adds the answer to `key` with more parameters; the page asks for `key`.
     void add(const std::string& key, const std::string& more) {
         put(key, view_.answer("/api/" + key + more));
+    }
+
+    /// Without values there are no shapes: the table is the one by name.
+    void add_shapes() {
+        const std::string by_name = "table?trace=0", by_shape = by_name + "&shape=1";
+        const auto plain = std::find_if(places_.begin(), places_.end(),
+                                        [&](const auto& entry) { return entry.first == by_name; });
+        if (!trace_.data().range_arguments.empty()) {
+            add(by_shape, "");
+        } else {
+            places_.push_back({by_shape, plain->second});
+        }
     }
 
     void put(const std::string& key, const std::string& answer) {

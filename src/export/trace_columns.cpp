@@ -96,7 +96,7 @@ TraceColumn as_name(TraceColumn column, const char* (*name_of)(std::uint64_t)) {
 
 }  // namespace
 
-TraceTables::TraceTables(const Trace& trace) : trace_(trace) {
+TraceTables::TraceTables(const Trace& trace) : trace_(with_own_ranges(trace)) {
     const TraceData& data = trace_.data();
     visit_columns([&](const TableInfo& info, const auto& front, const auto&... others) {
         TraceTable& table = tables_.emplace_back();

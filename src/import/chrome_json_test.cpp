@@ -218,6 +218,16 @@ TEST(ChromeJson, LaunchesAreLinkedByCorrelationIfThereIsNoFlow) {
     EXPECT_EQ(trace.processes()[0].pid, 9);
 }
 
+TEST(ChromeJson, AStreamWithoutANameIsNamedByItsNumber) {
+    const Trace trace = read_events(R"(
+        {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":5,"dur":1,"args":{"device":0,"stream":7}},
+        {"ph":"X","cat":"cpu_op","name":"op","pid":9,"tid":8,"ts":5,"dur":1})");
+    ASSERT_EQ(trace.tracks().size(), 2u);
+    for (const TrackInfo& track : trace.tracks())
+        EXPECT_EQ(trace.string(trace.threads()[track.thread].name),
+                  track.kind == TrackKind::Device ? "stream 7" : "");
+}
+
 TEST(ChromeJson, ValuesOfEveryKindAreRead) {
     const std::string text = dump_trace(read_events(
         R"({"ph":"X","name":"a","ts":0,"dur":1,"args":{"i":-5,"r":2.5,"t":true,"n":null,"s":"x\u00e9\n",)"

@@ -164,6 +164,7 @@ Row ImportedRows::process_row(std::uint32_t index, bool is_marey_trace) {
 std::string ImportedRows::thread_name(const ImportedRow& row, bool is_marey_trace) const {
     std::string name = text(row.name);
     while (name.ends_with(' ')) name.pop_back();
+    if (name.empty() && row.is_device && row.stream >= 0) return "stream " + std::to_string(row.stream);
     if (name.empty()) return text(row.tid.text);
     constexpr std::string_view kThread = "thread ";
     if (!name.starts_with(kThread)) return name;

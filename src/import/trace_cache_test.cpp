@@ -9,6 +9,7 @@
 
 #include <marey/analyze.h>
 #include <marey/load.h>
+#include <marey/merge.h>
 #include <marey/selection.h>
 
 #include "analyze/trace_fixture.h"
@@ -92,6 +93,16 @@ TEST_F(TraceCacheTest, AMappedTraceIsAnalysedLikeTheOriginal) {
     EXPECT_EQ(testing::find_difference(select_ranges(trace, part).data(), select_ranges(*found, part).data()),
               "");
     EXPECT_EQ(Trace::changed(*found, {}).ranges().size(), 4u);
+}
+
+TEST_F(TraceCacheTest, AMappedTraceIsSavedAndJoinedLikeTheOriginal) {
+    const Trace trace = small_trace();
+    keep(trace);
+    const std::optional<Trace> found = find();
+    ASSERT_TRUE(found.has_value());
+    found->save(file("saved.marey"));
+    EXPECT_EQ(testing::find_difference(trace.data(), Trace::load(file("saved.marey")).data()), "");
+    EXPECT_EQ(merge_traces({trace, *found}).ranges().size(), 8u);
 }
 
 TEST_F(TraceCacheTest, IsForTheUserOnly) {

@@ -11,9 +11,8 @@
 namespace marey::serve {
 namespace {
 
-/// Sets each value to the node's own and those of all nodes below it.
+/// Adds to each value those of all nodes below it.
 void add_up(std::vector<FlameNode>& nodes) {
-    for (FlameNode& node : nodes) node.value = node.own;
     for (std::size_t i = nodes.size(); i-- > 0;) {
         if (nodes[i].parent != kNoRow) nodes[nodes[i].parent].value += nodes[i].value;
     }
@@ -133,7 +132,10 @@ std::vector<FlameNode> flame_nodes(const CallTree& tree, FlameValue value) {
         FlameNode made{node.parent == kNoRow ? kNoRow : places[node.parent], node.name, node.total_ns,
                        node.self_ns, node.count};
         if (value == FlameValue::Self) made.value = node.self_ns;
-        if (value == FlameValue::Calls) made.own = static_cast<std::int64_t>(node.count);
+        if (value == FlameValue::Calls) {
+            made.own = static_cast<std::int64_t>(node.count);
+            made.value = made.own + static_cast<std::int64_t>(node.left_out);
+        }
         places[i] = static_cast<std::uint32_t>(nodes.size());
         nodes.push_back(made);
     }
@@ -163,6 +165,7 @@ std::vector<FlameNode> flame_nodes(const std::vector<FoldedStack>& stacks, const
             at = end + 1;
         }
         nodes[node].own += stack.value;
+        nodes[node].value += stack.value;
     }
     const auto names = names_in_stacks(trace);
     for (FlameNode& node : nodes) {

@@ -45,6 +45,7 @@ void write_called_flame(JsonWriter& json, const Question& question, FlameValue v
     CallTreeOptions options;
     options.bottom_up = value == FlameValue::Self;
     options.caller_levels = kCallerLevels;
+    options.parts = flame_pixels(question);
     const CallTree tree = call_tree(question.selected(), options);
     write_flame(json, flame_nodes(tree, value), flame_pixels(question));
 }
@@ -57,26 +58,6 @@ std::string sandwich_name(const Question& question) {
     std::string name = question.query.text("name");
     if (name.empty()) throw RequestError(400, "expected the parameter 'site' or 'name'");
     return name;
-}
-
-/// The part of a bottom-up tree below the root of a name, with times of that name.
-CallTree callers_of(const Trace& trace, const std::string& name) {
-    CallTree tree = call_tree(trace, {.bottom_up = true, .caller_levels = kCallerLevels});
-    CallTree part;
-    std::uint32_t first = 0;
-    bool is_inside = false;
-    for (std::uint32_t i = 0; i < tree.nodes.size(); ++i) {
-        CallTreeNode& node = tree.nodes[i];
-        if (node.parent == kNoRow) {
-            if (is_inside) break;
-            is_inside = node.name == name;
-            first = i;
-        }
-        if (!is_inside) continue;
-        if (node.parent != kNoRow) node.parent -= first;
-        part.nodes.push_back(std::move(node));
-    }
-    return part;
 }
 
 }  // namespace
@@ -127,8 +108,10 @@ Answer answer_flame(const Question& question) {
 Answer answer_sandwich(const Question& question) {
     const std::string name = sandwich_name(question);
     const Trace trace = question.selected();
-    const CallTree callees = call_tree(trace, {.inside = name});
-    const CallTree callers = callers_of(trace, name);
+    const std::uint32_t pixels = flame_pixels(question);
+    const CallTree callees = call_tree(trace, {.inside = name, .parts = pixels});
+    const CallTree callers = call_tree(
+        trace, {.bottom_up = true, .caller_levels = kCallerLevels, .callers_of = name, .parts = pixels});
     std::uint64_t count = 0;
     std::int64_t total = 0, self = 0;
     for (const CallTreeNode& node : callers.nodes) {
@@ -144,7 +127,7 @@ Answer answer_sandwich(const Question& question) {
     json.member("count", count).member("total_ns", total).member("self_ns", self);
     for (const auto& [key, tree] : {std::pair("callers", &callers), std::pair("callees", &callees)}) {
         json.key(key).begin_object().member("value", "total").member("unit", "ns");
-        write_flame(json, flame_nodes(*tree, FlameValue::Total), flame_pixels(question));
+        write_flame(json, flame_nodes(*tree, FlameValue::Total), pixels);
         json.end_object();
     }
     json.end_object();

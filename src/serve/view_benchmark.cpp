@@ -1,4 +1,6 @@
 // view_benchmark.cpp: the viewer's answers about a large trace: their time and size. bench_view [MILLIONS]
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -69,6 +71,12 @@ double seconds(const Api& api, const std::string& target) {
     return seconds([&] { api.handle_own(target + "&round=" + std::to_string(round++)); });
 }
 
+double peak_megabytes() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_maxrss) / 1e3;
+}
+
 /// Adds up the durations by site: no table can do less.
 std::int64_t group_all(const RangeColumns& ranges) {
     std::vector<std::int64_t> totals(kSites);
@@ -135,6 +143,14 @@ int main(int argc, char** argv) {
     print_against("view_table_all", seconds(api, "/api/table?quick=1"), "grouped pass", grouped, "<= 0.5 s");
     print_against("view_table_columns", seconds(api, "/api/table?thread=0"), "grouped pass", grouped, "");
     print("view_search_first", seconds(api, "/api/search?text=function_77&quick=1") * 1e3, "ms", "<= 50 ms");
+    // Random names: nearly every range has a path of its own.
+    const double before = peak_megabytes();
+    for (const char* const value : {"total", "self", "calls"}) {
+        const std::string name = "view_flame_" + std::string(value);
+        print_against(name.c_str(), seconds(api, "/api/flame?pixels=1500&value=" + std::string(value)),
+                      "grouped pass", grouped, "");
+    }
+    print("view_flame_memory", peak_megabytes() - before, "MB", "");
     print_against("view_search_count", seconds(api, "/api/search?text=function_77&pixels=1500"),
                   "pass over sites", counted, "<= 0.3 s");
 }

@@ -150,7 +150,7 @@ std::vector<std::byte> pack_other_tables(const TraceData& data) {
 
 void Trace::save(const std::string& path) const {
     try {
-        const std::vector<std::byte> bytes = pack_trace(*data_);
+        const std::vector<std::byte> bytes = pack_trace(with_own_ranges(*this).data());
         OutputFile file(path);
         file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
         file.commit();

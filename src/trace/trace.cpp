@@ -59,6 +59,10 @@ std::shared_ptr<TraceData> changeable_data(Trace trace) {
     return data;
 }
 
+Trace with_own_ranges(const Trace& trace) {
+    return trace.data().mapping == nullptr ? trace : Trace(changeable_data(trace));
+}
+
 Trace Trace::with_metadata(std::string_view key, std::string_view json) const {
     if (!is_json(json)) throw Error("metadata of '" + std::string(key) + "': the value is not JSON");
     auto data = std::make_shared<TraceData>(*data_);

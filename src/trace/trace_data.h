@@ -96,6 +96,8 @@ struct TraceData {
 
 /// The tables of a trace, to make another trace of: a copy, unless `trace` is the only reference to them.
 std::shared_ptr<TraceData> changeable_data(Trace trace);
+/// The trace with its ranges in the vectors, for code that reads these: a copy if they are in a mapped file.
+Trace with_own_ranges(const Trace& trace);
 
 /// Sorts tasks; of several for one call the first one is kept.
 void sort_tasks(std::vector<TaskInfo>& tasks);

@@ -161,7 +161,8 @@ class TraceJoin {
     void begin(std::vector<Trace> traces) {
         for (Trace& trace : traces) {
             Moved& moved = moved_.emplace_back();
-            moved.trace = std::move(trace);
+            moved.trace = with_own_ranges(trace);
+            trace = Trace();
             moved.from = &moved.trace.data();
         }
         if (is_merge_) place_on_one_clock();

@@ -69,6 +69,17 @@ start "$corpus/chrome/chrome.json" "$corpus/chrome/kineto.json"
 ask /api/outline "Marey-Token: $token" | grep -aq 'chrome.json.*kineto.json' || fail "shows two traces"
 stop INT
 
+# A file that is deleted while it is viewed: the trace stays, and reading it again says what is wrong.
+cp "$corpus/chrome/kineto.json" deleted.json
+start --no-browser deleted.json
+until ask /api/outline "Marey-Token: $token" | grep -aq '"state":"ready"'; do :; done
+rm deleted.json
+ask /api/reload "Marey-Token: $token" | grep -aq '"generation":2' || fail "a deleted file is read again"
+while ask /api/outline "Marey-Token: $token" >outline && grep -aq '"state":"loading"' outline; do :; done
+grep -aq '"state":"failed".*"error":"deleted.json: .*No such file' outline || fail "a deleted file is an error" "$(cat outline)"
+ask /api/table "Marey-Token: $token" | grep -aq '"rows"' || fail "the trace of a deleted file is still shown"
+stop TERM
+
 cat >browser <<'SCRIPT'
 #!/bin/sh
 echo "$1" >"$OPENED"

@@ -320,7 +320,9 @@ tests['an HTML report works from a file without a network'] = async () => {
 }
 
 tests['two traces are shown one above the other'] = async () => {
-    const both = await serve(MAREY_CAPTURE, MAREY_CAPTURE)
+    const other = path.join(MAREY_OUT, 'other.json') // another run: captures of one run are one trace
+    fs.writeFileSync(other, JSON.stringify(gpuTrace()))
+    const both = await serve(MAREY_CAPTURE, other)
     const page = await open(both.url)
     const groups = await page.evaluate(() => globalThis.marey.page.timeline.lanes.filter(lane => lane.kind === 'group').map(lane => lane.trace))
     assert.deepEqual([...new Set(groups)], [0, 1])
@@ -344,8 +346,8 @@ tests['a GPU trace shows streams, arrows from launches, and the report'] = async
     fs.writeFileSync(file, JSON.stringify(gpuTrace()))
     const gpu = await serve(file)
     const page = await open(gpu.url)
-    const streams = await page.evaluate(() => globalThis.marey.page.timeline.lanes.filter(lane => lane.kind === 'ranges' && lane.device).length)
-    assert.equal(streams, 2)
+    const streams = await page.evaluate(() => globalThis.marey.page.timeline.lanes.filter(lane => lane.kind === 'ranges' && lane.device).map(lane => lane.title))
+    assert.deepEqual(streams, ['stream 7', 'stream 8'])
     await press(page, '/')
     await page.keyboard.type('cudaLaunchKernel')
     await press(page, 'Enter')
@@ -357,6 +359,36 @@ tests['a GPU trace shows streams, arrows from launches, and the report'] = async
     const shown = await page.locator('#pane-devices').textContent()
     for (const kernel of report.devices[0].kernel_table) assert(shown.includes(kernel.name), kernel.name)
     gpu.close()
+    return page
+}
+
+tests['the slowest step leads to the function at fault'] = async () => {
+    const events = []
+    for (let step = 0; step < 9; step++) {
+        const load = step === 5 ? 700 : 100
+        events.push({ ph: 'X', cat: 'user_annotation', name: `ProfilerStep#${step}`, pid: 1, tid: 1, ts: step * 2000, dur: load + 500 },
+            { ph: 'X', name: 'load batch', pid: 1, tid: 1, ts: step * 2000 + 10, dur: load + 20 }, { ph: 'X', name: 'read file', pid: 1, tid: 1, ts: step * 2000 + 20, dur: load },
+            { ph: 'X', name: 'train', pid: 1, tid: 1, ts: step * 2000 + load + 100, dur: 300 })
+    }
+    const file = path.join(MAREY_OUT, 'steps.json')
+    fs.writeFileSync(file, JSON.stringify({ traceEvents: events }))
+    const stepped = await serve(file)
+    const page = await open(stepped.url)
+    await press(page, '5')
+    assert.equal(await page.locator('.step-table').count(), 1, 'only steps above the median are compared with it')
+    assert.match(await page.locator('.step-table h3').textContent(), /ProfilerStep#5 1.20 ms, 600 µs over the median/)
+    const row = page.locator('.step-table .grid-row', { hasText: 'read file' })
+    assert.deepEqual(await row.locator('.cell').allTextContents(), ['read file', 'own thread', '+600 µs', '+600 µs', '700 µs', '100 µs', '1'])
+    await row.click()
+    await page.waitForFunction(() => globalThis.marey.store.state.view === 'sandwich')
+    assert.equal((await state(page)).name, 'read file')
+    await page.goBack()
+    await page.waitForFunction(() => globalThis.marey.store.state.view === 'steps')
+    await page.locator('.step-table h3 button').click()
+    await page.waitForFunction(() => globalThis.marey.store.state.view === 'timeline')
+    await settled(page)
+    assert.deepEqual((await state(page)).selection, [10_000_000, 11_200_000])
+    stepped.close()
     return page
 }
 

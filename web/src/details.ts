@@ -79,7 +79,7 @@ export class Details {
         show(span ? '…' : count(trace.range_count))
         let table: Table | null = null, failure = ''
         try {
-            table = await app.data.json<Table>('table', { ...parameters, limit: 15 })
+            table = await app.data.json<Table>('table', { ...parameters, limit: 15, quick: true })
         } catch (error) { failure = (error as Error).message }
         if (this.asked !== key) return
         show(count(table?.range_count ?? trace.range_count))
@@ -101,7 +101,7 @@ export class Details {
 
     private facts(rows: [string, string][]): HTMLElement {
         const list = el('dl.facts')
-        for (const [key, value] of rows) if (value) add(list, el('dt', {}, key), el('dd', {}, value))
+        for (const [key, value] of rows) if (value) add(list, el('dt', {}, key), el('dd', {}, ...value.split(/(?<=\/)/).flatMap(part => [part, el('wbr')])))
         return list
     }
 

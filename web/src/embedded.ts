@@ -14,7 +14,7 @@ class Embedded implements Source {
 
     bytes(path: string, parameters: Parameters): Promise<ArrayBuffer> {
         // A report has one answer for each track, counter or table, for the whole trace.
-        const { begin, end, pixels, levels, limit, sites, ...rest } = parameters
+        const { begin, end, pixels, levels, limit, quick, sites, ...rest } = parameters
         if (path === 'sandwich' && begin === undefined)
             return this.computed(() => sandwich(this.json<Flame>('flame?trace=0&value=total'), String(parameters['name'])))
         if (path === 'search')

@@ -113,7 +113,7 @@ export class SandwichView {
 
     // Offers the names of the selection, those with the most self time first; shows the first one if none was chosen.
     private async list(): Promise<void> {
-        const parameters = { ...this.app.selection(), limit: 200 }
+        const parameters = { ...this.app.selection(), limit: 200, quick: true }
         const key = JSON.stringify(parameters)
         if (key === this.listed) return
         this.listed = key

@@ -97,7 +97,7 @@ class Page {
         this.timeline.onNothing = () => this.deselect()
         this.details.onRange = (trace, row) => void this.goTo(trace, row)
         const sandwich = (name: string) => store.set({ view: 'sandwich', name })
-        this.details.onName = this.table.onName = this.flame.onName = this.devices.onName = sandwich
+        this.details.onName = this.table.onName = this.flame.onName = this.devices.onName = this.steps.onName = sandwich
         this.search.onChange = () => { this.timeline.draw(); this.overview.draw(); this.marked() }
         this.search.onHit = (trace, hit) => this.show(trace, hit)
         this.steps.onStep = step => store.set({ view: 'timeline', selection: [Math.max(0, step.start_ns), step.start_ns + step.duration_ns], window: this.app.show(step.start_ns, step.start_ns + step.duration_ns, 0.3) })

@@ -1,7 +1,7 @@
 // search.ts: finds ranges by the text of their names, or by a regular expression.
 import { App } from './app'
 import { add, el } from './dom'
-import { count } from './format'
+import { count, plural } from './format'
 import type { Hit, Search as Answer } from './protocol'
 
 export class Search {
@@ -62,7 +62,7 @@ export class Search {
             const answers = await Promise.all(traces.map(trace => this.app.data.json<Answer>('search', { trace, text: query, regex, pixels: App.markPixels, limit: 2000 }, signal)))
             this.hits = answers.flatMap((answer, trace) => answer.hits.map(hit => ({ ...hit, trace }))).sort((a, b) => a.start_ns - b.start_ns)
             const all = answers.reduce((sum, answer) => sum + answer.count, 0)
-            this.show(answers, `${count(all)} in ${count(answers.reduce((sum, answer) => sum + answer.names, 0))} names`)
+            this.show(answers, `${count(all)} in ${plural(answers.reduce((sum, answer) => sum + answer.names, 0), 'name')}`)
         } catch (error) {
             if (!signal.aborted) this.show([], (error as Error).message)
         }

@@ -14,6 +14,8 @@ export interface StepReport { window_start_ns?: number; durations: Statistics; m
 const axis = 66 // pixels of the chart's labels
 const places: Record<string, string> = { inside: 'own thread', other_threads: 'other threads', devices: 'devices' }
 
+const signed = (ns: number): string => (ns > 0 ? '+' : ns < 0 ? '−' : '') + time(Math.abs(ns))
+
 // Whether a step is an outlier: it takes a fifth longer than the median step.
 export function isSlow(step: Step, report: StepReport): boolean {
     return step.duration_ns > 1.2 * report.durations.median_ns && !step.is_partial
@@ -30,6 +32,7 @@ export class StepsView {
     private hover = -1
     private tip = el('div.tip', { hidden: true })
     onStep: (step: Step) => void = () => {}
+    onName: (name: string) => void = () => {}
 
     constructor(private app: App, chooser: HTMLElement) {
         add(this.chart, this.tip)
@@ -80,16 +83,19 @@ export class StepsView {
         this.note.textContent = `${plural(report.steps.length, 'step')} · median ${time(d.median_ns)} · p90 ${time(d.p90_ns)} · slowest ${time(d.max_ns)}`
         for (const slow of report.slowest) {
             const step = report.steps[slow.step]
-            if (!step) continue
+            if (!step || step.duration_ns <= d.median_ns) continue
             const grid = new Grid<Difference>(`What differs in ${step.name}`)
             const columns: Column<Difference>[] = [
                 { key: 'name', title: 'Name', width: 'minmax(160px, 1fr)', value: d => d.name ?? '', text: d => clean(d.name ?? '(the rest)') },
                 { key: 'place', title: 'Where', width: '110px', value: d => d.place, text: d => places[d.place] ?? d.place },
-                { key: 'difference', title: 'Difference', number: true, width: '100px', value: d => d.difference_ns, text: d => (d.difference_ns > 0 ? '+' : d.difference_ns < 0 ? '−' : '') + time(Math.abs(d.difference_ns)) },
-                { key: 'slow', title: 'This step', number: true, width: '96px', value: d => d.slow.self_ns, text: d => time(d.slow.self_ns) },
-                { key: 'median', title: 'Median step', number: true, width: '112px', value: d => d.median.self_ns, text: d => time(d.median.self_ns) },
+                { key: 'difference', title: 'Difference', number: true, width: '100px', value: d => d.difference_ns, text: d => signed(d.difference_ns) },
+                { key: 'self', title: 'Self difference', help: 'The part of the difference that is not in ranges inside', number: true, width: '118px', value: d => d.slow.self_ns - d.median.self_ns, text: d => signed(d.slow.self_ns - d.median.self_ns) },
+                { key: 'slow', title: 'This step', number: true, width: '96px', value: d => d.slow.total_ns, text: d => time(d.slow.total_ns) },
+                { key: 'median', title: 'Median step', number: true, width: '112px', value: d => d.median.total_ns, text: d => time(d.median.total_ns) },
                 { key: 'calls', title: 'Calls', number: true, width: '110px', value: d => d.slow.count, text: d => (d.slow.count === d.median.count ? count(d.slow.count) : `${count(d.slow.count)} (not ${count(d.median.count)})`) },
             ]
+            grid.root.style.height = `${Math.min(slow.differences.length, 8) * 26 + 34}px`
+            grid.onOpen = difference => { if (difference.name) this.onName(difference.name) }
             grid.show(columns, slow.differences)
             add(this.lower, el('div.step-table', {}, el('h3', {}, el('button.link', { onclick: () => this.onStep(step) }, clean(step.name, 80)),
                 ` ${time(step.duration_ns)}, ${time(step.duration_ns - d.median_ns)} over the median`), grid.root))

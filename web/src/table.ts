@@ -83,7 +83,7 @@ export class TableView {
         const memory = (key: string, title: string, field: string): Column<Row> => ({ key, title, number: true, width: '88px', value: row => number(row, field), text: row => bytes(number(row, field) ?? 0) })
         const text = (key: string, title: string, width: string): Column<Row> => ({ key, title, width, value: row => String(row[key] ?? ''), text: row => clean(String(row[key] ?? '')) })
         const columns: (Column<Row> | false)[] = [
-            { key: 'name', title: 'Name', width: 'minmax(190px, 1fr)', value: row => functionFirst(String(row['name'])), text: row => clean(functionFirst(String(row['name']))), colour: row => this.app.theme.css[colourOf(String(row['name']))]! },
+            { key: 'name', title: 'Name', width: 'minmax(240px, 1fr)', value: row => functionFirst(String(row['name'])), text: row => clean(functionFirst(String(row['name']))), colour: row => this.app.theme.css[colourOf(String(row['name']))]! },
             has('thread') && text('thread', 'Thread', '130px'),
             has('input_shapes') && text('input_shapes', 'Input shapes', '220px'),
             { key: 'count', title: 'Calls', number: true, width: '72px', value: row => number(row, 'count'), text: row => count(number(row, 'count') ?? 0) },

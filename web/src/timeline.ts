@@ -242,7 +242,8 @@ export class Timeline {
             context.fillStyle = theme.line
             context.fillRect(Math.round(x(t)), rulerHeight - 7, 1, 7)
             context.fillStyle = theme.muted
-            context.fillText(rulerTime(t, step, end), Math.round(x(t)) + 4, rulerHeight / 2)
+            const text = rulerTime(t, step, end), left = Math.round(x(t)) + 4
+            if (left + context.measureText(text).width <= area.width) context.fillText(text, left, rulerHeight / 2)
         }
         if (span) {
             const text = time(span[1] - span[0], 4), middle = (Math.max(0, x(span[0])) + Math.min(area.width, x(span[1]))) / 2

@@ -377,8 +377,13 @@ void AverageRowBuilder::add_overheads() {
     for (AverageRow& row : rows_) {
         if (row.device_type == DeviceType::Cpu) row.self_overhead_ns = row.overhead_ns = 0.0;
     }
-    for (const TrackInfo& track : trace_.tracks()) {
-        if (place_of(track) == Place::Host) add_overheads_of(track, range_costs);
+    std::vector<Overhead> sums(rows_.size());  // close together, unlike the rows
+    for (Row track = 0; track < trace_.tracks().size(); ++track) {
+        if (place_of(trace_.tracks()[track]) == Place::Host) add_overheads_of(track, range_costs, sums);
+    }
+    for (std::size_t group = 0; group < rows_.size(); ++group) {
+        add_known(rows_[group].self_overhead_ns, sums[group].self_ns);
+        add_known(rows_[group].overhead_ns, sums[group].total_ns);
     }
     visit_point_costs(trace_, costs, [&](Row payer, double ns) {
         add_known(row_of(payer).self_overhead_ns, ns);
@@ -387,10 +392,12 @@ void AverageRowBuilder::add_overheads() {
 }
 
 /// Attributes the recording cost of a track's ranges to the ranges that enclose them.
-void AverageRowBuilder::add_overheads_of(const TrackInfo& track, RangeCosts& costs) {
+void AverageRowBuilder::add_overheads_of(Row track, RangeCosts& costs, std::vector<Overhead>& sums) {
     const RangeColumns ranges = trace_.ranges();
+    const RangeGroups::OfTrack groups = groups_.of_track(track);
     struct Open {
         Row range;
+        std::uint32_t group;
         double cost_before;  ///< of all ranges of the track up to and including this one
     };
     std::vector<Open> path;
@@ -398,18 +405,23 @@ void AverageRowBuilder::add_overheads_of(const TrackInfo& track, RangeCosts& cos
     const auto close = [&] {
         const Open last = path.back();
         path.pop_back();
-        if (is_counted(last.range)) add_known(row_of(last.range).overhead_ns, cost - last.cost_before);
+        if ((last.group & RangeGroups::kMerged) == 0) sums[last.group].total_ns += cost - last.cost_before;
         // The outermost range of a track may be enclosed by a range on another track.
         if (path.empty()) add_overhead(ranges.parent[last.range], cost - last.cost_before);
     };
-    for (Row range = track.first_range; range < track.first_range + track.range_count; ++range) {
+    const TrackInfo& info = trace_.tracks()[track];
+    for (Row range = info.first_range; range < info.first_range + info.range_count; ++range) {
         while (path.size() > ranges.depth[range]) close();
         const double own = costs.of(range);
         cost += own;
         const Row parent = ranges.parent[range];
-        if (parent != kNoRow) add_known(row_of(parent).self_overhead_ns, own);
+        if (!path.empty() && path.back().range == parent) {
+            sums[path.back().group & ~RangeGroups::kMerged].self_ns += own;
+        } else if (parent != kNoRow) {
+            add_known(row_of(parent).self_overhead_ns, own);
+        }
         if (path.empty()) add_overhead(parent, own);
-        path.push_back({range, cost});
+        path.push_back({range, groups[range], cost});
     }
     while (!path.empty()) close();
 }

@@ -33,6 +33,10 @@ class AverageRowBuilder {
     struct RowPart {
         std::uint64_t begin, end;
     };
+    struct Overhead {
+        double self_ns = 0;
+        double total_ns = 0;
+    };
     std::vector<RowPart> row_parts() const;
     template <class Visit>
     void visit_rows(RowPart part, Visit visit) const;
@@ -42,7 +46,7 @@ class AverageRowBuilder {
     static void sum(AverageRow& row, const Tally& entry);
     AverageRow& row_of(Row range) { return rows_[groups_[range] & ~RangeGroups::kMerged]; }
     void add_overhead(Row range, double ns);
-    void add_overheads_of(const TrackInfo& track, RangeCosts& costs);
+    void add_overheads_of(Row track, RangeCosts& costs, std::vector<Overhead>& sums);
     bool is_counted(Row range) const noexcept { return (groups_[range] & RangeGroups::kMerged) == 0; }
 
     const Trace& trace_;

@@ -7,6 +7,7 @@
 
 #include <marey/error.h>
 
+#include "analyze/tree/callers.h"
 #include "analyze/tree/merged_ranges.h"
 #include "analyze/tree/step_ranges.h"
 
@@ -63,52 +64,6 @@ std::vector<std::uint32_t> in_order(const std::vector<Node>& nodes, Order by) {
     return result;
 }
 
-/// For each node, whether an ancestor has the same name. `order`: pre-order.
-std::vector<bool> recursive_nodes(const std::vector<Node>& nodes, const std::vector<std::uint32_t>& order,
-                                  std::size_t names) {
-    std::vector<bool> result(nodes.size(), false);
-    std::vector<std::uint32_t> open(names, 0);
-    std::vector<std::uint32_t> path;
-    for (const std::uint32_t index : order) {
-        while (!path.empty() && path.back() != nodes[index].parent) {
-            if (!nodes[path.back()].is_thread) --open[nodes[path.back()].slot];
-            path.pop_back();
-        }
-        if (!nodes[index].is_thread) result[index] = open[nodes[index].slot]++ > 0;
-        path.push_back(index);
-    }
-    return result;
-}
-
-/// Inverts the tree: every node becomes a path from its name to its outermost caller.
-PathTree inverted(const std::vector<Node>& nodes, std::size_t names, std::uint32_t caller_levels) {
-    const std::vector<bool> is_recursive = recursive_nodes(nodes, in_order(nodes, Order::Total), names);
-    PathTree result;
-    std::vector<std::uint32_t> thread_node(nodes.size(), kNoRow);
-    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-        if (nodes[i].is_thread) thread_node[i] = result.add(nodes[i]);
-    }
-    const auto is_range = [&](std::uint32_t index) { return index != kNoRow && !nodes[index].is_thread; };
-    std::vector<std::uint32_t> base(nodes.size(), kNoRow);  // the thread's node in the result
-    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-        const Node& node = nodes[i];
-        if (node.is_thread) continue;
-        if (node.parent != kNoRow)
-            base[i] = is_range(node.parent) ? base[node.parent] : thread_node[node.parent];
-        std::uint32_t place = result.root(base[i], node.slot, node.place);
-        std::uint32_t caller = node.parent;
-        for (std::uint32_t level = 0;; ++level, caller = nodes[caller].parent) {
-            Node& target = result.nodes[place];
-            target.count += node.count;
-            target.self_ns += node.self_ns;
-            target.total_ns += is_recursive[i] ? 0 : node.total_ns;
-            if (level >= caller_levels || !is_range(caller)) break;
-            place = result.child(place, nodes[caller].slot);
-        }
-    }
-    return result;
-}
-
 /// `steps`: receives the root steps if the options request steps.
 MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const CallTreeOptions& options,
                            std::vector<StepRange>& steps) {
@@ -116,8 +71,11 @@ MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const Cal
                       options.by_step;
     if (given > 1) throw Error("--inside, --row, --step and --by-step are mutually exclusive");
     if (options.by_step && options.bottom_up) throw Error("--by-step cannot be combined with --bottom-up");
+    if (options.parts > 0 && (options.by_thread || options.by_step || (options.bottom_up && given > 0)))
+        throw Error("call_tree: 'parts' cannot be combined with these options");
     MergeOptions result;
     result.by_thread = options.by_thread;
+    result.parts = options.parts;
     result.separate_roots = options.by_step;
     if (given == 0) return result;
     std::vector<Row>& rows = result.inside.emplace();
@@ -172,7 +130,8 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
         if (node.place == Place::Host && node.parent == kNoRow) tree.recorded_ns += node.total_ns;
         if (node.place == Place::Device) tree.device_ns += node.self_ns;
     }
-    if (options.bottom_up) paths = inverted(paths.nodes, slots.names.size(), options.caller_levels);
+    if (options.bottom_up)
+        paths = caller_paths(trace, slots, merged, in_order(paths.nodes, Order::Total), options);
     const Order by = options.bottom_up ? Order::Self : options.by_step ? Order::Time : Order::Total;
     std::vector<std::uint32_t> place(paths.nodes.size());  // of each node in the result
     tree.nodes.reserve(paths.nodes.size());
@@ -180,6 +139,7 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
         const Node& node = paths.nodes[index];
         place[index] = static_cast<std::uint32_t>(tree.nodes.size());
         CallTreeNode& out = tree.nodes.emplace_back(public_node(trace, slots, node));
+        if (!options.bottom_up && !merged.unplaced.empty()) out.left_out = merged.unplaced[index];
         const bool is_root = node.parent == kNoRow || paths.nodes[node.parent].is_thread;
         if (const auto step = step_of.find(index); is_root && !options.bottom_up && step != step_of.end())
             out.step = step->second;

@@ -32,12 +32,34 @@ class PathTree {
     }
     /// The same for the outermost range of a path; `base` is kNoRow or the node of a thread.
     std::uint32_t root(std::uint32_t base, std::uint32_t slot, Place place) {
-        return at(base ^ static_cast<std::uint32_t>(place) << 30, base, slot, place);
+        return at(root_group(base, place), base, slot, place);
     }
     /// Adds a node that child() and root() never return.
     std::uint32_t add(const Node& node) {
         nodes.push_back(node);
         return static_cast<std::uint32_t>(nodes.size() - 1);
+    }
+
+    /// Removes nodes, and numbers the others again in the same order. Nodes below a removed one must be
+    /// removed too. Only for trees whose nodes come from child() and from root() without a base.
+    template <class IsKept>
+    void remove_unless(const IsKept& is_kept) {
+        std::vector<std::uint32_t> place(nodes.size(), kNoRow);
+        std::uint32_t kept = 0;
+        for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+            if (!is_kept(i)) continue;
+            place[i] = kept;
+            if (nodes[i].parent != kNoRow) nodes[i].parent = place[nodes[i].parent];
+            nodes[kept++] = nodes[i];
+        }
+        nodes.resize(kept);
+        entries_.assign(entries_.size(), {});
+        for (std::uint32_t i = 0; i < kept; ++i) {
+            const std::uint32_t parent = nodes[i].parent;
+            const std::uint64_t key =
+                key_of(parent == kNoRow ? root_group(parent, nodes[i].place) : parent, nodes[i].slot);
+            locate(entries_, key) = {key, i};
+        }
     }
 
   private:
@@ -48,7 +70,7 @@ class PathTree {
 
     std::uint32_t at(std::uint32_t group, std::uint32_t parent, std::uint32_t slot, Place place) {
         if (nodes.size() * 2 >= entries_.size()) grow();
-        const std::uint64_t key = std::uint64_t{group} << 32 | slot;
+        const std::uint64_t key = key_of(group, slot);
         Entry& entry = locate(entries_, key);
         if (entry.node == kNoRow) {
             entry = {key, static_cast<std::uint32_t>(nodes.size())};
@@ -59,6 +81,12 @@ class PathTree {
             if (parent != kNoRow) node.thread = nodes[parent].thread;
         }
         return entry.node;
+    }
+    static std::uint32_t root_group(std::uint32_t base, Place place) noexcept {
+        return base ^ static_cast<std::uint32_t>(place) << 30;
+    }
+    static std::uint64_t key_of(std::uint32_t group, std::uint32_t slot) noexcept {
+        return std::uint64_t{group} << 32 | slot;
     }
     static Entry& locate(std::vector<Entry>& entries, std::uint64_t key) {
         const std::uint64_t hash = (key ^ key >> 29) * 0x9E3779B97F4A7C15u;

@@ -45,6 +45,16 @@ const Metric& metric_of(const std::string& name) {
     throw Error("stacks: unknown metric '" + name + "'; known: " + known);
 }
 
+/// Whether the trace has anything that a metric can count.
+bool has_values(const Trace& trace, const Metric& metric) {
+    if (metric.measure == Measure::Bytes) return trace.memory().size() > 0;
+    if (metric.measure != Measure::DeviceTime) return true;
+    const auto tracks = trace.tracks();
+    return std::any_of(tracks.begin(), tracks.end(), [](const TrackInfo& track) {
+        return track.range_count > 0 && track.device.type != DeviceType::Cpu;
+    });
+}
+
 /// The distinct entries, as printed.
 class Entries {
   public:
@@ -276,6 +286,7 @@ std::vector<std::string> stack_metrics() {
 }
 
 std::vector<FoldedStack> fold_stacks(const Trace& trace, const StackOptions& options) {
+    if (!has_values(trace, metric_of(options.metric))) return {};  // saves a pass over all ranges
     return Folding(trace, options).run();
 }
 
