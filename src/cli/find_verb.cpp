@@ -6,6 +6,7 @@
 
 #include <marey/analyze.h>
 #include <marey/error.h>
+#include <marey/import.h>
 
 #include "cli/capture_argument.h"
 #include "cli/progress.h"
