@@ -28,7 +28,7 @@ ROOMS = {
     PUBLIC:               [DETAIL],
     "include/marey/python": [PUBLIC],
     DETAIL:               ["include/marey/scope.h", "include/marey/traceback.h", "include/marey/value.h"],
-    "src/base":           ["include/marey/error.h"],
+    "src/base":           ["include/marey/error.h", "include/marey/progress.h"],
     "src/json":           ["include/marey/error.h", "src/base"],
     "src/native":         ["include/marey/error.h", "src/base"],
     "src/record":         [PUBLIC, DETAIL, "src/native", "src/base"],

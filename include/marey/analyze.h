@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <string>
 #include <vector>
 
@@ -47,5 +48,11 @@ struct Overhead {
 
 /// Estimates the recording overhead of a trace.
 MAREY_API Overhead estimate_overhead(const Trace& trace);
+
+// ---- distributed traces
+
+/// Returns the ranges that belong to a distributed trace by their value "traceparent" or "trace_id", in
+/// ascending order. `id_start`: the first hexadecimal digits of the trace's id, in lower case.
+MAREY_API std::vector<Row> ranges_with_trace_id(const Trace& trace, std::string_view id_start);
 
 }  // namespace marey

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _USAGE = "%%marey [--calls | --no-calls] [--torch] [--gpu] [--view]"
 _OPTIONS = frozenset(("--calls", "--no-calls", "--torch", "--gpu", "--view"))
 # Calls of the notebook itself.
-_HIDDEN = tuple("IPython ipykernel ipywidgets comm traitlets tornado zmq jupyter_client jupyter_core".split())
+_HIDDEN = tuple("IPython codeop ipykernel ipywidgets comm traitlets tornado zmq jupyter_client jupyter_core".split())
 
 _recorder: _Recorder | None = None
 
@@ -80,6 +80,7 @@ class _Recorder:
         self._running: tuple[Any, set[str]] | None = None  # a profiler and the options of its cell
         self._view: Any = None
         numbers = getattr(shell.compile, "_filename_map", None)
+        self._numbers = numbers if isinstance(numbers, dict) else {}  # of cells, by the names of their files
         if isinstance(numbers, dict):
             from marey import _marey
 
@@ -91,6 +92,8 @@ class _Recorder:
         shell.events.register("post_run_cell", self._after_cell)
 
     def remove(self) -> None:
+        if self._view is not None:
+            self._view.close()
         self._shell.magics_manager.magics["line"].pop("marey", None)
         self._shell.magics_manager.magics["cell"].pop("marey", None)
         self._shell.input_transformer_manager.cleanup_transforms.remove(self._transform_lines)
@@ -120,15 +123,16 @@ class _Recorder:
             ast.fix_missing_locations(tree)
         return tree
 
-    def begin(self) -> None:
-        """Start the recording of the running cell."""
+    def begin(self, file: str) -> None:
+        """Start the recording of the running cell, whose code is in `file`."""
         options, self._requested = self._requested, None
         if options is None or self._running is not None:
             return
         from marey._marey import Error
 
         try:
-            profiler = _profiler(options, f"In[{self._shell.execution_count}]")
+            # Kernels differ in when they increase the shell's own count.
+            profiler = _profiler(options, f"In[{self._numbers.get(file, self._shell.execution_count)}]")
             profiler.start()
         except (Error, ImportError, ValueError) as error:
             print(f"marey: not recording: {error}", file=sys.stderr)
@@ -162,16 +166,17 @@ class _Recorder:
         from marey._marey import Error
         from marey.results.notebook_page import inline_flame_graph, summary_html, summary_text
 
-        link = "<code>_marey</code> is the trace; <code>_marey.view()</code> shows it in the browser"
-        if with_view:
+        text = "<code>_marey</code> is the trace; <code>_marey.view()</code> shows it in the browser"
+        if with_view or hasattr(self._shell, "kernel"):  # on a terminal, links are not shown
             try:
                 if self._view is not None:
                     self._view.close()
-                self._view = trace.view()
-                link = f'<a href="{html.escape(self._view.url)}" target="_blank">open the viewer</a>'
+                self._view = trace.view(browser=with_view)
+                link = f'<a href="{html.escape(self._view.url)}" target="_blank">Open the viewer</a>'
+                text = f"{link} (until the next recorded cell); <code>_marey</code> is the trace"
             except Error as error:
                 print(f"marey: no viewer: {error}", file=sys.stderr)
-        page = f"{summary_html(trace)}<p>{link}</p>"
+        page = f"{summary_html(trace)}<p>{text}</p>"
         display: Any = ipython.display
         display({"text/plain": summary_text(trace), "text/html": page}, raw=True)
         if len(trace):
@@ -203,7 +208,7 @@ class _Recorder:
 def begin() -> None:
     """Start the recording of the running cell; IPython runs it as the cell's first statement."""
     if _recorder is not None:
-        _recorder.begin()
+        _recorder.begin(sys._getframe(1).f_code.co_filename)
 
 
 def _profiler(options: set[str], name: str) -> Any:

@@ -4,188 +4,28 @@
     app = MareyMiddleware(app, secret="...")  # ?marey=SECRET, or the header X-Marey, returns a report of the request
     app = MareyMiddleware(app, over="500ms", folder="slow")  # keep the calls of slow requests
 
-No framework is imported. Names of ranges are routes, never URLs; query strings, headers and bodies are not recorded.
+No framework is imported. Names of ranges are routes, never URLs; headers and query parameters are recorded if they are
+named, bodies never.
 """
 
 from __future__ import annotations
 
 from marey import _marey
+from marey.recording.web_requests import BUSY, REPORT_HEADER, Requests, page_headers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Literal
 
-    from marey.recording.slow_requests import SlowRequests
-
-    Route = Callable[[dict[str, Any]], "str | None"]
+    from marey.recording.web_requests import Values
 
 __all__ = ["DjangoMiddleware", "MareyMiddleware", "flask_app"]
 
-MAX_ROUTES = 1000
-_METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY WEBSOCKET".split())
-_PARAMETER = "marey"
-_HEADER = "x-marey"
-_OTHER_ROUTES = "(other routes)"
-_NO_ROUTE = "(no route)"
-
 _is_recording = _marey.is_recording
 _late_range = _marey.late_range
-
-
-class _Requests:
-    """Names requests, and decides which get a report or are kept. Shared by the threads of a server."""
-
-    def __init__(
-        self,
-        secret: str | None = None,
-        debug: bool = False,
-        over: str | float | None = None,
-        slowest: int = 0,
-        folder: str | None = None,
-        max_bytes: int = 64 << 20,
-        route: Route | None = None,
-    ) -> None:
-        if secret is not None and (not isinstance(secret, str) or len(secret) < 8):
-            raise ValueError("secret must be a text of at least 8 characters")
-        if (over is not None or slowest) and not folder:
-            raise ValueError("over and slowest need folder, where slow requests are kept")
-        if folder and over is None and not slowest:
-            raise ValueError("folder needs over (such as '500ms') or slowest (a number of requests)")
-        if route is not None and not callable(route):
-            raise TypeError(f"route must be a callable, not {route!r}")
-        self._secret = secret
-        self._debug = bool(debug)
-        self.route = route  # the user's function, or None
-        self._names: dict[tuple[str, str], str] = {}
-        self._has_faults = False
-        self._reports = _ReportLock()
-        self.slow: SlowRequests | None = None
-        if folder:
-            from marey.recording.slow_requests import SlowRequests
-
-            self.slow = SlowRequests(folder, over, slowest, max_bytes)
-        self.gives_reports = debug or secret is not None
-        self.is_plain = not self.gives_reports and self.slow is None  # it only records into other sessions
-
-    def name(self, method: str, route: str | None) -> str:
-        """Return the name of a request: its method and route."""
-        key = (method, route or _NO_ROUTE)
-        known = self._names.get(key)
-        if known is not None:
-            return known
-        if method not in _METHODS:
-            key = ("OTHER", key[1])
-        if len(self._names) >= MAX_ROUTES:
-            if not self._has_warned():
-                from marey._warnings import warn
-
-                warn(f"more than {MAX_ROUTES} routes: further ones are recorded as {_OTHER_ROUTES}")
-                _marey.instant(f"marey: more than {MAX_ROUTES} routes")
-            return f"{key[0]} {_OTHER_ROUTES}"
-        from marey._text import printable
-
-        name = self._names[key] = printable(f"{key[0]} {key[1]}"[:200])
-        return name
-
-    def _has_warned(self) -> bool:
-        warned = ("", "") in self._names
-        self._names.setdefault(("", ""), "")
-        return warned
-
-    def asks_for_report(self, query: str, header: str | None) -> bool:
-        """Return whether a request is allowed to get its report, and asks for it."""
-        given = header
-        if given is None:
-            if _PARAMETER not in query:
-                return False
-            from urllib.parse import parse_qs
-
-            given = parse_qs(query, max_num_fields=1000).get(_PARAMETER, [""])[-1]
-        if not given:
-            return False
-        if self._debug and given == "1":
-            return True
-        if self._secret is None:
-            return False
-        from hmac import compare_digest
-
-        return compare_digest(given.encode("utf-8", "replace"), self._secret.encode())
-
-    def begin_report(self) -> _Report | None:
-        """Start to record a request with its calls; None if another one is being recorded."""
-        return _Report(self._reports) if self._reports.take() else None
-
-    def fault(self, error: BaseException) -> None:
-        """Report an error of this module, once. The request goes on."""
-        if not self._has_faults:
-            self._has_faults = True
-            from marey._warnings import warn
-
-            warn(f"a request could not be recorded: {type(error).__name__}: {error}")
-
-
-class _ReportLock:
-    """At most one report at a time in a process: each records every thread."""
-
-    def __init__(self) -> None:
-        from threading import Lock
-
-        self._lock = Lock()
-
-    def take(self) -> bool:
-        return self._lock.acquire(blocking=False)
-
-    def give_back(self) -> None:
-        self._lock.release()
-
-
-class _Report:
-    """Records one request with the calls of all threads, and makes an HTML page of it."""
-
-    def __init__(self, lock: _ReportLock) -> None:
-        import sys
-
-        self._lock = lock
-        self._session: _marey.Session | None = _marey.Session()
-        try:
-            self._session.start(name="request", with_stack=True, c_calls=sys.version_info >= (3, 12))
-        except BaseException:
-            lock.give_back()
-            raise
-
-    def page(self, title: str) -> bytes:
-        """Stop recording and return the page; if that fails, a page that says why."""
-        session, self._session = self._session, None
-        assert session is not None
-        try:
-            trace = session.stop().filtered(fold_imports=True, exclude_running=True)
-            return _marey.html_report(trace, title).encode("utf-8", "replace")
-        except Exception as error:
-            from html import escape
-
-            return f"<p>marey: no report: {escape(str(error))}</p>".encode("utf-8", "replace")
-        finally:
-            self._lock.give_back()
-
-    def discard(self) -> None:
-        """Stop recording, if page() has not."""
-        session, self._session = self._session, None
-        if session is not None:
-            session.discard()
-            self._lock.give_back()
-
-
-_BUSY = b"marey: another request is being recorded; try again\n"
-
-
-def _page_headers(page: bytes, kind: str = "text/html") -> list[tuple[str, str]]:
-    return [
-        ("content-type", f"{kind}; charset=utf-8"),
-        ("content-length", str(len(page))),
-        ("cache-control", "no-store"),
-        ("x-content-type-options", "nosniff"),
-    ]
+_request_parts = _marey.request_parts
+_NO_NAMES: tuple[Any, str | None, str, str] = (None, None, "", "")
 
 
 class MareyMiddleware:
@@ -204,6 +44,8 @@ class MareyMiddleware:
         max_bytes: The memory for the calls that are recorded to find slow requests.
         route: A function from the ASGI scope or WSGI environ of a finished request to its route, for frameworks that
             do not store it there. None: unknown.
+        record: Values to record: "header:NAME", "query:NAME", or "traceparent", which joins the request with its
+            distributed trace.
         interface: "asgi" or "wsgi", if that cannot be found out from `app`.
     """
 
@@ -218,7 +60,7 @@ class MareyMiddleware:
 
     def __init__(self, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> None:
         self._app = app
-        self._requests = _Requests(**options)
+        self._requests = Requests(**options)
         self._is_plain = self._requests.is_plain
 
 
@@ -243,6 +85,8 @@ async def _discard(message: dict[str, Any]) -> None:
 class _Asgi(MareyMiddleware):
     """The middleware for ASGI applications."""
 
+    _last = _NO_NAMES
+
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if self._is_plain and not _is_recording():
             await self._app(scope, receive, send)
@@ -255,40 +99,61 @@ class _Asgi(MareyMiddleware):
             return
         slow = self._requests.slow
         begin = slow.begin() if slow is not None else 0
+        values = self._values(scope) if self._requests.recorded else {}
         request = _late_range(None, send)
         try:
-            await self._app(scope, receive, request)
+            await _request_parts(self._app(scope, receive, request), self._running_name, scope, self._last)
         except BaseException as error:
             if isinstance(error, Exception) and not request.status:
                 request.status = 500
             raise
         finally:
-            self._end(request, scope, begin)
+            self._end(request, scope, begin, values)
 
-    def _end(self, request: _marey.late_range, scope: dict[str, Any], begin: int) -> str:
+    def _end(self, request: _marey.late_range, scope: dict[str, Any], begin: int, values: Values) -> str:
         name = ""
         try:
             name = self._name(scope)
-            request.end(name)
+            request.end(name, values)
             if begin and self._requests.slow is not None:
-                self._requests.slow.end(begin, name)
+                self._requests.slow.end(begin, name, values)
         except Exception as error:
             self._requests.fault(error)
         return name
 
     def _name(self, scope: dict[str, Any]) -> str:
+        return self._names(scope)[2]
+
+    def _running_name(self, scope: dict[str, Any]) -> str:
+        return self._names(scope)[3]
+
+    def _values(self, scope: dict[str, Any]) -> Values:
+        def header(name: str) -> str | None:
+            found = [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name.encode()]
+            return ", ".join(found) if found else None
+
+        return self._requests.values(header, scope.get("query_string", b"").decode("latin-1"), scope)
+
+    def _names(self, scope: dict[str, Any]) -> tuple[Any, str | None, str, str]:
+        """Return the framework's route, the method, and the names of the request and of its parts."""
+        last = self._last  # requests of one route often follow each other, and each is named twice
+        found, method = scope.get("route"), scope.get("method")  # Starlette, FastAPI
+        if found is last[0] and found is not None and method == last[1]:
+            return last
         requests = self._requests
         route = None if requests.route is None else requests.route(scope)
         if route is None:
-            found = scope.get("route")  # Starlette, FastAPI
             route = getattr(found, "path", None)
             if route is None and (endpoint := scope.get("endpoint")) is not None:
                 route = f"{getattr(endpoint, '__module__', '')}.{getattr(endpoint, '__qualname__', endpoint)}"
-        return requests.name(scope.get("method") or "WEBSOCKET", route)
+        name = requests.name(method or "WEBSOCKET", route)
+        names = (found if requests.route is None else None, method, name, requests.running_name(name))
+        self._last = names
+        return names
 
     def _asks(self, scope: dict[str, Any]) -> bool:
         try:
-            header = next((value for name, value in scope["headers"] if name.lower() == _HEADER.encode()), None)
+            header = next((value for name, value in scope["headers"] if name.lower() == REPORT_HEADER.encode()), None)
             query = scope.get("query_string", b"").decode("latin-1")
             return self._requests.asks_for_report(query, header.decode("latin-1") if header is not None else None)
         except Exception as error:
@@ -303,21 +168,21 @@ class _Asgi(MareyMiddleware):
             await self._app(scope, receive, send)
             return
         if report is None:
-            await self._answer(send, 503, _BUSY, "text/plain")
+            await self._answer(send, 503, BUSY, "text/plain")
             return
         try:
             request = _late_range(None, _discard)
             try:
-                await self._app(scope, receive, request)
+                await _request_parts(self._app(scope, receive, request), self._running_name, scope, self._last)
             finally:
-                name = self._end(request, scope, 0)
+                name = self._end(request, scope, 0, {})
             await self._answer(send, 200, await _in_thread(report.page, f"{name}: {request.status}"))
         finally:
             report.discard()
 
     @staticmethod
     async def _answer(send: Any, status: int, page: bytes, kind: str = "text/html") -> None:
-        headers = [(name.encode(), value.encode()) for name, value in _page_headers(page, kind)]
+        headers = [(name.encode(), value.encode()) for name, value in page_headers(page, kind)]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": page})
 
@@ -349,7 +214,7 @@ class _Wsgi(MareyMiddleware):
 
     def _asks(self, environ: dict[str, Any]) -> bool:
         try:
-            header = environ.get("HTTP_" + _HEADER.upper().replace("-", "_"))
+            header = environ.get("HTTP_" + REPORT_HEADER.upper().replace("-", "_"))
             return self._requests.asks_for_report(environ.get("QUERY_STRING", ""), header)
         except Exception as error:
             self._requests.fault(error)
@@ -363,8 +228,8 @@ class _Wsgi(MareyMiddleware):
             body: Iterable[bytes] = self._app(environ, start_response)
             return body
         if report is None:
-            start_response("503 Service Unavailable", _page_headers(_BUSY, "text/plain"))
-            return [_BUSY]
+            start_response("503 Service Unavailable", page_headers(BUSY, "text/plain"))
+            return [BUSY]
         try:
             request = _WsgiRequest(self._requests, environ, None)
             response = request.run(self._app)
@@ -376,14 +241,25 @@ class _Wsgi(MareyMiddleware):
             page = report.page(f"{request.name}: {request.status}")
         finally:
             report.discard()
-        start_response("200 OK", _page_headers(page))
+        start_response("200 OK", page_headers(page))
         return [page]
+
+
+def _values_of(requests: Requests, environ: dict[str, Any], scope: dict[str, Any]) -> Values:
+    """Return what is recorded of a request with this WSGI environ."""
+
+    def header(name: str) -> str | None:
+        name = name.upper().replace("-", "_")
+        found: str | None = environ.get(name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}")
+        return found
+
+    return requests.values(header, environ.get("QUERY_STRING", ""), scope)
 
 
 class _WsgiRequest:
     """One request. Its range ends when the server closes the response."""
 
-    def __init__(self, requests: _Requests, environ: dict[str, Any], start_response: Any) -> None:
+    def __init__(self, requests: Requests, environ: dict[str, Any], start_response: Any) -> None:
         self._requests = requests
         self._environ = environ
         self._start_response = start_response
@@ -394,6 +270,7 @@ class _WsgiRequest:
         self.bytes = 0
         self.name = ""
         self._begin = requests.slow.begin() if requests.slow is not None else 0
+        self._values = _values_of(requests, environ, environ) if requests.recorded else {}
         self._range = _late_range("request")
 
     def run(self, app: Any) -> Iterable[bytes]:
@@ -446,9 +323,9 @@ class _WsgiRequest:
         try:
             self.name = self._requests.name(self._environ.get("REQUEST_METHOD", ""), self._route())
             self._range.status, self._range.bytes = self.status, self.bytes
-            self._range.end(self.name)
+            self._range.end(self.name, self._values)
             if self._requests.slow is not None:
-                self._requests.slow.end(self._begin, self.name)
+                self._requests.slow.end(self._begin, self.name, self._values)
         except Exception as error:
             self._requests.fault(error)
 
@@ -487,7 +364,7 @@ class DjangoMiddleware:
         from django.conf import settings
 
         self._get_response = get_response
-        self._requests = _Requests(**getattr(settings, "MAREY", {}))
+        self._requests = Requests(**getattr(settings, "MAREY", {}))
         self._is_async = bool(iscoroutinefunction(get_response))
         if self._is_async:
             markcoroutinefunction(self)
@@ -497,14 +374,14 @@ class DjangoMiddleware:
             return self._call_async(request)
         report = self._begin(request)
         if report is False:
-            return self._page(_BUSY, 503, "text/plain")
-        begin = self._requests.slow.begin() if self._requests.slow is not None else 0
+            return self._page(BUSY, 503, "text/plain")
+        begin, values = self._begin_values(request)
         recorded = _late_range("request")
         response = None
         try:
             response = self._get_response(request)
         finally:
-            name = self._end(recorded, begin, request, response)
+            name = self._end(recorded, begin, request, response, values)
             if report is not None and response is None:
                 report.discard()
         return self._page(report.page(name)) if report is not None else response
@@ -512,14 +389,14 @@ class DjangoMiddleware:
     async def _call_async(self, request: Any) -> Any:
         report = self._begin(request)
         if report is False:
-            return self._page(_BUSY, 503, "text/plain")
-        begin = self._requests.slow.begin() if self._requests.slow is not None else 0
+            return self._page(BUSY, 503, "text/plain")
+        begin, values = self._begin_values(request)
         recorded = _late_range()
         response = None
         try:
-            response = await self._get_response(request)
+            response = await _request_parts(self._get_response(request), self._running_name, request, _NO_NAMES)
         finally:
-            name = self._end(recorded, begin, request, response)
+            name = self._end(recorded, begin, request, response, values)
             if report is not None and response is None:
                 report.discard()
         return self._page(await _in_thread(report.page, name)) if report is not None else response
@@ -528,24 +405,34 @@ class DjangoMiddleware:
         """Return a report if the request asks for one, False if that has to wait, None otherwise."""
         try:
             asks = self._requests.gives_reports and self._requests.asks_for_report(
-                request.META.get("QUERY_STRING", ""), request.headers.get(_HEADER)
+                request.META.get("QUERY_STRING", ""), request.headers.get(REPORT_HEADER)
             )
             return (self._requests.begin_report() or False) if asks else None
         except Exception as error:
             self._requests.fault(error)
             return None
 
-    def _end(self, recorded: Any, begin: int, request: Any, response: Any) -> str:
+    def _begin_values(self, request: Any) -> tuple[int, Values]:
+        requests = self._requests
+        begin = requests.slow.begin() if requests.slow is not None else 0
+        return begin, _values_of(requests, request.META, request.META) if requests.recorded else {}
+
+    def _name(self, request: Any) -> str:
+        route = getattr(getattr(request, "resolver_match", None), "route", None)
+        return self._requests.name(request.method or "", f"/{route}" if route is not None else None)
+
+    def _running_name(self, request: Any) -> str:
+        return self._requests.running_name(self._name(request))
+
+    def _end(self, recorded: Any, begin: int, request: Any, response: Any, values: Values) -> str:
         name = ""
         try:
-            match = getattr(request, "resolver_match", None)
-            route = getattr(match, "route", None)
-            name = self._requests.name(request.method or "", f"/{route}" if route is not None else None)
+            name = self._name(request)
             recorded.status = 500 if response is None else response.status_code
             recorded.bytes = 0 if response is None or response.streaming else len(response.content)
-            recorded.end(name)
+            recorded.end(name, values)
             if self._requests.slow is not None:
-                self._requests.slow.end(begin, name)
+                self._requests.slow.end(begin, name, values)
         except Exception as error:
             self._requests.fault(error)
         return name
@@ -554,4 +441,4 @@ class DjangoMiddleware:
     def _page(page: bytes, status: int = 200, kind: str = "text/html") -> Any:
         from django.http import HttpResponse
 
-        return HttpResponse(page, status=status, headers=dict(_page_headers(page, kind)))
+        return HttpResponse(page, status=status, headers=dict(page_headers(page, kind)))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "base/work_meter.h"
 
 namespace marey {
 namespace {
@@ -17,8 +18,8 @@ constexpr std::size_t kPiecesOfThread = 4;
 
 class Pieces {
   public:
-    Pieces(OutputFile& file, std::size_t count, unsigned threads)
-        : file_(file), count_(count), ring_(kPiecesOfThread * threads) {}
+    Pieces(OutputFile& file, std::size_t count, unsigned threads, WorkMeter& meter)
+        : file_(file), count_(count), meter_(meter), ring_(kPiecesOfThread * threads) {}
 
     /// The work of each thread. The caller's ends when everything is written, the others' when everything is
     /// begun.
@@ -75,11 +76,13 @@ class Pieces {
         ring_[written_ % ring_.size()].is_made = false;
         free_.push_back(std::move(block));
         ++written_;
+        meter_.add(1);
         room_.notify_one();
     }
 
     OutputFile& file_;
     const std::size_t count_;
+    WorkMeter& meter_;
     std::mutex mutex_;
     std::condition_variable made_;  ///< the caller waits for the next piece
     std::condition_variable room_;  ///< the others wait for room in the ring
@@ -95,12 +98,16 @@ class Pieces {
 void write_pieces(OutputFile& file, std::size_t count,
                   const std::function<PieceWriter(OutputBuffer&)>& make_writer, unsigned threads) {
     threads = static_cast<unsigned>(std::min<std::size_t>(threads, count));
+    WorkMeter meter(count);
     if (threads <= 1) {
         const PieceWriter write = make_writer(file);
-        for (std::size_t piece = 0; piece < count; ++piece) write(piece);
+        for (std::size_t piece = 0; piece < count; ++piece) {
+            write(piece);
+            meter.add(1);
+        }
         return;
     }
-    Pieces pieces(file, count, threads);
+    Pieces pieces(file, count, threads, meter);
     on_threads(threads, [&](unsigned number) { pieces.work(make_writer, number == 0); });
 }
 

@@ -4,6 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string_view>
 
 #include "bindings/inherited_context.h"
 #include "bindings/range_objects.h"
@@ -52,15 +56,41 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return object;
 }
 
-PyObject* end(PyObject* object, PyObject* name) {
-    if (!PyUnicode_Check(name)) {
-        PyErr_SetString(PyExc_TypeError, "late_range: the name must be a str");
-        return nullptr;
+/// The values of a range: the status, the size, and the texts of a dict.
+class Values {
+  public:
+    Values(const LateRangeObject& range, PyObject* texts) noexcept {
+        values_[count_++] = {"status", range.status};
+        values_[count_++] = {"bytes", range.bytes};
+        PyObject *key = nullptr, *text = nullptr;
+        for (Py_ssize_t place = 0; texts != nullptr && PyDict_Next(texts, &place, &key, &text) != 0;) {
+            if (count_ == std::size(values_) || !PyUnicode_Check(key) || !PyUnicode_Check(text)) continue;
+            const std::optional<std::string_view> name = utf8(key), value = utf8(text);
+            if (name && value) values_[count_++] = {*name, *value};
+        }
     }
+    std::span<const KeyedValue> all() const noexcept { return {values_, count_}; }
+
+  private:
+    /// Valid as long as the text; none if it is not valid Unicode.
+    static std::optional<std::string_view> utf8(PyObject* text) noexcept {
+        Py_ssize_t size = 0;
+        const char* const bytes = PyUnicode_AsUTF8AndSize(text, &size);
+        if (bytes != nullptr) return std::string_view(bytes, static_cast<std::size_t>(size));
+        PyErr_Clear();
+        return std::nullopt;
+    }
+
+    KeyedValue values_[16];
+    std::size_t count_ = 0;
+};
+
+PyObject* end(PyObject* object, PyObject* args) {
+    PyObject *name = nullptr, *texts = nullptr;
+    if (!PyArg_ParseTuple(args, "U|O!:end", &name, &PyDict_Type, &texts)) return nullptr;
     auto* const self = self_of(object);
-    const auto finish = [&]() noexcept {
-        self->range.end(site_cache.site(name, Scope::User), self->status, self->bytes);
-    };
+    const Values values(*self, texts);
+    const auto finish = [&]() noexcept { self->range.end(site_cache.site(name, Scope::User), values.all()); };
     if (detail::should_record(Scope::User) || followed_variable == nullptr) {
         finish();
     } else {
@@ -142,7 +172,9 @@ void destroy(PyObject* object) {
 }
 
 PyMethodDef kMethods[] = {
-    {"end", end, METH_O, "End the range, named by the argument. Does nothing if it has ended."},
+    {"end", end, METH_VARARGS,
+     "End the range, named by the first argument; the second is a dict of texts, further values. Does "
+     "nothing if it has ended."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyMemberDef kMembers[] = {

@@ -4,12 +4,16 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
+
+#include <marey/progress.h>
 
 namespace marey::cli {
 
-/// For its lifetime, shows on stderr what is being done and for how long, if stderr is a terminal and CI is
-/// not set. Erases the line at the end.
+/// For its lifetime, shows on stderr what is being done and for how long, with a bar if it is known how much
+/// is done, if stderr is a terminal and CI is not set. Erases the line at the end. The work must be done on
+/// the thread that creates it.
 class Progress {
   public:
     explicit Progress(std::string text);
@@ -21,10 +25,16 @@ class Progress {
     void show();
 
     std::string text_;
+    WorkProgress work_;
+    const WatchedWork watched_{work_};
     std::mutex mutex_;
     std::condition_variable over_;
     bool done_ = false;  ///< guarded by mutex_
     std::thread thread_;
 };
+
+/// The line: what is done, a bar, a percentage and the time. `share`: 0 to 1, or negative if it is not known
+/// how much is done. At most `width` columns: the bar is left out first, then the text is cut.
+std::string progress_line(std::string_view text, int seconds, double share, std::size_t width);
 
 }  // namespace marey::cli

@@ -15,6 +15,7 @@
     VERB(sql)             \
     VERB(ask)             \
     VERB(ranks)           \
+    VERB(find)            \
     VERB(export)          \
     VERB(validate)        \
     VERB(symbolize)       \

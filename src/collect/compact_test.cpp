@@ -9,6 +9,8 @@
 #include <random>
 
 #include <marey/error.h>
+#include <marey/merge.h>
+#include <marey/progress.h>
 
 #include "base/compress.h"
 #include "collect/capture_reader.h"
@@ -192,6 +194,27 @@ TEST_F(Compact, ACompactedCaptureBuildsIntoTheSameTrace) {
     expect_equal(before, after);
     EXPECT_LT(std::filesystem::file_size(path("out.marey")),
               std::filesystem::file_size(path("in.marey")) / 10);
+}
+
+TEST_F(Compact, LongWorkCountsForItsWatcher) {
+    write(path("in.marey"), testing::realistic_log(10'000, 50, 4, 1).file());
+    WorkProgress progress;
+    const WatchedWork watched(progress);
+    const auto counted = [&](const char* what) {
+        EXPECT_GT(progress.done, 0u) << what;
+        EXPECT_EQ(progress.total, 0u) << what << " is over";
+        progress.done = 0;
+    };
+    compact_capture(path("in.marey"), path("out.marey"));
+    counted("compacting");
+    const Trace trace = Trace::load(path("in.marey"));
+    counted("reading a capture");
+    trace.save(path("saved.marey"));
+    counted("saving");
+    Trace::load(path("saved.marey"));
+    counted("reading a saved trace");
+    load_merged({path("in.marey"), path("saved.marey")}, {.any_tree = true});
+    counted("merging");
 }
 
 TEST_F(Compact, ACaptureMayBeCompactedInPlaceAndAgain) {

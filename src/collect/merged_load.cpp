@@ -13,6 +13,7 @@
 #include "base/mapped_file.h"
 #include "base/parallel.h"
 #include "base/process_text.h"
+#include "base/work_meter.h"
 #include "collect/capture_reader.h"
 #include "collect/clock_fit.h"
 #include "collect/log_records.h"
@@ -126,6 +127,7 @@ class MergedLoad {
         if (!options_.any_tree) check_trees();
         const MachineClocks clocks(outlines_);
         std::vector<Trace> traces(outlines_.size());
+        WorkMeter meter(outlines_.size());
         const bool is_one_each = outlines_.size() >= usable_cores();
         parallel_for(
             outlines_.size(),
@@ -143,6 +145,7 @@ class MergedLoad {
                     traces[i] = build_trace(read_member(outline.member), request);
                     outline.member.file.reset();  // all else that is needed is its name
                 });
+                meter.add(1);
             },
             is_one_each ? 0 : 1);
         std::size_t kept = 0;

@@ -8,6 +8,7 @@
 #include <marey/error.h>
 
 #include "base/compress.h"
+#include "base/work_meter.h"
 #include "collect/log_codec.h"
 #include "collect/log_records.h"
 
@@ -259,9 +260,14 @@ RawLog unpack_sections(std::span<const std::byte> bytes, bool with_records) {
 
 std::vector<std::byte> pack_capture(const RawLog& log) {
     const std::vector<const LogSpan*> spans = spans_by_sequence(log);
+    std::uint64_t log_bytes = 0;
+    for (const LogSpan* span : spans) log_bytes += span->bytes;
+    WorkMeter meter(2 * log_bytes);  // encoding, then compressing
     LogEncoder encoder;
-    for (const LogSpan* span : spans)
+    for (const LogSpan* span : spans) {
         encoder.encode({span->data, span->bytes}, span->thread, span->base_ticks);
+        meter.add(span->bytes);
+    }
     LogColumns& columns = encoder.columns();
 
     std::size_t total = 0;
@@ -279,6 +285,10 @@ std::vector<std::byte> pack_capture(const RawLog& log) {
             sections.insert(sections.end(), packed.begin(), packed.end());
         }
         facts.put(entry);
+        if (total != 0)
+            meter.add(static_cast<std::uint64_t>(static_cast<double>(log_bytes) *
+                                                 static_cast<double>(column.size()) /
+                                                 static_cast<double>(total)));
     }
     for (const std::vector<std::byte>& column : columns) {
         if (column.size() <= kInlineColumnBytes) facts.put_raw(column.data(), column.size());

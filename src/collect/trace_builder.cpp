@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -10,6 +11,7 @@
 
 #include "base/parallel.h"
 #include "base/reserve_expected.h"
+#include "base/work_meter.h"
 #include "collect/device_calls.h"
 #include "collect/replayed_log.h"
 #include "collect/used_names.h"
@@ -98,10 +100,14 @@ class TraceBuilder {
 
     /// Hands out what is known without the events.
     void start_progress() {
-        LoadProgress* const progress = state_.request.progress;
-        if (progress == nullptr) return;
         std::uint64_t bytes = 0;
         for (const LogSpan* span : state_.spans) bytes += span->bytes;
+        meter_.emplace(bytes * (1 + kReplayWork));
+        LoadProgress* const progress = state_.request.progress;
+        if (progress == nullptr) {
+            if (meter_->progress() != nullptr) state_.view.progress = &meter_->progress()->done;
+            return;
+        }
         progress->done = 0;
         progress->total = bytes * (1 + kReplayWork);
         state_.view.progress = &progress->done;
@@ -324,6 +330,7 @@ class TraceBuilder {
     }
 
     ReplayedLog state_;
+    std::optional<WorkMeter> meter_;  ///< if nobody else watches
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ inline char* put_millis(char* out, std::uint64_t ns) noexcept {
 class FirefoxProfile {
   public:
     FirefoxProfile(const Trace& trace, const std::string& path)
-        : trace_(trace), functions_(profile_functions(trace)), file_(path) {
+        : trace_(trace), ranges_(trace.ranges()), functions_(profile_functions(trace)), file_(path) {
         start_ns_ = trace.window().start_ns;
         end_ns_ = std::max(trace.window().end_ns, start_ns_);
     }
@@ -51,7 +51,7 @@ class FirefoxProfile {
             if (place_of(track) != Place::Async) write_thread(track.thread, &track);
         }
         for (Row thread = 0; thread < trace_.threads().size(); ++thread) {
-            if (!markers_[thread].empty()) write_thread(thread, nullptr);
+            if (markers_[thread].size() != 0) write_thread(thread, nullptr);
         }
         file_.write("\n]");
         write_counters();
@@ -62,15 +62,35 @@ class FirefoxProfile {
 
   private:
     static constexpr std::uint32_t kNoStack = kNoRow;
-    struct Sample {
-        std::uint32_t stack;
-        std::uint64_t duration_ns;
+    /// The pieces of time of a thread, one after another. Two columns: there are about twice as many pieces
+    /// as ranges, and each column of the file needs one of them.
+    struct Samples {
+        std::vector<std::uint32_t> stacks;
+        std::vector<std::uint64_t> durations_ns;
+
+        void reserve(std::size_t count) {
+            stacks.reserve(count);
+            durations_ns.reserve(count);
+        }
+        void clear() {
+            stacks.clear();
+            durations_ns.clear();
+        }
+        void add(std::uint32_t stack, std::uint64_t duration_ns) {
+            if (!stacks.empty() && stacks.back() == stack) {
+                durations_ns.back() += duration_ns;
+            } else {
+                stacks.push_back(stack);
+                durations_ns.push_back(duration_ns);
+            }
+        }
     };
-    struct Marker {
-        std::uint64_t start_ns;
-        std::uint64_t duration_ns;
-        std::uint32_t name;
-        bool is_instant;
+    /// The rows of the ranges and of the instants that are markers of a thread.
+    struct Markers {
+        std::vector<Row> ranges;
+        std::vector<Row> instants;
+
+        std::size_t size() const { return ranges.size() + instants.size(); }
     };
 
     std::uint64_t since_start(std::int64_t ns) const {
@@ -87,26 +107,22 @@ class FirefoxProfile {
     /// Ranges marked by hand, async ranges and instants.
     void find_markers() {
         markers_.resize(trace_.threads().size());
-        const WindowClip clip(trace_);
-        const RangeColumns ranges = trace_.ranges();
-        std::vector<std::uint32_t> names;
-        for (const SiteInfo& site : trace_.sites()) names.push_back(text(trace_.string(site.name)));
+        std::vector<bool> is_marked;  // per site
+        for (const SiteInfo& site : trace_.sites()) {
+            names_.push_back(text(trace_.string(site.name)));
+            is_marked.push_back(site.scope == Scope::User || site.scope == Scope::Step);
+        }
         for (const TrackInfo& track : trace_.tracks()) {
             const Place place = place_of(track);
             if (place == Place::Device) continue;
-            std::vector<Marker>& markers = markers_[track.thread];
+            std::vector<Row>& rows = markers_[track.thread].ranges;
             for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
-                const Scope scope = trace_.sites()[ranges.site[row]].scope;
-                if (place == Place::Host && scope != Scope::User && scope != Scope::Step) continue;
-                const std::int64_t duration = clip.duration(ranges.start_ns[row], ranges.duration_ns[row]);
-                markers.push_back({since_start(ranges.start_ns[row]), static_cast<std::uint64_t>(duration),
-                                   names[ranges.site[row]], false});
+                if (place != Place::Host || is_marked[ranges_.site[row]]) rows.push_back(row);
             }
         }
         const InstantColumns instants = trace_.instants();
         for (Row row = 0; row < instants.size(); ++row)
-            markers_[instants.thread[row]].push_back(
-                {since_start(instants.time_ns[row]), 0, names[instants.site[row]], true});
+            markers_[instants.thread[row]].instants.push_back(row);
     }
 
     void write_meta() {
@@ -138,17 +154,13 @@ class FirefoxProfile {
 
     /// The pieces of time of a track, each with the innermost open range.
     void cut(const TrackInfo& track) {
-        const RangeColumns ranges = trace_.ranges();
+        const RangeColumns& ranges = ranges_;
+        samples_.reserve(2 * std::size_t{track.range_count} + 1);
         std::vector<std::pair<std::uint32_t, std::uint64_t>> open;  // stacks and their ends
         std::uint64_t last = 0;
         const auto advance = [&](std::uint64_t time) {
             if (time <= last) return;
-            const std::uint32_t stack = open.empty() ? kNoStack : open.back().first;
-            if (samples_.empty() || samples_.back().stack != stack) {
-                samples_.push_back({stack, time - last});
-            } else {
-                samples_.back().duration_ns += time - last;
-            }
+            samples_.add(open.empty() ? kNoStack : open.back().first, time - last);
             last = time;
         };
         const auto close_to = [&](std::size_t depth) {
@@ -198,30 +210,31 @@ class FirefoxProfile {
     bool is_first_thread_of(Row process) const { return !first_thread_.contains(process); }
 
     void write_samples() {
-        file_.write(",\n\"samples\":{\"length\":" + std::to_string(samples_.size()) +
-                    ",\"weightType\":\"tracing-ms\"");
-        write_column(",\"stack\"", samples_, [](char* out, const Sample& sample, std::size_t) {
-            return put_index(out, sample.stack);
-        });
+        const std::size_t count = samples_.stacks.size();
+        file_.write(",\n\"samples\":{\"length\":" + std::to_string(count) + ",\"weightType\":\"tracing-ms\"");
+        write_column(",\"stack\"", samples_.stacks,
+                     [](char* out, std::uint32_t stack, std::size_t) { return put_index(out, stack); });
         // A sample begins when the one before it ends: the lengths are formatted once for both columns.
-        MemoryOutput lengths;
-        std::uint64_t last = 0;  // where the last length begins
-        for (const Sample& sample : samples_) {
-            char* out = lengths.reserve(kDecimalBytes + 16);
-            last = lengths.position();
-            if (last != 0) *out++ = ',';
-            lengths.advance(put_millis(out, sample.duration_ns));
+        const std::uint64_t begin = lengths_.position();
+        std::uint64_t last = begin;  // where the last length begins
+        for (const std::uint64_t duration_ns : samples_.durations_ns) {
+            char* out = lengths_.reserve(kDecimalBytes + 16);
+            last = lengths_.position();
+            if (last != begin) *out++ = ',';
+            lengths_.advance(put_millis(out, duration_ns));
         }
-        const std::string_view all = lengths.written_since(0);
+        const std::string_view all = lengths_.written_since(begin);
         file_.write(",\"timeDeltas\":[");
-        if (!samples_.empty()) file_.write("0");
-        if (samples_.size() > 1) {
+        if (count != 0) file_.write("0");
+        if (count > 1) {
             file_.write(",");
-            file_.write(all.substr(0, last));
+            file_.write(all.substr(0, last - begin));
         }
         file_.write("],\"weight\":[");
         file_.write(all);
         file_.write("]}");
+        lengths_.exchange(
+            lengths_.exchange({}));  // forgets the bytes, and keeps the memory for the next thread
     }
 
     void write_stacks() {
@@ -277,21 +290,41 @@ class FirefoxProfile {
     }
 
     /// Writes the markers once, with the first track of their thread.
-    void write_markers(std::vector<Marker>& markers) {
+    void write_markers(Markers& markers) {
+        const InstantColumns instants = trace_.instants();
+        const WindowClip clip(trace_);
+        const auto both = [&](const char* key, auto put_range, auto put_instant) {
+            begin_column(key);
+            write_values(markers.ranges, put_range, true);
+            write_values(markers.instants, put_instant, markers.ranges.empty());
+            file_.write("]");
+        };
+        const auto put_null = [](char* out, Row, std::size_t) { return put_index(out, kNoRow); };
         file_.write(",\n\"markers\":{\"length\":" + std::to_string(markers.size()));
-        write_column(",\"name\"", markers, [](char* out, const Marker& marker, std::size_t) {
-            return put_decimal(out, marker.name);
-        });
-        write_column(",\"startTime\"", markers, [](char* out, const Marker& marker, std::size_t) {
-            return put_millis(out, marker.start_ns);
-        });
-        write_column(",\"endTime\"", markers, [](char* out, const Marker& marker, std::size_t) {
-            if (marker.is_instant) return put_index(out, kNoRow);
-            return put_millis(out, marker.start_ns + marker.duration_ns);
-        });
-        write_column(",\"phase\"", markers, [](char* out, const Marker& marker, std::size_t) {
-            return put_decimal(out, marker.is_instant ? 0 : 1);
-        });
+        both(
+            ",\"name\"",
+            [&](char* out, Row row, std::size_t) { return put_decimal(out, names_[ranges_.site[row]]); },
+            [&](char* out, Row row, std::size_t) { return put_decimal(out, names_[instants.site[row]]); });
+        both(
+            ",\"startTime\"",
+            [&](char* out, Row row, std::size_t) {
+                return put_millis(out, since_start(ranges_.start_ns[row]));
+            },
+            [&](char* out, Row row, std::size_t) {
+                return put_millis(out, since_start(instants.time_ns[row]));
+            });
+        both(
+            ",\"endTime\"",
+            [&](char* out, Row row, std::size_t) {
+                const std::int64_t duration = clip.duration(ranges_.start_ns[row], ranges_.duration_ns[row]);
+                return put_millis(out,
+                                  since_start(ranges_.start_ns[row]) + static_cast<std::uint64_t>(duration));
+            },
+            put_null);
+        begin_column(",\"phase\"");
+        write_repeated("1", markers.ranges.size(), true);
+        write_repeated("0", markers.instants.size(), markers.ranges.empty());
+        file_.write("]");
         write_filled(",\"category\"", "0", markers.size());
         write_filled(",\"data\"", "null", markers.size());
         file_.write("}");
@@ -303,28 +336,44 @@ class FirefoxProfile {
         if (value != kNoRow) return put_decimal(out, value);
         return std::copy_n("null", 4, out);
     }
+    void begin_column(const char* key) {
+        file_.write(key);
+        file_.write(":[");
+    }
     void write_filled(const char* key, std::string_view value, std::size_t count) {
+        begin_column(key);
+        write_repeated(value, count, true);
+        file_.write("]");
+    }
+    /// `is_first`: no values of the column come before these.
+    void write_repeated(std::string_view value, std::size_t count, bool is_first) {
         constexpr std::size_t kBlock = 1024;  // values written at once
         std::string block;
         for (std::size_t i = 0; i < std::min(count, kBlock); ++i) block.append(",").append(value);
-        file_.write(key);
-        file_.write(":[");
         for (std::size_t done = 0; done < count; done += kBlock) {
             const std::size_t size = std::min(kBlock, count - done) * (value.size() + 1);
-            file_.write(std::string_view(block).substr(done == 0 ? 1 : 0, size - (done == 0 ? 1 : 0)));
+            const std::size_t skipped = is_first && done == 0 ? 1 : 0;
+            file_.write(std::string_view(block).substr(skipped, size - skipped));
         }
-        file_.write("]");
     }
     template <class Rows, class Put>
     void write_column(const char* key, const Rows& rows, Put put) {
-        file_.write(key);
-        file_.write(":[");
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            char* out = file_.reserve(kDecimalBytes + 16);
-            *out = ',';
-            file_.advance(put(out + (i == 0 ? 0 : 1), rows[i], i));
-        }
+        begin_column(key);
+        write_values(rows, put, true);
         file_.write("]");
+    }
+    template <class Rows, class Put>
+    void write_values(const Rows& rows, Put put, bool is_first) {
+        constexpr std::size_t kBlock = 256;  // values for which space is reserved at once
+        for (std::size_t begin = 0; begin < rows.size(); begin += kBlock) {
+            char* out = file_.reserve(kBlock * (kDecimalBytes + 16));
+            const std::size_t end = std::min(begin + kBlock, rows.size());
+            for (std::size_t i = begin; i < end; ++i) {
+                *out = ',';
+                out = put(out + (is_first && i == 0 ? 0 : 1), rows[i], i);
+            }
+            file_.advance(out);
+        }
     }
 
     // ---- counters: the format holds differences, which the graphs add up
@@ -427,13 +476,16 @@ class FirefoxProfile {
     }
 
     const Trace& trace_;
+    const RangeColumns ranges_;
     const ProfileFunctions functions_;
     OutputFile file_;
     std::int64_t start_ns_ = 0;
     std::int64_t end_ns_ = 0;
-    std::vector<Sample> samples_;               ///< of the current thread, one after another
-    PathTree stacks_;                           ///< of the current thread
-    std::vector<std::vector<Marker>> markers_;  ///< per thread; empty once written
+    Samples samples_;                   ///< of the current thread
+    MemoryOutput lengths_;              ///< of its samples, as text
+    PathTree stacks_;                   ///< of the current thread
+    std::vector<Markers> markers_;      ///< per thread; empty once written
+    std::vector<std::uint32_t> names_;  ///< per site: the string of its name
     bool is_first_thread_ = true;
     std::uint64_t thread_count_ = 0;
     std::map<Row, std::uint64_t> first_thread_;  ///< per process

@@ -1,6 +1,7 @@
 // otlp.cpp: writes OpenTelemetry spans as OTLP JSON: ranges marked by hand, steps and ranges of other
 // processes.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <unordered_map>
@@ -23,7 +24,12 @@ namespace {
 class OtlpSpans {
   public:
     OtlpSpans(const Trace& trace, const std::string& path, std::int64_t min_duration_ns)
-        : trace_(trace), min_duration_ns_(min_duration_ns), clip_(trace), file_(path) {}
+        : trace_(trace),
+          ranges_(trace.ranges()),
+          sites_info_(trace.sites()),
+          min_duration_ns_(min_duration_ns),
+          clip_(trace),
+          file_(path) {}
 
     void write() {
         salt_ = mixed(trace_.window().session_id ^ static_cast<std::uint64_t>(trace_.window().start_ns));
@@ -47,8 +53,16 @@ class OtlpSpans {
         number ^= number >> 31;
         return number == 0 ? 1 : number;
     }
+    /// "00" to "ff".
+    static constexpr auto kHexBytes = [] {
+        std::array<std::array<char, 2>, 256> table{};
+        for (unsigned i = 0; i < 256; ++i)
+            table[i] = {"0123456789abcdef"[i >> 4], "0123456789abcdef"[i & 15]};
+        return table;
+    }();
     static char* put_hex(char* out, std::uint64_t number) {
-        for (int shift = 60; shift >= 0; shift -= 4) *out++ = "0123456789abcdef"[number >> shift & 15];
+        for (int shift = 56; shift >= 0; shift -= 8, out += 2)
+            std::memcpy(out, kHexBytes[number >> shift & 0xff].data(), 2);
         return out;
     }
     static char* put(char* out, std::string_view text) {
@@ -57,11 +71,10 @@ class OtlpSpans {
     }
 
     bool is_span(Row row, Place place) const {
-        const RangeColumns ranges = trace_.ranges();
         if (place == Place::Device) return false;
-        const Scope scope = trace_.sites()[ranges.site[row]].scope;
-        return (scope == Scope::User || scope == Scope::Step || (ranges.flags[row] & kRemote) != 0) &&
-               clip_.duration(ranges.start_ns[row], ranges.duration_ns[row]) >= min_duration_ns_;
+        const Scope scope = sites_info_[ranges_.site[row]].scope;
+        return (scope == Scope::User || scope == Scope::Step || (ranges_.flags[row] & kRemote) != 0) &&
+               clip_.duration(ranges_.start_ns[row], ranges_.duration_ns[row]) >= min_duration_ns_;
     }
 
     /// Finds the spans, and for each range the nearest span around it and the trace context that it is in.
@@ -191,13 +204,13 @@ class OtlpSpans {
             values.clear();
             if (slice != slices.end() && slice->row == row)
                 append_values(values, trace_.range_arguments(row));
-            append_flags(values, trace_.ranges().flags[row]);
+            append_flags(values, ranges_.flags[row]);
             write_span(row, thread_attributes, values, offset_ns);
         }
     }
 
     void write_span(Row row, const std::string& thread, const std::string& values, std::int64_t offset_ns) {
-        const RangeColumns ranges = trace_.ranges();
+        const RangeColumns& ranges = ranges_;
         const Site& site = sites_[ranges.site[row]];
         const TraceContext& context = contexts_[context_[row]];
         constexpr std::size_t kFixedBytes = 512;
@@ -232,7 +245,7 @@ class OtlpSpans {
         if (!own_context_.empty() && contexts_[context_[row]].span_id != 0 &&
             std::binary_search(own_context_.begin(), own_context_.end(), row))
             return contexts_[context_[row]].span_id;
-        const Row parent = trace_.ranges().parent[row];
+        const Row parent = ranges_.parent[row];
         if (parent != kNoRow && nearest_[parent] != kNoRow) return span_id(nearest_[parent]);
         if (const auto caller = caller_.find(row); caller != caller_.end() && caller->second != row)
             return span_id(caller->second);
@@ -279,6 +292,7 @@ class OtlpSpans {
         }
     }
     void append_flags(std::string& out, std::uint16_t flags) {
+        if ((flags & (kUnfinished | kBeganBefore | kAsync | kRemote)) == 0) return;
         constexpr std::pair<std::uint16_t, std::string_view> kFlags[] = {
             {kUnfinished, "marey.unfinished"},
             {kBeganBefore, "marey.began_before"},
@@ -298,6 +312,8 @@ class OtlpSpans {
     };
 
     const Trace& trace_;
+    const RangeColumns ranges_;
+    const std::span<const SiteInfo> sites_info_;
     const std::int64_t min_duration_ns_;
     const WindowClip clip_;
     OutputFile file_;

@@ -18,6 +18,7 @@
 
 #include "analyze/averages/site_groups.h"
 #include "base/output_file.h"
+#include "base/work_meter.h"
 #include "export/perfetto_annotations.h"
 #include "export/perfetto_tracks.h"
 #include "trace/perfetto_fields.h"
@@ -288,10 +289,12 @@ class PerfettoTrace {
     }
 
     void write_ranges() {
+        WorkMeter meter(trace_.ranges().size());
         sequence_ = kDescriptorSequence;
         for (std::size_t i = 0; i < trace_.tracks().size(); ++i) {
             begin_sequence(tracks_.of_track(i));
             write_track(trace_.tracks()[i]);
+            meter.add(trace_.tracks()[i].range_count);
         }
     }
 

@@ -219,7 +219,17 @@ bool InputText::read_on(const char* from) {
         source_->read(buffer_.data() + size_, buffer_.size() - JsonCursor::kPadding - size_);
     size_ += count;
     mark_end();
+    note_progress();
     return count > 0;
+}
+
+void InputText::note_progress() {
+    constexpr std::uint64_t kWhole = 1000;
+    const auto read = static_cast<std::uint64_t>(source_->fraction_read() * kWhole);
+    if (read == counted_) return;
+    if (!meter_) meter_.emplace(kWhole);
+    meter_->add(read - counted_);
+    counted_ = read;
 }
 
 void InputText::mark_end() {

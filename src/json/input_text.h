@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/work_meter.h"
 
 namespace marey {
 
@@ -45,7 +49,11 @@ class InputText {
   private:
     void mark_end();
 
+    void note_progress();
+
     std::unique_ptr<ByteSource> source_;
+    std::optional<WorkMeter> meter_;  ///< once it is known how much was read
+    std::uint64_t counted_ = 0;
     std::vector<char> buffer_;
     std::size_t size_ = 0;
     std::size_t offset_ = 0;

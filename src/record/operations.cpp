@@ -26,13 +26,6 @@ ObserverFrame* frame_of(void* frame) noexcept {
     return static_cast<ObserverFrame*>(frame);
 }
 
-// The string id of a key, found without a lock after the first time.
-std::uint32_t string_of(std::string_view key) noexcept {
-    if (const std::uint32_t known = Recorder::get().names().find_key(key)) return known;
-    const SlowPath path;
-    return path ? Recorder::get().journal().intern_key(key) : 0;
-}
-
 // Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no space.
 std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& facts, const CallStack* stack,
                              Span<const Value> inputs, Span<const KeyedValue> keywords) noexcept {
@@ -47,7 +40,7 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& fact
     std::uint32_t keys[detail::kMaxValues];
     const bool cut = keywords.size() > detail::kMaxValues;
     if (cut) keywords = keywords.first(detail::kMaxValues);
-    for (std::size_t i = 0; i < keywords.size(); ++i) keys[i] = string_of(keywords[i].key);
+    for (std::size_t i = 0; i < keywords.size(); ++i) keys[i] = key_string(keywords[i].key);
     const detail::SideBuffer room = detail::open_side();
     if (room.place == nullptr) return 0;
     ValueEncoder encoder(room.place, room.limit);

@@ -136,11 +136,34 @@ void forget_absent_thread(std::int64_t os_tid) noexcept {
     Recorder::get().threads().forget_absent(os_tid);
 }
 
-void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers, std::uint32_t site) noexcept {
+namespace {
+
+/// The values of one range with the ids of their keys. Made before the thread is busy: new keys are recorded.
+class ValueKeys {
+  public:
+    explicit ValueKeys(std::span<const KeyedValue> values) noexcept
+        : values_(values.first(std::min(values.size(), detail::kMaxValues))) {
+        for (std::size_t i = 0; i < values_.size(); ++i) keys_[i] = key_string(values_[i].key);
+    }
+    bool empty() const noexcept { return values_.empty(); }
+    /// Returns the end of the encoded values.
+    std::byte* encode(std::byte* place, std::byte* limit) const noexcept {
+        ValueEncoder encoder(place, limit);
+        for (std::size_t i = 0; i < values_.size(); ++i)
+            encoder.add(keys_[i], 0, values_[i].value, {true, true});
+        return encoder.end();
+    }
+
+  private:
+    std::span<const KeyedValue> values_;
+    std::uint32_t keys_[detail::kMaxValues];
+};
+
+}  // namespace
+
+void close_with_values(Opened opened, std::span<const KeyedValue> values, std::uint32_t site) noexcept {
     if (opened.index == detail::kOpenObserved) return detail::close_observed(opened.start);
-    std::uint32_t keys[detail::kMaxValues];
-    numbers = numbers.first(std::min(numbers.size(), detail::kMaxValues));
-    for (std::size_t i = 0; i < numbers.size(); ++i) keys[i] = detail::intern_string(numbers[i].key);
+    const ValueKeys keyed(values);
     const ScopedEnable enabled;
     const SlowPath path;
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
@@ -154,19 +177,20 @@ void close_with_numbers(Opened opened, std::span<const KeyedNumber> numbers, std
         detail::store_relaxed(slot->what, rest | site);
     }
     const bool needs_values = (load_relaxed(state->armed) & detail::kArmedValues) != 0;
-    if (needs_values) {  // also below ranges that began later: their values, if any, stay in place
+    if (needs_values && !keyed.empty()) {  // also below ranges that began later: their values stay in place
         const SideExtension room = extend_side(*state, *slot);
-        if (room.place != nullptr) {
-            ValueEncoder encoder(room.place, room.limit);
-            for (std::size_t i = 0; i < numbers.size(); ++i)
-                encoder.add(keys[i], 0, Value(numbers[i].number), {true, true});
-            close_extension(*state, *slot, encoder.end());
-        }
+        if (room.place != nullptr) close_extension(*state, *slot, keyed.encode(room.place, room.limit));
     }
     pop_open(*state, index, Clock::now(), 0);
 }
 
-void write_ended_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept {
+void write_ended_range(std::uint32_t site, std::uint64_t start, std::span<const KeyedValue> values) noexcept {
+    std::uint32_t side = 0;
+    if ((load_relaxed(detail::current_thread->armed) & detail::kArmedValues) != 0) {
+        const ValueKeys keyed(values);
+        const detail::SideBuffer room = detail::open_side();
+        if (room.place != nullptr) side = detail::close_side(room, keyed.encode(room.place, room.limit));
+    }
     const SlowPath path;
     ThreadState* const state = path ? ready_thread() : nullptr;
     if (state == nullptr) return;

@@ -78,19 +78,13 @@ MAREY_API void set_absent_threads(std::vector<AbsentStack> stacks) noexcept;
 /// The thread with this system thread id records its calls itself from now on.
 MAREY_API void forget_absent_thread(std::int64_t os_tid) noexcept;
 
-/// A number for a range.
-struct KeyedNumber {
-    std::string_view key;
-    std::int64_t number;
-};
-
 /// Closes a range of the calling thread, with values that are known only now. `site`: its name, if that is
 /// known only now too; 0: the one that it was opened with.
-MAREY_API void close_with_numbers(detail::Opened opened, std::span<const KeyedNumber> numbers,
-                                  std::uint32_t site = 0) noexcept;
-/// Records a range on an async track that began at `start` and ends now, on the calling thread. `side`: its
-/// values, as push_values() returns them.
-MAREY_API void write_ended_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept;
+MAREY_API void close_with_values(detail::Opened opened, std::span<const KeyedValue> values,
+                                 std::uint32_t site = 0) noexcept;
+/// Records a range on an async track that began at `start` and ends now, on the calling thread.
+MAREY_API void write_ended_range(std::uint32_t site, std::uint64_t start,
+                                 std::span<const KeyedValue> values) noexcept;
 
 /// Announces, right before the end of a range of the calling thread, that the range is part of the call with
 /// this number. `start`: the range's; `flags`: PartRecordFlags.

@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <cstring>
 
+#include "record/journal.h"
 #include "record/name_table.h"
+#include "record/recorder.h"
+#include "record/thread_log.h"
 
 namespace marey {
 
@@ -219,6 +222,12 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
     flags = detail::kValueInput;  // not a keyword
     if (head.kind == detail::kValueFacts) return take(sizeof(detail::RangeFacts)) != nullptr;
     return head.kind == detail::kValueStack && take(head.count * sizeof(std::uint64_t)) != nullptr;
+}
+
+std::uint32_t key_string(std::string_view key) noexcept {
+    if (const std::uint32_t known = Recorder::get().names().find_key(key)) return known;
+    const SlowPath path;
+    return path ? Recorder::get().journal().intern_key(key) : 0;
 }
 
 }  // namespace marey

@@ -17,6 +17,9 @@ class NameTable;
 using detail::ValueEncoder;
 using detail::ValueNeeds;
 
+/// The string id of a key, found without a lock after the first time; 0: it cannot be recorded.
+std::uint32_t key_string(std::string_view key) noexcept;
+
 /// The keyword values of a payload, as views of it. Both the payload and this must outlive their use.
 class DecodedKeywords {
   public:

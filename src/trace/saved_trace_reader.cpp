@@ -10,6 +10,7 @@
 
 #include "base/checksum.h"
 #include "base/compress.h"
+#include "base/work_meter.h"
 #include "trace/columns.h"
 #include "trace/part_flags.h"
 #include "trace/range_codec.h"
@@ -123,7 +124,7 @@ class Contents {
 
 class TraceReader {
   public:
-    explicit TraceReader(std::span<const std::byte> file) : contents_(file) {}
+    explicit TraceReader(std::span<const std::byte> file) : contents_(file), meter_(file.size()) {}
 
     void read(TraceData& data, bool with_ranges = true) {
         visit_columns(
@@ -147,6 +148,7 @@ class TraceReader {
         const Contents::Stored* const column = contents_.find(id);
         if (column == nullptr) return std::vector<std::uint64_t>(row_count);
         Contents::check(*column);
+        meter_.add(column->stored.size());
         return unpack_numbers(column->entry, column->stored);
     }
 
@@ -213,6 +215,7 @@ class TraceReader {
     }
 
     Contents contents_;
+    WorkMeter meter_;
 };
 
 template <class Read>

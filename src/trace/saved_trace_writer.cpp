@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/output_file.h"
+#include "base/work_meter.h"
 #include "trace/columns.h"
 #include "trace/range_codec.h"
 #include "trace/saved_format.h"
@@ -37,6 +38,8 @@ class TraceWriter {
         : data_(data), level_(level), with_ranges_(with_ranges) {}
 
     std::vector<std::byte> write() {
+        WorkMeter meter(kRangeColumns * data_.range_start_ns.size());  // the ranges take most of the time
+        meter_ = &meter;
         visit_columns(
             [&](const TableInfo& table, const auto&... columns) { (save(table.id, columns), ...); });
         values(ModelTable::Arguments, data_.arguments);
@@ -66,6 +69,7 @@ class TraceWriter {
     void numbers(ModelTable table, std::uint32_t column, std::vector<std::uint64_t> column_numbers,
                  NumberStyle style = {}) {
         if (column_numbers.empty()) return;
+        if (table == ModelTable::Ranges) meter_->add(column_numbers.size());
         columns_.push_back(pack_numbers(column_id(table, column), std::move(column_numbers), style, level_));
     }
 
@@ -130,7 +134,10 @@ class TraceWriter {
         return bytes;
     }
 
+    static constexpr std::uint64_t kRangeColumns = 9;  // of ranges()
+
     const TraceData& data_;
+    WorkMeter* meter_ = nullptr;  ///< while it writes
     int level_;
     bool with_ranges_;
     std::vector<PackedColumn> columns_;

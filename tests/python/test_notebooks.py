@@ -1,10 +1,13 @@
 """The magics %marey and %%marey, in a real Jupyter kernel and in IPython on a terminal; traces as HTML."""
 
+import html
 import html.parser
 import os
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 import xml.etree.ElementTree
 
 import pytest
@@ -183,7 +186,25 @@ def test_the_viewer_opens_on_request(kernel):
     kernel.run("import os; os.environ['BROWSER'] = 'true'")
     (page,) = of_kind(kernel.run("%%marey --view\ntwice(1)"), "text/html")
     assert re.search(r'<a href="http://127\.0\.0\.1:\d+/', page)
-    kernel.run("%marey twice(1)")
+
+
+def test_a_trace_has_the_name_of_its_cell(kernel):
+    kernel.run("%%marey\ntwice(1)")
+    number = kernel.client.nb.cells[-1].execution_count
+    assert kernel.printed("print(_marey.name)") == f"In[{number}]\n"
+
+
+def test_a_recorded_cell_links_to_the_viewer_until_the_next_one(kernel):
+    def link():
+        (page,) = of_kind(kernel.run("%marey twice(1)"), "text/html")
+        return html.unescape(re.search(r'<a href="([^"]+)"', page)[1])
+
+    first = link()
+    with urllib.request.urlopen(first, timeout=60) as response:
+        assert b"<html" in response.read()
+    link()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(first, timeout=60)
 
 
 def test_the_extension_can_be_unloaded_and_loaded_again(kernel):

@@ -1,12 +1,12 @@
 """The middleware for web requests: direct calls through ASGI and WSGI. Real servers: test_web_servers.py."""
 
 import asyncio
+import contextlib
 import os
 import re
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -14,74 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from conftest import SOURCE
 from recorded import recording, report_names
+from web_clients import Route, call_asgi, call_wsgi, greet, requests_of, users
 
 import marey
-from marey import web
+from marey import _marey, web
+from marey.recording import web_requests
 from marey.web import MareyMiddleware
 
 SECRET = "open sesame"
-
-
-# ---- applications and clients
-
-
-class Route:
-    path = "/users/{id}"
-
-
-async def users(scope, receive, send):
-    """An ASGI application that finds its route while it runs, as frameworks do."""
-    if scope["path"].startswith("/users/"):
-        scope["route"] = Route
-    with marey.record_function("view"):
-        await asyncio.sleep(0)
-    await send({"type": "http.response.start", "status": 201, "headers": []})
-    await send({"type": "http.response.body", "body": b"abc", "more_body": True})
-    await send({"type": "http.response.body", "body": b"de"})
-
-
-def call_asgi(app, path="/users/7", query="", headers=(), method="GET", kind="http"):
-    """Run one request; return the messages that were sent."""
-    sent = []
-
-    async def send(message):
-        sent.append(message)
-
-    async def receive():
-        return {"type": "http.disconnect"}
-
-    scope = {"type": kind, "path": path, "query_string": query.encode(), "headers": list(headers)}
-    if kind == "http":
-        scope["method"] = method
-    asyncio.run(app(scope, receive, send))
-    return sent
-
-
-def greet(environ, start_response):
-    with marey.record_function("view"):
-        start_response("200 OK", [("Content-Type", "text/plain")])
-    return [b"hello"]
-
-
-def call_wsgi(app, query="", method="GET", **environ):
-    """Run one request; return its status, headers and body."""
-    started = []
-
-    def start_response(status, headers, exc_info=None):
-        started[:] = [status, dict(headers)]
-        return lambda data: None
-
-    body = app({"REQUEST_METHOD": method, "PATH_INFO": "/x", "QUERY_STRING": query, **environ}, start_response)
-    try:
-        return *started, b"".join(body)
-    finally:
-        getattr(body, "close", lambda: None)()
-
-
-def requests_of(recorded):
-    """(name, status, bytes) of the requests."""
-    rows = [row for row in recorded.rows if "status" in row["keywords"]]
-    return [(row["name"], row["keywords"]["status"], row["keywords"]["bytes"]) for row in rows]
 
 
 # ---- ranges
@@ -98,6 +38,71 @@ def test_an_asgi_request_is_a_range_named_by_its_route():
     request, view = recorded.one("POST /users/{id}"), recorded.named("view")[1]
     assert request["start_ns"] <= view["start_ns"]
     assert view["start_ns"] + view["duration_ns"] <= request["start_ns"] + request["duration_ns"]
+
+
+def test_the_ranges_of_an_asgi_request_are_in_its_running_parts():
+    async def app(scope, receive, send):
+        with marey.record_function("before routing"):
+            pass
+        await asyncio.sleep(0)
+        scope["route"] = Route
+        with marey.record_function("first"):
+            pass
+        await asyncio.sleep(0)
+        with marey.record_function("second"):
+            pass
+
+    async def main():
+        wrapped = MareyMiddleware(app)
+        scopes = [{"type": "http", "method": "GET", "path": "/", "headers": []} for _ in range(3)]
+        await asyncio.gather(*(wrapped(scope, None, None) for scope in scopes))
+
+    with recording() as recorded:
+        asyncio.run(main())
+    running = "GET /users/{id} (running)"
+    assert {recorded.path(row)[-2:] for row in recorded.named("first")} == {(running, "first")}
+    assert {recorded.path(row)[-2:] for row in recorded.named("second")} == {(running, "second")}
+    # A part that ends before the framework has found the route cannot have its name.
+    assert {recorded.path(row)[-2] for row in recorded.named("before routing")} == {"GET (no route) (running)"}
+    assert len(recorded.named(running)) == 6 and len(recorded.named("GET /users/{id}")) == 3
+    calls = [call for call in recorded.trace.suspended_calls() if call.name.endswith("(running)")]
+    assert [(call.parts, call.finished) for call in calls] == [(3, True)] * 3
+
+
+def test_parts_pass_on_values_exceptions_and_results():
+    class Future:
+        def __await__(self):
+            return (yield "wanted")
+
+    async def app():
+        caught = None
+        try:
+            assert await Future() == "sent"
+            await Future()
+        except KeyError as error:
+            caught = error
+        return caught
+
+    for recording_or_not in (recording(), contextlib.nullcontext()):
+        with recording_or_not:
+            coroutine = await_parts(app())
+            assert coroutine.send(None) == coroutine.send("sent") == "wanted"
+            error = KeyError("own")
+            with pytest.raises(StopIteration) as stopped:
+                coroutine.throw(error)
+            assert stopped.value.value is error
+            closed = await_parts(app())
+            closed.send(None)
+            closed.close()
+            left = await_parts(Future())  # no coroutine, but an awaitable; nobody ends it
+            assert left.send(None) == "wanted"
+            del left
+            with pytest.raises(TypeError, match="int can't be used in 'await' expression"):
+                await_parts(3).send(None)
+
+
+async def await_parts(awaitable):
+    return await _marey.request_parts(awaitable, lambda argument: f"part of {argument}", "test", (None,) * 4)
 
 
 def test_concurrent_requests_are_ranges_of_their_own():
@@ -202,7 +207,7 @@ def test_a_session_that_starts_during_a_request_has_its_end():
 
     with recording():
         call_asgi(MareyMiddleware(app))
-    assert [event.name for event in session.stop().events()] == ["GET (no route)"]
+    assert {event.name for event in session.stop().events()} == {"GET (no route)", "GET (no route) (running)"}
 
 
 def test_a_request_that_ends_while_its_calls_begin_to_be_recorded_keeps_its_status():
@@ -243,13 +248,15 @@ def test_many_routes_are_folded_and_that_is_reported_once():
     app = MareyMiddleware(greet, route=lambda environ: f"/{next(number)}")
     with recording() as recorded, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        for _ in range(web.MAX_ROUTES + 50):
+        for _ in range(web_requests.MAX_ROUTES + 50):
             call_wsgi(app)
     names = {name for name, _, _ in requests_of(recorded)}
-    assert len(names) <= web.MAX_ROUTES + 1 and "GET (other routes)" in names
+    assert len(names) <= web_requests.MAX_ROUTES + 1 and "GET (other routes)" in names
     assert [str(warning.message) for warning in warned] == [
         "more than 1000 routes: further ones are recorded as (other routes)"
     ]
+    assert {app._requests.name("GET", f"/{n}") for n in range(1_000, 100_000)} == {"GET (other routes)"}
+    assert len(app._requests._names) <= web_requests.MAX_ROUTES + 1
 
 
 def test_methods_and_routes_cannot_inject_anything():
@@ -360,7 +367,7 @@ def test_one_report_at_a_time():
         assert inside.wait(30)
         status, _, body = call_wsgi(wrapped, "marey=1")
         goes_on.set()
-        assert (status, body) == ("503 Service Unavailable", web._BUSY)
+        assert (status, body) == ("503 Service Unavailable", web_requests.BUSY)
         assert "greet" in names_in(first.result(30)[2].decode())
     assert "greet" in names_in(call_wsgi(wrapped, "marey=1")[2].decode())
 
@@ -376,55 +383,6 @@ def test_a_request_that_fails_ends_its_report():
     assert not marey.is_recording()
 
 
-# ---- slow requests
-
-
-def slow(environ, start_response):
-    end = time.monotonic() + float(environ["HTTP_X_SECONDS"])
-    while time.monotonic() < end:
-        len("")
-    return greet(environ, start_response)
-
-
-def kept(folder):
-    return sorted(path.name for path in folder.iterdir())
-
-
-def run_slow(app, *seconds):
-    for each in seconds:
-        call_wsgi(app, HTTP_X_SECONDS=str(each))
-        app._requests.slow.wait()
-
-
-@pytest.fixture
-def stopped():
-    """Stops the recordings of the middlewares that a test adds."""
-    apps = []
-    yield apps
-    for app in apps:
-        app._requests.slow._session.discard()
-
-
-def test_requests_over_a_limit_keep_their_calls(tmp_path, stopped):
-    app = MareyMiddleware(slow, over="50ms", folder=str(tmp_path), route=lambda environ: "/slow/<x>")
-    stopped.append(app)
-    run_slow(app, 0, 0.06, 0)
-    (name,) = kept(tmp_path)
-    assert re.fullmatch(r"\d{6}ms-GET-slow-x-\d+-1\.marey", name)
-    trace = marey.load(tmp_path / name)
-    assert trace.metadata["request"] == "GET /slow/<x>"
-    assert any(average.key.endswith("): slow") for average in trace.key_averages())
-    assert trace.window_ns >= 50_000_000
-
-
-def test_only_the_slowest_requests_are_kept(tmp_path, stopped):
-    app = MareyMiddleware(slow, slowest=2, folder=str(tmp_path))
-    stopped.append(app)
-    run_slow(app, 0.02, 0.001, 0.03, 0.001, 0.05)
-    assert len(kept(tmp_path)) == 2
-    assert min(marey.load(tmp_path / name).window_ns for name in kept(tmp_path)) >= 30_000_000
-
-
 # ---- wrong use
 
 
@@ -437,6 +395,10 @@ def test_only_the_slowest_requests_are_kept(tmp_path, stopped):
         ({"over": "soon", "folder": "."}, ValueError, "invalid time 'soon'"),
         ({"slowest": -1, "folder": "."}, ValueError, "slowest must be a number of requests, not -1"),
         ({"route": 3}, TypeError, "route must be a callable"),
+        ({"record": "header:a"}, TypeError, "record must be a list of texts, not the text 'header:a'"),
+        ({"record": ["cookie:a"]}, ValueError, "expected 'header:NAME', 'query:NAME' or 'traceparent', not 'cookie:a'"),
+        ({"record": ["header:"]}, ValueError, "not 'header:'"),
+        ({"record": ["query:a"] * 11}, ValueError, "record: at most 10 values, not 11"),
         ({"interface": "cgi"}, ValueError, "interface must be 'asgi' or 'wsgi', not 'cgi'"),
         ({"sceret": SECRET}, TypeError, "sceret"),
     ],
@@ -464,7 +426,8 @@ def test_an_application_must_be_callable_and_its_interface_is_recognised():
 
 def test_importing_the_module_imports_no_framework(run_python):
     text = "import sys, marey; before = set(sys.modules); import marey.web; print(*set(sys.modules) - before)"
-    assert set(run_python(text).split()) <= {"marey.web", "__future__"}
+    ours = {"marey.web", "marey.recording", "marey.recording.web_requests"}
+    assert set(run_python(text).split()) <= {*ours, "__future__"}
 
 
 def test_the_first_three_lines_of_the_guide_work_when_pasted(tmp_path):

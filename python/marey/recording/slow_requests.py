@@ -14,6 +14,7 @@ from marey._warnings import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from queue import SimpleQueue
 
 _MAX_WAITING = 4  # slow requests that wait to be written; further ones are skipped and counted
@@ -45,8 +46,8 @@ class SlowRequests:
             self._start()
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
-    def end(self, begin: int, name: str) -> None:
-        """End a request; keep its calls if it was slow."""
+    def end(self, begin: int, name: str, values: Mapping[str, str]) -> None:
+        """End a request; keep its calls if it was slow, with `values` as metadata."""
         if self._session is None:
             return
         end = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
@@ -57,7 +58,7 @@ class SlowRequests:
         if self._queue.qsize() >= _MAX_WAITING:
             self.skipped += 1
             return
-        self._queue.put((begin, end, name, is_over))
+        self._queue.put((begin, end, name, values, is_over))
 
     def wait(self) -> None:
         """Wait until all slow requests so far are written."""
@@ -88,7 +89,7 @@ class SlowRequests:
                 warn(f"slow requests are not kept: {error}")
                 self._session = None
             self._kept = []
-            self._queue: SimpleQueue[tuple[int, int, str, bool] | threading.Event] = SimpleQueue()
+            self._queue: SimpleQueue[tuple[int, int, str, Mapping[str, str], bool] | threading.Event] = SimpleQueue()
             self._pid = os.getpid()
             if self._session is not None:
                 threading.Thread(target=self._write_all, name="marey slow requests", daemon=True).start()
@@ -105,12 +106,15 @@ class SlowRequests:
                 self.skipped += 1
                 warn(f"a slow request could not be kept: {error}")
 
-    def _write(self, begin: int, end: int, name: str, is_over: bool) -> None:
+    def _write(self, begin: int, end: int, name: str, values: Mapping[str, str], is_over: bool) -> None:
         assert self._session is not None
         part = self._session.snapshot()._selected(begin, end, []).filtered(fold_imports=True)
         self._number += 1
         path = os.path.join(self._folder, _file_name(end - begin, name, self._number))
-        part.with_metadata("request", name).save(path)
+        part = part.with_metadata("request", name)
+        for key, text in values.items():
+            part = part.with_metadata(key, text)
+        part.save(path)
         with self._lock:
             if is_over:
                 return

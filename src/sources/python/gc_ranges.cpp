@@ -42,10 +42,10 @@ void end_collection(PyObject* info) noexcept {
     const Opened ended = std::exchange(collection_range, {0, detail::kNotOpen});
     if (ended.index == detail::kNotOpen) return;
     if (opened_thread != detail::thread_number()) return detail::close_elsewhere(ended, opened_thread);
-    const KeyedNumber numbers[] = {{"generation", number(info, "generation")},
-                                   {"collected", number(info, "collected")},
-                                   {"uncollectable", number(info, "uncollectable")}};
-    close_with_numbers(ended, numbers);
+    const KeyedValue values[] = {{"generation", number(info, "generation")},
+                                 {"collected", number(info, "collected")},
+                                 {"uncollectable", number(info, "uncollectable")}};
+    close_with_values(ended, values);
 }
 
 // The interpreter's last collections are not part of the program.

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <marey/detail/hot_path.h>
-#include <marey/detail/values.h>
 #include <marey/scope.h>
+#include <marey/value.h>
 
 #include "record/source_writer.h"
 #include "sources/python/tracer.h"
@@ -24,21 +25,21 @@ class LateRange {
         thread_ = detail::thread_number();  // known once the thread has recorded
         is_open_ = site == 0 || opened_.index != detail::kNotOpen;
     }
+    bool is_open() const noexcept { return is_open_; }
+    /// When one that nests began, in ticks; 0: it is not recorded.
+    std::uint64_t start() const noexcept {
+        return is_open_ && opened_.index < detail::kOpenObserved ? opened_.start : 0;
+    }
     /// Ends it under another name. One that nests and ends on another thread keeps its first name.
-    void end(std::uint32_t site, std::int64_t status, std::int64_t bytes) noexcept {
+    void end(std::uint32_t site, std::span<const KeyedValue> values) noexcept {
         if (!is_open_) return;
         is_open_ = false;
         if (opened_.index == detail::kNotOpen) {
-            static detail::KeyIds keys;
-            if (!detail::should_record(Scope::User)) return;
-            const bool wanted = detail::values_wanted(Scope::User);
-            write_ended_range(site, opened_.start,
-                              wanted ? detail::push_values(keys, "status", status, "bytes", bytes) : 0);
+            if (detail::should_record(Scope::User)) write_ended_range(site, opened_.start, values);
         } else if (thread_ != detail::thread_number()) {
             detail::close_elsewhere(opened_, thread_);
         } else {
-            const KeyedNumber numbers[] = {{"status", status}, {"bytes", bytes}};
-            close_with_numbers(opened_, numbers, site);
+            close_with_values(opened_, values, site);
         }
     }
     /// Ends it under its first name, if it has one.

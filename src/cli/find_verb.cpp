@@ -1,0 +1,88 @@
+// find_verb.cpp: marey find: the captures and ranges of a distributed trace.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include <marey/analyze.h>
+#include <marey/error.h>
+#include <marey/import.h>
+
+#include "cli/capture_argument.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/text_format.h"
+#include "cli/verb.h"
+
+namespace marey::cli {
+namespace {
+
+class FindVerb final : public Verb {
+  public:
+    const char* help() const override { return "Find the ranges of a distributed trace in captures"; }
+    const char* details() const override {
+        return "ID is a trace id as Jaeger and Tempo show it, its first 8 or more digits, or a traceparent\n"
+               "header. FILE may be a folder, which stands for the captures in it. Ranges have the id of\n"
+               "their trace as the value traceparent or trace_id. Files that cannot be read are named and\n"
+               "skipped.";
+    }
+    void declare(Options& options) override {
+        options.required(id_, "ID", "Trace id, its first digits, or a traceparent header");
+        options.required(files_, "FILE", "Marey captures, or folders of them");
+    }
+    int run() override {
+        const std::string start = id_start();
+        Table table({{"at"}, {"duration"}, {"process"}, {"name", true}, {"file", true, true}});
+        bool is_found = false;
+        for (const std::string& path : capture_paths(files_, true)) {
+            try {
+                is_found = add(table, path, start) || is_found;
+            } catch (const Error& error) {
+                print_error(fmt::format("marey: skipped: {}\n", printable(error.what())));
+            }
+        }
+        if (!is_found) throw Error("no range has the trace id " + start);
+        write_out(table.text(standard_output()));
+        return kSuccess;
+    }
+
+  private:
+    /// The digits that the id has to start with.
+    std::string id_start() const {
+        constexpr std::size_t kHeaderSize = 55, kIdPlace = 3, kIdSize = 32, kLeast = 8;
+        std::string start = id_.size() == kHeaderSize && id_[2] == '-' ? id_.substr(kIdPlace, kIdSize) : id_;
+        std::transform(start.begin(), start.end(), start.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        if (start.size() < kLeast || start.size() > kIdSize ||
+            start.find_first_not_of("0123456789abcdef") != std::string::npos)
+            throw Error("invalid trace id '" + id_ +
+                        "': expected 8 to 32 hexadecimal digits, or a traceparent header");
+        return start;
+    }
+
+    static bool add(Table& table, const std::string& path, const std::string& start) {
+        const Progress progress("reading " + path);
+        const Trace trace = open_trace(path);
+        const std::vector<Row> rows = ranges_with_trace_id(trace, start);
+        for (const Row row : rows) {
+            const TrackInfo& track = trace.tracks()[trace.track_of(row)];
+            const ProcessInfo& process = trace.processes()[trace.threads()[track.thread].process];
+            const std::int64_t begin = trace.ranges().start_ns[row] - trace.window().start_ns;
+            table.add({format_duration(static_cast<double>(std::max<std::int64_t>(begin, 0))),
+                       format_duration(static_cast<double>(trace.ranges().duration_ns[row])),
+                       fmt::format("{}", process.pid), printable(trace.range_name(row)), printable(path)});
+        }
+        return !rows.empty();
+    }
+
+    std::string id_;
+    std::vector<std::string> files_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_find_verb() {
+    return std::make_unique<FindVerb>();
+}
+
+}  // namespace marey::cli
