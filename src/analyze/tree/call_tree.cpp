@@ -110,13 +110,13 @@ PathTree inverted(const std::vector<Node>& nodes, std::size_t names, std::uint32
 }
 
 /// `steps`: receives the root steps if the options request steps.
-MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const CallTreeOptions& options,
-                           std::vector<StepRange>& steps) {
+RangeMergeOptions merge_options(const Trace& trace, const NameSlots& slots, const CallTreeOptions& options,
+                                std::vector<StepRange>& steps) {
     const int given = !options.inside.empty() + (options.inside_range != kNoRow) + options.step.has_value() +
                       options.by_step;
     if (given > 1) throw Error("--inside, --row, --step and --by-step are mutually exclusive");
     if (options.by_step && options.bottom_up) throw Error("--by-step cannot be combined with --bottom-up");
-    MergeOptions result;
+    RangeMergeOptions result;
     result.by_thread = options.by_thread;
     result.separate_roots = options.by_step;
     if (given == 0) return result;

@@ -8,7 +8,7 @@ namespace {
 
 class Merge {
   public:
-    Merge(const Trace& trace, const NameSlots& slots, const MergeOptions& options)
+    Merge(const Trace& trace, const NameSlots& slots, const RangeMergeOptions& options)
         : trace_(trace), slots_(slots), options_(options), clip_(trace), work_(trace) {
         thread_node_.resize(options.by_thread ? trace.threads().size() : 0, kNoRow);
     }
@@ -92,7 +92,7 @@ class Merge {
 
     const Trace& trace_;
     const NameSlots& slots_;
-    const MergeOptions& options_;
+    const RangeMergeOptions& options_;
     WindowClip clip_;
     EnclosingWork work_;
     MergedRanges result_;
@@ -102,7 +102,7 @@ class Merge {
 
 }  // namespace
 
-MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const MergeOptions& options) {
+MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const RangeMergeOptions& options) {
     return Merge(trace, slots, options).run();
 }
 
