@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython check bench bench-torch bench-real bench-gpu asan tsan storm fuzz viewers arrow
+.PHONY: help demo test test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm fuzz viewers arrow
 .PHONY: docs examples-python pictures wheel web
 .PHONY: install-deps clean format
 
@@ -110,6 +110,11 @@ tsan:  ## Every test under ThreadSanitizer
 	@tools/install_deps.sh build
 	@tools/build.sh tsan all
 	@tools/run_tests.sh tsan
+
+test-processes:  ## Record 10,000 processes (PROCESSES) in one run; not part of make test
+	@tools/install_deps.sh build
+	@tools/build.sh release marey_cli tree_program
+	@tools/test_processes.sh build/release $${PROCESSES:-10000}
 
 storm:  ## 16 threads against observers, contexts and sessions under ThreadSanitizer, STORM_SECONDS (30)
 	@tools/install_deps.sh build

@@ -79,6 +79,9 @@ struct MAREY_API HostClock {
     std::int64_t error_at(std::int64_t ns) const noexcept;
 };
 
+/// The evidence that a fit used, such as "112 exchanges, 340 collectives".
+MAREY_API std::string evidence_text(const HostClock& clock);
+
 /// The clocks of all hosts.
 struct HostClocks {
     std::uint32_t reference = 0;

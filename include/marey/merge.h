@@ -13,9 +13,10 @@ namespace marey {
 
 /// Merges traces of several processes, given in any order; their windows may overlap. Processes learn their
 /// parents, and links show where they were started and which messages they sent one another. A process that
-/// is in several traces is one process; its traces must follow one another. Processes on other clocks are
-/// placed by wall-clock time, which the trace's problems say. Pass the only references to the traces: then
-/// their memory is freed one by one. Throws marey::Error if there are more rows than a trace can hold.
+/// is in several traces is one process; its traces must follow one another. The clocks of several hosts are
+/// fitted (marey/host_clocks.h); Trace::host_clocks() has the errors, and the trace's problems name hosts
+/// that only their wall clocks place. Pass the only references to the traces: then their memory is freed one
+/// by one. Throws marey::Error if there are more rows than a trace can hold.
 MAREY_API Trace merge_traces(std::vector<Trace> traces);
 
 /// Returns the rows of some processes. `processes`: rows of Trace::processes(); the rest keeps its order.

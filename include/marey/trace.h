@@ -308,10 +308,10 @@ struct HostClockInfo {
     StringId host = 0;
     StringId reference = 0;
     StringId method = 0;         ///< as in HostClock::method
+    StringId evidence = 0;       ///< what the fit used: "112 exchanges, 340 collectives"
     std::int64_t offset_ns = 0;  ///< was added to its times, at the start of the window
     double rate = 0;             ///< against the reference, minus 1
     std::int64_t error_ns = 0;   ///< largest error of its times; the largest number: unknown
-    std::uint64_t evidence = 0;  ///< number of facts that the fit used
 };
 
 /// The clock of the recording and its accuracy.

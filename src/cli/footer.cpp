@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include <marey/analyze.h>
+#include <marey/host_clocks.h>
 #include <marey/process_end.h>
 #include <marey/range_filter.h>
 
@@ -73,22 +73,39 @@ std::string imports_fact(const Trace& trace) {
 
 namespace {
 
-/// "; 8 hosts, reference node3: worst +-26 us (node7)"; empty for a trace of one host.
-std::string hosts_text(const Trace& trace) {
-    const HostClockInfo* worst = nullptr;
-    for (const HostClockInfo& clock : trace.host_clocks()) {
-        if (worst == nullptr || clock.error_ns > worst->error_ns) worst = &clock;
-    }
-    if (worst == nullptr) return "";
-    return fmt::format("; {}, reference {}: worst {} ({})", format_plural(trace.host_clocks().size(), "host"),
-                       printable(trace.string(worst->reference)),
-                       worst->error_ns == std::numeric_limits<std::int64_t>::max()
-                           ? "unknown"
-                           : "+-" + format_duration(static_cast<double>(worst->error_ns)),
-                       printable(trace.string(worst->host)));
+std::string error_text(std::int64_t error_ns) {
+    return error_ns == kUnknownClockError ? "unknown error"
+                                          : "+-" + format_duration(static_cast<double>(error_ns));
 }
 
 }  // namespace
+
+std::string hosts_fact(const HostsAgreement& agreement) {
+    std::string text =
+        fmt::format("{}, reference {}: worst {} ({}{}{})", format_plural(agreement.hosts, "host"),
+                    printable(agreement.reference), error_text(agreement.worst_ns),
+                    printable(agreement.worst), agreement.evidence.empty() ? "" : ": ", agreement.evidence);
+    if (agreement.hosts > 2) text += ", best " + error_text(agreement.best_ns);
+    return text;
+}
+
+std::string hosts_fact(const Trace& trace) {
+    HostsAgreement agreement;
+    agreement.hosts = trace.host_clocks().size();
+    if (agreement.hosts < 2) return "";
+    agreement.worst_ns = -1;
+    agreement.best_ns = kUnknownClockError;
+    for (const HostClockInfo& clock : trace.host_clocks()) {
+        agreement.reference = trace.string(clock.reference);
+        if (trace.string(clock.method) == "reference") continue;
+        agreement.best_ns = std::min(agreement.best_ns, clock.error_ns);
+        if (clock.error_ns <= agreement.worst_ns) continue;
+        agreement.worst_ns = clock.error_ns;
+        agreement.worst = trace.string(clock.host);
+        agreement.evidence = printable(trace.string(clock.evidence));
+    }
+    return hosts_fact(agreement);
+}
 
 std::string clock_fact(const Trace& trace) {
     const ClockInfo& clock = trace.clock();
@@ -102,7 +119,7 @@ std::string clock_fact(const Trace& trace) {
                             time(clock.max_error_ns));
         if (clock.extrapolated) text += ", extrapolated at the end";
     }
-    text += hosts_text(trace);
+    if (const std::string hosts = hosts_fact(trace); !hosts.empty()) text += "; " + hosts;
     if (const auto gpu = gpu_clock(trace)) {
         text += fmt::format("; device times accurate to {} ({}", time(gpu->worst_error_ns),
                             format_plural(static_cast<std::uint64_t>(gpu->readings), "reading"));

@@ -1,6 +1,8 @@
 // footer.h: the lines below every table: events kept and dropped, recording cost, clock accuracy.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <marey/trace.h>
@@ -24,8 +26,17 @@ bool is_sampled(const Trace& trace);            ///< it has ranges made of sampl
 std::string times_fact(const Trace& trace);     ///< what the times of all tables are
 std::string overhead_fact(const Trace& trace);  ///< "about 1.23 ms in total, 0.1% of ..."
 std::string imports_fact(const Trace& trace);   ///< "4.30 s of 8.50 s (...)"; empty if no imports are folded
-std::string clock_fact(const Trace& trace);     ///< "tsc at 2.10 GHz, accurate to 40 ns"
-std::string window_fact(const Trace& trace);    ///< "1.20 s on 3 threads; ..."
+/// How well the times of several hosts agree; `worst` has the largest error.
+struct HostsAgreement {
+    std::size_t hosts = 0;
+    std::string reference, worst;
+    std::string evidence;  ///< of the worst one
+    std::int64_t worst_ns = 0, best_ns = 0;
+};
+std::string hosts_fact(const HostsAgreement& agreement);  ///< "8 hosts, reference node3: worst +-26 us ..."
+std::string hosts_fact(const Trace& trace);               ///< empty for a trace of one host
+std::string clock_fact(const Trace& trace);               ///< "tsc at 2.10 GHz, accurate to 40 ns"
+std::string window_fact(const Trace& trace);              ///< "1.20 s on 3 threads; ..."
 std::string problem_lines(const Trace& trace, const Terminal& terminal);
 
 /// The label of a thread in output: its name, or "thread N" if it has none.

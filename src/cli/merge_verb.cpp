@@ -23,8 +23,9 @@ class MergeVerb final : public Verb {
         return "FILE may be a folder, which stands for the captures in it. Other verbs merge the captures "
                "of\n"
                "one run by themselves; this verb also merges captures of different runs. Captures of one\n"
-               "machine share a clock. Captures of other machines are placed by wall-clock time. Files that\n"
-               "cannot be read are named and left out.";
+               "machine share a clock. The clocks of several machines are fitted, from clock exchanges,\n"
+               "messages and collectives, and the output states the largest error. Files that cannot be\n"
+               "read are named and left out.";
     }
     void declare(Options& options) override {
         options.required(files_, "FILE", "Marey captures, saved traces, or folders of them");
@@ -52,6 +53,12 @@ class MergeVerb final : public Verb {
                               format_plural(merged.trace.ranges().size(), "range"),
                               format_duration(static_cast<double>(window.end_ns - window.start_ns)),
                               format_bytes(static_cast<std::uint64_t>(info.st_size))));
+        if (const std::string hosts = hosts_fact(merged.trace); !hosts.empty())
+            write_out(fmt::format("{:<9} {}\n", "clock", hosts));
+        for (const ProblemInfo& problem : merged.trace.problems()) {
+            if (problem.code.starts_with("clock_"))
+                print_error(fmt::format("marey: {}\n", printable(problem.text)));
+        }
         return kSuccess;
     }
 

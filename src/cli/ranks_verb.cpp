@@ -8,6 +8,7 @@
 #include <marey/ranks.h>
 
 #include "cli/capture_argument.h"
+#include "cli/footer.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/text_format.h"
@@ -22,11 +23,6 @@ constexpr std::size_t kCriticalParts = 8;
 
 std::string rank_time(double ns) {
     return format_duration(ns);
-}
-
-std::string error_text(std::int64_t error_ns) {
-    return error_ns == kUnknownClockError ? "unknown error"
-                                          : "+-" + format_duration(static_cast<double>(error_ns));
 }
 
 class RanksVerb final : public Verb {
@@ -193,26 +189,21 @@ class RanksVerb final : public Verb {
     }
     std::string clock_line(const RankReport& report) const {
         if (report.hosts.size() < 2) return line("clock", "one host");
-        const RankHost* worst = nullptr;
-        std::int64_t best = kUnknownClockError;
+        HostsAgreement agreement;
+        agreement.hosts = report.hosts.size();
+        agreement.reference = report.hosts[report.reference_host].name;
+        agreement.worst_ns = -1;
+        agreement.best_ns = kUnknownClockError;
         for (std::size_t i = 0; i < report.hosts.size(); ++i) {
             if (i == report.reference_host) continue;
             const RankHost& host = report.hosts[i];
-            if (worst == nullptr || host.clock.error_ns > worst->clock.error_ns) worst = &host;
-            best = std::min(best, host.clock.error_ns);
+            agreement.best_ns = std::min(agreement.best_ns, host.clock.error_ns);
+            if (host.clock.error_ns <= agreement.worst_ns) continue;
+            agreement.worst_ns = host.clock.error_ns;
+            agreement.worst = host.name;
+            agreement.evidence = evidence_text(host.clock);
         }
-        std::string evidence;
-        constexpr std::pair<const char*, std::uint64_t> kKinds[] = {
-            {"exchange", 2}, {"message", 1}, {"collective", 2}, {"wall clock", 2}};
-        for (std::size_t i = 0; i < kClockEvidenceKinds; ++i) {
-            const std::uint64_t count = worst->clock.evidence[i] / kKinds[i].second;
-            if (count > 0) evidence += (evidence.empty() ? "" : ", ") + format_plural(count, kKinds[i].first);
-        }
-        return line("clock",
-                    fmt::format("{} hosts, reference {}: worst {} ({}{}), best {}", report.hosts.size(),
-                                printable(report.hosts[report.reference_host].name),
-                                error_text(worst->clock.error_ns), printable(worst->name),
-                                evidence.empty() ? "" : ": " + evidence, error_text(best)));
+        return line("clock", hosts_fact(agreement));
     }
 
     std::vector<std::string> files_;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include <marey/analyze.h>
@@ -228,7 +229,9 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
     RunSummary summary;
     std::string main;
     ProcessTable others;
-    std::uint64_t most = 0;
+    std::uint64_t most = 0, ranges = 0;
+    std::int64_t start_ns = std::numeric_limits<std::int64_t>::max(), end_ns = 0;
+    bool is_complete = captures.size() <= kMaxCapturesRead;
     for (std::size_t i = 0; i < captures.size(); ++i) {
         const std::string& path = captures[i];
         if (i >= kMaxCapturesRead) break;
@@ -236,6 +239,9 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
             const Progress progress("reading " + path);
             Trace trace = Trace::load_for_averages(path);
             const std::uint64_t events = event_count(trace);
+            ranges += trace.ranges().size();
+            start_ns = std::min(start_ns, trace.window().start_ns);
+            end_ns = std::max(end_ns, trace.window().end_ns);
             const std::string recorded = events_fact(trace);
             const std::string overhead = i == 0 ? overhead_fact(trace) : "";
             trace = filter_ranges(std::move(trace), {.fold_imports = true});
@@ -260,10 +266,14 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
                 summary.best = path;
             }
         } catch (const Error& error) {
+            is_complete = false;
             if (i == 0) main = fmt::format("marey: {}\n", printable(error.what()));
             if (i > 0) others.add_unread(path, printable(error.what()));
         }
     }
+    if (is_complete)
+        summary.extent = format_plural(ranges, "range") + " in " +
+                         format_duration(static_cast<double>(std::max<std::int64_t>(end_ns - start_ns, 0)));
     summary.text = "\n" + main + others.text(terminal);
     return summary;
 }

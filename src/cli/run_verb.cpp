@@ -323,14 +323,15 @@ class RunVerb final : public Verb {
         }
         note_end(captures, end);
         std::string text;
-        std::string best;
+        std::string best, extent;
         if (!quiet_) {
             RunSummary summary = summarize_run(captures, why_empty(), standard_error());
             text = std::move(summary.text);
             best = std::move(summary.best);
+            extent = std::move(summary.extent);
         }
         if (captures.size() > 1 && !keep_captures_) {
-            std::string line = pack(captures);
+            std::string line = pack(captures, extent);
             if (!line.empty()) {
                 text += line;
                 best = best.empty() ? "" : output_;
@@ -349,7 +350,8 @@ class RunVerb final : public Verb {
     }
 
     /// Packs the captures into the output file and returns a line about it; "" if they stay as they are.
-    std::string pack(std::vector<std::string>& captures) const {
+    /// `extent`: what they contain.
+    std::string pack(std::vector<std::string>& captures, const std::string& extent) const {
         if (captures.front() != output_) return "";
         if (!view_) {
             errno = 0;
@@ -363,8 +365,9 @@ class RunVerb final : public Verb {
             struct stat info {};
             if (::stat(output_.c_str(), &info) != 0) info.st_size = 0;
             std::string line = fmt::format(
-                "\nmarey: {}: {} in one file, {}\n", printable(output_),
+                "\nmarey: {}: {}{}{}, {}\n", printable(output_),
                 packed.processes == 1 ? "1 process" : format_count(packed.processes) + " processes",
+                extent.empty() ? " in one file" : ", ", extent,
                 format_bytes(static_cast<std::uint64_t>(info.st_size)));
             for (const LeftOutFile& file : packed.kept) {
                 line += fmt::format("marey: {} stays beside it: {}\n", printable(file.path),

@@ -201,6 +201,19 @@ std::int64_t HostClock::error_at(std::int64_t ns) const noexcept {
     return std::max((&after - 1)->error_ns, after.error_ns);
 }
 
+std::string evidence_text(const HostClock& clock) {
+    constexpr std::pair<const char*, std::uint64_t> kKinds[] = {  // with their facts
+        {"exchange", 2}, {"message", 1}, {"collective", 2}, {"wall clock", 2}};
+    std::string text;
+    for (std::size_t i = 0; i < kClockEvidenceKinds; ++i) {
+        const std::uint64_t count = clock.evidence[i] / kKinds[i].second;
+        if (count == 0) continue;
+        text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + kKinds[i].first;
+        if (count != 1) text += "s";
+    }
+    return text;
+}
+
 HostClocks fit_host_clocks(std::span<const WallClock> wall_clocks, std::span<const ClockEvidence> evidence) {
     HostClocks result;
     const std::size_t hosts = wall_clocks.size();

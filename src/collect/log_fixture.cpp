@@ -140,7 +140,7 @@ std::vector<std::byte> LogWriter::file() const {
     header.ticks_per_second = ticks_per_second;
     header.pid = 42;
     header.node = -1;
-    std::strcpy(header.host, "host");
+    host.copy(header.host, sizeof header.host - 1);
     std::strcpy(header.executable, "/bin/program");
     std::memcpy(header.command_line, "program\0--fast", 15);
     header.command_line_bytes = 15;

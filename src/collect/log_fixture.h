@@ -225,6 +225,7 @@ class LogWriter {
     detail::ClockSource clock_source = detail::ClockSource::Injected;
     std::uint64_t ticks_per_second = 1'000'000'000;
     bool finished = false;
+    std::string host = "host";
     std::uint64_t end_ticks = 0;      ///< of raw()
     bool are_run_time_names = false;  ///< new sites without a file are sites of names made at run time
 
@@ -439,6 +440,17 @@ class LogWriter {
         const auto bytes = std::as_bytes(std::span(message));
         return journal(detail::JournalKind::RemoteEvents, record, {bytes.begin(), bytes.end()});
     }
+    LogWriter& exchange(std::string_view peer, std::int64_t sent_ns, std::int64_t arrived_ns,
+                        std::int64_t answered_ns, std::int64_t received_ns) {
+        detail::ClockExchangeRecord record{};
+        record.sent_ns = sent_ns;
+        record.arrived_ns = arrived_ns;
+        record.answered_ns = answered_ns;
+        record.received_ns = received_ns;
+        record.peer_bytes = static_cast<std::uint32_t>(peer.size());
+        const auto bytes = std::as_bytes(std::span(peer));
+        return journal(detail::JournalKind::ClockExchange, record, {bytes.begin(), bytes.end()});
+    }
     template <class Record>
     LogWriter& journal(detail::JournalKind kind, Record record, const std::vector<std::byte>& tail = {}) {
         const std::size_t bytes = (sizeof record + tail.size() + 7) / 8 * 8;
@@ -454,7 +466,7 @@ class LogWriter {
     RawLog raw() const {
         RawLog log;
         log.pid = 42;
-        log.host = "host";
+        log.host = host;
         log.executable = "/bin/program";
         log.command_line = "program --fast";
         log.clock_source = clock_source;

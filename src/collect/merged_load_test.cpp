@@ -2,11 +2,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include <marey/error.h>
+#include <marey/host_clocks.h>
 #include <marey/merge.h>
+#include <marey/token.h>
 
 #include "base/compress.h"
 #include "base/process_text.h"
@@ -26,13 +32,13 @@ struct Identity {
     std::uint64_t time_namespace = 5;
     std::vector<detail::AncestorRecord> ancestors = {};
     std::uint64_t fork_ticks = 0;
-    const char* boot = "boot";
+    std::string boot = "boot";
 };
 
 void identify(LogWriter& log, const Identity& identity) {
     detail::ProcessIdentityRecord record{};
     record.tree[0] = identity.tree;
-    std::snprintf(record.boot_id, sizeof record.boot_id, "%s", identity.boot);
+    std::snprintf(record.boot_id, sizeof record.boot_id, "%s", identity.boot.c_str());
     record.time_namespace = identity.time_namespace;
     record.pid_namespace = 3;
     record.start = identity.start;
@@ -166,6 +172,175 @@ TEST_F(MergedLoad, ATreeFileHoldsItsIntactProcesses) {
     ASSERT_EQ(merged.left_out.size(), 2U);
     EXPECT_EQ(merged.left_out[0].reason, "process 12: damaged");
     EXPECT_EQ(merged.left_out[1].reason, "cut off, or damaged, after 1 processes");
+}
+
+/// A host whose clock runs 20 ppm fast or slow and began at another time.
+struct Host {
+    std::string name;
+    std::int64_t offset_ns = 0;
+    double rate = 0;
+    std::int64_t local(std::int64_t true_ns) const {
+        return offset_ns + true_ns + std::llround(rate * static_cast<double>(true_ns));
+    }
+};
+const Host kAlpha{"alpha", 7'000'000'000, -11e-6}, kBeta{"beta", 90'000'000'000'000, 20e-6},
+    kGamma{"gamma", 500'000'000, 9e-6};
+constexpr std::int64_t kMs = 1'000'000;
+
+/// A capture of a host: a range from `start` to `end`, in true time.
+LogWriter log_on(const Host& host, std::uint64_t start, std::uint64_t end) {
+    const auto local = [&](std::uint64_t ns) {
+        return static_cast<std::uint64_t>(host.local(static_cast<std::int64_t>(ns)));
+    };
+    LogWriter log = log_of({.start = 5, .boot = host.name}, "on " + host.name, local(start), local(end));
+    log.host = host.name;
+    return log;
+}
+
+/// Bursts of exchanges in two seconds, over a link whose fastest messages take 20 us.
+void add_exchanges(LogWriter& log, const Host& own, const Host& peer, unsigned seed) {
+    std::mt19937 random(seed);
+    std::exponential_distribution<double> extra(1 / 5000.0);
+    const auto delay = [&] { return 20'000 + std::llround(extra(random)); };
+    for (std::int64_t at = 0; at < 2000 * kMs; at += 10 * kMs) {
+        const std::int64_t arrived = at + delay(), answered = arrived + 500, received = answered + delay();
+        log.exchange(peer.name, own.local(at), peer.local(arrived), peer.local(answered),
+                     own.local(received));
+    }
+}
+
+const HostClockInfo& clock_of(const Trace& trace, std::string_view host) {
+    const auto found =
+        std::find_if(trace.host_clocks().begin(), trace.host_clocks().end(),
+                     [&](const HostClockInfo& clock) { return trace.string(clock.host) == host; });
+    EXPECT_NE(found, trace.host_clocks().end()) << host;
+    return *found;
+}
+
+/// The distance of a host's range from where it belongs on the clock of `reference`.
+std::int64_t error_of(const Trace& trace, const Host& host, const Host& reference, std::int64_t start) {
+    for (Row row = 0; row < trace.ranges().size(); ++row) {
+        if (trace.range_name(row) == "on " + host.name)
+            return std::abs(trace.ranges().start_ns[row] - reference.local(start));
+    }
+    ADD_FAILURE() << host.name;
+    return 0;
+}
+
+TEST_F(MergedLoad, ExchangesPutHostsOnOneClock) {
+    LogWriter beta = log_on(kBeta, 300 * kMs, 1500 * kMs);
+    add_exchanges(beta, kBeta, kAlpha, 1);
+    const std::string first = write("a.marey", log_on(kAlpha, 100 * kMs, 1900 * kMs).file());
+    const std::string second = write("b.marey", beta.file());
+    const Trace trace = load_merged({first, second}).trace;
+    ASSERT_EQ(find_damage(trace.data()), "");
+    EXPECT_TRUE(trace.problems().empty());
+    ASSERT_EQ(trace.host_clocks().size(), 2U);
+    EXPECT_EQ(trace.string(clock_of(trace, "alpha").method), "reference");
+    const HostClockInfo& clock = clock_of(trace, "beta");
+    EXPECT_EQ(trace.string(clock.reference), "alpha");
+    EXPECT_EQ(trace.string(clock.method), "exchange");
+    EXPECT_EQ(trace.string(clock.evidence), "200 exchanges");
+    EXPECT_LE(clock.error_ns, 25'000);  // half of the fastest round trip, and more at both ends
+    EXPECT_NEAR(clock.rate, -31e-6, 2e-6);
+    EXPECT_LE(error_of(trace, kBeta, kAlpha, 300 * kMs), clock.error_ns);
+    EXPECT_LE(error_of(trace, kAlpha, kAlpha, 100 * kMs), 1);
+    // All four times of an exchange are on the same clock.
+    ASSERT_EQ(trace.clock_exchanges().size(), 200U);
+    for (const ClockExchangeInfo& each : trace.clock_exchanges()) {
+        EXPECT_LT(each.sent_ns, each.arrived_ns);
+        EXPECT_LT(each.answered_ns, each.received_ns);
+        EXPECT_LT(each.received_ns - each.sent_ns, 10 * kMs);
+    }
+}
+
+TEST_F(MergedLoad, MessagesInBothDirectionsPutHostsOnOneClock) {
+    LogWriter logs[] = {log_on(kAlpha, 100 * kMs, 1900 * kMs), log_on(kBeta, 300 * kMs, 1500 * kMs)};
+    const Host* const hosts[] = {&kAlpha, &kBeta};
+    for (std::uint64_t number = 1; number <= 40; ++number) {
+        const std::size_t from = number % 2, to = 1 - from;
+        const std::int64_t sent = 400 * kMs + static_cast<std::int64_t>(number) * 20 * kMs;
+        const Token token{77 + from, number, 0};
+        const auto* const first = reinterpret_cast<const std::byte*>(&token);
+        const std::vector<std::byte> bytes(first, first + sizeof token);
+        logs[from].thread(1).blob(detail::kBlobSend, bytes,
+                                  static_cast<std::uint64_t>(hosts[from]->local(sent)));
+        logs[to].thread(1).blob(detail::kBlobReceive, bytes,
+                                static_cast<std::uint64_t>(hosts[to]->local(sent + 30'000)));
+    }
+    const std::string first = write("a.marey", logs[0].file()), second = write("b.marey", logs[1].file());
+    const Trace trace = load_merged({first, second}).trace;
+    const HostClockInfo& clock = clock_of(trace, "beta");
+    EXPECT_EQ(trace.string(clock.method), "message");
+    EXPECT_EQ(trace.string(clock.evidence), "40 messages");
+    EXPECT_LE(clock.error_ns, 60'000);  // the last message is 300 ms before the end
+    EXPECT_LE(error_of(trace, kBeta, kAlpha, 300 * kMs), clock.error_ns);
+    for (const MessageInfo& message : trace.messages()) {
+        if (message.is_received) continue;
+        const auto received = std::find_if(
+            trace.messages().begin(), trace.messages().end(),
+            [&](const MessageInfo& other) { return other.is_received && other.number == message.number; });
+        ASSERT_NE(received, trace.messages().end());
+        EXPECT_LE(message.time_ns, received->time_ns);
+    }
+}
+
+TEST_F(MergedLoad, ForgedExchangesAreLeftOutAndCounted) {
+    LogWriter beta = log_on(kBeta, 300 * kMs, 1500 * kMs);
+    add_exchanges(beta, kBeta, kAlpha, 2);
+    for (const std::int64_t at : {700 * kMs, 900 * kMs}) {
+        const std::int64_t answered = kAlpha.local(at + 1000 * kMs);
+        beta.exchange("alpha", kBeta.local(at), answered, answered, kBeta.local(at + 40'000));
+    }
+    const std::string first = write("a.marey", log_on(kAlpha, 100 * kMs, 1900 * kMs).file());
+    const Trace trace = load_merged({first, write("b.marey", beta.file())}).trace;
+    ASSERT_EQ(trace.problems().size(), 1U);
+    EXPECT_EQ(trace.problems()[0].code, "clock_contradiction");
+    EXPECT_GE(trace.problems()[0].count, 2U);
+    EXPECT_LE(trace.problems()[0].count, 4U);
+    const HostClockInfo& clock = clock_of(trace, "beta");
+    EXPECT_LE(clock.error_ns, 25'000);
+    EXPECT_LE(error_of(trace, kBeta, kAlpha, 300 * kMs), clock.error_ns);
+}
+
+TEST_F(MergedLoad, HostsWithoutAPathAreNamed) {
+    LogWriter beta = log_on(kBeta, 300 * kMs, 1500 * kMs);
+    add_exchanges(beta, kBeta, kAlpha, 3);
+    const std::string first = write("a.marey", log_on(kAlpha, 100 * kMs, 1900 * kMs).file());
+    const std::string third = write("c.marey", log_on(kGamma, 200 * kMs, 700 * kMs).file());
+    const Trace trace = load_merged({first, third, write("b.marey", beta.file())}).trace;
+    ASSERT_EQ(trace.host_clocks().size(), 3U);
+    EXPECT_LE(error_of(trace, kBeta, kAlpha, 300 * kMs), clock_of(trace, "beta").error_ns);
+    EXPECT_EQ(trace.string(clock_of(trace, "gamma").method), "none");
+    EXPECT_EQ(clock_of(trace, "gamma").error_ns, kUnknownClockError);
+    ASSERT_EQ(trace.problems().size(), 1U);
+    EXPECT_EQ(trace.problems()[0].code, "clock_unknown");
+    EXPECT_NE(trace.problems()[0].text.find(": gamma."), std::string::npos);
+}
+
+TEST_F(MergedLoad, AMergedFileCanBeMergedWithOneOfAnotherHost) {
+    LogWriter beta = log_on(kBeta, 300 * kMs, 1500 * kMs), gamma = log_on(kGamma, 200 * kMs, 700 * kMs);
+    add_exchanges(beta, kBeta, kAlpha, 4);
+    add_exchanges(gamma, kGamma, kAlpha, 5);
+    const std::string first = write("a.marey", log_on(kAlpha, 100 * kMs, 1900 * kMs).file());
+    const std::string both = (folder_ / "both.marey").string();
+    load_merged({first, write("b.marey", beta.file())}).trace.save(both);
+    const Trace trace = load_merged({both, write("c.marey", gamma.file())}).trace;
+    EXPECT_TRUE(trace.problems().empty());
+    ASSERT_EQ(trace.host_clocks().size(), 3U);
+    EXPECT_EQ(trace.string(clock_of(trace, "beta").evidence), "200 exchanges");
+    EXPECT_EQ(trace.string(clock_of(trace, "gamma").reference), "alpha");
+    EXPECT_LE(error_of(trace, kBeta, kAlpha, 300 * kMs), clock_of(trace, "beta").error_ns);
+    EXPECT_LE(error_of(trace, kGamma, kAlpha, 200 * kMs), clock_of(trace, "gamma").error_ns);
+
+    std::vector<Trace> parts;  // cut by process, and merged again
+    for (Row row = 0; row < trace.processes().size(); ++row) parts.push_back(select_processes(trace, {row}));
+    const Trace again = merge_traces(std::move(parts));
+    EXPECT_EQ(again.host_clocks().size(), 3U);
+    EXPECT_EQ(again.clock_exchanges().size(), trace.clock_exchanges().size());
+    for (const Host* host : {&kAlpha, &kBeta, &kGamma})
+        EXPECT_EQ(clock_of(again, host->name).error_ns, clock_of(trace, host->name).error_ns);
+    EXPECT_EQ(again.ranges().start_ns[0], trace.ranges().start_ns[0]);
 }
 
 }  // namespace

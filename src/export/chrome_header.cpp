@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "export/problems_json.h"
 #include "json/json_scanner.h"
 #include "json/json_writer.h"
 #include "trace/program_names.h"
@@ -94,12 +95,8 @@ void ChromeHeader::write_facts() {
     json.member("session", window.session_name).member("finished", window.finished);
     json.member("clock_source", trace_.clock().source);
     json.member("clock_max_error_ns", trace_.clock().max_error_ns);
-    json.key("problems").begin_array();
-    for (const ProblemInfo& problem : trace_.problems()) {
-        json.begin_object().member("code", problem.code).member("text", problem.text);
-        json.member("count", problem.count).end_object();
-    }
-    json.end_array();
+    if (!trace_.host_clocks().empty()) write_host_clocks(json.key("clocks"), trace_);
+    write_problems(json, trace_);
     text += ",\"otherData\":" + other;
     if (!ours.ends_with('{')) text += ours + "}";
     text += "},\"traceEvents\":[\n";

@@ -45,7 +45,7 @@ MergedFunctions merge_functions(const Trace& trace, bool by_thread) {
     static_cast<ProfileFunctions&>(merged) = profile_functions(trace);
     NameSlots slots(trace);
     slots.of_site = merged.of_site;
-    MergeOptions options;
+    RangeMergeOptions options;
     options.by_thread = by_thread;
     merged.ranges = merge_ranges(trace, slots, options);
     return merged;

@@ -21,6 +21,7 @@
 #include "base/work_meter.h"
 #include "export/perfetto_annotations.h"
 #include "export/perfetto_tracks.h"
+#include "export/problems_json.h"
 #include "trace/perfetto_fields.h"
 #include "trace/trace_data.h"
 
@@ -156,6 +157,12 @@ class PerfettoTrace {
                 item(kProblemKey)
                     .add_string(MetadataField::String,
                                 problem.code + "\n" + std::to_string(problem.count) + "\n" + problem.text);
+            }
+            if (!trace_.host_clocks().empty()) {
+                std::string clocks;
+                JsonWriter json(clocks);
+                write_host_clocks(json, trace_);
+                item(kHostClocksKey).add_string(MetadataField::Json, clocks);
             }
             for (const StringId name : flow_names_)
                 item(kFlowNameKey).add_string(MetadataField::String, trace_.string(name));

@@ -1,4 +1,4 @@
-// problems_json.h: the problems of a trace, for the JSON output of every table.
+// problems_json.h: the problems of a trace and the clocks of its hosts, for JSON output.
 #pragma once
 
 #include <span>
@@ -20,6 +20,19 @@ inline void write_problems(JsonWriter& json, std::span<const ProblemInfo> proble
 }
 inline void write_problems(JsonWriter& json, const Trace& trace) {
     write_problems(json, trace.problems());
+}
+
+/// Writes the clocks of the hosts as an array.
+inline void write_host_clocks(JsonWriter& json, const Trace& trace) {
+    json.begin_array();
+    for (const HostClockInfo& clock : trace.host_clocks()) {
+        json.begin_object().member("host", trace.string(clock.host));
+        json.member("reference", trace.string(clock.reference)).member("offset_ns", clock.offset_ns);
+        json.member("rate", clock.rate).member("error_ns", clock.error_ns);
+        json.member("evidence", trace.string(clock.evidence));
+        json.member("method", trace.string(clock.method)).end_object();
+    }
+    json.end_array();
 }
 
 }  // namespace marey

@@ -71,6 +71,8 @@ std::string trace_info_json(const Trace& trace) {
     json.key("clock").begin_object().member("source", clock.source);
     json.member("ticks_per_second", clock.ticks_per_second).member("pairs", clock.pairs);
     json.member("max_error_ns", clock.max_error_ns).member("extrapolated", clock.extrapolated).end_object();
+    json.key("clocks");
+    write_host_clocks(json, trace);
     json.key("costs_ns").begin_object();
     for (const CostInfo& cost : trace.costs()) json.member(cost.kind, cost.ns);
     json.end_object();

@@ -68,7 +68,7 @@ Block* Background::take(std::size_t blocks, int& error) noexcept {
 }
 
 void Background::start() noexcept {
-    begin_thread();
+    if (!is_waiting_) begin_thread();
     if (is_idle_) changed_.notify();
 }
 
@@ -113,6 +113,7 @@ void Background::forked() noexcept {
     runs_ = false;
     is_idle_ = false;
     is_extending_ = false;
+    is_waiting_ = true;
     changed_.forked();
 }
 
@@ -128,7 +129,7 @@ std::size_t Background::missing_blocks(std::size_t ahead) noexcept {
 }
 
 bool Background::needs_extent() noexcept {
-    return sessions_.has_recorded() && missing_blocks(ahead_) != 0;
+    return !is_waiting_ && sessions_.has_recorded() && missing_blocks(ahead_) != 0;
 }
 
 // Prepares a few blocks, without the lock. False: there is no space.

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <cstddef>
+#include <utility>
 
 #include "record/session_table.h"
 
@@ -22,6 +23,10 @@ class Background {
     Block* take(std::size_t blocks, int& error) noexcept MAREY_REQUIRES(recorder_mutex);
     /// A session starts.
     void start() noexcept MAREY_REQUIRES(recorder_mutex);
+    /// A thread has filled its first chunk.
+    void be_ready() noexcept MAREY_REQUIRES(recorder_mutex) {
+        if (std::exchange(is_waiting_, false)) begin_thread();
+    }
     /// Ends the thread; take() starts it again. Lets go of the lock meanwhile. A process that forks should
     /// have no thread that the program did not start: Python warns about such threads.
     void stop() noexcept MAREY_REQUIRES(recorder_mutex);
@@ -31,7 +36,8 @@ class Background {
     void wait_for_extension() MAREY_REQUIRES(recorder_mutex);
     /// The last session has ended: the next one starts small.
     void reset() noexcept MAREY_REQUIRES(recorder_mutex) { ahead_ = kFirstAhead; }
-    /// In the child of a fork, which does not have the thread.
+    /// In the child of a fork, which does not have the thread. Many children end soon, so that nothing is
+    /// prepared ahead until be_ready().
     void forked() noexcept MAREY_REQUIRES(recorder_mutex);
 
   private:
@@ -53,6 +59,7 @@ class Background {
     bool is_forbidden_ MAREY_GUARDED_BY(recorder_mutex) = false;  ///< the process ends
     bool is_idle_ MAREY_GUARDED_BY(recorder_mutex) =
         false;  ///< no session runs: it waits a second, then ends
+    bool is_waiting_ MAREY_GUARDED_BY(recorder_mutex) = false;    ///< for be_ready()
     bool is_extending_ MAREY_GUARDED_BY(recorder_mutex) = false;  ///< it maps or warms without the lock
     sigset_t starter_mask_
         MAREY_GUARDED_BY(recorder_mutex) = {};  ///< signals blocked in the thread that started it

@@ -81,8 +81,12 @@ void BlockStore::abandon() noexcept {
 
 BlockStore::Extent BlockStore::reserve(std::size_t bytes) noexcept {
     const std::size_t large = kLargeBlocks * kBlockBytes;
+    return reserve_small((bytes + large - 1) / large * kLargeBlocks);
+}
+
+BlockStore::Extent BlockStore::reserve_small(std::size_t blocks) noexcept {
     Extent extent;
-    extent.bytes = (bytes + large - 1) / large * large;
+    extent.bytes = blocks * kBlockBytes;
     extent.offset = next_offset_;
     if (is_file()) next_offset_ += extent.bytes;
     return extent;
@@ -104,7 +108,7 @@ int BlockStore::map_file(Extent& extent) noexcept {
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
         const int fd = file_.descriptor();
         if (fd < 0) return EBADF;
-        int error = allocate_on_disk(fd, extent.offset, extent.bytes);
+        int error = extent.is_allocated ? 0 : allocate_on_disk(fd, extent.offset, extent.bytes);
         void* address = MAP_FAILED;
         if (error == 0) {
             address = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
@@ -142,6 +146,11 @@ void BlockStore::add(const Extent& extent) {
         block.blocks = kLargeBlocks;
         free_large_.push_back(&block);
     }
+    if (const std::size_t rest = extent.bytes / kBlockBytes % kLargeBlocks; rest != 0) {
+        Block& first = mapped.blocks[runs * kLargeBlocks];
+        first.header = reinterpret_cast<BlockHeader*>(extent.address + runs * kLargeBlocks * kBlockBytes);
+        split(first, rest);
+    }
     bytes_ += extent.bytes;
     mapped_.push_back(std::move(mapped));
 }
@@ -152,7 +161,8 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     if (blocks == 1 && list.empty() && !free_large_.empty()) {
         Block* const whole = free_large_.back();
         free_large_.pop_back();
-        split(*whole);
+        split(*whole, kLargeBlocks);
+        ++joinable_;
     }
     if (blocks != 1 && list.empty() && joinable_ != 0) join_free();
     if (list.empty()) return nullptr;
@@ -174,11 +184,11 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     return block;
 }
 
-void BlockStore::split(Block& whole) {
+// Parts of an incomplete large run never join: fewer than kLargeBlocks of them can be free.
+void BlockStore::split(Block& whole, std::size_t parts) {
     whole.is_cold = false;
-    whole.free_parts = kLargeBlocks;
-    ++joinable_;
-    for (std::size_t i = kLargeBlocks; i-- != 0;) {
+    whole.free_parts = static_cast<std::uint32_t>(parts);
+    for (std::size_t i = parts; i-- != 0;) {
         Block& part = (&whole)[i];
         part.header =
             reinterpret_cast<BlockHeader*>(reinterpret_cast<std::byte*>(whole.header) + i * kBlockBytes);
@@ -293,6 +303,7 @@ void BlockStore::trim() noexcept {
         bytes_ -= extent.bytes - keep;
         extent.bytes = keep;
     }
+    if (next_offset_ == end) return;  // the file ends there
     next_offset_ = end;
     const int fd = file_.descriptor();
     // System calls, as in FileHandle::is_ours(). On failure it is longer than needed, and nothing is lost.

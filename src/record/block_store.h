@@ -91,9 +91,12 @@ class BlockStore {
     struct Extent {
         std::byte* address = nullptr;
         std::size_t bytes = 0;
-        std::size_t offset = 0;  ///< in the file
+        std::size_t offset = 0;     ///< in the file
+        bool is_allocated = false;  ///< its part of the file has blocks on disk already
     };
     Extent reserve(std::size_t bytes) noexcept MAREY_REQUIRES(recorder_mutex);
+    /// For less than a large run: its blocks are small ones for good.
+    Extent reserve_small(std::size_t blocks) noexcept MAREY_REQUIRES(recorder_mutex);
     /// Undoes a reservation that could not be mapped. If another one followed it, the file keeps a hole.
     void unreserve(const Extent& extent) noexcept MAREY_REQUIRES(recorder_mutex) {
         if (is_file() && extent.offset + extent.bytes == next_offset_) next_offset_ = extent.offset;
@@ -129,7 +132,7 @@ class BlockStore {
     };
     int map_file(Extent& extent) noexcept;
     std::vector<Block*>::const_iterator first_warm() const noexcept MAREY_REQUIRES(recorder_mutex);
-    void split(Block& whole) MAREY_REQUIRES(recorder_mutex);
+    void split(Block& whole, std::size_t parts) MAREY_REQUIRES(recorder_mutex);
     void join_free() noexcept MAREY_REQUIRES(recorder_mutex);
 
     FileHandle file_;

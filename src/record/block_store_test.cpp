@@ -216,6 +216,29 @@ TEST(BlockStore, CutsOffUnusedBlocks) {
     EXPECT_EQ(store.used_file_bytes(), file_bytes(fd));
 }
 
+TEST(BlockStore, AnExtentOfAFewBlocksHasSmallOnesOnly) {
+    const int fd = temporary_file();
+    BlockStore store(fd, kBlockBytes);
+    BlockStore::Extent extent = store.reserve_small(5);
+    ASSERT_EQ(store.map_extent(extent), 0);
+    store.add(extent);
+    EXPECT_EQ(file_bytes(fd), 6 * kBlockBytes);
+    std::vector<Block*> taken;
+    for (int i = 0; i < 5; ++i) {
+        taken.push_back(store.take(1));
+        ASSERT_NE(taken.back(), nullptr);
+        std::memset(taken.back()->data(), 1, taken.back()->capacity());
+    }
+    EXPECT_EQ(store.take(1), nullptr);
+    EXPECT_EQ(store.used_file_bytes(), file_bytes(fd));
+    for (Block* block : taken) store.free_block(block);
+    EXPECT_EQ(store.take(kLargeBlocks), nullptr);
+    EXPECT_EQ(store.free_large(), 0U);
+    EXPECT_NE(store.take(1), nullptr);
+    store.trim();
+    EXPECT_EQ(file_bytes(fd), store.used_file_bytes());
+}
+
 TEST(BlockStore, NeverCutsOffTheHeader) {
     const int fd = temporary_file();
     BlockStore store(fd, kBlockBytes);

@@ -121,6 +121,10 @@ std::string own_clock() {
     return process_identity().clock();
 }
 
+bool is_forked_process() noexcept {
+    return kept.is_forked;
+}
+
 void identity_before_fork(std::uint32_t thread) noexcept {
     process_identity();
     kept.fork_ticks = Clock::now();

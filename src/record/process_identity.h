@@ -30,6 +30,9 @@ const ProcessIdentity& process_identity() noexcept MAREY_REQUIRES(recorder_mutex
 /// Names the clock of this process; "" if it is unknown.
 std::string own_clock() MAREY_EXCLUDES(recorder_mutex);
 
+/// Whether this process is the child of a fork, and still runs its parent's program.
+bool is_forked_process() noexcept MAREY_REQUIRES(recorder_mutex);
+
 /// Before a fork: the child takes over what is known here. `thread`: the logical id of the forking thread.
 void identity_before_fork(std::uint32_t thread) noexcept MAREY_REQUIRES(recorder_mutex);
 /// In the child.

@@ -270,6 +270,7 @@ bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes
     const ScopedLock lock(recorder_mutex);
     sessions_.leave(entry, false);
     if (sessions_.give_leftover(entry, bytes)) return true;
+    if (entry.chunks_taken != 0) background_.be_ready();
 
     const std::uint64_t ceiling = sessions_.ceiling();
     const std::uint64_t share = ceiling / std::max<std::size_t>(threads_.entries().size(), 1);

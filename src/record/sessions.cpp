@@ -153,7 +153,11 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
 void Recorder::start_for_environment(const SessionOptions& options) {
     const Started started = start(options);
     // The captures of a program's other processes are named like this too, while the first one still runs.
-    if (started.output_path != options.output && !is_being_recorded(options.output) &&
+    const bool is_child = [] {
+        const ScopedLock lock(recorder_mutex);
+        return is_forked_process();
+    }();
+    if (started.output_path != options.output && !is_child && !is_being_recorded(options.output) &&
         !is_of_own_tree(options.output))
         warn(options.output + ": already exists, from an earlier run; this run's capture is " +
              started.output_path);

@@ -31,6 +31,8 @@ using detail::kBlockBytes;
 namespace {
 
 constexpr std::size_t kFirstExtent = std::size_t{1} << 20;
+// A forked child is often short: two streams with a spare block, a thread and its first chunk.
+constexpr std::size_t kFirstBlocksOfChild = 5;
 constexpr int kMaxAttempts = 9999;  // to find a free name
 
 std::size_t read_into(const char* path, char* place, std::size_t room) noexcept {
@@ -116,8 +118,9 @@ std::span<const std::byte> large_record(std::span<const std::byte> records, deta
     return records.first(is_large ? head.bytes : 0);
 }
 
+// A forked child does not read again the facts that it shares with its parent.
 void read_process_facts(FileHeader& header) noexcept {
-    header = FileHeader{};
+    const FileHeader before = std::exchange(header, FileHeader{});
     std::memcpy(header.magic, detail::kFileMagic, sizeof header.magic);
     header.version = detail::kFormatVersion;
     header.byte_order = detail::kByteOrderMark;
@@ -125,12 +128,17 @@ void read_process_facts(FileHeader& header) noexcept {
     header.block_bytes = kBlockBytes;
     header.pid = getpid();
     header.node = -1;
-    const std::size_t boot =
-        read_into("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id - 1);
-    if (boot != 0 && header.boot_id[boot - 1] == '\n') header.boot_id[boot - 1] = '\0';
     gethostname(header.host, sizeof header.host - 1);
-    const ssize_t exe = readlink("/proc/self/exe", header.executable, sizeof header.executable - 1);
-    header.executable[exe < 0 ? 0 : exe] = '\0';
+    if (before.pid != 0) {
+        std::memcpy(header.boot_id, before.boot_id, sizeof header.boot_id);
+        std::memcpy(header.executable, before.executable, sizeof header.executable);
+    } else {
+        const std::size_t boot =
+            read_into("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id - 1);
+        if (boot != 0 && header.boot_id[boot - 1] == '\n') header.boot_id[boot - 1] = '\0';
+        const ssize_t exe = readlink("/proc/self/exe", header.executable, sizeof header.executable - 1);
+        header.executable[exe < 0 ? 0 : exe] = '\0';
+    }
     header.command_line_bytes = static_cast<std::uint32_t>(
         read_into("/proc/self/cmdline", header.command_line, sizeof header.command_line - 1));
 }
@@ -209,8 +217,9 @@ void Spool::set_path(std::string path) {
 std::shared_ptr<Spool> Spool::create(const std::string& requested_path) {
     const std::string temporary = temporary_path(requested_path);
     const int fd = avoid_standard_fds(create_temporary(temporary, requested_path));
-    int error = check_file_limit(kBlockBytes);
-    if (error == 0) error = posix_fallocate(fd, 0, kBlockBytes);
+    const std::size_t first = is_forked_process() ? kFirstBlocksOfChild * kBlockBytes : kFirstExtent;
+    int error = check_file_limit(kBlockBytes + first);
+    if (error == 0) error = posix_fallocate(fd, 0, static_cast<off_t>(kBlockBytes + first));
     void* header = MAP_FAILED;
     if (error == 0) header = mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (header == MAP_FAILED) {
@@ -221,7 +230,8 @@ std::shared_ptr<Spool> Spool::create(const std::string& requested_path) {
     }
     fill_file_header(*static_cast<FileHeader*>(header));
     std::shared_ptr<Spool> spool(new Spool(fd, temporary, static_cast<FileHeader*>(header)));
-    BlockStore::Extent extent = spool->store_.reserve(kFirstExtent);
+    BlockStore::Extent extent = spool->store_.reserve_small(first / kBlockBytes);
+    extent.is_allocated = true;
     if (const int cause = spool->store_.map_extent(extent)) {
         spool->temporary_ = true;  // unlinked with the spool
         fail(requested_path, "cannot create the capture", cause);
@@ -249,7 +259,8 @@ void Spool::abandon() noexcept {
 Block* Spool::take_block(detail::BlockKind kind) noexcept {
     Block* block = store_.take(1);
     if (block == nullptr) {
-        BlockStore::Extent extent = store_.reserve(kFirstExtent);
+        BlockStore::Extent extent =
+            store_.reserve(is_forked_process() ? detail::kLargeBlocks * kBlockBytes : kFirstExtent);
         if (store_.map_extent(extent) != 0) {
             store_.unreserve(extent);
             return nullptr;

@@ -1,13 +1,19 @@
 // tree_ledger.cpp: the ledger is a file in shared memory, named by the tree's id, for its owner alone.
 #include "record/tree_ledger.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <utility>
 
 #include <marey/merge.h>
 
@@ -15,19 +21,49 @@ namespace marey {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x4c52414d;  // "MARL"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kTreeDigits = 32;
 static_assert(sizeof(TreeLedger::Page) <= kPageBytes && std::atomic<std::uint64_t>::is_always_lock_free);
 
+constexpr char kFolder[] = "/dev/shm";
+constexpr std::string_view kPrefix = "marey-";
+
 std::string path_of(const std::string& tree) {
-    return "/dev/shm/marey-" + tree;
+    return std::string(kFolder) + "/" + std::string(kPrefix) + tree;
+}
+
+// The descriptors that hold the locks of the ledgers that this process has created.
+std::mutex locks_mutex;
+std::map<std::string, int> locks;
+
+/// Removes the ledgers of commands that were killed: their owners no longer hold the lock. Processes that
+/// still map one go on with it.
+void remove_stale() noexcept {
+    DIR* const folder = ::opendir(kFolder);
+    if (folder == nullptr) return;
+    while (const dirent* const entry = ::readdir(folder)) {
+        const std::string_view name = entry->d_name;
+        if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kTreeDigits) continue;
+        const int fd =
+            ::openat(::dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0) continue;
+        TreeLedger::Page page{};
+        struct stat info {};
+        if (::fstat(fd, &info) == 0 && info.st_uid == ::geteuid() &&
+            ::pread(fd, &page, sizeof page, 0) == static_cast<ssize_t>(sizeof page) && page.magic == kMagic &&
+            page.version == kVersion && ::flock(fd, LOCK_EX | LOCK_NB) == 0)
+            ::unlinkat(::dirfd(folder), entry->d_name, 0);
+        ::close(fd);
+    }
+    ::closedir(folder);
 }
 
 }  // namespace
 
 bool TreeLedger::open(const std::string& tree, std::string& problem) noexcept {
     if (page_ != nullptr) return true;
-    if (tree.size() != 32) return false;
+    if (tree.size() != kTreeDigits) return false;
     const int fd = ::open(path_of(tree).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return false;
     struct stat info {};
@@ -50,24 +86,38 @@ bool TreeLedger::open(const std::string& tree, std::string& problem) noexcept {
     return false;
 }
 
+void TreeLedger::close() noexcept {
+    if (page_ != nullptr) ::munmap(std::exchange(page_, nullptr), kPageBytes);
+}
+
+// The file gets its name when it is complete and locked; remove_stale() leaves locked ones alone.
 bool create_tree_ledger(const std::string& tree, std::uint64_t max_bytes) noexcept {
-    const std::string path = path_of(tree);
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    remove_stale();
+    const int fd = ::open(kFolder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     if (fd < 0) return false;
     TreeLedger::Page page{};
     page.version = kVersion;
     page.max_bytes = max_bytes;
     tree.copy(page.tree, sizeof page.tree - 1);
     page.magic = kMagic;
-    const bool is_written = ::ftruncate(fd, static_cast<off_t>(kPageBytes)) == 0 &&
-                            ::pwrite(fd, &page, sizeof page, 0) == static_cast<ssize_t>(sizeof page);
-    ::close(fd);
-    if (!is_written) ::unlink(path.c_str());
-    return is_written;
+    const std::string own = "/proc/self/fd/" + std::to_string(fd);
+    const bool is_created =
+        ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::ftruncate(fd, static_cast<off_t>(kPageBytes)) == 0 &&
+        ::pwrite(fd, &page, sizeof page, 0) == static_cast<ssize_t>(sizeof page) &&
+        ::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path_of(tree).c_str(), AT_SYMLINK_FOLLOW) == 0;
+    if (is_created) {
+        const std::lock_guard lock(locks_mutex);
+        locks[tree] = fd;
+    } else {
+        ::close(fd);
+    }
+    return is_created;
 }
 
 void remove_tree_ledger(const std::string& tree) noexcept {
     ::unlink(path_of(tree).c_str());
+    const std::lock_guard lock(locks_mutex);
+    if (const auto held = locks.extract(tree)) ::close(held.mapped());
 }
 
 }  // namespace marey

@@ -14,6 +14,8 @@ class TreeLedger {
   public:
     /// Maps the ledger of a tree. `problem` is set if there is one that cannot be used. False: there is none.
     bool open(const std::string& tree, std::string& problem) noexcept;
+    /// For tests; recorders never unmap it, because threads record until the very end.
+    void close() noexcept;
 
     void add(std::uint64_t bytes) noexcept { page_->used.fetch_add(bytes, std::memory_order_relaxed); }
     void subtract(std::uint64_t bytes) noexcept { page_->used.fetch_sub(bytes, std::memory_order_relaxed); }
@@ -31,7 +33,7 @@ class TreeLedger {
     };
 
   private:
-    Page* page_ = nullptr;  ///< never unmapped: threads record until the very end
+    Page* page_ = nullptr;
 };
 
 }  // namespace marey

@@ -53,6 +53,22 @@ TEST_F(Ledger, IsNotReplaced) {
     EXPECT_FALSE(create_tree_ledger(tree_, 5));
 }
 
+// Each run removes the ledgers of earlier ones that were killed; a running one keeps its own.
+TEST_F(Ledger, IsRemovedByTheNextRunIfItsOwnerWasKilled) {
+    const std::string other = tree_.substr(0, 31) + "f";
+    const pid_t child = fork();
+    if (child == 0) _exit(create_tree_ledger(other, 5) ? 0 : 1);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    ASSERT_EQ(access(("/dev/shm/marey-" + other).c_str(), F_OK), 0);
+    const std::string next = "f" + tree_.substr(1);
+    ASSERT_TRUE(create_tree_ledger(next, 5));
+    EXPECT_NE(access(("/dev/shm/marey-" + other).c_str(), F_OK), 0);
+    EXPECT_EQ(access(("/dev/shm/marey-" + tree_).c_str(), F_OK), 0);
+    remove_tree_ledger(next);
+}
+
 TEST_F(Ledger, OneThatIsDamagedIsReported) {
     const std::string path = "/dev/shm/marey-" + tree_;
     for (const std::string& content : {std::string("torn"), std::string(4096, 'x'), std::string()}) {

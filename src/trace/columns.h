@@ -468,7 +468,7 @@ void visit_table(Only<ModelTable::HostClocks>, Visit&& visit) {
           clock(3, "offset_ns", &HostClockInfo::offset_ns, "Was added to its times, at the window's start"),
           clock(4, "rate", &HostClockInfo::rate, "Against the reference, minus 1"),
           clock(5, "error_ns", &HostClockInfo::error_ns, "Largest error; the largest number: unknown"),
-          clock(6, "evidence", &HostClockInfo::evidence, "Number of facts that the fit used"),
+          clock(8, "evidence", &HostClockInfo::evidence, "What the fit used, such as `16 exchanges`", kText),
           clock(7, "method", &HostClockInfo::method,
                 "`reference`, `exchange`, `message`, `collective`, `wall_clock` or `none`", kText));
 }

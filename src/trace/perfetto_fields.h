@@ -179,6 +179,8 @@ inline constexpr std::string_view kSessionKey = "marey.session";
 inline constexpr std::string_view kFinishedKey = "marey.finished";
 /// Several: "code\ncount\ntext".
 inline constexpr std::string_view kProblemKey = "marey.problem";
+/// JSON: the clocks of several hosts.
+inline constexpr std::string_view kHostClocksKey = "marey.host_clocks";
 /// Several, counted from 1: the names of flows that have one.
 inline constexpr std::string_view kFlowNameKey = "marey.flow_name";
 

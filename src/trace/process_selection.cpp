@@ -34,6 +34,8 @@ class ProcessSelection {
         keep<Counters>(where(data_->counter_thread, of_thread));
         keep<Messages>(where(data_->messages, [&](const MessageInfo& row) { return threads[row.thread]; }));
         keep<Tasks>(where(data_->tasks, [&](const TaskInfo& row) { return processes[row.process]; }));
+        keep<ClockExchanges>(where(data_->clock_exchanges,
+                                   [&](const ClockExchangeInfo& row) { return processes[row.process]; }));
         keep<RangeDetails>(
             where(data_->range_details, [&](const RangeDetail& row) { return ranges[row.range]; }));
         keep<RangeArguments>(

@@ -360,7 +360,7 @@ class RandomTrace {
         for (std::int64_t i = below(3); i-- != 0;) {
             const auto any_time = [&] { return static_cast<std::int64_t>(wild() >> 2); };
             data.clock_exchanges.push_back({0, 0, any_time(), -any_time(), any_time(), any_time()});
-            data.host_clocks.push_back({0, 0, 0, -any_time(), 2e-5, any_time(), wild()});
+            data.host_clocks.push_back({0, 0, 0, 0, -any_time(), 2e-5, any_time()});
         }
         const auto string = [&] { return static_cast<StringId>(random_() % data.strings.size()); };
         for (ProcessInfo& process : data.processes) {

@@ -1,6 +1,7 @@
 // trace_join.cpp: joins traces of one process that follow one another, and merges those of several processes.
+#include "trace/trace_join.h"
+
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -8,12 +9,11 @@
 #include <utility>
 
 #include <marey/error.h>
-#include <marey/merge.h>
-#include <marey/trace.h>
 
 #include "trace/columns.h"
 #include "trace/facts.h"
 #include "trace/process_links.h"
+#include "trace/self_times.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
@@ -24,8 +24,8 @@ namespace {
 struct Moved {
     Trace trace;
     const TraceData* from = nullptr;
-    std::int64_t shift_ns = 0;  ///< added to its times
-    WindowInfo window;          ///< with that
+    ClockMove move;
+    WindowInfo window;  ///< with moved times
     std::vector<StringId> strings;
     std::vector<std::uint32_t> sites;
     std::vector<Row> processes;
@@ -38,6 +38,8 @@ struct Moved {
     std::uint32_t first_extent = 0;
     Row first_instant = 0;
     bool has_crashed = false;  ///< its process did not close its capture
+
+    std::int64_t time(std::int64_t ns) const { return move.own ? move.own(ns) : ns; }
 
     /// The new number of a cell.
     std::uint32_t number(Cells cells, std::uint32_t old) const {
@@ -87,11 +89,11 @@ void renumber(TraceData& data, const Column<Rows, Member>& column, std::size_t f
             cell = moved.number(column.cells, cell);
         }
     } else if constexpr (std::is_same_v<typename Column<Rows, Member>::Value, std::int64_t>) {
-        if (column.cells != Cells::Time || moved.shift_ns == 0) return;
+        if (column.cells != Cells::Time || !moved.move.own) return;
         auto& rows = column.in(data);
         for (std::size_t i = first; i < rows.size(); ++i) {
             std::int64_t& cell = std::invoke(column.member, rows[i]);
-            if (cell != 0 || column.null != Null::Zero) cell += moved.shift_ns;
+            if (cell != 0 || column.null != Null::Zero) cell = moved.time(cell);
         }
     }
 }
@@ -135,7 +137,7 @@ class RowDeduplicator {
 class TraceJoin {
   public:
     Trace join(std::span<const Trace> traces) {
-        begin({traces.begin(), traces.end()});
+        begin({traces.begin(), traces.end()}, {});
         check_windows();
         move_all();
         WindowInfo joined = moved_.back().window;
@@ -144,10 +146,12 @@ class TraceJoin {
         return Trace(std::move(data_));
     }
 
-    Trace merge(std::vector<Trace> traces) {
+    Trace merge(std::vector<Trace> traces, std::vector<ClockMove> moves) {
         is_merge_ = true;
-        begin(std::move(traces));
+        const bool has_moves = !moves.empty();
+        begin(std::move(traces), std::move(moves));
         move_all();
+        if (has_moves) data_->range_self_ns = self_times(*data_);
         WindowInfo merged = moved_.front().window;
         merged.start_ns = data_->window.start_ns;
         merged.end_ns = data_->window.end_ns;
@@ -158,18 +162,17 @@ class TraceJoin {
     }
 
   private:
-    void begin(std::vector<Trace> traces) {
-        for (Trace& trace : traces) {
+    void begin(std::vector<Trace> traces, std::vector<ClockMove> moves) {
+        moves.resize(traces.size());
+        for (std::size_t i = 0; i < traces.size(); ++i) {
             Moved& moved = moved_.emplace_back();
-            moved.trace = with_own_ranges(trace);
-            trace = Trace();
+            moved.trace = with_own_ranges(traces[i]);
+            traces[i] = Trace();
             moved.from = &moved.trace.data();
-        }
-        if (is_merge_) place_on_one_clock();
-        for (Moved& moved : moved_) {
+            moved.move = std::move(moves[i]);
             moved.window = moved.from->window;
-            moved.window.start_ns += moved.shift_ns;
-            moved.window.end_ns += moved.shift_ns;
+            moved.window.start_ns = moved.time(moved.window.start_ns);
+            moved.window.end_ns = moved.time(moved.window.end_ns);
         }
         std::stable_sort(moved_.begin(), moved_.end(), [](const Moved& a, const Moved& b) {
             return a.window.start_ns < b.window.start_ns;
@@ -187,33 +190,6 @@ class TraceJoin {
             if (moved_[i].window.start_ns < moved_[i - 1].window.end_ns)
                 throw Error("traces can be joined only when one ends before the next begins");
         }
-    }
-
-    // Traces of the first trace's clock stay as they are, those of other clocks are moved by the difference
-    // of their wall clocks. A trace that names no clock is taken to be on the same one.
-    void place_on_one_clock() {
-        const ProcessInfo* reference = nullptr;
-        const TraceData* of_reference = nullptr;
-        std::uint64_t moved_processes = 0;
-        for (Moved& moved : moved_) {
-            const auto named = std::find_if(moved.from->processes.begin(), moved.from->processes.end(),
-                                            [](const ProcessInfo& process) { return process.clock != 0; });
-            if (named == moved.from->processes.end()) continue;
-            if (reference == nullptr) {
-                reference = &*named;
-                of_reference = moved.from;
-            } else if (moved.from->strings[named->clock] != of_reference->strings[reference->clock]) {
-                moved.shift_ns = named->realtime_offset_ns - reference->realtime_offset_ns;
-                ++moved_processes;
-            }
-        }
-        if (moved_processes != 0)
-            data_->problems.push_back(
-                {"clocks_by_wall_time",
-                 "Some processes ran on other clocks (hosts or time namespaces) and were placed by "
-                 "wall-clock "
-                 "time, so times are comparable between processes only as far as their wall clocks agree.",
-                 moved_processes});
     }
 
     // A pool ends its workers by a signal; the capture of such a process is as complete as it can be.
@@ -284,7 +260,8 @@ class TraceJoin {
             if (moved.processes.back() != data_->processes.size()) continue;
             data_->processes.push_back(process);
             const ProcessInfo& before = moved.from->processes[moved.processes.size() - 1];
-            data_->processes.back().realtime_offset_ns = before.realtime_offset_ns - moved.shift_ns;
+            const std::int64_t shift_ns = moved.window.start_ns - moved.from->window.start_ns;
+            data_->processes.back().realtime_offset_ns = before.realtime_offset_ns - shift_ns;
         }
         for (std::size_t i = known_processes; i < data_->processes.size(); ++i) {
             Row& parent = data_->processes[i].parent;
@@ -368,19 +345,20 @@ class TraceJoin {
             };
             (move(columns), ...);
         });
-        clip(moved.window, to, to + track.range_count, moved.shift_ns);
+        clip(moved, to, to + track.range_count);
     }
 
     // Ranges that exceed their own window end there: the time outside it is not this trace's, but may be in
     // the window of all. A merged trace with the same window as all keeps the times that exceed it.
-    void clip(const WindowInfo& own, Row first, Row end_row, std::int64_t shift_ns) {
+    void clip(const Moved& moved, Row first, Row end_row) {
+        const WindowInfo& own = moved.window;
         const bool keeps_start = is_merge_ && own.start_ns == data_->window.start_ns;
         const bool keeps_end = is_merge_ && own.end_ns == data_->window.end_ns;
         for (Row row = first; row < end_row; ++row) {
             std::int64_t& start = data_->range_start_ns[row];
             std::int64_t& duration = data_->range_duration_ns[row];
-            start += shift_ns;
-            std::int64_t end = start + duration;
+            std::int64_t end = moved.time(start + duration);
+            start = moved.time(start);
             if (!keeps_end) end = std::min(end, own.end_ns);
             if (!keeps_end) start = std::min(start, own.end_ns);
             if (!keeps_start) start = std::max(start, own.start_ns);
@@ -397,6 +375,7 @@ class TraceJoin {
         using enum ModelTable;
         append<Instants, Counters, Memory, Arguments, ListItems, Arrays, ArrayExtents, RangeArguments,
                InstantArguments, RangeDetails, Messages, Tasks, Links, HostClocks, ClockExchanges>(moved);
+        if (moved.move.peer) move_exchanges(moved);
         const auto move_values = [&](std::vector<Argument>& values, std::size_t first) {
             for (std::size_t i = first; i < values.size(); ++i) {
                 Argument& value = values[i];
@@ -407,6 +386,18 @@ class TraceJoin {
         };
         move_values(data_->arguments, moved.first_argument);
         move_values(data_->list_items, moved.first_item);
+    }
+
+    // Two of their times are on the clock of the host that answered.
+    void move_exchanges(const Moved& moved) {
+        const std::vector<ClockExchangeInfo>& from = moved.from->clock_exchanges;
+        const std::size_t first = data_->clock_exchanges.size() - from.size();
+        for (std::size_t i = 0; i < from.size(); ++i) {
+            const std::string& peer = moved.from->strings[from[i].peer];
+            ClockExchangeInfo& to = data_->clock_exchanges[first + i];
+            to.arrived_ns = moved.move.peer(peer, from[i].arrived_ns);
+            to.answered_ns = moved.move.peer(peer, from[i].answered_ns);
+        }
     }
 
     template <ModelTable... kTables>
@@ -502,9 +493,8 @@ Trace join_traces(std::span<const Trace> traces) {
     return traces.size() == 1 ? traces[0] : TraceJoin().join(traces);
 }
 
-Trace merge_traces(std::vector<Trace> traces) {
-    if (traces.empty()) return Trace();
-    return traces.size() == 1 ? std::move(traces[0]) : TraceJoin().merge(std::move(traces));
+Trace merge_on_clocks(std::vector<Trace> traces, std::vector<ClockMove> moves) {
+    return TraceJoin().merge(std::move(traces), std::move(moves));
 }
 
 }  // namespace marey

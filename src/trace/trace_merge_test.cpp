@@ -137,7 +137,7 @@ TEST(TraceMerge, ProcessesOnAnotherClockArePlacedByWallClockTime) {
     EXPECT_EQ(merged.window().end_ns, 200);
     EXPECT_EQ(merged.processes()[1].realtime_offset_ns, 1000);
     ASSERT_EQ(merged.problems().size(), 1U);
-    EXPECT_EQ(merged.problems()[0].code, "clocks_by_wall_time");
+    EXPECT_EQ(merged.problems()[0].code, "clock_unknown");
 }
 
 TEST(TraceMerge, AReusedPidIsAnotherProcess) {

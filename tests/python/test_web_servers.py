@@ -239,3 +239,26 @@ def test_a_client_that_disconnects_ends_its_request(serve):
     assert server.get("/items/1")[0] == 200
     names = [name for name, _, _ in server.stop()]
     assert names == ["GET /items/{item_id}", "GET /stream"]
+
+
+WORKERS = {
+    "gunicorn": (FLASK, [word if word != "1" else "4" for word in GUNICORN]),
+    "uvicorn": (FASTAPI, [*UVICORN, "--workers", "4"]),
+}
+
+
+@pytest.mark.parametrize("name", WORKERS)
+@needs("flask", "gunicorn", "fastapi", "uvicorn")
+def test_four_workers_are_one_trace(serve, name):
+    text, words = WORKERS[name]
+    server = serve(text, *words)
+    for number in range(40):
+        status, body = server.get(f"/items/{number}")
+        assert status == 200 and body.strip() == b'{"id":%d}' % number
+    assert [status for _, status, _ in server.stop()] == [200] * 40
+    assert server.process.returncode in (0, -signal.SIGTERM)
+    (capture,) = server.folder.glob("out*.marey")
+    processes = marey.load(capture).tables["processes"].to_pandas()
+    assert 1 <= len(processes) <= 4  # a worker that served nothing leaves nothing, nor does their parent
+    assert processes.ancestors.str.split().str[0].nunique() == 1  # they have one parent
+    assert processes.tree.nunique() == 1 and processes.clock.nunique() == 1

@@ -45,6 +45,17 @@ class SimulatedJob {
         return result;
     }
 
+    int host_of(int rank) const { return rank / settings_.ranks_per_host; }
+    /// A time on the clock of a rank's host.
+    std::int64_t local(int rank, double ns) const {
+        const HostClockModel& clock = clocks_[static_cast<std::size_t>(host_of(rank))];
+        return static_cast<std::int64_t>(clock.offset_ns) + std::llround(ns * (1 + clock.rate));
+    }
+    double true_ns(int rank, std::int64_t local_ns) const {
+        const HostClockModel& clock = clocks_[static_cast<std::size_t>(host_of(rank))];
+        return (static_cast<double>(local_ns) - clock.offset_ns) / (1 + clock.rate);
+    }
+
   private:
     struct HostClockModel {
         double offset_ns, rate;
@@ -53,11 +64,6 @@ class SimulatedJob {
 
     double noisy(double ns) {
         return ns * (1 + settings_.noise * std::normal_distribution<double>(0, 1)(random_));
-    }
-    int host_of(int rank) const { return rank / settings_.ranks_per_host; }
-    std::int64_t local(int rank, double ns) const {
-        const HostClockModel& clock = clocks_[static_cast<std::size_t>(host_of(rank))];
-        return static_cast<std::int64_t>(clock.offset_ns) + std::llround(ns * (1 + clock.rate));
     }
 
     void run_step(int step) {
@@ -112,6 +118,7 @@ class SimulatedJob {
         data.processes[0].pid = 1000 + rank;
         data.processes[0].node = rank;
         data.processes[0].host = fixture.string("node" + std::to_string(host_of(rank)));
+        data.processes[0].clock = fixture.string("boot" + std::to_string(host_of(rank)) + "/1");
         fixture.site("aten::mm", Scope::Function);
         fixture.thread("main", steps_[i]);
         data.clock.max_error_ns = 30;

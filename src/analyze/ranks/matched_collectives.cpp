@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text_hash.h"
 
@@ -50,7 +51,7 @@ MatchedCollectives match_collectives(std::span<const RankEvents> ranks) {
 }
 
 JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives& collectives,
-                     const std::vector<bool>& is_synchronising) {
+                     const std::vector<bool>& is_synchronising, std::vector<ClockEvidence> more) {
     JobClocks result;
     std::unordered_map<std::uint32_t, std::uint32_t> host_numbers;
     std::vector<WallClock> wall_clocks;
@@ -64,7 +65,11 @@ JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives
         result.host_of.push_back(host->second);
     }
     const std::size_t hosts = wall_clocks.size();
-    std::vector<ClockEvidence> evidence;
+    std::vector<ClockEvidence> evidence = std::move(more);
+    for (ClockEvidence& fact : evidence) {
+        fact.earlier_host = result.host_of[fact.earlier_host];
+        fact.later_host = result.host_of[fact.later_host];
+    }
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         for (const RankExchange& exchange : ranks[i].exchanges) {
             const auto peer = host_numbers.find(exchange.peer);
@@ -88,6 +93,7 @@ JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives
             std::fill(stays.begin(), stays.end(), Stay{});
             for (const CollectiveMember& member : members) {
                 const RankCollective& each = ranks[member.rank].collectives[member.index];
+                if (each.is_partial) continue;
                 Stay& stay = stays[result.host_of[member.rank]];
                 const std::int64_t error = ranks[member.rank].error_ns;
                 if (!std::exchange(stay.is_present, true)) {
@@ -100,6 +106,7 @@ JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives
             }
             // Facts about the first rank's host and each other one: as many as there are hosts, not pairs.
             const std::uint32_t centre = result.host_of[members[0].rank];
+            if (!stays[centre].is_present) continue;
             for (std::uint32_t host = 0; host < hosts; ++host) {
                 if (host == centre || !stays[host].is_present) continue;
                 const std::int64_t error = stays[host].error + stays[centre].error;

@@ -38,9 +38,9 @@ struct JobClocks {
     HostClocks clocks;
 };
 /// Fits the clocks from the exchanges of ranks and from the collectives that no rank can leave before all
-/// have entered (`is_synchronising`, by text).
+/// have entered (`is_synchronising`, by text). `more` is other evidence; its hosts are indexes of ranks.
 JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives& collectives,
-                     const std::vector<bool>& is_synchronising);
+                     const std::vector<bool>& is_synchronising, std::vector<ClockEvidence> more = {});
 
 /// Who came last to a collective.
 struct Arrival {

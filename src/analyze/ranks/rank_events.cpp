@@ -153,7 +153,7 @@ class RankEventReader {
                 const std::uint32_t site = ranges_.site[piece.range];
                 if (sites_[site].communication == CommunicationKind::Kernel) {
                     const Given* const numbers = given(piece.range);
-                    add_collective({piece.start_ns, piece.end_ns}, site,
+                    add_collective(piece.range, {piece.start_ns, piece.end_ns},
                                    numbers != nullptr ? numbers : given(piece.call));
                     has_collective_kernels_ = true;
                 } else {
@@ -179,8 +179,7 @@ class RankEventReader {
             bool skips_children = false;
             const Given* const own = own_numbers(row, site);
             if (site.communication == CommunicationKind::Collective || own != nullptr) {
-                if (!has_collective_kernels_)
-                    add_collective(time, ranges_.site[row], own != nullptr ? own : given(row));
+                if (!has_collective_kernels_) add_collective(row, time, own != nullptr ? own : given(row));
                 skips_children = true;
             } else if (site.is_input && place_of(track) == Place::Host) {
                 if (is_step_track) input_.push_back(time);
@@ -207,12 +206,13 @@ class RankEventReader {
         return numbers != nullptr && numbers->range == row ? numbers : nullptr;
     }
 
-    void add_collective(const Interval& time, std::uint32_t site, const Given* numbers) {
+    void add_collective(Row range, const Interval& time, const Given* numbers) {
         communication_.push_back(time);
         RankCollective& added = events_.collectives.emplace_back();
         added.start_ns = time.start_ns;
         added.end_ns = time.end_ns;
-        added.name = texts_.number(trace_.string(trace_.sites()[site].name));
+        added.name = texts_.number(trace_.range_name(range));
+        added.is_partial = (ranges_.flags[range] & (kBeganBefore | kUnfinished)) != 0;
         added.group = numbers != nullptr ? numbers->group : kNotNumbered;
         added.sequence = numbers != nullptr ? numbers->sequence : 0;
     }

@@ -39,6 +39,7 @@ struct RankCollective {
     std::uint32_t group = 0;  ///< text: of the group, and of the step if the collectives are not numbered
     std::uint32_t name = 0;
     std::uint32_t before = 0;  ///< text: the range with the most self time since the last collective
+    bool is_partial = false;   ///< it began before the recording, or did not end in it
 };
 
 /// A complete step of one rank.

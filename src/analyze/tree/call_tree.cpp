@@ -65,15 +65,15 @@ std::vector<std::uint32_t> in_order(const std::vector<Node>& nodes, Order by) {
 }
 
 /// `steps`: receives the root steps if the options request steps.
-MergeOptions merge_options(const Trace& trace, const NameSlots& slots, const CallTreeOptions& options,
-                           std::vector<StepRange>& steps) {
+RangeMergeOptions merge_options(const Trace& trace, const NameSlots& slots, const CallTreeOptions& options,
+                                std::vector<StepRange>& steps) {
     const int given = !options.inside.empty() + (options.inside_range != kNoRow) + options.step.has_value() +
                       options.by_step;
     if (given > 1) throw Error("--inside, --row, --step and --by-step are mutually exclusive");
     if (options.by_step && options.bottom_up) throw Error("--by-step cannot be combined with --bottom-up");
     if (options.parts > 0 && (options.by_thread || options.by_step || (options.bottom_up && given > 0)))
         throw Error("call_tree: 'parts' cannot be combined with these options");
-    MergeOptions result;
+    RangeMergeOptions result;
     result.by_thread = options.by_thread;
     result.parts = options.parts;
     result.separate_roots = options.by_step;

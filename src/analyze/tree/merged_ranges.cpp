@@ -14,7 +14,7 @@ constexpr std::uint32_t kUnplaced = 1u << 31;
 
 class Merge {
   public:
-    Merge(const Trace& trace, const NameSlots& slots, const MergeOptions& options)
+    Merge(const Trace& trace, const NameSlots& slots, const RangeMergeOptions& options)
         : trace_(trace), slots_(slots), options_(options), clip_(trace), growth_(result_.tree) {
         thread_node_.resize(options.by_thread ? trace.threads().size() : 0, kNoRow);
     }
@@ -157,7 +157,7 @@ class Merge {
 
     const Trace& trace_;
     const NameSlots& slots_;
-    const MergeOptions& options_;
+    const RangeMergeOptions& options_;
     WindowClip clip_;
     std::optional<EnclosingWork> work_;
     MergedRanges result_;
@@ -168,7 +168,7 @@ class Merge {
 
 }  // namespace
 
-MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const MergeOptions& options) {
+MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const RangeMergeOptions& options) {
     return Merge(trace, slots, options).run();
 }
 

@@ -10,7 +10,7 @@
 
 namespace marey {
 
-struct MergeOptions {
+struct RangeMergeOptions {
     bool by_thread = false;  ///< the outermost nodes are threads
     /// Rows in ascending order: only these ranges and the ranges nested in them count.
     std::optional<std::vector<Row>> inside;
@@ -29,6 +29,6 @@ struct MergedRanges {
 /// Counts and sums the ranges of each node; a suspended call counts once, at its first part. One pass, or a
 /// few with `parts`. On devices, annotations have no self time, and the node of a thread has the time of the
 /// work.
-MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const MergeOptions& options = {});
+MergedRanges merge_ranges(const Trace& trace, const NameSlots& slots, const RangeMergeOptions& options = {});
 
 }  // namespace marey

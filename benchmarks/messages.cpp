@@ -1,0 +1,96 @@
+// messages.cpp: 10^6 messages over pipes between two processes: how well the clocks of their captures agree.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <unordered_map>
+
+#include <marey/marey.h>
+#include <marey/merge.h>
+#include <marey/token.h>
+
+#include "figure.h"
+
+namespace {
+
+constexpr int kRounds = 500'000;  // two messages each
+
+/// Sends tokens to and fro, from a forked child's point of view or from its parent's.
+bool play(int in, int out, bool begins) {
+    MAREY_RANGE("play");
+    for (int i = 0; i < kRounds; ++i) {
+        marey::Token token;
+        for (const bool sends : {begins, !begins}) {
+            if (sends) {
+                token = marey::send_token();
+                if (write(out, &token, sizeof token) != sizeof token) return false;
+            } else {
+                if (read(in, &token, sizeof token) != sizeof token) return false;
+                marey::receive_token(token);
+            }
+        }
+    }
+    return true;
+}
+
+int run() {
+    int there[2], back[2];
+    if (pipe(there) != 0 || pipe(back) != 0) return 1;
+    const pid_t child = fork();
+    if (child == 0) std::exit(play(there[0], back[1], false) ? 0 : 1);
+    int status = 0;
+    const bool is_done = child > 0 && play(back[0], there[1], true);
+    return is_done && waitpid(child, &status, 0) == child && status == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char**) {
+    if (count > 1) return run();
+    const std::string folder = std::string(MAREY_BENCH_DIR) + "/bench_messages.data";
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    const std::string program = std::filesystem::canonical("/proc/self/exe").string();
+    if (std::system(("MAREY=out=" + folder + "/app.marey " + program + " run").c_str()) != 0) return 1;
+    std::vector<std::string> captures;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) captures.push_back(entry.path());
+    const marey::Trace trace = marey::load_merged(captures).trace;
+    std::filesystem::remove_all(folder);
+
+    struct Sent {
+        std::int64_t time_ns;
+        marey::Row process;
+    };
+    std::unordered_map<std::uint64_t, Sent> sent[2];  // by number; the senders' numbers overlap
+    std::unordered_map<std::uint64_t, std::size_t> senders;
+    const auto of = [&](const marey::MessageInfo& message) -> auto& {
+        return sent[senders.try_emplace(message.sender, senders.size() % 2).first->second];
+    };
+    for (const marey::MessageInfo& message : trace.messages()) {
+        if (message.is_received) continue;
+        of(message)[message.number] = {message.time_ns, trace.threads()[message.thread].process};
+    }
+    std::int64_t fastest[2] = {std::numeric_limits<std::int64_t>::max(),
+                               std::numeric_limits<std::int64_t>::max()};
+    double messages = 0, violations = 0;
+    for (const marey::MessageInfo& message : trace.messages()) {
+        if (!message.is_received) continue;
+        const auto found = of(message).find(message.number);
+        if (found == of(message).end()) continue;
+        const std::int64_t time = message.time_ns - found->second.time_ns;
+        ++messages;
+        if (time < 0) ++violations;
+        std::int64_t& best = fastest[found->second.process == 0 ? 0 : 1];
+        best = std::min(best, time);
+    }
+    bench::print("messages over pipes, both ends recorded", "count", messages, "1000000");
+    bench::print("messages that arrive before they were sent", "count", violations, "0");
+    bench::print("asymmetry of the fastest messages", "ns",
+                 std::abs(static_cast<double>(fastest[0] - fastest[1])), "50");
+    bench::print("fastest message", "ns", static_cast<double>(std::min(fastest[0], fastest[1])), "");
+    return 0;
+}
