@@ -275,6 +275,9 @@ RunSummary summarize_run(const std::vector<std::string>& captures, std::string_v
         summary.extent = format_plural(ranges, "range") + " in " +
                          format_duration(static_cast<double>(std::max<std::int64_t>(end_ns - start_ns, 0)));
     summary.text = "\n" + main + others.text(terminal);
+    if (captures.size() > kMaxCapturesRead)
+        summary.text += fmt::format("... and {} that this summary does not include\n",
+                                    format_plural(captures.size() - kMaxCapturesRead, "more capture"));
     return summary;
 }
 
