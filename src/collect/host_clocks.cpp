@@ -202,7 +202,8 @@ std::int64_t HostClock::error_at(std::int64_t ns) const noexcept {
 }
 
 std::string evidence_text(const HostClock& clock) {
-    constexpr std::pair<const char*, std::uint64_t> kKinds[] = {  // with their facts
+    // With the facts of one of them.
+    constexpr std::pair<const char*, std::uint64_t> kKinds[] = {
         {"exchange", 2}, {"message", 1}, {"collective", 2}, {"wall clock", 2}};
     std::string text;
     for (std::size_t i = 0; i < kClockEvidenceKinds; ++i) {
