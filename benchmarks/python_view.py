@@ -18,7 +18,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-BUILD = Path(os.environ["MAREY_BUILD_DIR"])
+BUILD = Path(os.environ["MAREY_BUILD_DIR"]).resolve()
 SOURCE = Path(__file__).resolve().parent.parent
 MAREY = str(BUILD / "marey")
 REPETITIONS = 3
