@@ -2,9 +2,11 @@
 
 import itertools
 import json
+import math
 import random
 import re
 import shutil
+import statistics
 
 import pyarrow
 import pytest
@@ -222,6 +224,15 @@ def test_waiting_and_overlap_against_a_plain_program(tmp_path):
     rows = found.ask("waiting").to_pylist()
     assert {row["rank"]: row["waiting_ns"] for row in rows} == waited
     assert {row["collectives"] for row in rows} == {48}
+    late = {}  # behind the median, for the rank that came last
+    for sequence in last:
+        starts = [(row["run_ns"], -row["rank"]) for row in collectives if row["sequence"] == sequence]
+        behind = max(starts)[0] - math.floor(statistics.median(start for start, _ in starts))
+        late.setdefault(-max(starts)[1], []).append(behind)
+    rows = found.ask("last_to_arrive", permille=0).to_pylist()
+    assert {row["rank"]: (row["late_ns"], row["latest_ns"]) for row in rows} == {
+        rank: (sum(each), max(each)) for rank, each in late.items()
+    }
 
     def covered(spans):
         total, end = 0, None

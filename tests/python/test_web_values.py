@@ -64,6 +64,12 @@ def test_a_request_joins_its_distributed_trace(tmp_path):
     assert re.fullmatch("[0-9a-f]{32}", keywords(recorded)["trace_id"])
 
 
+def test_long_values_are_cut():
+    with recording() as recorded:
+        call_wsgi(MareyMiddleware(greet, record=["query:a"]), "a=" + "x" * 300)
+    assert "x" * 200 in keywords(recorded).values() and "x" * 201 not in str(recorded.rows)
+
+
 def test_values_that_cannot_be_read_do_not_fail_the_request():
     with recording() as recorded, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
