@@ -33,12 +33,9 @@ FILES = {
 
 # Tests that Marey does not pass: why, and what a user notices. Names may end in "*".
 _THREADS = "Threads that start while recording are traced too: there are more Python calls than in PyTorch."
-_TIMEOUT = "Nothing is lost to a timeout: all events are returned, without a warning."
 REASONS = {
     "test_profiler.TestProfiler::test_source_multithreaded_complex*": _THREADS,
     "test_profiler.TestProfiler::test_source_multithreaded_open_in_scope*": _THREADS,
-    "test_profiler.TestProfiler::test_parse_kineto_results_timeout_zero": _TIMEOUT,
-    "test_profiler.TestProfiler::test_public_api_post_processing_timeout_zero": _TIMEOUT,
     "test_profiler.TestProfiler::test_profiler_op_event_kwargs": "A text with a quotation mark is kept; PyTorch "
     "replaces it with None.",
     "test_profiler.TestProfiler::test_profiler_op_event_kwargs_list_of_strings": "Every list is kept; PyTorch drops "

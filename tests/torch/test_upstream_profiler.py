@@ -221,14 +221,34 @@ def test_garbage_collection_is_a_range_on_request():
     assert any(between.time_range.start <= event.time_range.start <= between.time_range.end for event in collections)
 
 
-@pytest.mark.parametrize("seconds", [None, 0, 10_000])
-def test_a_post_processing_timeout_loses_no_events(seconds):
-    """upstream: test_public_api_post_processing_timeout_none, _large, _zero, test_parse_kineto_results_timeout_none,
-    _large, _zero. Differs: no processing takes long enough."""
+@pytest.mark.parametrize("seconds", [None, 10_000])
+def test_a_long_post_processing_timeout_loses_no_events(seconds, caplog):
+    """upstream: test_public_api_post_processing_timeout_none, _large, test_parse_kineto_results_timeout_none, _large"""
     with profile(post_processing_timeout_s=seconds) as prof:
         for _ in range(10):
             torch.ones(1)
     assert names(prof).count("aten::ones") == 10
+    assert len(prof._parse_kineto_results(prof.kineto_results, timeout_s=seconds)) == len(prof.events())
+    assert not caplog.records
+
+
+def test_events_that_take_longer_than_the_timeout_are_left_out_with_a_warning(caplog):
+    """upstream: test_public_api_post_processing_timeout_zero, test_parse_kineto_results_timeout_zero"""
+    with profile(post_processing_timeout_s=0) as prof:
+        torch.ones(1)
+    assert prof.events() == []
+    assert "timed out" in caplog.text and "partial results" in caplog.text
+    assert caplog.records[0].name == "torch.autograd.profiler"
+    assert "aten::ones" in [row.key for row in prof.key_averages()]  # averages need no events
+
+
+def test_the_parser_of_results_stops_at_its_own_timeout(caplog):
+    """upstream: test_parse_kineto_results_timeout_zero"""
+    with profile() as prof:
+        torch.ones(1)
+    assert prof._parse_kineto_results(prof.kineto_results, timeout_s=0) == []
+    assert "timed out" in caplog.text
+    assert "aten::ones" in names(prof)
 
 
 def test_a_negative_post_processing_timeout_is_rejected():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from time import perf_counter
+
 import torch
 from torch._C._profiler import ProfilerState
 from torch.autograd import profiler as torch_profiler
@@ -25,6 +28,23 @@ if TYPE_CHECKING:
 
     from marey._marey import Session, Trace
     from marey.results.event_list import EventList
+
+
+def _made_within(seconds: float, events: EventList) -> list[Any]:
+    """Return the events that can be created in that time, and log a warning, as PyTorch does, if it ends too early."""
+    made: list[Any] = []
+    end = perf_counter() + seconds
+    for event in events:
+        if perf_counter() >= end:
+            logging.getLogger("torch.autograd.profiler").warning(
+                "creating the events timed out after %.3f seconds: partial results, %d of %d events",
+                seconds,
+                len(made),
+                len(events),
+            )
+            break
+        made.append(event)
+    return made
 
 
 class profile(own.profile):
@@ -105,13 +125,17 @@ class profile(own.profile):
         """Return all events as an ``EventList``. Raises an error if ``trace_only`` is set, as PyTorch does."""
         if self.experimental_config.trace_only:
             raise Error("trace_only=True excludes events(): use export_chrome_trace()")
-        return super().events()
+        events = super().events()
+        if self.post_processing_timeout_s is not None:
+            del events[len(_made_within(self.post_processing_timeout_s, events)) :]
+        return events
 
     def _parse_kineto_results(self, result: Any, timeout_s: float | None = None) -> list[Any]:
-        """Return all events: nothing is lost to a timeout, since nothing is parsed."""
-        if timeout_s is not None and timeout_s < 0:
+        if timeout_s is None:
+            return list(result._events)
+        if timeout_s < 0:
             raise ValueError(f"timeout_s must be non-negative, not {timeout_s}")
-        return list(result._events)
+        return _made_within(timeout_s, result._events)
 
     def toggle_collection_dynamic(
         self, enable: bool | None = None, activities: Iterable[Any] = (), *, enabled: bool | None = None
