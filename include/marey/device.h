@@ -134,7 +134,9 @@ class MAREY_API DeviceLog {
     /// Registers a name and returns its number, which the caller keeps. C++ symbols are shown demangled.
     /// Returns 0 if there is no space.
     static std::uint32_t work_site(DeviceWorkKind kind, std::string_view name) noexcept;
-    static std::uint32_t call_site(std::string_view name, bool is_driver = false) noexcept;
+    /// `number` identifies the function in its library (CUPTI's callback id); 0: none.
+    static std::uint32_t call_site(std::string_view name, bool is_driver = false,
+                                   std::uint32_t number = 0) noexcept;
 
     void write(const DeviceWork& work) noexcept;
     void write(const DeviceCall& call) noexcept;

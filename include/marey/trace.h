@@ -30,7 +30,7 @@ inline constexpr Row kNoRow = std::numeric_limits<Row>::max();
 struct SiteInfo {
     StringId name = 0;
     StringId file = 0;
-    std::uint32_t line = 0;
+    std::uint32_t line = 0;  ///< without a file: the number of a function in its device's library
     Scope scope = Scope::User;
     StringId overload = 0;  ///< the overload of an operator
     StringId category = 0;  ///< the category in the source trace (imported, NVTX); 0: that of the scope

@@ -310,10 +310,17 @@ DeviceFindings add_device_tracks(ReplayedLog& state, StringPool& strings, Argume
 }
 
 DeviceCallValues::DeviceCallValues(TraceData& data, StringPool& strings)
-    : data_(data), correlation_key_(strings.intern("correlation")), error_key_(strings.intern("error")) {}
+    : data_(data),
+      number_key_(strings.intern("cbid")),
+      correlation_key_(strings.intern("correlation")),
+      error_key_(strings.intern("error")) {}
 
 void DeviceCallValues::add(const DeviceCallRow& call, Row row) {
     const auto first = static_cast<std::uint32_t>(data_.arguments.size());
+    if (call.site < data_.sites.size()) {
+        const SiteInfo& site = data_.sites[call.site];
+        if (site.file == 0 && site.line != 0) data_.arguments.push_back(number(number_key_, site.line));
+    }
     if (call.correlation != 0) data_.arguments.push_back(number(correlation_key_, call.correlation));
     if (call.result != 0) data_.arguments.push_back(number(error_key_, call.result));
     const auto count = static_cast<std::uint32_t>(data_.arguments.size()) - first;

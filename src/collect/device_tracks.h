@@ -19,7 +19,8 @@ struct DeviceFindings {
 /// beside them. The ranges of the host must be complete.
 DeviceFindings add_device_tracks(ReplayedLog& state, StringPool& strings, ArgumentDecoder& arguments);
 
-/// Adds the values of host calls: the correlation, and the error that they returned.
+/// Adds the values of host calls: the number of their function in its library, the correlation, and the error
+/// that they returned.
 class DeviceCallValues {
   public:
     DeviceCallValues(TraceData& data, StringPool& strings);
@@ -28,6 +29,7 @@ class DeviceCallValues {
 
   private:
     TraceData& data_;
+    StringId number_key_;
     StringId correlation_key_;
     StringId error_key_;
 };

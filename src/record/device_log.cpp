@@ -41,10 +41,11 @@ const char* category_of(DeviceWorkKind kind) noexcept {
     return "kernel";
 }
 
-std::uint32_t device_site(std::string_view name, const char* category, Scope scope) noexcept {
+std::uint32_t device_site(std::string_view name, const char* category, Scope scope,
+                          std::uint32_t number = 0) noexcept {
     const SlowPath path;
     if (!path) return 0;
-    return Recorder::get().journal().intern_site(name, {}, 0, scope, 0, category);
+    return Recorder::get().journal().intern_site(name, {}, number, scope, 0, category);
 }
 
 template <class Payload>
@@ -96,8 +97,8 @@ std::uint32_t DeviceLog::work_site(DeviceWorkKind kind, std::string_view name) n
     return device_site(name, category_of(kind), scope);
 }
 
-std::uint32_t DeviceLog::call_site(std::string_view name, bool is_driver) noexcept {
-    return device_site(name, is_driver ? "cuda_driver" : "cuda_runtime", Scope::DeviceRuntime);
+std::uint32_t DeviceLog::call_site(std::string_view name, bool is_driver, std::uint32_t number) noexcept {
+    return device_site(name, is_driver ? "cuda_driver" : "cuda_runtime", Scope::DeviceRuntime, number);
 }
 
 void DeviceLog::write(const DeviceWork& work) noexcept {

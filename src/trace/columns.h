@@ -397,7 +397,7 @@ void visit_table(Only<ModelTable::Sites>, Visit&& visit) {
     visit(TableInfo{ModelTable::Sites, "sites", "Places in the source, or names made at run time."},
           site(1, "name", &SiteInfo::name, "The name of its events", kRisingText),
           site(2, "file", &SiteInfo::file, "Source file", kRareText),
-          site(3, "line", &SiteInfo::line, "Line in the file; 0 if there is none"),
+          site(3, "line", &SiteInfo::line, "Line in the file. For a call into a device's library, which has no file: the number of the function there. 0 if there is none"),
           site(4, "scope", &SiteInfo::scope, "What the site marks, such as `user` or `function`", kScope),
           site(5, "overload", &SiteInfo::overload, "The overload of an operator", kRareText),
           site(6, "category", &SiteInfo::category,

@@ -82,6 +82,8 @@ void ActivityDecoder::decode(const ActivityRecord& record, DeviceLog& log) {
             return decode_peer_copy(reinterpret_cast<const PeerCopyRecord&>(record), log);
         case kActivityMemset:
             return decode_set(reinterpret_cast<const SetRecord&>(record), log);
+        case kActivityEvent:
+            return note_event(reinterpret_cast<const EventRecord&>(record));
         case kActivitySynchronization:
             return decode_wait(reinterpret_cast<const WaitRecord&>(record), log);
         case kActivityOverhead:
@@ -176,7 +178,7 @@ std::uint32_t ActivityDecoder::call_site(std::uint32_t domain, std::uint32_t cal
         const std::string text = name != nullptr ? plain_call_name(name)
                                                  : std::string(is_driver ? "CUDA driver" : "CUDA runtime") +
                                                        " call " + std::to_string(callback);
-        sites[index] = DeviceLog::call_site(text, is_driver);
+        sites[index] = DeviceLog::call_site(text, is_driver, callback);
     }
     return sites[index];
 }
@@ -237,10 +239,31 @@ void ActivityDecoder::decode_wait(const WaitRecord& record, DeviceLog& log) {
     DeviceWork made =
         work(DeviceWorkKind::Wait, named_site(DeviceWorkKind::Wait, name), device_of(record.context),
              record.context, record.stream, record.correlation, record.start, record.end);
-    const KeyedValue values[] = {{"cuda_sync_kind", std::string_view(name)},
-                                 {"wait_on_cuda_event_id", std::int64_t{record.event}}};
-    made.values = {values, record.event == ~0u ? std::size_t{1} : std::size_t{2}};
+    std::vector<KeyedValue> values = {{"cuda_sync_kind", std::string_view(name)}};
+    if (record.event != ~0u) {
+        values.emplace_back("wait_on_cuda_event_id", std::int64_t{record.event});
+        // The last time that it was recorded before the wait.
+        const auto next = events_.upper_bound({record.context, record.event, record.correlation});
+        if (next != events_.begin()) {
+            const auto& [event, stream] = *std::prev(next);
+            if (event.context == record.context && event.event == record.event) {
+                values.emplace_back("wait_on_stream", std::int64_t{stream});
+                values.emplace_back("wait_on_cuda_event_record_corr_id", std::int64_t{event.correlation});
+            }
+        }
+    }
+    made.values = values;
     log.write(made);
+}
+
+void ActivityDecoder::note_event(const EventRecord& record) {
+    constexpr std::size_t kMaxEvents = 1 << 16;  // waits soon follow; programs may record events for ever
+    const RecordedEvent event{record.context, record.event, record.correlation};
+    if (!events_.emplace(event, record.stream).second) return;
+    event_order_.push_back(event);
+    if (event_order_.size() <= kMaxEvents) return;
+    events_.erase(event_order_.front());
+    event_order_.pop_front();
 }
 
 void ActivityDecoder::decode_overhead(const OverheadRecord& record, DeviceLog& log) {

@@ -1,7 +1,9 @@
 // activity_decoder.h: writes CUPTI's records to the log.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -54,6 +56,7 @@ class ActivityDecoder {
     void decode_peer_copy(const PeerCopyRecord& record, DeviceLog& log);
     void decode_set(const SetRecord& record, DeviceLog& log);
     void decode_wait(const WaitRecord& record, DeviceLog& log);
+    void note_event(const EventRecord& record);
     void decode_overhead(const OverheadRecord& record, DeviceLog& log);
     void decode_memory(const MemoryRecord& record, DeviceLog& log);
     void decode_unified_memory(const UnifiedMemoryRecord& record, DeviceLog& log);
@@ -80,6 +83,13 @@ class ActivityDecoder {
         std::uint32_t site = 0;
         bool is_probe = false;
     };
+    /// An event that was recorded on a stream, by the call with this correlation.
+    struct RecordedEvent {
+        std::uint32_t context;
+        std::uint32_t event;
+        std::uint32_t correlation;
+        friend auto operator<=>(const RecordedEvent&, const RecordedEvent&) = default;
+    };
     const Cupti& cupti_;
     const CuptiClock& clock_;
     std::unordered_map<const char*, KernelName> kernels_;
@@ -91,6 +101,8 @@ class ActivityDecoder {
     std::uint32_t last_context_ = ~0u;                          ///< last context added to `devices_`
     std::vector<ProbeRun> probe_runs_;
     std::set<std::pair<std::uint32_t, std::uint32_t>> probe_streams_;  ///< context and stream
+    std::map<RecordedEvent, std::uint32_t> events_;  ///< to the stream
+    std::deque<RecordedEvent> event_order_;          ///< of `events_`, oldest first
     std::uint64_t unfinished_ = 0;
 };
 

@@ -140,6 +140,7 @@ TEST_F(Decoding, AKernelIsOnItsQueueUnderTheCallThatLaunchedIt) {
     ASSERT_EQ(trace.links().size(), 1u);
     EXPECT_EQ(trace.links()[0].to, row);
     EXPECT_EQ(trace.range_name(trace.links()[0].from), "cudaLaunchKernel");
+    EXPECT_EQ(value(trace, trace.links()[0].from, "cbid")->integer, 211);
     EXPECT_EQ(trace.range_name(trace.ranges().parent[trace.links()[0].from]), "step");
 }
 
@@ -207,6 +208,37 @@ TEST_F(Decoding, WaitsAreOnTheDeviceOfTheirContext) {
     const Row row = row_named(trace, "Stream Sync");
     ASSERT_NE(row, kNoRow);
     EXPECT_EQ(trace.tracks()[trace.track_of(row)].device.index, 1);
+}
+
+TEST_F(Decoding, AWaitForAnEventNamesTheStreamThatRecordedItLastBefore) {
+    EventRecord event{};
+    event.kind = kActivityEvent;
+    event.context = 1;
+    event.event = 5;
+    for (const std::uint32_t stream : {20u, 21u, 22u}) {
+        event.correlation = stream - 10;
+        event.stream = stream;
+        decode(event);
+    }
+    WaitRecord wait = stream_wait(1);
+    wait.type = 2;
+    wait.event = 5;
+    wait.correlation = 11;  // before the last one
+    decode(wait);
+    wait.event = 4;  // recorded before the session
+    wait.start = wait.end = wait.end + 10;
+    decode(wait);
+    const Trace trace = session_.stop();
+    std::vector<Row> rows;
+    for (Row row = 0; row < trace.ranges().size(); ++row) {
+        if (trace.range_name(row) == "Stream Wait Event") rows.push_back(row);
+    }
+    ASSERT_EQ(rows.size(), 2u);
+    ASSERT_NE(value(trace, rows[0], "wait_on_stream"), nullptr);
+    EXPECT_EQ(value(trace, rows[0], "wait_on_stream")->integer, 21);
+    EXPECT_EQ(value(trace, rows[0], "wait_on_cuda_event_record_corr_id")->integer, 11);
+    EXPECT_EQ(value(trace, rows[1], "wait_on_cuda_event_id")->integer, 4);
+    EXPECT_EQ(value(trace, rows[1], "wait_on_stream"), nullptr);
 }
 
 TEST_F(Decoding, WaitsForTheProbeAreLeftOut) {

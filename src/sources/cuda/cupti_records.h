@@ -20,6 +20,7 @@ enum ActivityKind : std::uint32_t {
     kActivityOverhead = 17,
     kActivityMemcpyPeer = 22,
     kActivityUnifiedMemory = 25,
+    kActivityEvent = 36,
     kActivitySynchronization = 38,
     kActivityMemory = 49,
 };
@@ -105,6 +106,15 @@ struct SetRecord {
     std::uint32_t correlation;
     std::uint16_t flags;
     std::uint16_t memory_kind;
+};
+
+/// An event that was recorded on a stream.
+struct EventRecord {
+    std::uint32_t kind;
+    std::uint32_t correlation;
+    std::uint32_t context;
+    std::uint32_t stream;
+    std::uint32_t event;
 };
 
 struct WaitRecord {

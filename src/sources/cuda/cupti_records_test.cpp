@@ -48,6 +48,10 @@ MAREY_SAME(SetRecord, bytes, CUpti_ActivityMemset4, bytes);
 MAREY_SAME(SetRecord, start, CUpti_ActivityMemset4, start);
 MAREY_SAME(SetRecord, correlation, CUpti_ActivityMemset4, correlationId);
 MAREY_SAME(SetRecord, memory_kind, CUpti_ActivityMemset4, memoryKind);
+MAREY_SAME(EventRecord, correlation, CUpti_ActivityCudaEvent2, correlationId);
+MAREY_SAME(EventRecord, context, CUpti_ActivityCudaEvent2, contextId);
+MAREY_SAME(EventRecord, stream, CUpti_ActivityCudaEvent2, streamId);
+MAREY_SAME(EventRecord, event, CUpti_ActivityCudaEvent2, eventId);
 MAREY_SAME(WaitRecord, type, CUpti_ActivitySynchronization2, type);
 MAREY_SAME(WaitRecord, start, CUpti_ActivitySynchronization2, start);
 MAREY_SAME(WaitRecord, correlation, CUpti_ActivitySynchronization2, correlationId);
@@ -82,6 +86,7 @@ TEST(CuptiRecords, KindsHaveTheNumbersOfTheHeader) {
     EXPECT_EQ(kActivityMemset, CUPTI_ACTIVITY_KIND_MEMSET);
     EXPECT_EQ(kActivityOverhead, CUPTI_ACTIVITY_KIND_OVERHEAD);
     EXPECT_EQ(kActivityUnifiedMemory, CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
+    EXPECT_EQ(kActivityEvent, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
     EXPECT_EQ(kActivitySynchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
     EXPECT_EQ(kActivityMemory, CUPTI_ACTIVITY_KIND_MEMORY2);
     EXPECT_EQ(kCuptiMultipleSubscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);

@@ -186,6 +186,7 @@ CuptiResult CuptiSource::enable(const DeviceNeeds& needs) {
     if (needs.memory) keep(enable_kind(kActivityMemory));
     enable_unified_memory();
     if (is_requested(kDeviceOverhead)) keep(enable_kind(kActivityOverhead));
+    if (is_requested(kDeviceWaits)) keep(enable_kind(kActivityEvent));
     if (is_requested(kDeviceWaits)) keep(enable_kind(kActivitySynchronization));
     if (is_requested(kDeviceCopies)) keep(enable_kind(kActivityMemcpy));
     if (is_requested(kDeviceCopies)) keep(enable_kind(kActivityMemcpyPeer));

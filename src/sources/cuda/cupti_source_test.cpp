@@ -74,6 +74,7 @@ TEST_F(CuptiSources, DisablesNothingWhileSomethingRecords) {
     start(kDeviceKernels);
     EXPECT_EQ(kinds(), kDefaultKinds);
     start(kDeviceAll);
+    EXPECT_EQ(kinds().count(kActivityEvent), 1u);
     EXPECT_EQ(kinds().count(kActivitySynchronization), 1u);
     EXPECT_EQ(state_.disabled, 0);
 }
