@@ -44,6 +44,19 @@ def about(us):
 # ---- sessions
 
 
+def test_a_device_records_from_the_warm_up_on():
+    """Devices take milliseconds to begin, which would distort the first step that is recorded."""
+    plan = marey.schedule(wait=0, warmup=1, active=1, repeat=1)
+    with marey.profile(use_device="simulated", schedule=plan) as prof:
+        work(kernel="warm_kernel")
+        assert "simLaunchKernel" in {event.name for event in prof._warm_up.snapshot().events(use_device="simulated")}
+        prof.step()
+        assert prof._warm_up is None
+        work()
+        prof.step()
+    assert [event.name for event in prof.events() if event.name.endswith("kernel")] == ["bead_kernel"]
+
+
 def test_a_device_is_found_by_its_name():
     """L17 L18"""
     assert "simulated" in marey.registered_devices()

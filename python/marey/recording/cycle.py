@@ -18,7 +18,7 @@ _EXIT = None
 # The calls to make, in order, when the action changes. "wrong" warns about a schedule that makes no sense.
 TRANSITIONS = {
     (_NONE, _NONE): (),
-    (_NONE, _WARMUP): ("prepare",),
+    (_NONE, _WARMUP): ("prepare", "warm_up"),
     (_NONE, _RECORD): ("prepare", "start"),
     (_NONE, _SAVE): ("prepare", "start"),
     (_NONE, _EXIT): (),
@@ -28,12 +28,12 @@ TRANSITIONS = {
     (_WARMUP, _SAVE): ("start",),
     (_WARMUP, _EXIT): ("start", "stop"),
     (_RECORD, _NONE): ("wrong", "stop"),
-    (_RECORD, _WARMUP): ("wrong", "stop", "prepare"),
+    (_RECORD, _WARMUP): ("wrong", "stop", "prepare", "warm_up"),
     (_RECORD, _RECORD): (),
     (_RECORD, _SAVE): (),
     (_RECORD, _EXIT): ("stop", "ready"),
     (_SAVE, _NONE): ("stop", "ready"),
-    (_SAVE, _WARMUP): ("stop", "ready", "prepare"),
+    (_SAVE, _WARMUP): ("stop", "ready", "prepare", "warm_up"),
     (_SAVE, _RECORD): ("stop", "ready", "prepare", "start"),
     (_SAVE, _SAVE): ("stop", "ready", "prepare", "start"),
     (_SAVE, _EXIT): ("stop", "ready"),
@@ -42,12 +42,18 @@ TRANSITIONS = {
     (_RECORD, _STOPPED): ("stop", "ready"),
     (_STOPPED, _STOPPED): (),
     (_STOPPED, _NONE): (),
-    (_STOPPED, _WARMUP): ("prepare",),
+    (_STOPPED, _WARMUP): ("prepare", "warm_up"),
     (_STOPPED, _RECORD): ("prepare", "start"),
     (_STOPPED, _SAVE): ("prepare", "start"),
     (_STOPPED, _EXIT): (),
 }
-_METHODS = {"prepare": "prepare_trace", "start": "start_trace", "stop": "stop_trace", "ready": "_trace_ready"}
+_METHODS = {
+    "prepare": "prepare_trace",
+    "warm_up": "_begin_warm_up",
+    "start": "start_trace",
+    "stop": "stop_trace",
+    "ready": "_trace_ready",
+}
 
 
 class Cycle:

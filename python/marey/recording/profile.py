@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from marey._enumerations import ActiveProfilerType, ProfilerActivity, ProfilerState
+from marey._enumerations import ActiveProfilerType, ProfilerActivity, ProfilerState, RecordScope
 from marey._marey import (
     Error,
     Session,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Literal
 
-    from marey._enumerations import RecordScope
     from marey._marey import Trace
     from marey.context.propagation import Carried
 
@@ -151,6 +150,7 @@ class profile(Results):
         self._metadata: dict[str, str] = {}  # for the next start, and of the running session
         self.trace_id: str | None = None
         self._session: Session | None = None  # while a cycle records
+        self._warm_up: Session | None = None  # before it: devices take milliseconds to begin recording
         self._carried: Carried | None = None  # the token of propagation.install
         self._excludes_devices = False  # set by toggle_collection_dynamic
         self._partial_traces: list[Trace] = []  # traces of this cycle, ended by toggle_collection_dynamic
@@ -286,6 +286,7 @@ class profile(Results):
         running.pop(self._alive, None)
         KinetoStepTracker.erase_step_count(_STEP_REQUESTER)
         self._is_prepared = False
+        self._end_warm_up()
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.cleanup()
 
@@ -362,6 +363,18 @@ class profile(Results):
         except BaseException:
             self._metadata = given
             raise
+        finally:
+            self._end_warm_up()
+
+    def _begin_warm_up(self) -> None:
+        if self.devices["devices"]:
+            self._warm_up = Session()
+            self._warm_up.start(scopes=1 << RecordScope.DEVICE_RUNTIME, **self.devices)
+
+    def _end_warm_up(self) -> None:
+        if self._warm_up is not None:
+            self._warm_up.discard()
+            self._warm_up = None
 
     def _start_session(self) -> None:
         session = Session()
