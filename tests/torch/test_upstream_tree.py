@@ -213,6 +213,19 @@ def test_modules_and_optimizers_have_their_parameters(kind):
     }
 
 
+def test_parameters_are_read_without_running_code_of_their_class(monkeypatch):
+    """Tensor.__dlpack_device__ asks CUDA whether memory is pinned: those calls would be part of the trace."""
+    asked = []
+    monkeypatch.setattr(torch.Tensor, "__dlpack_device__", lambda tensor: asked.append(tensor) or (1, 0))
+    net = torch.nn.Linear(2, 3)
+    with profile(with_stack=True) as prof:
+        net(torch.ones(1, 2))
+    calls = [node.extra_fields for node in depth_first(prof.tree()) if node.tag == _EventType.PyCall]
+    (module,) = [call.module for call in calls if call.module is not None]
+    assert [(name, value.sizes) for name, value, _ in module.parameters] == [("weight", [3, 2]), ("bias", [3])]
+    assert not asked
+
+
 def test_tracing_keeps_nothing_alive():
     """upstream: test_refcounts"""
     import gc

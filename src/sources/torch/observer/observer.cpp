@@ -313,14 +313,18 @@ void forked() noexcept {
 
 bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*), void* context) noexcept {
     const std::uint32_t needs = current_needs.load(std::memory_order_relaxed);
-    if ((needs & kNeedsIdentities) != kNeedsIdentities) return false;
     try {
         // NOLINTNEXTLINE(performance-no-int-to-ptr): Python passes addresses as integers
         const auto tensor = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(
             reinterpret_cast<c10::TensorImpl*>(impl));
         const c10::IValue value{at::TensorBase(tensor)};
+        const c10::ArrayRef<const c10::IValue> one(&value, 1);
         InputValues values;
-        values.add_identified(c10::ArrayRef<const c10::IValue>(&value, 1), nullptr);
+        if ((needs & kNeedsIdentities) == kNeedsIdentities) {
+            values.add_identified(one, nullptr);
+        } else {
+            values.add(one);
+        }
         if (!values.values()[0].array().is_defined) return false;
         take(values.values()[0].array(), context);
         return true;
