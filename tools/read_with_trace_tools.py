@@ -4,20 +4,45 @@ Runs in the environment of tools/trace_tools_env.sh, which has neither PyTorch n
 """
 
 import json
+import os
 import sys
 
 
 def read_with_hta(path):
-    from hta.common.trace import Trace
+    from hta.trace_analysis import TraceAnalysis
 
-    trace = Trace(trace_files={0: path})
-    trace.parse_traces(use_multiprocessing=False)
-    trace.align_and_filter_trace(include_last_profiler_step=True)
-    events = trace.get_trace(0)
-    texts = trace.symbol_table.get_sym_table()
-    return {
+    analysis = TraceAnalysis(trace_files={0: os.path.abspath(path)}, include_last_profiler_step=True)
+    events = analysis.t.get_trace(0)
+    texts = analysis.t.symbol_table.get_sym_table()
+    found = {
         "categories": {texts[number]: count for number, count in events["cat"].value_counts().items()},
         "steps": sorted(texts[number] for number in events["name"] if texts[number].startswith("ProfilerStep")),
+    }
+    if "kernel" in found["categories"]:
+        found["gpu"] = gpu_answers(analysis)
+    return found
+
+
+def gpu_answers(analysis):
+    """Return the times (in us) and counts that HTA's questions about a GPU give."""
+
+    def by(table, keys, column):
+        rows = table.reset_index()
+        return {"/".join(str(row[key]) for key in keys): float(row[column]) for _, row in rows.iterrows()}
+
+    temporal = analysis.get_temporal_breakdown(visualize=False).iloc[0]
+    kinds, _ = analysis.get_gpu_kernel_breakdown(visualize=False)
+    idle, _ = analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
+    queues = analysis.get_queue_length_summary(ranks=[0])["queue_length"]
+    launches = analysis.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)[0]
+    annotations = analysis.get_gpu_user_annotation_breakdown(visualize=False)
+    return {
+        "temporal": {key: float(temporal[key]) for key in temporal.index if key.endswith("time(us)")},
+        "kernels": by(kinds, ["kernel_type"], "sum"),
+        "idle": by(idle, ["stream", "idle_category"], "idle_time"),
+        "queue_changes": by(queues, ["stream"], "count"),
+        "launches": {"count": len(launches), "gpu_duration": float(launches["gpu_duration"].sum())},
+        "annotations": by(annotations, ["name"], "sum (us)"),
     }
 
 

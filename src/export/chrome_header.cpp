@@ -171,13 +171,12 @@ void ChromeHeader::write_devices() {
         const bool is_of_other = device.process != 0 && device.process < trace_.processes().size();
         if (is_of_other) name += " of " + process_name(trace_.processes()[device.process]);
         // If a process has the same number, the rows of both appear under its name.
-        if (!device.shares_pid) {
-            write_metadata(row, "process_name", "name", name);
+        if (!device.shares_pid) write_metadata(row, "process_name", "name", name);
+        write_metadata(row, "process_labels", "labels", device.shares_pid ? "CPU, " + label : label);
+        if (!device.shares_pid)  // after the labels: PyTorch's own tests expect that order
             write_metadata(row, "process_sort_index", "sort_index",
                            kFirstDeviceIndex + std::max(device.device.index, 0) +
                                (is_of_other ? kIndexStep * ++more : 0));
-        }
-        write_metadata(row, "process_labels", "labels", device.shares_pid ? "CPU, " + label : label);
     }
 }
 

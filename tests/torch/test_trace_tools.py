@@ -50,3 +50,23 @@ def test_hta_and_tensorboard_find_the_same_as_in_pytorchs_trace(tmp_path):
         assert ours["hta"]["categories"][category] == theirs["hta"]["categories"][category]
     assert ours["tensorboard"] == theirs["tensorboard"]
     assert ours["tensorboard"]["operators"]["aten::linear"] == 4
+
+
+GPU_TRACES = pathlib.Path(__file__).parents[1] / "data/corpus/torch_gpu"
+
+
+def test_hta_finds_the_same_gpu_work_as_in_pytorchs_trace():
+    """Both traces are of one program on an H200; the host was not equally busy, so its waits may differ."""
+    ours, theirs = (read(GPU_TRACES / f"{name}.json.gz")["hta"] for name in ("marey", "torch"))
+    for category in ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "cuda_driver", "cpu_op"):
+        assert ours["categories"][category] == theirs["categories"][category], category
+    assert ours["gpu"]["queue_changes"] == theirs["gpu"]["queue_changes"]
+    assert ours["gpu"]["launches"]["count"] == theirs["gpu"]["launches"]["count"] > 0
+    for question, keys in {
+        "temporal": ["compute_time(us)", "non_compute_time(us)"],
+        "kernels": ["COMPUTATION", "MEMORY"],
+        "launches": ["gpu_duration"],
+        "annotations": ["forward", "load", "statistics", "Optimizer.step#SGD.step"],
+    }.items():
+        for key in keys:
+            assert ours["gpu"][question][key] == pytest.approx(theirs["gpu"][question][key], rel=0.01), key
