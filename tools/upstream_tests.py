@@ -96,8 +96,9 @@ def run(tests, file, selection, is_patched):
             command += ["-k", selection]
         given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
         path = os.pathsep.join([folder, *map(os.path.abspath, given)])
-        # CI makes upstream's tests quieter, and keeps them from asking the network for lists of known failures.
-        environment = {**os.environ, "PYTHONPATH": path, "CI": ""}
+        # CI makes upstream's tests quieter, and keeps them from asking the network for lists of known failures. Some
+        # plugins of pytest run threads, which tests of threads would find.
+        environment = {**os.environ, "PYTHONPATH": path, "CI": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         where, name = os.path.split(os.path.join(tests, file))
         done = subprocess.run(
             [*command, name], cwd=where, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

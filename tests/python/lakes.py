@@ -4,11 +4,13 @@ import itertools
 import subprocess
 import sys
 
+import pytest
 from conftest import SOURCE
 from running import environment
 
 import marey
 
+pytest.importorskip("duckdb")
 sys.path.insert(0, str(SOURCE / "tools"))
 import make_lake as make_lake
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 
-import duckdb
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -20,6 +19,8 @@ from running import environment
 import marey
 from marey import _marey
 from marey.sql.database import of_trace
+
+duckdb = pytest.importorskip("duckdb")
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8) | st.sampled_from(
     ["load", "=1+1", "'-x", "a,b\n", ""]
