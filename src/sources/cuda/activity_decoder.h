@@ -101,8 +101,8 @@ class ActivityDecoder {
     std::uint32_t last_context_ = ~0u;                          ///< last context added to `devices_`
     std::vector<ProbeRun> probe_runs_;
     std::set<std::pair<std::uint32_t, std::uint32_t>> probe_streams_;  ///< context and stream
-    std::map<RecordedEvent, std::uint32_t> events_;  ///< to the stream
-    std::deque<RecordedEvent> event_order_;          ///< of `events_`, oldest first
+    std::map<RecordedEvent, std::uint32_t> events_;                    ///< to the stream
+    std::deque<RecordedEvent> event_order_;                            ///< of `events_`, oldest first
     std::uint64_t unfinished_ = 0;
 };
 
