@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include <marey/table.h>
 
 #include "bindings/bind.h"
+#include "bindings/python_events.h"
 #include "bindings/trace_values.h"
 
 namespace nb = nanobind;
@@ -28,13 +28,6 @@ constexpr double kNsPerUs = 1000.0;
 
 double micros(std::int64_t ns) {
     return static_cast<double>(ns) / kNsPerUs;
-}
-
-/// Converts microseconds, given as any kind of number.
-std::int64_t nanoseconds(nb::handle value) {
-    const double ns = nb::cast<double>(value) * kNsPerUs;
-    if (!(std::abs(ns) < 9.2e18)) throw nb::value_error("time out of range, or not a number");
-    return std::llround(ns);
 }
 
 nb::object optional_number(const std::optional<double>& value) {
@@ -78,74 +71,6 @@ nb::dict row_fields(const AverageRow& row) {
     fields["first"] =
         row.first_range == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(row.first_range));
     return fields;
-}
-
-/// Whether Python takes a value as true.
-bool is_true(nb::handle value) {
-    const int result = PyObject_IsTrue(value.ptr());
-    if (result < 0) throw nb::python_error();
-    return result != 0;
-}
-
-/// int(value).
-std::int64_t integer(nb::handle value) {
-    return nb::cast<std::int64_t>(nb::int_(value));
-}
-
-/// str(value); None, and all else that is false, is an empty text.
-std::string text(nb::handle value) {
-    return is_true(value) ? nb::cast<std::string>(nb::str(value)) : std::string();
-}
-
-/// A list of shapes as text; a text is one already, and an empty list is "[]".
-std::string shapes_text(nb::handle shapes) {
-    if (shapes.is_none() || nb::isinstance<nb::str>(shapes)) return text(shapes);
-    return nb::len(shapes) > 0 ? text(shapes) : "[]";
-}
-
-/// The row of a FunctionEvent or a FunctionEventAvg, read from its attributes.
-AverageRow given_row(nb::handle event) {
-    const auto time_ns = [&](const char* name) { return nanoseconds(event.attr(name)); };
-    AverageRow row;
-    row.name =
-        event.attr("key").is_none() ? "" : nb::cast<std::string>(nb::str(nb::handle(event.attr("key"))));
-    row.count = nb::cast<std::uint64_t>(event.attr("count"));
-    row.node = nb::cast<std::int32_t>(event.attr("node_id"));
-    row.is_async = is_true(event.attr("is_async"));
-    row.is_remote = is_true(event.attr("is_remote"));
-    row.cpu_time_total_ns = time_ns("cpu_time_total");
-    row.device_time_total_ns = time_ns("device_time_total");
-    row.self_cpu_time_total_ns = time_ns("self_cpu_time_total");
-    row.self_device_time_total_ns = time_ns("self_device_time_total");
-    row.input_shapes = shapes_text(event.attr("input_shapes"));
-    row.overload = text(event.attr("overload_name"));
-    if (is_true(event.attr("stack"))) {
-        for (const nb::handle entry : event.attr("stack"))
-            row.stack.push_back(nb::cast<std::string>(nb::str(entry)));
-    }
-    row.scope = event.attr("scope").is_none() ? Scope{} : static_cast<Scope>(integer(event.attr("scope")));
-    row.cpu_memory_bytes = integer(event.attr("cpu_memory_usage"));
-    row.device_memory_bytes = integer(event.attr("device_memory_usage"));
-    row.self_cpu_memory_bytes = integer(event.attr("self_cpu_memory_usage"));
-    row.self_device_memory_bytes = integer(event.attr("self_device_memory_usage"));
-    row.device_type = static_cast<DeviceType>(integer(event.attr("device_type")));
-    row.is_legacy = is_true(event.attr("is_legacy"));
-    row.flops = nb::cast<std::optional<double>>(event.attr("flops"));
-    row.is_user_annotation = is_true(event.attr("is_user_annotation"));
-    row.is_top_level = event.attr("cpu_parent").is_none();
-    const std::int64_t length = row.cpu_time_total_ns != 0 ? row.cpu_time_total_ns : row.device_time_total_ns;
-    // Only averages have these, and percentiles only if they were requested.
-    const auto own_ns = [&](const char* name, std::int64_t otherwise) {
-        return nb::hasattr(event, name) ? time_ns(name) : otherwise;
-    };
-    row.min_ns = own_ns("min", length);
-    row.max_ns = own_ns("max", length);
-    row.p50_ns = own_ns("p50", 0);
-    row.p90_ns = own_ns("p90", 0);
-    row.p99_ns = own_ns("p99", 0);
-    row.async_count = row.is_async ? row.count : 0;
-    row.first_range = 0;
-    return row;
 }
 
 AverageOptions average_options(bool by_input_shape, std::uint32_t stack_entries, bool by_overload,

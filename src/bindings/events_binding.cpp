@@ -11,6 +11,7 @@
 
 #include "bindings/bind.h"
 #include "bindings/events_rows.h"
+#include "bindings/python_events.h"
 #include "bindings/trace_values.h"
 
 namespace nb = nanobind;
@@ -48,45 +49,8 @@ nb::object index_or_none(std::uint32_t event) {
 
 // ---- events made by hand
 
-template <typename T>
-T item(const nb::tuple& fields, std::size_t index) {
-    return nb::cast<T>(fields[index]);
-}
-
-DescribedEvent described(const nb::tuple& fields) {
-    DescribedEvent event;
-    std::size_t next = 0;
-    event.name = item<std::string>(fields, next++);
-    event.overload = item<std::string>(fields, next++);
-    event.thread = item<std::int64_t>(fields, next++);
-    event.node = item<std::int32_t>(fields, next++);
-    event.start_ns = item<std::int64_t>(fields, next++);
-    event.duration_ns = item<std::int64_t>(fields, next++);
-    const int scope = item<int>(fields, next++);
-    event.scope = scope >= 0 && scope < kScopeCount ? static_cast<Scope>(scope) : Scope::Function;
-    event.is_async = item<bool>(fields, next++);
-    event.is_remote = item<bool>(fields, next++);
-    event.device.type = static_cast<DeviceType>(item<int>(fields, next++));
-    event.device.index = item<std::int32_t>(fields, next++);
-    event.stream = item<std::int64_t>(fields, next++);
-    event.sequence = item<std::int64_t>(fields, next++);
-    event.forward_thread = item<std::int64_t>(fields, next++);
-    event.input_shapes = item<std::vector<std::vector<std::int64_t>>>(fields, next++);
-    event.stack = item<std::vector<std::string>>(fields, next++);
-    for (const nb::handle kernel : item<nb::list>(fields, next++)) {
-        const nb::tuple parts = nb::cast<nb::tuple>(kernel);
-        event.kernels.push_back(
-            {item<std::string>(parts, 0), item<std::int32_t>(parts, 1), item<std::int64_t>(parts, 2)});
-    }
-    event.cpu_bytes = item<std::int64_t>(fields, next++);
-    event.device_bytes = item<std::int64_t>(fields, next++);
-    return event;
-}
-
 AssembledTrace assembled(const nb::list& events, int device) {
-    std::vector<DescribedEvent> all;
-    all.reserve(events.size());
-    for (const nb::handle fields : events) all.push_back(described(nb::cast<nb::tuple>(fields)));
+    const std::vector<DescribedEvent> all = described_events(events);
     const nb::gil_scoped_release unlocked;
     return assemble_trace(all, static_cast<DeviceType>(device));
 }
@@ -179,10 +143,10 @@ void bind_events(nb::module_& module) {
         });
     module.def(
         "assemble", [](const nb::list& events, int device) { return assembled(events, device).trace; },
-        nb::arg("events"), nb::arg("device"), "Build a trace from described events.");
+        nb::arg("events"), nb::arg("device"), "Build a trace from FunctionEvents made by hand.");
     module.def("readable_symbol", &readable_symbol, nb::arg("symbol"));
     module.def("nesting", &nesting, nb::arg("events"),
-               "Return the index of the enclosing event for each described event, or None.");
+               "Return the index of the enclosing event for each FunctionEvent, or None.");
 }
 
 }  // namespace marey::bindings

@@ -1,17 +1,21 @@
-// remote_events_test.cpp: how events from other processes are placed in the tables, and converted back.
+// remote_events_test.cpp: how traces of other processes are added to the tables.
 #include "collect/remote_events.h"
 
+#include <random>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <marey/error.h>
+#include <marey/remote.h>
 
-#include "collect/capture_reader.h"
 #include "collect/log_fixture.h"
-#include "collect/packed_capture.h"
 #include "collect/trace_builder.h"
 #include "collect/trace_outline_fixture.h"
+#include "trace/random_trace_fixture.h"
 #include "trace/saved_trace.h"
+#include "trace/saved_trace_repair_fixture.h"
+#include "trace/trace_assembler.h"
 #include "trace/trace_difference_fixture.h"
 
 namespace marey {
@@ -22,33 +26,46 @@ using testing::LogWriter;
 using testing::outline;
 using testing::problem_codes;
 
-/// A message under construction; times are those of the log.
+/// A trace under construction; times are those of the log.
 class Sender {
   public:
-    Sender() {
-        message_.end_ns = 100;
-        message_.events.reserve(16);  // references to them stay good
-        message_.processes = {{7, 2, "far", "/bin/server"}};
+    explicit Sender(std::string_view host = "far") {
+        assembler_.set_window(0, 100);
+        process.pid = 7;
+        process.node = 2;
+        process.host = assembler_.string(host);
+        process.name = assembler_.string("/bin/server");
+        assembler_.add_process(process);
+        lane_ = lane(1);
     }
-    RemoteEvent& range(std::string_view name, std::int64_t start, std::int64_t end,
-                       std::uint64_t thread = 1) {
-        RemoteEvent& event = message_.events.emplace_back();
-        event.name = message_.add_string(name);
-        event.start_ns = start;
-        event.end_ns = end;
-        event.thread = thread;
-        return event;
+    std::uint32_t lane(std::uint32_t thread, std::int64_t os_tid = 0, TrackKind kind = TrackKind::Thread) {
+        ThreadInfo info;
+        info.id = thread;
+        info.os_tid = os_tid;
+        Lane lane;
+        lane.thread = assembler_.add_thread(info);
+        lane.kind = kind;
+        return assembler_.add_lane(lane);
     }
-    RemoteEvent& mark(std::string_view name, std::int64_t time) {
-        RemoteEvent& event = range(name, time, time);
-        event.kind = RemoteEvent::Kind::Mark;
-        return event;
+    std::uint32_t site(std::string_view name, Scope scope = Scope::User) {
+        SiteInfo info;
+        info.name = assembler_.string(name);
+        info.scope = scope;
+        return assembler_.site(info);
     }
-    EventMessage& operator*() { return message_; }
-    EventMessage* operator->() { return &message_; }
+    TraceAssembler::RangeId range(std::string_view name, std::int64_t start, std::int64_t end,
+                                  std::uint32_t lane = 0, std::uint16_t flags = 0) {
+        return assembler_.add_range(lane, start, end - start, site(name), flags);
+    }
+    void mark(std::string_view name, std::int64_t time) { assembler_.add_instant(0, time, site(name)); }
+    TraceAssembler* operator->() { return &assembler_; }
+    std::string message() { return pack_events(assembler_.finish()); }
+
+    ProcessInfo process;
 
   private:
-    EventMessage message_;
+    TraceAssembler assembler_;
+    std::uint32_t lane_ = 0;
 };
 
 detail::RemoteEventsRecord ours() {
@@ -59,10 +76,10 @@ detail::RemoteEventsRecord ours() {
     return record;
 }
 
-LogWriter log_of(EventMessage& message, const detail::RemoteEventsRecord& record = ours(),
+LogWriter log_of(Sender& sender, const detail::RemoteEventsRecord& record = ours(),
                  std::string_view prefix = "") {
     LogWriter log;
-    log.born(1, "main", 5).start(1, 10).remote(record, prefix, pack_events(message)).stop(1, 100);
+    log.born(1, "main", 5).start(1, 10).remote(record, prefix, sender.message()).stop(1, 100);
     return log;
 }
 
@@ -70,23 +87,22 @@ LogWriter log_of(EventMessage& message, const detail::RemoteEventsRecord& record
 void expect_same_when_stored(const Trace& trace) {
     const Trace again(unpack_trace(pack_trace(trace.data()), "saved"));
     EXPECT_EQ(testing::find_difference(again.data(), trace.data()), "");
-    EXPECT_EQ(pack_events(events_of(again)), pack_events(events_of(trace)));
+    EXPECT_EQ(pack_events(again), pack_events(trace));
 }
 
-TEST(RemoteEvents, NestByTheirTimesAndOverlapsAreAsync) {
+TEST(RemoteEvents, KeepTheirTracksAndAreFlagged) {
     Sender sender;
-    sender.range("inner", 30, 40);  // in any order
+    sender.range("inner", 30, 40);
     sender.range("outer", 20, 50);
-    sender.range("crossing", 45, 60);
     sender.range("later", 50, 70);
-    sender.range("declared", 21, 22).is_async = true;
     sender.range("twin", 20, 50);
-    LogWriter log = log_of(*sender);
+    sender.range("declared", 21, 22, sender.lane(2, 0, TrackKind::Async));
+    LogWriter log = log_of(sender);
     const Trace trace = build_trace(log.raw());
     EXPECT_EQ(find_fault(trace), "");
     EXPECT_EQ(outline(trace),
               "thread 1: outer 20-50 { twin 20-50 { inner 30-40 } } later 50-70\n"
-              "thread 1 async: declared 21-22~ crossing 45-60~\n");
+              "thread 2 async: declared 21-22~\n");
     EXPECT_EQ(trace.ranges().self_ns[0], 0);
     EXPECT_EQ(trace.ranges().self_ns[1], 20);
     for (const std::uint16_t flags : trace.ranges().flags) EXPECT_NE(flags & kRemote, 0);
@@ -95,106 +111,94 @@ TEST(RemoteEvents, NestByTheirTimesAndOverlapsAreAsync) {
 
 TEST(RemoteEvents, AreCutToTheSessionsWindow) {
     Sender sender;
-    sender.range("before", 1, 9);
+    sender.range("before", 1, 4);
     sender.range("into", 5, 15);
+    sender.range("in it", 6, 8);
     sender.range("out of", 95, 105);
-    sender.range("open", 20, 30).is_unfinished = true;
+    sender.range("open", 20, 30, 0, kUnfinished);
     sender.range("after", 101, 105);
+    sender.range("alone", 1, 2, sender.lane(2));
     sender.mark("early", 9);
     sender.mark("in time", 10);
-    LogWriter log = log_of(*sender);
+    sender->add_counter(0, 101, sender.site("count"), 1);
+    LogWriter log = log_of(sender);
     const Trace trace = build_trace(log.raw());
     EXPECT_EQ(find_fault(trace), "");
     EXPECT_EQ(outline(trace), "thread 1: into 5-15< open 20-30> out of 95-100>\n");
+    EXPECT_EQ(trace.ranges().self_ns[0], 5);
     EXPECT_EQ(trace.instants().size(), 1u);
-    EXPECT_EQ(problem_codes(trace), "remote_outside=3");
+    EXPECT_EQ(trace.counters().size(), 0u);
+    EXPECT_EQ(problem_codes(trace), "remote_outside=6");
+    EXPECT_EQ(trace.window().start_ns, 10);
+    EXPECT_EQ(trace.window().end_ns, 100);
     expect_same_when_stored(trace);
 }
 
 // L2 L3
-TEST(RemoteEvents, KeepFieldsThatTheTablesHaveNoColumnFor) {
-    Sender sender;
-    RemoteEvent& event = sender.range("matmul", 20, 50);
-    event.scope = Scope::BackwardFunction;
-    event.id = ~std::uint64_t{0};
-    event.sequence = 12;
-    event.forward_thread = 3;
-    event.device = {DeviceType::Cuda, 1};
-    event.device_ns = 17;
-    event.cpu_memory_bytes = 100;
-    event.device_memory_bytes = -200;
-    event.shapes = {{2, 3}, {}};
-    event.stack = {sender->add_string("f.py"), sender->add_string("g.py")};
-    event.values = {{sender->add_string("x"), 1.5}, {sender->add_string("device"), sender->add_string("?")}};
-    RemoteEvent& memory = sender.mark("", 25);
-    memory.kind = RemoteEvent::Kind::Memory;
-    memory.device = {DeviceType::Cuda, 0};
-    memory.device_memory_bytes = 64;
-    memory.address = 0xabc;
-    memory.total_allocated = 640;
-    memory.is_refused = true;
-    LogWriter log = log_of(*sender);
-    const Trace trace = build_trace(log.raw());
-    EXPECT_EQ(find_fault(trace), "");
-    const RangeDetail* const detail = trace.range_detail(0);
-    ASSERT_NE(detail, nullptr);
-    EXPECT_EQ(detail->id, ~std::uint64_t{0});
-    EXPECT_EQ(detail->sequence, 12);
-    EXPECT_EQ(detail->forward_thread, 3u);
-    const auto arguments = trace.range_arguments(0);
-    ASSERT_EQ(arguments.size(), 9u);
-    EXPECT_EQ(arguments[0].role, ArgumentRole::Input);
-    ASSERT_EQ(arguments[0].kind, ValueKind::Array);
-    EXPECT_EQ(trace.arrays()[arguments[0].array].dimensions, 2u);
-    EXPECT_EQ(trace.array_extents()[1], 3);
-    EXPECT_EQ(trace.string(arguments[4].string), "cuda:1");
-    EXPECT_EQ(arguments[8].list.count, 2u);
-    ASSERT_EQ(trace.memory().size(), 1u);
-    EXPECT_EQ(trace.memory().bytes[0], 64);
-    EXPECT_EQ(trace.memory().address[0], 0xabcu);
-    EXPECT_EQ(trace.memory().out_of_memory[0], 1);
-    const EventMessage again = events_of(trace);
-    EXPECT_EQ(again.events[0].device, event.device);
-    EXPECT_EQ(again.events[0].device_ns, 17);
-    EXPECT_EQ(again.events[0].device_memory_bytes, -200);
-    EXPECT_EQ(again.events[0].shapes, event.shapes);
-    EXPECT_EQ(again.events[0].stack.size(), 2u);
-    EXPECT_EQ(again.events[0].values.size(), 2u);
-    expect_same_when_stored(trace);
+TEST(RemoteEvents, KeepEveryTableOfTheSender) {
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        SCOPED_TRACE(seed);
+        const Trace sent = testing::RandomTrace(seed).make();
+        const TraceData& data = sent.data();
+        LogWriter log;
+        detail::RemoteEventsRecord record = ours();
+        record.head.reserved = 0;
+        record.call_start = 400'000;
+        record.call_end = 600'000;
+        log.start(1, 10).remote(record, "", pack_events(sent)).stop(1, 1'000'000);
+        const Trace trace = build_trace(log.raw());
+        EXPECT_EQ(find_damage(trace.data()), "");
+        EXPECT_EQ(problem_codes(trace).find("remote"), std::string::npos) << problem_codes(trace);
+        EXPECT_EQ(trace.ranges().size(), data.range_start_ns.size());
+        EXPECT_EQ(trace.instants().size(), data.instant_time_ns.size());
+        EXPECT_EQ(trace.counters().size(), data.counter_time_ns.size());
+        EXPECT_EQ(trace.memory().size(), data.memory_time_ns.size());
+        EXPECT_EQ(trace.data().arguments.size(), data.arguments.size());
+        EXPECT_EQ(trace.data().list_items.size(), data.list_items.size());
+        EXPECT_EQ(trace.arrays().size(), data.arrays.size());
+        EXPECT_EQ(trace.data().range_details.size(), data.range_details.size());
+        EXPECT_GE(trace.links().size(), data.links.size());
+        for (Row row = 0; row < sent.ranges().size(); ++row) {
+            EXPECT_EQ(trace.range_name(row), sent.range_name(row));
+            EXPECT_EQ(trace.ranges().duration_ns[row], sent.ranges().duration_ns[row]);
+            EXPECT_EQ(trace.ranges().depth[row], sent.ranges().depth[row]);
+            EXPECT_EQ(trace.ranges().flags[row], sent.ranges().flags[row] | kRemote);
+            EXPECT_EQ(trace.range_arguments(row).size(), sent.range_arguments(row).size());
+        }
+        expect_same_when_stored(trace);
+    }
 }
 
 // L4
-TEST(RemoteEvents, ThreadsWithLargeIdsStayApart) {
+TEST(RemoteEvents, ThreadsAreDistinguishedByAll64BitsOfTheirIds) {
     Sender sender;
-    const std::uint64_t large = std::uint64_t{1} << 40;
-    sender.range("a", 20, 30, large + 1);
-    sender.range("b", 20, 30, large + 0x1'0000'0001);
-    sender.range("c", 20, 30, 5);
-    sender->threads = {{0, large + 1, 0, sender->add_string("worker")}};
-    LogWriter log = log_of(*sender);
+    const std::int64_t large = std::int64_t{1} << 40;
+    sender.range("a", 20, 30, sender.lane(5, large + 1));
+    sender.range("b", 20, 30, sender.lane(5, large + 0x1'0000'0001));
+    LogWriter log = log_of(sender);
     const Trace trace = build_trace(log.raw());
     EXPECT_EQ(find_fault(trace), "");
-    EXPECT_EQ(outline(trace), "thread 5: c 20-30\nworker: a 20-30\nthread 7: b 20-30\n");
-    EXPECT_EQ(trace.threads()[2].os_tid, static_cast<std::int64_t>(large + 1));
+    EXPECT_EQ(outline(trace), "thread 5: a 20-30\nthread 5: b 20-30\n");
+    EXPECT_EQ(trace.threads()[trace.tracks()[1].thread].os_tid, large + 0x1'0000'0001);
     expect_same_when_stored(trace);
 }
 
 TEST(RemoteEvents, ProcessesAreDistinguishedByPidHostAndNode) {
     Sender one;
     one.range("a", 20, 30);
+    const std::string first = one.message();
     Sender two;
     two.range("b", 40, 50);
-    Sender three;
-    three->processes[0].host = "elsewhere";
+    Sender three("elsewhere");
     three.range("c", 40, 50);
     LogWriter log;
     detail::RemoteEventsRecord with_node = ours();
     with_node.node = 9;
     log.start(1, 10)
-        .remote(ours(), "x ", pack_events(*one))
-        .remote(ours(), "x ", pack_events(*two))
-        .remote(ours(), "", pack_events(*three))
-        .remote(with_node, "", pack_events(*one))
+        .remote(ours(), "x ", first)
+        .remote(ours(), "x ", two.message())
+        .remote(ours(), "", three.message())
+        .remote(with_node, "", first)
         .stop(1, 100);
     const Trace trace = build_trace(log.raw());
     EXPECT_EQ(find_fault(trace), "");
@@ -206,54 +210,140 @@ TEST(RemoteEvents, ProcessesAreDistinguishedByPidHostAndNode) {
     expect_same_when_stored(trace);
 }
 
+TEST(RemoteEvents, MessagesOfOneThreadThatCrossHaveSeparateTracks) {
+    const auto message = [](const char* name, std::int64_t start, std::int64_t end) {
+        Sender sender;
+        sender->set_window(start, end);
+        sender.range(name, start, end);
+        return sender.message();
+    };
+    LogWriter log;
+    log.start(1, 10)
+        .remote(ours(), "", message("later", 60, 70))
+        .remote(ours(), "", message("first", 20, 40))
+        .remote(ours(), "", message("crossing", 30, 50))
+        .stop(1, 100);
+    const Trace trace = build_trace(log.raw());
+    EXPECT_EQ(find_fault(trace), "");
+    EXPECT_EQ(outline(trace), "thread 1: first 20-40 later 60-70\nthread 1: crossing 30-50\n");
+    EXPECT_EQ(trace.tracks()[1].kind, TrackKind::Overlap);
+    expect_same_when_stored(trace);
+}
+
 TEST(RemoteEvents, AreLinkedToTheInnermostRangeThatHoldsTheCall) {
     Sender sender;
     sender.range("root", 45, 48);
-    sender.range("leaf", 46, 47);
+    const auto leaf = sender.range("leaf", 46, 47);
+    const auto far = sender.range("far root", 46, 47, sender.lane(2));
+    sender->add_link(leaf, far, LinkKind::Remote);
     detail::RemoteEventsRecord record = ours();
     record.thread = 1;
     record.call_start = 44;
     record.call_end = 50;
-    LogWriter log = log_of(*sender, record);
+    LogWriter log = log_of(sender, record);
     log.thread(1).range("short", 43, 46, 2).range("call", 42, 52, 1).range("around", 40, 60, 0);
     const Trace trace = build_trace(log.raw());
     EXPECT_EQ(find_fault(trace), "");
-    ASSERT_EQ(trace.links().size(), 1u);
+    ASSERT_EQ(trace.links().size(), 2u);
     EXPECT_EQ(trace.range_name(trace.links()[0].from), "call");
     EXPECT_EQ(trace.range_name(trace.links()[0].to), "root");
     EXPECT_EQ(trace.links()[0].kind, LinkKind::Remote);
+    EXPECT_EQ(trace.range_name(trace.links()[1].from), "leaf");
+    EXPECT_EQ(trace.range_name(trace.links()[1].to), "far root");
+    for (Row row = 0; row < trace.ranges().size(); ++row) {
+        const bool is_own = trace.tracks()[trace.track_of(row)].thread == 0;
+        EXPECT_EQ((trace.ranges().flags[row] & kRemote) == 0, is_own);
+    }
     expect_same_when_stored(trace);
 }
 
 TEST(RemoteEvents, OfAnotherHostLieInTheMiddleOfTheCall) {
-    Sender sender;
-    sender->start_ns = 1'000'000;
-    sender->end_ns = 1'000'020;
-    sender.range("root", 1'000'005, 1'000'015);
+    const auto message = [] {
+        Sender sender;
+        sender->set_window(1'000'000, 1'000'020);
+        sender.range("root", 1'000'005, 1'000'015);
+        sender->process(0).realtime_offset_ns = 7'000'000;
+        return sender.message();
+    }();
     detail::RemoteEventsRecord record = ours();
     record.head.reserved = 0;
     record.call_start = 40;
     record.call_end = 80;
-    LogWriter called = log_of(*sender, record);
-    EXPECT_EQ(outline(build_trace(called.raw())), "thread 1: root 55-65\n");
-    EXPECT_EQ(problem_codes(build_trace(called.raw())), "");
+    LogWriter called;
+    called.start(1, 10).remote(record, "", message).stop(1, 100);
+    const Trace trace = build_trace(called.raw());
+    EXPECT_EQ(outline(trace), "thread 1: root 55-65\n");
+    EXPECT_EQ(problem_codes(trace), "");
+    EXPECT_EQ(trace.processes()[1].realtime_offset_ns, 7'000'000 + 1'000'005 - 55);  // the same wall time
     record.call_start = 0;
-    LogWriter guessed = log_of(*sender, record);
+    LogWriter guessed;
+    guessed.start(1, 10).remote(record, "", message).stop(1, 100);
     EXPECT_EQ(outline(build_trace(guessed.raw())), "thread 1: root 65-75\n");
     EXPECT_EQ(problem_codes(build_trace(guessed.raw())), "remote_clock");
+}
+
+TEST(RemoteEvents, FactsOfTheSessionStayAndProblemsOfTheSenderAreAdded) {
+    Sender sender;
+    sender.range("root", 45, 48);
+    sender->add_metadata("both", "1");
+    sender->add_metadata("theirs", "2");
+    sender->add_problem("dropped", "7 records were lost.", 7);
+    sender->add_problem("crashed", "The program ended.");
+    LogWriter log = log_of(sender);
+    detail::MetadataRecord own{};
+    own.session = 1;
+    own.key = log.string("both");
+    own.json_bytes = 1;
+    log.journal(detail::JournalKind::Metadata, own, {std::byte{'3'}});
+    const Trace trace = build_trace(log.raw());
+    EXPECT_EQ(problem_codes(trace), "dropped=7");
+    EXPECT_TRUE(trace.window().finished);
+    ASSERT_EQ(trace.metadata().size(), 2u);
+    EXPECT_EQ(trace.metadata()[0].json, "3");
+    EXPECT_EQ(trace.metadata()[1].key, "theirs");
 }
 
 TEST(RemoteEvents, ADamagedMessageIsAProblemAndNothingElse) {
     Sender sender;
     sender.range("root", 45, 48);
-    std::string bytes = pack_events(*sender);
-    bytes[bytes.size() / 2] ^= 1;
+    const std::string bytes = sender.message();
+    std::string damaged = bytes;
+    damaged[damaged.size() / 2] ^= 1;
     LogWriter log;
-    log.start(1, 10).remote(ours(), "", bytes).stop(1, 100);
+    log.start(1, 10).remote(ours(), "", damaged).remote(ours(), "", bytes).stop(1, 100);
     const Trace trace = build_trace(log.raw());
     EXPECT_EQ(find_fault(trace), "");
-    EXPECT_EQ(trace.ranges().size(), 0u);
+    EXPECT_EQ(outline(trace), "thread 1: root 45-48\n");
     EXPECT_EQ(problem_codes(trace), "remote_damaged");
+}
+
+// As the fuzzer does it, for fewer inputs.
+TEST(RemoteEvents, ForgedMessagesLeaveTheTablesConsistent) {
+    std::mt19937 random(11);
+    int added = 0;
+    for (unsigned i = 0; i < 1500; ++i) {
+        std::vector<std::byte> bytes = pack_trace(testing::RandomTrace(i % 30).make().data(), false);
+        for (unsigned k = 0; k <= random() % 3; ++k)
+            bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+        testing::repair_checksums(bytes);
+        detail::RemoteEventsRecord record = ours();
+        record.head.reserved = i % 2 == 0 ? kRemoteClockIsOurs : 0;
+        record.thread = 1;
+        record.call_start = 40;
+        record.call_end = 1'000'000;
+        LogWriter log;
+        log.born(1, "main", 5)
+            .start(1, 10)
+            .remote(record, "p ", {reinterpret_cast<const char*>(bytes.data()), bytes.size()})
+            .remote(record, "", {reinterpret_cast<const char*>(bytes.data()), bytes.size()})
+            .stop(1, 2'000'000);
+        log.thread(1).range("call", 20, 1'500'000, 0);
+        const Trace trace = build_trace(log.raw());
+        ASSERT_EQ(find_damage(trace.data()), "") << i;
+        ASSERT_EQ(trace.range_name(0), "call") << i;
+        if (problem_codes(trace).find("remote_damaged") == std::string::npos) ++added;
+    }
+    EXPECT_GT(added, 100);
 }
 
 }  // namespace

@@ -77,9 +77,10 @@ void Session::add_events(std::string_view message, const RemoteOptions& options)
                     " bytes exceed the limit of 256 MiB for one message");
     if (options.prefix.size() > kMaxPrefixBytes)
         throw Error("event message: the prefix is longer than 1024 bytes");
-    const EventMessage checked = unpack_events(message);
+    const Trace checked = unpack_events(message);
     detail::RemoteEventsRecord record{};
-    if (!checked.boot_id.empty() && checked.boot_id == own_clock()) record.head.reserved = kRemoteClockIsOurs;
+    const StringId clock = checked.processes().empty() ? 0 : checked.processes()[0].clock;
+    if (clock != 0 && checked.string(clock) == own_clock()) record.head.reserved = kRemoteClockIsOurs;
     record.call_end = Clock::now();
     if (options.call != nullptr) {
         record.call_start = options.call->start_;

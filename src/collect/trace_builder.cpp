@@ -13,6 +13,7 @@
 #include "base/reserve_expected.h"
 #include "base/work_meter.h"
 #include "collect/device_calls.h"
+#include "collect/remote_events.h"
 #include "collect/replayed_log.h"
 #include "collect/used_names.h"
 
@@ -37,6 +38,7 @@ class TraceBuilder {
         join_async();
         replay();
         fill_tables(state_);
+        add_remote_events(state_);
         drop_unused_names(*state_.data);
         return Trace(std::move(state_.data));
     }

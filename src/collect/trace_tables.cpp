@@ -12,7 +12,6 @@
 #include "collect/links.h"
 #include "collect/log_records.h"
 #include "collect/problem_list.h"
-#include "collect/remote_events.h"
 #include "collect/replayed_log.h"
 #include "collect/site_values.h"
 #include "json/json_scanner.h"
@@ -94,7 +93,6 @@ class TableFiller {
         fill_memory();
         fill_messages();
         fill_unknown_site(strings);
-        add_remote_events(state_, strings);
         if (!state_.data->messages.empty()) connect_processes(*state_.data);
         fill_infos();
         fill_metadata();

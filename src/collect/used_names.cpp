@@ -10,7 +10,6 @@
 namespace marey {
 namespace {
 
-constexpr std::size_t kMany = 1024;
 constexpr std::uint32_t kUnused = ~std::uint32_t{0};
 
 /// The new number of each old one that was marked.
@@ -45,11 +44,11 @@ class Renumbering {
 
 }  // namespace
 
-void drop_unused_names(TraceData& data) {
-    if (data.sites.size() < kMany) return;
+void drop_unused_names(TraceData& data, std::size_t few) {
+    if (data.sites.size() < few) return;
     Renumbering sites(data.sites.size());
     for_each_reference(data, Cells::Site, [&](std::uint32_t site) { sites.mark(site); });
-    if (data.sites.size() < 2 * sites.used() + kMany) return;
+    if (few != 0 && data.sites.size() < 2 * sites.used() + few) return;
     sites.apply(data.sites);
     for_each_reference(data, Cells::Site, [&](std::uint32_t& site) { sites.renumber(site); });
 

@@ -190,37 +190,37 @@ bool JsonCursor::read_any_number(JsonNumber& number) noexcept {
     return true;
 }
 
-/// `p` is after a backslash. False: the text ended.
-bool JsonCursor::read_escape(const char*& p) {
-    if (p >= end_) return false;
+JsonEscape read_json_escape(const char*& p, const char* end, std::string& out) {
+    if (p >= end) return JsonEscape::CutOff;
     constexpr std::string_view kNames = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
     const char c = *p++;
     if (const std::size_t index = kNames.find(c); index != kNames.npos) {
-        unescaped_ += kMeanings[index];
-        return true;
+        out += kMeanings[index];
+        return JsonEscape::Valid;
     }
-    if (c != 'u') {  // not a JSON escape: keep the character
-        unescaped_ += '\\';
-        unescaped_ += c;
-        return true;
-    }
-    constexpr std::uint32_t kReplacement = 0xFFFD;
+    const auto keep = [&] {
+        out += '\\';
+        out += c;
+        return JsonEscape::Unknown;
+    };
+    if (c != 'u') return keep();
     std::uint32_t code = 0;
-    if (end_ - p < 4) return false;
-    if (!read_hex(p, code)) {
-        unescaped_ += "\\u";
-        return true;
-    }
+    if (end - p < 4) return JsonEscape::CutOff;
+    if (!read_hex(p, code)) return keep();
     p += 4;
+    JsonEscape kind = JsonEscape::Valid;
     if (code >= 0xD800 && code < 0xE000) {
+        constexpr std::uint32_t kReplacement = 0xFFFD;
         std::uint32_t low = 0;
-        const bool is_pair = code < 0xDC00 && end_ - p >= 6 && p[0] == '\\' && p[1] == 'u' &&
-                             read_hex(p + 2, low) && low >= 0xDC00 && low < 0xE000;
+        const bool has_second = code < 0xDC00 && end - p >= 2 && p[0] == '\\' && p[1] == 'u';
+        const bool is_hex = has_second && end - p >= 6 && read_hex(p + 2, low);
+        const bool is_pair = is_hex && low >= 0xDC00 && low < 0xE000;
         if (is_pair) p += 6;
         code = is_pair ? 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00) : kReplacement;
+        if (!is_pair) kind = has_second && !is_hex ? JsonEscape::Unknown : JsonEscape::LoneSurrogate;
     }
-    append_code_point(unescaped_, code);
-    return true;
+    append_code_point(out, code);
+    return kind;
 }
 
 bool JsonCursor::read_escaped(const char* first_escape, std::string_view& text) {
@@ -228,7 +228,7 @@ bool JsonCursor::read_escaped(const char* first_escape, std::string_view& text) 
     const char* p = first_escape;
     while (*p == '\\' && p < end_) {
         ++p;
-        if (!read_escape(p)) break;
+        if (read_json_escape(p, end_, unescaped_) == JsonEscape::CutOff) break;
         const char* const next = find_string_end(p);
         if (next > end_) break;
         unescaped_.append(p, next);

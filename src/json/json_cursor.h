@@ -139,7 +139,6 @@ class JsonCursor {
     }
     bool read_any_number(JsonNumber& number) noexcept;
     bool read_escaped(const char* first_escape, std::string_view& text);
-    bool read_escape(const char*& p);
     bool skip_string() noexcept;
     bool skip_container() noexcept;
 
@@ -147,6 +146,13 @@ class JsonCursor {
     const char* end_;
     std::string unescaped_;
 };
+
+/// How an escape is written.
+enum class JsonEscape : std::uint8_t { Valid, Unknown, LoneSurrogate, CutOff };
+
+/// Reads the escape whose backslash is before `p`, appends its meaning to `out` and moves `p` behind it. An
+/// unknown one is kept as it is written, and a lone surrogate becomes U+FFFD; strict readers reject both.
+JsonEscape read_json_escape(const char*& p, const char* end, std::string& out);
 
 /// The value of a complete text like "-12.5e3" times 10^`decimals`, rounded to the nearest integer; false
 /// when the text is not a number or does not fit.

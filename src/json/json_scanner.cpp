@@ -1,26 +1,12 @@
 // json_scanner.cpp: reads strict JSON (RFC 8259, UTF-8) piece by piece, without keeping any of it.
 #include "json/json_scanner.h"
 
+#include <algorithm>
+
 #include "base/utf8.h"
+#include "json/json_cursor.h"
 
 namespace marey {
-namespace {
-
-int hex_digit(int c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-bool is_high_surrogate(unsigned code) {
-    return code >= 0xD800 && code <= 0xDBFF;
-}
-bool is_low_surrogate(unsigned code) {
-    return code >= 0xDC00 && code <= 0xDFFF;
-}
-
-}  // namespace
 
 JsonToken JsonScanner::fail(const char* what) {
     if (error_.empty()) error_ = std::string(what) + " at byte " + std::to_string(at_);
@@ -144,7 +130,7 @@ JsonToken JsonScanner::string(JsonToken token) {
         if (c == '"') break;
         if (c == '\\') {
             has_escapes_ = true;
-            if (const char* const wrong = escape()) return fail(wrong);
+            if (!escape()) return JsonToken::Error;
         } else if (c >= 0x20 && c < 0x80) {
             ++at_;
         } else if (c < 0) {
@@ -166,36 +152,14 @@ JsonToken JsonScanner::string(JsonToken token) {
     return token;
 }
 
-bool JsonScanner::four_hex(unsigned& code) {
-    code = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-        const int digit = hex_digit(peek());
-        if (digit < 0) return false;
-        code = code << 4 | static_cast<unsigned>(digit);
-    }
-    return true;
-}
-
-const char* JsonScanner::escape() {
-    constexpr const char* kUnknown = "unknown escape";
-    constexpr const char* kLone = "lone surrogate";
-    ++at_;
-    const int c = peek();
-    if (c < 0) return kUnknown;
-    ++at_;
-    if (c != 'u') {
-        const bool is_known =
-            std::string_view("\"\\/bfnrt").find(static_cast<char>(c)) != std::string_view::npos;
-        return is_known ? nullptr : kUnknown;
-    }
-    unsigned code = 0;
-    if (!four_hex(code)) return kUnknown;
-    if (is_low_surrogate(code)) return kLone;
-    if (!is_high_surrogate(code)) return nullptr;
-    if (text_.substr(at_, 2) != "\\u") return kLone;
-    at_ += 2;
-    if (!four_hex(code)) return kUnknown;
-    return is_low_surrogate(code) ? nullptr : kLone;
+bool JsonScanner::escape() {
+    const char* p = text_.data() + at_ + 1;
+    std::string meaning;
+    const JsonEscape kind = read_json_escape(p, text_.data() + text_.size(), meaning);
+    at_ = static_cast<std::size_t>(p - text_.data());
+    if (kind == JsonEscape::Valid) return true;
+    fail(kind == JsonEscape::LoneSurrogate ? "lone surrogate" : "unknown escape");
+    return false;
 }
 
 bool JsonScanner::character() {
@@ -207,32 +171,14 @@ bool JsonScanner::character() {
 
 std::string JsonScanner::text() const {
     if (!has_escapes_) return std::string(raw_);
-    constexpr std::string_view kNames = "bfnrt", kMeanings = "\b\f\n\r\t";
     std::string out;
-    const auto hex = [&](std::size_t at) {
-        unsigned code = 0;
-        for (std::size_t i = at; i < at + 4; ++i)
-            code = code << 4 | static_cast<unsigned>(hex_digit(raw_[i]));
-        return code;
-    };
-    for (std::size_t i = 0; i < raw_.size(); ++i) {
-        if (raw_[i] != '\\') {
-            out += raw_[i];
-            continue;
-        }
-        const char c = raw_[++i];
-        if (c == 'u') {
-            unsigned code = hex(i + 1);
-            i += 4;
-            if (is_high_surrogate(code)) {
-                code = 0x10000 + ((code - 0xD800) << 10) + (hex(i + 3) - 0xDC00);
-                i += 6;
-            }
-            append_code_point(out, code);
-        } else {
-            const std::size_t index = kNames.find(c);
-            out += index == std::string_view::npos ? c : kMeanings[index];
-        }
+    const char* p = raw_.data();
+    const char* const end = p + raw_.size();
+    while (p != end) {
+        const char* const escape = std::find(p, end, '\\');
+        out.append(p, escape);
+        p = escape;
+        if (p != end) read_json_escape(++p, end, out);
     }
     return out;
 }

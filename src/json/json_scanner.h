@@ -55,8 +55,7 @@ class JsonScanner {
     JsonToken word(std::string_view expected, JsonToken token);
     JsonToken number();
     JsonToken string(JsonToken token);
-    const char* escape();  ///< the error in it; null: none
-    bool four_hex(unsigned& code);
+    bool escape();
     bool character();
     bool digits();
     void space() noexcept;

@@ -306,13 +306,6 @@ void Recorder::set_node(std::int32_t node) noexcept {
     if (store_.spool) store_.spool->set_node(node);
 }
 
-detail::FileHeader Recorder::process_facts() noexcept {
-    const ScopedLock lock(recorder_mutex);
-    detail::FileHeader facts;
-    fill_file_header(facts);
-    return facts;
-}
-
 Recorder::Usage Recorder::usage() noexcept {
     const ScopedLock lock(recorder_mutex);
     return {threads_.entries().size(), sessions_.entries().size(), store_.memory.bytes(),

@@ -118,8 +118,6 @@ class Recorder {
     void rearm() noexcept MAREY_REQUIRES(recorder_mutex);
 
     // -- the process --
-    /// The facts about this process that captures carry.
-    detail::FileHeader process_facts() noexcept MAREY_EXCLUDES(recorder_mutex);
     /// The process's node id, into captures that are being written too. -1: none.
     void set_node(std::int32_t node) noexcept MAREY_EXCLUDES(recorder_mutex);
     std::int32_t node() const noexcept { return node_.load(std::memory_order_relaxed); }

@@ -1,7 +1,9 @@
-// trace_join.cpp: joins traces of one process that follow one another, and merges those of several processes.
+// trace_join.cpp: joins traces of one process that follow one another, and merges or adds those of several
+// processes.
 #include "trace/trace_join.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -25,7 +27,8 @@ struct Moved {
     Trace trace;
     const TraceData* from = nullptr;
     ClockMove move;
-    WindowInfo window;  ///< with moved times
+    Row caller = kNoRow;  ///< as in AddedTrace; later its new row
+    WindowInfo window;    ///< with moved times
     std::vector<StringId> strings;
     std::vector<std::uint32_t> sites;
     std::vector<Row> processes;
@@ -147,7 +150,7 @@ class TraceJoin {
     }
 
     Trace merge(std::vector<Trace> traces, std::vector<ClockMove> moves) {
-        is_merge_ = true;
+        is_merge_ = explains_ends_ = true;
         const bool has_moves = !moves.empty();
         begin(std::move(traces), std::move(moves));
         move_all();
@@ -158,6 +161,23 @@ class TraceJoin {
         add_up(merged);
         connect_processes(*data_);
         explain_ends();
+        return Trace(std::move(data_));
+    }
+
+    Trace add(Trace trace, std::vector<AddedTrace> added) {
+        is_merge_ = true;
+        std::vector<Trace> traces{std::move(trace)};
+        std::vector<ClockMove> moves(1);
+        for (AddedTrace& each : added) {
+            traces.push_back(std::exchange(each.trace, Trace()));
+            moves.push_back(std::move(each.move));
+        }
+        begin(std::move(traces), std::move(moves));
+        for (std::size_t i = 0; i < added.size(); ++i) moved_[i + 1].caller = added[i].caller;
+        move_all();
+        data_->range_self_ns = self_times(*data_);
+        add_up(moved_.front().window);
+        connect_processes(*data_);
         return Trace(std::move(data_));
     }
 
@@ -232,9 +252,11 @@ class TraceJoin {
             place_tracks(moved);
         }
         place_ranges();
+        for (Moved& moved : moved_) moved.caller = moved_.front().range(moved.caller);
         for (Moved& moved : moved_) {
             for (std::size_t i = 0; i < moved.tracks.size(); ++i) move_track(moved, i);
             append_rows(moved);
+            if (moved.caller != kNoRow) link_call(moved);
             join_facts(moved, &moved == &moved_.front());
             moved.from = nullptr;
             moved.trace = Trace();  // frees its memory if nobody else has it
@@ -284,21 +306,40 @@ class TraceJoin {
         }
     }
 
-    // The same track of each trace becomes one; overlap tracks stay separate, so that tracks with the parents
-    // of their ranges still come before them.
+    // The same track of each trace becomes one, unless a later one begins before the end of an earlier one;
+    // overlap tracks stay separate, so that tracks with the parents of their ranges still come before them.
     void place_tracks(Moved& moved) {
         for (const TrackInfo& track : renumbered<ModelTable::Tracks>(&TraceData::tracks, moved)) {
             const TrackKey key{track.kind,        track.thread,       track.name,
                                track.device.type, track.device.index, track.stream};
             Row joined = static_cast<Row>(data_->tracks.size());
             if (track.kind != TrackKind::Overlap) joined = tracks_.match(key, joined);
+            const auto [start_ns, end_ns] = span_of(moved, track);
+            const bool is_crossing = joined < data_->tracks.size() && start_ns < track_ends_[joined];
+            if (is_crossing) joined = static_cast<Row>(data_->tracks.size());
             if (joined == data_->tracks.size()) {
                 data_->tracks.push_back(track);
                 data_->tracks.back().range_count = 0;
+                if (is_crossing && track.kind != TrackKind::Async)
+                    data_->tracks.back().kind = TrackKind::Overlap;
+                track_ends_.push_back(end_ns);
             }
+            track_ends_[joined] = std::max(track_ends_[joined], end_ns);
             data_->tracks[joined].range_count += track.range_count;
             moved.tracks.push_back(joined);
         }
+    }
+
+    /// The time from a track's first range to its last, as clip() leaves it.
+    static std::pair<std::int64_t, std::int64_t> span_of(const Moved& moved, const TrackInfo& track) {
+        const TraceData& from = *moved.from;
+        using Limits = std::numeric_limits<std::int64_t>;
+        if (track.range_count == 0) return {Limits::max(), Limits::min()};
+        Row last = track.first_range + track.range_count - 1;
+        while (from.range_depth[last] != 0) last = from.range_parent[last];
+        return {std::max(moved.time(from.range_start_ns[track.first_range]), moved.window.start_ns),
+                std::min(moved.time(from.range_start_ns[last] + from.range_duration_ns[last]),
+                         moved.window.end_ns)};
     }
 
     // Reserves the columns: rows are touched when their trace is moved, and freed there.
@@ -388,6 +429,22 @@ class TraceJoin {
         move_values(data_->list_items, moved.first_item);
     }
 
+    // The outermost ranges, unless one of the same trace called them.
+    void link_call(const Moved& moved) {
+        const TraceData& from = *moved.from;
+        std::vector<bool> is_called(from.range_start_ns.size());
+        for (const LinkInfo& link : from.links) {
+            if (link.kind == LinkKind::Remote) is_called[link.to] = true;
+        }
+        for (const TrackInfo& track : from.tracks) {
+            if (track.kind != TrackKind::Thread && track.kind != TrackKind::Async) continue;
+            for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+                if (from.range_parent[row] == kNoRow && !is_called[row])
+                    data_->links.push_back({moved.caller, moved.range(row), LinkKind::Remote});
+            }
+        }
+    }
+
     // Two of their times are on the clock of the host that answered.
     void move_exchanges(const Moved& moved) {
         const std::vector<ClockExchangeInfo>& from = moved.from->clock_exchanges;
@@ -439,7 +496,7 @@ class TraceJoin {
             if (is_first || !is_end) put_fact(data_->metadata, fact.key, fact.json);
         }
         for (const ProblemInfo& problem : from.problems) {
-            if (is_merge_ && problem.code == "crashed") {
+            if (explains_ends_ && problem.code == "crashed") {
                 moved.has_crashed = true;
             } else {
                 add_problem(problem);
@@ -477,6 +534,7 @@ class TraceJoin {
     using TrackKey = std::tuple<TrackKind, Row, StringId, DeviceType, decltype(Device::index), std::int64_t>;
 
     bool is_merge_ = false;
+    bool explains_ends_ = false;  ///< how each process ended is found out at the end
     std::shared_ptr<TraceData> data_ = std::make_shared<TraceData>();
     StringPool strings_{data_->strings};
     std::vector<Moved> moved_;
@@ -484,6 +542,7 @@ class TraceJoin {
     RowDeduplicator<ProcessKey> processes_;
     RowDeduplicator<std::tuple<Row, std::uint32_t, std::int64_t>> threads_;
     RowDeduplicator<TrackKey> tracks_;
+    std::vector<std::int64_t> track_ends_;  ///< of each joined track
 };
 
 }  // namespace
@@ -495,6 +554,10 @@ Trace join_traces(std::span<const Trace> traces) {
 
 Trace merge_on_clocks(std::vector<Trace> traces, std::vector<ClockMove> moves) {
     return TraceJoin().merge(std::move(traces), std::move(moves));
+}
+
+Trace add_traces(Trace trace, std::vector<AddedTrace> added) {
+    return TraceJoin().add(std::move(trace), std::move(added));
 }
 
 }  // namespace marey

@@ -1,4 +1,4 @@
-// trace_join.h: merges traces whose clocks are known.
+// trace_join.h: merges traces whose clocks are known, and adds traces to another.
 #pragma once
 
 #include <cstdint>
@@ -21,5 +21,17 @@ struct ClockMove {
 /// As merge_traces() in marey/merge.h, with clocks that the caller knows. `moves`: none, or one for each
 /// trace.
 Trace merge_on_clocks(std::vector<Trace> traces, std::vector<ClockMove> moves);
+
+/// A trace of another process. Its window, once moved, is that of the trace to which it is added.
+struct AddedTrace {
+    Trace trace;
+    ClockMove move;
+    /// The range of the other trace that called this process: its outermost ranges are linked from it.
+    Row caller = kNoRow;
+};
+
+/// Returns `trace` with the processes, events and problems of others. Metadata that both have is that of the
+/// added one. A thread that is in several of them has one track if they are in the order of their times.
+Trace add_traces(Trace trace, std::vector<AddedTrace> added);
 
 }  // namespace marey

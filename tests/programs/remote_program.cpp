@@ -7,6 +7,8 @@
 #include <sys/prctl.h>
 #include <cstdio>
 #include <cstring>
+#include <random>
+#include <string>
 
 #include <marey/all.h>
 
@@ -14,15 +16,23 @@
 
 namespace {
 
-void work() {
+/// A text that cannot be compressed.
+std::string noise(unsigned seed) {
+    std::mt19937 random(seed);
+    std::string text(96, ' ');
+    for (char& letter : text) letter = static_cast<char>('!' + random() % 90);
+    return text;
+}
+
+void work(const std::string& key = "k1") {
     MAREY_RANGE_SCOPE(marey::Scope::Function, "compute", "rows", 42, "table", "users");
-    marey::instant("cache miss", "key", "k1");
+    marey::instant("cache miss", "key", key);
     { MAREY_RANGE("lookup"); }
     { MAREY_RANGE("format"); }
 }
 
 // How a server handles a request that is profiled: with a session of this request's thread around it.
-std::string handle(const std::string& request, int node) {
+std::string handle(const std::string& request) {
     marey::Session session({.name = "request", .threads = marey::Threads::Tasks});
     {
         MAREY_RANGE("handle");
@@ -32,25 +42,25 @@ std::string handle(const std::string& request, int node) {
             const std::string answer = remote_wire::call(std::atoi(request.c_str() + 8), "work");
             session.add_events(answer, {.prefix = "rpc_sync#work(middle -> far)#remote_op: ", .call = &call});
         } else if (request.rfind("burst ", 0) == 0) {
-            for (int i = 0; i < std::atoi(request.c_str() + 6); ++i) work();
+            const int count = std::atoi(request.c_str() + 6);
+            for (int i = 0; i < count; ++i) work(noise(static_cast<unsigned>(i)));
         } else {
             work();
         }
     }
-    marey::EventMessage message = marey::events_of(session.stop());
-    message.processes[0].node = node;
-    return marey::pack_events(message);
+    return marey::pack_events(session.stop());
 }
 
 int serve(int listening, int node) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // a client that dies leaves no server behind
     marey::thread_name("server");
+    marey::set_node_id(node);
     while (true) {
         const int fd = accept(listening, nullptr, nullptr);
         std::string request;
         if (fd < 0 || !remote_wire::receive_text(fd, request)) return 1;
         if (request == "stop") return 0;
-        remote_wire::send_text(fd, handle(request, node));
+        remote_wire::send_text(fd, handle(request));
         close(fd);
     }
 }

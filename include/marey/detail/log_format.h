@@ -469,8 +469,8 @@ struct ProcessIdentityRecord {  // followed by `ancestors` AncestorRecords, the 
     std::uint32_t ancestors;
     std::uint32_t reserved;
 };
-/// Events of another process that were added to a session. The message (src/collect/event_message.h) follows,
-/// padded to 8.
+/// Events of another process that were added to a session. The message (docs/formats/event_message.md)
+/// follows, padded to 8.
 struct RemoteEventsRecord {
     StreamRecord head;
     std::uint64_t session;

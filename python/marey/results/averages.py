@@ -1,4 +1,4 @@
-"""``FunctionEventAvg``: totals of all events with the same key; and events as C++ takes them."""
+"""``FunctionEventAvg``: totals of all events with the same key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from marey._enumerations import DeviceType
 from marey._marey import Error
 from marey.results.event_parts import FormattedTimesMixin
 from marey.results.events import FunctionEvent
-from marey.results.types import is_on_cpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,82 +190,3 @@ def set_shares(event: Any, averages: Averages) -> None:
     event.total_cpu_percent = 0 if event.is_async else _share(event.cpu_time_total, averages.self_cpu_time_total)
     if event.use_device:
         event.total_device_percent = _share(event.self_device_time_total, averages.self_device_time_total)
-
-
-def _nanoseconds(time_us: float) -> int:
-    return round(time_us * 1000)
-
-
-class Descriptions:
-    """Converts events made by hand to the tuples from which C++ builds a trace."""
-
-    def __init__(self) -> None:
-        self._threads: dict[Any, int] = {}
-
-    def _number(self, thread: Any) -> int:
-        """Return the thread's number; a thread that is not identified by an integer gets one."""
-        if isinstance(thread, int) and -(1 << 62) < thread < 1 << 62:
-            return int(thread)
-        return self._threads.setdefault(thread, (1 << 40) + len(self._threads))
-
-    def times(self, event: FunctionEvent) -> tuple[Any, ...]:
-        """Describe only where and when the event ran."""
-        return self._tuple(event, event.name, "", 0, [], [], [], 0, 0)
-
-    def whole(self, event: FunctionEvent) -> tuple[Any, ...]:
-        name = event.trace_name if event.trace_name is not None else event.name
-        scope = 7 if event.is_user_annotation else 10 if event.is_python_function else int(event.scope or 0)
-        if not is_on_cpu(event):
-            scope = 7 if event.is_user_annotation else 13
-        shapes = [_shape(shape) for shape in event.input_shapes or ()]
-        kernels = [(str(kernel.name), _small(kernel.device), _nanoseconds(kernel.duration)) for kernel in event.kernels]
-        stack = [str(entry) for entry in event.stack or ()]
-        own = event.self_cpu_memory_usage, event.self_device_memory_usage
-        return self._tuple(event, name, event.overload_name or "", scope, shapes, stack, kernels, *own)
-
-    def _tuple(
-        self,
-        event: FunctionEvent,
-        name: str,
-        overload: str,
-        scope: int,
-        shapes: list[list[int]],
-        stack: list[str],
-        kernels: list[tuple[str, int, int]],
-        cpu_bytes: int,
-        device_bytes: int,
-    ) -> tuple[Any, ...]:
-        start, end = event.time_range.start, event.time_range.end
-        on_device = not is_on_cpu(event)
-        return (
-            str(name),
-            overload,
-            self._number(event.thread),
-            event.node_id,
-            _nanoseconds(start),
-            max(0, _nanoseconds(end - start)),
-            scope,
-            bool(event.is_async),
-            bool(event.is_remote),
-            int(event.device_type),
-            _small(event.device_index) if on_device else -1,
-            _small(event.device_resource_id) if on_device else -1,
-            event.sequence_nr if event.sequence_nr is not None else -1,
-            -1 if event.fwd_thread is None else self._number(event.fwd_thread),
-            shapes,
-            stack,
-            kernels,
-            cpu_bytes,
-            device_bytes,
-        )
-
-
-def _small(number: Any) -> int:
-    return number if isinstance(number, int) and -(1 << 31) <= number < 1 << 31 else -1
-
-
-def _shape(shape: Any) -> list[int]:
-    try:
-        return [int(extent) for extent in shape]
-    except TypeError:  # a list of arrays, or not an array
-        return []

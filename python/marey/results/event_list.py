@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from marey import _marey
 from marey._marey import Error
-from marey.results.averages import Descriptions, average_of, device_number, set_shares
+from marey.results.averages import average_of, device_number, set_shares
 from marey.results.types import Types, is_on_cpu
 
 TYPE_CHECKING = False
@@ -206,8 +206,7 @@ class EventList(list["Any"]):
 
     def _trace(self) -> Trace:
         """Return the events as a trace."""
-        made = Descriptions()
-        events = [made.whole(event) for event in self if event.trace_name is not None or event.name[:1] != "["]
+        events = [event for event in self if event.trace_name is not None or event.name[:1] != "["]
         return _marey.assemble(events, device_number(self._device_name() or "cuda"))
 
     def export_chrome_trace(self, path: str | PathLike[str]) -> None:
@@ -245,9 +244,8 @@ class EventList(list["Any"]):
     def _populate_cpu_children(self) -> None:
         """Make each event the child of the event that encloses it on the same thread."""
         events = [event for event in self if not event.is_async and is_on_cpu(event)]
-        made = Descriptions()
         order = sorted(range(len(events)), key=lambda i: (events[i].time_range.start, -events[i].time_range.end))
-        parents = _marey.nesting([made.times(events[i]) for i in order])
+        parents = _marey.nesting([events[i] for i in order])
         for place, parent in zip(order, parents):
             if parent is None:
                 continue
