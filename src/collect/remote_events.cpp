@@ -86,6 +86,7 @@ class RemoteBuilder {
             message.names.assign(message.events.strings.size(), 0);
             message.range_rows.assign(message.events.events.size(), kNoRow);
             message.shift_ns = shift_of(message);
+            add_exchange(message);
             messages_.push_back(std::move(message));
         }
     }
@@ -102,6 +103,21 @@ class RemoteBuilder {
         }
         const std::int64_t start_ns = state_.fit->to_ns(record.call_start);
         return (start_ns + end_ns) / 2 - (message.events.start_ns + message.events.end_ns) / 2;
+    }
+
+    // A call to another host is an exchange: it began before the sender's period and ended after it. A period
+    // that is longer than the call began earlier, and proves nothing.
+    void add_exchange(const Message& message) {
+        const RemoteEventsRecord& record = *message.record;
+        if ((record.head.reserved & kRemoteClockIsOurs) != 0 || record.call_start == 0) return;
+        const std::int64_t sent_ns = state_.fit->to_ns(record.call_start);
+        const std::int64_t received_ns = state_.fit->to_ns(record.call_end);
+        const std::int64_t arrived_ns = message.events.start_ns, answered_ns = message.events.end_ns;
+        constexpr std::int64_t kMaxTime = std::int64_t{1} << 61;
+        const bool fits = arrived_ns > -kMaxTime && answered_ns < kMaxTime && arrived_ns <= answered_ns;
+        if (!fits || answered_ns - arrived_ns > received_ns - sent_ns) return;
+        data_.clock_exchanges.push_back({0, strings_.intern(message.events.processes[0].host), sent_ns,
+                                         arrived_ns, answered_ns, received_ns});
     }
 
     // Names made here have no place in a source file, like any name recorded without one.
