@@ -92,10 +92,13 @@ struct HostClocks {
 /// Fits the clocks of hosts. For each pair of hosts with evidence, and for windows of 90 s, the fit computes
 /// all lines that contradict no fact and takes the one with the widest margin; the others bound its error. A
 /// window without such a line is halved as long as wandering rates can be the reason; otherwise contradicting
-/// facts are left out, weaker kinds first, and a problem reports them. The reference is the host with
-/// evidence about the most others; errors add up along the path to it. `wall_clocks` has one entry per host;
-/// it also places hosts without a path.
+/// facts are left out, weaker kinds first, and a problem names them. If too few facts agree to tell which are
+/// wrong, the error covers both. The reference is the host with evidence about the most others; errors add up
+/// along the path to it. `wall_clocks` has one entry per host: where their errors are known, they are
+/// evidence, too, and relate hosts that nothing else does; otherwise they only place hosts without a path.
+/// `names` are the names of the hosts for problems; empty: their numbers.
 MAREY_API HostClocks fit_host_clocks(std::span<const WallClock> wall_clocks,
-                                     std::span<const ClockEvidence> evidence);
+                                     std::span<const ClockEvidence> evidence,
+                                     std::span<const std::string> names = {});
 
 }  // namespace marey

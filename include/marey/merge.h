@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <marey/detail/export.h>
@@ -60,16 +61,41 @@ MAREY_API MergedCaptures load_merged(const std::vector<std::string>& paths, cons
 MAREY_API bool create_tree_ledger(const std::string& tree, std::uint64_t max_bytes) noexcept;
 MAREY_API void remove_tree_ledger(const std::string& tree) noexcept;
 
-/// The result of pack_tree().
+/// The result of TreePacker::finish().
 struct PackedTree {
     std::size_t processes = 0;      ///< in the file
     std::size_t empty = 0;          ///< captures that had no records, and were removed
     std::vector<LeftOutFile> kept;  ///< captures that stay beside the file, and why
 };
 
-/// Packs the captures of a run into one file, which Trace::load() reads as one trace, and removes them. The
-/// first is that of the process that started the run. `output` may be one of them, and appears complete or
-/// not at all. Throws marey::Error if it cannot be written; then every capture stays.
-MAREY_API PackedTree pack_tree(const std::vector<std::string>& captures, const std::string& output);
+/// Packs the captures of a run into one file, which Trace::load() reads as one trace, and removes them. What
+/// is packed while the run goes on is in a file beside it ("app.packed.marey" for "app.marey"), which is a
+/// part of the run too: nothing is lost at any time. Not thread-safe.
+class MAREY_API TreePacker {
+  public:
+    /// `output`: the file of the run. Until finish(), it is the capture of the run's first process.
+    explicit TreePacker(std::string output) : output_(std::move(output)) {}
+    ~TreePacker();
+    TreePacker(const TreePacker&) = delete;
+    TreePacker& operator=(const TreePacker&) = delete;
+
+    /// Packs a capture whose process has ended, and removes it. Throws marey::Error if that is not possible;
+    /// then the capture stays.
+    void pack(const std::string& capture);
+    /// The number of captures that pack() has removed.
+    std::size_t packed() const noexcept { return result_.processes + result_.empty; }
+    /// Packs the other captures too, that of the run's first process first. `output` may be one of them, and
+    /// appears complete or not at all. Throws marey::Error if it cannot be written; then every capture stays.
+    PackedTree finish(const std::vector<std::string>& captures);
+
+  private:
+    void append(const std::vector<std::byte>& bytes);
+
+    std::string output_;
+    std::string beside_;        ///< the file with what is packed so far; empty: none
+    int file_ = -1;             ///< `beside_`
+    std::uint64_t length_ = 0;  ///< of its complete parts
+    PackedTree result_;
+};
 
 }  // namespace marey

@@ -67,6 +67,7 @@ struct ProcessInfo {
     std::uint32_t fork_thread = 0;  ///< ThreadInfo::id of the forking thread in the parent; 0: unknown
     std::int32_t exit_code = -1;    ///< -1: unknown, or killed by a signal
     std::int32_t exit_signal = -1;  ///< that killed it; -1: none, or unknown
+    std::int64_t realtime_error_ns = 0;  ///< possible error of its wall clock, by its kernel; 0: unknown
 };
 
 /// A thread, or another source with a separate log (`os_tid` 0).

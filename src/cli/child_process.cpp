@@ -151,7 +151,8 @@ int start_program(pid_t& child, Start& start, std::size_t words) {
 
 }  // namespace
 
-ChildEnd run_child(const std::vector<std::string>& words, const Variables& variables) {
+ChildEnd run_child(const std::vector<std::string>& words, const Variables& variables,
+                   const std::function<void(int)>& started) {
     std::vector<std::string> entries = environment_with(variables);
     std::vector<char*> arguments = pointers(words);
     const Forwarding forwarding;
@@ -172,6 +173,7 @@ ChildEnd run_child(const std::vector<std::string>& words, const Variables& varia
     if (end.exec_error != 0) return end;
     end.pid = child;
     running_child = child;
+    started(child);
     forwarding.open();
 
     // Wait without reaping, so that a signal that arrives now is not sent to a process that reuses the pid.

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <limits>
-#include <map>
+#include <sstream>
 
 #include <marey/analyze.h>
 #include <marey/error.h>
@@ -157,59 +157,21 @@ std::string calls_summary(const Trace& trace, const std::string& path, Averages&
     return text + problem_lines(trace, terminal);
 }
 
-/// The other processes of the run, a line for each program.
-class ProcessTable {
-  public:
-    void add(const Trace& trace, const Averages& averages) {
-        Group& group = groups_[program_name(trace, trace.processes().front())];
-        ++group.processes;
-        group.time_ns += trace.window().end_ns - trace.window().start_ns;
-        group.ranges += trace.ranges().size();
-        for (const AverageRow& row : averages.rows) {
-            if (row.self_cpu_time_total_ns <= group.hottest_ns) continue;
-            group.hottest_ns = row.self_cpu_time_total_ns;
-            group.hottest = row.name;
-        }
+/// Reads "pid:start:pid_namespace ...", the ancestors of a process, up to this command.
+std::vector<ProcessKey> ancestors_of(std::string_view text) {
+    struct stat own {};
+    if (::stat("/proc/self/ns/pid", &own) != 0) return {};
+    std::vector<ProcessKey> found;
+    std::istringstream words{std::string(text)};
+    long long pid = 0;
+    unsigned long long start = 0, pid_namespace = 0;
+    char colon = 0;
+    while (words >> pid >> colon >> start >> colon >> pid_namespace) {
+        if (pid == ::getpid() || pid_namespace != own.st_ino) break;
+        found.emplace_back(pid, start);
     }
-    void add_unread(const std::string& path, const std::string& why) {
-        unread_ += fmt::format("marey: {}: {}\n", printable(path), why);
-    }
-    std::string text(const Terminal& terminal) const {
-        if (groups_.empty()) return unread_;
-        std::vector<std::pair<std::string, Group>> rows(groups_.begin(), groups_.end());
-        std::stable_sort(rows.begin(), rows.end(),
-                         [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
-        Table table({{"processes"}, {"time"}, {"ranges"}, {"program", true}, {"hottest", true, true, true}});
-        std::size_t processes = 0;
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            const Group& group = rows[i].second;
-            processes += group.processes;
-            if (i < kProgramsShown)
-                table.add({format_count(group.processes), format_duration(static_cast<double>(group.time_ns)),
-                           format_count(group.ranges), printable(rows[i].first), printable(group.hottest)});
-        }
-        std::string text = "\n" +
-                           styled(terminal, Style::Bold,
-                                  processes == 1 ? std::string("1 other process")
-                                                 : format_count(processes) + " other processes") +
-                           "\n" + table.text(terminal);
-        if (rows.size() > kProgramsShown)
-            text += fmt::format("... and {} (marey info shows all processes)\n",
-                                format_plural(rows.size() - kProgramsShown, "more program"));
-        return text + unread_;
-    }
-
-  private:
-    struct Group {
-        std::size_t processes = 0;
-        std::int64_t time_ns = 0;
-        std::uint64_t ranges = 0;
-        std::int64_t hottest_ns = -1;
-        std::string hottest;
-    };
-    std::map<std::string, Group> groups_;  ///< by program
-    std::string unread_;                   ///< a line for each capture that cannot be read
-};
+    return found;
+}
 
 }  // namespace
 
@@ -224,60 +186,131 @@ bool ran_program(const Trace& trace) {
     return false;
 }
 
-RunSummary summarize_run(const std::vector<std::string>& captures, std::string_view why_empty,
-                         const Terminal& terminal) {
+void MemberFacts::add_extent(const Trace& trace) {
+    ranges_ += trace.ranges().size();
+    start_ns_ = std::min(start_ns_, trace.window().start_ns);
+    end_ns_ = std::max(end_ns_, trace.window().end_ns);
+    const ProcessInfo& process = trace.processes().front();
+    recorded_.emplace(process.pid, process.start);
+    for (const ProcessKey& ancestor : ancestors_of(trace.string(process.ancestors))) saw(ancestor, "");
+}
+
+void MemberFacts::add(const std::string& capture) {
+    if (++captures_ >= kMaxCapturesRead) {
+        is_complete_ = false;
+        return;
+    }
+    try {
+        Trace trace = Trace::load_for_averages(capture);
+        const std::uint64_t events = event_count(trace);
+        add_extent(trace);
+        if (events == 0) return;
+        if (first_.empty()) first_ = capture;
+        trace = filter_ranges(std::move(trace), {.fold_imports = true});
+        Group& group = groups_[program_name(trace, trace.processes().front())];
+        ++group.processes;
+        group.time_ns += trace.window().end_ns - trace.window().start_ns;
+        group.ranges += trace.ranges().size();
+        for (const AverageRow& row : key_averages(trace, call_options()).rows) {
+            if (row.self_cpu_time_total_ns <= group.hottest_ns) continue;
+            group.hottest_ns = row.self_cpu_time_total_ns;
+            group.hottest = row.name;
+        }
+    } catch (const Error& error) {
+        is_complete_ = false;
+        unread_ += fmt::format("marey: {}: {}\n", printable(capture), printable(error.what()));
+    }
+}
+
+std::string MemberFacts::text(const Terminal& terminal) const {
+    if (groups_.empty()) return unread_;
+    std::vector<std::pair<std::string, Group>> rows(groups_.begin(), groups_.end());
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
+    Table table({{"processes"}, {"time"}, {"ranges"}, {"program", true}, {"hottest", true, true, true}});
+    std::size_t processes = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const Group& group = rows[i].second;
+        processes += group.processes;
+        if (i < kProgramsShown)
+            table.add({format_count(group.processes), format_duration(static_cast<double>(group.time_ns)),
+                       format_count(group.ranges), printable(rows[i].first), printable(group.hottest)});
+    }
+    std::string text = "\n" +
+                       styled(terminal, Style::Bold,
+                              processes == 1 ? std::string("1 other process")
+                                             : format_count(processes) + " other processes") +
+                       "\n" + table.text(terminal);
+    if (rows.size() > kProgramsShown)
+        text += fmt::format("... and {} (marey info shows all processes)\n",
+                            format_plural(rows.size() - kProgramsShown, "more program"));
+    return text + unread_;
+}
+
+/// Processes that end within a moment are not seen.
+std::string MemberFacts::unrecorded_line() const {
+    std::set<std::string> names;
+    std::size_t count = 0;
+    for (const auto& [process, name] : seen_) {
+        if (recorded_.contains(process)) continue;
+        ++count;
+        if (!name.empty()) names.insert(printable(name));
+    }
+    if (count == 0 || !is_complete_) return "";
+    std::string list;
+    for (auto name = names.begin(); name != names.end() && list.size() < kNameWidth; ++name)
+        list += (list.empty() ? " (" : ", ") + *name;
+    if (!list.empty()) list += ")";
+    return fmt::format(
+        "not recorded: at least {}{}: without Marey and Python, setuid, or with another environment\n",
+        count == 1 ? "1 process" : format_count(count) + " processes", list);
+}
+
+RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts members,
+                         std::string_view why_empty, const Terminal& terminal) {
     RunSummary summary;
     std::string main;
-    ProcessTable others;
-    std::uint64_t most = 0, ranges = 0;
-    std::int64_t start_ns = std::numeric_limits<std::int64_t>::max(), end_ns = 0;
-    bool is_complete = captures.size() <= kMaxCapturesRead;
-    for (std::size_t i = 0; i < captures.size(); ++i) {
-        const std::string& path = captures[i];
-        if (i >= kMaxCapturesRead) break;
-        try {
-            const Progress progress("reading " + path);
-            Trace trace = Trace::load_for_averages(path);
-            const std::uint64_t events = event_count(trace);
-            ranges += trace.ranges().size();
-            start_ns = std::min(start_ns, trace.window().start_ns);
-            end_ns = std::max(end_ns, trace.window().end_ns);
-            const std::string recorded = events_fact(trace);
-            const std::string overhead = i == 0 ? overhead_fact(trace) : "";
-            trace = filter_ranges(std::move(trace), {.fold_imports = true});
-            if (i > 0 && events == 0) continue;
-            Averages averages = key_averages(trace, call_options());
-            if (i > 0) {
-                others.add(trace, averages);
-            } else if (events == 0 || is_only_garbage(trace, averages)) {
-                main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)),
-                                   why_empty, end_lines(trace, terminal) + problem_lines(trace, terminal));
-            } else if (are_host_calls(averages)) {
-                main = calls_summary(trace, path, averages, overhead, terminal);
-            } else {
-                main = fmt::format("marey: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
-                                   recorded, size_of(path));
-                main += end_lines(trace, terminal);
-                for (const std::string& device : device_facts(trace)) main += "gpu: " + device + "\n";
-                main += problem_lines(trace, terminal);
-            }
-            if (events > most && (i == 0 || summary.best.empty())) {
-                most = events;
-                summary.best = path;
-            }
-        } catch (const Error& error) {
-            is_complete = false;
-            if (i == 0) main = fmt::format("marey: {}\n", printable(error.what()));
-            if (i > 0) others.add_unread(path, printable(error.what()));
-        }
+    for (std::size_t i = 1; i < captures.size(); ++i) {
+        if (members.kept_.contains(captures[i])) continue;
+        const Progress progress("reading " + captures[i]);
+        members.add(captures[i]);
     }
-    if (is_complete)
-        summary.extent = format_plural(ranges, "range") + " in " +
-                         format_duration(static_cast<double>(std::max<std::int64_t>(end_ns - start_ns, 0)));
-    summary.text = "\n" + main + others.text(terminal);
-    if (captures.size() > kMaxCapturesRead)
+    const std::string& path = captures.front();
+    try {
+        const Progress progress("reading " + path);
+        Trace trace = Trace::load_for_averages(path);
+        members.add_extent(trace);
+        const std::uint64_t events = event_count(trace);
+        const std::string recorded = events_fact(trace);
+        const std::string overhead = overhead_fact(trace);
+        trace = filter_ranges(std::move(trace), {.fold_imports = true});
+        Averages averages = key_averages(trace, call_options());
+        if (events == 0 || is_only_garbage(trace, averages)) {
+            main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)), why_empty,
+                               end_lines(trace, terminal) + problem_lines(trace, terminal));
+        } else if (are_host_calls(averages)) {
+            main = calls_summary(trace, path, averages, overhead, terminal);
+        } else {
+            main = fmt::format("marey: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
+                               recorded, size_of(path));
+            main += end_lines(trace, terminal);
+            for (const std::string& device : device_facts(trace)) main += "gpu: " + device + "\n";
+            main += problem_lines(trace, terminal);
+        }
+        if (events > 0) summary.best = path;
+    } catch (const Error& error) {
+        members.is_complete_ = false;
+        main = fmt::format("marey: {}\n", printable(error.what()));
+    }
+    if (summary.best.empty()) summary.best = members.first_;
+    if (members.is_complete_)
+        summary.extent = format_plural(members.ranges_, "range") + " in " +
+                         format_duration(static_cast<double>(
+                             std::max<std::int64_t>(members.end_ns_ - members.start_ns_, 0)));
+    summary.text = "\n" + main + members.text(terminal) + members.unrecorded_line();
+    if (members.captures_ >= kMaxCapturesRead)
         summary.text += fmt::format("... and {} that this summary does not include\n",
-                                    format_plural(captures.size() - kMaxCapturesRead, "more capture"));
+                                    format_plural(members.captures_ + 1 - kMaxCapturesRead, "more capture"));
     return summary;
 }
 

@@ -1,8 +1,14 @@
 // run_summary.h: the summary that `marey run` prints at the end: where the time went, and what to run next.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <marey/trace.h>
@@ -21,9 +27,50 @@ struct RunSummary {
 /// be compiled.
 bool ran_program(const Trace& trace);
 
-/// Summarizes the captures of one run, the program's own capture first. `why_empty` is printed for that
-/// capture if it is empty. Unreadable captures are listed with the reason; they do not throw.
-RunSummary summarize_run(const std::vector<std::string>& captures, std::string_view why_empty,
-                         const Terminal& terminal);
+/// Identifies a process of this machine: its id, and the clock ticks from boot to its start.
+using ProcessKey = std::pair<std::int64_t, std::uint64_t>;
+
+/// Collects facts about the other processes of a run, capture by capture.
+class MemberFacts {
+  public:
+    /// Reads a capture, unless there are too many. Unreadable ones are listed with the reason.
+    void add(const std::string& capture);
+    /// The capture stays, but has been added already.
+    void keep(const std::string& capture) { kept_.insert(capture); }
+    /// Remembers that a process of this run was seen, whether it records or not. `name`: of its program.
+    void saw(const ProcessKey& process, std::string name) { seen_.emplace(process, std::move(name)); }
+
+  private:
+    friend RunSummary summarize_run(const std::vector<std::string>&, MemberFacts, std::string_view,
+                                    const Terminal&);
+    struct Group {
+        std::size_t processes = 0;
+        std::int64_t time_ns = 0;
+        std::uint64_t ranges = 0;
+        std::int64_t hottest_ns = -1;
+        std::string hottest;
+    };
+    void add_trace(const Trace& trace, std::uint64_t events);
+    void add_extent(const Trace& trace);
+    std::string text(const Terminal& terminal) const;
+    std::string unrecorded_line() const;
+
+    std::map<std::string, Group> groups_;  ///< by program
+    std::string unread_;                   ///< a line for each capture that cannot be read
+    std::size_t captures_ = 0;
+    std::set<std::string> kept_;
+    std::string first_;  ///< the first capture with events
+    std::uint64_t ranges_ = 0;
+    std::int64_t start_ns_ = std::numeric_limits<std::int64_t>::max(), end_ns_ = 0;
+    bool is_complete_ = true;  ///< all captures were read
+    std::set<ProcessKey> recorded_;
+    std::map<ProcessKey, std::string> seen_;  ///< the names of their programs; "" if unknown
+};
+
+/// Summarizes the captures of one run, the program's own capture first. `members` has those that were packed
+/// before. `why_empty` is printed for the first capture if it is empty. Unreadable captures are listed with
+/// the reason; they do not throw.
+RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts members,
+                         std::string_view why_empty, const Terminal& terminal);
 
 }  // namespace marey::cli

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <random>
+#include <utility>
 
 #include <marey/device.h>
 #include <marey/error.h>
@@ -22,6 +24,7 @@
 #include "cli/browser.h"
 #include "cli/capture_files.h"
 #include "cli/child_process.h"
+#include "cli/member_packing.h"
 #include "cli/progress.h"
 #include "cli/python_program.h"
 #include "cli/run_summary.h"
@@ -167,18 +170,22 @@ class RunVerb final : public Verb {
         std::erase_if(before, [](const std::string& path) { return ::access(path.c_str(), F_OK) != 0; });
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
         create_tree_ledger(tree_, session_.wanted().max_bytes);
-        const ChildEnd end = run_child(words, variables);
+        std::optional<MemberPacking> packing;  // a name with the program's process id is known when it runs
+        const ChildEnd end = run_child(words, variables, [&](int program) {
+            put_pid(program);
+            packing.emplace(output_, tree_, before, !keep_captures_, !quiet_);
+            packing->start(program);
+        });
+        if (packing) packing->stop();
         remove_tree_ledger(tree_);
         if (end.exec_error != 0) {
             print_error(
                 fmt::format("marey: {}\n", printable(start_failure_reason(words[0], end.exec_error))));
             return end_like(end);
         }
-        if (const std::size_t mark = output_.find(kPidMark); mark != std::string::npos)
-            output_.replace(mark, 1, std::to_string(end.pid));
         // From here on we return the program's exit code, whatever happens.
         try {
-            report(before, end);
+            report(before, end, *packing);
         } catch (const std::exception& error) {
             print_error(fmt::format("marey: {}\n", printable(error.what())));
         }
@@ -186,6 +193,11 @@ class RunVerb final : public Verb {
     }
 
   private:
+    void put_pid(int program) {
+        if (const std::size_t mark = output_.find(kPidMark); mark != std::string::npos)
+            output_.replace(mark, 1, std::to_string(program));
+    }
+
     /// Chooses the output file and returns the value of the variable MAREY.
     std::string settings() {
         prepare_output();
@@ -306,12 +318,13 @@ class RunVerb final : public Verb {
         return 0;
     }
 
-    void report(const std::vector<std::string>& before, const ChildEnd& end) const {
+    void report(const std::vector<std::string>& before, const ChildEnd& end, MemberPacking& packing) const {
         std::vector<std::string> captures = captures_of(output_);
         std::erase_if(captures, [&](const std::string& path) {
             return std::find(before.begin(), before.end(), path) != before.end();
         });
-        if (captures.size() == 1 && is_python_ && end.exit_code != 0 && !is_filtered() &&
+        const bool is_one = captures.size() == 1 && packing.packer().packed() == 0;
+        if (is_one && is_python_ && end.exit_code != 0 && !is_filtered() &&
             !ran_program(Trace::load(captures[0]))) {
             ::unlink(captures[0].c_str());
             if (!quiet_) print_error("marey: nothing was recorded: the program did not start\n");
@@ -325,13 +338,14 @@ class RunVerb final : public Verb {
         std::string text;
         std::string best, extent;
         if (!quiet_) {
-            RunSummary summary = summarize_run(captures, why_empty(), standard_error());
+            RunSummary summary =
+                summarize_run(captures, std::move(packing.facts()), why_empty(), standard_error());
             text = std::move(summary.text);
             best = std::move(summary.best);
             extent = std::move(summary.extent);
         }
-        if (captures.size() > 1 && !keep_captures_) {
-            std::string line = pack(captures, extent);
+        if (!is_one && !keep_captures_) {
+            std::string line = pack(captures, packing.packer(), extent);
             if (!line.empty()) {
                 text += line;
                 best = best.empty() ? "" : output_;
@@ -351,7 +365,8 @@ class RunVerb final : public Verb {
 
     /// Packs the captures into the output file and returns a line about it; "" if they stay as they are.
     /// `extent`: what they contain.
-    std::string pack(std::vector<std::string>& captures, const std::string& extent) const {
+    std::string pack(std::vector<std::string>& captures, TreePacker& packer,
+                     const std::string& extent) const {
         if (captures.front() != output_) return "";
         if (!view_) {
             errno = 0;
@@ -360,7 +375,7 @@ class RunVerb final : public Verb {
         }
         try {
             const Progress progress("packing " + output_);
-            const PackedTree packed = pack_tree(captures, output_);
+            const PackedTree packed = packer.finish(captures);
             captures = {output_};
             struct stat info {};
             if (::stat(output_.c_str(), &info) != 0) info.st_size = 0;

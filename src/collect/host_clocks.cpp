@@ -96,7 +96,34 @@ std::uint32_t choose_reference(const Edges& edges) {
     return best;
 }
 
-Edges fit_pairs(std::size_t hosts, std::span<const ClockEvidence> evidence, std::uint64_t& contradictions) {
+void add_edge(Edges& edges, std::uint32_t first, std::uint32_t second, HostClock forward) {
+    if (forward.knots.empty()) return;
+    HostClock backward = inverse(forward);
+    edges[first].push_back({second, std::move(forward)});
+    edges[second].push_back({first, std::move(backward)});
+}
+
+void add_walls(PairClock& clock, std::span<const WallClock> walls, std::uint32_t first,
+               std::uint32_t second) {
+    std::vector<ClockEvidence> facts;
+    add_wall_clocks(facts, first, walls[first], second, walls[second]);
+    for (const ClockEvidence& fact : facts) clock.add(fact, fact.earlier_host == first);
+}
+
+/// Facts that contradict each other.
+struct Contradictions {
+    std::uint64_t facts = 0;
+    std::size_t pairs = 0;
+    std::string text;  ///< about the first pairs of hosts
+};
+
+Edges fit_pairs(std::span<const WallClock> walls, std::span<const ClockEvidence> evidence,
+                std::span<const std::string> names, Contradictions& contradictions) {
+    constexpr std::size_t kPairsNamed = 3;
+    const std::size_t hosts = walls.size();
+    const auto name = [&](std::uint32_t host) {
+        return host < names.size() ? names[host] : "host " + std::to_string(host);
+    };
     std::map<std::pair<std::uint32_t, std::uint32_t>, PairClock> pairs;
     for (const ClockEvidence& fact : evidence) {
         if (fact.earlier_host >= hosts || fact.later_host >= hosts || fact.earlier_host == fact.later_host)
@@ -106,12 +133,14 @@ Edges fit_pairs(std::size_t hosts, std::span<const ClockEvidence> evidence, std:
     }
     Edges edges(hosts);
     for (auto& [pair, clock] : pairs) {
-        HostClock forward = clock.fit();
-        contradictions += clock.contradictions();
-        if (forward.knots.empty()) continue;
-        HostClock backward = inverse(forward);
-        edges[pair.first].push_back({pair.second, std::move(forward)});
-        edges[pair.second].push_back({pair.first, std::move(backward)});
+        add_walls(clock, walls, pair.first, pair.second);
+        add_edge(edges, pair.first, pair.second, clock.fit());
+        if (clock.contradictions() == 0) continue;
+        contradictions.facts += clock.contradictions();
+        if (++contradictions.pairs <= kPairsNamed)
+            contradictions.text += (contradictions.text.empty() ? "" : "; ") +
+                                   clock.contradiction_text(name(pair.first), name(pair.second));
+        if (contradictions.pairs == kPairsNamed + 1) contradictions.text += "; and other hosts";
     }
     return edges;
 }
@@ -143,6 +172,29 @@ std::vector<const Edge*> shortest_paths(const Edges& edges, std::uint32_t refere
         }
     }
     return next;
+}
+
+/// Relates hosts without a path to the others by the wall clocks with the smallest errors, and returns as
+/// shortest_paths() does.
+std::vector<const Edge*> connected_paths(Edges& edges, std::span<const WallClock> walls,
+                                         std::uint32_t reference, std::vector<std::uint32_t>& order) {
+    for (;;) {
+        order.clear();
+        std::vector<const Edge*> next = shortest_paths(edges, reference, order);
+        std::uint32_t best[2] = {kNoHost, kNoHost};  // with a path, and without
+        for (std::uint32_t host = 0; host < walls.size(); ++host) {
+            std::uint32_t& known = best[next[host] == nullptr && host != reference ? 1 : 0];
+            if (walls[host].error_ns != kUnknownClockError &&
+                (known == kNoHost || walls[host].error_ns < walls[known].error_ns))
+                known = host;
+        }
+        if (best[0] == kNoHost || best[1] == kNoHost) return next;
+        PairClock clock;
+        add_walls(clock, walls, best[0], best[1]);
+        HostClock fitted = clock.fit();
+        if (fitted.knots.empty()) return next;
+        add_edge(edges, best[0], best[1], std::move(fitted));
+    }
 }
 
 const ClockKnot& knot_after(const std::vector<ClockKnot>& knots, std::int64_t ns) {
@@ -215,16 +267,17 @@ std::string evidence_text(const HostClock& clock) {
     return text;
 }
 
-HostClocks fit_host_clocks(std::span<const WallClock> wall_clocks, std::span<const ClockEvidence> evidence) {
+HostClocks fit_host_clocks(std::span<const WallClock> wall_clocks, std::span<const ClockEvidence> evidence,
+                           std::span<const std::string> names) {
     HostClocks result;
     const std::size_t hosts = wall_clocks.size();
     result.hosts.resize(hosts);
     if (hosts == 0) return result;
-    std::uint64_t contradictions = 0;
-    const Edges edges = fit_pairs(hosts, evidence, contradictions);
+    Contradictions contradictions;
+    Edges edges = fit_pairs(wall_clocks, evidence, names, contradictions);
     result.reference = choose_reference(edges);
     std::vector<std::uint32_t> order;
-    const std::vector<const Edge*> next = shortest_paths(edges, result.reference, order);
+    const std::vector<const Edge*> next = connected_paths(edges, wall_clocks, result.reference, order);
 
     std::uint64_t unknown = 0;
     for (std::uint32_t host = 0; host < hosts; ++host) {  // hosts without a path
@@ -249,10 +302,11 @@ HostClocks fit_host_clocks(std::span<const WallClock> wall_clocks, std::span<con
         clock.reference = result.reference;
         clock.rate = mean_rate(clock);
     }
-    if (contradictions > 0)
+    if (contradictions.facts > 0)
         result.problems.push_back({"clock_contradiction",
-                                   "Facts about the clocks of hosts contradict each other and were left out.",
-                                   contradictions});
+                                   "Facts about the clocks of hosts contradict others and were left out: " +
+                                       contradictions.text + ".",
+                                   contradictions.facts});
     if (unknown > 0)
         result.problems.push_back(
             {"clock_unknown",

@@ -185,6 +185,117 @@ TEST(HostClocks, AForgedExchangeIsLeftOutAndReported) {
     EXPECT_LE(fit.problems[0].count, 2u);
 }
 
+/// `good` bursts, then `forged` ones that agree with each other: the answers are 5 ms late on their clock.
+Job forged_job(int good, int forged) {
+    std::mt19937_64 random(16);
+    Job job;
+    job.add_hosts(2, 0, 60, random);
+    for (int i = 0; i < good; ++i) add_burst(job.evidence, 1, 0, job.clocks, {}, {}, 10 + i * 0.1, 8, random);
+    std::vector<ClockEvidence> wrong;
+    for (int i = 0; i < forged; ++i) add_burst(wrong, 1, 0, job.clocks, {}, {}, 10.05 + i * 0.1, 8, random);
+    for (ClockEvidence& fact : wrong) {
+        (fact.earlier_host == 0 ? fact.earlier_ns : fact.later_ns) += 5'000'000;
+        job.evidence.push_back(fact);
+    }
+    return job;
+}
+
+TEST(HostClocks, WhereTooFewExchangesAgreeTheErrorCoversBoth) {
+    for (const auto& [good, forged] : {std::pair(1, 1), std::pair(1, 2), std::pair(2, 1), std::pair(1, 3)}) {
+        SCOPED_TRACE(std::to_string(good) + " good, " + std::to_string(forged) + " forged");
+        const Job job = forged_job(good, forged);
+        const HostClocks fit = fit_host_clocks(job.walls, job.evidence);
+        for (double at = 9; at <= 12; at += 0.1)
+            EXPECT_TRUE(job.is_covered(fit, 1 - fit.reference, at)) << at;
+        EXPECT_GT(fit.hosts[1 - fit.reference].error_ns, 4'900'000);
+        ASSERT_EQ(fit.problems.size(), 1u);
+        EXPECT_EQ(fit.problems[0].code, "clock_contradiction");
+        EXPECT_NE(fit.problems[0].text.find("too few agree to tell which are wrong"), std::string::npos);
+    }
+}
+
+TEST(HostClocks, BoundsHoldTheTruthUnlessMostExchangesAreForged) {
+    int uncertain = 0;
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+        std::mt19937_64 random(seed);
+        const auto number = [&](int from, int to) {
+            return from + static_cast<int>(random() % (to - from + 1));
+        };
+        std::uniform_real_distribution<double> time(10, 13);
+        Job job;
+        job.add_hosts(2, 0, 20, random);
+        const int good = number(1, 6), forged = number(1, 3 * good), size = number(1, 3);
+        const std::int64_t late_ns = (number(0, 1) == 0 ? 1 : -1) * number(4, 20) * 1'000'000;
+        for (int i = 0; i < good + forged; ++i) {
+            const std::size_t first = job.evidence.size();
+            add_burst(job.evidence, 1, 0, job.clocks, {}, {}, time(random), size, random);
+            for (std::size_t k = first; k < job.evidence.size() && i >= good; ++k) {
+                ClockEvidence& fact = job.evidence[k];
+                (fact.earlier_host == 0 ? fact.earlier_ns : fact.later_ns) += late_ns;
+            }
+        }
+        const HostClocks fit = fit_host_clocks(job.walls, job.evidence);
+        for (double at = 10; at <= 13; at += 0.25)
+            ASSERT_TRUE(job.is_covered(fit, 1 - fit.reference, at)) << seed << " at " << at;
+        ASSERT_FALSE(fit.problems.empty()) << seed;
+        const bool is_uncertain = fit.problems[0].text.find("too few agree") != std::string::npos;
+        uncertain += is_uncertain;
+        EXPECT_FALSE(good > 3 * forged && is_uncertain) << seed;
+    }
+    EXPECT_GT(uncertain, 100);
+}
+
+TEST(HostClocks, AClearMajorityOfExchangesIsRight) {
+    const Job job = forged_job(5, 1);
+    const std::string names[] = {"alpha", "beta"};
+    const HostClocks fit = fit_host_clocks(job.walls, job.evidence, names);
+    for (double at = 9; at <= 12; at += 0.1) EXPECT_TRUE(job.is_covered(fit, 1 - fit.reference, at)) << at;
+    EXPECT_LT(fit.hosts[1 - fit.reference].error_at(job.clocks[1 - fit.reference].ns(10.2)), 60'000);
+    ASSERT_EQ(fit.problems.size(), 1u);
+    const std::string& text = fit.problems[0].text;
+    EXPECT_NE(text.find("left out: alpha and beta: 8 of 96 from exchanges (at "), std::string::npos) << text;
+    EXPECT_EQ(text.find("too few"), std::string::npos);
+}
+
+TEST(HostClocks, WallClocksTellWhichExchangesAreForged) {
+    Job job = forged_job(1, 2);
+    for (std::uint32_t host = 0; host < 2; ++host)
+        job.walls[host] = {job.clocks[host].ns(10), -job.clocks[host].ns(10), 400'000};
+    const HostClocks fit = fit_host_clocks(job.walls, job.evidence);
+    for (double at = 9; at <= 12; at += 0.1) EXPECT_TRUE(job.is_covered(fit, 1 - fit.reference, at)) << at;
+    const HostClock& clock = fit.hosts[1 - fit.reference];
+    EXPECT_EQ(clock.method, "exchange");
+    EXPECT_LT(clock.error_ns, 300'000);                             // one burst says little about the rate
+    EXPECT_EQ(evidence_text(clock), "16 exchanges, 1 wall clock");  // one fact of each forged one is harmless
+    ASSERT_EQ(fit.problems.size(), 1u);
+    EXPECT_NE(fit.problems[0].text.find(": 16 of 48 from exchanges (at "), std::string::npos)
+        << fit.problems[0].text;
+}
+
+TEST(HostClocks, WallClocksRelateHostsThatNothingElseDoes) {
+    std::mt19937_64 random(17);
+    Job job;
+    job.add_hosts(5, 0, 60, random);
+    add_burst(job.evidence, 1, 0, job.clocks, {}, {}, 10, 8, random);
+    add_burst(job.evidence, 3, 2, job.clocks, {}, {}, 10, 8, random);
+    const std::int64_t errors[] = {300'000, 200'000, 5'000'000, 100'000, kUnknownClockError};
+    for (std::uint32_t host = 0; host < 5; ++host) {  // each is wrong by half of what its kernel states
+        const std::int64_t wrong = errors[host] == kUnknownClockError ? 0 : errors[host] / 2;
+        job.walls[host] = {job.clocks[host].ns(10), 50'000'000 - job.clocks[host].ns(10) + wrong,
+                           errors[host]};
+    }
+    const HostClocks fit = fit_host_clocks(job.walls, job.evidence);
+    for (std::uint32_t host = 0; host < 4; ++host) EXPECT_TRUE(job.is_covered(fit, host, 10)) << host;
+    EXPECT_EQ(fit.hosts[fit.reference == 0 ? 1 : 0].method, "exchange");
+    EXPECT_EQ(fit.hosts[3].method, "wall_clock");
+    EXPECT_EQ(fit.hosts[2].method, "wall_clock");  // the weakest part of its path
+    EXPECT_LT(fit.hosts[2].error_at(job.clocks[2].ns(10)), 500'000);
+    EXPECT_EQ(fit.hosts[4].method, "none");
+    ASSERT_EQ(fit.problems.size(), 1u);
+    EXPECT_EQ(fit.problems[0].code, "clock_unknown");
+    EXPECT_EQ(fit.problems[0].count, 1u);
+}
+
 TEST(HostClocks, CollectivesThatContradictExchangesAreNotTrusted) {
     std::mt19937_64 random(7);
     Job job;

@@ -12,6 +12,7 @@
 #include <marey/error.h>
 #include <marey/host_clocks.h>
 #include <marey/merge.h>
+#include <marey/remote.h>
 #include <marey/token.h>
 
 #include "base/compress.h"
@@ -33,6 +34,7 @@ struct Identity {
     std::vector<detail::AncestorRecord> ancestors = {};
     std::uint64_t fork_ticks = 0;
     std::string boot = "boot";
+    std::uint32_t wall_error_us = 0;
 };
 
 void identify(LogWriter& log, const Identity& identity) {
@@ -44,6 +46,7 @@ void identify(LogWriter& log, const Identity& identity) {
     record.start = identity.start;
     record.fork_ticks = identity.fork_ticks;
     record.fork_thread = identity.fork_ticks != 0 ? 1 : 0;
+    record.wall_error_us = identity.wall_error_us;
     record.origin = identity.fork_ticks != 0 ? 1 : 2;
     record.ancestors = static_cast<std::uint32_t>(identity.ancestors.size());
     const auto* const first = reinterpret_cast<const std::byte*>(identity.ancestors.data());
@@ -188,11 +191,12 @@ const Host kAlpha{"alpha", 7'000'000'000, -11e-6}, kBeta{"beta", 90'000'000'000'
 constexpr std::int64_t kMs = 1'000'000;
 
 /// A capture of a host: a range from `start` to `end`, in true time.
-LogWriter log_on(const Host& host, std::uint64_t start, std::uint64_t end) {
+LogWriter log_on(const Host& host, std::uint64_t start, std::uint64_t end, std::uint32_t wall_error_us = 0) {
     const auto local = [&](std::uint64_t ns) {
         return static_cast<std::uint64_t>(host.local(static_cast<std::int64_t>(ns)));
     };
-    LogWriter log = log_of({.start = 5, .boot = host.name}, "on " + host.name, local(start), local(end));
+    LogWriter log = log_of({.start = 5, .boot = host.name, .wall_error_us = wall_error_us}, "on " + host.name,
+                           local(start), local(end));
     log.host = host.name;
     return log;
 }
@@ -301,6 +305,49 @@ TEST_F(MergedLoad, ForgedExchangesAreLeftOutAndCounted) {
     const HostClockInfo& clock = clock_of(trace, "beta");
     EXPECT_LE(clock.error_ns, 25'000);
     EXPECT_LE(error_of(trace, kBeta, kAlpha, 300 * kMs), clock.error_ns);
+}
+
+TEST_F(MergedLoad, RemoteCallsPutHostsOnOneClock) {
+    LogWriter beta = log_on(kBeta, 300 * kMs, 1500 * kMs);
+    for (const std::int64_t at : {400 * kMs, 900 * kMs, 1400 * kMs}) {
+        EventMessage message;
+        message.processes = {{7, -1, "alpha", "/bin/server"}};
+        message.start_ns = kAlpha.local(at + 15'000);
+        message.end_ns = kAlpha.local(at + 2 * kMs);
+        detail::RemoteEventsRecord record{};
+        record.session = 1;
+        record.node = -1;
+        record.call_start = static_cast<std::uint64_t>(kBeta.local(at));
+        record.call_end = static_cast<std::uint64_t>(kBeta.local(at + 2 * kMs + 25'000));
+        beta.remote(record, "", pack_events(message));
+        message.start_ns -= 100 * kMs;  // recorded long before the call: proves nothing
+        beta.remote(record, "", pack_events(message));
+    }
+    const std::string first = write("a.marey", log_on(kAlpha, 100 * kMs, 1900 * kMs).file());
+    const Trace trace = load_merged({first, write("b.marey", beta.file())}).trace;
+    ASSERT_EQ(find_damage(trace.data()), "");
+    EXPECT_TRUE(trace.problems().empty());
+    const HostClockInfo& clock = clock_of(trace, "beta");
+    EXPECT_EQ(trace.string(clock.method), "exchange");
+    EXPECT_EQ(trace.string(clock.evidence), "3 exchanges");
+    EXPECT_LE(clock.error_ns, 40'000);
+    EXPECT_LE(error_of(trace, kBeta, kAlpha, 300 * kMs), clock.error_ns);
+}
+
+TEST_F(MergedLoad, SynchronisedWallClocksBoundHostsThatNothingElseRelates) {
+    const std::string first = write("a.marey", log_on(kAlpha, 100 * kMs, 1900 * kMs, 400).file());
+    const std::string second = write("b.marey", log_on(kBeta, 300 * kMs, 1500 * kMs, 250).file());
+    const Trace trace = load_merged({first, second}).trace;
+    ASSERT_EQ(find_damage(trace.data()), "");
+    EXPECT_TRUE(trace.problems().empty());
+    const HostClockInfo& clock = trace.string(clock_of(trace, "beta").method) == "reference"
+                                     ? clock_of(trace, "alpha")
+                                     : clock_of(trace, "beta");
+    EXPECT_EQ(trace.string(clock.method), "wall_clock");
+    EXPECT_EQ(trace.string(clock.evidence), "1 wall clock");
+    EXPECT_GE(clock.error_ns, 650'000);
+    EXPECT_LE(clock.error_ns, 4 * kMs);  // rates may differ by 1,000 ppm
+    EXPECT_EQ(trace.processes()[0].realtime_error_ns + trace.processes()[1].realtime_error_ns, 650'000);
 }
 
 TEST_F(MergedLoad, HostsWithoutAPathAreNamed) {

@@ -52,6 +52,7 @@ class RemoteMessages {
         const std::int64_t start_ns = trace.window().start_ns;
         const std::int64_t shift_ns = shift_of(trace.window(), record);
         const std::shared_ptr<TraceData> data = changeable_data(std::move(trace));
+        add_exchange(*data, record);
         if (record.node >= 0 && !data->processes.empty()) data->processes[0].node = record.node;
         take_facts(*data, shift_ns);
         cut(*data);
@@ -79,6 +80,21 @@ class RemoteMessages {
         }
         return std::midpoint(state_.fit->to_ns(record.call_start), end_ns) -
                std::midpoint(window.start_ns, window.end_ns);
+    }
+
+    // A call to another host is an exchange: it began before the sender's period and ended after it. A period
+    // that is longer than the call began earlier, and proves nothing.
+    void add_exchange(const TraceData& sender, const RemoteEventsRecord& record) {
+        if ((record.head.reserved & kRemoteClockIsOurs) != 0 || record.call_start == 0) return;
+        const std::int64_t sent_ns = state_.fit->to_ns(record.call_start);
+        const std::int64_t received_ns = state_.fit->to_ns(record.call_end);
+        const std::int64_t arrived_ns = sender.window.start_ns, answered_ns = sender.window.end_ns;
+        if (sender.processes.empty() || arrived_ns > answered_ns ||
+            answered_ns - arrived_ns > received_ns - sent_ns)
+            return;
+        StringPool strings(state_.data->strings);
+        state_.data->clock_exchanges.push_back({0, strings.intern(sender.strings[sender.processes[0].host]),
+                                                sent_ns, arrived_ns, answered_ns, received_ns});
     }
 
     /// The window and the facts about the recording are those of this session.

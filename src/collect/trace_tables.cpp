@@ -129,6 +129,7 @@ class TableFiller {
                        StringPool& strings) const {
         const auto boot = std::string(identity.boot_id, strnlen(identity.boot_id, sizeof identity.boot_id));
         process.tree = strings.intern(tree_text(identity.tree));
+        process.realtime_error_ns = std::int64_t{identity.wall_error_us} * 1000;
         if (!state_.request.clock.empty()) {
             process.clock = strings.intern(state_.request.clock);
         } else if (!boot.empty()) {

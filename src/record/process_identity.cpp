@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/timex.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "base/environment.h"
 #include "base/process_text.h"
@@ -56,6 +59,16 @@ bool read_stat(const char* path, std::int64_t& parent, std::uint64_t& start) noe
     parent = parent_pid;
     start = ticks;
     return count == 2;
+}
+
+/// As ProcessIdentityRecord::wall_error_us. Sandboxes may forbid the question.
+std::uint32_t wall_error_us() noexcept {
+    timex state{};
+    if (Clock::source() == detail::ClockSource::Injected) return 0;
+    if (const int saved = errno; ::adjtimex(&state) < 0) errno = saved;
+    if ((state.status & STA_UNSYNC) != 0 || state.maxerror <= 0) return 0;
+    return static_cast<std::uint32_t>(
+        std::min<long>(state.maxerror, std::numeric_limits<std::int32_t>::max()));
 }
 
 // Walks up to the process that started the tree.
@@ -111,6 +124,7 @@ const ProcessIdentity& process_identity() noexcept {
         static_cast<std::uint32_t>(kept.is_forked ? ProcessOriginCode::Fork : ProcessOriginCode::Program);
     record.fork_ticks = kept.fork_ticks;
     record.fork_thread = kept.fork_thread;
+    record.wall_error_us = wall_error_us();
     if (!kept.is_forked) read_ancestors(identity, parent, kept.tree.pid);
     kept.pid = pid;
     return identity;

@@ -126,7 +126,7 @@ struct Column : ColumnOptions {
 };
 
 // If this fails, the model has a new field: give it a column below.
-static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 96 && sizeof(ThreadInfo) == 72);
+static_assert(sizeof(SiteInfo) == 28 && sizeof(ProcessInfo) == 104 && sizeof(ThreadInfo) == 72);
 static_assert(sizeof(TrackInfo) == 40 && sizeof(ArgumentSlice) == 12 && sizeof(Argument) == 16 &&
               sizeof(MessageInfo) == 40);
 static_assert(sizeof(ArrayInfo) == 48 && sizeof(RangeDetail) == 40 && sizeof(LinkInfo) == 16);
@@ -388,7 +388,9 @@ void visit_table(Only<ModelTable::Processes>, Visit&& visit) {
         process(15, "fork_thread", &ProcessInfo::fork_thread, "`id` of the parent's thread that forked",
                 kRareNumber),
         process(16, "exit_code", &ProcessInfo::exit_code, "Its exit code, if known", kMaybe),
-        process(17, "exit_signal", &ProcessInfo::exit_signal, "The signal that killed it, if known", kMaybe));
+        process(17, "exit_signal", &ProcessInfo::exit_signal, "The signal that killed it, if known", kMaybe),
+        process(18, "realtime_error_ns", &ProcessInfo::realtime_error_ns,
+                "How far its wall clock may be off, as its kernel states, if known", kRareNumber));
 }
 
 template <class Visit>

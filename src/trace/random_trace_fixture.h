@@ -375,6 +375,7 @@ class RandomTrace {
             process.fork_thread = static_cast<std::uint32_t>(below(3));
             process.exit_code = static_cast<std::int32_t>(below(3)) - 1;
             process.exit_signal = static_cast<std::int32_t>(below(3)) - 1;
+            process.realtime_error_ns = static_cast<std::int64_t>(below(3)) * 1000;
         }
         for (std::int64_t i = data.threads.empty() ? 0 : below(4); i-- != 0;) {
             const std::size_t ranges = data.range_start_ns.size();

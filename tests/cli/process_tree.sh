@@ -39,6 +39,10 @@ check "exec" 0 '^ *[0-9]+ +exec +7 ' "$marey" info exec.marey
 "$marey" info exec.marey | grep -q 'without closing' && fail "a program that was replaced has not crashed"
 "$marey" run -q -o spawn.marey -- "$tree" spawn 2 5 || fail "spawn: exit code"
 [ "$("$marey" info spawn.marey | grep -c ' spawn ')" = 3 ] || fail "spawn" "$("$marey" info spawn.marey)"
+"$marey" run -q -o vfork.marey -- "$tree" vfork 2 5 || fail "vfork: exit code"
+[ "$("$marey" info vfork.marey | grep -c ' spawn ')" = 3 ] || fail "vfork" "$("$marey" info vfork.marey)"
+[ "$(count_of work vfork.marey)" = 10 ] || fail "vfork: the ranges of both children" "$(count_of work vfork.marey)"
+[ "$(count_of spawner vfork.marey)" = 1 ] || fail "vfork: the parent's ranges" "$(count_of spawner vfork.marey)"
 "$marey" run -q -o double.marey -- "$tree" double 4 || fail "double: exit code"
 check "a double fork" 0 '^ *[0-9]+ +fork +6 ' "$marey" info double.marey
 

@@ -2,6 +2,7 @@
 //
 //   tree_program fork CHILDREN RANGES    forks children one after another; each records ranges and exits
 //   tree_program spawn CHILDREN RANGES   the same with posix_spawn
+//   tree_program vfork CHILDREN RANGES   the same with vfork
 //   tree_program exec RANGES             replaces itself with "tree_program fork 0 RANGES"
 //   tree_program double RANGES           forks a process that records nothing and forks one that does
 //   tree_program kill SIGNAL             forks a child that dies of a signal inside a range
@@ -53,6 +54,24 @@ int spawn_children(char* program, int children, char* ranges) {
         pid_t child = 0;
         if (posix_spawn(&child, program, nullptr, nullptr, words, environ) != 0 || has_failed(child))
             return 1;
+    }
+    return 0;
+}
+
+/// As posix_spawn does it, but through the function that programs call themselves.
+[[gnu::noinline]] pid_t start_by_vfork(char* const* words) {
+    const pid_t child = vfork();
+    if (child != 0) return child;
+    execv(words[0], words);
+    _exit(127);
+}
+
+int vfork_children(char* program, int children, char* ranges) {
+    MAREY_RANGE("spawner");
+    std::string mode = "fork", none = "0";
+    char* const words[] = {program, mode.data(), none.data(), ranges, nullptr};
+    for (int i = 0; i < children; ++i) {
+        if (has_failed(start_by_vfork(words))) return 1;
     }
     return 0;
 }
@@ -121,6 +140,7 @@ int main(int argc, char** argv) {
     const int number = argc > 2 ? std::atoi(argv[2]) : 0;
     if (mode == "fork" && argc == 4) return fork_children(number, std::atoi(argv[3]));
     if (mode == "spawn" && argc == 4) return spawn_children(argv[0], number, argv[3]);
+    if (mode == "vfork" && argc == 4) return vfork_children(argv[0], number, argv[3]);
     if (mode == "exec") return replace(argv[0], argv[2]);
     if (mode == "double") return fork_twice(number);
     if (mode == "kill") return kill_child(number);

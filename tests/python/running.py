@@ -61,3 +61,11 @@ def report(path, *options):
     command = [sys.executable, "-m", "marey", "report", "--alone", *options, str(path)]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     return list(csv.reader(io.StringIO(done.stdout)))[1:]
+
+
+def move_to_host(path, name):
+    """Make it look as if a capture had been recorded on another host, whose clock nobody knows."""
+    data = bytearray(path.read_bytes())
+    boot = bytes(data[56:92])  # FileHeader::boot_id and FileHeader::host
+    data[96:352] = name.encode().ljust(256, b"\0")
+    path.write_bytes(data.replace(boot, name.encode().ljust(36, b"0")))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from running import captures, environment, plain, recorded, write
+from running import captures, environment, move_to_host, plain, recorded, write
 
 import marey
 
@@ -249,6 +249,61 @@ def test_the_captures_stay_when_marey_is_killed(tmp_path):
     assert len(json.loads(done.stdout)["processes"]) == 2
 
 
+# Waits until marey run has packed its child; then ends, or kills marey run.
+PACKED = """
+    import os, signal, sys, time
+    def child(): pass
+    def parent(): pass
+    if os.fork() == 0:
+        child()
+        sys.exit()
+    os.wait()
+    while not os.path.exists('x.packed.marey') or len([name for name in os.listdir() if name[-6:] == '.marey']) > 2:
+        time.sleep(0.05)
+    parent()
+    if sys.argv[1] == 'kill': os.kill(os.getppid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("end", ["normal", "kill"])
+def test_processes_that_have_ended_are_packed_while_the_program_runs(tmp_path, end):
+    command = [sys.executable, "-m", "marey", "run", *MERGED, write(tmp_path, PACKED), end]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), start_new_session=True)
+    assert process.wait(timeout=100) == (0 if end == "normal" else -signal.SIGKILL)
+    found = [path.name for path in captures(tmp_path)]
+    assert found == (["x.marey"] if end == "normal" else ["x.marey", "x.packed.marey"])
+    for name in found:  # each of them stands for the run
+        info = [sys.executable, "-m", "marey", "info", "--json", name]
+        done = subprocess.run(info, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
+        assert len(json.loads(done.stdout)["processes"]) == 2
+    names = marey.load([tmp_path / name for name in found]).to_pandas()["name"]
+    for name in ("child", "parent"):
+        assert sum(each.endswith(f"): {name}") for each in names) == 1
+
+
+def test_a_packed_process_is_in_the_summary_and_so_is_one_that_was_not_recorded(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import os, subprocess, sys, time
+        def child(): pass
+        other = subprocess.Popen(['sleep', '1000'], env={})
+        if os.fork() == 0:
+            child()
+            sys.exit()
+        os.wait()
+        while not os.path.exists('x.packed.marey'): time.sleep(0.05)  # it looks at processes before it packs
+        other.kill()
+        other.wait()
+        """,
+    )
+    _, errors, code = recorded([script], tmp_path, run_options=["-o", "x.marey"])
+    assert code == 0 and "1 other process\n" in errors
+    assert re.search(r"x.marey: 2 processes, [\d,]+ ranges in ", errors)
+    assert re.search(r"^not recorded: at least 1 process \(sleep\): ", errors, re.M)
+    assert len(captures(tmp_path)) == 1
+
+
 def test_several_captures_are_loaded_as_one_trace(tmp_path):
     script = write(tmp_path, "import os\ndef f(): pass\nf()\nif os.fork(): os.wait()\nf()\n")
     recorded([script], tmp_path, run_options=["--keep-captures", *MERGED])
@@ -260,14 +315,6 @@ def test_several_captures_are_loaded_as_one_trace(tmp_path):
     assert len(processes(merged)) == 2 and len(merged) == len(trace)
     with pytest.raises(marey.Error, match="apply to a single file"):
         marey.load(paths, session=1)
-
-
-def move_to_host(path, name):
-    """Make it look as if a capture had been recorded on another host, whose clock nobody knows."""
-    data = bytearray(path.read_bytes())
-    boot = bytes(data[56:92])  # FileHeader::boot_id and FileHeader::host
-    data[96:352] = name.encode().ljust(256, b"\0")
-    path.write_bytes(data.replace(boot, name.encode().ljust(36, b"0")))
 
 
 def test_captures_of_two_hosts_are_put_on_one_clock(tmp_path):

@@ -1,5 +1,8 @@
 """Captures of the ranks of a distributed program."""
 
+import bisect
+import csv
+import io
 import json
 import os
 import re
@@ -62,6 +65,86 @@ def test_a_marey_run_capture_has_the_rank_in_its_name_once(tmp_path):
     environment["WORLD_SIZE"] = "1"
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=300)
     assert (tmp_path / "a,b.marey").exists()
+
+
+TRAINING = """
+import sys, torch, torch.distributed as dist
+from torch.utils.data import DataLoader, Dataset
+class Numbers(Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, index): return torch.full((4,), float(index))
+def train():
+    total = torch.zeros(4)
+    for batch in DataLoader(Numbers(), batch_size=2, num_workers=2):
+        total += batch.sum(0)
+        dist.all_reduce(total)
+    return total
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    total = train()
+    if dist.get_rank() == 0: print(total.tolist(), flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+    sys.exit(int(sys.argv[1]))
+"""
+
+
+def launch(folder, code, *before):
+    command = [*before, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4", "train.py", str(code)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=500)
+
+
+def test_torchrun_with_data_loaders_is_one_trace_of_all_processes(tmp_path):
+    (tmp_path / "train.py").write_text(TRAINING)
+    plain = launch(tmp_path, 0, sys.executable)
+    marey_run = [sys.executable, "-m", "marey", "run", "--torch", "-q", "--min-duration", "20us"]
+    done = launch(tmp_path, 0, *marey_run, "--keep-captures", "-o", "run.marey")
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout) == (0, plain.stdout), done.stderr
+    assert plain.stdout.startswith("[") and "marey" not in done.stderr
+    merge = [sys.executable, "-m", "marey", "merge", "-o", "all.marey", *map(str, tmp_path.glob("run*.marey"))]
+    merged = subprocess.run(merge, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert merged.stdout.startswith("all.marey: 13 processes, ")
+
+    trace = marey.load(tmp_path / "all.marey")
+    assert not {code for code, _, _ in trace.problems} & {"crashed", "left_out", "clock_unknown"}
+    processes = rows(trace, "processes")
+    (agent,) = (row for row, process in enumerate(processes) if process["parent"] == "")
+    ranks = {row for row, process in enumerate(processes) if process["parent"] == str(agent)}
+    assert sorted(processes[row]["node"] for row in ranks) == ["0", "1", "2", "3"]
+    assert {processes[row]["origin"] for row in ranks} == {"spawn"}
+    workers = {row: int(each["parent"]) for row, each in enumerate(processes) if each["origin"] == "fork"}
+    assert sorted(workers.values()) == sorted([*ranks, *ranks])
+    assert processes[agent]["exit_code"] == "0" and len({process["clock"] for process in processes}) == 1
+
+    found = process_links(trace)
+    for row in ranks:
+        assert ("spawn", agent, row) in found
+    for row, rank in workers.items():  # each worker gets indexes and returns batches
+        assert {("spawn", rank, row), ("message", rank, row), ("message", row, rank)} <= found
+    report = marey.ranks([tmp_path / "all.marey"])
+    assert len(report["ranks"]) == 4 and report["collectives"] >= 4
+
+    plain = launch(tmp_path, 3, sys.executable)
+    done = launch(tmp_path, 3, *marey_run, "-o", "failed.marey")
+    assert done.returncode == plain.returncode == 1 and done.stdout == plain.stdout
+    assert len(rows(marey.load(tmp_path / "failed.marey"), "processes")) == 13
+
+
+def rows(trace, table):
+    return list(csv.DictReader(io.StringIO(trace.tables[table].to_csv())))
+
+
+def process_links(trace):
+    """Return (name, process it starts from, process it leads to) of the links between processes."""
+    tracks = sorted((int(track["first_range"]), int(track["thread"])) for track in rows(trace, "tracks"))
+    first = [row for row, _ in tracks]
+    threads = rows(trace, "threads")
+
+    def process_of(row):
+        return int(threads[tracks[bisect.bisect_right(first, int(row)) - 1][1]]["process"])
+
+    return {(link["name"], process_of(link["from"]), process_of(link["to"])) for link in rows(trace, "links")}
 
 
 def test_without_ranks_the_path_is_unchanged(tmp_path, monkeypatch):

@@ -467,7 +467,8 @@ struct ProcessIdentityRecord {  // followed by `ancestors` AncestorRecords, the 
     std::uint32_t fork_thread;     ///< Fork: logical id of the forking thread in the parent; 0: unknown
     std::uint32_t origin;          ///< ProcessOriginCode
     std::uint32_t ancestors;
-    std::uint32_t reserved;
+    /// `maxerror` of adjtimex(2) when the capture began, in microseconds; 0: unknown, or not synchronised.
+    std::uint32_t wall_error_us;
 };
 /// Events of another process that were added to a session. The message (docs/formats/event_message.md)
 /// follows, padded to 8.

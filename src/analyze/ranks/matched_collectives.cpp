@@ -51,16 +51,22 @@ MatchedCollectives match_collectives(std::span<const RankEvents> ranks) {
 }
 
 JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives& collectives,
-                     const std::vector<bool>& is_synchronising, std::vector<ClockEvidence> more) {
+                     const std::vector<bool>& is_synchronising,
+                     const std::function<std::string(std::uint32_t)>& host_name,
+                     std::vector<ClockEvidence> more) {
     JobClocks result;
     std::unordered_map<std::uint32_t, std::uint32_t> host_numbers;
     std::vector<WallClock> wall_clocks;
+    std::vector<std::string> names;
     for (const RankEvents& rank : ranks) {
         const auto [host, is_new] =
             host_numbers.try_emplace(rank.host, static_cast<std::uint32_t>(host_numbers.size()));
         if (is_new) {
             result.host_names.push_back(rank.host);
+            names.push_back(host_name(rank.host));
             wall_clocks.push_back(rank.wall_clock);
+        } else if (WallClock& first = wall_clocks[host->second]; rank.wall_clock.at_ns < first.at_ns) {
+            first = rank.wall_clock;  // the offset is that of the host's first clock pair
         }
         result.host_of.push_back(host->second);
     }
@@ -117,7 +123,7 @@ JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives
             }
         }
     }
-    result.clocks = fit_host_clocks(wall_clocks, evidence);
+    result.clocks = fit_host_clocks(wall_clocks, evidence, names);
     return result;
 }
 

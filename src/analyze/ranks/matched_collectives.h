@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <marey/ranks.h>
@@ -38,9 +40,12 @@ struct JobClocks {
     HostClocks clocks;
 };
 /// Fits the clocks from the exchanges of ranks and from the collectives that no rank can leave before all
-/// have entered (`is_synchronising`, by text). `more` is other evidence; its hosts are indexes of ranks.
+/// have entered (`is_synchronising`, by text). `host_name`: for problems, by RankEvents::host. `more` is
+/// other evidence; its hosts are indexes of ranks.
 JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives& collectives,
-                     const std::vector<bool>& is_synchronising, std::vector<ClockEvidence> more = {});
+                     const std::vector<bool>& is_synchronising,
+                     const std::function<std::string(std::uint32_t)>& host_name,
+                     std::vector<ClockEvidence> more = {});
 
 /// Who came last to a collective.
 struct Arrival {

@@ -143,10 +143,7 @@ class ClockMerge {
         events.error_ns = trace.clock().max_error_ns;
         if (process.node >= 0) events = read_rank(trace, row, process.node, {}, texts_);
         events.host = texts_.number(domains_[domain_of_[index]].clock);
-        constexpr std::int64_t kLargestOffset = std::int64_t{1} << 61;
-        events.wall_clock = {trace.window().start_ns,
-                             std::clamp(process.realtime_offset_ns, -kLargestOffset, kLargestOffset),
-                             kUnknownClockError};
+        events.wall_clock = wall_clock_of(trace, process);
         const HostClockInfo* const before = clock_in(trace, trace.string(process.host));
         const bool is_vague = before != nullptr && before->error_ns >= kLargestError;
         events.error_ns = std::clamp<std::int64_t>(events.error_ns, 0, kLargestError);
@@ -201,7 +198,11 @@ class ClockMerge {
         std::vector<bool> synchronising;
         for (std::uint32_t i = 0; i < texts_.size(); ++i)
             synchronising.push_back(is_synchronising(texts_.text(i)));
-        fitted_ = fit_clocks(events_, match_collectives(ranks), synchronising, messages());
+        const auto host_name = [this](std::uint32_t clock) {
+            const auto same = [&](const Domain& domain) { return domain.clock == texts_.text(clock); };
+            return std::find_if(domains_.begin(), domains_.end(), same)->host;
+        };
+        fitted_ = fit_clocks(events_, match_collectives(ranks), synchronising, host_name, messages());
         for (std::size_t i = 0; i < traces_.size(); ++i) {
             if (domain_of_[i] != kNoDomain && first_events_[i] < events_.size() &&
                 !traces_[i].processes().empty())

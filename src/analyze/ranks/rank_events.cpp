@@ -44,7 +44,7 @@ class RankEventReader {
         events_.rank = rank;
         events_.pid = process.pid;
         events_.host = texts_.number(trace_.string(process.host));
-        events_.wall_clock = {trace_.window().start_ns, process.realtime_offset_ns, kUnknownClockError};
+        events_.wall_clock = wall_clock_of(trace_, process);
         events_.error_ns = trace_.clock().max_error_ns;
         for (const ClockExchangeInfo& each : trace_.clock_exchanges()) {
             if (each.process == process_)
@@ -304,6 +304,19 @@ class RankEventReader {
 };
 
 }  // namespace
+
+WallClock wall_clock_of(const Trace& trace, const ProcessInfo& process) {
+    constexpr std::int64_t kLargest = std::int64_t{1} << 61;
+    WallClock clock{trace.window().start_ns, std::clamp(process.realtime_offset_ns, -kLargest, kLargest),
+                    kUnknownClockError};
+    // Times that were moved when traces were merged have another error, too.
+    const bool is_moved = std::any_of(
+        trace.host_clocks().begin(), trace.host_clocks().end(),
+        [&](const HostClockInfo& other) { return other.host == process.host && other.error_ns != 0; });
+    if (process.realtime_error_ns > 0 && !is_moved)
+        clock.error_ns = std::min(process.realtime_error_ns, kLargest);
+    return clock;
+}
 
 RankEvents read_rank(const Trace& trace, Row process, std::int32_t rank, const RankOptions& options,
                      TextNumbers& texts) {

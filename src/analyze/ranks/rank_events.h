@@ -72,6 +72,9 @@ struct RankEvents {
     std::vector<RankCollective> collectives;  ///< by start
 };
 
+/// The wall clock of a process, with the error that its kernel states.
+WallClock wall_clock_of(const Trace& trace, const ProcessInfo& process);
+
 /// Reads one process of a trace.
 RankEvents read_rank(const Trace& trace, Row process, std::int32_t rank, const RankOptions& options,
                      TextNumbers& texts);

@@ -34,7 +34,8 @@ class RankComparison {
         : ranks_(ranks), texts_(texts), collectives_(match_collectives(ranks)) {
         for (std::uint32_t i = 0; i < texts.size(); ++i)
             is_synchronising_.push_back(is_synchronising(texts.text(i)));
-        clocks_ = fit_clocks(ranks, collectives_, is_synchronising_);
+        clocks_ = fit_clocks(ranks, collectives_, is_synchronising_,
+                             [this](std::uint32_t host) { return texts_.text(host); });
     }
 
     RankReport report() {

@@ -1,7 +1,10 @@
 // mpi_program.cpp: a program that uses MPI but not Marey: collectives on two communicators, and messages.
+//
+//   mpi_program [CODE]   exits with CODE
 #include <mpi.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
@@ -26,4 +29,5 @@ int main(int argc, char** argv) {
     if (rank == 0) std::printf("sum %d\n", sum);
     MPI_Comm_free(&half);
     MPI_Finalize();
+    return argc > 1 ? std::atoi(argv[1]) : 0;
 }

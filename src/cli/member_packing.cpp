@@ -1,0 +1,141 @@
+// member_packing.cpp: packs the captures of processes that have ended while the program of a run goes on.
+#include "cli/member_packing.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include <marey/error.h>
+
+#include "cli/capture_files.h"
+
+namespace marey::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Time = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLookPeriod{250};
+constexpr std::chrono::milliseconds kPackPeriod{1000};
+constexpr int kMaxShare = 20;  // at most one part in so many of the time
+constexpr int kNiceness = 10;
+constexpr std::size_t kMaxProcesses = 100'000;
+
+std::string text_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The clock ticks from boot to the start of a process; 0: it has ended.
+std::uint64_t start_of(const std::string& folder) {
+    const std::string text = text_of(folder + "/stat");
+    std::size_t at = text.rfind(')');  // the name before it may contain anything
+    for (int field = 2; at != std::string::npos && field < 22; ++field) at = text.find(' ', at + 1);
+    return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at, nullptr, 10);
+}
+
+}  // namespace
+
+MemberPacking::MemberPacking(std::string output, std::string tree, const std::vector<std::string>& before,
+                             bool packs, bool summarizes)
+    : output_(std::move(output)),
+      tree_(std::move(tree)),
+      left_alone_(before.begin(), before.end()),
+      packs_(packs),
+      summarizes_(summarizes),
+      packer_(output_) {
+    left_alone_.insert(output_);
+}
+
+void MemberPacking::start(int program) {
+    program_ = program;
+    if (!packs_ && !summarizes_) return;
+    thread_ = std::thread([this] { work(); });
+}
+
+void MemberPacking::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_over_ = true;
+    }
+    over_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+void MemberPacking::work() {
+    // On Linux, a priority is that of one thread.
+    if (::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kNiceness) != 0) errno = 0;
+    Time::time_point next_packing = Time::now() + kPackPeriod;
+    std::unique_lock lock(mutex_);
+    for (Time::duration pause = kLookPeriod; !over_.wait_for(lock, pause, [this] { return is_over_; });) {
+        lock.unlock();
+        const Time::time_point begin = Time::now();
+        if (summarizes_) look_at(program_);
+        if (packs_ && begin >= next_packing) {
+            pack_ended();
+            next_packing =
+                Time::now() + std::max<Time::duration>(kPackPeriod, kMaxShare * (Time::now() - begin));
+        }
+        pause = std::max<Time::duration>(kLookPeriod, kMaxShare * (Time::now() - begin));
+        lock.lock();
+    }
+}
+
+/// Notes the processes that a process has started, and those that they have started.
+void MemberPacking::look_at(std::int64_t pid) {
+    std::error_code error;
+    const std::string folder = "/proc/" + std::to_string(pid);
+    for (fs::directory_iterator task(folder + "/task", error), end; !error && task != end;
+         task.increment(error)) {
+        std::ifstream children(task->path() / "children");
+        for (std::int64_t child = 0; children >> child && known_.size() < kMaxProcesses;) {
+            const std::string of_child = "/proc/" + std::to_string(child);
+            const ProcessKey key{child, start_of(of_child)};
+            if (key.second == 0) continue;
+            if (known_.insert(key).second) {
+                std::string name = text_of(of_child + "/comm");
+                facts_.saw(key, name.substr(0, name.find('\n')));
+            }
+            look_at(child);
+        }
+    }
+}
+
+void MemberPacking::pack_ended() {
+    if (::access(output_.c_str(), F_OK) != 0)
+        return;  // without it, the captures stay as they are at the end, too
+    for (const std::string& capture : captures_of(output_)) {
+        if (left_alone_.contains(capture)) continue;
+        bool is_added = false;
+        try {
+            if (!has_ended(capture)) continue;
+            if (summarizes_) facts_.add(capture);
+            is_added = true;
+            packer_.pack(capture);
+        } catch (const Error&) {  // at the end of the run, it is tried again, and the reason is said
+            left_alone_.insert(capture);
+            if (is_added) facts_.keep(capture);
+        }
+        const std::lock_guard lock(mutex_);
+        if (is_over_) return;
+    }
+}
+
+/// Whether it is of this run, and its process is gone. The program's own process may have several captures,
+/// to which its end is appended.
+bool MemberPacking::has_ended(const std::string& capture) const {
+    const CaptureOrigin origin = capture_origin(capture);
+    return origin.tree == tree_ && origin.pid > 0 && origin.pid != program_ &&
+           ::kill(static_cast<pid_t>(origin.pid), 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace marey::cli

@@ -1,0 +1,59 @@
+// member_packing.h: packs the captures of processes that have ended while the program of a run goes on.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <marey/merge.h>
+
+#include "cli/run_summary.h"
+
+namespace marey::cli {
+
+/// A thread of low priority that packs the captures of ended processes, and notes which processes it sees.
+/// The program's own capture, and those of processes that run, stay as they are.
+class MemberPacking {
+  public:
+    /// `before`: captures that existed before the run. Does nothing that neither `packs` nor `summarizes`
+    /// needs.
+    MemberPacking(std::string output, std::string tree, const std::vector<std::string>& before, bool packs,
+                  bool summarizes);
+    ~MemberPacking() { stop(); }
+    MemberPacking(const MemberPacking&) = delete;
+    MemberPacking& operator=(const MemberPacking&) = delete;
+
+    /// `program`: the process id of the program. Call with the signals blocked that the thread must not
+    /// handle.
+    void start(int program);
+    void stop();
+
+    // After stop().
+    TreePacker& packer() { return packer_; }
+    MemberFacts& facts() { return facts_; }
+
+  private:
+    void work();
+    void look_at(std::int64_t pid);
+    void pack_ended();
+    bool has_ended(const std::string& capture) const;
+
+    const std::string output_, tree_;
+    std::set<std::string> left_alone_;  ///< captures of other runs, and those that cannot be packed
+    const bool packs_, summarizes_;
+    int program_ = 0;
+    TreePacker packer_;
+    MemberFacts facts_;
+    std::set<ProcessKey> known_;
+    std::mutex mutex_;
+    std::condition_variable over_;
+    bool is_over_ = false;  ///< guarded by mutex_
+    std::thread thread_;
+};
+
+}  // namespace marey::cli
