@@ -5,6 +5,9 @@ import { clean, count, label, percent, plural, time } from './format'
 import type { At, Range, RangeRef, Table, Value } from './protocol'
 import { colourOf } from './theme'
 
+const notes: Record<string, string> = { began_before: 'began before the recording', unfinished: 'had not ended when the recording stopped', remote: 'from another process',
+    end_inferred: 'its end is estimated', part: 'part of a suspended call', further_part: 'resumed', sampled: 'made of samples: times are estimates' }
+
 export class Details {
     readonly root = el('aside.details', { 'aria-label': 'Details', tabindex: '0' })
     private asked = ''
@@ -30,7 +33,7 @@ export class Details {
                 ['GPU time', range.device_time_ns ? time(range.device_time_ns, 4) : ''],
                 ['Ranges inside', range.children ? count(range.children) : ''],
                 ['Where', range.file ? `${clean(range.file, 300)}${range.line ? `:${range.line}` : ''}` : ''],
-                ['Notes', range.flags.map(flag => flag.replace(/_/g, ' ')).join(', ')],
+                ['Notes', range.flags.map(flag => notes[flag] ?? flag.replace(/_/g, ' ')).join(', ')],
             ]),
             el('div.actions', {}, el('button', { onclick: () => this.onName(range.whole_name) }, 'Callers and callees'),
                 el('button', { onclick: () => app.store.set({ selection: [Math.max(0, range.start_ns), range.start_ns + range.duration_ns] }) }, 'Select its time')))

@@ -100,11 +100,16 @@ export function drawArrows(context: CanvasRenderingContext2D, area: Area, theme:
         const start = arrow.kind === 'launch' ? arrow.from.start_ns : arrow.from.end_ns
         const x1 = (start - area.begin) / area.perPixel, x2 = (arrow.to.start_ns - area.begin) / area.perPixel
         if (Math.max(x1, x2) < -50 || Math.min(x1, x2) > area.width + 50) continue
+        if (Math.min(x1, x2) < -50 && Math.max(x1, x2) > area.width + 50) continue // neither end can be seen
         const y1 = from.top - area.top + from.height / 2, y2 = to.top - area.top + to.height / 2
         const bend = Math.min(80, Math.max(14, Math.abs(x2 - x1) / 2))
         context.beginPath()
         context.moveTo(x1, y1)
-        context.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2 - 5, y2)
+        if (x2 - x1 > 60 && Math.abs(y2 - y1) < (x2 - x1) / 4) { // along the edges of rows, not through their texts
+            context.quadraticCurveTo(x1 + 12, y1, x1 + 20, y1 - from.height / 2)
+            context.lineTo(x2 - 25, y2 - to.height / 2)
+            context.quadraticCurveTo(x2 - 17, y2, x2 - 5, y2)
+        } else context.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2 - 5, y2)
         context.stroke()
         context.beginPath()
         context.moveTo(x2, y2)

@@ -65,8 +65,9 @@ export function label(name: string): string {
 // "load (shop/cart.py:12)" of "shop/cart.py(12): load", so that the function can be read in a narrow column.
 export function functionFirst(name: string): string { return name.replace(/^(.*)\((\d+)\): (.+)$/, '$3 ($1:$2)') }
 
-// What decides the hue of a name: the path of a Python function, the namespace of a C++ name, else the name itself.
+// What decides the hue of a name: the path of a Python function, the namespace of a C++ name, else the name itself without
+// its number, so that the steps of a loop have one.
 export function groupOf(name: string): string {
     const python = /^(.*)\(\d+\): /.exec(name)
-    return python ? python[1]! : name.split('::')[0]!
+    return python ? python[1]! : name.split('::')[0]!.replace(/#\d+$|(?<=^ProfilerStep)\*$/, '')
 }

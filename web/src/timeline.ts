@@ -1,6 +1,6 @@
 // timeline.ts: the timeline: lanes of boxes, counters and instants over time.
 import type { App } from './app'
-import { add, el, fill, prepare } from './dom'
+import { add, el, fill, placeTip, prepare } from './dom'
 import { bytes, clean, count, plain, rulerStep, rulerTime, time } from './format'
 import { gap, layOut, rowHeight, trackLane, type Lane } from './lanes'
 import { Pictures } from './pictures'
@@ -146,10 +146,7 @@ export class Timeline {
     private paintLane(context: CanvasRenderingContext2D, lane: Lane, area: Area): void {
         const y = lane.top - area.top, theme = this.app.theme
         if (lane.kind === 'group') {
-            context.fillStyle = theme.panel
-            context.fillRect(0, y, area.width, lane.height)
-            context.fillStyle = theme.line
-            context.fillRect(0, y + lane.height - 1, area.width, 1)
+            context.clearRect(0, y, area.width, lane.height) // its header lies below and is as wide
             return
         }
         if (lane.kind === 'pending') {
@@ -401,15 +398,16 @@ export class Timeline {
         const under = this.under(event.offsetX, event.offsetY)
         const same = under && this.hover && under.lane.id === this.hover.lane.id && under.box === this.hover.box && under.level === this.hover.level
         this.hover = under
-        this.tip.style.transform = `translate(${Math.min(event.offsetX + headerWidth + 14, this.root.clientWidth - 330)}px, ${Math.min(event.offsetY + 46, this.root.clientHeight - 70)}px)`
         this.canvas.style.cursor = under && under.box >= 0 ? 'pointer' : 'default'
-        if (same) return
+        const place = () => placeTip(this.tip, this.root, event.offsetX + headerWidth, event.offsetY + this.ruler.offsetHeight)
+        if (same) { place(); return }
         clearTimeout(this.hoverTimer)
         if (!under || under.box < 0 || !under.boxes) { this.hideTip(); return }
         const { lane, boxes, box, level } = under
         const name = this.app.name(lane.trace, boxes.sites[boxes.name[box]!]!)
         fill(this.tip, el('b', {}, clean(name?.name ?? '…', 200)), el('span', {}, boxes.merged[box] ? 'several ranges' : time(boxes.end[box]! - boxes.begin[box]!)))
         this.tip.hidden = false
+        place()
         if (this.app.data.source.embedded) return
         this.hoverTimer = window.setTimeout(() => void this.fillTip(lane, level, boxes.begin[box]!, boxes.end[box]!, under), 90)
     }
