@@ -30,7 +30,8 @@ constexpr std::size_t kHues = 10;
 // Hues that readers with any colour vision can tell apart by lightness too; the text on them has a contrast
 // of at least 7 in both themes.
 constexpr std::string_view kStyle = R"(<style>
-svg{font:11.5px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;background:#fff}
+svg{font:11.5px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;background:#fff;
+max-width:100%;height:auto}
 text{fill:#1c2430;pointer-events:none}
 .t{font-size:17px;font-weight:600}.s,.a{fill:#5c6675}.n{font-weight:600}
 rect{stroke:#fff;stroke-width:.6}rect.f{stroke:none}line{stroke:#e3e6ea}

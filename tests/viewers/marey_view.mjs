@@ -353,6 +353,47 @@ tests['a hostile trace stays text'] = async () => {
     return page
 }
 
+tests['odd traces are shown without a fault'] = async () => {
+    const range = (name, ts, dur, tid = 1) => ({ ph: 'X', name, pid: 1, tid, ts, dur })
+    const odd = {
+        empty: [], one: [range('only', 5, 0)], equal: Array.from({ length: 50 }, (_, i) => range(`same ${i % 3}`, 7, i % 2 ? 0 : 4)),
+        unfinished: [{ ph: 'B', name: 'open', pid: 1, tid: 1, ts: 1 }, range('inside', 2, 3)],
+        deep: Array.from({ length: 100_000 }, (_, i) => range('recurse', i, 200_000 - 2 * i)),
+        tracks: Array.from({ length: 20_000 }, (_, i) => range('work', i % 100, 10, i + 1)),
+    }
+    for (const [name, traceEvents] of Object.entries(odd)) {
+        const file = path.join(MAREY_OUT, `odd_${name}.json`)
+        fs.writeFileSync(file, JSON.stringify({ traceEvents }))
+        const shown = await serve(file), page = await open(shown.url)
+        assert.equal(await page.locator('.message', { hasText: 'This trace is empty.' }).isVisible(), name === 'empty')
+        assert.equal(await page.evaluate(() => globalThis.marey.data.outline.traces[0].range_count), traceEvents.length, name)
+        for (const index of views.keys()) await press(page, String(index + 1))
+        await press(page, '1')
+        for (const key of ['w', 'd', 's', 'f', '[', ']', 'Escape']) await press(page, key)
+        if (name === 'deep' || name === 'tracks') await page.evaluate(() => { document.querySelector('.lanes').scrollTop = 1e6 })
+        await settled(page)
+        assert.deepEqual(page.faults, [], name)
+        await page.context().close()
+        shown.close()
+    }
+}
+
+tests['R reads a file again that has grown'] = async () => {
+    const file = path.join(MAREY_OUT, 'growing.json')
+    const write = count => fs.writeFileSync(file, JSON.stringify({ traceEvents: Array.from({ length: count }, (_, i) => ({ ph: 'X', name: `range ${i}`, pid: 1, tid: 1, ts: i * 10, dur: 5 })) }))
+    write(2)
+    const growing = await serve(file), page = await open(growing.url)
+    await press(page, '4')
+    write(5)
+    await press(page, 'r')
+    await page.waitForFunction(() => globalThis.marey.data.outline.traces[0].range_count === 5)
+    await settled(page)
+    assert.equal(await page.locator('#pane-table .grid-body .grid-row').count(), 5)
+    assert.match(await page.locator('.details').textContent(), /Ranges5/)
+    growing.close()
+    return page
+}
+
 tests['an HTML report works from a file without a network'] = async () => {
     const file = path.join(MAREY_OUT, 'report.html')
     execFileSync(MAREY_BIN, ['report', '--html', '-o', file, MAREY_CAPTURE], { stdio: 'ignore' })
@@ -390,10 +431,10 @@ tests['two traces are shown one above the other'] = async () => {
     return page
 }
 
-// Ten launches from one thread, each of a kernel on one of two streams.
+// Thirty launches from one thread, each of a kernel on one of two streams.
 function gpuTrace() {
-    const events = [{ ph: 'M', name: 'process_name', pid: 1, args: { name: 'train' } }]
-    for (let i = 0; i < 10; i++) {
+    const events = [{ ph: 'M', name: 'process_name', pid: 1, args: { name: 'train' } }, { ph: 'X', cat: 'user_annotation', name: 'epoch', pid: 1, tid: 1, ts: 0, dur: 3000 }]
+    for (let i = 0; i < 30; i++) {
         events.push({ ph: 'X', cat: 'cpu_op', name: 'aten::mm', pid: 1, tid: 1, ts: i * 100, dur: 40 },
             { ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid: 1, ts: i * 100 + 10, dur: 20, args: { correlation: i + 1 } },
             { ph: 'X', cat: 'kernel', name: `gemm_${i % 3}`, pid: 0, tid: 7 + i % 2, ts: i * 100 + 50, dur: 30 + i, args: { device: 0, stream: 7 + i % 2, correlation: i + 1 } })
@@ -414,6 +455,14 @@ tests['a GPU trace shows streams, arrows from launches, and the report'] = async
     await press(page, 'Escape')
     await page.waitForFunction(() => globalThis.marey.page.timeline.arrows.arrows.some(arrow => arrow.kind === 'launch'))
     assert.match(await page.locator('.details').textContent(), /gemm_0/)
+    await page.evaluate(() => globalThis.marey.store.set({ range: null }))
+    await press(page, '/')
+    await page.keyboard.type('epoch')
+    await press(page, 'Enter')
+    await press(page, 'Escape')
+    await page.waitForFunction(() => globalThis.marey.page.timeline.selected?.range.name === 'epoch')
+    await settled(page)
+    assert.deepEqual(await page.evaluate(() => globalThis.marey.page.timeline.arrows.arrows), [], 'the 30 arrows of the ranges inside would hide the timeline')
     await press(page, '6')
     const report = JSON.parse(execFileSync(MAREY_BIN, ['gpu', '--json', file]))
     const shown = await page.locator('#pane-devices').textContent()

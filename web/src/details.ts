@@ -1,7 +1,7 @@
 // details.ts: the panel on the right: the selected range or box, or the selection.
 import type { App } from './app'
 import { add, el, fill } from './dom'
-import { clean, count, label, percent, plural, time } from './format'
+import { clean, count, label, percent, plural, time, whole } from './format'
 import type { At, Range, RangeRef, Table, Value } from './protocol'
 import { colourOf } from './theme'
 
@@ -121,7 +121,7 @@ export class Details {
             const chip = el('span.chip'), colour = this.app.colour(trace, ref.site)
             if (colour >= 0) chip.style.background = this.app.theme.css[colour]!
             return el('li', {}, el('button', { onclick: () => this.onRange(trace, ref.row), title: clean(ref.name, 300) }, chip,
-                el('span.text', {}, clean(ref.name, 120)), ref.note ? el('span.note', {}, ref.note) : null, el('span.value', {}, time(ref.duration_ns))))
+                el('span.text', {}, clean(whole(ref.name, this.app.name(trace, ref.site)?.raw), 120)), ref.note ? el('span.note', {}, ref.note) : null, el('span.value', {}, time(ref.duration_ns))))
         })))
     }
 

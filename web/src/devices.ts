@@ -82,7 +82,8 @@ export class DevicesView {
                 ` · ${plural(device.allocations, 'allocation')}, ${bytes(device.allocated_bytes)} · kept ${bytes(device.kept_bytes)}`))
             this.table<Holder>('Held at the peak', [text('path', 'Allocated in', 'minmax(280px, 1fr)', h => clean([...h.path].reverse().map(label).join(' ‹ '))),
                 { ...amount<Holder>('peak', 'At peak', h => h.peak_bytes, bytes), share: h => h.peak_bytes / (device.peak_bytes || 1) },
-                amount('taken', 'Taken', h => h.allocated_bytes, bytes), amount('total', 'Total', h => h.total_allocated_bytes, bytes),
+                { ...amount<Holder>('allocated', 'Allocated', h => h.allocated_bytes, bytes), help: 'Allocated in these ranges, without the ranges inside them' },
+                { ...amount<Holder>('total', 'Total', h => h.total_allocated_bytes, bytes), help: 'Allocated in these ranges and the ranges inside them' },
                 amount('freed', 'Freed', h => h.freed_bytes, bytes), amount('kept', 'Kept', h => h.kept_bytes, bytes), amount('count', 'Count', h => h.allocations, count)],
             device.holders, h => this.onName(h.path[h.path.length - 1] ?? ''))
         }

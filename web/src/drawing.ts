@@ -29,15 +29,16 @@ export function drawLabels(context: CanvasRenderingContext2D, area: Area, app: A
     context.globalAlpha = 1
 }
 
-// A counter as steps: the last value of each pixel as a line over a filled area, the range of values within it as a band.
-export function drawCounter(context: CanvasRenderingContext2D, area: Area, theme: Theme, lane: Lane, picture: CounterPicture, y: number): void {
+// A counter as steps: the last value of each pixel as a line over a filled area, the range of values within it as a band. `last`: the end
+// of its trace, which can be the shorter one of two.
+export function drawCounter(context: CanvasRenderingContext2D, area: Area, theme: Theme, lane: Lane, picture: CounterPicture, y: number, last: number): void {
     const info = lane.counter!, low = Math.min(0, info.min), high = Math.max(info.max, low + 1e-12)
     const height = lane.height - 2, bottom = y + lane.height
     const place = (value: number) => bottom - (value - low) / (high - low) * height
     const pixels = picture.last.length, perPixel = (picture.end - picture.begin) / pixels
     const x = (pixel: number) => (picture.begin + pixel * perPixel - area.begin) / area.perPixel
     const from = Math.max(0, Math.floor((area.begin - picture.begin) / perPixel) - 1)
-    const to = Math.min(pixels, Math.ceil((area.begin + area.width * area.perPixel - picture.begin) / perPixel) + 1)
+    const to = Math.min(pixels, Math.ceil((Math.min(area.begin + area.width * area.perPixel, last) - picture.begin) / perPixel) + 1)
     context.save()
     context.beginPath()
     context.rect(0, y, area.width, lane.height + 1)

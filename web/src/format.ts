@@ -62,6 +62,9 @@ export function label(name: string): string {
     return python[3] === '<module>' ? python[1]!.slice(python[1]!.lastIndexOf('/') + 1) : python[3]!
 }
 
+// A name for a tip: "cart.py" instead of "<module>". `raw`: the name as recorded.
+export function whole(name: string, raw: string | undefined): string { return name === '<module>' && raw ? label(raw) : name }
+
 // "load (shop/cart.py:12)" of "shop/cart.py(12): load", so that the function can be read in a narrow column.
 export function functionFirst(name: string): string { return name.replace(/^(.*)\((\d+)\): (.+)$/, '$3 ($1:$2)') }
 
