@@ -29,7 +29,7 @@ export class Details {
         fill(this.root, this.title(trace, range.site, range.whole_name),
             this.facts([
                 ['Duration', time(range.duration_ns, 4)], ['Self', `${time(range.self_ns, 4)} (${percent(range.duration_ns ? range.self_ns / range.duration_ns : 0)})`],
-                ['Start', time(range.start_ns, 6)], ['Track', clean(track?.name ?? '')], ['Kind', [range.scope, range.category].filter(Boolean).join(' · ')],
+                ['Start', time(range.start_ns, 6)], ['Track', clean(track?.name ?? '')], ['Kind', [range.scope, range.category].filter(Boolean).join(' · ').replace(/_/g, ' ')],
                 ['GPU time', range.device_time_ns ? time(range.device_time_ns, 4) : ''],
                 ['Ranges inside', range.children ? count(range.children) : ''],
                 ['Where', range.file ? `${clean(range.file, 300)}${range.line ? `:${range.line}` : ''}` : ''],

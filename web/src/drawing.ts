@@ -106,7 +106,7 @@ export function drawArrows(context: CanvasRenderingContext2D, area: Area, theme:
         const bend = Math.min(80, Math.max(14, Math.abs(x2 - x1) / 2))
         context.beginPath()
         context.moveTo(x1, y1)
-        if (x2 - x1 > 60 && Math.abs(y2 - y1) < (x2 - x1) / 4) { // along the edges of rows, not through their texts
+        if (x2 - x1 > 60 && Math.abs(y2 - y1) < (x2 - x1) / 12) { // along the edges of rows, not through their texts
             context.quadraticCurveTo(x1 + 12, y1, x1 + 20, y1 - from.height / 2)
             context.lineTo(x2 - 25, y2 - to.height / 2)
             context.quadraticCurveTo(x2 - 17, y2, x2 - 5, y2)

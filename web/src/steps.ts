@@ -90,13 +90,13 @@ export class StepsView {
                 .sort((a, b) => b.difference_ns - a.difference_ns)
             const grid = new Grid<Difference>(`What differs in ${step.name}`)
             const columns: Column<Difference>[] = [
-                { key: 'name', title: 'Name', width: 'minmax(160px, 1fr)', value: d => d.name ?? '', text: d => clean(d.name === null ? '(outside any range)' : functionFirst(d.name)) },
-                { key: 'place', title: 'Where', width: '110px', value: d => d.place, text: d => places[d.place] ?? d.place },
-                { key: 'difference', title: 'Difference', number: true, width: '112px', value: d => d.difference_ns, text: d => signed(d.difference_ns), share: d => d.difference_ns / excess },
-                { key: 'self', title: 'Self difference', help: 'The part of the difference that is not in ranges inside', number: true, width: '118px', value: own, text: d => signed(own(d)), share: d => own(d) / excess },
-                { key: 'slow', title: 'This step', number: true, width: '96px', value: d => d.slow.total_ns, text: d => time(d.slow.total_ns) },
-                { key: 'median', title: 'Median step', number: true, width: '112px', value: d => d.median.total_ns, text: d => time(d.median.total_ns) },
-                { key: 'calls', title: 'Calls', number: true, width: '110px', value: d => d.slow.count, text: d => (d.slow.count === d.median.count ? count(d.slow.count) : `${count(d.slow.count)} (not ${count(d.median.count)})`) },
+                { key: 'name', title: 'Name', width: 'minmax(150px, 1fr)', value: d => d.name ?? '', text: d => clean(d.name === null ? '(outside any range)' : functionFirst(d.name)) },
+                { key: 'place', title: 'Where', width: '100px', value: d => d.place, text: d => places[d.place] ?? d.place },
+                { key: 'difference', title: 'Difference', number: true, width: '102px', value: d => d.difference_ns, text: d => signed(d.difference_ns), share: d => d.difference_ns / excess },
+                { key: 'self', title: 'Self difference', help: 'The part of the difference that is not in ranges inside', number: true, width: '128px', value: own, text: d => signed(own(d)), share: d => own(d) / excess },
+                { key: 'slow', title: 'This step', number: true, width: '90px', value: d => d.slow.total_ns, text: d => time(d.slow.total_ns) },
+                { key: 'median', title: 'Median step', number: true, width: '114px', value: d => d.median.total_ns, text: d => time(d.median.total_ns) },
+                { key: 'calls', title: 'Calls', number: true, width: '98px', value: d => d.slow.count, text: d => (d.slow.count === d.median.count ? count(d.slow.count) : `${count(d.slow.count)} (not ${count(d.median.count)})`) },
             ]
             grid.root.style.height = `${Math.min(shown.length, 12) * 26 + 34}px`
             grid.onOpen = difference => { if (difference.name) this.onName(difference.name) }
