@@ -26,6 +26,8 @@ struct CallTreeOptions {
     bool by_step = false;                   ///< all steps, each as a separate root, in order of time
     std::string step_name = {};             ///< which ranges are steps; see StepOptions::name
     std::string callers_of = {};            ///< with bottom_up: only this name is a root
+    /// Merges the ranges named ProfilerStep#n as "ProfilerStep*", as tables do: one tree for all steps.
+    bool merge_steps = false;
     /// If the trace has hundreds of thousands of paths: leaves out the nodes below those that have at most
     /// this part of the whole time and of all ranges, for a picture that is so many pixels wide. The other
     /// nodes are exact; CallTree::device_ns and shares on devices count these nodes only. 0: all nodes.

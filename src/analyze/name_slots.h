@@ -9,6 +9,8 @@
 
 #include <marey/trace.h>
 
+#include "analyze/averages/site_groups.h"
+
 namespace marey {
 
 /// Several sites may share a name; `of_site` maps each site to the slot of its name. The views are valid as
@@ -17,11 +19,13 @@ struct NameSlots {
     std::vector<std::uint32_t> of_site;
     std::vector<std::string_view> names;
 
-    explicit NameSlots(const Trace& trace) {
+    /// `merge_steps`: names as in tables, where "ProfilerStep#3" is "ProfilerStep*".
+    explicit NameSlots(const Trace& trace, bool merge_steps = false) {
         std::unordered_map<std::string_view, std::uint32_t> known;
         of_site.reserve(trace.sites().size());
         for (const SiteInfo& site : trace.sites()) {
-            const std::string_view name = trace.string(site.name);
+            std::string_view name = trace.string(site.name);
+            if (merge_steps) name = group_name(name);
             const auto [entry, fresh] = known.try_emplace(name, static_cast<std::uint32_t>(names.size()));
             if (fresh) names.push_back(name);
             of_site.push_back(entry->second);

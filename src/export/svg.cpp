@@ -13,7 +13,6 @@
 
 #include "analyze/averages/site_groups.h"
 #include "base/output_file.h"
-#include "base/text_hash.h"
 #include "base/utf8.h"
 #include "trace/program_names.h"
 
@@ -31,7 +30,8 @@ constexpr std::size_t kHues = 10;
 // Hues that readers with any colour vision can tell apart by lightness too; the text on them has a contrast
 // of at least 7 in both themes.
 constexpr std::string_view kStyle = R"(<style>
-svg{font:11.5px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;background:#fff}
+svg{font:11.5px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;background:#fff;
+max-width:100%;height:auto}
 text{fill:#1c2430;pointer-events:none}
 .t{font-size:17px;font-weight:600}.s,.a{fill:#5c6675}.n{font-weight:600}
 rect{stroke:#fff;stroke-width:.6}rect.f{stroke:none}line{stroke:#e3e6ea}
@@ -106,10 +106,25 @@ std::string_view label_of(std::string_view name) {
                                          : python.function;
 }
 
-/// Names from one file, or of one namespace, have one colour.
+/// FNV-1a, as in the viewer.
+std::uint32_t colour_hash(std::string_view text) {
+    std::uint32_t hash = 0x811C9DC5u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193u;
+    return hash;
+}
+
+/// Names from one file, of one namespace, or that differ in their number ("step#3") have one colour, which is
+/// that of the viewer (web/src/format.ts).
 std::size_t hue(std::string_view name) {
-    const PythonName python = parse_python_name(name);
-    return hash_text(python.path.empty() ? name.substr(0, name.find("::")) : python.path) % kHues;
+    if (const PythonName python = parse_python_name(name); !python.path.empty())
+        return colour_hash(python.path) % kHues;
+    if (name == "ProfilerStep*") name.remove_suffix(1);
+    name = name.substr(0, name.find("::"));
+    const std::size_t sign = name.rfind('#');
+    if (sign != name.npos && sign + 1 < name.size() &&
+        name.find_first_not_of("0123456789", sign + 1) == name.npos)
+        name = name.substr(0, sign);
+    return colour_hash(name) % kHues;
 }
 
 class Picture {
@@ -175,7 +190,8 @@ double share_of(std::int64_t part, std::int64_t whole) {
 /// Names merged by their call paths; a box is as wide as its share of the recorded time.
 class FlameGraph {
   public:
-    explicit FlameGraph(const Trace& trace) : trace_(trace), tree_(call_tree(trace)), picture_(trace) {}
+    explicit FlameGraph(const Trace& trace)
+        : trace_(trace), tree_(call_tree(trace, {.merge_steps = true})), picture_(trace) {}
 
     std::string draw() {
         // Devices and async work overlap the threads: only if there is nothing else are they shown.

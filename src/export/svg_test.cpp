@@ -45,6 +45,22 @@ TEST(Svg, BoxesOfAFlameGraphAreAsWideAsTheirShares) {
     EXPECT_NEAR(boxes[3].x, boxes[0].x + boxes[0].width, 0.02);
 }
 
+TEST(Svg, StepsAreOneBoxOfAFlameGraphAndHaveOneColour) {
+    const Trace trace = TraceFixture()
+                            .thread("main", {{"ProfilerStep#1", 0, 300, {{"load", 0, 100}}},
+                                             {"ProfilerStep#22", 300, 300, {{"load", 300, 50}}}})
+                            .trace();
+    const std::vector<DrawnBox> boxes = boxes_in(flame_graph_svg(trace));
+    ASSERT_EQ(boxes.size(), 2u);
+    EXPECT_EQ(boxes[0].tip, "ProfilerStep*\ntotal 600 ns (100 %), self 450 ns, 2 calls");
+    EXPECT_EQ(boxes[1].tip, "load\ntotal 150 ns (25 %), self 150 ns, 2 calls");
+    // The viewer computes the same colours: web/src/theme.ts.
+    const std::string timeline = timeline_svg(trace), flame = flame_graph_svg(trace);
+    EXPECT_NE(timeline.find("from 0 ns</title><rect class=\"c4\""), timeline.npos) << timeline;
+    EXPECT_NE(timeline.find("from 300 ns</title><rect class=\"c4\""), timeline.npos) << timeline;
+    EXPECT_NE(flame.find("2 calls</title><rect class=\"c4\""), flame.npos) << flame;
+}
+
 TEST(Svg, BoxesOfATimelineAreWhereTheirRangesAre) {
     const Trace trace = TraceFixture()
                             .thread("main", {{"load", 0, 500, {{"read", 250, 100}}}})

@@ -109,11 +109,13 @@ Range SiteRange::apart(std::uint32_t site, Scope scope, std::uint32_t side) noex
 
 Range SiteRange::step(std::string_view name) noexcept {
     Range range;
-    const std::uint32_t site = detail::dynamic_site(name, Scope::User);
+    // PyTorch's steps are annotations, which analyses know by their name.
+    const Scope scope = name.starts_with("ProfilerStep#") ? Scope::User : Scope::Step;
+    const std::uint32_t site = detail::dynamic_site(name, scope);
     if (site == 0) return range;
     std::uint32_t side = 0;
     if ((detail::load_relaxed(detail::current_thread->armed) & detail::kArmedObservers) != 0) {
-        ObserverFrame* const frame = begin_frame(site, Scope::User);
+        ObserverFrame* const frame = begin_frame(site, scope);
         if (frame != nullptr) side = run_starts_with(*frame, 0);
         range.frame_ = frame;
     }

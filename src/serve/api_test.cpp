@@ -224,6 +224,19 @@ TEST(Api, MakesFlameGraphs) {
     EXPECT_EQ(api.status("/api/flame?value=colour"), 400);
 }
 
+TEST(Api, MergesStepsInFlameGraphsAndSandwiches) {
+    const ApiFixture api(TraceFixture()
+                             .thread("main", {{"ProfilerStep#1", 0, 300, {{"load", 0, 100}}},
+                                              {"ProfilerStep#2", 300, 300, {{"load", 300, 50}}}})
+                             .trace());
+    EXPECT_NE(api.body("/api/flame").find(R"("nodes":[[-1,0,600,450,2],[0,1,150,150,2]])"), std::string::npos)
+        << api.body("/api/flame");
+    for (const char* name : {"ProfilerStep*", "ProfilerStep%232"}) {
+        const std::string sandwich = api.body("/api/sandwich?name=" + std::string(name));
+        EXPECT_NE(sandwich.find(R"("count":2,"total_ns":600,"self_ns":450)"), sandwich.npos) << sandwich;
+    }
+}
+
 TEST(Api, MakesFlameGraphsOfAllocationsWithTheNamesAsRecorded) {
     TraceFixture fixture;
     fixture.thread("main", {{"load; parse", 0, 100}});

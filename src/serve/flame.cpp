@@ -157,7 +157,8 @@ std::vector<FlameNode> flame_nodes(const std::vector<FoldedStack>& stacks, const
         std::uint32_t node = kNoRow;
         for (std::size_t at = 0; at <= text.size();) {
             const std::size_t end = std::min(text.find(';', at), text.size());
-            const std::string_view name = text.substr(at, end - at);
+            std::string_view name = text.substr(at, end - at);
+            if (name.starts_with("ProfilerStep#")) name = "ProfilerStep*";  // one tree for all steps
             const auto [found, is_new] =
                 places.emplace(std::pair(node, name), static_cast<std::uint32_t>(nodes.size()));
             if (is_new) nodes.push_back({node, name, 0, 0, 0});

@@ -46,6 +46,7 @@ void write_called_flame(JsonWriter& json, const Question& question, FlameValue v
     options.bottom_up = value == FlameValue::Self;
     options.caller_levels = kCallerLevels;
     options.parts = flame_pixels(question);
+    options.merge_steps = true;
     const CallTree tree = call_tree(question.selected(), options);
     write_flame(json, flame_nodes(tree, value), flame_pixels(question));
 }
@@ -109,9 +110,12 @@ Answer answer_sandwich(const Question& question) {
     const std::string name = sandwich_name(question);
     const Trace trace = question.selected();
     const std::uint32_t pixels = flame_pixels(question);
-    const CallTree callees = call_tree(trace, {.inside = name, .parts = pixels});
-    const CallTree callers = call_tree(
-        trace, {.bottom_up = true, .caller_levels = kCallerLevels, .callers_of = name, .parts = pixels});
+    const CallTree callees = call_tree(trace, {.inside = name, .merge_steps = true, .parts = pixels});
+    const CallTree callers = call_tree(trace, {.bottom_up = true,
+                                               .caller_levels = kCallerLevels,
+                                               .callers_of = name,
+                                               .merge_steps = true,
+                                               .parts = pixels});
     std::uint64_t count = 0;
     std::int64_t total = 0, self = 0;
     for (const CallTreeNode& node : callers.nodes) {

@@ -192,6 +192,62 @@ tests['the flame graph zooms on a click and Esc goes back'] = async () => {
     assert.equal((await state(page)).focus.length, 1)
     await press(page, 'Escape')
     assert.equal((await state(page)).focus.length, 0)
+    await page.locator('#pane-flame .toggle').click() // roots below
+    await settled(page)
+    const around = await place(page, '#pane-flame .flame')
+    await page.mouse.move(around.x + around.width - 40, around.y + around.height - 10)
+    const tip = await place(page, '#pane-flame .tip')
+    assert(tip.y + tip.height <= around.y + around.height && tip.x + tip.width <= around.x + around.width, 'the tip of the lowest box can be read')
+    return page
+}
+
+tests['rows of boxes have the pixels of their boxes'] = async () => {
+    const page = await open(server.url)
+    const wrong = await page.evaluate(() => {
+        const { raster } = globalThis.marey.page.timeline
+        let seed = 1
+        const random = () => (seed = Math.imul(seed, 1103515245) + 12345 >>> 0) / 2 ** 32
+        const canvas = document.createElement('canvas'), context = canvas.getContext('2d', { willReadFrequently: true })
+        const wrong = []
+        for (let round = 0; round < 300; round++) {
+            const origin = [0, 17.5, -40][random() * 3 | 0], perPixel = [1, 0.5, 3, 1e-9][random() * 4 | 0]
+            const levels = 1 + random() * 5 | 0, width = 20 + random() * 200 | 0, longest = [2, 9, 60, 1000][random() * 4 | 0], begin = [], end = [], first = [0]
+            for (let level = 0; level < levels; level++) {
+                for (let at = (random() - 0.5) * 300; at < width * (0.5 + random());) {
+                    begin.push(at)
+                    at += random() < 0.2 ? 0 : random() * longest
+                    end.push(at)
+                    if (random() < 0.4) at += random() * 5
+                    else at = Math.round(at * 8) / 8
+                }
+                const edge = origin + (width - 0.005) * perPixel // rounds to the first pixel outside
+                if (random() < 0.2 && edge > end.at(-1)) {
+                    begin.push(edge)
+                    end.push(edge + 9)
+                }
+                first.push(begin.length)
+            }
+            const boxes = { begin: Float64Array.from(begin), end: Float64Array.from(end), name: Uint32Array.from(begin, (_, i) => i % 7), sites: Uint32Array.of(0, 1, 2, 3, 4, 5, 6), first: Uint32Array.from(first), levels }
+            canvas.width = width + 3
+            canvas.height = levels * 2 + 1
+            raster.draw(context, boxes, { begin: origin, perPixel, width }, 2, 0, 2, site => (0xff000000 | (site + 1) * 9) >>> 0)
+            // One pixel after the other. A box of four pixels or more ends with an empty one, unless it goes on outside.
+            const expected = new Array(canvas.width * canvas.height).fill(0)
+            for (let level = 0; level < levels; level++)
+                for (let i = first[level]; i < first[level + 1]; i++) {
+                    const from = (begin[i] - origin) / perPixel, to = (end[i] - origin) / perPixel
+                    if (to < 0 || from + 0.01 >= width) continue
+                    const left = Math.max(0, Math.floor(from + 0.01)), touched = Math.min(width, Math.floor(to + 0.99)) - left
+                    const wide = touched < 4 ? Math.max(1, Math.min(2, touched)) : Math.max(2, (to >= width ? width : Math.floor(to + 0.01) - 1) - left)
+                    for (let x = left; x < left + wide; x++) for (const y of [0, 1]) expected[(level * 2 + y) * canvas.width + x + 2] = (i % 7 + 1) * 9
+                }
+            const drawn = context.getImageData(0, 0, canvas.width, canvas.height).data
+            const different = expected.findIndex((value, i) => drawn[i * 4] !== value)
+            if (different >= 0) wrong.push(`round ${round}: pixel ${different % canvas.width} of row ${different / canvas.width | 0}: ${drawn[different * 4]} instead of ${expected[different]}`)
+        }
+        return wrong
+    })
+    assert.deepEqual(wrong, [])
     return page
 }
 
@@ -209,6 +265,10 @@ tests['the table equals marey report'] = async () => {
     await settled(page)
     const most = Math.max(...report.rows.map(row => row.count))
     assert((await page.locator('#pane-table .grid-body .grid-row').first().textContent()).includes(most.toLocaleString('en')))
+    assert(await page.evaluate(() => { const body = document.querySelector('#pane-table .grid-body'); return body.scrollWidth <= body.clientWidth }), 'no column is cut off')
+    await page.evaluate(() => globalThis.marey.store.set({ by: 'file' }))
+    await settled(page)
+    await page.locator('#pane-table .grid-row .text', { hasText: /^search_index.cpp$/ }).waitFor() // without the folder of all files
     return page
 }
 
@@ -293,6 +353,47 @@ tests['a hostile trace stays text'] = async () => {
     return page
 }
 
+tests['odd traces are shown without a fault'] = async () => {
+    const range = (name, ts, dur, tid = 1) => ({ ph: 'X', name, pid: 1, tid, ts, dur })
+    const odd = {
+        empty: [], one: [range('only', 5, 0)], equal: Array.from({ length: 50 }, (_, i) => range(`same ${i % 3}`, 7, i % 2 ? 0 : 4)),
+        unfinished: [{ ph: 'B', name: 'open', pid: 1, tid: 1, ts: 1 }, range('inside', 2, 3)],
+        deep: Array.from({ length: 100_000 }, (_, i) => range('recurse', i, 200_000 - 2 * i)),
+        tracks: Array.from({ length: 20_000 }, (_, i) => range('work', i % 100, 10, i + 1)),
+    }
+    for (const [name, traceEvents] of Object.entries(odd)) {
+        const file = path.join(MAREY_OUT, `odd_${name}.json`)
+        fs.writeFileSync(file, JSON.stringify({ traceEvents }))
+        const shown = await serve(file), page = await open(shown.url)
+        assert.equal(await page.locator('.message', { hasText: 'This trace is empty.' }).isVisible(), name === 'empty')
+        assert.equal(await page.evaluate(() => globalThis.marey.data.outline.traces[0].range_count), traceEvents.length, name)
+        for (const index of views.keys()) await press(page, String(index + 1))
+        await press(page, '1')
+        for (const key of ['w', 'd', 's', 'f', '[', ']', 'Escape']) await press(page, key)
+        if (name === 'deep' || name === 'tracks') await page.evaluate(() => { document.querySelector('.lanes').scrollTop = 1e6 })
+        await settled(page)
+        assert.deepEqual(page.faults, [], name)
+        await page.context().close()
+        shown.close()
+    }
+}
+
+tests['R reads a file again that has grown'] = async () => {
+    const file = path.join(MAREY_OUT, 'growing.json')
+    const write = count => fs.writeFileSync(file, JSON.stringify({ traceEvents: Array.from({ length: count }, (_, i) => ({ ph: 'X', name: `range ${i}`, pid: 1, tid: 1, ts: i * 10, dur: 5 })) }))
+    write(2)
+    const growing = await serve(file), page = await open(growing.url)
+    await press(page, '4')
+    write(5)
+    await press(page, 'r')
+    await page.waitForFunction(() => globalThis.marey.data.outline.traces[0].range_count === 5)
+    await settled(page)
+    assert.equal(await page.locator('#pane-table .grid-body .grid-row').count(), 5)
+    assert.match(await page.locator('.details').textContent(), /Ranges5/)
+    growing.close()
+    return page
+}
+
 tests['an HTML report works from a file without a network'] = async () => {
     const file = path.join(MAREY_OUT, 'report.html')
     execFileSync(MAREY_BIN, ['report', '--html', '-o', file, MAREY_CAPTURE], { stdio: 'ignore' })
@@ -330,10 +431,10 @@ tests['two traces are shown one above the other'] = async () => {
     return page
 }
 
-// Ten launches from one thread, each of a kernel on one of two streams.
+// Thirty launches from one thread, each of a kernel on one of two streams.
 function gpuTrace() {
-    const events = [{ ph: 'M', name: 'process_name', pid: 1, args: { name: 'train' } }]
-    for (let i = 0; i < 10; i++) {
+    const events = [{ ph: 'M', name: 'process_name', pid: 1, args: { name: 'train' } }, { ph: 'X', cat: 'user_annotation', name: 'epoch', pid: 1, tid: 1, ts: 0, dur: 3000 }]
+    for (let i = 0; i < 30; i++) {
         events.push({ ph: 'X', cat: 'cpu_op', name: 'aten::mm', pid: 1, tid: 1, ts: i * 100, dur: 40 },
             { ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid: 1, ts: i * 100 + 10, dur: 20, args: { correlation: i + 1 } },
             { ph: 'X', cat: 'kernel', name: `gemm_${i % 3}`, pid: 0, tid: 7 + i % 2, ts: i * 100 + 50, dur: 30 + i, args: { device: 0, stream: 7 + i % 2, correlation: i + 1 } })
@@ -354,6 +455,14 @@ tests['a GPU trace shows streams, arrows from launches, and the report'] = async
     await press(page, 'Escape')
     await page.waitForFunction(() => globalThis.marey.page.timeline.arrows.arrows.some(arrow => arrow.kind === 'launch'))
     assert.match(await page.locator('.details').textContent(), /gemm_0/)
+    await page.evaluate(() => globalThis.marey.store.set({ range: null }))
+    await press(page, '/')
+    await page.keyboard.type('epoch')
+    await press(page, 'Enter')
+    await press(page, 'Escape')
+    await page.waitForFunction(() => globalThis.marey.page.timeline.selected?.range.name === 'epoch')
+    await settled(page)
+    assert.deepEqual(await page.evaluate(() => globalThis.marey.page.timeline.arrows.arrows), [], 'the 30 arrows of the ranges inside would hide the timeline')
     await press(page, '6')
     const report = JSON.parse(execFileSync(MAREY_BIN, ['gpu', '--json', file]))
     const shown = await page.locator('#pane-devices').textContent()
@@ -368,7 +477,8 @@ tests['the slowest step leads to the function at fault'] = async () => {
         const load = step === 5 ? 700 : 100
         events.push({ ph: 'X', cat: 'user_annotation', name: `ProfilerStep#${step}`, pid: 1, tid: 1, ts: step * 2000, dur: load + 500 },
             { ph: 'X', name: 'load batch', pid: 1, tid: 1, ts: step * 2000 + 10, dur: load + 20 }, { ph: 'X', name: 'read file', pid: 1, tid: 1, ts: step * 2000 + 20, dur: load },
-            { ph: 'X', name: 'train', pid: 1, tid: 1, ts: step * 2000 + load + 100, dur: 300 })
+            { ph: 'X', name: 'train', pid: 1, tid: 1, ts: step * 2000 + load + 100, dur: 300 },
+            { ph: 'X', name: 'a.py(3): fetch', pid: 1, tid: 2, ts: step * 2000 + 20, dur: load - 50 }, { ph: 'X', name: 'idle', pid: 1, tid: 2, ts: step * 2000 + 900, dur: 5 })
     }
     const file = path.join(MAREY_OUT, 'steps.json')
     fs.writeFileSync(file, JSON.stringify({ traceEvents: events }))
@@ -379,6 +489,10 @@ tests['the slowest step leads to the function at fault'] = async () => {
     assert.match(await page.locator('.step-table h3').textContent(), /ProfilerStep#5 1.20 ms, 600 µs over the median/)
     const row = page.locator('.step-table .grid-row', { hasText: 'read file' })
     assert.deepEqual(await row.locator('.cell').allTextContents(), ['read file', 'own thread', '+600 µs', '+600 µs', '700 µs', '100 µs', '1'])
+    const names = () => page.locator('.step-table .grid-body .grid-row .cell:first-child').allTextContents()
+    assert.deepEqual(await names(), ['load batch', 'read file', 'fetch (a.py:3)'], 'also of other threads, without those that do not differ')
+    await page.locator('.step-table [role=columnheader] button', { hasText: 'Self difference' }).click()
+    assert.deepEqual(await names(), ['read file', 'fetch (a.py:3)', 'load batch'], 'sorted by the column')
     await row.click()
     await page.waitForFunction(() => globalThis.marey.store.state.view === 'sandwich')
     assert.equal((await state(page)).name, 'read file')

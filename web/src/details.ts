@@ -1,9 +1,12 @@
 // details.ts: the panel on the right: the selected range or box, or the selection.
 import type { App } from './app'
 import { add, el, fill } from './dom'
-import { clean, count, label, percent, plural, time } from './format'
+import { clean, count, label, percent, plural, time, whole } from './format'
 import type { At, Range, RangeRef, Table, Value } from './protocol'
 import { colourOf } from './theme'
+
+const notes: Record<string, string> = { began_before: 'began before the recording', unfinished: 'had not ended when the recording stopped', remote: 'from another process',
+    end_inferred: 'its end is estimated', part: 'part of a suspended call', further_part: 'resumed', sampled: 'made of samples: times are estimates' }
 
 export class Details {
     readonly root = el('aside.details', { 'aria-label': 'Details', tabindex: '0' })
@@ -26,11 +29,11 @@ export class Details {
         fill(this.root, this.title(trace, range.site, range.whole_name),
             this.facts([
                 ['Duration', time(range.duration_ns, 4)], ['Self', `${time(range.self_ns, 4)} (${percent(range.duration_ns ? range.self_ns / range.duration_ns : 0)})`],
-                ['Start', time(range.start_ns, 6)], ['Track', clean(track?.name ?? '')], ['Kind', [range.scope, range.category].filter(Boolean).join(' · ')],
+                ['Start', time(range.start_ns, 6)], ['Track', clean(track?.name ?? '')], ['Kind', [range.scope, range.category].filter(Boolean).join(' · ').replace(/_/g, ' ')],
                 ['GPU time', range.device_time_ns ? time(range.device_time_ns, 4) : ''],
                 ['Ranges inside', range.children ? count(range.children) : ''],
                 ['Where', range.file ? `${clean(range.file, 300)}${range.line ? `:${range.line}` : ''}` : ''],
-                ['Notes', range.flags.map(flag => flag.replace(/_/g, ' ')).join(', ')],
+                ['Notes', range.flags.map(flag => notes[flag] ?? flag.replace(/_/g, ' ')).join(', ')],
             ]),
             el('div.actions', {}, el('button', { onclick: () => this.onName(range.whole_name) }, 'Callers and callees'),
                 el('button', { onclick: () => app.store.set({ selection: [Math.max(0, range.start_ns), range.start_ns + range.duration_ns] }) }, 'Select its time')))
@@ -118,7 +121,7 @@ export class Details {
             const chip = el('span.chip'), colour = this.app.colour(trace, ref.site)
             if (colour >= 0) chip.style.background = this.app.theme.css[colour]!
             return el('li', {}, el('button', { onclick: () => this.onRange(trace, ref.row), title: clean(ref.name, 300) }, chip,
-                el('span.text', {}, clean(ref.name, 120)), ref.note ? el('span.note', {}, ref.note) : null, el('span.value', {}, time(ref.duration_ns))))
+                el('span.text', {}, clean(whole(ref.name, this.app.name(trace, ref.site)?.raw), 120)), ref.note ? el('span.note', {}, ref.note) : null, el('span.value', {}, time(ref.duration_ns))))
         })))
     }
 

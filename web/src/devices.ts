@@ -1,7 +1,7 @@
 // devices.ts: what `marey gpu` and `marey memory` report; rows lead into the timeline.
 import type { App } from './app'
 import { add, el, fill } from './dom'
-import { bytes, clean, count, label, percent, plural, time } from './format'
+import { bytes, clean, count, label, percent, plural, rulerTime, time } from './format'
 import { Grid, type Column } from './grid'
 
 interface Statistics { count: number; total_ns: number; mean_ns: number; max_ns: number }
@@ -60,11 +60,13 @@ export class DevicesView {
             const title = `${device.device}:${device.index}`
             add(this.body, el('h2', {}, `${title}${device.name ? ` · ${clean(device.name, 100)}` : ''}`), el('p.note', {},
                 `busy ${time(device.busy_ns)} (${percent(device.utilisation)}) · ${plural(device.kernels.count, 'kernel')} ${time(device.kernels.total_ns)} · ${count(device.copies.count)} copies ${time(device.copies.total_ns)} · idle ${time(device.idle_ns)}`))
+            const queued = device.kernel_table.some(k => k.mean_queue_ns !== null), occupied = device.kernel_table.some(k => k.occupancy !== null)
             this.table<Kernel>('Kernels', [text('name', 'Name', 'minmax(240px, 1fr)', k => clean(k.name)), amount('count', 'Count', k => k.times.count, count),
                 { ...amount<Kernel>('total', 'Total', k => k.times.total_ns, time), share: k => k.share }, amount('mean', 'Mean', k => k.times.mean_ns, time), amount('max', 'Max', k => k.times.max_ns, time),
-                amount('queue', 'Queue', k => k.mean_queue_ns, time), amount('occupancy', 'Occupancy', k => k.occupancy, percent)], device.kernel_table, k => this.onName(k.name))
-            this.table<Gap>('Longest gaps', [amount('start', 'Start', g => g.start_ns - gpu.window_start_ns, v => time(v, 5), '104px'), amount('duration', 'Idle', g => g.duration_ns, time),
-                text('host', 'Host activity', 'minmax(200px, 1fr)', g => clean(g.host.slice(0, 2).map(h => `${h.name ?? h.function ?? 'no range'} ${time(h.time_ns)}`).join(', '))),
+                ...(queued ? [amount<Kernel>('queue', 'Queue', k => k.mean_queue_ns, time)] : []), ...(occupied ? [amount<Kernel>('occupancy', 'Occupancy', k => k.occupancy, percent)] : [])], device.kernel_table, k => this.onName(k.name))
+            const last = device.longest_gaps.reduce((most, g) => Math.max(most, g.start_ns - gpu.window_start_ns), 0)
+            this.table<Gap>('Longest gaps', [amount('start', 'Start', g => g.start_ns - gpu.window_start_ns, v => rulerTime(v, 1000, last), '116px'), amount('duration', 'Idle', g => g.duration_ns, time),
+                text('host', 'Host activity', 'minmax(200px, 1fr)', g => clean(g.host.slice(0, 2).map(h => `${label(h.name ?? h.function ?? 'no range')} ${time(h.time_ns)}`).join(', '))),
                 text('after', 'Next work', 'minmax(160px, 1fr)', g => clean(g.after ?? ''))], device.longest_gaps,
             g => this.onTime(g.start_ns - gpu.window_start_ns, g.start_ns - gpu.window_start_ns + g.duration_ns))
             this.table<Transfer>('Copies', [text('direction', 'Direction', 'minmax(160px, 1fr)', t => t.direction + (t.is_pageable ? ', pageable' : '')), amount('count', 'Count', t => t.count, count),
@@ -80,7 +82,8 @@ export class DevicesView {
                 ` · ${plural(device.allocations, 'allocation')}, ${bytes(device.allocated_bytes)} · kept ${bytes(device.kept_bytes)}`))
             this.table<Holder>('Held at the peak', [text('path', 'Allocated in', 'minmax(280px, 1fr)', h => clean([...h.path].reverse().map(label).join(' ‹ '))),
                 { ...amount<Holder>('peak', 'At peak', h => h.peak_bytes, bytes), share: h => h.peak_bytes / (device.peak_bytes || 1) },
-                amount('taken', 'Taken', h => h.allocated_bytes, bytes), amount('total', 'Total', h => h.total_allocated_bytes, bytes),
+                { ...amount<Holder>('allocated', 'Allocated', h => h.allocated_bytes, bytes), help: 'Allocated in these ranges, without the ranges inside them' },
+                { ...amount<Holder>('total', 'Total', h => h.total_allocated_bytes, bytes), help: 'Allocated in these ranges and the ranges inside them' },
                 amount('freed', 'Freed', h => h.freed_bytes, bytes), amount('kept', 'Kept', h => h.kept_bytes, bytes), amount('count', 'Count', h => h.allocations, count)],
             device.holders, h => this.onName(h.path[h.path.length - 1] ?? ''))
         }

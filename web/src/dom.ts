@@ -43,3 +43,11 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
     context.clearRect(0, 0, width, height)
     return context
 }
+
+// Places a tip beside a point of the element around it, inside the part that is visible: above the point if there is no
+// room below it.
+export function placeTip(tip: HTMLElement, around: HTMLElement, x: number, y: number): void {
+    const top = around.scrollTop, below = y + 18 + tip.offsetHeight <= top + around.clientHeight
+    const left = Math.max(0, Math.min(x + 14, around.clientWidth - tip.offsetWidth - 4))
+    tip.style.transform = `translate(${left}px, ${below ? y + 18 : Math.max(top, y - tip.offsetHeight - 10)}px)`
+}

@@ -29,15 +29,16 @@ export function drawLabels(context: CanvasRenderingContext2D, area: Area, app: A
     context.globalAlpha = 1
 }
 
-// A counter as steps: the last value of each pixel as a line over a filled area, the range of values within it as a band.
-export function drawCounter(context: CanvasRenderingContext2D, area: Area, theme: Theme, lane: Lane, picture: CounterPicture, y: number): void {
+// A counter as steps: the last value of each pixel as a line over a filled area, the range of values within it as a band. `last`: the end
+// of its trace, which can be the shorter one of two.
+export function drawCounter(context: CanvasRenderingContext2D, area: Area, theme: Theme, lane: Lane, picture: CounterPicture, y: number, last: number): void {
     const info = lane.counter!, low = Math.min(0, info.min), high = Math.max(info.max, low + 1e-12)
     const height = lane.height - 2, bottom = y + lane.height
     const place = (value: number) => bottom - (value - low) / (high - low) * height
     const pixels = picture.last.length, perPixel = (picture.end - picture.begin) / pixels
     const x = (pixel: number) => (picture.begin + pixel * perPixel - area.begin) / area.perPixel
     const from = Math.max(0, Math.floor((area.begin - picture.begin) / perPixel) - 1)
-    const to = Math.min(pixels, Math.ceil((area.begin + area.width * area.perPixel - picture.begin) / perPixel) + 1)
+    const to = Math.min(pixels, Math.ceil((Math.min(area.begin + area.width * area.perPixel, last) - picture.begin) / perPixel) + 1)
     context.save()
     context.beginPath()
     context.rect(0, y, area.width, lane.height + 1)
@@ -100,11 +101,16 @@ export function drawArrows(context: CanvasRenderingContext2D, area: Area, theme:
         const start = arrow.kind === 'launch' ? arrow.from.start_ns : arrow.from.end_ns
         const x1 = (start - area.begin) / area.perPixel, x2 = (arrow.to.start_ns - area.begin) / area.perPixel
         if (Math.max(x1, x2) < -50 || Math.min(x1, x2) > area.width + 50) continue
+        if (Math.min(x1, x2) < -50 && Math.max(x1, x2) > area.width + 50) continue // neither end can be seen
         const y1 = from.top - area.top + from.height / 2, y2 = to.top - area.top + to.height / 2
         const bend = Math.min(80, Math.max(14, Math.abs(x2 - x1) / 2))
         context.beginPath()
         context.moveTo(x1, y1)
-        context.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2 - 5, y2)
+        if (x2 - x1 > 60 && Math.abs(y2 - y1) < (x2 - x1) / 12) { // along the edges of rows, not through their texts
+            context.quadraticCurveTo(x1 + 12, y1, x1 + 20, y1 - from.height / 2)
+            context.lineTo(x2 - 25, y2 - to.height / 2)
+            context.quadraticCurveTo(x2 - 17, y2, x2 - 5, y2)
+        } else context.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2 - 5, y2)
         context.stroke()
         context.beginPath()
         context.moveTo(x2, y2)

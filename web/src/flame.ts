@@ -1,6 +1,6 @@
 // flame.ts: draws a tree of names as nested boxes: a flame graph (roots below) or an icicle (roots above).
 import type { App } from './app'
-import { add, el, fill, prepare } from './dom'
+import { add, el, fill, placeTip, prepare } from './dom'
 import { bytes, clean, count, label, percent, time } from './format'
 import type { Flame } from './protocol'
 import { colourOf } from './theme'
@@ -27,6 +27,7 @@ export class FlameGraph {
     private frame = 0
     private toRoot = false // scroll down to the root after painting
     upward = false
+    compact = false // as high as its levels; else upward ones stand at the bottom of the view
     needle: ((name: string) => boolean) | null = null
     onFocus: (path: string[]) => void = () => {}
     onHover: (text: string) => void = () => {}
@@ -109,7 +110,7 @@ export class FlameGraph {
         const { theme } = this.app, width = this.root.clientWidth
         if (!this.flame || width < 2) return
         const levels = this.layOut(width)
-        const height = Math.max(levels * level, this.upward ? this.root.clientHeight : 0)
+        const height = Math.max(levels * level, this.upward && !this.compact ? this.root.clientHeight : 0)
         const context = prepare(this.canvas, width, Math.min(height, 16_000))
         context.font = font
         context.textBaseline = 'middle'
@@ -145,12 +146,13 @@ export class FlameGraph {
     private move(event: PointerEvent): void {
         const node = this.at(event)
         this.canvas.style.cursor = node < 0 ? 'default' : 'pointer'
-        this.tip.style.transform = `translate(${Math.max(0, Math.min(event.offsetX + 14, this.root.clientWidth - 330))}px, ${event.offsetY + 18}px)`
-        if (node === this.hover) return
-        this.hover = node
-        this.tip.hidden = node < 0
-        if (node >= 0) fill(this.tip, el('b', {}, clean(this.name(node), 300)), el('span', {}, this.facts(node)))
-        this.draw()
+        if (node !== this.hover) {
+            this.hover = node
+            this.tip.hidden = node < 0
+            if (node >= 0) fill(this.tip, el('b', {}, clean(this.name(node), 300)), el('span', {}, this.facts(node)))
+            this.draw()
+        }
+        placeTip(this.tip, this.root, event.offsetX, event.offsetY)
     }
 
     private facts(node: number): string {

@@ -77,7 +77,7 @@ export class SandwichView {
     constructor(private app: App, chooser: HTMLElement) {
         this.callers = new FlameGraph(app, 'Callers')
         this.callees = new FlameGraph(app, 'Callees')
-        this.callers.upward = true
+        this.callers.upward = this.callers.compact = true
         add(this.root, el('div.toolbar', {}, this.field, this.names, chooser, this.note),
             el('div.sandwich', {}, el('h2', {}, 'Callers'), this.callers.root, el('h2', {}, 'Callees'), this.callees.root))
         this.field.addEventListener('change', () => app.store.set({ name: this.field.value }))

@@ -62,11 +62,15 @@ export function label(name: string): string {
     return python[3] === '<module>' ? python[1]!.slice(python[1]!.lastIndexOf('/') + 1) : python[3]!
 }
 
+// A name for a tip: "cart.py" instead of "<module>". `raw`: the name as recorded.
+export function whole(name: string, raw: string | undefined): string { return name === '<module>' && raw ? label(raw) : name }
+
 // "load (shop/cart.py:12)" of "shop/cart.py(12): load", so that the function can be read in a narrow column.
 export function functionFirst(name: string): string { return name.replace(/^(.*)\((\d+)\): (.+)$/, '$3 ($1:$2)') }
 
-// What decides the hue of a name: the path of a Python function, the namespace of a C++ name, else the name itself.
+// What decides the hue of a name: the path of a Python function, the namespace of a C++ name, else the name itself without
+// its number, so that the steps of a loop have one.
 export function groupOf(name: string): string {
     const python = /^(.*)\(\d+\): /.exec(name)
-    return python ? python[1]! : name.split('::')[0]!
+    return python ? python[1]! : name.split('::')[0]!.replace(/#\d+$|(?<=^ProfilerStep)\*$/, '')
 }

@@ -8,6 +8,7 @@ export interface Column<Row> {
     number?: boolean              // right-aligned, with digits of one width
     width: string                 // of CSS grid
     text: (row: Row) => string
+    short?: (row: Row) => string  // shown instead of the text, which remains the tip
     value: (row: Row) => number | string | null
     share?: (row: Row) => number  // 0 to 1: a bar behind the text
     colour?: (row: Row) => string // a square before the text
@@ -23,7 +24,13 @@ export class Grid<Row> {
     private columns: Column<Row>[] = []
     private rows: Row[] = []
     private current = -1
-    onSort: (key: string) => void = () => {}
+    private sort = ''
+    private ascending = false
+    // A column's header was clicked. Sorts the rows itself unless it is replaced.
+    onSort: (key: string) => void = key => {
+        const column = this.columns.find(c => c.key === key), ascending = key === this.sort ? !this.ascending : !column?.number
+        this.show(this.columns, sorted(this.rows, column, ascending), key, ascending)
+    }
     onOpen: (row: Row) => void = () => {}
 
     constructor(label: string) {
@@ -40,6 +47,8 @@ export class Grid<Row> {
     show(columns: Column<Row>[], rows: Row[], sort = '', ascending = false): void {
         this.columns = columns
         this.rows = rows
+        this.sort = sort
+        this.ascending = ascending
         this.current = -1
         this.root.style.setProperty('--columns', columns.map(c => c.width).join(' '))
         this.root.setAttribute('aria-rowcount', String(rows.length + 1))
@@ -81,7 +90,7 @@ export class Grid<Row> {
                 chip.style.background = column.colour(row)
                 add(cell, chip)
             }
-            add(cell, el('span.text', {}, text))
+            add(cell, el('span.text', {}, column.short?.(row) ?? text))
             add(element, cell)
         }
         return element

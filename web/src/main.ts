@@ -18,6 +18,21 @@ import { Timeline } from './timeline'
 
 const titles: Record<View, string> = { timeline: 'Timeline', flame: 'Flame graph', sandwich: 'Sandwich', table: 'Table', steps: 'Steps', devices: 'GPU & memory' }
 
+const fewArrows = 20
+
+// The arrows to draw for a range: with many in the ranges inside it, only its own and where they lead.
+function readable(arrows: Arrow[], row: number): Arrow[] {
+    if (arrows.length <= fewArrows) return arrows
+    const rows = new Set([row])
+    let chain: Arrow[] = [], before = -1
+    while (chain.length > before) {
+        before = chain.length
+        chain = arrows.filter(arrow => rows.has(arrow.from.row) || rows.has(arrow.to.row))
+        for (const arrow of chain) rows.add(arrow.from.row).add(arrow.to.row)
+    }
+    return chain
+}
+
 class Page {
     private app: App
     private overview: Overview
@@ -237,7 +252,7 @@ class Page {
             this.timeline.draw()
             const links = await this.data.json<{ arrows: Arrow[] }>('links', { trace, row })
             if (asked !== this.asked) return
-            this.timeline.arrows = { trace, arrows: links.arrows }
+            this.timeline.arrows = { trace, arrows: readable(links.arrows, row) }
         } catch (error) {
             if (asked === this.asked) this.details.showMessage('Cannot show this range', (error as Error).message)
         }

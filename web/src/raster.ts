@@ -34,19 +34,21 @@ export class Raster {
         this.reserve(width, levels)
         const words = this.words
         words.fill(0, 0, width * levels)
-        const { begin, end, depth, name } = boxes
+        const { begin, end, name, first } = boxes
         const colours = boxes.sites.map(colour)
-        const factor = 1 / scale.perPixel
-        for (let i = 0, last = boxes.first[levels]!; i < last; i++) {
-            const from = (begin[i]! - scale.begin) * factor, to = (end[i]! - scale.begin) * factor
-            if (to < 0 || from >= width) continue
-            const left = from <= 0 ? 0 : (from + 0.01) | 0 // times are sums of rounded pixels
-            let right = to >= width ? width : (to + 0.99) | 0
-            if (right <= left) right = left + 1
-            else if (right - left >= 3) right--
-            const start = depth[i]! * width, word = colours[name[i]!]!
-            if (right - left > 12) words.fill(word, start + left, start + right)
-            else for (let at = start + left; at < start + right; at++) words[at] = word // most boxes are narrow
+        const factor = 1 / scale.perPixel, origin = scale.begin
+        for (let level = 0; level < levels; level++) {
+            const start = level * width
+            for (let i = first[level]!, last = first[level + 1]!; i < last; i++) {
+                const from = (begin[i]! - origin) * factor + 0.01, to = (end[i]! - origin) * factor // times are sums of rounded pixels
+                if (to < 0 || from >= width) continue
+                const left = from <= 0 ? 0 : from | 0, at = start + left, word = colours[name[i]!]!
+                const wide = (to >= width ? width : (to + 0.99) | 0) - left
+                words[at] = word // most boxes are narrow: a loop over their pixels would take twice the time
+                if (wide < 2) continue
+                words[at + 1] = word
+                if (wide > 3) words.fill(word, at + 2, start + (to >= width ? width : ((to + 0.01) | 0) - 1))
+            }
         }
         this.context.putImageData(this.image, 0, 0, 0, 0, width, levels)
         target.save()

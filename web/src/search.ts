@@ -62,7 +62,7 @@ export class Search {
             const answers = await Promise.all(traces.map(trace => this.app.data.json<Answer>('search', { trace, text: query, regex, pixels: App.markPixels, limit: 2000 }, signal)))
             this.hits = answers.flatMap((answer, trace) => answer.hits.map(hit => ({ ...hit, trace }))).sort((a, b) => a.start_ns - b.start_ns)
             const all = answers.reduce((sum, answer) => sum + answer.count, 0)
-            this.show(answers, `${count(all)} in ${plural(answers.reduce((sum, answer) => sum + answer.names, 0), 'name')}`)
+            this.show(answers, all ? `${count(all)} in ${plural(answers.reduce((sum, answer) => sum + answer.names, 0), 'name')}` : 'no hits')
         } catch (error) {
             if (!signal.aborted) this.show([], (error as Error).message)
         }

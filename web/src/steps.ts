@@ -1,7 +1,7 @@
 // steps.ts: one bar per step; the slow ones are marked and compared with the median step.
 import type { App } from './app'
-import { add, el, fill, prepare } from './dom'
-import { clean, count, plural, time } from './format'
+import { add, el, fill, placeTip, prepare } from './dom'
+import { clean, count, functionFirst, plural, time } from './format'
 import { Grid, type Column } from './grid'
 import { font } from './text'
 
@@ -76,30 +76,34 @@ export class StepsView {
         this.chart.hidden = !report
         if (!report) {
             this.note.textContent = ''
-            add(this.lower, el('p.empty', {}, 'This trace has no steps. Steps are ranges of scope step, or ranges named ProfilerStep#n: mark the body of your loop with marey.step() or profiler.step().'))
+            add(this.lower, el('p.empty', {}, 'This trace has no steps. In Python, write your loop as for item in marey.steps(items), or call prof.step() after each iteration; in C++, begin its body with MAREY_RANGE_SCOPE(marey::Scope::Step, "step").'))
             return
         }
         const d = report.durations
         this.note.textContent = `${plural(report.steps.length, 'step')} · median ${time(d.median_ns)} · p90 ${time(d.p90_ns)} · slowest ${time(d.max_ns)}`
-        for (const slow of report.slowest) {
+        report.slowest.forEach((slow, index) => {
             const step = report.steps[slow.step]
-            if (!step || step.duration_ns <= d.median_ns) continue
+            if (!step || step.duration_ns <= d.median_ns || (index > 0 && !isSlow(step, report))) return
+            const excess = step.duration_ns - d.median_ns
+            const own = (difference: Difference) => difference.slow.self_ns - difference.median.self_ns
+            const shown = slow.differences.filter(each => Math.max(Math.abs(each.difference_ns), Math.abs(own(each))) >= excess / 100)
+                .sort((a, b) => b.difference_ns - a.difference_ns)
             const grid = new Grid<Difference>(`What differs in ${step.name}`)
             const columns: Column<Difference>[] = [
-                { key: 'name', title: 'Name', width: 'minmax(160px, 1fr)', value: d => d.name ?? '', text: d => clean(d.name ?? '(the rest)') },
-                { key: 'place', title: 'Where', width: '110px', value: d => d.place, text: d => places[d.place] ?? d.place },
-                { key: 'difference', title: 'Difference', number: true, width: '100px', value: d => d.difference_ns, text: d => signed(d.difference_ns) },
-                { key: 'self', title: 'Self difference', help: 'The part of the difference that is not in ranges inside', number: true, width: '118px', value: d => d.slow.self_ns - d.median.self_ns, text: d => signed(d.slow.self_ns - d.median.self_ns) },
-                { key: 'slow', title: 'This step', number: true, width: '96px', value: d => d.slow.total_ns, text: d => time(d.slow.total_ns) },
-                { key: 'median', title: 'Median step', number: true, width: '112px', value: d => d.median.total_ns, text: d => time(d.median.total_ns) },
-                { key: 'calls', title: 'Calls', number: true, width: '110px', value: d => d.slow.count, text: d => (d.slow.count === d.median.count ? count(d.slow.count) : `${count(d.slow.count)} (not ${count(d.median.count)})`) },
+                { key: 'name', title: 'Name', width: 'minmax(150px, 1fr)', value: d => d.name ?? '', text: d => clean(d.name === null ? '(outside any range)' : functionFirst(d.name)) },
+                { key: 'place', title: 'Where', width: '100px', value: d => d.place, text: d => places[d.place] ?? d.place },
+                { key: 'difference', title: 'Difference', number: true, width: '102px', value: d => d.difference_ns, text: d => signed(d.difference_ns), share: d => d.difference_ns / excess },
+                { key: 'self', title: 'Self difference', help: 'The part of the difference that is not in ranges inside', number: true, width: '128px', value: own, text: d => signed(own(d)), share: d => own(d) / excess },
+                { key: 'slow', title: 'This step', number: true, width: '90px', value: d => d.slow.total_ns, text: d => time(d.slow.total_ns) },
+                { key: 'median', title: 'Median step', number: true, width: '114px', value: d => d.median.total_ns, text: d => time(d.median.total_ns) },
+                { key: 'calls', title: 'Calls', number: true, width: '98px', value: d => d.slow.count, text: d => (d.slow.count === d.median.count ? count(d.slow.count) : `${count(d.slow.count)} (not ${count(d.median.count)})`) },
             ]
-            grid.root.style.height = `${Math.min(slow.differences.length, 8) * 26 + 34}px`
+            grid.root.style.height = `${Math.min(shown.length, 12) * 26 + 34}px`
             grid.onOpen = difference => { if (difference.name) this.onName(difference.name) }
-            grid.show(columns, slow.differences)
+            grid.show(columns, shown, 'difference')
             add(this.lower, el('div.step-table', {}, el('h3', {}, el('button.link', { onclick: () => this.onStep(step) }, clean(step.name, 80)),
-                ` ${time(step.duration_ns)}, ${time(step.duration_ns - d.median_ns)} over the median`), grid.root))
-        }
+                ` ${time(step.duration_ns)}, ${time(excess)} over the median`), grid.root))
+        })
     }
 
     private get width(): number { return this.chart.clientWidth - 32 - axis }
@@ -150,7 +154,7 @@ export class StepsView {
         this.tip.hidden = !step
         if (step) {
             fill(this.tip, el('b', {}, clean(step.name, 100)), el('span', {}, time(step.duration_ns, 4)))
-            this.tip.style.transform = `translate(${Math.min(event.offsetX + 14, this.chart.clientWidth - 240)}px, ${event.offsetY + 14}px)`
+            placeTip(this.tip, this.chart, event.offsetX, event.offsetY)
         }
         if (at !== this.hover) { this.hover = at; this.paint() }
     }

@@ -17,7 +17,15 @@ const groupings: [string, string][] = [['name', 'name'], ['function', 'function'
 const number = (row: Row, key: string): number | null => (typeof row[key] === 'number' ? row[key] as number : null)
 
 function timeColumn(key: string, title: string, field: string, help: string): Column<Row> {
-    return { key, title, help, number: true, width: '82px', value: row => number(row, field), text: row => { const v = number(row, field); return v === null ? '' : time(v) } }
+    return { key, title, help, number: true, width: '78px', value: row => number(row, field), text: row => { const v = number(row, field); return v === null ? '' : time(v) } }
+}
+
+// The folder that all files with an absolute path are in, with a slash at its end.
+function commonFolder(names: string[]): string {
+    const paths = names.filter(name => name.startsWith('/'))
+    let folder = paths[0] ?? ''
+    for (const path of paths) while (!path.startsWith(folder)) folder = folder.slice(0, folder.lastIndexOf('/', folder.length - 2) + 1)
+    return folder.slice(0, folder.lastIndexOf('/') + 1)
 }
 
 export class TableView {
@@ -81,14 +89,15 @@ export class TableView {
         const has = (key: string) => table.rows.some(row => row[key] !== undefined && row[key] !== null && row[key] !== 0 && row[key] !== '')
         const all = table.rows.reduce((sum, row) => sum + (number(row, 'self_cpu_time_total_ns') ?? 0), 0) || 1
         const memory = (key: string, title: string, field: string): Column<Row> => ({ key, title, number: true, width: '88px', value: row => number(row, field), text: row => bytes(number(row, field) ?? 0) })
-        const text = (key: string, title: string, width: string): Column<Row> => ({ key, title, width, value: row => String(row[key] ?? ''), text: row => clean(String(row[key] ?? '')) })
+        const text = (key: string, title: string, width: string, shown = (value: string) => value): Column<Row> => ({ key, title, width, value: row => String(row[key] ?? ''), text: row => clean(shown(String(row[key] ?? ''))) })
+        const folder = this.app.state.by === 'file' ? commonFolder(table.rows.map(row => String(row['name']))) : ''
         const columns: (Column<Row> | false)[] = [
-            { key: 'name', title: 'Name', width: 'minmax(240px, 1fr)', value: row => functionFirst(String(row['name'])), text: row => clean(functionFirst(String(row['name']))), colour: row => this.app.theme.css[colourOf(String(row['name']))]! },
+            { key: 'name', title: 'Name', width: 'minmax(230px, 1fr)', value: row => functionFirst(String(row['name'])), text: row => clean(functionFirst(String(row['name']))), short: row => clean(functionFirst(String(row['name'])).replace(folder, '')), colour: row => this.app.theme.css[colourOf(String(row['name']))]! },
             has('thread') && text('thread', 'Thread', '130px'),
-            has('input_shapes') && text('input_shapes', 'Input shapes', '220px'),
-            { key: 'count', title: 'Calls', number: true, width: '72px', value: row => number(row, 'count'), text: row => count(number(row, 'count') ?? 0) },
-            { ...timeColumn('self', 'Self', 'self_cpu_time_total_ns', 'Time in these ranges, without the ranges inside them'), width: '88px' },
-            { key: 'share', title: 'Self %', number: true, width: '72px', help: 'Self time as a share of all self time', value: row => number(row, 'self_cpu_time_total_ns'),
+            has('input_shapes') && text('input_shapes', 'Input shapes', '220px', value => (value === '[]' ? '' : value)),
+            { key: 'count', title: 'Calls', number: true, width: '74px', value: row => number(row, 'count'), text: row => count(number(row, 'count') ?? 0) },
+            { ...timeColumn('self', 'Self', 'self_cpu_time_total_ns', 'Time in these ranges, without the ranges inside them'), width: '84px' },
+            { key: 'share', title: 'Self %', number: true, width: '68px', help: 'Self time as a share of all self time', value: row => number(row, 'self_cpu_time_total_ns'),
                 text: row => percent((number(row, 'self_cpu_time_total_ns') ?? 0) / all), share: row => (number(row, 'self_cpu_time_total_ns') ?? 0) / all },
             timeColumn('covered', 'Total', 'covered_ns', 'Time in these ranges; recursive calls count once'),
             timeColumn('cpu_time', 'Per call', 'cpu_time_ns', 'Average time per range'),

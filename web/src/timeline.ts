@@ -1,7 +1,7 @@
 // timeline.ts: the timeline: lanes of boxes, counters and instants over time.
 import type { App } from './app'
-import { add, el, fill, prepare } from './dom'
-import { bytes, clean, count, plain, rulerStep, rulerTime, time } from './format'
+import { add, el, fill, placeTip, prepare } from './dom'
+import { bytes, clean, count, plain, rulerStep, rulerTime, time, whole } from './format'
 import { gap, layOut, rowHeight, trackLane, type Lane } from './lanes'
 import { Pictures } from './pictures'
 import type { Arrow, At, Outline, Range } from './protocol'
@@ -146,10 +146,7 @@ export class Timeline {
     private paintLane(context: CanvasRenderingContext2D, lane: Lane, area: Area): void {
         const y = lane.top - area.top, theme = this.app.theme
         if (lane.kind === 'group') {
-            context.fillStyle = theme.panel
-            context.fillRect(0, y, area.width, lane.height)
-            context.fillStyle = theme.line
-            context.fillRect(0, y + lane.height - 1, area.width, 1)
+            context.clearRect(0, y, area.width, lane.height) // its header lies below and is as wide
             return
         }
         if (lane.kind === 'pending') {
@@ -159,7 +156,7 @@ export class Timeline {
         }
         const ratio = devicePixelRatio || 1
         const entry = this.pictures.get(lane, this.app.window, Math.round(area.width * ratio))
-        if (entry?.counter) drawCounter(context, area, theme, lane, entry.counter, y)
+        if (entry?.counter) drawCounter(context, area, theme, lane, entry.counter, y, this.app.data.outline.traces[lane.trace]?.window?.duration_ns ?? 0)
         if (entry?.instants) drawInstants(context, area, this.app, lane, entry.instants, y)
         if (entry?.boxes) this.paintBoxes(context, lane, entry.boxes, area, y)
     }
@@ -401,15 +398,16 @@ export class Timeline {
         const under = this.under(event.offsetX, event.offsetY)
         const same = under && this.hover && under.lane.id === this.hover.lane.id && under.box === this.hover.box && under.level === this.hover.level
         this.hover = under
-        this.tip.style.transform = `translate(${Math.min(event.offsetX + headerWidth + 14, this.root.clientWidth - 330)}px, ${Math.min(event.offsetY + 46, this.root.clientHeight - 70)}px)`
         this.canvas.style.cursor = under && under.box >= 0 ? 'pointer' : 'default'
-        if (same) return
+        const place = () => placeTip(this.tip, this.root, event.offsetX + headerWidth, event.offsetY + this.ruler.offsetHeight)
+        if (same) { place(); return }
         clearTimeout(this.hoverTimer)
         if (!under || under.box < 0 || !under.boxes) { this.hideTip(); return }
         const { lane, boxes, box, level } = under
         const name = this.app.name(lane.trace, boxes.sites[boxes.name[box]!]!)
-        fill(this.tip, el('b', {}, clean(name?.name ?? '…', 200)), el('span', {}, boxes.merged[box] ? 'several ranges' : time(boxes.end[box]! - boxes.begin[box]!)))
+        fill(this.tip, el('b', {}, name ? clean(whole(name.name, name.raw), 200) : '…'), el('span', {}, boxes.merged[box] ? 'several ranges' : time(boxes.end[box]! - boxes.begin[box]!)))
         this.tip.hidden = false
+        place()
         if (this.app.data.source.embedded) return
         this.hoverTimer = window.setTimeout(() => void this.fillTip(lane, level, boxes.begin[box]!, boxes.end[box]!, under), 90)
     }
@@ -421,7 +419,7 @@ export class Timeline {
             if (at.count > 1 && under.boxes?.merged[under.box])
                 fill(this.tip, el('b', {}, clean(at.names[0]?.name ?? '', 200)), el('span', {}, `${count(at.count)} ranges, longest ${time(at.longest?.duration_ns ?? 0)}`))
             else if (at.range)
-                fill(this.tip, el('b', {}, clean(at.range.name, 200)), el('span', {}, `${time(at.range.duration_ns)}, self ${time(at.range.self_ns)}`))
+                fill(this.tip, el('b', {}, clean(whole(at.range.name, this.app.name(lane.trace, at.range.site)?.raw), 200)), el('span', {}, `${time(at.range.duration_ns)}, self ${time(at.range.self_ns)}`))
         } catch { /* the tip stays as it is */ }
     }
 

@@ -116,8 +116,13 @@ CallTreeNode public_node(const Trace& trace, const NameSlots& slots, const Node&
 
 }  // namespace
 
-CallTree call_tree(const Trace& trace, const CallTreeOptions& options) {
-    const NameSlots slots(trace);
+CallTree call_tree(const Trace& trace, const CallTreeOptions& given) {
+    CallTreeOptions options = given;
+    if (options.merge_steps) {
+        options.inside = group_name(given.inside);
+        options.callers_of = group_name(given.callers_of);
+    }
+    const NameSlots slots(trace, options.merge_steps);
     std::vector<StepRange> steps;
     MergedRanges merged = merge_ranges(trace, slots, merge_options(trace, slots, options, steps));
     PathTree& paths = merged.tree;

@@ -246,6 +246,14 @@ TEST(CallTreeTest, StepsAreRootsInTimeOrder) {
     EXPECT_EQ(drawing(call_tree(trace, {.by_thread = true, .by_step = true})),
               "t 0 100 0\n  ProfilerStep#7 1 10 8\n    a 1 2 2\n  ProfilerStep#8 1 90 81\n    a 2 9 9\n");
     EXPECT_EQ(drawing(call_tree(trace, {.step = 8})), "ProfilerStep#8 1 90 81\n  a 2 9 9\n");
+    const std::string merged = "ProfilerStep* 2 100 89\n  a 3 11 11\n";
+    EXPECT_EQ(drawing(call_tree(trace, {.merge_steps = true})).substr(0, merged.size()), merged);
+    for (const char* name : {"ProfilerStep#8", "ProfilerStep*"}) {
+        EXPECT_EQ(drawing(call_tree(trace, {.inside = name, .merge_steps = true})), merged) << name;
+        EXPECT_EQ(drawing(call_tree(trace, {.bottom_up = true, .callers_of = name, .merge_steps = true})),
+                  "ProfilerStep* 2 100 89\n")
+            << name;
+    }
     EXPECT_EQ(drawing(call_tree(trace, {.by_step = true, .step_name = "a"})),
               "a 1 2 2\na 1 5 5\na 1 4 4\na 1 1 1\n");
     EXPECT_TRUE(call_tree(trace, {.step = 9}).nodes.empty());
