@@ -105,6 +105,7 @@
 ^marey\._marey\.request_parts$:
     @final
     class request_parts:
+        found: tuple[Any, str | None, str, str, str] | None
         def __new__(
             cls,
             awaitable: Awaitable[Any] | None,

@@ -114,6 +114,7 @@ class late_range:
 
 @final
 class request_parts:
+    found: tuple[Any, str | None, str, str, str] | None
     def __new__(
         cls,
         awaitable: Awaitable[Any] | None,

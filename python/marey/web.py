@@ -26,6 +26,7 @@ _is_recording = _marey.is_recording
 _late_range = _marey.late_range
 _request_parts = _marey.request_parts
 _NO_NAMES: Names = (None, None, "", "", "")
+_NO_VALUES: Values = {}
 
 
 class MareyMiddleware:
@@ -62,6 +63,7 @@ class MareyMiddleware:
         self._app = app
         self._requests = Requests(**options)
         self._is_plain = self._requests.is_plain
+        self._has_options = not self._is_plain or bool(self._requests.recorded)
 
 
 def _is_async(app: Any) -> bool:
@@ -91,29 +93,33 @@ class _Asgi(MareyMiddleware):
         if self._is_plain and not _is_recording():
             await self._app(scope, receive, send)
             return
-        if scope["type"] not in ("http", "websocket"):
+        kind = scope["type"]
+        if kind != "http" and kind != "websocket":
             await self._app(scope, receive, send)
             return
-        if self._requests.gives_reports and scope["type"] == "http" and self._asks(scope):
-            await self._send_report(scope, receive, send)
-            return
-        slow = self._requests.slow
-        begin = slow.begin() if slow is not None else 0
-        values = self._values(scope) if self._requests.recorded else {}
+        begin, values = 0, _NO_VALUES
+        if self._has_options:
+            if self._requests.gives_reports and kind == "http" and self._asks(scope):
+                await self._send_report(scope, receive, send)
+                return
+            begin = self._requests.slow.begin() if self._requests.slow is not None else 0
+            values = self._values(scope)
+        parts = None
         request = _late_range(None, send)
         try:
-            await _request_parts(self._app(scope, receive, request), self._names, scope, self._last)
+            parts = _request_parts(self._app(scope, receive, request), self._names, scope, self._last)
+            await parts
         except BaseException as error:
             if isinstance(error, Exception) and not request.status:
                 request.status = 500
             raise
         finally:
-            self._end(request, scope, begin, values)
+            self._end(request, parts, scope, begin, values)
 
-    def _end(self, request: _marey.late_range, scope: dict[str, Any], begin: int, values: Values) -> str:
+    def _end(self, request: _marey.late_range, parts: Any, scope: dict[str, Any], begin: int, values: Values) -> str:
         name = ""
         try:
-            name = self._names(scope)[2]
+            name = (parts.found if parts is not None and parts.found is not None else self._names(scope))[2]
             request.end(name, values)
             if begin and self._requests.slow is not None:
                 self._requests.slow.end(begin, name, values)
@@ -167,7 +173,7 @@ class _Asgi(MareyMiddleware):
             try:
                 await _request_parts(self._app(scope, receive, request), self._names, scope, self._last)
             finally:
-                name = self._end(request, scope, 0, {})
+                name = self._end(request, None, scope, 0, _NO_VALUES)
             await self._answer(send, 200, await _in_thread(report.page, f"{name}: {request.status}"))
         finally:
             report.discard()

@@ -1,6 +1,7 @@
 // request_parts.cpp: marey._marey.request_parts: awaits a request's coroutine, with a range for each time it
 // runs, and for the work that it hands to other threads.
 #include <Python.h>
+#include <structmember.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,7 @@ struct RequestParts {
     PyObject* names;                ///< called with `argument` at the end of each part: a tuple of kNames
     PyObject* argument;
     PyObject* known;  ///< the tuple of the last request
+    PyObject* found;  ///< the tuple of this one, once a part has ended; else null
     PyObject* token;  ///< of current_request, while the request is set there; else null
     bool has_begun;
 };
@@ -78,11 +80,11 @@ class RequestRange {
         const KeptError kept;
         PyObject* const names = is_known() ? Py_NewRef(request_->known)
                                            : PyObject_CallOneArg(request_->names, request_->argument);
-        std::uint32_t site = 0;
-        if (names != nullptr && PyTuple_Check(names) && PyTuple_GET_SIZE(names) == kNames &&
-            PyUnicode_Check(PyTuple_GET_ITEM(names, which)))
-            site = site_cache.site(PyTuple_GET_ITEM(names, which), Scope::User);
-        Py_XDECREF(names);
+        const bool is_valid = names != nullptr && PyTuple_Check(names) && PyTuple_GET_SIZE(names) == kNames &&
+                              PyUnicode_Check(PyTuple_GET_ITEM(names, which));
+        const std::uint32_t site =
+            is_valid ? site_cache.site(PyTuple_GET_ITEM(names, which), Scope::User) : 0;
+        Py_XSETREF(request_->found, names);
         return site;
     }
 
@@ -156,14 +158,15 @@ void follow_requests() noexcept {
     Py_XDECREF(module);
 }
 
-PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    PyObject *awaitable = nullptr, *names = nullptr, *argument = nullptr, *known = nullptr;
-    if (kwargs != nullptr) {
-        PyErr_SetString(PyExc_TypeError, "request_parts() takes no keyword arguments");
+PyObject* construct(PyObject* its_type, PyObject* const* args, std::size_t flagged_count,
+                    PyObject* keywords) {
+    if (PyVectorcall_NARGS(flagged_count) != 4 || (keywords != nullptr && PyTuple_GET_SIZE(keywords) != 0)) {
+        PyErr_SetString(PyExc_TypeError, "request_parts() takes four arguments, by position");
         return nullptr;
     }
-    if (!PyArg_UnpackTuple(args, "request_parts", 4, 4, &awaitable, &names, &argument, &known))
-        return nullptr;
+    auto* const type = reinterpret_cast<PyTypeObject*>(its_type);
+    PyObject *const awaitable = args[0], *const names = args[1], *const argument = args[2],
+                    *const known = args[3];
     if (!PyTuple_Check(known) || PyTuple_GET_SIZE(known) != kNames) {
         PyErr_SetString(PyExc_TypeError, "request_parts(): the known names are a tuple of five");
         return nullptr;
@@ -261,6 +264,7 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(self_of(object)->names);
     Py_VISIT(self_of(object)->argument);
     Py_VISIT(self_of(object)->known);
+    Py_VISIT(self_of(object)->found);
     Py_VISIT(self_of(object)->token);
     return 0;
 }
@@ -270,6 +274,7 @@ int clear(PyObject* object) {
     Py_CLEAR(self_of(object)->names);
     Py_CLEAR(self_of(object)->argument);
     Py_CLEAR(self_of(object)->known);
+    Py_CLEAR(self_of(object)->found);
     Py_CLEAR(self_of(object)->token);
     return 0;
 }
@@ -360,13 +365,17 @@ PyMethodDef kMethods[] = {
     {"close", close, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+PyMemberDef kMembers[] = {
+    {"found", T_OBJECT, offsetof(RequestParts, found), READONLY,
+     "The names at the end of the last range, or None."},
+    {nullptr, 0, 0, 0, nullptr},
+};
 PyType_Slot kSlots[] = {
     {Py_tp_doc,
      const_cast<char*>(
          "Await a request, with a range for each time it runs, or call it with run().\n\n"
          "`names(argument)` returns (route, method, name, name of parts, name of work in threads) when "
          "a range ends; `known` is used if `argument` is an ASGI scope with that route and method.")},
-    {Py_tp_new, reinterpret_cast<void*>(construct)},
     {Py_am_await, reinterpret_cast<void*>(itself)},
     {Py_am_send, reinterpret_cast<void*>(send_value)},
     {Py_tp_iter, reinterpret_cast<void*>(itself)},
@@ -375,10 +384,13 @@ PyType_Slot kSlots[] = {
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
     {Py_tp_methods, kMethods},
+    {Py_tp_members, kMembers},
     {0, nullptr},
 };
-PyType_Spec kSpec = {"marey.request_parts", sizeof(RequestParts), 0,
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
+PyType_Spec kSpec = {
+    "marey.request_parts", sizeof(RequestParts), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    kSlots};
 
 }  // namespace
 
@@ -388,6 +400,7 @@ bool add_request_parts(PyObject* module) noexcept {
     method_key = PyUnicode_InternFromString("method");
     current_request = PyContextVar_New("marey request", nullptr);
     auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
+    if (type != nullptr) type->tp_vectorcall = construct;
     work_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kWorkSpec));
     return first_name != nullptr && route_key != nullptr && method_key != nullptr &&
            current_request != nullptr && type != nullptr && work_type != nullptr &&
