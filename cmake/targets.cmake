@@ -41,7 +41,8 @@ function(marey_unity target)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
     # A public class may have a member of a file-local type; GCC reports that in every file but the main one.
     target_compile_options(${target} PRIVATE
-        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>
+        $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-shadow>)  # it warns of the names of other files
     get_target_property(sources ${target} SOURCES)
     foreach(file IN LISTS sources)
         string(REGEX REPLACE "^.*/src/(sources/)?([a-z]+)/.*$" "\\2" room "${file}")

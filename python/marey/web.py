@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Literal
 
-    from marey.recording.web_requests import Values
+    from marey.recording.web_requests import Names, Values
 
 __all__ = ["DjangoMiddleware", "MareyMiddleware", "flask_app"]
 
 _is_recording = _marey.is_recording
 _late_range = _marey.late_range
 _request_parts = _marey.request_parts
-_NO_NAMES: tuple[Any, str | None, str, str] = (None, None, "", "")
+_NO_NAMES: Names = (None, None, "", "", "")
+_NO_VALUES: Values = {}
 
 
 class MareyMiddleware:
@@ -62,6 +63,7 @@ class MareyMiddleware:
         self._app = app
         self._requests = Requests(**options)
         self._is_plain = self._requests.is_plain
+        self._has_options = not self._is_plain or bool(self._requests.recorded)
 
 
 def _is_async(app: Any) -> bool:
@@ -91,41 +93,39 @@ class _Asgi(MareyMiddleware):
         if self._is_plain and not _is_recording():
             await self._app(scope, receive, send)
             return
-        if scope["type"] not in ("http", "websocket"):
+        kind = scope["type"]
+        if kind != "http" and kind != "websocket":
             await self._app(scope, receive, send)
             return
-        if self._requests.gives_reports and scope["type"] == "http" and self._asks(scope):
-            await self._send_report(scope, receive, send)
-            return
-        slow = self._requests.slow
-        begin = slow.begin() if slow is not None else 0
-        values = self._values(scope) if self._requests.recorded else {}
+        begin, values = 0, _NO_VALUES
+        if self._has_options:
+            if self._requests.gives_reports and kind == "http" and self._asks(scope):
+                await self._send_report(scope, receive, send)
+                return
+            begin = self._requests.slow.begin() if self._requests.slow is not None else 0
+            values = self._values(scope)
+        parts = None
         request = _late_range(None, send)
         try:
-            await _request_parts(self._app(scope, receive, request), self._running_name, scope, self._last)
+            parts = _request_parts(self._app(scope, receive, request), self._names, scope, self._last)
+            await parts
         except BaseException as error:
             if isinstance(error, Exception) and not request.status:
                 request.status = 500
             raise
         finally:
-            self._end(request, scope, begin, values)
+            self._end(request, parts, scope, begin, values)
 
-    def _end(self, request: _marey.late_range, scope: dict[str, Any], begin: int, values: Values) -> str:
+    def _end(self, request: _marey.late_range, parts: Any, scope: dict[str, Any], begin: int, values: Values) -> str:
         name = ""
         try:
-            name = self._name(scope)
+            name = (parts.found if parts is not None and parts.found is not None else self._names(scope))[2]
             request.end(name, values)
             if begin and self._requests.slow is not None:
                 self._requests.slow.end(begin, name, values)
         except Exception as error:
             self._requests.fault(error)
         return name
-
-    def _name(self, scope: dict[str, Any]) -> str:
-        return self._names(scope)[2]
-
-    def _running_name(self, scope: dict[str, Any]) -> str:
-        return self._names(scope)[3]
 
     def _values(self, scope: dict[str, Any]) -> Values:
         def header(name: str) -> str | None:
@@ -134,8 +134,8 @@ class _Asgi(MareyMiddleware):
 
         return self._requests.values(header, scope.get("query_string", b"").decode("latin-1"), scope)
 
-    def _names(self, scope: dict[str, Any]) -> tuple[Any, str | None, str, str]:
-        """Return the framework's route, the method, and the names of the request and of its parts."""
+    def _names(self, scope: dict[str, Any]) -> Names:
+        """Return the framework's route, the method, and the names of the request, its parts and its work in threads."""
         last = self._last  # requests of one route often follow each other, and each is named twice
         found, method = scope.get("route"), scope.get("method")  # Starlette, FastAPI
         if found is last[0] and found is not None and method == last[1]:
@@ -146,10 +146,8 @@ class _Asgi(MareyMiddleware):
             route = getattr(found, "path", None)
             if route is None and (endpoint := scope.get("endpoint")) is not None:
                 route = f"{getattr(endpoint, '__module__', '')}.{getattr(endpoint, '__qualname__', endpoint)}"
-        name = requests.name(method or "WEBSOCKET", route)
-        names = (found if requests.route is None else None, method, name, requests.running_name(name))
-        self._last = names
-        return names
+        self._last = requests.names(method or "WEBSOCKET", route, found if requests.route is None else None)
+        return self._last
 
     def _asks(self, scope: dict[str, Any]) -> bool:
         try:
@@ -173,9 +171,9 @@ class _Asgi(MareyMiddleware):
         try:
             request = _late_range(None, _discard)
             try:
-                await _request_parts(self._app(scope, receive, request), self._running_name, scope, self._last)
+                await _request_parts(self._app(scope, receive, request), self._names, scope, self._last)
             finally:
-                name = self._end(request, scope, 0, {})
+                name = self._end(request, None, scope, 0, _NO_VALUES)
             await self._answer(send, 200, await _in_thread(report.page, f"{name}: {request.status}"))
         finally:
             report.discard()
@@ -275,7 +273,7 @@ class _WsgiRequest:
 
     def run(self, app: Any) -> Iterable[bytes]:
         try:
-            body = app(self._environ, self._start)
+            body = _request_parts(None, self._names, self._environ, _NO_NAMES).run(app, self._environ, self._start)
         except BaseException:
             self.status = self.status or 500
             self._end()
@@ -321,7 +319,7 @@ class _WsgiRequest:
             return
         self._is_open = False
         try:
-            self.name = self._requests.name(self._environ.get("REQUEST_METHOD", ""), self._route())
+            self.name = self._names(self._environ)[2]
             self._range.status, self._range.bytes = self.status, self.bytes
             self._range.end(self.name, self._values)
             if self._requests.slow is not None:
@@ -329,12 +327,12 @@ class _WsgiRequest:
         except Exception as error:
             self._requests.fault(error)
 
-    def _route(self) -> str | None:
+    def _names(self, environ: dict[str, Any]) -> Names:
         own = self._requests.route
-        route = None if own is None else own(self._environ)
+        route = None if own is None else own(environ)
         if route is None:
             route = getattr(self._flask_rule or self._find_flask_rule(), "rule", None)
-        return route
+        return self._requests.names(environ.get("REQUEST_METHOD", ""), route)
 
     def _find_flask_rule(self) -> Any:
         """Return the rule that Flask has found. It forgets the request before the response is closed."""
@@ -379,7 +377,7 @@ class DjangoMiddleware:
         recorded = _late_range("request")
         response = None
         try:
-            response = self._get_response(request)
+            response = _request_parts(None, self._names, request, _NO_NAMES).run(self._get_response, request)
         finally:
             name = self._end(recorded, begin, request, response, values)
             if report is not None and response is None:
@@ -394,7 +392,7 @@ class DjangoMiddleware:
         recorded = _late_range()
         response = None
         try:
-            response = await _request_parts(self._get_response(request), self._running_name, request, _NO_NAMES)
+            response = await _request_parts(self._get_response(request), self._names, request, _NO_NAMES)
         finally:
             name = self._end(recorded, begin, request, response, values)
             if report is not None and response is None:
@@ -417,17 +415,14 @@ class DjangoMiddleware:
         begin = requests.slow.begin() if requests.slow is not None else 0
         return begin, _values_of(requests, request.META, request.META) if requests.recorded else {}
 
-    def _name(self, request: Any) -> str:
+    def _names(self, request: Any) -> Names:
         route = getattr(getattr(request, "resolver_match", None), "route", None)
-        return self._requests.name(request.method or "", f"/{route}" if route is not None else None)
-
-    def _running_name(self, request: Any) -> str:
-        return self._requests.running_name(self._name(request))
+        return self._requests.names(request.method or "", f"/{route}" if route is not None else None)
 
     def _end(self, recorded: Any, begin: int, request: Any, response: Any, values: Values) -> str:
         name = ""
         try:
-            name = self._name(request)
+            name = self._names(request)[2]
             recorded.status = 500 if response is None else response.status_code
             recorded.bytes = 0 if response is None or response.streaming else len(response.content)
             recorded.end(name, values)

@@ -184,11 +184,14 @@ class Recording:
 
 
 def _call_options(calls: bool) -> dict[str, Any]:
-    """Return the session options for calls: those of pytest and of other libraries are folded."""
+    """Return the session options for calls: those of pytest and of other libraries are folded.
+
+    execnet connects xdist's workers: its threads wait for the whole run. coverage calls functions for each file.
+    """
     if not calls:
         return {}
     c_calls = sys.version_info >= (3, 12)  # as `marey run`
-    return {"with_stack": True, "fold_libraries": True, "c_calls": c_calls, "exclude": ["marey_pytest"]}
+    return {"with_stack": True, "fold_libraries": True, "c_calls": c_calls, "exclude": ["marey_pytest", "execnet", "coverage"]}
 
 
 def _captures(folder: str) -> list[str]:

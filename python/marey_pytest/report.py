@@ -64,7 +64,7 @@ def hottest(trace: Trace, test: RecordedTest) -> list[tuple[str, int, float]]:
 def show(terminal: pytest.TerminalReporter, trace: Trace, path: str, limit: int) -> None:
     """Print the report."""
     tests = sorted(tests_of(trace), key=lambda test: -test.duration_ns)
-    terminal.section("slowest tests (marey)", sep="=", bold=True)
+    terminal.write_sep("=", "slowest tests (marey)", bold=True)
     for test in tests[: max(limit, 0)]:
         phases = ", ".join(f"{phase} {duration_text(test.phases[phase])}" for phase in _PHASES if phase in test.phases)
         terminal.write_line(f"{duration_text(test.duration_ns):>8}  {printable(test.nodeid)}  ({phases})")
@@ -78,9 +78,10 @@ def show(terminal: pytest.TerminalReporter, trace: Trace, path: str, limit: int)
         if code == "python_calls_of_others":  # tests that record their own calls, such as those with limits
             continue
         terminal.write_line(printable(f"marey: {text}" + (f" ({count:,})" if count > 1 else "")))
-    total = sum(test.duration_ns for test in tests)
-    noun = "test" if len(tests) == 1 else "tests"
-    terminal.write_line(f"{len(tests):,} {noun}, {duration_text(total)}; {len(trace):,} ranges")
+    if tests:
+        total = sum(test.duration_ns for test in tests)
+        noun = "test" if len(tests) == 1 else "tests"
+        terminal.write_line(f"{len(tests):,} {noun}, {duration_text(total)}; {len(trace):,} ranges")
     if path:
         terminal.write_line(f"recorded in {printable(path)}")
 

@@ -19,32 +19,52 @@ namespace {
 
 struct LateRangeObject {
     PyObject_HEAD python::LateRange range;
+    vectorcallfunc call;
     PyObject* send;  ///< receives the messages of an ASGI response, or null
     long long status;
     long long bytes;
 };
 
-PyTypeObject* late_range_type = nullptr;
-PyObject* type_key = nullptr;  ///< "type"
+/// The keys of an ASGI message, and its types that are counted.
+enum Word : std::size_t {
+    kType,
+    kBody,
+    kStatus,
+    kBytes,
+    kText,
+    kCode,
+    kResponseBody,
+    kResponseStart,
+    kWords
+};
+constexpr const char* kTexts[kWords] = {
+    "type", "body", "status", "bytes", "text", "code", "http.response.body", "http.response.start"};
+PyObject* words[kWords];  ///< interned
 
 LateRangeObject* self_of(PyObject* object) noexcept {
     return reinterpret_cast<LateRangeObject*>(object);
 }
 
-PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    PyObject *name = Py_None, *send = nullptr;
-    static const char* const kNames[] = {"name", "send", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:late_range", const_cast<char**>(kNames), &name,
-                                     &send))
+PyObject* send_message(PyObject* object, PyObject* const* args, std::size_t flagged_count,
+                       PyObject* keywords);
+
+PyObject* construct(PyObject* type, PyObject* const* args, std::size_t flagged_count, PyObject* keywords) {
+    const Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
+    PyObject* const name = count > 0 ? args[0] : Py_None;
+    if (count > 2 || (keywords != nullptr && PyTuple_GET_SIZE(keywords) != 0)) {
+        PyErr_SetString(PyExc_TypeError, "late_range() takes a name and a function, by position");
         return nullptr;
+    }
     if (name != Py_None && !PyUnicode_Check(name)) {
         PyErr_SetString(PyExc_TypeError, "late_range: the name must be a str or None");
         return nullptr;
     }
-    PyObject* const object = type->tp_alloc(type, 0);  // filled with zeros: not open
+    auto* const its_type = reinterpret_cast<PyTypeObject*>(type);
+    PyObject* const object = its_type->tp_alloc(its_type, 0);  // filled with zeros: not open
     if (object == nullptr) return nullptr;
     auto* const self = self_of(object);
-    self->send = Py_XNewRef(send);
+    self->call = send_message;
+    self->send = count > 1 ? Py_NewRef(args[1]) : nullptr;
     if (name == Py_None) {
         self->range.begin(0);
     } else {
@@ -85,9 +105,14 @@ class Values {
     std::size_t count_ = 0;
 };
 
-PyObject* end(PyObject* object, PyObject* args) {
-    PyObject *name = nullptr, *texts = nullptr;
-    if (!PyArg_ParseTuple(args, "U|O!:end", &name, &PyDict_Type, &texts)) return nullptr;
+PyObject* end(PyObject* object, PyObject* const* args, Py_ssize_t count) {
+    PyObject* const name = count > 0 ? args[0] : nullptr;
+    PyObject* const texts = count > 1 ? args[1] : nullptr;
+    if (name == nullptr || count > 2 || !PyUnicode_Check(name) ||
+        (texts != nullptr && !PyDict_Check(texts))) {
+        PyErr_SetString(PyExc_TypeError, "end() takes a name and a dict of texts");
+        return nullptr;
+    }
     auto* const self = self_of(object);
     const Values values(*self, texts);
     const auto finish = [&]() noexcept { self->range.end(site_cache.site(name, Scope::User), values.all()); };
@@ -101,8 +126,10 @@ PyObject* end(PyObject* object, PyObject* args) {
 }
 
 // The value of a message, borrowed; null if it has none. Leaves no error.
-PyObject* entry(PyObject* message, const char* key) noexcept {
-    return PyDict_GetItemString(message, key);
+PyObject* entry(PyObject* message, Word key) noexcept {
+    PyObject* const value = PyDict_GetItemWithError(message, words[key]);
+    if (value == nullptr) PyErr_Clear();
+    return value;
 }
 
 void add_size(LateRangeObject* self, PyObject* data) noexcept {
@@ -117,29 +144,31 @@ void set_status(LateRangeObject* self, PyObject* number) noexcept {
     PyErr_Clear();
 }
 
-void count(LateRangeObject* self, PyObject* message) noexcept {
-    PyObject* const type = PyDict_GetItemWithError(message, type_key);
-    if (type == nullptr || !PyUnicode_Check(type)) return PyErr_Clear();
-    const auto is = [type](const char* text) { return PyUnicode_CompareWithASCIIString(type, text) == 0; };
-    if (is("http.response.body")) {
-        add_size(self, entry(message, "body"));
-    } else if (is("http.response.start")) {
-        set_status(self, entry(message, "status"));
-    } else if (is("websocket.send")) {
-        PyObject* const bytes = entry(message, "bytes");
-        add_size(self, bytes != nullptr && bytes != Py_None ? bytes : entry(message, "text"));
-    } else if (is("websocket.close")) {
+void count_message(LateRangeObject* self, PyObject* message) noexcept {
+    PyObject* const type = entry(message, kType);
+    if (type == nullptr || !PyUnicode_Check(type)) return;
+    // Literals in a program are interned, mostly.
+    const auto is = [type](Word word) {
+        return type == words[word] || PyUnicode_CompareWithASCIIString(type, kTexts[word]) == 0;
+    };
+    if (is(kResponseBody)) {
+        add_size(self, entry(message, kBody));
+    } else if (is(kResponseStart)) {
+        set_status(self, entry(message, kStatus));
+    } else if (PyUnicode_CompareWithASCIIString(type, "websocket.send") == 0) {
+        PyObject* const bytes = entry(message, kBytes);
+        add_size(self, bytes != nullptr && bytes != Py_None ? bytes : entry(message, kText));
+    } else if (PyUnicode_CompareWithASCIIString(type, "websocket.close") == 0) {
         self->status = 1000;
-        set_status(self, entry(message, "code"));
+        set_status(self, entry(message, kCode));
     }
 }
 
 // Passes a message on, and notes the status and the size of the response.
-PyObject* send_message(PyObject* object, PyObject* args, PyObject* kwargs) {
-    PyObject* message = nullptr;
-    if ((kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0) ||
-        !PyArg_UnpackTuple(args, "send", 1, 1, &message)) {
-        if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, "send() takes one message");
+PyObject* send_message(PyObject* object, PyObject* const* args, std::size_t flagged_count,
+                       PyObject* keywords) {
+    if (PyVectorcall_NARGS(flagged_count) != 1 || (keywords != nullptr && PyTuple_GET_SIZE(keywords) != 0)) {
+        PyErr_SetString(PyExc_TypeError, "send() takes one message");
         return nullptr;
     }
     auto* const self = self_of(object);
@@ -147,8 +176,8 @@ PyObject* send_message(PyObject* object, PyObject* args, PyObject* kwargs) {
         PyErr_SetString(PyExc_TypeError, "this range has no function that takes messages");
         return nullptr;
     }
-    if (PyDict_Check(message)) count(self, message);
-    return PyObject_CallOneArg(self->send, message);
+    if (PyDict_Check(args[0])) count_message(self, args[0]);
+    return PyObject_CallOneArg(self->send, args[0]);
 }
 
 int traverse(PyObject* object, visitproc visit, void* arg) {
@@ -172,7 +201,7 @@ void destroy(PyObject* object) {
 }
 
 PyMethodDef kMethods[] = {
-    {"end", end, METH_VARARGS,
+    {"end", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(end)), METH_FASTCALL,
      "End the range, named by the first argument; the second is a dict of texts, further values. Does "
      "nothing if it has ended."},
     {nullptr, nullptr, 0, nullptr},
@@ -180,14 +209,14 @@ PyMethodDef kMethods[] = {
 PyMemberDef kMembers[] = {
     {"status", T_LONGLONG, offsetof(LateRangeObject, status), 0, "The status of the response."},
     {"bytes", T_LONGLONG, offsetof(LateRangeObject, bytes), 0, "The size of its body."},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(LateRangeObject, call), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 PyType_Slot kSlots[] = {
     {Py_tp_doc, const_cast<char*>("A range that gets its name, a status and a number of bytes at its end.\n\n"
                                   "With a name, it nests with the other ranges of this thread; otherwise it "
                                   "is on an async track. Calling it passes an ASGI message on to `send`.")},
-    {Py_tp_new, reinterpret_cast<void*>(construct)},
-    {Py_tp_call, reinterpret_cast<void*>(send_message)},
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
@@ -196,15 +225,21 @@ PyType_Slot kSlots[] = {
     {0, nullptr},
 };
 PyType_Spec kSpec = {"marey.late_range", sizeof(LateRangeObject), 0,
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC |
+                         Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                     kSlots};
 
 }  // namespace
 
 bool add_late_ranges(PyObject* module) noexcept {
-    type_key = PyUnicode_InternFromString("type");
-    late_range_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
-    return type_key != nullptr && late_range_type != nullptr &&
-           PyModule_AddType(module, late_range_type) == 0;
+    for (std::size_t i = 0; i < kWords; ++i) {
+        words[i] = PyUnicode_InternFromString(kTexts[i]);
+        if (words[i] == nullptr) return false;
+    }
+    auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
+    if (type == nullptr) return false;
+    type->tp_vectorcall = construct;
+    return PyModule_AddType(module, type) == 0;
 }
 
 }  // namespace marey::bindings

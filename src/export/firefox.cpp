@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -24,15 +25,33 @@
 namespace marey {
 namespace {
 
-/// Writes nanoseconds exactly as milliseconds with six decimals. Returns the end.
-inline char* put_millis(char* out, std::uint64_t ns) noexcept {
-    out = put_decimal(out, ns / 1'000'000);
-    const auto rest = static_cast<std::uint32_t>(ns % 1'000'000);
-    if (rest == 0) return out;
-    std::memcpy(out, kThousandths[rest / 1000].data(), 4);
-    std::memcpy(out + 4, kThousandths[rest % 1000].data() + 1, 3);
-    return out + 7;
-}
+/// Writes nanoseconds exactly as milliseconds with six decimals. Times that follow each other mostly have the
+/// same whole milliseconds, whose text is kept.
+class Millis {
+  public:
+    /// Returns the end; up to 8 bytes more may be written.
+    char* put(char* out, std::uint64_t ns) noexcept {
+        const std::uint64_t whole = ns / 1'000'000;
+        if (whole != whole_) {
+            whole_ = whole;
+            size_ = static_cast<std::size_t>(put_decimal(text_, whole) - text_);
+        }
+        std::memcpy(out, text_, kWholeBytes);
+        out += size_;
+        const auto rest = static_cast<std::uint32_t>(ns - whole * 1'000'000);
+        if (rest == 0) return out;
+        std::memcpy(out, kThousandths[rest / 1000].data(), 4);
+        std::memcpy(out + 4, kThousandths[rest % 1000].data() + 1, 3);
+        return out + 7;
+    }
+
+  private:
+    static constexpr std::size_t kWholeBytes = 16;  // 2^64 ns have 14 digits of milliseconds
+
+    std::uint64_t whole_ = 0;
+    std::size_t size_ = 1;
+    char text_[kDecimalBytes] = "0";
+};
 
 class FirefoxProfile {
   public:
@@ -215,14 +234,14 @@ class FirefoxProfile {
         write_column(",\"stack\"", samples_.stacks,
                      [](char* out, std::uint32_t stack, std::size_t) { return put_index(out, stack); });
         // A sample begins when the one before it ends: the lengths are formatted once for both columns.
+        const std::span<const std::uint64_t> durations = samples_.durations_ns;
+        const auto put = [millis = Millis()](char* out, std::uint64_t duration_ns, std::size_t) mutable {
+            return millis.put(out, duration_ns);
+        };
         const std::uint64_t begin = lengths_.position();
-        std::uint64_t last = begin;  // where the last length begins
-        for (const std::uint64_t duration_ns : samples_.durations_ns) {
-            char* out = lengths_.reserve(kDecimalBytes + 16);
-            last = lengths_.position();
-            if (last != begin) *out++ = ',';
-            lengths_.advance(put_millis(out, duration_ns));
-        }
+        if (count > 1) write_values(lengths_, durations.first(count - 1), put, true);
+        const std::uint64_t last = lengths_.position();  // where the last length begins
+        if (count > 0) write_values(lengths_, durations.last(1), put, count == 1);
         const std::string_view all = lengths_.written_since(begin);
         file_.write(",\"timeDeltas\":[");
         if (count != 0) file_.write("0");
@@ -295,8 +314,8 @@ class FirefoxProfile {
         const WindowClip clip(trace_);
         const auto both = [&](const char* key, auto put_range, auto put_instant) {
             begin_column(key);
-            write_values(markers.ranges, put_range, true);
-            write_values(markers.instants, put_instant, markers.ranges.empty());
+            write_values(file_, markers.ranges, put_range, true);
+            write_values(file_, markers.instants, put_instant, markers.ranges.empty());
             file_.write("]");
         };
         const auto put_null = [](char* out, Row, std::size_t) { return put_index(out, kNoRow); };
@@ -307,17 +326,17 @@ class FirefoxProfile {
             [&](char* out, Row row, std::size_t) { return put_decimal(out, names_[instants.site[row]]); });
         both(
             ",\"startTime\"",
-            [&](char* out, Row row, std::size_t) {
-                return put_millis(out, since_start(ranges_.start_ns[row]));
+            [&, millis = Millis()](char* out, Row row, std::size_t) mutable {
+                return millis.put(out, since_start(ranges_.start_ns[row]));
             },
-            [&](char* out, Row row, std::size_t) {
-                return put_millis(out, since_start(instants.time_ns[row]));
+            [&, millis = Millis()](char* out, Row row, std::size_t) mutable {
+                return millis.put(out, since_start(instants.time_ns[row]));
             });
         both(
             ",\"endTime\"",
-            [&](char* out, Row row, std::size_t) {
+            [&, millis = Millis()](char* out, Row row, std::size_t) mutable {
                 const std::int64_t duration = clip.duration(ranges_.start_ns[row], ranges_.duration_ns[row]);
-                return put_millis(out,
+                return millis.put(out,
                                   since_start(ranges_.start_ns[row]) + static_cast<std::uint64_t>(duration));
             },
             put_null);
@@ -345,7 +364,6 @@ class FirefoxProfile {
         write_repeated(value, count, true);
         file_.write("]");
     }
-    /// `is_first`: no values of the column come before these.
     void write_repeated(std::string_view value, std::size_t count, bool is_first) {
         constexpr std::size_t kBlock = 1024;  // values written at once
         std::string block;
@@ -359,20 +377,26 @@ class FirefoxProfile {
     template <class Rows, class Put>
     void write_column(const char* key, const Rows& rows, Put put) {
         begin_column(key);
-        write_values(rows, put, true);
+        write_values(file_, rows, put, true);
         file_.write("]");
     }
+    /// `is_first`: no values of the column come before these.
     template <class Rows, class Put>
-    void write_values(const Rows& rows, Put put, bool is_first) {
+    static void write_values(OutputBuffer& to, const Rows& rows, Put put, bool is_first) {
         constexpr std::size_t kBlock = 256;  // values for which space is reserved at once
         for (std::size_t begin = 0; begin < rows.size(); begin += kBlock) {
-            char* out = file_.reserve(kBlock * (kDecimalBytes + 16));
+            char* out = to.reserve(kBlock * (kDecimalBytes + 16));
             const std::size_t end = std::min(begin + kBlock, rows.size());
-            for (std::size_t i = begin; i < end; ++i) {
-                *out = ',';
-                out = put(out + (is_first && i == 0 ? 0 : 1), rows[i], i);
+            std::size_t i = begin;
+            if (is_first && i == 0) {
+                out = put(out, rows[i], i);
+                ++i;
             }
-            file_.advance(out);
+            for (; i < end; ++i) {
+                *out = ',';
+                out = put(out + 1, rows[i], i);
+            }
+            to.advance(out);
         }
     }
 

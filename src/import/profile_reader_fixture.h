@@ -1,9 +1,11 @@
-// profile_reader_fixture.h: for tests and fuzzers: reads any bytes as a profile and checks the trace.
+// profile_reader_fixture.h: for tests and fuzzers: reads any bytes, plain or gzip, as a profile and checks
+// the trace.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,16 +14,27 @@
 #include <marey/validate.h>
 
 #include "import/profile_readers.h"
+#include "json/input_text.h"
 
 namespace marey::testing {
 
 using ProfileReader = Trace (*)(std::string_view, const std::string&);
 
+/// The content of gzip members, up to any damage. Throws marey::Error if it expands too much.
+inline std::string unzipped(std::string_view bytes) {
+    const std::unique_ptr<ByteSource> source = memory_source(bytes);
+    std::string text;
+    char piece[4096];
+    while (const std::size_t count = source->read(piece, sizeof piece)) text.append(piece, count);
+    return text;
+}
+
 /// Reads a profile, which may be refused with marey::Error. Returns "" or what is wrong with the tables of
 /// the trace.
 inline std::string broken_table(ProfileReader read, std::string_view bytes) {
     try {
-        const Trace trace = read(bytes, "input");
+        const Trace trace =
+            bytes.starts_with("\x1F\x8B") ? read(unzipped(bytes), "input") : read(bytes, "input");
         for (const Finding& finding : validate(trace)) {
             for (const std::string_view rule : {"columns", "tracks", "parents", "nesting", "window"}) {
                 if (finding.rule == rule) return finding.rule + ": " + finding.example;

@@ -72,15 +72,45 @@ def test_wrong_defaults_are_one_line_of_error(folder, line, message):
     assert "pyproject.toml" in done.stderr and message in done.stderr
 
 
+def profiled(folder, table, given="", shown=""):
+    """Create a profiler in a project with these defaults, and return what is printed of it, or the error."""
+    (folder / "app.py").write_text(f"import marey; p = marey.profile({given}); print({shown})\n")
+    (folder / "pyproject.toml").write_text(f"[tool.marey.profile]\n{table}\n")
+    done = subprocess.run([sys.executable, "app.py"], cwd=folder, env=environment(), capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr.splitlines()[-1]
+
+
 def test_profile_takes_session_options_from_files(folder):
-    program = "import marey; p = marey.profile(); print(p.session_options['policy'], p.session_options['max_bytes'])\n"
-    (folder / "app.py").write_text(program)
-    (folder / "pyproject.toml").write_text('[tool.marey.profile]\npolicy = "ring"\nexclude = ["x"]\nmax-bytes = 4096\n')
-    done = subprocess.run([sys.executable, "app.py"], cwd=folder, env=environment(), capture_output=True, text=True)
-    assert done.stdout.split() == ["ring", "4096"], done.stderr
-    (folder / "pyproject.toml").write_text('[tool.marey.profile]\noutput = "x.marey"\n')
-    done = subprocess.run([sys.executable, "app.py"], cwd=folder, env=environment(), capture_output=True, text=True)
-    assert "output for marey.profile: cannot be set in a file" in done.stderr
+    table = 'policy = "ring"\nexclude = ["x"]\nmax-bytes = 4096'
+    assert profiled(folder, table, "", "p.session_options['policy'], p.session_options['max_bytes']") == "ring 4096"
+
+
+def test_profile_takes_its_own_options_from_files(folder):
+    table = 'with_stack = true\nrecord-shapes = true\nc_calls = false\nthreads = "tasks"\nexclude = ["x"]\n'
+    table += 'activities = ["cpu"]\nscopes = ["user_scope", "STEP"]\nacc_events = true'
+    shown = "p.with_stack, p.record_shapes, p.c_calls, p.acc_events, p.session_options['threads'], "
+    shown += "p.session_options.get('exclude'), len(p.activities), bin(p.scopes).count('1')"
+    assert profiled(folder, table, "", shown) == "True True False True tasks ('x',) 1 2"
+    given = "with_stack=False, record_shapes=False, threads='all', acc_events=None"
+    assert profiled(folder, table, given, shown) == "False False False True all None 1 2"
+    assert profiled(folder, "enabled = false", "", "p.enabled") == "False"
+    assert profiled(folder, "enabled = false", "True", "p.enabled") == "True"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('output = "x.marey"', "output for marey.profile: cannot be set in a file"),
+        ('schedule = "x"', "schedule for marey.profile: cannot be set in a file"),
+        ("with_stack = 1", "with_stack for marey.profile: expected bool, not 1"),
+        ('activities = ["gpu"]', "activities for marey.profile: unknown name 'gpu'; known names: CPU, XPU, CUDA"),
+        ("colour = 1", "colour"),
+        ('policy = "shrink"', "policy"),
+    ],
+)
+def test_wrong_defaults_of_profile_name_their_file(folder, line, message):
+    error = profiled(folder, line)
+    assert f"Error: {folder / 'pyproject.toml'}: " in error and message in error
 
 
 def completed(folder, *words):

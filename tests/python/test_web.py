@@ -69,6 +69,73 @@ def test_the_ranges_of_an_asgi_request_are_in_its_running_parts():
     assert [(call.parts, call.finished) for call in calls] == [(3, True)] * 3
 
 
+IN_A_THREAD = "GET /users/{id} (in a thread)"
+
+
+def test_the_work_of_a_request_in_threads_is_named_after_it():
+    pool = ThreadPoolExecutor(1)
+
+    def work(name):
+        with marey.record_function(name):
+            return name
+
+    def nested(name):
+        return work(name), pool.submit(work, "nested").result()
+
+    async def app(scope, receive, send):
+        scope["route"] = Route
+        loop = asyncio.get_running_loop()
+        assert await loop.run_in_executor(None, work, "run_in_executor") == "run_in_executor"
+        assert await asyncio.to_thread(work, name="to_thread") == "to_thread"
+        assert await asyncio.gather(asyncio.to_thread(work, "a task"), asyncio.to_thread(work, "a task"))
+        assert await loop.run_in_executor(None, nested, "outer") == ("outer", "nested")
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(lambda: 1 / 0)
+
+    async def main():
+        await MareyMiddleware(app)({"type": "http", "method": "GET", "path": "/", "headers": []}, None, None)
+        await asyncio.to_thread(work, "no request")
+
+    with recording() as recorded:
+        asyncio.run(main())
+        pool.submit(work, "no request").result()
+    for name in ("run_in_executor", "to_thread", "a task", "outer", "nested"):
+        assert {recorded.path(row) for row in recorded.named(name)} == {(IN_A_THREAD, name)}
+    assert {recorded.path(row) for row in recorded.named("no request")} == {("no request",)}
+    assert len(recorded.named(IN_A_THREAD)) == 7 and len(recorded.named("no request")) == 2
+    calls = [call for call in recorded.trace.suspended_calls() if call.name.endswith("(running)")]
+    assert len(calls) == 1 and calls[0].finished
+    pool.shutdown()
+
+
+def test_the_work_of_wsgi_requests_in_threads_is_named_after_them():
+    with ThreadPoolExecutor(2) as pool, recording() as recorded:
+
+        def app(environ, start_response):
+            start_response("200 OK", [])
+            return list(pool.map(lambda number: greet_in_range(str(number)), range(3)))
+
+        def greet_in_range(text):
+            with marey.record_function("greeting"):
+                return text.encode()
+
+        wrapped = MareyMiddleware(app, route=lambda environ: "/users/{id}", interface="wsgi")
+        assert call_wsgi(wrapped)[-1] == b"012"
+        pool.submit(greet_in_range, "later").result()
+    paths = [recorded.path(row) for row in recorded.named("greeting")]
+    assert sorted(paths) == [("GET /users/{id} (in a thread)", "greeting")] * 3 + [("greeting",)]
+
+
+def test_functions_are_handed_to_threads_unchanged_without_a_request():
+    assert _marey.request_work(work_of_nobody) is work_of_nobody
+    with pytest.raises(TypeError, match="run\\(\\) takes a function"):
+        _marey.request_parts(None, lambda _: (), {}, (None,) * 5).run()
+
+
+def work_of_nobody():
+    pass
+
+
 def test_parts_pass_on_values_exceptions_and_results():
     class Future:
         def __await__(self):
@@ -102,7 +169,7 @@ def test_parts_pass_on_values_exceptions_and_results():
 
 
 async def await_parts(awaitable):
-    return await _marey.request_parts(awaitable, lambda argument: f"part of {argument}", "test", (None,) * 4)
+    return await _marey.request_parts(awaitable, lambda argument: (None, None, *["part"] * 3), "test", (None,) * 5)
 
 
 def test_concurrent_requests_are_ranges_of_their_own():

@@ -84,9 +84,11 @@ settings.configure(
 )
 from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import path
+import marey
 
 def item(request, item_id):
-    return HttpResponse(b'{"id":%d}' % item_id)
+    with marey.record_function("sync view"):
+        return HttpResponse(b'{"id":%d}' % item_id)
 
 def stream(request):
     return StreamingHttpResponse(b"x" * 1000 for _ in range(3))
@@ -139,10 +141,12 @@ class Server:
         """End the server; return (name, status, bytes) of the requests of all of its processes."""
         self.process.send_signal(signal.SIGTERM)  # graceful: the last request may end after its response
         self.process.wait(timeout=60)
-        rows = []
+        rows, self.parents = [], {}
         for path in sorted(self.folder.glob("out*.marey")):
             assert b"sesame" not in path.read_bytes() and b"hunter2" not in path.read_bytes()
-            rows += _marey.range_rows(marey.load(path))
+            read = _marey.range_rows(marey.load(path))
+            self.parents.update((row["name"], read[row["parent"]]["name"]) for row in read if row["parent"] is not None)
+            rows += read
         self.names = {row["name"] for row in rows}
         values = [(row["name"], row["keywords"]) for row in rows if "status" in row["keywords"]]
         return sorted((name, found["status"], found["bytes"]) for name, found in values)
@@ -189,7 +193,7 @@ def test_fastapi_on_uvicorn(serve):
     server = serve(FASTAPI, *UVICORN)
     assert server.get("/sync/a") == (200, b'"a"')
     check(server, "GET /items/{item_id}", ("GET /stream", 200, 3000), "GET /fails")
-    assert {"GET /sync/{name}", "sync view"} <= server.names
+    assert "GET /sync/{name}" in server.names and server.parents["sync view"] == "GET /sync/{name} (in a thread)"
 
 
 @needs("fastapi", "hypercorn")
@@ -212,7 +216,9 @@ def test_django_on_gunicorn(serve):
 @needs("django", "uvicorn")
 def test_django_on_uvicorn(serve):
     text = DJANGO.replace("{interface}", "asgi")
-    check(serve(text, *UVICORN), "GET /items/<int:item_id>", ("GET /stream", 200, 0), "GET /fails")
+    server = serve(text, *UVICORN)
+    check(server, "GET /items/<int:item_id>", ("GET /stream", 200, 0), "GET /fails")
+    assert server.parents["sync view"] == "GET /items/<int:item_id> (in a thread)"
 
 
 @needs("fastapi", "uvicorn", "wsproto")

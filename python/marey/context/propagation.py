@@ -85,6 +85,38 @@ def _follow_processes() -> Followed | None:
         return None
 
 
+def follow_requests() -> None:
+    """Make the work that web requests hand to threads ranges of these requests, until the process ends.
+
+    Wraps ``ThreadPoolExecutor.submit``, which asyncio and asgiref use too, and ``anyio.to_thread.run_sync``.
+    """
+    _marey.hold_tracer()  # Marey's own calls are not recorded
+    try:
+        from concurrent.futures.thread import ThreadPoolExecutor
+
+        pool: Any = ThreadPoolExecutor
+        pool.submit = functools.wraps(pool.submit)(_make_request_submit(pool.submit))
+        to_thread: Any = sys.modules.get("anyio.to_thread")
+        if to_thread is not None:
+            to_thread.run_sync = functools.wraps(to_thread.run_sync)(_make_run_sync(to_thread.run_sync))
+    finally:
+        _marey.release_tracer()
+
+
+def _make_request_submit(original: Any) -> Callable[..., Any]:
+    def submit(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return original(self, _marey.request_work(fn), *args, **kwargs)
+
+    return submit
+
+
+def _make_run_sync(original: Any) -> Callable[..., Any]:
+    async def run_sync(func: Any, *args: Any, **kwargs: Any) -> Any:
+        return await original(_marey.request_work(func), *args, **kwargs)
+
+    return run_sync
+
+
 def is_installed() -> bool:
     return _installed > 0
 

@@ -88,17 +88,17 @@ def choose_activities(
 def choose_device(activities: set[ProfilerActivity], use_device: str | None, use_cuda: bool | None) -> str | None:
     """Return the device shown in tables, or None, and add its activity. Warn if it cannot be recorded."""
     if use_cuda:
-        warn("use_cuda is deprecated: use use_device='cuda' or activities", FutureWarning, stacklevel=4)
+        warn("use_cuda is deprecated: use use_device='cuda' or activities", FutureWarning, stacklevel=5)
         use_device = use_device or "cuda"
     if use_device is None:
         usable = usable_devices() if activities - {ProfilerActivity.CPU} else {}
         missing = sorted(activities - {ProfilerActivity.CPU, *usable})
         for activity in missing:
-            warn(f"{activity.name} is not recorded: {_unavailable_reason(activity)}", stacklevel=4)
+            warn(f"{activity.name} is not recorded: {_unavailable_reason(activity)}", stacklevel=5)
         return next((name for activity, name in sorted(usable.items()) if activity in activities), None)
     trouble = device_error(use_device)
     if trouble:
-        warn(f"{use_device!r} is not recorded: {trouble}", stacklevel=4)
+        warn(f"{use_device!r} is not recorded: {trouble}", stacklevel=5)
         return None
     activities.add(activity_of_device(use_device))
     return use_device
@@ -167,5 +167,5 @@ def choose_options(given: dict[str, Any], with_stack: bool) -> dict[str, Any]:
     options: dict[str, Any] = check_options(**given)
     ignored = [option for option, value in options.items() if value and option in CALL_OPTIONS]
     if ignored and not with_stack:
-        warn(f"{', '.join(ignored)} ignored: calls are recorded only if with_stack=True", stacklevel=4)
+        warn(f"{', '.join(ignored)} ignored: calls are recorded only if with_stack=True", stacklevel=5)
     return options

@@ -21,7 +21,7 @@ from marey.context import propagation
 from marey.recording import options
 from marey.recording.active import running
 from marey.recording.cycle import Cycle
-from marey.recording.defaults import session_defaults
+from marey.recording.defaults import with_file_defaults
 from marey.recording.metadata import checked_metadata, metadata_text
 from marey.recording.results import ProfilerStats, Results, timed
 from marey.recording.schedule import ProfilerAction, always_record
@@ -66,6 +66,7 @@ class profile(Results):
 
     _follows_threads = True  # with threads="tasks": into threads that the program starts
 
+    @with_file_defaults
     def __init__(
         self,
         enabled: bool = True,
@@ -135,7 +136,6 @@ class profile(Results):
         self.output = _text_of_path(output)
         if threads is None:
             threads = "tasks" if self.experimental_config.profile_all_threads is False else "all"
-        session_options = {**session_defaults(with_stack), **session_options}
         self.session_options = options.choose_options({"threads": threads, **session_options}, with_stack)
         self.scopes = options.choose_scopes(
             self._default_scopes() if scopes is None else scopes, self._activities, self.activity_filters

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     Route = Callable[[dict[str, Any]], "str | None"]
     Values = dict[str, str]
+    Names = tuple[Any, str | None, str, str, str]
 
 MAX_ROUTES = 1000
 MAX_VALUES = 10
@@ -51,7 +52,7 @@ class Requests:
         self.route = route  # the user's function, or None
         self.recorded = _recorded(record)
         self._names: dict[tuple[str, str], str] = {}
-        self._running: dict[str, str] = {}  # the names of parts, by the names of requests
+        self._parts: dict[str, tuple[str, str]] = {}  # the names of parts and of work in threads, by those of requests
         self._has_faults = False
         self._reports = _ReportLock()
         self.slow: SlowRequests | None = None
@@ -82,12 +83,13 @@ class Requests:
         name = self._names[key] = printable(f"{key[0]} {key[1]}"[:200])
         return name
 
-    def running_name(self, name: str) -> str:
-        """Return the name of the parts in which an asynchronous request runs."""
-        found = self._running.get(name)
-        if found is None:
-            found = self._running[name] = f"{name} (running)"
-        return found
+    def names(self, method: str, route: str | None, found: Any = None) -> Names:
+        """Return `found` and the method, and the names of the request, its parts and its work in threads."""
+        name = self.name(method, route)
+        parts = self._parts.get(name)
+        if parts is None:
+            parts = self._parts[name] = (f"{name} (running)", f"{name} (in a thread)")
+        return found, method, name, *parts
 
     def values(self, header: Callable[[str], str | None], query: str, scope: dict[str, Any]) -> Values:
         """Return what is recorded of a request. `scope` gets the header for the requests that this one makes."""

@@ -70,7 +70,6 @@ class profile(own.profile):
         schedule: Callable[[int], Any] | None = None,
         experimental_config: Any = None,
         activity_filters: Mapping[Any, Iterable[str]] | None = None,
-        with_stack: bool = False,
         use_cpu: bool = True,
         use_kineto: bool | None = None,
         qualified_names: bool = False,
@@ -80,7 +79,6 @@ class profile(own.profile):
             raise AssertionError("use_cpu=False requires use_kineto=True: nothing would be recorded otherwise")
         super().__init__(
             enabled,
-            with_stack=with_stack,
             use_cpu=use_cpu,
             use_kineto=use_kineto,
             activities=to_marey_activities(activities),
@@ -89,7 +87,7 @@ class profile(own.profile):
             activity_filters={to_marey_activity(key): names for key, names in (activity_filters or {}).items()} or None,
             **options,
         )
-        if self.experimental_config.trace_only and with_stack:
+        if self.experimental_config.trace_only and self.with_stack:
             warn("trace_only is ignored: with_stack=True needs events")
             self.experimental_config.trace_only = False
         # With PyTorch's own options, threads that the program starts are not followed unless all are recorded.

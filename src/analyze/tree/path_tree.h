@@ -28,11 +28,16 @@ class PathTree {
 
     /// The node for `slot` under `parent`. Adds it if there is none.
     std::uint32_t child(std::uint32_t parent, std::uint32_t slot) {
-        return at(parent, parent, slot, parent == kNoRow ? Place::Host : nodes[parent].place);
+        Entry& entry = entry_at(key_of(parent, slot));
+        if (entry.node == kNoRow)
+            add(entry, parent, slot, parent == kNoRow ? Place::Host : nodes[parent].place);
+        return entry.node;
     }
     /// The same for the outermost range of a path; `base` is kNoRow or the node of a thread.
     std::uint32_t root(std::uint32_t base, std::uint32_t slot, Place place) {
-        return at(root_group(base, place), base, slot, place);
+        Entry& entry = entry_at(key_of(root_group(base, place), slot));
+        if (entry.node == kNoRow) add(entry, base, slot, place);
+        return entry.node;
     }
     /// Adds a node that child() and root() never return.
     std::uint32_t add(const Node& node) {
@@ -68,19 +73,20 @@ class PathTree {
         std::uint32_t node = kNoRow;
     };
 
-    std::uint32_t at(std::uint32_t group, std::uint32_t parent, std::uint32_t slot, Place place) {
+    /// The entry of a key, with the key in it.
+    Entry& entry_at(std::uint64_t key) {
         if (nodes.size() * 2 >= entries_.size()) grow();
-        const std::uint64_t key = key_of(group, slot);
         Entry& entry = locate(entries_, key);
-        if (entry.node == kNoRow) {
-            entry = {key, static_cast<std::uint32_t>(nodes.size())};
-            Node& node = nodes.emplace_back();
-            node.parent = parent;
-            node.slot = slot;
-            node.place = place;
-            if (parent != kNoRow) node.thread = nodes[parent].thread;
-        }
-        return entry.node;
+        entry.key = key;
+        return entry;
+    }
+    void add(Entry& entry, std::uint32_t parent, std::uint32_t slot, Place place) {
+        entry.node = static_cast<std::uint32_t>(nodes.size());
+        Node& node = nodes.emplace_back();
+        node.parent = parent;
+        node.slot = slot;
+        node.place = place;
+        if (parent != kNoRow) node.thread = nodes[parent].thread;
     }
     static std::uint32_t root_group(std::uint32_t base, Place place) noexcept {
         return base ^ static_cast<std::uint32_t>(place) << 30;
@@ -90,8 +96,9 @@ class PathTree {
     }
     static Entry& locate(std::vector<Entry>& entries, std::uint64_t key) {
         const std::uint64_t hash = (key ^ key >> 29) * 0x9E3779B97F4A7C15u;
-        std::size_t i = (hash >> 20) & (entries.size() - 1);
-        while (entries[i].node != kNoRow && entries[i].key != key) i = (i + 1) & (entries.size() - 1);
+        const std::size_t mask = entries.size() - 1;
+        std::size_t i = (hash >> 20) & mask;
+        while (entries[i].node != kNoRow && entries[i].key != key) i = (i + 1) & mask;
         return entries[i];
     }
     void grow() {
