@@ -92,8 +92,7 @@ class RemoteMessages {
         if (sender.processes.empty() || arrived_ns > answered_ns ||
             answered_ns - arrived_ns > received_ns - sent_ns)
             return;
-        StringPool strings(state_.data->strings);
-        state_.data->clock_exchanges.push_back({0, strings.intern(sender.strings[sender.processes[0].host]),
+        state_.data->clock_exchanges.push_back({0, strings_.intern(sender.strings[sender.processes[0].host]),
                                                 sent_ns, arrived_ns, answered_ns, received_ns});
     }
 
@@ -206,6 +205,7 @@ class RemoteMessages {
     }
 
     ReplayedLog& state_;
+    StringPool strings_{state_.data->strings};                 ///< until the messages are added
     std::vector<std::pair<std::int64_t, AddedTrace>> placed_;  ///< with the starts of their windows
     std::uint64_t damaged_ = 0;
     std::uint64_t guessed_ = 0;
