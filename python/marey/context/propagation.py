@@ -85,10 +85,6 @@ def _follow_processes() -> Followed | None:
         return None
 
 
-def is_installed() -> bool:
-    return _installed > 0
-
-
 def _forget(token: Token[Context], context: Context) -> None:
     """Reset the variable if it still has the value that was set.
 
