@@ -6,6 +6,7 @@
 #include <marey/analyze.h>
 #include <marey/error.h>
 #include <marey/export.h>
+#include <marey/suspended_calls.h>
 #include <marey/table.h>
 
 #include "cli/averages_text.h"
@@ -13,7 +14,7 @@
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
-#include "cli/task_section.h"
+#include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::uint64_t kDefaultRowLimit = 40;
 constexpr std::size_t kNarrowestName = 20;
+constexpr std::size_t kMaxTasks = 10;
 
 std::vector<std::string> split(const std::string& text) {
     std::vector<std::string> parts;
@@ -32,6 +34,25 @@ std::vector<std::string> split(const std::string& text) {
         at = end + 1;
     }
     return parts;
+}
+
+/// A table of the asyncio tasks that ran longest; empty if there are no tasks.
+std::string task_section(const Trace& trace, const Terminal& terminal) {
+    std::vector<TaskTimes> rows = tasks(trace);
+    if (rows.empty()) return "";
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const TaskTimes& a, const TaskTimes& b) { return a.run_ns > b.run_ns; });
+    Table table({{"Task", true}, {"Coroutine", true, true}, {"Run"}, {"Await"}, {"Steps"}});
+    for (std::size_t i = 0; i < std::min(rows.size(), kMaxTasks); ++i) {
+        const TaskTimes& task = rows[i];
+        table.add({printable(trace.string(task.name)), printable(trace.string(task.coroutine)),
+                   format_duration(static_cast<double>(task.run_ns)),
+                   format_duration(static_cast<double>(task.await_ns)), format_count(task.steps)});
+    }
+    std::string text = "\n" + table.text(terminal);
+    if (rows.size() > kMaxTasks)
+        text += "... and " + format_plural(rows.size() - kMaxTasks, "more task") + "\n";
+    return text;
 }
 
 /// Removes trailing blanks, which would wrap on a terminal.

@@ -10,6 +10,7 @@
 #include <marey/remote.h>
 
 #include "collect/problem_list.h"
+#include "trace/part_flags.h"
 #include "trace/row_selection.h"
 #include "trace/string_pool.h"
 #include "trace/trace_join.h"
@@ -41,9 +42,11 @@ class RemoteMessages {
                          [](const auto& a, const auto& b) { return a.first < b.first; });
         std::vector<AddedTrace> added;
         for (auto& [start_ns, trace] : placed_) added.push_back(std::move(trace));
-        if (!added.empty())
+        if (!added.empty()) {
             state_.data =
                 changeable_data(add_traces(Trace(std::exchange(state_.data, nullptr)), std::move(added)));
+            mark_parts(*state_.data);  // the earlier parts of a call may be in another message, or cut off
+        }
         add_problems();
     }
 

@@ -134,6 +134,26 @@ TEST(RemoteEvents, AreCutToTheSessionsWindow) {
     expect_same_when_stored(trace);
 }
 
+TEST(RemoteEvents, TheFirstPartOfACallIsTheFirstOneThatIsThere) {
+    const auto message = [](std::int64_t start, std::uint32_t part) {
+        Sender sender;
+        sender->set_window(start, start + 4);
+        sender->add_detail(sender.range("call", start, start + 4), -1, 0, 0, 8, part);
+        return sender.message();
+    };
+    LogWriter log;
+    log.start(1, 10)
+        .remote(ours(), "", message(3, kFirstPart))  // before the window
+        .remote(ours(), "", message(20, 0))
+        .remote(ours(), "", message(30, kLastPart))
+        .stop(1, 100);
+    const Trace trace = build_trace(log.raw());
+    EXPECT_EQ(outline(trace), "thread 1: call 20-24 call 30-34\n");
+    EXPECT_EQ(trace.ranges().flags[0], kRemote | kPart);
+    EXPECT_EQ(trace.ranges().flags[1], kRemote | kPart | kFurtherPart);
+    expect_same_when_stored(trace);
+}
+
 // L2 L3
 TEST(RemoteEvents, KeepEveryTableOfTheSender) {
     for (unsigned seed = 0; seed < 200; ++seed) {

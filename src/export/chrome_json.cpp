@@ -2,8 +2,12 @@
 #include "export/chrome_json.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <marey/export.h>
 #include <marey/suspended_calls.h>
@@ -11,9 +15,9 @@
 #include "base/output_file.h"
 #include "base/output_pieces.h"
 #include "base/parallel.h"
-#include "export/chrome_annotations.h"
 #include "export/chrome_events.h"
 #include "export/chrome_header.h"
+#include "export/chrome_rows.h"
 #include "export/chrome_tables.h"
 #include "export/chrome_text.h"
 #include "json/json_writer.h"
@@ -26,6 +30,53 @@ namespace {
 constexpr std::size_t kRowsOfThread = 16384;
 /// More threads would only wait for the one that writes.
 constexpr std::size_t kMaxThreads = 16;
+
+/// A user range on a queue: from the start of the first to the end of the last work that it launched there.
+struct ChromeAnnotation {
+    Row range = kNoRow;
+    Row track = kNoRow;
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+};
+
+bool is_annotation(Scope scope) noexcept {
+    return scope == Scope::User || scope == Scope::Step;
+}
+
+bool has_annotations(const Trace& trace) {
+    const RangeColumns ranges = trace.ranges();
+    return std::ranges::any_of(trace.tracks(), [&](const TrackInfo& track) {
+        const auto sites = ranges.site.subspan(track.first_range, track.range_count);
+        return is_of_device(track) && std::ranges::any_of(sites, [&](std::uint32_t site) {
+                   return is_annotation(trace.sites()[site].scope);
+               });
+    });
+}
+
+/// One for each range and queue, in order of their first work. As in PyTorch, work counts for the innermost
+/// user range around its launch. Empty if the trace has such ranges already because it was imported.
+std::vector<ChromeAnnotation> chrome_annotations(const Trace& trace) {
+    std::vector<ChromeAnnotation> all;
+    if (trace.links().empty() || has_annotations(trace)) return all;
+    const RangeColumns ranges = trace.ranges();
+    std::map<std::pair<Row, Row>, std::size_t> places;  // by range and track
+    for (const LinkInfo& link : trace.links()) {
+        if (link.kind != LinkKind::Launch || link.from >= ranges.size() || link.to >= ranges.size()) continue;
+        Row range = link.from;
+        while (range != kNoRow && !is_annotation(trace.sites()[ranges.site[range]].scope))
+            range = ranges.parent[range];
+        const auto track = static_cast<Row>(trace.track_of(link.to));
+        if (range == kNoRow || !is_of_device(trace.tracks()[track])) continue;
+        const std::int64_t start = ranges.start_ns[link.to];
+        const std::int64_t end = start + ranges.duration_ns[link.to];
+        const auto [place, is_new] = places.try_emplace({range, track}, all.size());
+        if (is_new) all.push_back({range, track, start, end});
+        ChromeAnnotation& annotation = all[place->second];
+        annotation.start_ns = std::min(annotation.start_ns, start);
+        annotation.end_ns = std::max(annotation.end_ns, end);
+    }
+    return all;
+}
 
 class ChromeJson {
   public:

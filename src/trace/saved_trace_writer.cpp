@@ -27,9 +27,10 @@ void put(std::vector<std::byte>& bytes, T number) {
     for (std::size_t i = 0; i < sizeof number; ++i)
         bytes.push_back(static_cast<std::byte>(std::uint64_t{number} >> (8 * i)));
 }
-// Levels above these gain a few percent and cost ten times as much.
+// Levels above these gain a few percent and cost ten times as much. Small traces are messages: at level 9
+// they would take three times as long.
 int level_for(std::size_t ranges) {
-    return ranges <= 100'000 ? 9 : 3;
+    return ranges >= 1000 && ranges <= 100'000 ? 9 : 3;
 }
 
 class TraceWriter {

@@ -117,10 +117,6 @@ def _make_run_sync(original: Any) -> Callable[..., Any]:
     return run_sync
 
 
-def is_installed() -> bool:
-    return _installed > 0
-
-
 def _forget(token: Token[Context], context: Context) -> None:
     """Reset the variable if it still has the value that was set.
 
