@@ -43,6 +43,28 @@ start --no-browser "$corpus/chrome/chrome.json"
 ask / | grep -aq 'text/html' || fail "serves the page" "$(ask / | head -c 500)"
 ask /api/outline | grep -aq '^HTTP/1.1 403 ' || fail "needs the token"
 ask /api/outline "Marey-Token: $token" | grep -aq '"file":".*chrome.json"' || fail "serves the outline"
+# answers NAME CODE REQUEST_LINE HEADER...: the status of a request, sent over a socket as it is.
+answers() {
+    local name=$1 code=$2
+    shift 2
+    exec {socket}<>"/dev/tcp/127.0.0.1/$port" || return
+    printf '%s\r\n' "$@" '' >&"$socket"
+    answer=$(head -1 <&"$socket" | tr -d '\r')
+    exec {socket}>&-
+    [[ $answer == "HTTP/1.1 $code "* ]] || fail "$name" "$answer"
+}
+get='GET /api/outline HTTP/1.0' host="Host: 127.0.0.1:$port" secret="Marey-Token: $token"
+answers "the page's own request" 200 "$get" "$host" "$secret"
+answers "a request through ssh -L" 200 "$get" "Host: localhost:8123" "Origin: http://localhost:8123" "$secret" "Sec-Fetch-Site: same-origin"
+answers "no host" 403 "$get" "$secret"
+answers "another host" 403 "$get" "Host: example.com:$port" "$secret"
+answers "another origin" 403 "$get" "$host" "Origin: http://example.com" "$secret"
+answers "another port's page" 403 "$get" "$host" "Origin: http://127.0.0.1:1" "$secret"
+answers "another site" 403 "$get" "$host" "$secret" "Sec-Fetch-Site: cross-site"
+answers "a wrong token" 403 "$get" "$host" "Marey-Token: ${token%?}x"
+answers "the token in the address" 403 "GET /api/outline?token=$token HTTP/1.0" "$host"
+answers "another method" 405 "POST /api/outline HTTP/1.0" "$host" "$secret"
+answers "a body" 400 "$get" "$host" "$secret" "Content-Length: 3"
 check "port in use" 2 "^marey: cannot listen on port $port: it is in use$" \
     "$marey" view --no-browser --port "$port" "$corpus/chrome/chrome.json"
 stop TERM

@@ -1,17 +1,16 @@
 // marey_view.mjs: opens traces in `marey view` and in HTML reports, in a headless browser.
 //
 // tests/viewers/run.sh sets MAREY_BIN, MAREY_CAPTURE, MAREY_LARGE and the variables of tools/viewers_env.sh. MAREY_ONLY selects tests by
-// their names.
+// their names; MAREY_FAST leaves out those that take long (tests/cli/view_page.sh).
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 
-const { MAREY_BIN, MAREY_CAPTURE, MAREY_LARGE, MAREY_MODULES, MAREY_OUT, MAREY_ONLY = '', CHROMIUM } = process.env
+const { MAREY_BIN, MAREY_CAPTURE, MAREY_LARGE, MAREY_MODULES, MAREY_OUT, MAREY_ONLY = '', MAREY_FAST, CHROMIUM } = process.env
 const modules = createRequire(MAREY_MODULES + '/')
 const { chromium } = modules('playwright-core')
-const axe = fs.readFileSync(modules.resolve('axe-core/axe.min.js'), 'utf8')
 const views = ['timeline', 'flame', 'sandwich', 'table', 'steps', 'devices']
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-quic',
@@ -316,7 +315,7 @@ tests['dark mode follows the system and T switches'] = async () => {
 tests['axe-core finds no serious fault'] = async () => {
     for (const colorScheme of ['light', 'dark']) {
         const page = await open(server.url, { colorScheme, bypassCSP: true })
-        await page.evaluate(axe)
+        await page.evaluate(fs.readFileSync(modules.resolve('axe-core/axe.min.js'), 'utf8'))
         for (const [index, view] of views.entries()) {
             await press(page, String(index + 1))
             const { violations } = await page.evaluate(() => globalThis.axe.run())
@@ -535,9 +534,10 @@ tests['ten million ranges are drawn, counted and found'] = async () => {
     return page
 }
 
+const slow = ['axe-core', 'odd traces', 'ten million']
 let failures = 0
 for (const [name, test] of Object.entries(tests)) {
-    if (!name.includes(MAREY_ONLY)) continue
+    if (!name.includes(MAREY_ONLY) || (MAREY_FAST && slow.some(each => name.startsWith(each)))) continue
     try {
         const page = await test()
         if (page) {
