@@ -20,6 +20,7 @@
 #include "collect/log_fixture.h"
 #include "collect/packed_capture.h"
 #include "collect/tree_file.h"
+#include "trace/trace_assembler.h"
 #include "trace/trace_damage.h"
 
 namespace marey {
@@ -308,20 +309,26 @@ TEST_F(MergedLoad, ForgedExchangesAreLeftOutAndCounted) {
 }
 
 TEST_F(MergedLoad, RemoteCallsPutHostsOnOneClock) {
+    const auto message = [](std::int64_t start_ns, std::int64_t end_ns) {
+        TraceAssembler sender;
+        sender.set_window(start_ns, end_ns);
+        ProcessInfo process;
+        process.pid = 7;
+        process.host = sender.string("alpha");
+        sender.add_process(process);
+        return pack_events(sender.finish());
+    };
     LogWriter beta = log_on(kBeta, 300 * kMs, 1500 * kMs);
     for (const std::int64_t at : {400 * kMs, 900 * kMs, 1400 * kMs}) {
-        EventMessage message;
-        message.processes = {{7, -1, "alpha", "/bin/server"}};
-        message.start_ns = kAlpha.local(at + 15'000);
-        message.end_ns = kAlpha.local(at + 2 * kMs);
+        const std::int64_t start_ns = kAlpha.local(at + 15'000), end_ns = kAlpha.local(at + 2 * kMs);
         detail::RemoteEventsRecord record{};
         record.session = 1;
         record.node = -1;
         record.call_start = static_cast<std::uint64_t>(kBeta.local(at));
         record.call_end = static_cast<std::uint64_t>(kBeta.local(at + 2 * kMs + 25'000));
-        beta.remote(record, "", pack_events(message));
-        message.start_ns -= 100 * kMs;  // recorded long before the call: proves nothing
-        beta.remote(record, "", pack_events(message));
+        beta.remote(record, "", message(start_ns, end_ns));
+        // Recorded long before the call: proves nothing.
+        beta.remote(record, "", message(start_ns - 100 * kMs, end_ns));
     }
     const std::string first = write("a.marey", log_on(kAlpha, 100 * kMs, 1900 * kMs).file());
     const Trace trace = load_merged({first, write("b.marey", beta.file())}).trace;
