@@ -258,8 +258,10 @@ PACKED = """
         child()
         sys.exit()
     os.wait()
-    while not os.path.exists('x.packed.marey') or len([name for name in os.listdir() if name[-6:] == '.marey']) > 2:
+    for _ in range(1500):
+        if os.path.exists('x.packed.marey') and sum(name.endswith('.marey') for name in os.listdir()) == 2: break
         time.sleep(0.05)
+    else: sys.exit('its child was not packed')
     parent()
     if sys.argv[1] == 'kill': os.kill(os.getppid(), signal.SIGKILL)
 """
@@ -292,7 +294,9 @@ def test_a_packed_process_is_in_the_summary_and_so_is_one_that_was_not_recorded(
             child()
             sys.exit()
         os.wait()
-        while not os.path.exists('x.packed.marey'): time.sleep(0.05)  # it looks at processes before it packs
+        for _ in range(1500):  # it looks at processes before it packs
+            if os.path.exists('x.packed.marey'): break
+            time.sleep(0.05)
         other.kill()
         other.wait()
         """,
