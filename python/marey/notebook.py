@@ -78,6 +78,7 @@ class _Recorder:
         self._shell = shell
         self._requested: set[str] | None = None  # the options of the cell that is about to run
         self._running: tuple[Any, set[str]] | None = None  # a profiler and the options of its cell
+        self._shown_by: Any = None  # the showtraceback that other code has given the shell
         self._view: Any = None
         numbers = getattr(shell.compile, "_filename_map", None)
         self._numbers = numbers if isinstance(numbers, dict) else {}  # of cells, by the names of their files
@@ -138,12 +139,33 @@ class _Recorder:
             print(f"marey: not recording: {error}", file=sys.stderr)
             return
         self._running = profiler, options
+        self._shown_by = vars(self._shell).get("showtraceback")  # rich sets it, for one
+        self._shell.showtraceback = self._show_traceback
+
+    def _show_traceback(self, *args: Any, **options: Any) -> None:
+        """Stand in for the shell's method while a cell is recorded: the recording ends before IPython's own work."""
+        from marey._marey import Error
+
+        try:
+            if self._running is not None:
+                self._running[0].stop()
+        except Error:
+            pass  # reported after the cell
+        self._restore_traceback()
+        self._shell.showtraceback(*args, **options)
+
+    def _restore_traceback(self) -> None:
+        if vars(self._shell).get("showtraceback") == self._show_traceback:
+            del self._shell.showtraceback
+            if self._shown_by is not None:
+                self._shell.showtraceback = self._shown_by
 
     def _after_cell(self, _result: Any) -> None:
         self._requested = None
         running, self._running = self._running, None
         if running is None:
             return
+        self._restore_traceback()
         from marey._marey import Error
 
         profiler, options = running

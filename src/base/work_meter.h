@@ -18,6 +18,11 @@ class WorkMeter {
     void add(std::uint64_t work) noexcept {
         if (progress_ != nullptr) progress_->done.fetch_add(work, std::memory_order_relaxed);
     }
+    /// After each row of a loop over all rows of a table; counts them in blocks.
+    void add_row(std::uint64_t row) noexcept {
+        constexpr std::uint64_t kBlock = 4096;
+        if ((row + 1) % kBlock == 0) add(kBlock);
+    }
     /// Null: nobody watches.
     WorkProgress* progress() const noexcept { return progress_; }
 

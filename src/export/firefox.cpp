@@ -17,6 +17,7 @@
 
 #include "analyze/name_slots.h"
 #include "base/output_file.h"
+#include "base/work_meter.h"
 #include "export/decimal.h"
 #include "export/merged_functions.h"
 #include "json/json_writer.h"
@@ -56,7 +57,11 @@ class Millis {
 class FirefoxProfile {
   public:
     FirefoxProfile(const Trace& trace, const std::string& path)
-        : trace_(trace), ranges_(trace.ranges()), functions_(profile_functions(trace)), file_(path) {
+        : trace_(trace),
+          ranges_(trace.ranges()),
+          functions_(profile_functions(trace)),
+          file_(path),
+          meter_(2 * ranges_.size()) {
         start_ns_ = trace.window().start_ns;
         end_ns_ = std::max(trace.window().end_ns, start_ns_);
     }
@@ -189,6 +194,7 @@ class FirefoxProfile {
             }
         };
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            meter_.add_row(row);
             close_to(ranges.depth[row]);
             advance(since_start(ranges.start_ns[row]));
             const std::uint32_t around = open.empty() ? kNoStack : open.back().first;
@@ -225,6 +231,7 @@ class FirefoxProfile {
         write_stacks();
         write_markers(markers_[row]);
         file_.write("}");
+        if (track != nullptr) meter_.add(track->range_count);
     }
     bool is_first_thread_of(Row process) const { return !first_thread_.contains(process); }
 
@@ -503,6 +510,7 @@ class FirefoxProfile {
     const RangeColumns ranges_;
     const ProfileFunctions functions_;
     OutputFile file_;
+    WorkMeter meter_;  ///< of ranges that are cut into samples, and of those written
     std::int64_t start_ns_ = 0;
     std::int64_t end_ns_ = 0;
     Samples samples_;                   ///< of the current thread

@@ -12,6 +12,7 @@
 #include "analyze/name_slots.h"
 #include "analyze/track_place.h"
 #include "base/output_file.h"
+#include "base/work_meter.h"
 #include "export/decimal.h"
 #include "json/json_writer.h"
 #include "trace/program_names.h"
@@ -29,7 +30,8 @@ class OtlpSpans {
           sites_info_(trace.sites()),
           min_duration_ns_(min_duration_ns),
           clip_(trace),
-          file_(path) {}
+          file_(path),
+          meter_(ranges_.size()) {}
 
     void write() {
         salt_ = mixed(trace_.window().session_id ^ static_cast<std::uint64_t>(trace_.window().start_ns));
@@ -199,6 +201,7 @@ class OtlpSpans {
                                       [](const ArgumentSlice& its, Row row) { return its.row < row; });
         std::string values;
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            meter_.add_row(row);
             while (slice != slices.end() && slice->row < row) ++slice;
             if (nearest_[row] != row) continue;
             values.clear();
@@ -317,6 +320,7 @@ class OtlpSpans {
     const std::int64_t min_duration_ns_;
     const WindowClip clip_;
     OutputFile file_;
+    WorkMeter meter_;
     std::uint64_t salt_ = 0;
     std::vector<Row> nearest_;            ///< per range: itself or the nearest range around it that is a span
     std::vector<std::uint32_t> context_;  ///< per range

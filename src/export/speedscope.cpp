@@ -10,6 +10,7 @@
 #include <marey/export.h>
 
 #include "base/output_file.h"
+#include "base/work_meter.h"
 #include "export/decimal.h"
 #include "json/json_writer.h"
 
@@ -18,7 +19,8 @@ namespace {
 
 class Speedscope {
   public:
-    Speedscope(const Trace& trace, const std::string& path) : trace_(trace), file_(path) {
+    Speedscope(const Trace& trace, const std::string& path)
+        : trace_(trace), file_(path), meter_(trace.ranges().size()) {
         window_start_ns_ = trace.window().start_ns;
         window_end_ns_ = std::max(trace.window().end_ns, window_start_ns_);
     }
@@ -120,6 +122,7 @@ class Speedscope {
         last_ = 0;
         is_first_event_ = true;
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            meter_.add_row(row);
             close_to(ranges.depth[row]);
             const std::uint32_t frame = frames_[ranges.site[row]];
             write_event('O', frame, since_start(ranges.start_ns[row]));
@@ -163,6 +166,7 @@ class Speedscope {
 
     const Trace& trace_;
     OutputFile file_;
+    WorkMeter meter_;
     std::int64_t window_start_ns_ = 0;
     std::int64_t window_end_ns_ = 0;
     std::vector<std::uint32_t> frames_;  ///< per site

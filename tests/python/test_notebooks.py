@@ -1,5 +1,6 @@
 """The magics %marey and %%marey, in a real Jupyter kernel and in IPython on a terminal; traces as HTML."""
 
+import contextlib
 import html
 import html.parser
 import os
@@ -139,7 +140,29 @@ def test_an_exception_shows_the_users_traceback_and_keeps_the_recording(kernel):
         texts.append(text.replace("1 #\n", "1 \n"))  # the line of the magic is empty
     assert texts[0] == texts[1] and "divide" in texts[0]
     assert of_kind(recorded, "image/svg+xml")
-    assert "divide" in kernel.printed(NAMES)
+
+
+def test_the_recording_ends_with_the_exception(kernel):
+    kernel.run("from IPython import get_ipython; before = get_ipython().showtraceback")
+    kernel.run("%marey divide(0)")
+    names = kernel.printed(NAMES)
+    assert "divide" in names and not re.search(r"inspect|stack_data|linecache|traceback", names), names
+    outputs = kernel.run("%marey import sys; sys.exit(3)")
+    assert error_of(outputs).ename == "SystemExit" and of_kind(outputs, "image/svg+xml")
+    assert kernel.printed("print(get_ipython().showtraceback == before)") == "True\n"
+    kernel.run("get_ipython().showtraceback = lambda *_, **__: print('own')")  # as the package rich does
+    assert kernel.printed("%marey divide(0)").startswith("own\n")
+    assert kernel.printed("divide(0)") == "own\n"
+    kernel.run("del get_ipython().showtraceback")
+
+
+def test_a_cell_that_calls_exit_shows_its_results():
+    client = nbclient.NotebookClient(nbformat.v4.new_notebook(), timeout=120, kernel_name="python3")
+    cells = ("%load_ext marey", "%%marey\nsum(range(1000))\nexit()")
+    client.nb.cells = [nbformat.v4.new_code_cell(text) for text in cells]
+    with contextlib.suppress(nbclient.exceptions.DeadKernelError):  # it ends some time after the cell
+        client.execute()
+    assert of_kind(client.nb.cells[1].outputs, "image/svg+xml")
 
 
 def test_a_syntax_error_is_reported_in_its_line_and_nothing_is_recorded(kernel):

@@ -5,6 +5,7 @@
 
 #include "analyze/gpu/device_time.h"
 #include "analyze/tree/path_growth.h"
+#include "base/work_meter.h"
 
 namespace marey {
 namespace {
@@ -24,6 +25,7 @@ class Merge {
         do {
             next_wanted_ = 0;
             work_.emplace(trace_);
+            meter_.emplace(trace_.ranges().size());
             result_.unplaced.clear();
             for (const TrackInfo& track : trace_.tracks()) add_track(track);
         } while (options_.parts > 0 && needs_another_pass());
@@ -36,6 +38,7 @@ class Merge {
         const Place place = place_of(track);
         PathTree& tree = result_.tree;
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            meter_->add_row(row);
             const std::uint32_t slot = slots_.of_site[ranges.site[row]];
             const Row parent = ranges.parent[row];
             const bool is_nested = parent != kNoRow && result_.node_of[parent] != kNoRow;
@@ -160,6 +163,7 @@ class Merge {
     const RangeMergeOptions& options_;
     WindowClip clip_;
     std::optional<EnclosingWork> work_;
+    std::optional<WorkMeter> meter_;
     MergedRanges result_;
     PathGrowth growth_;  ///< with `parts`
     std::vector<std::uint32_t> thread_node_;
