@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include <marey/detail/thread_state.h>
@@ -85,7 +87,9 @@ class Copier {
         });
         for (const UsedBlock& place : all) {
             if (!is(place.header, BlockKind::Log) || place.header.sequence > last) continue;
-            (copy_log(place) ? result.log_bytes : result.lost_bytes) += place.header.committed;
+            // If this process had to wait, a whole ring may have been written after the window's end.
+            const bool is_in_time = result.end_ticks == 0 || place.header.base_ticks < result.end_ticks;
+            (copy_log(place) && is_in_time ? result.log_bytes : result.lost_bytes) += place.header.committed;
         }
         // Everything that the log refers to was written before it.
         for (const UsedBlock& place : places()) {
@@ -220,9 +224,12 @@ std::optional<RunningCapture> copy_running_capture(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return std::nullopt;
     // A program that records at full speed may overwrite a whole ring while this process waits for a core.
+    // After a pause, the system lets it run for longer.
     constexpr int kMostAttempts = 10;
+    constexpr std::chrono::milliseconds kPause(10);
     std::optional<RunningCapture> best = Copier(file).copy();
     for (int i = 1; best && best->lost_bytes > best->log_bytes && i < kMostAttempts; ++i) {
+        std::this_thread::sleep_for(kPause);
         std::optional<RunningCapture> next = Copier(file).copy();
         if (!next || next->log_bytes > best->log_bytes) best = std::move(next);
     }

@@ -17,7 +17,7 @@ struct RunningCapture {
     std::shared_ptr<const void> owner;  ///< of the bytes
     std::uint64_t end_ticks = 0;        ///< the moment; 0: unknown
     std::size_t log_bytes = 0;          ///< of the chunks in it
-    std::size_t lost_bytes = 0;         ///< of the chunks that were overwritten
+    std::size_t lost_bytes = 0;         ///< of the chunks that were overwritten, or began after `end_ticks`
 };
 
 /// Nothing if the capture is finished, or if its program may have ended. It certainly runs if this machine

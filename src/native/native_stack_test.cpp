@@ -96,8 +96,8 @@ TEST(NativeStack, EndsQuietlyWhereAFramePointerIsDamaged) {
     for (const std::uintptr_t wrong :
          {std::uintptr_t{0}, std::uintptr_t{1}, UINTPTR_MAX - 7, std::uintptr_t{1} << 40}) {
         asm volatile(
-            "mov x19, x29\n\tmov x29, %2\n\tmov x0, %3\n\tmov x1, #64\n\tmov x2, #0\n\tblr %1\n\tmov x29, "
-            "x19\n\tmov %0, x0"
+            "mov x19, x29\n\tmov x29, %2\n\tmov x0, %3\n\tmov x1, #64\n\tmov x2, #0\n\tmov x3, #0\n\t"
+            "blr %1\n\tmov x29, x19\n\tmov %0, x0"
             : "=r"(count)
             : "r"(&capture_native_stack), "r"(wrong), "r"(room.data())
             : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
