@@ -191,7 +191,12 @@ def _call_options(calls: bool) -> dict[str, Any]:
     if not calls:
         return {}
     c_calls = sys.version_info >= (3, 12)  # as `marey run`
-    return {"with_stack": True, "fold_libraries": True, "c_calls": c_calls, "exclude": ["marey_pytest", "execnet", "coverage"]}
+    return {
+        "with_stack": True,
+        "fold_libraries": True,
+        "c_calls": c_calls,
+        "exclude": ["marey_pytest", "execnet", "coverage"],
+    }
 
 
 def _captures(folder: str) -> list[str]:
