@@ -120,7 +120,7 @@ class RemoteMessages {
 
     /// Leaves out the events outside the window, and marks the ranges that exceed it.
     void cut(TraceData& data) {
-        const auto [start_ns, end_ns] = std::pair(data.window.start_ns, data.window.end_ns);
+        const std::int64_t start_ns = data.window.start_ns, end_ns = data.window.end_ns;
         std::vector<Row> removed;
         for (Row row = 0; row < data.range_start_ns.size(); ++row) {
             const std::int64_t range_end_ns = data.range_start_ns[row] + data.range_duration_ns[row];

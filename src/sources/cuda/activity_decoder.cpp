@@ -241,14 +241,14 @@ void ActivityDecoder::decode_wait(const WaitRecord& record, DeviceLog& log) {
              record.context, record.stream, record.correlation, record.start, record.end);
     std::vector<KeyedValue> values = {{"cuda_sync_kind", std::string_view(name)}};
     if (record.event != ~0u) {
-        values.emplace_back("wait_on_cuda_event_id", std::int64_t{record.event});
+        values.push_back({"wait_on_cuda_event_id", std::int64_t{record.event}});
         // The last time that it was recorded before the wait.
         const auto next = events_.upper_bound({record.context, record.event, record.correlation});
         if (next != events_.begin()) {
             const auto& [event, stream] = *std::prev(next);
             if (event.context == record.context && event.event == record.event) {
-                values.emplace_back("wait_on_stream", std::int64_t{stream});
-                values.emplace_back("wait_on_cuda_event_record_corr_id", std::int64_t{event.correlation});
+                values.push_back({"wait_on_stream", std::int64_t{stream}});
+                values.push_back({"wait_on_cuda_event_record_corr_id", std::int64_t{event.correlation}});
             }
         }
     }

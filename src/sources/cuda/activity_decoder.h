@@ -1,12 +1,12 @@
 // activity_decoder.h: writes CUPTI's records to the log.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -88,7 +88,10 @@ class ActivityDecoder {
         std::uint32_t context;
         std::uint32_t event;
         std::uint32_t correlation;
-        friend auto operator<=>(const RecordedEvent&, const RecordedEvent&) = default;
+        bool operator<(const RecordedEvent& other) const noexcept {
+            return std::tie(context, event, correlation) <
+                   std::tie(other.context, other.event, other.correlation);
+        }
     };
     const Cupti& cupti_;
     const CuptiClock& clock_;
