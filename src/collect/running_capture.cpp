@@ -225,7 +225,7 @@ std::optional<RunningCapture> copy_running_capture(const std::string& path) {
     if (file < 0) return std::nullopt;
     // A program that records at full speed may overwrite a whole ring while this process waits for a core.
     // After a pause, the system lets it run for longer.
-    constexpr int kMostAttempts = 10;
+    constexpr int kMostAttempts = 40;
     constexpr std::chrono::milliseconds kPause(10);
     std::optional<RunningCapture> best = Copier(file).copy();
     for (int i = 1; best && best->lost_bytes > best->log_bytes && i < kMostAttempts; ++i) {
