@@ -38,12 +38,11 @@ class ChromeClock {
         char text[32];
         return {text, put_micros(text, since_base(ns))};
     }
-    /// A nanosecond less than the window: readers add it to the start as 64-bit reals, and their sum must not
-    /// be later than the window's end.
-    std::string span_micros() const {
+    /// The window's end and 2 ns: readers add `ts` and `dur` as doubles, which are up to 1 ns apart, and what
+    /// ends with the window must not seem to end after it.
+    std::string end_micros() const {
         char text[32];
-        const std::uint64_t window = since_base(end_ns_) - offset_ns_;
-        return {text, put_micros(text, window != 0 ? window - 1 : 0)};
+        return {text, put_micros(text, since_base(end_ns_) + 2)};
     }
     /// The length of the window.
     std::string window_micros() const {

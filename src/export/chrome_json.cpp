@@ -171,12 +171,12 @@ class ChromeJson {
         constexpr std::int64_t kSpanIndex = 0x20000000;  // sorts below everything else, as in PyTorch
         const ChromeClock& clock = tables_.clock;
         const std::string span = span_name();
-        const std::string start = clock.micros(clock.start_ns()), end = clock.micros(clock.end_ns());
+        const std::string start = clock.micros(clock.start_ns()), end = clock.end_micros();
         std::string text = "{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":";
         append_json_string(text, span + " (0)");
         text += ",\"pid\":\"Spans\",\"tid\":";
         append_json_string(text, span);
-        text += ",\"ts\":" + start + ",\"dur\":" + clock.span_micros() + ",\"args\":{\"Op count\":";
+        text += ",\"ts\":" + start + ",\"dur\":" + clock.window_micros() + ",\"args\":{\"Op count\":";
         append_json_number(text, std::uint64_t{trace_.ranges().size()});
         text += "}},\n";
         JsonWriter json(text);

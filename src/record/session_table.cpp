@@ -163,6 +163,12 @@ bool SessionTable::records_devices(std::uint64_t id) noexcept {
     return session != nullptr && !session->is_closed && session->device_types != 0;
 }
 
+bool SessionTable::writes_file(std::uint64_t id) noexcept {
+    const ScopedLock lock(recorder_mutex);
+    const SessionEntry* const session = find(id);
+    return session != nullptr && !session->output_path.empty();
+}
+
 // ---- data added from outside ----
 
 void SessionTable::add_remote_events(std::uint64_t id, detail::RemoteEventsRecord record,

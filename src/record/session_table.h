@@ -76,6 +76,7 @@ class SessionTable {
     /// The union of what the sessions need from sources.
     RecordingNeeds needs() noexcept MAREY_EXCLUDES(recorder_mutex);
     bool records_devices(std::uint64_t id) noexcept MAREY_EXCLUDES(recorder_mutex);
+    bool writes_file(std::uint64_t id) noexcept MAREY_EXCLUDES(recorder_mutex);
     /// Changes when space may have become available for a thread whose chunk was refused. Needs no lock.
     std::uint64_t space_epoch() const noexcept { return space_epoch_.load(std::memory_order_relaxed); }
     void space_may_be_free() noexcept { space_epoch_.fetch_add(1, std::memory_order_relaxed); }

@@ -190,9 +190,18 @@ class profile(own.profile):
             return
         self._stop_clocks()
         try:
+            self._await_gpu()
             super()._stop_session()
         finally:
             self._leave()
+
+    def _await_gpu(self) -> None:
+        """Wait for work in flight, so that it is recorded too. PyTorch's trace ends with this call as well."""
+        if "cuda" not in self.devices["devices"] or self._excludes_devices or not torch.cuda.is_initialized():
+            return
+        # The default stream cannot be captured: asking would be one more call of CUDA in the trace.
+        if torch.cuda.current_stream().cuda_stream == 0 or not torch.cuda.is_current_stream_capturing():
+            torch.cuda.synchronize()
 
     def _stop_clocks(self) -> None:
         clocks, self._clocks = self._clocks, None

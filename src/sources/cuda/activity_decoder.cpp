@@ -267,6 +267,8 @@ void ActivityDecoder::note_event(const EventRecord& record) {
 }
 
 void ActivityDecoder::decode_overhead(const OverheadRecord& record, DeviceLog& log) {
+    constexpr std::uint32_t kThread = 2;
+    if (record.object_kind == kThread && record.object[1] == own_thread_ && own_thread_ != 0) return;
     const char* const name = overhead_name(record.overhead_kind);
     log.write(work(DeviceWorkKind::Overhead, named_site(DeviceWorkKind::Overhead, name), 0, 0, kNoStream, 0,
                    record.start, record.end));

@@ -44,6 +44,9 @@ class ActivityDecoder {
         allocations_.clear();
     }
 
+    /// CUPTI's name of Marey's thread, whose overhead the program does not notice.
+    void leave_out_thread(std::uint32_t thread) noexcept { own_thread_ = thread; }
+
     /// The amount of work without times since the last call: it had not ended when its record was requested.
     std::uint64_t take_unfinished() noexcept { return std::exchange(unfinished_, 0); }
 
@@ -107,6 +110,7 @@ class ActivityDecoder {
     std::map<RecordedEvent, std::uint32_t> events_;                    ///< to the stream
     std::deque<RecordedEvent> event_order_;                            ///< of `events_`, oldest first
     std::uint64_t unfinished_ = 0;
+    std::uint32_t own_thread_ = 0;
 };
 
 }  // namespace marey::cuda

@@ -196,6 +196,23 @@ TEST_F(Decoding, WaitsAreOnASeparateTrackAndOverheadHasItsName) {
     EXPECT_NE(row_named(trace, "Lazy Function Loading"), kNoRow);
 }
 
+TEST_F(Decoding, LeavesOutTheOverheadOfMareysOwnThread) {
+    OverheadRecord overhead{};
+    overhead.kind = kActivityOverhead;
+    overhead.object_kind = 2;
+    overhead.start = now();
+    overhead.end = overhead.start + 10;
+    decoder_.leave_out_thread(7);
+    for (const std::uint32_t thread : {7u, 8u}) {
+        overhead.overhead_kind = thread << 16;
+        overhead.object[1] = thread;
+        decode(overhead);
+    }
+    const Trace trace = session_.stop();
+    EXPECT_EQ(row_named(trace, "Activity Buffer Request"), kNoRow);
+    EXPECT_NE(row_named(trace, "UVM Activity Init"), kNoRow);
+}
+
 TEST_F(Decoding, WaitsAreOnTheDeviceOfTheirContext) {
     for (const std::uint32_t device : {1u, 0u}) {
         KernelRecord work = kernel("work", 1 + device, now(), now() + 10);

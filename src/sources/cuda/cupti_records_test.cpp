@@ -58,6 +58,8 @@ MAREY_SAME(WaitRecord, correlation, CUpti_ActivitySynchronization2, correlationI
 MAREY_SAME(WaitRecord, stream, CUpti_ActivitySynchronization2, streamId);
 MAREY_SAME(WaitRecord, event, CUpti_ActivitySynchronization2, cudaEventId);
 MAREY_SAME(OverheadRecord, overhead_kind, CUpti_ActivityOverhead3, overheadKind);
+MAREY_SAME(OverheadRecord, object_kind, CUpti_ActivityOverhead3, objectKind);
+MAREY_SAME(OverheadRecord, object, CUpti_ActivityOverhead3, objectId);
 MAREY_SAME(OverheadRecord, start, CUpti_ActivityOverhead3, start);
 MAREY_SAME(OverheadRecord, end, CUpti_ActivityOverhead3, end);
 MAREY_SAME(MemoryRecord, operation, CUpti_ActivityMemory4, memoryOperationType);

@@ -1,6 +1,8 @@
 // cupti_source.cpp: enables and disables CUPTI, and runs the thread that reads its buffers.
 #include "sources/cuda/cupti_source.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -247,6 +249,7 @@ bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
 void CuptiSource::run_worker() {
     using Clock = std::chrono::steady_clock;
     const SuppressCalls ours;
+    decoder_.leave_out_thread(static_cast<std::uint32_t>(pthread_self()));
     auto next_flush = Clock::now() + kFirstFlush;
     std::unique_lock lock(pool_.mutex());
     const auto has_something = [&] {
