@@ -431,6 +431,7 @@ bool ChromeBuilder::is_window_mark(const ChromeEvent& event) {
     const bool is_start = event.phase != 'X' && pid == "Traces" && name.starts_with("Iteration Start");
     const bool is_end = event.phase != 'X' && name == "Record Window End";
     if (!is_span && !is_start && !is_end) return false;
+    if (is_end && facts_.is_marey_trace) return true;  // the span ends with the window, this a little later
     see(event.time_ns);
     if (is_span) see(event.time_ns + std::max<std::int64_t>(event.duration_ns, 0));
     return true;

@@ -56,9 +56,10 @@ GPU_TRACES = pathlib.Path(__file__).parents[1] / "data/corpus/torch_gpu"
 
 
 def test_hta_finds_the_same_gpu_work_as_in_pytorchs_trace():
-    """Both traces are of one program on an H200; the host was not equally busy, so its waits may differ."""
+    """Both traces are of one program on an H200, whose host was not equally busy: its waits may differ a little."""
     ours, theirs = (read(GPU_TRACES / f"{name}.json.gz")["hta"] for name in ("marey", "torch"))
-    for category in ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "cuda_driver", "cpu_op"):
+    categories = "kernel gpu_memcpy gpu_memset gpu_user_annotation cuda_runtime cuda_driver cpu_op"
+    for category in categories.split():
         assert ours["categories"][category] == theirs["categories"][category], category
     assert ours["gpu"]["queue_changes"] == theirs["gpu"]["queue_changes"]
     assert ours["gpu"]["launches"]["count"] == theirs["gpu"]["launches"]["count"] > 0
@@ -68,5 +69,8 @@ def test_hta_finds_the_same_gpu_work_as_in_pytorchs_trace():
         "launches": ["gpu_duration"],
         "annotations": ["forward", "load", "statistics", "Optimizer.step#SGD.step"],
     }.items():
-        for key in keys:
-            assert ours["gpu"][question][key] == pytest.approx(theirs["gpu"][question][key], rel=0.01), key
+        for key in keys:  # HTA counts whole microseconds, here of three steps
+            assert ours["gpu"][question][key] == pytest.approx(theirs["gpu"][question][key], rel=0.01, abs=3), key
+    a_percent = 0.01 * theirs["gpu"]["temporal"]["kernel_time(us)"]
+    assert ours["gpu"]["temporal"] == pytest.approx(theirs["gpu"]["temporal"], abs=a_percent)
+    assert ours["gpu"]["idle"] == pytest.approx(theirs["gpu"]["idle"], abs=a_percent)
