@@ -48,7 +48,8 @@ test-upstream:  ## PyTorch's own profiler tests with Marey: TESTS=the folder tes
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python marey_cli
 	@python="$$(tools/torch_env.sh)" && "$$python" -m pip install -q expecttest psutil pyyaml && \
-		PYTHONPATH=build/release/python "$$python" tools/upstream_tests.py "$(TESTS)" -o docs/reference/upstream_tests.md
+		kind="$$("$$python" -c 'import torch; print("_cuda" * torch.cuda.is_available())')" && \
+		PYTHONPATH=build/release/python "$$python" tools/upstream_tests.py "$(TESTS)" -o "docs/reference/upstream_tests$$kind.md"
 
 parity-torch:  ## Compare marey.torch with PyTorch's profiler and write docs/reference/torch_parity.md
 	@tools/install_deps.sh build python
@@ -146,7 +147,7 @@ viewers:  ## Open exported traces in real viewers, in a headless browser (needs 
 	@tools/build.sh release marey_cli example_pipeline
 	@tests/viewers/run.sh build/release
 
-wheel:  ## Build a wheel with its libraries inside into dist/, install it elsewhere and test it
+wheel:  ## Build a wheel with its libraries inside into dist/, and test it elsewhere; TORCH: interpreters, to add observers
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_package
 	@tools/wheel.sh

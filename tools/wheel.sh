@@ -88,6 +88,20 @@ for file in "$licences"/*; do
     sed -i "0,/^License-File: LICENSE\$/s||&\nLicense-File: third_party/$(basename "$file")|" "$info/METADATA"
 done
 
+# Observers for PyTorch versions, so that their users need no compiler: for those in the environments named by TORCH.
+if [ -z "${TORCH-}" ] && [ -x build/torch/bin/python ]; then TORCH=build/torch/bin/python; fi
+rm -rf "$work/observers"
+for interpreter in ${TORCH-}; do
+    PYTHONPATH="$root" XDG_CACHE_HOME="$work/observers" quietly observer "$interpreter" -m marey.torch
+done
+for observer in "$work"/observers/marey/torch/*/observer.so; do
+    [ -f "$observer" ] || continue
+    to="$root/marey/torch/observers/$(basename "$(dirname "$observer")")"
+    mkdir -p "$to"
+    strip -o "$to/observer.so" "$observer"
+    echo "with an observer for $(basename "$to" | cut -d- -f1-2)"
+done
+
 quietly pack "$env/bin/wheel" pack -d dist "$root"
 wheel="dist/$(basename "$work"/repaired/marey-*.whl)"
 [ -f "$wheel" ] || fail "expected $wheel"

@@ -14,7 +14,7 @@ import torch
 import torch.profiler
 from torch.profiler import ProfilerActivity
 
-PROCESSES, PAIRS = 3, 5  # loops without and with the profiler, in each process
+PROCESSES, PAIRS = 3, 4  # loops without and with the profiler, in each process
 EVERYTHING = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
 OPTIONS = {"plain": (), "shapes": ("record_shapes",), "all": EVERYTHING}
 
@@ -57,7 +57,7 @@ def make_loop(device):
 
 
 def measure(device, which):
-    """Print the milliseconds of the loop alone and those added by the profiler, of each pair, for each set of options."""
+    """Print the milliseconds of the loop alone and those that the profiler adds, for each set of options."""
     if which == "marey":
         from marey.torch import profile
     else:

@@ -117,6 +117,25 @@ except marey.Error as error:
     assert "this once" not in printed
 
 
+def test_an_observer_in_the_package_needs_no_compiler(run_python, tmp_path):
+    program = """
+import os, shutil
+import marey
+from marey.torch import _observer
+built = _observer.build()
+shipped = os.path.join("wheel", "torch", "observers", os.path.basename(os.path.dirname(built)), "observer.so")
+os.makedirs(os.path.dirname(shipped))
+shutil.copy(built, shipped)
+marey.__path__.append("wheel")
+os.environ |= {"CXX": "no-such-compiler", "XDG_CACHE_HOME": os.path.abspath("empty")}
+assert _observer.build() == _observer.find_built() == shipped
+marey.torch.load()
+assert not os.path.exists("empty")
+print("loaded")
+"""
+    assert "loaded" in run_python(program)
+
+
 def test_a_non_numeric_world_size_means_no_rank(monkeypatch):
     from marey.torch import _ranks
 

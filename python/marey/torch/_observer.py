@@ -24,9 +24,12 @@ def load() -> None:
 
 
 def build() -> str:
-    """Compile the observer unless that has been done, and return its path."""
+    """Compile the observer unless the package has it or that has been done, and return its path."""
     sources = _sources()
     key = _key(sources, _headers())
+    shipped = _shipped(key)
+    if shipped is not None:
+        return shipped
     folder = _writable_folder()
     path = os.path.join(folder, key, _FILE)
     if os.path.exists(path):
@@ -50,11 +53,19 @@ def build() -> str:
 def find_built() -> str | None:
     """Return the path of the matching observer, or None if it has not been compiled. Creates nothing."""
     key = _key(_sources(), _headers())
+    shipped = _shipped(key)
+    if shipped is not None:
+        return shipped
     for folder in (_cache_folder(), _temporary_folder()):
         path = os.path.join(folder, key, _FILE)
         if os.path.exists(path):
             return path
     return None
+
+
+def _shipped(key: str) -> str | None:
+    """Return the path of the observer in a wheel; wheels have those of some PyTorch versions."""
+    return find(marey.__path__, "torch", "observers", key, _FILE)
 
 
 def _sources() -> str:
@@ -78,7 +89,8 @@ def _key(sources: str, headers: str) -> str:
     import platform
 
     digest = hashlib.sha256()
-    facts = (torch.__version__, torch.version.git_version, platform.machine(), native.LAYOUT, _flags())
+    version = torch.__version__.partition("+")[0]  # builds for CPUs and for CUDA have the same classes
+    facts = (version, torch.version.git_version, platform.machine(), native.LAYOUT, _flags())
     digest.update(repr(facts).encode())
     for top in (sources, os.path.join(headers, "marey")):
         for folder, folders, files in os.walk(top):
@@ -87,7 +99,7 @@ def _key(sources: str, headers: str) -> str:
                 if name.endswith((".h", ".cpp")):
                     with open(os.path.join(folder, name), "rb") as file:
                         digest.update(name.encode() + b"\0" + file.read())
-    return f"torch-{torch.__version__.partition('+')[0]}-{digest.hexdigest()[:24]}"
+    return f"torch-{version}-{digest.hexdigest()[:24]}"
 
 
 def _cache_folder() -> str:

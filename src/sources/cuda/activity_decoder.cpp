@@ -267,8 +267,12 @@ void ActivityDecoder::note_event(const EventRecord& record) {
 }
 
 void ActivityDecoder::decode_overhead(const OverheadRecord& record, DeviceLog& log) {
-    constexpr std::uint32_t kThread = 2;
-    if (record.object_kind == kThread && record.object[1] == own_thread_ && own_thread_ != 0) return;
+    constexpr std::uint32_t kThread = 2, kBufferFlush = 1 << 16;
+    if (record.object_kind == kThread) {
+        const std::uint32_t thread = record.object[1];
+        if (cupti_thread_ == 0 && record.overhead_kind == kBufferFlush) cupti_thread_ = thread;
+        if (thread == own_thread_ || thread == cupti_thread_) return;
+    }
     const char* const name = overhead_name(record.overhead_kind);
     log.write(work(DeviceWorkKind::Overhead, named_site(DeviceWorkKind::Overhead, name), 0, 0, kNoStream, 0,
                    record.start, record.end));

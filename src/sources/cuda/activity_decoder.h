@@ -44,7 +44,8 @@ class ActivityDecoder {
         allocations_.clear();
     }
 
-    /// CUPTI's name of Marey's thread, whose overhead the program does not notice.
+    /// CUPTI's number of Marey's thread. The program does not notice its overhead, nor that of CUPTI's own
+    /// thread, which is the first to flush a buffer.
     void leave_out_thread(std::uint32_t thread) noexcept { own_thread_ = thread; }
 
     /// The amount of work without times since the last call: it had not ended when its record was requested.
@@ -111,6 +112,7 @@ class ActivityDecoder {
     std::deque<RecordedEvent> event_order_;                            ///< of `events_`, oldest first
     std::uint64_t unfinished_ = 0;
     std::uint32_t own_thread_ = 0;
+    std::uint32_t cupti_thread_ = 0;
 };
 
 }  // namespace marey::cuda

@@ -196,21 +196,29 @@ TEST_F(Decoding, WaitsAreOnASeparateTrackAndOverheadHasItsName) {
     EXPECT_NE(row_named(trace, "Lazy Function Loading"), kNoRow);
 }
 
-TEST_F(Decoding, LeavesOutTheOverheadOfMareysOwnThread) {
+TEST_F(Decoding, LeavesOutTheOverheadOfMareysThreadAndOfCuptis) {
     OverheadRecord overhead{};
     overhead.kind = kActivityOverhead;
     overhead.object_kind = 2;
     overhead.start = now();
     overhead.end = overhead.start + 10;
-    decoder_.leave_out_thread(7);
-    for (const std::uint32_t thread : {7u, 8u}) {
-        overhead.overhead_kind = thread << 16;
+    constexpr std::uint32_t kOurs = 7, kCuptis = 8, kPrograms = 9;
+    decoder_.leave_out_thread(kOurs);
+    const auto decode_one = [&](std::uint32_t thread, std::uint32_t kind) {
         overhead.object[1] = thread;
+        overhead.overhead_kind = kind << 16;
         decode(overhead);
-    }
+    };
+    decode_one(kOurs, 5);
+    decode_one(kCuptis, 1);
+    decode_one(kCuptis, 7);
+    decode_one(kPrograms, 1);  // as the end of a context does
+    decode_one(kPrograms, 4);
     const Trace trace = session_.stop();
-    EXPECT_EQ(row_named(trace, "Activity Buffer Request"), kNoRow);
-    EXPECT_NE(row_named(trace, "UVM Activity Init"), kNoRow);
+    for (const char* const name : {"Lazy Function Loading", "Activity Buffer Request"})
+        EXPECT_EQ(row_named(trace, name), kNoRow) << name;
+    for (const char* const name : {"Buffer Flush", "Runtime Triggered Module Loading"})
+        EXPECT_NE(row_named(trace, name), kNoRow) << name;
 }
 
 TEST_F(Decoding, WaitsAreOnTheDeviceOfTheirContext) {
