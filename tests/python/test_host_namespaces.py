@@ -57,7 +57,11 @@ RELAY = f"""
 
 
 def is_done(*command):
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    """Whether the command exists and succeeds."""
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 class Network:
