@@ -1,7 +1,7 @@
-"""python_doors.py: the cost of the pytest plugin, the notebook magic and the web middleware, used and not used.
+"""python_doors.py [PART ...]: the cost of the pytest plugin, the notebook magic and the web middleware, used and not.
 
-Times are CPU times, because other work on the machine changes the others much more. Without pytest, its figures are
-left out.
+The parts are imports, pytest, requests and picture. Times are CPU times, because other work on the machine changes the
+others much more. Without pytest, its figures are left out.
 """
 
 import asyncio
@@ -177,11 +177,11 @@ def measure_picture():
 
 
 def main():
-    measure_imports()
-    if importlib.util.find_spec("pytest") is not None:
-        measure_pytest()
-    measure_requests()
-    measure_picture()
+    parts = {"imports": measure_imports, "pytest": measure_pytest, "requests": measure_requests}
+    parts["picture"] = measure_picture
+    for name in sys.argv[1:] or parts:
+        if name != "pytest" or importlib.util.find_spec("pytest") is not None:
+            parts[name]()
 
 
 if __name__ == "__main__":
