@@ -138,10 +138,10 @@ void count_message(Request* self, PyObject* message) noexcept {
     PyObject* const type = entry(message, kType);
     if (type == nullptr || !PyUnicode_Check(type)) return;
     // Literals in a program are interned, mostly.
-    const auto is = [type](Word word) {
-        return type == words[word] || PyUnicode_CompareWithASCIIString(type, kTexts[word]) == 0;
-    };
-    if (type == words[kResponseStart] || is(kResponseStart)) {
+    const auto is = [type](Word word) { return PyUnicode_CompareWithASCIIString(type, kTexts[word]) == 0; };
+    if (type == words[kResponseBody]) {
+        add_size(self, entry(message, kBody));
+    } else if (type == words[kResponseStart] || is(kResponseStart)) {
         set_status(self, entry(message, kStatus));
     } else if (is(kResponseBody)) {
         add_size(self, entry(message, kBody));
@@ -254,10 +254,15 @@ void RequestRange::end(Names which) noexcept {
 }
 
 Part::Part(Request* request) noexcept : RequestRange(request), start_(range_.start()) {
-    if (start_ != 0 && request_->has_begun) python::begin_part(request_, false, start_);
+    if (start_ != 0 && request_->has_begun) begin_live(false);
     if (request_->has_begun || !range_.is_open()) return;
     if (!request_->is_task) take_over_task(request_);
     request_->token = enter_request(request_);
+}
+
+void Part::begin_live(bool is_start) noexcept {
+    python::begin_part(request_, is_start, start_);
+    request_->is_live = true;
 }
 
 Part::~Part() {
@@ -265,7 +270,7 @@ Part::~Part() {
     if (is_last) leave_request(std::exchange(request_->token, nullptr));
     if (range_.is_open()) {
         // The only part of a request is a plain range.
-        if (start_ != 0 && !request_->has_begun && !is_last) python::begin_part(request_, true, start_);
+        if (start_ != 0 && !request_->has_begun && !is_last) begin_live(true);
         if (start_ != 0 && (request_->has_begun || !is_last)) python::end_part(request_, start_, is_last);
         request_->has_begun = true;
         end(request_->is_task ? kTask : kPart);

@@ -83,18 +83,27 @@ PySendResult send_value(PyObject* object, PyObject* value, PyObject** result) {
     return sent;
 }
 
-PyObject* send(PyObject* object, PyObject* value) {
-    PyObject* result = nullptr;
-    if (send_value(object, value, &result) != PYGEN_RETURN) return result;
-    PyObject* const stop = PyObject_CallOneArg(PyExc_StopIteration, result);
+/// Raises the StopIteration that returns `result`, which is taken.
+PyObject* stop(PyObject* result) {
+    PyObject* const error = PyObject_CallOneArg(PyExc_StopIteration, result);
     Py_DECREF(result);
-    if (stop != nullptr) PyErr_SetObject(PyExc_StopIteration, stop);
-    Py_XDECREF(stop);
+    if (error != nullptr) PyErr_SetObject(PyExc_StopIteration, error);
+    Py_XDECREF(error);
     return nullptr;
 }
 
+PyObject* send(PyObject* object, PyObject* value) {
+    PyObject* result = nullptr;
+    return send_value(object, value, &result) != PYGEN_RETURN ? result : stop(result);
+}
+
+/// `await` calls this in Python 3.12. No error is enough to return None.
 PyObject* next(PyObject* object) {
-    return send(object, Py_None);
+    PyObject* result = nullptr;
+    if (send_value(object, Py_None, &result) != PYGEN_RETURN) return result;
+    if (result != Py_None) return stop(result);
+    Py_DECREF(result);
+    return nullptr;
 }
 
 // Calls a method of the inner iterator as a part.
@@ -192,7 +201,7 @@ int clear(PyObject* object) {
 void destroy(PyObject* object) {
     PyTypeObject* const type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
-    python::forget_call(object);
+    if (request_of(object)->is_live) python::forget_call(object);
     request_of(object)->range.drop();
     clear(object);
     Py_CLEAR(request_of(object)->owner);

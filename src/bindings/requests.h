@@ -39,6 +39,7 @@ struct Request {
     long long bytes;
     bool is_task;
     bool has_begun;    ///< its first part has ended
+    bool is_live;      ///< it is one of the live calls
     bool ends_itself;  ///< when its coroutine ends
 };
 
@@ -46,11 +47,15 @@ inline Request* request_of(PyObject* object) noexcept {
     return reinterpret_cast<Request*>(object);
 }
 
-/// Keeps the Python error state of its creation.
+/// Takes the Python error away while code runs that leaves none.
 class KeptError {
   public:
-    KeptError() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }
-    ~KeptError() { PyErr_Restore(type_, value_, traceback_); }  // replaces a later error
+    KeptError() noexcept {
+        if (PyErr_Occurred() != nullptr) PyErr_Fetch(&type_, &value_, &traceback_);
+    }
+    ~KeptError() {
+        if (type_ != nullptr) PyErr_Restore(type_, value_, traceback_);
+    }
     KeptError(const KeptError&) = delete;
     KeptError& operator=(const KeptError&) = delete;
     bool is(PyObject* type) const noexcept {
@@ -100,6 +105,8 @@ class Part : RequestRange {
     bool is_last = false;
 
   private:
+    void begin_live(bool is_start) noexcept;
+
     const std::uint64_t start_;  ///< of the range, if it is recorded
 };
 
