@@ -139,11 +139,9 @@ void count_message(Request* self, PyObject* message) noexcept {
     if (type == nullptr || !PyUnicode_Check(type)) return;
     // Literals in a program are interned, mostly.
     const auto is = [type](Word word) { return PyUnicode_CompareWithASCIIString(type, kTexts[word]) == 0; };
-    if (type == words[kResponseBody]) {
-        add_size(self, entry(message, kBody));
-    } else if (type == words[kResponseStart] || is(kResponseStart)) {
+    if (type == words[kResponseStart] || (type != words[kResponseBody] && is(kResponseStart))) {
         set_status(self, entry(message, kStatus));
-    } else if (is(kResponseBody)) {
+    } else if (type == words[kResponseBody] || is(kResponseBody)) {
         add_size(self, entry(message, kBody));
     } else if (PyUnicode_CompareWithASCIIString(type, "websocket.send") == 0) {
         PyObject* const bytes = entry(message, kBytes);
