@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Literal
 
-    from marey.recording.web_requests import Names, Values
+    from marey.recording.web_requests import Values
 
 __all__ = ["DjangoMiddleware", "MareyMiddleware", "flask_app"]
 
 _is_recording = _marey.is_recording
-_late_range = _marey.late_range
-_request_parts = _marey.request_parts
-_NO_NAMES: Names = (None, None, "", "", "")
 _NO_VALUES: Values = {}
 
 
@@ -87,45 +84,26 @@ async def _discard(message: dict[str, Any]) -> None:
 class _Asgi(MareyMiddleware):
     """The middleware for ASGI applications."""
 
-    _last = _NO_NAMES
+    def __init__(self, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> None:
+        super().__init__(app, interface, **options)
+        self._record = self._requests.recorder(app, self._find)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if self._is_plain and not _is_recording():
             await self._app(scope, receive, send)
-            return
-        kind = scope["type"]
-        if kind != "http" and kind != "websocket":
+        elif (kind := scope["type"]) != "http" and kind != "websocket":
             await self._app(scope, receive, send)
-            return
-        begin, values = 0, _NO_VALUES
-        if self._has_options:
-            if self._requests.gives_reports and kind == "http" and self._asks(scope):
-                await self._send_report(scope, receive, send)
-                return
-            begin = self._requests.slow.begin() if self._requests.slow is not None else 0
-            values = self._values(scope)
-        parts = None
-        request = _late_range(None, send)
-        try:
-            parts = _request_parts(self._app(scope, receive, request), self._names, scope, self._last)
-            await parts
-        except BaseException as error:
-            if isinstance(error, Exception) and not request.status:
-                request.status = 500
-            raise
-        finally:
-            self._end(request, parts, scope, begin, values)
-
-    def _end(self, request: _marey.late_range, parts: Any, scope: dict[str, Any], begin: int, values: Values) -> str:
-        name = ""
-        try:
-            name = (parts.found if parts is not None and parts.found is not None else self._names(scope))[2]
-            request.end(name, values)
-            if begin and self._requests.slow is not None:
-                self._requests.slow.end(begin, name, values)
-        except Exception as error:
-            self._requests.fault(error)
-        return name
+        elif not self._has_options:
+            await self._record(scope, receive, send, _NO_VALUES)
+        elif self._requests.gives_reports and kind == "http" and self._asks(scope):
+            await self._send_report(scope, receive, send)
+        else:
+            begin, values = self._requests.begin_slow(), self._values(scope)
+            request = self._record(scope, receive, send, values)
+            try:
+                await request
+            finally:
+                self._requests.end_slow(begin, request.name, values)
 
     def _values(self, scope: dict[str, Any]) -> Values:
         def header(name: str) -> str | None:
@@ -134,20 +112,16 @@ class _Asgi(MareyMiddleware):
 
         return self._requests.values(header, scope.get("query_string", b"").decode("latin-1"), scope)
 
-    def _names(self, scope: dict[str, Any]) -> Names:
-        """Return the framework's route, the method, and the names of the request, its parts and its work in threads."""
-        last = self._last  # requests of one route often follow each other, and each is named twice
-        found, method = scope.get("route"), scope.get("method")  # Starlette, FastAPI
-        if found is last[0] and found is not None and method == last[1]:
-            return last
-        requests = self._requests
-        route = None if requests.route is None else requests.route(scope)
+    def _find(self, scope: dict[str, Any]) -> tuple[str, str | None, Any]:
+        """Return the method, the route, and the framework's object for it: Starlette's or FastAPI's."""
+        own = self._requests.route
+        found, route = None, own(scope) if own is not None else None
         if route is None:
+            found = scope.get("route")
             route = getattr(found, "path", None)
-            if route is None and (endpoint := scope.get("endpoint")) is not None:
-                route = f"{getattr(endpoint, '__module__', '')}.{getattr(endpoint, '__qualname__', endpoint)}"
-        self._last = requests.names(method or "WEBSOCKET", route, found if requests.route is None else None)
-        return self._last
+        if route is None and (found := scope.get("endpoint")) is not None:
+            route = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
+        return scope.get("method") or "WEBSOCKET", route, found if own is None else None
 
     def _asks(self, scope: dict[str, Any]) -> bool:
         try:
@@ -169,12 +143,9 @@ class _Asgi(MareyMiddleware):
             await self._answer(send, 503, BUSY, "text/plain")
             return
         try:
-            request = _late_range(None, _discard)
-            try:
-                await _request_parts(self._app(scope, receive, request), self._names, scope, self._last)
-            finally:
-                name = self._end(request, None, scope, 0, _NO_VALUES)
-            await self._answer(send, 200, await _in_thread(report.page, f"{name}: {request.status}"))
+            request = self._record(scope, receive, _discard, _NO_VALUES)
+            await request
+            await self._answer(send, 200, await _in_thread(report.page, f"{request.name}: {request.status}"))
         finally:
             report.discard()
 
@@ -202,13 +173,17 @@ async def _in_thread(function: Callable[[str], bytes], argument: str) -> bytes:
 class _Wsgi(MareyMiddleware):
     """The middleware for WSGI applications."""
 
+    def __init__(self, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> None:
+        super().__init__(app, interface, **options)
+        self._record = self._requests.recorder(None, _WsgiRequest.find)
+
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if self._is_plain and not _is_recording():
             body: Iterable[bytes] = self._app(environ, start_response)
             return body
         if self._requests.gives_reports and self._asks(environ):
             return self._report(environ, start_response)
-        return _WsgiRequest(self._requests, environ, start_response).run(self._app)
+        return _WsgiRequest(self, environ, start_response).run(self._app)
 
     def _asks(self, environ: dict[str, Any]) -> bool:
         try:
@@ -229,7 +204,7 @@ class _Wsgi(MareyMiddleware):
             start_response("503 Service Unavailable", page_headers(BUSY, "text/plain"))
             return [BUSY]
         try:
-            request = _WsgiRequest(self._requests, environ, None)
+            request = _WsgiRequest(self, environ, None)
             response = request.run(self._app)
             try:
                 for _ in response:  # the response itself is discarded
@@ -257,23 +232,23 @@ def _values_of(requests: Requests, environ: dict[str, Any], scope: dict[str, Any
 class _WsgiRequest:
     """One request. Its range ends when the server closes the response."""
 
-    def __init__(self, requests: Requests, environ: dict[str, Any], start_response: Any) -> None:
-        self._requests = requests
+    def __init__(self, middleware: _Wsgi, environ: dict[str, Any], start_response: Any) -> None:
+        requests = self._requests = middleware._requests
         self._environ = environ
         self._start_response = start_response
         self._body: Any = None
         self._is_open = True
         self._flask_rule: Any = None
+        self._begin = requests.begin_slow()
+        self._values = _values_of(requests, environ, environ) if requests.recorded else _NO_VALUES
+        self._range = middleware._record.begin(self, self._values, True)
         self.status = 0
         self.bytes = 0
         self.name = ""
-        self._begin = requests.slow.begin() if requests.slow is not None else 0
-        self._values = _values_of(requests, environ, environ) if requests.recorded else {}
-        self._range = _late_range("request")
 
     def run(self, app: Any) -> Iterable[bytes]:
         try:
-            body = _request_parts(None, self._names, self._environ, _NO_NAMES).run(app, self._environ, self._start)
+            body = self._range.run(app, self._environ, self._start)
         except BaseException:
             self.status = self.status or 500
             self._end()
@@ -318,21 +293,18 @@ class _WsgiRequest:
         if not self._is_open:
             return
         self._is_open = False
-        try:
-            self.name = self._names(self._environ)[2]
-            self._range.status, self._range.bytes = self.status, self.bytes
-            self._range.end(self.name, self._values)
-            if self._requests.slow is not None:
-                self._requests.slow.end(self._begin, self.name, self._values)
-        except Exception as error:
-            self._requests.fault(error)
+        self._range.status, self._range.bytes = self.status, self.bytes
+        self._range.end()
+        self.name = self._range.name
+        self._requests.end_slow(self._begin, self.name, self._values)
 
-    def _names(self, environ: dict[str, Any]) -> Names:
+    def find(self) -> tuple[str, str | None, Any]:
+        """Return the method, the route, and None."""
         own = self._requests.route
-        route = None if own is None else own(environ)
+        route = own(self._environ) if own is not None else None
         if route is None:
             route = getattr(self._flask_rule or self._find_flask_rule(), "rule", None)
-        return self._requests.names(environ.get("REQUEST_METHOD", ""), route)
+        return self._environ.get("REQUEST_METHOD", ""), route, None
 
     def _find_flask_rule(self) -> Any:
         """Return the rule that Flask has found. It forgets the request before the response is closed."""
@@ -363,6 +335,7 @@ class DjangoMiddleware:
 
         self._get_response = get_response
         self._requests = Requests(**getattr(settings, "MAREY", {}))
+        self._record = self._requests.recorder(None, self._find)
         self._is_async = bool(iscoroutinefunction(get_response))
         if self._is_async:
             markcoroutinefunction(self)
@@ -374,12 +347,12 @@ class DjangoMiddleware:
         if report is False:
             return self._page(BUSY, 503, "text/plain")
         begin, values = self._begin_values(request)
-        recorded = _late_range("request")
+        recorded = self._record.begin(request, values, True)
         response = None
         try:
-            response = _request_parts(None, self._names, request, _NO_NAMES).run(self._get_response, request)
+            response = recorded.run(self._get_response, request)
         finally:
-            name = self._end(recorded, begin, request, response, values)
+            name = self._end(recorded, begin, response, values)
             if report is not None and response is None:
                 report.discard()
         return self._page(report.page(name)) if report is not None else response
@@ -389,12 +362,12 @@ class DjangoMiddleware:
         if report is False:
             return self._page(BUSY, 503, "text/plain")
         begin, values = self._begin_values(request)
-        recorded = _late_range()
+        recorded = self._record.begin(request, values, False)
         response = None
         try:
-            response = await _request_parts(self._get_response(request), self._names, request, _NO_NAMES)
+            response = await recorded.awaits(self._get_response(request))
         finally:
-            name = self._end(recorded, begin, request, response, values)
+            name = self._end(recorded, begin, response, values)
             if report is not None and response is None:
                 report.discard()
         return self._page(await _in_thread(report.page, name)) if report is not None else response
@@ -412,25 +385,22 @@ class DjangoMiddleware:
 
     def _begin_values(self, request: Any) -> tuple[int, Values]:
         requests = self._requests
-        begin = requests.slow.begin() if requests.slow is not None else 0
-        return begin, _values_of(requests, request.META, request.META) if requests.recorded else {}
+        return requests.begin_slow(), _values_of(requests, request.META, request.META) if requests.recorded else {}
 
-    def _names(self, request: Any) -> Names:
+    def _find(self, request: Any) -> tuple[str, str | None, Any]:
+        """Return the method, the route, and None."""
         route = getattr(getattr(request, "resolver_match", None), "route", None)
-        return self._requests.names(request.method or "", f"/{route}" if route is not None else None)
+        return request.method or "", f"/{route}" if route is not None else None, None
 
-    def _end(self, recorded: Any, begin: int, request: Any, response: Any, values: Values) -> str:
-        name = ""
+    def _end(self, recorded: _marey.request, begin: int, response: Any, values: Values) -> str:
         try:
-            name = self._names(request)[2]
             recorded.status = 500 if response is None else response.status_code
             recorded.bytes = 0 if response is None or response.streaming else len(response.content)
-            recorded.end(name, values)
-            if self._requests.slow is not None:
-                self._requests.slow.end(begin, name, values)
         except Exception as error:
             self._requests.fault(error)
-        return name
+        recorded.end()
+        self._requests.end_slow(begin, recorded.name, values)
+        return recorded.name
 
     @staticmethod
     def _page(page: bytes, status: int = 200, kind: str = "text/html") -> Any:

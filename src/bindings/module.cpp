@@ -13,8 +13,8 @@ NB_MODULE(_marey_contents, module) {
     if (!marey::bindings::add_record_function(module.ptr()) ||
         !marey::bindings::add_record_function_fast(module.ptr()) ||
         !marey::bindings::add_mark_functions(module.ptr()) ||
-        !marey::bindings::add_open_ranges(module.ptr()) || !marey::bindings::add_late_ranges(module.ptr()) ||
-        !marey::bindings::add_request_parts(module.ptr()) || !marey::bindings::add_traceback(module.ptr()))
+        !marey::bindings::add_open_ranges(module.ptr()) || !marey::bindings::add_requests(module.ptr()) ||
+        !marey::bindings::add_traceback(module.ptr()))
         throw nb::python_error();
     module.attr("__version__") = MAREY_VERSION;
     marey::bindings::bind_errors(module);

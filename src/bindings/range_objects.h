@@ -13,8 +13,7 @@ bool add_record_function_fast(PyObject* module) noexcept;
 bool add_mark_functions(PyObject* module) noexcept;  ///< begin, end, instant, counter, step_mark, thread_name
 bool add_open_ranges(PyObject* module) noexcept;     ///< async_range, and the type of take_over()
 
-bool add_late_ranges(PyObject* module) noexcept;    ///< late_range
-bool add_request_parts(PyObject* module) noexcept;  ///< request_parts
+bool add_requests(PyObject* module) noexcept;  ///< request, requests
 
 /// Creates an object, with a method end(), that owns the range of the innermost entry of a with statement.
 /// Null with a Python error set on failure.

@@ -68,7 +68,9 @@ class MemoryVerb final : public Verb {
         }();
         if (use.devices.empty()) {
             print_error(problem_lines(trace, standard_error()));
-            throw Error("memory: no allocation reports in this file (record them with marey run --memory)");
+            throw Error(
+                "memory: no allocation reports in this file: record PyTorch with marey run --torch --memory, "
+                "or call marey.report_allocation");
         }
         for (DeviceMemory& memory : use.devices) sort(memory);
         if (json_) {

@@ -1,7 +1,7 @@
 // otlp.cpp: writes OpenTelemetry spans as OTLP JSON: ranges marked by hand, steps and ranges of other
 // processes.
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <unordered_map>
@@ -55,18 +55,43 @@ class OtlpSpans {
         number ^= number >> 31;
         return number == 0 ? 1 : number;
     }
-    /// "00" to "ff".
-    static constexpr auto kHexBytes = [] {
-        std::array<std::array<char, 2>, 256> table{};
-        for (unsigned i = 0; i < 256; ++i)
-            table[i] = {"0123456789abcdef"[i >> 4], "0123456789abcdef"[i & 15]};
-        return table;
-    }();
-    static char* put_hex(char* out, std::uint64_t number) {
-        for (int shift = 56; shift >= 0; shift -= 8, out += 2)
-            std::memcpy(out, kHexBytes[number >> shift & 0xff].data(), 2);
-        return out;
+    /// The eight hexadecimal digits of a number, the first one in the lowest byte.
+    static std::uint64_t hex_digits(std::uint32_t number) {
+        std::uint64_t nibbles = number >> 16 | std::uint64_t{number & 0xFFFF} << 32;  // four in each half
+        nibbles = (nibbles >> 8 & 0x0000'00FF'0000'00FF) | (nibbles & 0x0000'00FF'0000'00FF) << 16;
+        nibbles = (nibbles >> 4 & 0x000F'000F'000F'000F) | (nibbles & 0x000F'000F'000F'000F) << 8;
+        const std::uint64_t are_letters = (nibbles + 0x0606'0606'0606'0606) >> 4 & 0x0101'0101'0101'0101;
+        return nibbles + 0x3030'3030'3030'3030 + are_letters * ('a' - '0' - 10);
     }
+    static char* put_hex(char* out, std::uint64_t number) {
+        static_assert(std::endian::native == std::endian::little);
+        const std::uint64_t digits[] = {hex_digits(static_cast<std::uint32_t>(number >> 32)),
+                                        hex_digits(static_cast<std::uint32_t>(number))};
+        std::memcpy(out, digits, sizeof digits);
+        return out + sizeof digits;
+    }
+    /// Writes a time since 1970. The first digits of times that follow each other are the same.
+    class Times {
+      public:
+        char* put(char* out, std::uint64_t ns) {
+            const std::uint64_t high = ns / 100'000'000;
+            if (high != high_) {
+                high_ = high;
+                size_ = static_cast<std::size_t>(put_decimal(text_, high) - text_);
+            }
+            if (high == 0) return put_decimal(out, ns);
+            std::memcpy(out, text_, 16);  // 2^64 ns have 12 digits here
+            const std::uint64_t low =
+                eight_digits(static_cast<std::uint32_t>(ns % 100'000'000)) | 0x3030'3030'3030'3030;
+            std::memcpy(out + size_, &low, 8);
+            return out + size_ + 8;
+        }
+
+      private:
+        std::uint64_t high_ = 0;
+        std::size_t size_ = 0;
+        char text_[kDecimalBytes] = {};
+    };
     static char* put(char* out, std::string_view text) {
         std::memcpy(out, text.data(), text.size());
         return out + text.size();
@@ -232,8 +257,8 @@ class OtlpSpans {
         const auto wall = static_cast<std::uint64_t>(std::max<std::int64_t>(start + offset_ns, 0));
         const auto duration =
             static_cast<std::uint64_t>(clip_.duration(ranges.start_ns[row], ranges.duration_ns[row]));
-        out = put(put_decimal(out, wall), "\",\"endTimeUnixNano\":\"");
-        out = put(put_decimal(out, wall + duration), "\",\"attributes\":[");
+        out = put(times_.put(out, wall), "\",\"endTimeUnixNano\":\"");
+        out = put(times_.put(out, wall + duration), "\",\"attributes\":[");
         out = put(out, thread);
         for (const std::string* const part : {&site.attributes, &values}) {
             if (part->empty()) continue;
@@ -329,6 +354,7 @@ class OtlpSpans {
     std::unordered_map<Row, std::uint64_t> span_ids_;
     std::unordered_map<Row, Row> caller_;  ///< of ranges that another process called
     std::vector<Site> sites_;
+    Times times_;
     bool is_first_ = true;
 };
 

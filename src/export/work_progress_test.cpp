@@ -15,7 +15,7 @@ namespace {
 TEST(WorkProgress, ExportsCountTheirRanges) {
     const Trace trace = testing::plain_ranges(40'000);
     for (const char* const suffix :
-         {".otlp.json", ".profile.json", ".speedscope.json", ".pb.gz", ".callgrind", ".prof"}) {
+         {".otlp.json", ".profile.json", ".speedscope.json", ".pb.gz", ".callgrind", ".prof", ".folded"}) {
         SCOPED_TRACE(suffix);
         const std::string path = ::testing::TempDir() + "/work_progress" + suffix;
         WorkProgress progress;

@@ -188,6 +188,38 @@ TEST(Otlp, SpansNestAndKeepTheirAttributes) {
     EXPECT_EQ(read_otlp_text(bytes_of(profile_corpus("otlp") / "lines.json"), "x").processes().size(), 2u);
 }
 
+/// A span of one microsecond.
+std::string span(const std::string& id, const std::string& parent, int thread, int start_us) {
+    const std::string start = std::to_string(start_us);
+    return R"({"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":")" + id + R"(","parentSpanId":")" +
+           parent + R"(","name":")" + id + R"(","startTimeUnixNano":")" + start +
+           R"(000","endTimeUnixNano":")" + start +
+           R"(999","attributes":[{"key":"thread.id","value":{"intValue":")" + std::to_string(thread) +
+           R"("}}]})";
+}
+
+TEST(Otlp, ParentsInACircleAreReadAndWritten) {
+    const std::string a = "00000000000000aa", b = "00000000000000bb", c = "00000000000000cc";
+    // Two threads, a span that is its own parent, one whose number another span has, and one without a
+    // parent.
+    const Trace trace =
+        read_otlp_text(R"({"resourceSpans":[{"scopeSpans":[{"spans":[)" + span(a, b, 1, 1) + "," +
+                           span(b, a, 2, 1) + "," + span(c, c, 1, 3) + "," + span(a, b, 1, 5) + "," +
+                           span("00000000000000dd", "00000000000000ee", 2, 3) + "]}]}]}",
+                       "x");
+    EXPECT_EQ(trace.ranges().size(), 5u);
+    std::multimap<std::string, std::string> links;
+    for (const LinkInfo& link : trace.links())
+        links.emplace(trace.range_name(link.from), trace.range_name(link.to));
+    EXPECT_EQ(links, (std::multimap<std::string, std::string>{{a, b}, {b, a}, {b, a}}));
+    for (const char* const suffix : {".otlp.json", ".json", ".pftrace"}) {
+        const fs::path path = fs::path(::testing::TempDir()) / (std::string("marey_circle") + suffix);
+        export_trace(trace, path.string());
+        EXPECT_EQ(open_trace(path.string()).sites().size(), 4u) << suffix;
+        fs::remove(path);
+    }
+}
+
 std::string marshalled(std::string_view bytes) {
     MarshalObject object;
     return read_marshal(bytes, object);

@@ -36,7 +36,7 @@ class PstatsReader {
     Trace read() {
         lane_ = profile_.lane(0, "", 0, "cProfile");
         for (std::uint32_t i = 0; i < functions_.size(); ++i) {
-            if (functions_[i].callers_ns == 0) walk(i, 1.0);
+            if (const double share = outside_share(functions_[i]); share > 0) walk(i, share);
         }
         for (const Function& function : functions_) {
             if (function.rest_ns <= 0) continue;
@@ -67,8 +67,10 @@ class PstatsReader {
     struct Function {
         std::uint32_t site = 0;
         std::int64_t self_ns = 0;
-        std::int64_t rest_ns = 0;     ///< self time that no path has yet
+        std::int64_t rest_ns = 0;  ///< self time that no path has yet
+        std::int64_t total_ns = 0;
         std::int64_t callers_ns = 0;  ///< total time in all callers; 0: it has none
+        double calls = 0, outermost_calls = 0, known_calls = 0;  ///< known: with a caller
         std::vector<Callee> callees;
         std::int64_t paths = 0;
         std::uint32_t last_path = kNoRow;
@@ -76,6 +78,7 @@ class PstatsReader {
     };
     static constexpr std::size_t kMaxPaths = 200'000;
     static constexpr double kLeastShare = 1e-6;
+    static constexpr double kLeastOutside = 1e-3;  ///< less is from rounding
     static constexpr std::size_t kMaxDepth = 500;
 
     static bool read_key(const MarshalObject& object, Key& key) {
@@ -102,7 +105,10 @@ class PstatsReader {
         const bool has_file = file != "~" && !file.empty();
         function.site = profile_.frame(name, has_file ? file : "",
                                        line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0);
+        function.outermost_calls = values.items[0].number();
+        function.calls = values.items[1].number();
         function.self_ns = function.rest_ns = nanoseconds(values.items[2]);
+        function.total_ns = nanoseconds(values.items[3]);
     }
     void read_callers(const MarshalObject& object, const MarshalObject& values) {
         Key key, caller;
@@ -112,11 +118,23 @@ class PstatsReader {
         for (std::size_t i = 0; i + 1 < callers.size(); i += 2) {
             if (!read_key(callers[i], caller) || callers[i + 1].items.size() != 4) continue;
             const auto place = index_.find(caller);
+            functions_[callee].known_calls += callers[i + 1].items[0].number();
             if (place == index_.end() || place->second == callee) continue;
             const std::int64_t total = std::max<std::int64_t>(nanoseconds(callers[i + 1].items[3]), 1);
             functions_[callee].callers_ns += total;
             functions_[place->second].callees.push_back({callee, total});
         }
+    }
+
+    /// The share of a function's time in calls without a caller: those that were running when cProfile
+    /// started, or that the profiled code begins with. exec() is one: it runs the program, which calls it
+    /// again for each import.
+    static double outside_share(const Function& function) {
+        if (function.callers_ns == 0) return 1;
+        const double total = static_cast<double>(function.total_ns);
+        const double share = 1 - static_cast<double>(function.callers_ns) / std::max(total, 1.0);
+        if (!(function.calls > function.known_calls) || share < kLeastOutside) return 0;
+        return function.outermost_calls < function.calls ? 1 : share;  // the recursive calls are inside
     }
 
     /// Adds the paths from a function on; `share` of its time belongs to the current path.
@@ -137,8 +155,9 @@ class PstatsReader {
         }
         function.is_open = true;
         for (const Callee& callee : function.callees) {
-            const double all = static_cast<double>(functions_[callee.function].callers_ns);
-            walk(callee.function, share * static_cast<double>(callee.total_ns) / all);
+            const Function& called = functions_[callee.function];
+            const double its = static_cast<double>(callee.total_ns) / static_cast<double>(called.callers_ns);
+            walk(callee.function, share * its * (1 - outside_share(called)));
         }
         function.is_open = false;
         stack_.pop_back();

@@ -311,6 +311,18 @@ def test_the_narrowest_boxes_are_left_out_of_a_large_picture():
     assert within(svg, MAX_BYTES) == svg
 
 
+def test_a_picture_keeps_its_colors_without_its_style_sheet():
+    """GitHub and nbviewer remove it."""
+    events = [marey.FunctionEvent(n, f'<rect class="c1" {n}', 1, 100 * n, 100 * n + 99) for n in range(30)]
+    svg = xml.etree.ElementTree.fromstring(inline_flame_graph(marey.EventList(events)._trace()))
+    space = "{http://www.w3.org/2000/svg}"
+    light = svg.find(f"{space}style").text.partition("@media")[0]
+    boxes = list(svg.iter(f"{space}rect"))
+    assert len(boxes) == 30 and len({box.get("fill") for box in boxes}) > 3
+    assert all(f".{box.get('class')}{{fill:{box.get('fill')}}}" in light for box in boxes)
+    assert svg.get("font-size") == "11.5"
+
+
 def test_calls_that_were_running_at_the_start_can_be_left_out():
     def inner():
         return 1

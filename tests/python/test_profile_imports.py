@@ -3,6 +3,7 @@
 import collections
 import cProfile
 import gzip
+import os
 import pstats
 import subprocess
 import sys
@@ -45,6 +46,27 @@ def test_the_self_times_of_cprofile_are_kept(tmp_path):
     for (_, _, name), row in stats.items():
         expected[name] += round(row[2] * 1e9)
     assert +self_times(marey.load(tmp_path / "x.prof")) == +expected
+
+
+def test_the_paths_of_a_program_that_imports_modules_are_kept(tmp_path):
+    """exec() runs the program, which calls it again for each import: it has callers, and is the root all the same."""
+    (tmp_path / "part.py").write_text("def inner(n): return sum(range(n))\n")
+    text = "import part\ndef main():\n    for _ in range(100): part.inner(2000)\nmain()\n"
+    (tmp_path / "script.py").write_text(text)
+    command = [sys.executable, "-m", "cProfile", "-o", "x.prof", "script.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": ""})
+    trace = marey.load(tmp_path / "x.prof")
+    rows = trace.to_arrow().to_pylist()
+    paths = collections.Counter()
+    for row in rows:
+        path, above = [row["name"]], row["parent"]
+        while above is not None and above >= 0:
+            path.append(rows[above]["name"])
+            above = rows[above]["parent"]
+        paths[tuple(reversed(path))] += row["self_ns"]
+    exec_, sum_ = (f"<built-in method builtins.{name}>" for name in ("exec", "sum"))
+    expected = pstats.Stats(str(tmp_path / "x.prof")).stats[("~", 0, sum_)][2] * 1e9
+    assert paths[(exec_, "<module>", "main", "inner", sum_)] == pytest.approx(expected, rel=0.01)
 
 
 def test_what_marey_writes_for_pstats_reads_back(tmp_path):

@@ -129,7 +129,7 @@ def test_the_work_of_wsgi_requests_in_threads_is_named_after_them():
 def test_functions_are_handed_to_threads_unchanged_without_a_request():
     assert _marey.request_work(work_of_nobody) is work_of_nobody
     with pytest.raises(TypeError, match="run\\(\\) takes a function"):
-        _marey.request_parts(None, lambda _: (), {}, (None,) * 5).run()
+        _marey.requests(None, lambda _: ()).begin({}, {}, False).run()
 
 
 def work_of_nobody():
@@ -169,7 +169,8 @@ def test_parts_pass_on_values_exceptions_and_results():
 
 
 async def await_parts(awaitable):
-    return await _marey.request_parts(awaitable, lambda argument: (None, None, *["part"] * 3), "test", (None,) * 5)
+    requests = _marey.requests(None, lambda argument: (None, None, *["part"] * 4))
+    return await requests.begin("test", {}, False).awaits(awaitable)
 
 
 def test_concurrent_requests_are_ranges_of_their_own():

@@ -247,6 +247,54 @@ def test_a_client_that_disconnects_ends_its_request(serve):
     assert names == ["GET /items/{item_id}", "GET /stream"]
 
 
+TASKS = (
+    FASTAPI
+    + """
+from starlette.middleware.base import BaseHTTPMiddleware
+
+class Nothing(BaseHTTPMiddleware):
+    async def dispatch(self, request, call_next):
+        with marey.record_function("dispatch"):
+            pass
+        return await call_next(request)
+
+async def part(name):
+    await asyncio.sleep(0)
+    with marey.record_function(name):
+        return name
+
+@app.get("/gather/{name}")
+async def gather(name: str):
+    with marey.record_function("view"):
+        pass
+    return await asyncio.gather(part("gathered"), part("gathered"))
+
+app.user_middleware.append(app.user_middleware[0].__class__(Nothing))
+"""
+)
+
+
+@needs("fastapi", "uvicorn")
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_tasks_in_fastapi_on_uvicorn(serve, loop):
+    if loop == "uvloop":
+        pytest.importorskip("uvloop")
+    server = serve(TASKS, *UVICORN, "--loop", loop)
+    assert server.get("/gather/x") == (200, b'["gathered","gathered"]')
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+        client.sendall(b"".join(b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % path for path in (b"gather/y", b"items/4")))
+        received = b""
+        while b'{"id":4}' not in received:
+            received += client.recv(4096)
+            assert received
+    assert [name for name, _, _ in server.stop()] == ["GET /gather/{name}"] * 2 + ["GET /items/{item_id}"]
+    # BaseHTTPMiddleware runs the application in a task.
+    assert server.parents["dispatch"].endswith(" (running)")
+    assert server.parents["view"] == server.parents["gathered"] == "GET /gather/{name} (in a task)"
+    # uvicorn starts a request that was pipelined while it answers the one before.
+    assert server.parents["GET /items/{item_id} (running)"] == "GET /items/{item_id} (in a task)"
+
+
 WORKERS = {
     "gunicorn": (FLASK, [word if word != "1" else "4" for word in GUNICORN]),
     "uvicorn": (FASTAPI, [*UVICORN, "--workers", "4"]),

@@ -86,9 +86,10 @@ def _follow_processes() -> Followed | None:
 
 
 def follow_requests() -> None:
-    """Make the work that web requests hand to threads ranges of these requests, until the process ends.
+    """Make the work that web requests do in tasks and threads ranges of these requests, until the process ends.
 
-    Wraps ``ThreadPoolExecutor.submit``, which asyncio and asgiref use too, and ``anyio.to_thread.run_sync``.
+    Wraps ``create_task`` of asyncio's and uvloop's event loops, ``ThreadPoolExecutor.submit``, which asyncio and
+    asgiref use too, and ``anyio.to_thread.run_sync``.
     """
     _marey.hold_tracer()  # Marey's own calls are not recorded
     try:
@@ -96,6 +97,10 @@ def follow_requests() -> None:
 
         pool: Any = ThreadPoolExecutor
         pool.submit = functools.wraps(pool.submit)(_make_request_submit(pool.submit))
+        for module, name in (("asyncio.base_events", "BaseEventLoop"), ("uvloop", "Loop")):
+            loop: Any = getattr(sys.modules.get(module), name, None)
+            if loop is not None:
+                loop.create_task = functools.wraps(loop.create_task)(_make_create_task(loop.create_task))
         to_thread: Any = sys.modules.get("anyio.to_thread")
         if to_thread is not None:
             to_thread.run_sync = functools.wraps(to_thread.run_sync)(_make_run_sync(to_thread.run_sync))
@@ -108,6 +113,13 @@ def _make_request_submit(original: Any) -> Callable[..., Any]:
         return original(self, _marey.request_work(fn), *args, **kwargs)
 
     return submit
+
+
+def _make_create_task(original: Any) -> Callable[..., Any]:
+    def create_task(self: Any, coro: Any, **kwargs: Any) -> Any:
+        return original(self, _marey.request_task(coro), **kwargs)
+
+    return create_task
 
 
 def _make_run_sync(original: Any) -> Callable[..., Any]:

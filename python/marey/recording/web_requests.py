@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Route = Callable[[dict[str, Any]], "str | None"]
     Values = dict[str, str]
-    Names = tuple[Any, str | None, str, str, str]
+    Names = tuple[Any, str | None, str, str, str, str]
 
 MAX_ROUTES = 1000
 MAX_VALUES = 10
@@ -52,7 +52,7 @@ class Requests:
         self.route = route  # the user's function, or None
         self.recorded = _recorded(record)
         self._names: dict[tuple[str, str], str] = {}
-        self._parts: dict[str, tuple[str, str]] = {}  # the names of parts and of work in threads, by those of requests
+        self._parts: dict[str, tuple[str, str, str]] = {}  # of parts and of work in threads and tasks, by name
         self._has_faults = False
         self._reports = _ReportLock()
         self.slow: SlowRequests | None = None
@@ -84,12 +84,36 @@ class Requests:
         return name
 
     def names(self, method: str, route: str | None, found: Any = None) -> Names:
-        """Return `found` and the method, and the names of the request, its parts and its work in threads."""
+        """Return `found` and the method, and the names of the request, its parts and its work in threads and tasks."""
         name = self.name(method, route)
         parts = self._parts.get(name)
         if parts is None:
-            parts = self._parts[name] = (f"{name} (running)", f"{name} (in a thread)")
+            parts = self._parts[name] = (f"{name} (running)", f"{name} (in a thread)", f"{name} (in a task)")
         return found, method, name, *parts
+
+    def recorder(self, app: Any, find: Callable[[Any], tuple[str, str | None, Any]]) -> _marey.requests:
+        """Return an object that records requests. `find` returns the arguments of `names` for one."""
+
+        def names(argument: Any) -> Names:
+            try:
+                return self.names(*find(argument))
+            except Exception as error:
+                self.fault(error)
+                return self.names("OTHER", None)
+
+        return _marey.requests(app, names)
+
+    def begin_slow(self) -> int:
+        """Return the time at which a request begins, if slow ones are kept."""
+        return self.slow.begin() if self.slow is not None else 0
+
+    def end_slow(self, begin: int, name: str, values: Values) -> None:
+        """End a request that began then."""
+        try:
+            if self.slow is not None:
+                self.slow.end(begin, name, values)
+        except Exception as error:
+            self.fault(error)
 
     def values(self, header: Callable[[str], str | None], query: str, scope: dict[str, Any]) -> Values:
         """Return what is recorded of a request. `scope` gets the header for the requests that this one makes."""

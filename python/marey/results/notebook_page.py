@@ -15,6 +15,8 @@ MAX_BYTES = 150_000
 
 _BOX_END = "</g>\n"
 _WIDTH = re.compile(r'<rect [^>]*? width="([\d.]+)"')
+_COLOR = re.compile(r"\.(c\d)\{fill:(#\w+)\}")
+_COLORED = re.compile(r'<rect class="(c\d)"')
 
 
 _TITLES = ("self", "share", "total", "calls", "function")
@@ -67,7 +69,14 @@ def page_of(trace: Trace) -> str:
 
 def inline_flame_graph(trace: Trace, limit: int = MAX_BYTES) -> str:
     """Return the flame graph of a trace as SVG of at most `limit` bytes: the narrowest boxes are left out."""
-    return within(trace.flame_graph(), limit)
+    return within(colored(trace.flame_graph()), limit)
+
+
+def colored(svg: str) -> str:
+    """Return a picture that is readable without its style sheet, which GitHub and nbviewer remove."""
+    colors = dict(_COLOR.findall(svg.partition("@media")[0]))
+    svg = _COLORED.sub(lambda match: f'{match[0]} fill="{colors[match[1]]}"', svg)
+    return svg.replace("<svg ", '<svg font-family="sans-serif" font-size="11.5" ', 1)
 
 
 def within(svg: str, limit: int) -> str:

@@ -13,6 +13,7 @@
 #include "analyze/gpu/device_time.h"
 #include "analyze/tree/path_tree.h"
 #include "analyze/tree/range_stack.h"
+#include "base/work_meter.h"
 
 namespace marey {
 namespace {
@@ -80,7 +81,10 @@ class Entries {
 class Folding {
   public:
     Folding(const Trace& trace, const StackOptions& options)
-        : trace_(trace), options_(options), metric_(metric_of(options.metric)) {
+        : trace_(trace),
+          options_(options),
+          metric_(metric_of(options.metric)),
+          meter_(trace.ranges().size()) {
         of_site_.reserve(trace.sites().size());
         for (const SiteInfo& site : trace.sites())
             of_site_.push_back(entries_.number(trace.string(site.name)));
@@ -149,6 +153,7 @@ class Folding {
         const RangeColumns ranges = trace_.ranges();
         const std::uint32_t base = this->base(track.thread);
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            meter_.add_row(row);
             const Row parent = ranges.parent[row];
             const std::uint32_t around = parent == kNoRow ? base : node_of_[parent];
             const std::uint32_t entry = of_site_[ranges.site[row]];
@@ -266,6 +271,7 @@ class Folding {
     const Trace& trace_;
     const StackOptions& options_;
     const Metric& metric_;
+    WorkMeter meter_;                    ///< of ranges that have their nodes
     std::optional<RangeStacks> stacks_;  ///< Python
     bool functions_count_ = false;       ///< Python: functions have their own values
     Entries entries_;

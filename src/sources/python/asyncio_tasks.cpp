@@ -123,7 +123,8 @@ void note_task(PyObject* coroutine, std::uint64_t call) noexcept {
     PyObject* const task = running_task(asyncio);
     if (task == nullptr) return;
     PyObject* const own = ask(asyncio, task, asyncio.get_coro, "_coro");
-    if (own == coroutine) {
+    PyObject* const program = own != nullptr && coroutine_of_task != nullptr ? coroutine_of_task(own) : own;
+    if (program == coroutine) {
         if (PyObject* const name = ask(asyncio, task, asyncio.get_name, "_name")) {
             with_text(name, [call](std::string_view text) { write_task(call, text); });
             Py_DECREF(name);
