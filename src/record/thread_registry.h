@@ -135,7 +135,7 @@ class ThreadRegistry {
         bool in_journal;
         AbsentStack stack;
     };
-    /// What a child has in place of its parent's memory for an entry.
+    /// The memory of an entry that a child uses in place of its parent's.
     struct ForkCopy {
         ThreadEntry* entry;
         detail::ThreadState* state;
