@@ -85,7 +85,8 @@ class MAREY_API TreePacker {
     /// The number of captures that pack() has removed.
     std::size_t packed() const noexcept { return result_.processes + result_.empty; }
     /// Packs the other captures too, that of the run's first process first. `output` may be one of them, and
-    /// appears complete or not at all. Throws marey::Error if it cannot be written; then every capture stays.
+    /// appears complete or not at all; if its process still runs, or it cannot be packed, its capture gets
+    /// another name ("app.PID.marey"). Throws marey::Error if it cannot be written; then every capture stays.
     PackedTree finish(const std::vector<std::string>& captures);
 
   private:

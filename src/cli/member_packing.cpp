@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,13 @@ constexpr std::chrono::milliseconds kPackPeriod{1000};
 constexpr int kMaxShare = 20;  // at most one part in so many of the time
 constexpr int kNiceness = 10;
 constexpr std::size_t kMaxProcesses = 100'000;
+
+/// Of the calling thread.
+std::chrono::nanoseconds cpu_time() {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 std::string text_of(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -76,18 +84,25 @@ void MemberPacking::work() {
     if (::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kNiceness) != 0) errno = 0;
     Time::time_point next_packing = Time::now() + kPackPeriod;
     std::unique_lock lock(mutex_);
-    for (Time::duration pause = kLookPeriod; !over_.wait_for(lock, pause, [this] { return is_over_; });) {
+    while (!over_.wait_for(lock, kLookPeriod, [this] { return is_over_; })) {
         lock.unlock();
-        const Time::time_point begin = Time::now();
-        if (summarizes_) look_at(program_);
-        if (packs_ && begin >= next_packing) {
+        look();
+        if (const Time::time_point begin = Time::now(); packs_ && begin >= next_packing) {
             pack_ended();
             next_packing =
                 Time::now() + std::max<Time::duration>(kPackPeriod, kMaxShare * (Time::now() - begin));
         }
-        pause = std::max<Time::duration>(kLookPeriod, kMaxShare * (Time::now() - begin));
         lock.lock();
     }
+}
+
+/// Looks for processes if it is time to. Neither the time for packing counts, nor that for which others had
+/// the core: processes that end until the next look are not seen.
+void MemberPacking::look() {
+    if (!summarizes_ || Time::now() < next_look_) return;
+    const std::chrono::nanoseconds begin = cpu_time();
+    look_at(program_);
+    next_look_ = Time::now() + std::max<Time::duration>(kLookPeriod / 2, kMaxShare * (cpu_time() - begin));
 }
 
 /// Notes the processes that a process has started, and those that they have started.
@@ -125,6 +140,7 @@ void MemberPacking::pack_ended() {
             left_alone_.insert(capture);
             if (is_added) facts_.keep(capture);
         }
+        look();
         const std::lock_guard lock(mutex_);
         if (is_over_) return;
     }

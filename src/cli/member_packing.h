@@ -39,6 +39,7 @@ class MemberPacking {
 
   private:
     void work();
+    void look();
     void look_at(std::int64_t pid);
     void pack_ended();
     bool has_ended(const std::string& capture) const;
@@ -50,6 +51,7 @@ class MemberPacking {
     TreePacker packer_;
     MemberFacts facts_;
     std::set<ProcessKey> known_;
+    std::chrono::steady_clock::time_point next_look_{};
     std::mutex mutex_;
     std::condition_variable over_;
     bool is_over_ = false;  ///< guarded by mutex_

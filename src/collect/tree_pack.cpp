@@ -27,6 +27,22 @@ bool has_records(const RawLog& log) {
                                             [](const LogSpan& span) { return span.bytes != 0; });
 }
 
+/// Gives a capture that the file of the run will replace another name, as the recorder names captures.
+std::string named_by_process(const std::string& capture) {
+    std::int64_t pid = ::getpid();
+    try {
+        pid = capture_origin(capture).pid;
+    } catch (const Error&) {  // not readable: any number will do
+    }
+    const std::string stem = insert_before_suffix(capture, "." + std::to_string(pid));
+    std::string name = stem;
+    for (int i = 2; ::link(capture.c_str(), name.c_str()) != 0; ++i) {
+        if (errno != EEXIST) throw Error(name + ": " + std::strerror(errno));
+        name = insert_before_suffix(stem, "." + std::to_string(i));
+    }
+    return name;
+}
+
 std::string_view text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -34,7 +50,9 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 TreePacker::~TreePacker() {
-    if (file_ >= 0) ::close(file_);
+    if (file_ < 0) return;
+    if (result_.processes == 0) ::unlink(beside_.c_str());  // the disk was full: it contains nothing
+    ::close(file_);
 }
 
 void TreePacker::append(const std::vector<std::byte>& bytes) {
@@ -107,6 +125,9 @@ PackedTree TreePacker::finish(const std::vector<std::string>& captures) {
         file.write(text_of(beside->bytes().first(length_).subspan(header.size())));
     }
     if (result.processes == 0) return result;
+    for (LeftOutFile& kept : result.kept) {
+        if (kept.path == output_) kept.path = named_by_process(output_);
+    }
     file.commit();
     if (!beside_.empty()) packed.push_back(beside_);
     for (const std::string& path : packed) {

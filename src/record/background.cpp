@@ -41,7 +41,7 @@ Block* Background::take(std::size_t blocks, int& error) noexcept {
     const bool is_late = blocks != 1 && store.free_warm() == 0;
     Block* block = store.take(blocks);
     // The background thread is late (or has had no reason yet): keep more blocks ready from now on.
-    if (block == nullptr || is_late) ahead_ = std::min<std::size_t>(ahead_ * 2, 64);
+    if ((block == nullptr || is_late) && !is_forking_) ahead_ = std::min<std::size_t>(ahead_ * 2, 64);
     if (block == nullptr) {
         // More each time: an extension made by the recording thread itself pauses the program.
         const std::size_t large = kLargeBlocks * kBlockBytes;
@@ -73,7 +73,7 @@ void Background::start() noexcept {
 }
 
 void Background::begin_thread() noexcept {
-    if (runs_ || is_forbidden_) return;
+    if (runs_ || is_forbidden_ || is_forking_) return;
     runs_ = true;
     // This thread must never run the program's signal handlers.
     sigset_t all;
@@ -100,6 +100,11 @@ void Background::stop() noexcept {
     runs_ = false;
 }
 
+void Background::before_fork() noexcept {
+    stop();
+    is_forking_ = true;
+}
+
 void Background::stop_for_good() noexcept {
     is_forbidden_ = true;
     stop();
@@ -111,6 +116,7 @@ void Background::wait_for_extension() {
 
 void Background::forked() noexcept {
     runs_ = false;
+    is_forking_ = false;
     is_idle_ = false;
     is_extending_ = false;
     is_waiting_ = true;

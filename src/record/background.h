@@ -27,9 +27,10 @@ class Background {
     void be_ready() noexcept MAREY_REQUIRES(recorder_mutex) {
         if (std::exchange(is_waiting_, false)) begin_thread();
     }
-    /// Ends the thread; take() starts it again. Lets go of the lock meanwhile. A process that forks should
-    /// have no thread that the program did not start: Python warns about such threads.
-    void stop() noexcept MAREY_REQUIRES(recorder_mutex);
+    /// Ends the thread; after the fork, take() starts it again. Lets go of the lock meanwhile. A process that
+    /// forks should have no thread that the program did not start: Python warns about such threads.
+    void before_fork() noexcept MAREY_REQUIRES(recorder_mutex);
+    void after_fork_in_parent() noexcept MAREY_REQUIRES(recorder_mutex) { is_forking_ = false; }
     /// The same, for the rest of the process.
     void stop_for_good() noexcept MAREY_REQUIRES(recorder_mutex);
     /// Waits until the thread is not in the store, so that it can be closed.
@@ -43,6 +44,7 @@ class Background {
   private:
     static constexpr std::size_t kFirstAhead = 2;
     void begin_thread() noexcept MAREY_REQUIRES(recorder_mutex);
+    void stop() noexcept MAREY_REQUIRES(recorder_mutex);
     void run() noexcept MAREY_EXCLUDES(recorder_mutex);
     bool extend() noexcept MAREY_REQUIRES(recorder_mutex);
     void leave(bool is_last) noexcept MAREY_REQUIRES(recorder_mutex);
@@ -57,6 +59,7 @@ class Background {
     bool runs_ MAREY_GUARDED_BY(recorder_mutex) = false;
     bool must_end_ MAREY_GUARDED_BY(recorder_mutex) = false;
     bool is_forbidden_ MAREY_GUARDED_BY(recorder_mutex) = false;  ///< the process ends
+    bool is_forking_ MAREY_GUARDED_BY(recorder_mutex) = false;
     bool is_idle_ MAREY_GUARDED_BY(recorder_mutex) =
         false;  ///< no session runs: it waits a second, then ends
     bool is_waiting_ MAREY_GUARDED_BY(recorder_mutex) = false;    ///< for be_ready()

@@ -108,7 +108,7 @@ int BlockStore::map_file(Extent& extent) noexcept {
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
         const int fd = file_.descriptor();
         if (fd < 0) return EBADF;
-        int error = extent.is_allocated ? 0 : allocate_on_disk(fd, extent.offset, extent.bytes);
+        int error = allocate_on_disk(fd, extent.offset, extent.bytes);
         void* address = MAP_FAILED;
         if (error == 0) {
             address = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
@@ -170,8 +170,8 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     list.pop_back();
     if (blocks == 1 && block->whole->free_parts-- == kLargeBlocks) --joinable_;
     BlockHeader& header = *block->header;
+    detail::store_release(header.committed, std::uint64_t{0});  // before reading: one page fault, not two
     const std::uint32_t generation = header.generation + 1;
-    detail::store_release(header.committed, std::uint64_t{0});
     header = BlockHeader{};
     header.generation = generation;
     header.blocks = static_cast<std::uint16_t>(block->blocks);

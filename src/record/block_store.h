@@ -91,8 +91,7 @@ class BlockStore {
     struct Extent {
         std::byte* address = nullptr;
         std::size_t bytes = 0;
-        std::size_t offset = 0;     ///< in the file
-        bool is_allocated = false;  ///< its part of the file has blocks on disk already
+        std::size_t offset = 0;  ///< in the file
     };
     Extent reserve(std::size_t bytes) noexcept MAREY_REQUIRES(recorder_mutex);
     /// For less than a large run: its blocks are small ones for good.

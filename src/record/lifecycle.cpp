@@ -30,8 +30,6 @@ extern "C" __attribute__((visibility("default"), alias("marey_own_copy_mark"))) 
 
 namespace marey {
 
-using detail::ThreadState;
-
 namespace {
 
 bool is_same_library(const void* one, const void* other) noexcept {
@@ -98,18 +96,20 @@ __attribute__((destructor)) void on_exit() {
 void Recorder::before_fork() noexcept {
     source_mutex_.lock();
     recorder_mutex.lock();  // both until the handlers that come after the fork
-    background_.stop();
+    background_.before_fork();
     forking_enabled_ = is_enabled();
     set_enabled(true);
     forking_thread_ = detail::current_thread;
     detail::current_thread = &idle_thread;
     threads_.before_fork(forking_thread_);
-    const auto* const owner = static_cast<const ThreadEntry*>(forking_thread_->owner);
-    identity_before_fork(owner != nullptr ? owner->id : 0);
+    forking_entry_ = static_cast<const ThreadEntry*>(forking_thread_->owner);
+    forking_observers_ = static_cast<ThreadObservers*>(forking_thread_->observers);
+    identity_before_fork(forking_entry_ != nullptr ? forking_entry_->id : 0);
 }
 
 void Recorder::after_fork_in_parent() noexcept {
     threads_.after_fork_in_parent();
+    background_.after_fork_in_parent();
     detail::current_thread = forking_thread_;
     set_enabled(forking_enabled_);
     recorder_mutex.unlock();
@@ -117,8 +117,6 @@ void Recorder::after_fork_in_parent() noexcept {
 }
 
 void Recorder::after_fork_in_child() noexcept {
-    const auto& parent_state = *static_cast<const ThreadState*>(threads_.as_forked(forking_thread_));
-    auto* const own = static_cast<ThreadEntry*>(parent_state.owner);
     background_.forked();
     identity_after_fork();
     restarting_ = false;
@@ -131,9 +129,9 @@ void Recorder::after_fork_in_child() noexcept {
     store_.owner = 0;
     sessions_.forked();
     journal_.forked();
-    observers_.keep_only(static_cast<ThreadObservers*>(parent_state.observers));
-    detail::current_thread = own != nullptr ? &idle_thread : forking_thread_;
-    for (const auto& spool : threads_.forked(own)) spool->abandon();
+    observers_.keep_only(forking_observers_);
+    detail::current_thread = forking_entry_ != nullptr ? &idle_thread : forking_thread_;
+    for (const auto& spool : threads_.forked(forking_entry_)) spool->abandon();
     if (parent_spool) parent_spool->abandon();
     rearm();
     set_enabled(forking_enabled_);

@@ -49,16 +49,14 @@ std::uint64_t inode_of(const char* path) noexcept {
 bool read_stat(const char* path, std::int64_t& parent, std::uint64_t& start) noexcept {
     const std::string text = read_small_file(path, 1024);
     std::size_t at = text.rfind(')');  // the name before it may contain anything
-    if (at == std::string::npos) return false;
-    long long parent_pid = 0;
-    unsigned long long ticks = 0;
-    const int count = std::sscanf(text.c_str() + at + 1,
-                                  " %*c %lld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                                  "%*d %llu",
-                                  &parent_pid, &ticks);
-    parent = parent_pid;
-    start = ticks;
-    return count == 2;
+    const char* const end = text.data() + text.size();
+    for (int field = 3; field <= 22; ++field) {  // a forked child has no time for sscanf
+        if (at == std::string::npos || (at = text.find(' ', at)) == std::string::npos) return false;
+        const char* const value = text.data() + ++at;
+        if (field == 4 && std::from_chars(value, end, parent).ec != std::errc()) return false;
+        if (field == 22 && std::from_chars(value, end, start).ec != std::errc()) return false;
+    }
+    return true;
 }
 
 /// As ProcessIdentityRecord::wall_error_us. Sandboxes may forbid the question.
@@ -117,7 +115,9 @@ const ProcessIdentity& process_identity() noexcept {
         boot.substr(0, boot.find('\n')).copy(record.boot_id, sizeof record.boot_id - 1);
     }
     record.time_namespace = inode_of("/proc/self/ns/time");
-    record.pid_namespace = inode_of("/proc/self/ns/pid");
+    // A process that sees its parent under the same number is in the same namespace.
+    const bool is_beside_parent = kept.is_forked && ::getppid() == identity.ancestors[0].pid;
+    if (!is_beside_parent) record.pid_namespace = inode_of("/proc/self/ns/pid");
     std::int64_t parent = 0;
     if (!read_stat("/proc/self/stat", parent, record.start)) record.start = 0;
     record.origin =

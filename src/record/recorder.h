@@ -185,6 +185,8 @@ class Recorder {
     SourceMutex source_mutex_;
     std::vector<std::shared_ptr<Source>> sources_ MAREY_GUARDED_BY(source_mutex_);
     detail::ThreadState* forking_thread_ MAREY_GUARDED_BY(recorder_mutex) = nullptr;
+    const ThreadEntry* forking_entry_ MAREY_GUARDED_BY(recorder_mutex) = nullptr;
+    ThreadObservers* forking_observers_ MAREY_GUARDED_BY(recorder_mutex) = nullptr;
     bool forking_enabled_ MAREY_GUARDED_BY(recorder_mutex) = true;
 };
 

@@ -26,6 +26,7 @@ namespace {
 constexpr std::uint64_t kFlushTimeoutNs = 2'000'000'000;
 
 std::string absolute_path(const std::string& path) {
+    if (path.starts_with('/')) return path;
     std::error_code error;
     const std::filesystem::path absolute = std::filesystem::absolute(path, error);
     return error ? path : absolute.string();

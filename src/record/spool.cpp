@@ -74,9 +74,11 @@ int create_temporary(const std::string& temporary, const std::string& wanted) {
     struct stat named {};
     const bool is_folder = stat(wanted.c_str(), &named) == 0 && S_ISDIR(named.st_mode);
     if (is_folder || wanted.back() == '/') fail(wanted, "cannot create the capture", EISDIR);
-    unlink(temporary.c_str());  // left by an earlier process with the same pid
     // For its owner alone: it will contain command lines and values.
-    const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const auto create = [&] { return open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); };
+    int fd = create();
+    if (fd < 0 && errno == EEXIST && unlink(temporary.c_str()) == 0)
+        fd = create();  // an earlier process with the same pid had left one
     if (fd < 0) fail(wanted, "cannot create the capture", errno);
     return fd;
 }
@@ -118,29 +120,28 @@ std::span<const std::byte> large_record(std::span<const std::byte> records, deta
     return records.first(is_large ? head.bytes : 0);
 }
 
-// A forked child does not read again the facts that it shares with its parent.
+// A forked child neither reads nor writes again the facts that it shares with its parent. Its command line is
+// another one if the program has written into its arguments, as programs do that set their title.
 void read_process_facts(FileHeader& header) noexcept {
-    const FileHeader before = std::exchange(header, FileHeader{});
+    const bool is_forked = std::exchange(header.pid, getpid()) != 0;
+    gethostname(header.host, sizeof header.host - 1);
+    if (!is_forked || std::string_view(program_invocation_name) != header.command_line) {
+        std::memset(header.command_line, 0, sizeof header.command_line);
+        header.command_line_bytes = static_cast<std::uint32_t>(
+            read_into("/proc/self/cmdline", header.command_line, sizeof header.command_line - 1));
+    }
+    if (is_forked) return;
     std::memcpy(header.magic, detail::kFileMagic, sizeof header.magic);
     header.version = detail::kFormatVersion;
     header.byte_order = detail::kByteOrderMark;
     header.header_bytes = sizeof(FileHeader);
     header.block_bytes = kBlockBytes;
-    header.pid = getpid();
     header.node = -1;
-    gethostname(header.host, sizeof header.host - 1);
-    if (before.pid != 0) {
-        std::memcpy(header.boot_id, before.boot_id, sizeof header.boot_id);
-        std::memcpy(header.executable, before.executable, sizeof header.executable);
-    } else {
-        const std::size_t boot =
-            read_into("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id - 1);
-        if (boot != 0 && header.boot_id[boot - 1] == '\n') header.boot_id[boot - 1] = '\0';
-        const ssize_t exe = readlink("/proc/self/exe", header.executable, sizeof header.executable - 1);
-        header.executable[exe < 0 ? 0 : exe] = '\0';
-    }
-    header.command_line_bytes = static_cast<std::uint32_t>(
-        read_into("/proc/self/cmdline", header.command_line, sizeof header.command_line - 1));
+    const std::size_t boot =
+        read_into("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id - 1);
+    if (boot != 0 && header.boot_id[boot - 1] == '\n') header.boot_id[boot - 1] = '\0';
+    const ssize_t exe = readlink("/proc/self/exe", header.executable, sizeof header.executable - 1);
+    header.executable[exe < 0 ? 0 : exe] = '\0';
 }
 
 }  // namespace
@@ -157,15 +158,15 @@ void hide_command_line() noexcept {
 void fill_file_header(FileHeader& header) noexcept {
     static FileHeader facts{};
     if (facts.pid != getpid()) read_process_facts(facts);
-    facts.clock_source = static_cast<std::uint32_t>(Clock::source());
-    facts.ticks_per_second = Clock::ticks_per_second();
-    facts.node = Recorder::get().node();
-    if (is_command_line_hidden) {
-        std::memset(facts.command_line, 0, sizeof facts.command_line);
-        facts.command_line_bytes = 0;
-    }
-    std::memcpy(facts.tree, process_identity().record.tree, sizeof facts.tree);
     header = facts;
+    header.clock_source = static_cast<std::uint32_t>(Clock::source());
+    header.ticks_per_second = Clock::ticks_per_second();
+    header.node = Recorder::get().node();
+    if (is_command_line_hidden) {
+        std::memset(header.command_line, 0, sizeof header.command_line);
+        header.command_line_bytes = 0;
+    }
+    std::memcpy(header.tree, process_identity().record.tree, sizeof header.tree);
 }
 
 std::string insert_before_suffix(const std::string& path, const std::string& part) {
@@ -221,21 +222,19 @@ std::shared_ptr<Spool> Spool::create(const std::string& requested_path) {
     int error = check_file_limit(kBlockBytes + first);
     if (error == 0) error = posix_fallocate(fd, 0, static_cast<off_t>(kBlockBytes + first));
     void* header = MAP_FAILED;
-    if (error == 0) header = mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (error == 0) header = mmap(nullptr, kBlockBytes + first, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (header == MAP_FAILED) {
         const int cause = error != 0 ? error : errno;
         close(fd);
         unlink(temporary.c_str());
         fail(requested_path, "cannot create the capture", cause);
     }
+    // Without it, the first page that is written makes the kernel prepare all of a child's file.
+    madvise(header, kBlockBytes + first, MADV_RANDOM);
     fill_file_header(*static_cast<FileHeader*>(header));
     std::shared_ptr<Spool> spool(new Spool(fd, temporary, static_cast<FileHeader*>(header)));
     BlockStore::Extent extent = spool->store_.reserve_small(first / kBlockBytes);
-    extent.is_allocated = true;
-    if (const int cause = spool->store_.map_extent(extent)) {
-        spool->temporary_ = true;  // unlinked with the spool
-        fail(requested_path, "cannot create the capture", cause);
-    }
+    extent.address = static_cast<std::byte*>(header) + kBlockBytes;
     spool->store_.add(extent);
     spool->journal_.spare = spool->take_block(detail::BlockKind::Free);
     spool->set_path(publish_unique(temporary, requested_path));

@@ -36,10 +36,19 @@ void handle_exits() noexcept {
     std::atexit([] { Recorder::get().prepare_exit(); });
 }
 
-// Copies a thread's open ranges into a new block. The side stack is copied as far as it is used.
+// With the one after the last: a signal handler may have interrupted the filling of it.
+std::size_t used_slots(const ThreadState& state) noexcept {
+    return std::min<std::size_t>(state.depth + std::size_t{1}, detail::kOpenSlots);
+}
+
+// Copies a thread's open ranges into a block whose unused slots are zero. Pages that are not used stay
+// untouched: a page fault costs a forked child more than its ranges.
 void copy_state(ThreadState& to, const ThreadState& from) noexcept {
     const BlockHeader block = to.block;
-    std::memcpy(static_cast<void*>(&to), &from, offsetof(ThreadState, side));
+    const std::size_t slots = used_slots(from);
+    if (const std::size_t before = used_slots(to); before > slots)
+        std::memset(static_cast<void*>(to.slots + slots), 0, (before - slots) * sizeof(OpenSlot));
+    std::memcpy(static_cast<void*>(&to), &from, offsetof(ThreadState, slots) + slots * sizeof(OpenSlot));
     to.block = block;
     std::memcpy(to.side, from.side, std::min<std::size_t>(from.side_used, detail::kSideBytes));
 }
@@ -106,6 +115,7 @@ void ThreadRegistry::remove(ThreadEntry* entry) noexcept {
     if (entry->side_segment != nullptr) entry->side_segment->store->free_block(entry->side_segment);
     entry->state->owner = nullptr;
     entry->state_block->store->free_block(entry->state_block);
+    free_fork_copies([entry](const ForkCopy& copy) { return copy.entry == entry; });
     std::erase_if(entries_, [entry](const auto& each) { return each.get() == entry; });
 }
 
@@ -162,8 +172,9 @@ bool ThreadRegistry::allocate_state(ThreadEntry& entry) noexcept {
     if (block == nullptr) return false;
     block->claims = 1;
     auto* const state = reinterpret_cast<ThreadState*>(block->header);
-    std::memset(reinterpret_cast<std::byte*>(state) + sizeof(BlockHeader), 0,
-                offsetof(ThreadState, side) - sizeof(BlockHeader));
+    if (block->header->generation != 1)  // one that has not been used is zero
+        std::memset(reinterpret_cast<std::byte*>(state) + sizeof(BlockHeader), 0,
+                    offsetof(ThreadState, side) - sizeof(BlockHeader));
     block->header->thread = entry.id;
     entry.state = state;
     entry.state_block = block;
@@ -188,22 +199,21 @@ bool ThreadRegistry::copy_to_current_store(ThreadEntry& entry, std::vector<Block
         entry.spool = old_spool;
         return false;
     }
-    copy_state(*entry.state, *static_cast<const ThreadState*>(as_forked(old_state)));
+    copy_state(*entry.state, *old_state);
     left.push_back(old_block);
-    const auto copy_segment = [&](Block*& segment, std::size_t blocks,
-                                  BlockKind kind) MAREY_REQUIRES(recorder_mutex) {
-        int error = 0;
-        Block* const fresh = blocks_.take(blocks, error);
-        if (fresh == nullptr) return false;
-        fresh->claims = 1;
-        const auto* const from = static_cast<const BlockHeader*>(as_forked(segment->header));
-        std::memcpy(fresh->data(), from + 1, fresh->capacity());
-        fresh->header->thread = entry.id;
-        fresh->header->segment = from->segment;
-        store_release(fresh->header->kind, static_cast<std::uint16_t>(kind));
-        left.push_back(std::exchange(segment, fresh));
-        return true;
-    };
+    const auto copy_segment = [&](Block*& segment, std::size_t blocks, BlockKind kind)
+                                  MAREY_REQUIRES(recorder_mutex) {
+                                      int error = 0;
+                                      Block* const fresh = blocks_.take(blocks, error);
+                                      if (fresh == nullptr) return false;
+                                      fresh->claims = 1;
+                                      std::memcpy(fresh->data(), segment->data(), fresh->capacity());
+                                      fresh->header->thread = entry.id;
+                                      fresh->header->segment = segment->header->segment;
+                                      store_release(fresh->header->kind, static_cast<std::uint16_t>(kind));
+                                      left.push_back(std::exchange(segment, fresh));
+                                      return true;
+                                  };
     for (std::size_t i = 0; i < entry.open_segments.size(); ++i) {
         if (copy_segment(entry.open_segments[i], 1, BlockKind::OpenSegment)) continue;
         entry.open_segments.resize(i);  // no space: the innermost ranges of a very deep thread are lost
@@ -273,34 +283,63 @@ void ThreadRegistry::before_fork(const ThreadState* forking) noexcept {
     }
 }
 
-// Where there is no memory for a copy, the child uses the parent's state as it is by then.
-void ThreadRegistry::copy_for_child(const ThreadEntry& entry) noexcept {
-    const auto copy = [this](const void* place, std::size_t bytes) MAREY_REQUIRES(recorder_mutex) {
-        fork_copies_.push_back({place, std::make_unique_for_overwrite<std::byte[]>(bytes)});
-        std::memcpy(fork_copies_.back().bytes.get(), place, bytes);
-    };
-    try {
-        const auto copy_block = [&copy](const Block* block) MAREY_REQUIRES(recorder_mutex) {
-            copy(block->header, sizeof(detail::BlockHeader) + block->capacity());
-        };
-        copy_block(entry.state_block);
-        for (const Block* segment : entry.open_segments) copy_block(segment);
-        if (entry.side_segment != nullptr) copy_block(entry.side_segment);
-    } catch (const std::bad_alloc&) {
+void ThreadRegistry::copy_for_child(ThreadEntry& entry) noexcept {
+    for (ForkCopy& copy : fork_copies_) {
+        if (copy.entry != &entry || !entry.open_segments.empty() || entry.side_segment != nullptr) continue;
+        copy_state(*copy.state, *entry.state);
+        copy.period = sessions_.period();
+        copy.is_current = true;
+        return;
     }
+    ForkCopy copy{
+        &entry,       entry.state, entry.state_block, entry.spool, entry.open_segments, entry.side_segment,
+        entry.period, true};
+    const std::shared_ptr<Spool> spool = std::exchange(store_.spool, nullptr);  // copies are plain memory
+    std::vector<Block*> left;
+    const bool is_copied = copy_to_current_store(entry, left);
+    store_.spool = spool;
+    if (!is_copied) return;  // the child uses the parent's state as it is by then
+    copy.swap();
+    fork_copies_.push_back(std::move(copy));
 }
 
-const void* ThreadRegistry::as_forked(const void* place) const noexcept {
-    for (const ForkCopy& copy : fork_copies_) {
-        if (copy.place == place) return copy.bytes.get();
-    }
-    return place;
+// The copies of threads with few open ranges are kept for the next fork.
+void ThreadRegistry::after_fork_in_parent() noexcept {
+    free_fork_copies(
+        [](const ForkCopy& copy) { return !copy.open_segments.empty() || copy.side_segment != nullptr; });
+    for (ForkCopy& copy : fork_copies_) copy.is_current = false;
+}
+
+template <typename Condition>
+void ThreadRegistry::free_fork_copies(Condition is_unused) noexcept {
+    std::erase_if(fork_copies_, [&](const ForkCopy& copy) MAREY_REQUIRES(recorder_mutex) {
+        if (!is_unused(copy)) return false;
+        copy.state_block->store->free_block(copy.state_block);
+        for (Block* segment : copy.open_segments) segment->store->free_block(segment);
+        if (copy.side_segment != nullptr) copy.side_segment->store->free_block(copy.side_segment);
+        return true;
+    });
+}
+
+void ThreadRegistry::ForkCopy::swap() noexcept {
+    std::swap(entry->state, state);
+    std::swap(entry->state_block, state_block);
+    std::swap(entry->spool, spool);
+    std::swap(entry->open_segments, open_segments);
+    std::swap(entry->side_segment, side_segment);
+    std::swap(entry->period, period);
 }
 
 std::vector<std::shared_ptr<Spool>> ThreadRegistry::forked(const ThreadEntry* own) noexcept {
     absent_.clear();
     std::vector<std::shared_ptr<Spool>> parent_spools;
     Entries kept;
+    free_fork_copies([](const ForkCopy& copy) { return !copy.is_current; });
+    for (ForkCopy& copy : fork_copies_) {
+        copy.swap();
+        parent_spools.push_back(std::move(copy.spool));
+    }
+    fork_copies_.clear();
     for (auto& entry : entries_) {
         if (entry->spool) parent_spools.push_back(entry->spool);
         if (entry->chunk_spool) parent_spools.push_back(std::move(entry->chunk_spool));
@@ -325,14 +364,13 @@ std::vector<std::shared_ptr<Spool>> ThreadRegistry::forked(const ThreadEntry* ow
         entry.sessions = nullptr;  // its slots stay
         entry.has_marks = false;
         if (entry.is_thread) {
-            entry.os_tid = gettid();
+            entry.os_tid = syscall(SYS_gettid);  // resolved already, unlike gettid()
             detail::current_thread = entry.state;
         } else {
             std::construct_at(&entry.log_lock);  // a thread that the child does not have may have held it
         }
         entries_.push_back(std::move(each));
     }
-    fork_copies_.clear();
     return parent_spools;
 }
 

@@ -121,9 +121,7 @@ class ThreadRegistry {
     /// Copies the states in the parent's file that a child takes over: both have the file, and the parent
     /// continues.
     void before_fork(const detail::ThreadState* forking) noexcept MAREY_REQUIRES(recorder_mutex);
-    void after_fork_in_parent() noexcept MAREY_REQUIRES(recorder_mutex) { fork_copies_.clear(); }
-    /// The state as it was at the fork: the copy, or the place itself.
-    const void* as_forked(const void* place) const noexcept MAREY_REQUIRES(recorder_mutex);
+    void after_fork_in_parent() noexcept MAREY_REQUIRES(recorder_mutex);
     /// In the child, only the forking thread `own` continues, with the ranges that it had open; every session
     /// of the child shows them as begun before it (a flag in the slots would prevent closing them inline).
     /// Logs that are not threads continue too. They all get new states. Returns the parent's files.
@@ -137,9 +135,17 @@ class ThreadRegistry {
         bool in_journal;
         AbsentStack stack;
     };
+    /// The memory of an entry that a child uses in place of its parent's.
     struct ForkCopy {
-        const void* place;
-        std::unique_ptr<std::byte[]> bytes;
+        ThreadEntry* entry;
+        detail::ThreadState* state;
+        Block* state_block;
+        std::shared_ptr<Spool> spool;
+        std::vector<Block*> open_segments;
+        Block* side_segment;
+        std::uint64_t period;
+        bool is_current;  ///< of the fork that is under way
+        void swap() noexcept MAREY_REQUIRES(recorder_mutex);
     };
     ThreadEntry* add(std::unique_ptr<ThreadEntry> entry, std::string_view name) noexcept
         MAREY_REQUIRES(recorder_mutex);
@@ -149,7 +155,9 @@ class ThreadRegistry {
     bool allocate_state(ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
     bool copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept
         MAREY_REQUIRES(recorder_mutex);
-    void copy_for_child(const ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
+    void copy_for_child(ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
+    template <typename Condition>
+    void free_fork_copies(Condition is_unused) noexcept MAREY_REQUIRES(recorder_mutex);
     void add_open(const ThreadEntry& entry, std::vector<OpenRange>& open) noexcept
         MAREY_REQUIRES(recorder_mutex);
     void add_absent(AbsentThread& thread, std::vector<OpenRange>& open) noexcept

@@ -131,30 +131,43 @@ void check_lengths(const RangeNumbers& numbers, std::size_t count) {
 
 }  // namespace
 
-RangeNumbers split_ranges(const TraceData& data) {
-    const std::size_t count = data.range_start_ns.size();
-    RangeNumbers numbers;
-    numbers.depth.assign(data.range_depth.begin(), data.range_depth.end());
-    numbers.flags.assign(data.range_flags.begin(), data.range_flags.end());
-    numbers.parent.resize(count);
-    numbers.site.resize(count);
+std::vector<std::uint64_t> split_depths(const TraceData& data) {
+    return {data.range_depth.begin(), data.range_depth.end()};
+}
+
+std::vector<std::uint64_t> split_flags(const TraceData& data) {
+    return {data.range_flags.begin(), data.range_flags.end()};
+}
+
+std::vector<std::uint64_t> split_sites(const TraceData& data) {
+    std::vector<std::uint64_t> numbers(data.range_site.size());
     SitePrediction sites;
     std::uint32_t last_depth = 0;
-    for (std::size_t row = 0; row < count; ++row) {
+    for (std::size_t row = 0; row < numbers.size(); ++row) {
         const std::uint32_t site = data.range_site[row];
         std::uint32_t& predicted = sites.next(data.range_depth[row] - last_depth);
-        numbers.site[row] = predicted == site ? 0 : std::uint64_t{site} + 1;
+        numbers[row] = predicted == site ? 0 : std::uint64_t{site} + 1;
         predicted = site;
         sites.saw(site);
         last_depth = data.range_depth[row];
     }
-    numbers.gaps.reserve(count);
-    numbers.durations.reserve(count);
+    return numbers;
+}
+
+RangeNumbers split_times(const TraceData& data) {
+    RangeNumbers numbers;
+    numbers.parent.resize(data.range_start_ns.size());
+    numbers.gaps.reserve(data.range_start_ns.size());
+    numbers.durations.reserve(data.range_start_ns.size());
     split_times(data, numbers);
+    return numbers;
+}
+
+std::vector<std::uint64_t> split_self(const TraceData& data) {
     const std::vector<std::int64_t> expected = self_times(data);
-    numbers.self.resize(count);
-    for (std::size_t row = 0; row < count; ++row)
-        numbers.self[row] = wrap(data.range_self_ns[row]) - wrap(expected[row]);
+    std::vector<std::uint64_t> numbers(expected.size());
+    for (std::size_t row = 0; row < numbers.size(); ++row)
+        numbers[row] = wrap(data.range_self_ns[row]) - wrap(expected[row]);
     return numbers;
 }
 

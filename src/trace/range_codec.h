@@ -25,8 +25,14 @@ struct RangeNumbers {
     std::vector<std::uint64_t> self;   ///< minus the self time derived from times and parents alone
 };
 
-/// Requires that depths never rise by more than one from row to row, and begin with 0.
-RangeNumbers split_ranges(const TraceData& data);
+/// The columns of `data`, few at a time: together they need twice the memory of the table. Require that
+/// depths never rise by more than one from row to row, and begin with 0.
+std::vector<std::uint64_t> split_depths(const TraceData& data);
+std::vector<std::uint64_t> split_sites(const TraceData& data);
+std::vector<std::uint64_t> split_flags(const TraceData& data);
+std::vector<std::uint64_t> split_self(const TraceData& data);
+/// `parent`, `gaps`, `heads`, `durations` and `tails`.
+RangeNumbers split_times(const TraceData& data);
 
 /// Fills the `count` rows of the range columns of `data`, whose window is already set. Throws marey::Error on
 /// numbers that no table gives; otherwise only checks that parents come before their children.

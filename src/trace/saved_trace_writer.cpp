@@ -87,16 +87,16 @@ class TraceWriter {
     }
 
     void ranges() {
-        RangeNumbers apart = split_ranges(data_);
-        numbers(ModelTable::Ranges, kDepth, std::move(apart.depth), model::kRising);
-        numbers(ModelTable::Ranges, kParent, std::move(apart.parent));
-        numbers(ModelTable::Ranges, kSite, std::move(apart.site));
-        numbers(ModelTable::Ranges, kFlags, std::move(apart.flags));
-        numbers(ModelTable::Ranges, kGaps, std::move(apart.gaps), model::kWide);
-        numbers(ModelTable::Ranges, kHeads, std::move(apart.heads), model::kWide);
-        numbers(ModelTable::Ranges, kDurations, std::move(apart.durations), model::kWide);
-        numbers(ModelTable::Ranges, kTails, std::move(apart.tails), model::kWide);
-        numbers(ModelTable::Ranges, kSelf, std::move(apart.self), model::kWide);
+        numbers(ModelTable::Ranges, kDepth, split_depths(data_), model::kRising);
+        numbers(ModelTable::Ranges, kSite, split_sites(data_));
+        numbers(ModelTable::Ranges, kFlags, split_flags(data_));
+        RangeNumbers times = split_times(data_);
+        numbers(ModelTable::Ranges, kParent, std::move(times.parent));
+        numbers(ModelTable::Ranges, kGaps, std::move(times.gaps), model::kWide);
+        numbers(ModelTable::Ranges, kHeads, std::move(times.heads), model::kWide);
+        numbers(ModelTable::Ranges, kDurations, std::move(times.durations), model::kWide);
+        numbers(ModelTable::Ranges, kTails, std::move(times.tails), model::kWide);
+        numbers(ModelTable::Ranges, kSelf, split_self(data_), model::kWide);
     }
 
     std::vector<std::byte> file() {

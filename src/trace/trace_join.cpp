@@ -15,6 +15,7 @@
 #include "trace/columns.h"
 #include "trace/facts.h"
 #include "trace/process_links.h"
+#include "trace/remote_copies.h"
 #include "trace/self_times.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
@@ -159,6 +160,7 @@ class TraceJoin {
         merged.start_ns = data_->window.start_ns;
         merged.end_ns = data_->window.end_ns;
         add_up(merged);
+        replace_remote_copies(*data_, copy_tracks_);
         connect_processes(*data_);
         explain_ends();
         return Trace(std::move(data_));
@@ -256,6 +258,7 @@ class TraceJoin {
         for (Moved& moved : moved_) {
             for (std::size_t i = 0; i < moved.tracks.size(); ++i) move_track(moved, i);
             append_rows(moved);
+            note_copies(moved);
             if (moved.caller != kNoRow) link_call(moved);
             join_facts(moved, &moved == &moved_.front());
             moved.from = nullptr;
@@ -407,6 +410,24 @@ class TraceJoin {
         }
     }
 
+    // A process all of whose ranges came in messages is not the one that recorded the trace.
+    void note_copies(const Moved& moved) {
+        const TraceData& from = *moved.from;
+        std::vector<bool> has_own(from.processes.size());
+        const auto process_of = [&](const TrackInfo& track) { return from.threads[track.thread].process; };
+        for (const TrackInfo& track : from.tracks) {
+            const auto first = from.range_flags.begin() + track.first_range;
+            if (std::any_of(first, first + track.range_count,
+                            [](std::uint16_t flags) { return (flags & kRemote) == 0; }))
+                has_own[process_of(track)] = true;
+        }
+        copy_tracks_.resize(data_->tracks.size());
+        for (std::size_t i = 0; i < moved.tracks.size(); ++i) {
+            const TrackInfo& track = from.tracks[i];
+            if (track.range_count != 0 && !has_own[process_of(track)]) copy_tracks_[moved.tracks[i]] = true;
+        }
+    }
+
     void append_rows(Moved& moved) {
         moved.first_argument = static_cast<std::uint32_t>(data_->arguments.size());
         moved.first_item = static_cast<std::uint32_t>(data_->list_items.size());
@@ -543,6 +564,7 @@ class TraceJoin {
     RowDeduplicator<std::tuple<Row, std::uint32_t, std::int64_t>> threads_;
     RowDeduplicator<TrackKey> tracks_;
     std::vector<std::int64_t> track_ends_;  ///< of each joined track
+    std::vector<bool> copy_tracks_;         ///< joined tracks with ranges of note_copies()
 };
 
 }  // namespace

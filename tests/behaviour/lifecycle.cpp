@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <signal.h>
 
+#include <set>
+
 #include "support/child_run.h"
 
 namespace {
@@ -159,20 +161,19 @@ TEST_F(Lifecycle, AForkLeavesOnlyTheThreadsOfTheProgramAndRecordingContinues) {
 }
 
 // The thread's state lies in the parent's file, which the child has too.
-TEST_F(Lifecycle, AChildContinuesFromTheForkHoweverFarItsParentIsByThen) {
-    // The second: deeper than one block can hold, with more values than it can hold.
-    for (const auto& [levels, last] : {std::pair(5, 2), std::pair(1500, 900)}) {
-        SCOPED_TRACE(levels);
-        ASSERT_EQ(run({"fork_while_recording", std::to_string(levels), std::to_string(last)}, environment()),
-                  0)
-            << error();
-        EXPECT_EQ(counts(marey::Trace::load(capture())),
-                  (Counts{{"level", levels}, {"parent's level", levels - last + 1}}));
-        ASSERT_EQ(other_captures().size(), 1u);
-        const marey::Trace child = marey::Trace::load(other_captures()[0]);
-        EXPECT_EQ(counts(child), (Counts{{"level", levels}, {"child work", 1}}));
+TEST_F(Lifecycle, EachChildContinuesFromItsForkHoweverFarItsParentIsByThen) {
+    // The last: deeper than one block can hold, with more values than it can hold.
+    ASSERT_EQ(run({"fork_while_recording", "5", "2", "3", "0", "1500", "900"}, environment()), 0) << error();
+    const marey::Trace parent = marey::Trace::load(capture());
+    EXPECT_EQ(counts(parent), (Counts{{"level", 1508}, {"parent's level", 4 + 4 + 601}}));
+    std::set<int> depths;
+    for (const std::string& capture : other_captures()) {
+        const marey::Trace child = marey::Trace::load(capture);
+        int level = counts(child)["level"];
+        SCOPED_TRACE(level);
+        depths.insert(level);
+        EXPECT_EQ(counts(child), (Counts{{"level", level}, {"child work", 1}}));
         EXPECT_EQ(problem_codes(child), "");
-        int level = levels;
         for (marey::Row row = child.ranges().parent[find(child, "child work")]; row != marey::kNoRow;
              row = child.ranges().parent[row]) {
             const auto values = child.range_arguments(row);
@@ -180,9 +181,11 @@ TEST_F(Lifecycle, AChildContinuesFromTheForkHoweverFarItsParentIsByThen) {
             ASSERT_EQ(child.string(values[0].string), std::to_string(--level) + std::string(100, '.'));
         }
         EXPECT_EQ(level, 0);
-        std::filesystem::remove(other_captures()[0]);
-        std::filesystem::remove(capture());
+        const std::string_view command_line = child.string(child.processes()[0].command_line);
+        EXPECT_EQ(command_line,
+                  "T" + std::string(parent.string(parent.processes()[0].command_line).substr(1)));
     }
+    EXPECT_EQ(depths, (std::set<int>{3, 5, 1500}));
 }
 
 TEST_F(Lifecycle, AChildContinuesFromTheForkAlsoWhenItsParentsThreadIsGoneByThen) {

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <marey/all.h>
 #include <marey/assemble.h>
+#include <marey/merge.h>
+#include <marey/validate.h>
 
 #include "support/remote_wire.h"
 
@@ -133,6 +135,41 @@ void expect_callee(const marey::Trace& trace, const std::string& prefix, pid_t p
     EXPECT_EQ(site.scope, marey::Scope::Function);
     ASSERT_EQ(trace.instants().size(), 1u);
     EXPECT_EQ(trace.string(trace.sites()[trace.instants().site[0]].name), prefix + "cache miss");
+}
+
+// The node that the caller gives a callee is not the callee's own.
+TEST_F(Remote, ACallLeadsToTheCalleesOwnCaptureIfThatIsThere) {
+    {
+        setenv("MAREY", ("out=" + path("far.marey")).c_str(), 1);
+        const Server far(4);
+        setenv("MAREY", ("out=" + path("server.marey")).c_str(), 1);
+        const Server server(3);
+        unsetenv("MAREY");
+        marey::Session session({.output = path("client.marey")});
+        for (const std::string& request : {std::string("work"), "forward " + std::to_string(far.port())}) {
+            MAREY_RANGE("client call");
+            const marey::RemoteCall call;
+            const std::string answer = remote_wire::call(server.port(), request);
+            session.add_events(answer, {.prefix = "remote: ", .node = 9, .call = &call});
+        }
+        session.stop();
+    }
+    const std::multiset<std::string> wanted{"client call -> handle", "client call -> handle",
+                                            "rpc_sync#work(middle -> far) -> handle"};
+    const marey::MergeOptions any{.any_tree = true};
+    const marey::Trace merged =
+        marey::load_merged({path("client.marey"), path("server.marey"), path("far.marey")}, any).trace;
+    EXPECT_EQ(links(merged), wanted);
+    int computed = 0;
+    for (Row row = 0; row < merged.ranges().size(); ++row) {
+        EXPECT_EQ(merged.ranges().flags[row] & marey::kRemote, 0) << merged.range_name(row);
+        computed += merged.range_name(row) == "compute" ? 1 : 0;
+    }
+    EXPECT_EQ(computed, 2);
+    EXPECT_EQ(marey::validate(merged).size(), 0u);
+    // Without the callee's capture, its events are those that the caller has.
+    const marey::Trace alone = marey::load_merged({path("client.marey"), path("far.marey")}, any).trace;
+    EXPECT_EQ(links(alone).count("client call -> remote: handle"), 2u);
 }
 
 // L21 L22 L23 L25

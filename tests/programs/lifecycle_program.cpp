@@ -269,12 +269,12 @@ struct Descent {
     pid_t child = -1;
     int result = 0;
 
-    // Forks at the innermost level. The parent has closed and opened levels again before the child's handlers
-    // run.
+    // Forks at the innermost level. The parent closes and opens levels before the child's handlers run.
     void down(int level) {
         if (level == levels) {
             child_waits_for = pipe[0];
             child = fork();
+            if (child == 0) *program_invocation_name = 'T';  // a title
             if (child == 0) child_work(1);
             return;
         }
@@ -290,10 +290,12 @@ struct Descent {
 };
 
 int fork_while_recording(const Arguments& arguments) {
-    Descent descent{std::stoi(arguments.at(1)), std::stoi(arguments.at(2)), {}};
-    if (pipe(descent.pipe) != 0) return 88;
-    descent.down(0);
-    return descent.result;
+    for (std::size_t i = 1; i < arguments.size(); i += 2) {
+        Descent descent{std::stoi(arguments[i]), std::stoi(arguments.at(i + 1)), {}};
+        if (pipe(descent.pipe) == 0) descent.down(0);
+        if (descent.child <= 0 || descent.result != 0) return descent.child < 0 ? 88 : descent.result;
+    }
+    return 0;
 }
 
 // The forking thread is gone in the parent before the child's handlers run.

@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from running import captures, environment, move_to_host, plain, recorded, write
@@ -14,6 +16,7 @@ from running import captures, environment, move_to_host, plain, recorded, write
 import marey
 
 MERGED = ["-q", "-o", "x.marey"]
+COMMAND = os.path.join(os.environ.get("MAREY_BUILD_DIR", ""), "marey")
 TREE_PROGRAM = os.path.join(os.environ.get("MAREY_BUILD_DIR", ""), "tests", "tree_program")
 
 
@@ -291,7 +294,7 @@ def test_a_packed_process_is_in_the_summary_and_so_is_one_that_was_not_recorded(
         def child(): pass
         other = subprocess.Popen(['sleep', '1000'], env={})
         if os.fork() == 0:
-            child()
+            for _ in range(400_000): child()  # takes a while to pack
             sys.exit()
         os.wait()
         for _ in range(1500):  # it looks at processes before it packs
@@ -299,12 +302,13 @@ def test_a_packed_process_is_in_the_summary_and_so_is_one_that_was_not_recorded(
             time.sleep(0.05)
         other.kill()
         other.wait()
+        subprocess.run([sys.executable, '-S', '-c', 'import time; time.sleep(1.5)'], env={})
         """,
     )
     _, errors, code = recorded([script], tmp_path, run_options=["-o", "x.marey"])
     assert code == 0 and "1 other process\n" in errors
     assert re.search(r"x.marey: 2 processes, [\d,]+ ranges in ", errors)
-    assert re.search(r"^not recorded: at least 1 process \(sleep\): ", errors, re.M)
+    assert re.search(r"^not recorded: at least 2 processes \(python\S*, sleep\): ", errors, re.M)
     assert len(captures(tmp_path)) == 1
 
 
@@ -422,6 +426,75 @@ def test_a_daemon_that_outlives_the_run_keeps_its_capture(tmp_path):
     assert running and len(processes(marey.load(captures(tmp_path)))) >= 2
     with open(tmp_path / "wait", "w"):
         pass
+
+
+def test_the_first_process_may_outlive_the_run(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import os
+        def work(): pass
+        work()
+        with open('pid.new', 'w') as file: file.write(str(os.getpid()))
+        os.rename('pid.new', 'pid')
+        with open('wait') as fifo: fifo.read()
+        """,
+    )
+    os.mkfifo(tmp_path / "wait")
+    python = f"{sys.executable} {script} >/dev/null 2>&1 &"
+    done = run(
+        ["sh", "-c", f"{python} until [ -e pid ]; do sleep 0.1; done; {TREE_PROGRAM} fork 1 5"], tmp_path, *MERGED
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    pid = (tmp_path / "pid").read_text()
+    os.kill(int(pid), signal.SIGKILL)
+    assert [path.name for path in captures(tmp_path)] == ["x.marey", f"x.{pid}.marey"]
+    names = list(marey.load(captures(tmp_path)).to_pandas()["name"])
+    assert names.count("work") == 5 and sum(name.endswith("): work") for name in names) == 1
+
+
+# Records in children, waits until marey run has tried to pack them, and ends.
+TRIED = f"""
+    touch started; until [ -e go ]; do sleep 0.05; done
+    {TREE_PROGRAM} fork 6 50
+    [ "$1" = limit ] || cat /dev/zero >filler 2>/dev/null
+    until [ -e x.packed.marey ]; do sleep 0.05; done
+    sleep 0.5
+    [ "$1" != "filled for a while" ] || rm filler
+    exit 3
+"""
+
+
+@pytest.mark.parametrize("disk", ["limit", "filled", "filled for a while"])
+def test_a_full_disk_while_packing_loses_nothing(tmp_path, disk):
+    command = [COMMAND, "run", "-o", "x.marey", "--", "sh", "-c", TRIED, "sh", disk]
+    if disk == "limit":
+        folder = tmp_path
+    else:
+        folder = tmp_path / "small"
+        folder.mkdir()
+        mount = ["unshare", "--mount", "sh", "-c"]
+        small = "mount -t tmpfs -o size=4m small small && touch small/go && cd small"
+        if subprocess.run([*mount, small], cwd=tmp_path, capture_output=True, check=False).returncode != 0:
+            pytest.skip("mounting is not allowed here")
+        command = [*mount, small + ' && "$@"; code=$?; cp *.marey ..; exit $code', "sh", *command]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True)
+    if disk == "limit":
+        while not (tmp_path / "started").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+        (tmp_path / "go").touch()
+    errors = process.communicate(timeout=100)[1]
+    assert process.returncode == 3
+    names = list(marey.load(captures(tmp_path)).to_pandas()["name"])
+    assert names.count("work") == 300 and names.count("parent") == 7
+    reason = {"limit": "File too large", "filled": "No space left on device"}.get(disk)
+    failed = f"marey: the captures of this run stay as they are: x.marey: cannot write: {reason}\n" in errors
+    assert failed == (reason is not None)
+    assert (
+        len(captures(tmp_path)) == 1 if reason is None else (tmp_path / "x.packed.marey").exists() == (disk == "limit")
+    )
 
 
 def test_files_that_cannot_be_merged_are_named(tmp_path):
