@@ -41,19 +41,19 @@ test-torch:  ## Tests of marey.torch (installs PyTorch into build/torch)
 test-fleet:  ## Questions on Spark in local mode, compared with DuckDB (installs Spark into build/fleet)
 	@tools/install_deps.sh build python fleet
 	@tools/build.sh release --python marey_package marey_cli
-	@python="$$(tools/fleet_env.sh)" && PYTHONPATH=$(CURDIR)/build/release/python PYTHONDONTWRITEBYTECODE=1 \
+	@python="$$(tools/python_env.sh fleet)" && PYTHONPATH=$(CURDIR)/build/release/python PYTHONDONTWRITEBYTECODE=1 \
 		"$$python" -m pytest -q --no-header --tb=short -c pyproject.toml tests/fleet tests/python/test_lake.py
 
 test-upstream:  ## PyTorch's own profiler tests with Marey: TESTS=the folder test of PyTorch's repository
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python marey_cli
-	@python="$$(tools/torch_env.sh)" && "$$python" -m pip install -q expecttest psutil pyyaml && \
+	@python="$$(tools/python_env.sh torch)" && "$$python" -m pip install -q expecttest psutil pyyaml && \
 		PYTHONPATH=build/release/python "$$python" tools/upstream_tests.py "$(TESTS)" -o docs/reference/upstream_tests.md
 
 parity-torch:  ## Compare marey.torch with PyTorch's profiler and write docs/reference/torch_parity.md
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python
-	@PYTHONPATH=build/release/python $$(tools/torch_env.sh) tests/torch/parity/compare.py docs/reference/torch_parity.md
+	@PYTHONPATH=build/release/python $$(tools/python_env.sh torch) tests/torch/parity/compare.py docs/reference/torch_parity.md
 
 test-cpython:  ## CPython's own test modules under call tracing: each must come out as without
 	@tools/install_deps.sh build python
@@ -72,7 +72,7 @@ bench:  ## Run every benchmark; the figures go to build/bench.json
 bench-torch:  ## Marey and PyTorch's own profiler, side by side (installs PyTorch into build/torch)
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python
-	@MAREY_BENCH_PYTHON=$$(tools/torch_env.sh) && export MAREY_BENCH_PYTHON && \
+	@MAREY_BENCH_PYTHON=$$(tools/python_env.sh torch) && export MAREY_BENCH_PYTHON && \
 		python3 tools/bench.py build/release -o build/bench_torch.json --only torch
 
 test-gpu:  ## Tests that need an NVIDIA GPU and PyTorch: SOAK_SECONDS (180) of training among them
