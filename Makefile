@@ -8,10 +8,11 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
+GOLDEN_TESTS := collect_test trace_test export_test import_test
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm fuzz viewers arrow
+.PHONY: help demo test test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm goldens fuzz viewers arrow
 .PHONY: docs examples-python pictures wheel web
 .PHONY: install-deps clean format
 
@@ -135,6 +136,11 @@ arrow:  ## Let pyarrow read every table of the example's trace and compare it wi
 	@python3 -m venv build/arrow && build/arrow/bin/pip -q install pyarrow cffi
 	@build/release/marey run -o build/arrow.marey --force -- build/release/examples/pipeline build/arrow.html
 	@build/arrow/bin/python tests/programs/arrow_check.py build/release build/arrow.marey
+
+goldens:  ## Write the expected texts, the fuzzers' seeds and docs/reference/tables.md again; look at the difference
+	@tools/install_deps.sh build
+	@tools/build.sh release $(GOLDEN_TESTS)
+	@cd build/release/tests && for test in $(GOLDEN_TESTS); do MAREY_WRITE_GOLDENS=1 ./$$test --gtest_brief=1 || exit; done
 
 fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
 	@tools/install_deps.sh build fuzz

@@ -1,4 +1,5 @@
-// reserve_expected.h: reserves memory for an entire table, or for one of which a part is known, with few page faults.
+// reserve_expected.h: reserves memory for an entire table, or for one of which a part is known, with few page
+// faults.
 #pragma once
 
 #include <sys/mman.h>
