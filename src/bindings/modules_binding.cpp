@@ -35,23 +35,6 @@ constexpr std::size_t kMaxParameters = 100'000;
 constexpr std::size_t kMaxChildren = 10'000;
 constexpr int kMaxModuleNesting = 32;
 
-/// A reference that is released with this object.
-class OwnedRef {
-  public:
-    explicit OwnedRef(PyObject* object = nullptr) noexcept : object_(object) {}  ///< steals a reference
-    OwnedRef(OwnedRef&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-    OwnedRef& operator=(OwnedRef&& other) noexcept {
-        std::swap(object_, other.object_);
-        return *this;
-    }
-    ~OwnedRef() { Py_XDECREF(object_); }
-    PyObject* get() const noexcept { return object_; }
-    explicit operator bool() const noexcept { return object_ != nullptr; }
-
-  private:
-    PyObject* object_;
-};
-
 /// An attribute stored in the object itself, in its dict or in a slot. No property, __getattr__ or
 /// __getattribute__ of a class runs. Returns a new reference, or null if there is none.
 PyObject* held_attribute(PyObject* object, PyObject* name) noexcept {
@@ -71,16 +54,16 @@ PyObject* held_attribute(PyObject* object, PyObject* name) noexcept {
 }
 
 /// Reads an attribute by name, or calls a callable, for an object.
-OwnedRef read(PyObject* what, PyObject* object) noexcept {
-    if (what == nullptr) return OwnedRef();
-    if (PyUnicode_Check(what)) return OwnedRef(held_attribute(object, what));
-    OwnedRef given(PyObject_CallOneArg(what, object));
+nb::object read(PyObject* what, PyObject* object) noexcept {
+    if (what == nullptr) return nb::object();
+    if (PyUnicode_Check(what)) return nb::steal(held_attribute(object, what));
+    const auto given = nb::steal(PyObject_CallOneArg(what, object));
     if (!given) {
         drop_error();
         return given;
     }
-    if (PyDict_Check(given.get()) || PyList_Check(given.get()) || PyTuple_Check(given.get())) return given;
-    OwnedRef listed(PySequence_List(given.get()));  // probably an iterator
+    if (PyDict_Check(given.ptr()) || PyList_Check(given.ptr()) || PyTuple_Check(given.ptr())) return given;
+    const auto listed = nb::steal(PySequence_List(given.ptr()));  // probably an iterator
     if (!listed) drop_error();
     return listed;
 }
@@ -89,7 +72,7 @@ bool is_sequence(PyObject* object) noexcept {
     return PyList_Check(object) || PyTuple_Check(object);
 }
 
-using Named = std::pair<OwnedRef, OwnedRef>;  // an optional key, and a value
+using Named = std::pair<nb::object, nb::object>;  // an optional key, and a value
 
 /// The entries of a dict or a list. Copied because reading an entry may change the container.
 std::vector<Named> entries(PyObject* container) {
@@ -99,10 +82,10 @@ std::vector<Named> entries(PyObject* container) {
         Py_ssize_t at = 0;
         PyObject *key = nullptr, *value = nullptr;
         while (PyDict_Next(container, &at, &key, &value) != 0)
-            found.emplace_back(OwnedRef(Py_NewRef(key)), OwnedRef(Py_NewRef(value)));
+            found.emplace_back(nb::borrow(key), nb::borrow(value));
     } else if (is_sequence(container)) {
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i)
-            found.emplace_back(OwnedRef(), OwnedRef(Py_NewRef(PySequence_Fast_GET_ITEM(container, i))));
+            found.emplace_back(nb::object(), nb::borrow(PySequence_Fast_GET_ITEM(container, i)));
     }
     return found;
 }
@@ -112,14 +95,14 @@ std::vector<Named> entries(PyObject* container) {
 void add_parameters(PyObject* container, std::vector<Named>& parameters, int nesting) {
     for (Named& entry : entries(container)) {
         if (parameters.size() >= kMaxParameters) return;
-        PyObject* const value = entry.second.get();
+        PyObject* const value = entry.second.ptr();
         if (!entry.first && PyDict_Check(value) && nesting == 0) {
-            const OwnedRef group(Py_XNewRef(PyDict_GetItemString(value, "params")));
-            if (group) add_parameters(group.get(), parameters, 1);
+            const auto group = nb::borrow(PyDict_GetItemString(value, "params"));
+            if (group) add_parameters(group.ptr(), parameters, 1);
         } else if (!entry.first && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 2 &&
                    PyUnicode_Check(PyTuple_GET_ITEM(value, 0))) {
-            parameters.emplace_back(OwnedRef(Py_NewRef(PyTuple_GET_ITEM(value, 0))),
-                                    OwnedRef(Py_NewRef(PyTuple_GET_ITEM(value, 1))));
+            parameters.emplace_back(nb::borrow(PyTuple_GET_ITEM(value, 0)),
+                                    nb::borrow(PyTuple_GET_ITEM(value, 1)));
         } else {
             parameters.push_back(std::move(entry));
         }
@@ -132,7 +115,7 @@ class PerParameterValues {
   public:
     explicit PerParameterValues(PyObject* container) : entries_(entries(container)) {
         for (std::size_t i = 0; i < entries_.size(); ++i) {
-            if (PyObject* const key = entries_[i].first.get()) {
+            if (PyObject* const key = entries_[i].first.ptr()) {
                 by_object_.emplace(key, i);
                 if (PyUnicode_Check(key))
                     with_text(key, [&](std::string_view text) { by_name_.emplace(text, i); });
@@ -143,14 +126,14 @@ class PerParameterValues {
     }
     /// Borrowed; null if there is none.
     PyObject* find(const Named& parameter, std::size_t index) const {
-        if (is_list_) return index < entries_.size() ? entries_[index].second.get() : nullptr;
-        if (const auto found = by_object_.find(parameter.second.get()); found != by_object_.end())
-            return entries_[found->second].second.get();
-        if (!parameter.first || !PyUnicode_Check(parameter.first.get())) return nullptr;
+        if (is_list_) return index < entries_.size() ? entries_[index].second.ptr() : nullptr;
+        if (const auto found = by_object_.find(parameter.second.ptr()); found != by_object_.end())
+            return entries_[found->second].second.ptr();
+        if (!parameter.first || !PyUnicode_Check(parameter.first.ptr())) return nullptr;
         std::string name;
-        with_text(parameter.first.get(), [&](std::string_view text) { name = text; });
+        with_text(parameter.first.ptr(), [&](std::string_view text) { name = text; });
         const auto found = by_name_.find(name);
-        return found != by_name_.end() ? entries_[found->second].second.get() : nullptr;
+        return found != by_name_.end() ? entries_[found->second].second.ptr() : nullptr;
     }
 
   private:
@@ -185,8 +168,8 @@ class Description {
     Value text(PyObject* object) {
         return with_text(object, [&](std::string_view bytes) { return text(bytes); });
     }
-    Value name(const OwnedRef& key) {
-        return key && PyUnicode_Check(key.get()) ? text(key.get()) : Value(std::string_view());
+    Value name(const nb::object& key) {
+        return key && PyUnicode_Check(key.ptr()) ? text(key.ptr()) : Value(std::string_view());
     }
 
     // Returns an empty value if the object is not an array.
@@ -213,10 +196,11 @@ class Description {
     Value gradient(const PerParameterValues& gradients, const Named& parameter, std::size_t index) {
         PyObject* const what = type_.gradients;
         if (what == nullptr || !is_of_parameter(what)) return array(gradients.find(parameter, index));
-        const OwnedRef attribute(PyUnicode_Substring(what, 1, PyUnicode_GET_LENGTH(what)));
-        const OwnedRef found(attribute ? PyObject_GetAttr(parameter.second.get(), attribute.get()) : nullptr);
+        const auto attribute = nb::steal(PyUnicode_Substring(what, 1, PyUnicode_GET_LENGTH(what)));
+        const auto found =
+            nb::steal(attribute ? PyObject_GetAttr(parameter.second.ptr(), attribute.ptr()) : nullptr);
         if (!found) drop_error();
-        return array(found.get());
+        return array(found.ptr());
     }
     static bool is_of_parameter(PyObject* what) noexcept {
         return what != nullptr && PyUnicode_Check(what) && PyUnicode_GET_LENGTH(what) > 1 &&
@@ -232,23 +216,23 @@ class Description {
             return;
         }
         for (const Named& entry : entries(state)) {
-            const Value part = array(entry.second.get());
+            const Value part = array(entry.second.ptr());
             if (part.kind() == ValueKind::Array) items.insert(items.end(), {name(entry.first), part});
         }
     }
 
     void add_all_parameters(std::vector<KeyedValue>& values) {
-        const OwnedRef container = read(type_.parameters, instance_.self);
+        const nb::object container = read(type_.parameters, instance_.self);
         std::vector<Named> parameters;
-        if (container) add_parameters(container.get(), parameters, 0);
+        if (container) add_parameters(container.ptr(), parameters, 0);
         if (parameters.empty()) return;
-        const OwnedRef given =
-            is_of_parameter(type_.gradients) ? OwnedRef() : read(type_.gradients, instance_.self);
-        const OwnedRef state = read(type_.state, instance_.self);
-        const PerParameterValues gradients(given.get());
-        const PerParameterValues states(state.get());
+        const nb::object given =
+            is_of_parameter(type_.gradients) ? nb::object() : read(type_.gradients, instance_.self);
+        const nb::object state = read(type_.state, instance_.self);
+        const PerParameterValues gradients(given.ptr());
+        const PerParameterValues states(state.ptr());
         for (std::size_t i = 0; i < parameters.size(); ++i) {
-            const Value own = array(parameters[i].second.get());
+            const Value own = array(parameters[i].second.ptr());
             if (own.kind() != ValueKind::Array) continue;
             std::vector<Value>& items = lists_.emplace_back();
             items = {name(parameters[i].first), own, gradient(gradients, parameters[i], i)};
@@ -261,19 +245,19 @@ class Description {
     void add_children(const ModuleType& type, PyObject* self, const std::string& path,
                       std::vector<KeyedValue>& values, int nesting) {
         if (type.children == nullptr || nesting == kMaxModuleNesting || !seen_.insert(self).second) return;
-        const OwnedRef container = read(type.children, self);
-        if (!container || !PyDict_Check(container.get())) return;
-        for (const Named& child : entries(container.get())) {
+        const nb::object container = read(type.children, self);
+        if (!container || !PyDict_Check(container.ptr())) return;
+        for (const Named& child : entries(container.ptr())) {
             if (seen_.size() + lists_.size() > kMaxChildren) return;
-            if (!PyUnicode_Check(child.first.get())) continue;
-            const auto child_type = python::module_type_of(child.second.get());
+            if (!PyUnicode_Check(child.first.ptr())) continue;
+            const auto child_type = python::module_type_of(child.second.ptr());
             if (child_type == nullptr) continue;
             std::string name = path;
-            with_text(child.first.get(), [&](std::string_view part) { name += part; });
+            with_text(child.first.ptr(), [&](std::string_view part) { name += part; });
             std::vector<Value>& items = lists_.emplace_back();
-            items = {text(name), address(child.second.get())};
+            items = {text(name), address(child.second.ptr())};
             values.push_back({module_keys::kChild, std::span<const Value>(items)});
-            add_children(*child_type, child.second.get(), name + ".", values, nesting + 1);
+            add_children(*child_type, child.second.ptr(), name + ".", values, nesting + 1);
         }
     }
 
@@ -292,8 +276,6 @@ void describe_module(const ModuleInstance& instance, std::vector<KeyedValue>& va
     held = description;
     description->write(values);
 }
-
-using python::ModuleType;
 
 PyObject* given(const nb::object& object) {
     return object.is_none() ? nullptr : Py_NewRef(object.ptr());

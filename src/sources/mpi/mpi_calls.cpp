@@ -165,6 +165,9 @@ void start() {
 }
 
 }  // namespace
+}  // namespace marey::mpi
+
+using namespace marey::mpi;
 
 // Each function stands in front of MPI's own, which has the name PMPI_...; the linker or LD_PRELOAD chooses.
 #define MAREY_MPI_COLLECTIVE(name, bytes, comm)                \
@@ -288,5 +291,3 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
 }
 
 }  // extern "C"
-
-}  // namespace marey::mpi
