@@ -1,4 +1,4 @@
-"""What Marey sets in PyTorch: its compiler's view of ranges, its profiler's flag, a hook of optimizers."""
+"""Settings in PyTorch: how its compiler traces ranges, its profiler's flag, a hook of optimizers."""
 
 from __future__ import annotations
 
