@@ -8,10 +8,11 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
+GOLDEN_TESTS := collect_test trace_test export_test import_test
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm fuzz viewers arrow
+.PHONY: help demo test test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm goldens fuzz viewers arrow
 .PHONY: docs examples-python pictures wheel web
 .PHONY: install-deps clean format
 
@@ -41,20 +42,20 @@ test-torch:  ## Tests of marey.torch (installs PyTorch into build/torch)
 test-fleet:  ## Questions on Spark in local mode, compared with DuckDB (installs Spark into build/fleet)
 	@tools/install_deps.sh build python fleet
 	@tools/build.sh release --python marey_package marey_cli
-	@python="$$(tools/fleet_env.sh)" && PYTHONPATH=$(CURDIR)/build/release/python PYTHONDONTWRITEBYTECODE=1 \
+	@python="$$(tools/python_env.sh fleet)" && PYTHONPATH=$(CURDIR)/build/release/python PYTHONDONTWRITEBYTECODE=1 \
 		"$$python" -m pytest -q --no-header --tb=short -c pyproject.toml tests/fleet tests/python/test_lake.py
 
 test-upstream:  ## PyTorch's own profiler tests with Marey: TESTS=the folder test of PyTorch's repository
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python marey_cli
-	@python="$$(tools/torch_env.sh)" && "$$python" -m pip install -q expecttest psutil pyyaml && \
+	@python="$$(tools/python_env.sh torch)" && "$$python" -m pip install -q expecttest psutil pyyaml && \
 		kind="$$("$$python" -c 'import torch; print("_cuda" * torch.cuda.is_available())')" && \
 		PYTHONPATH=build/release/python "$$python" tools/upstream_tests.py "$(TESTS)" -o "docs/reference/upstream_tests$$kind.md"
 
 parity-torch:  ## Compare marey.torch with PyTorch's profiler and write docs/reference/torch_parity.md
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python
-	@PYTHONPATH=build/release/python $$(tools/torch_env.sh) tests/torch/parity/compare.py docs/reference/torch_parity.md
+	@PYTHONPATH=build/release/python $$(tools/python_env.sh torch) tests/torch/parity/compare.py docs/reference/torch_parity.md
 
 test-cpython:  ## CPython's own test modules under call tracing: each must come out as without
 	@tools/install_deps.sh build python
@@ -73,7 +74,7 @@ bench:  ## Run every benchmark; the figures go to build/bench.json
 bench-torch:  ## Marey and PyTorch's own profiler, side by side (installs PyTorch into build/torch)
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python
-	@MAREY_BENCH_PYTHON=$$(tools/torch_env.sh) && export MAREY_BENCH_PYTHON && \
+	@MAREY_BENCH_PYTHON=$$(tools/python_env.sh torch) && export MAREY_BENCH_PYTHON && \
 		python3 tools/bench.py build/release -o build/bench_torch.json --only torch
 
 test-gpu:  ## Tests that need an NVIDIA GPU and PyTorch: SOAK_SECONDS (180) of training among them
@@ -136,6 +137,11 @@ arrow:  ## Let pyarrow read every table of the example's trace and compare it wi
 	@python3 -m venv build/arrow && build/arrow/bin/pip -q install pyarrow cffi
 	@build/release/marey run -o build/arrow.marey --force -- build/release/examples/pipeline build/arrow.html
 	@build/arrow/bin/python tests/programs/arrow_check.py build/release build/arrow.marey
+
+goldens:  ## Write the expected texts, the fuzzers' seeds and docs/reference/tables.md again; look at the difference
+	@tools/install_deps.sh build
+	@tools/build.sh release $(GOLDEN_TESTS)
+	@cd build/release/tests && for test in $(GOLDEN_TESTS); do MAREY_WRITE_GOLDENS=1 ./$$test --gtest_brief=1 || exit; done
 
 fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
 	@tools/install_deps.sh build fuzz

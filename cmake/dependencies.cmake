@@ -7,51 +7,40 @@ endif()
 
 find_package(Threads REQUIRED)
 
+# marey_have(<name> <part> <reason> <condition>...): sets MAREY_HAVE_<name>; if it is 0, the part is left out.
+function(marey_have name part reason)
+    set(MAREY_HAVE_${name} 1 PARENT_SCOPE)
+    if(NOT (${ARGN}))
+        set(MAREY_HAVE_${name} 0 PARENT_SCOPE)
+        marey_left_out("${part}" "${reason}")
+    endif()
+endfunction()
+
 find_package(zstd QUIET)
-set(MAREY_HAVE_ZSTD 0)
-if(zstd_FOUND)
-    set(MAREY_HAVE_ZSTD 1)
-else()
-    marey_left_out("compression of captures" "zstd not found (apt-get install libzstd-dev)")
-endif()
+marey_have(ZSTD "compression of captures" "zstd not found (apt-get install libzstd-dev)"
+           zstd_FOUND)
 
 find_package(ZLIB QUIET)
-set(MAREY_HAVE_ZLIB 0)
-if(ZLIB_FOUND)
-    set(MAREY_HAVE_ZLIB 1)
-else()
-    marey_left_out("export to .gz" "zlib not found (apt-get install zlib1g-dev)")
-endif()
+marey_have(ZLIB "export to .gz" "zlib not found (apt-get install zlib1g-dev)"
+           ZLIB_FOUND)
 
 # Readers and writers of other tools' formats.
 find_package(SQLite3 QUIET)
-set(MAREY_HAVE_SQLITE 0)
-if(SQLite3_FOUND)
-    set(MAREY_HAVE_SQLITE 1)
-else()
-    marey_left_out("import of nvprof and Nsight files" "SQLite not found (apt-get install libsqlite3-dev)")
-endif()
+marey_have(SQLITE "import of nvprof and Nsight files" "SQLite not found (apt-get install libsqlite3-dev)"
+           SQLite3_FOUND)
 
 # Native symbols in tracebacks.
 find_path(MAREY_ELFUTILS_DIR elfutils/libdw.h HINTS "${MAREY_DEPS_DIR}/include")
 find_library(MAREY_LIBDW NAMES dw HINTS "${MAREY_DEPS_DIR}/lib")
 find_library(MAREY_LIBELF NAMES elf HINTS "${MAREY_DEPS_DIR}/lib")
 mark_as_advanced(MAREY_ELFUTILS_DIR MAREY_LIBDW MAREY_LIBELF)
-set(MAREY_HAVE_ELFUTILS 0)
-if(MAREY_ELFUTILS_DIR AND MAREY_LIBDW AND MAREY_LIBELF)
-    set(MAREY_HAVE_ELFUTILS 1)
-else()
-    marey_left_out("files and lines of native frames" "elfutils not found (apt-get install libdw-dev)")
-endif()
+marey_have(ELFUTILS "files and lines of native frames" "elfutils not found (apt-get install libdw-dev)"
+           MAREY_ELFUTILS_DIR AND MAREY_LIBDW AND MAREY_LIBELF)
 
 find_path(MAREY_PROTOZERO_DIR protozero/pbf_writer.hpp HINTS "${MAREY_DEPS_DIR}/include")
 mark_as_advanced(MAREY_PROTOZERO_DIR)
-set(MAREY_HAVE_PROTOZERO 0)
-if(MAREY_PROTOZERO_DIR)
-    set(MAREY_HAVE_PROTOZERO 1)
-else()
-    marey_left_out("Perfetto traces" "protozero not found (apt-get install libprotozero-dev)")
-endif()
+marey_have(PROTOZERO "Perfetto traces" "protozero not found (apt-get install libprotozero-dev)"
+           MAREY_PROTOZERO_DIR)
 
 # NVTX comes with CUDA or the PyPI package nvidia-nvtx. Only headers are used: the tool is found at run time.
 if(MAREY_BUILD_PYTHON AND NOT MAREY_NVTX_DIR)
@@ -70,12 +59,8 @@ set(MAREY_HAVE_CUPTI 0)
 if(MAREY_CUPTI_DIR AND MAREY_CUDA_DIR)
     set(MAREY_HAVE_CUPTI 1)
 endif()
-set(MAREY_HAVE_NVTX 0)
-if(MAREY_NVTX_DIR)
-    set(MAREY_HAVE_NVTX 1)
-else()
-    marey_left_out("ranges for NVTX" "nvtx3/nvToolsExt.h not found (it comes with CUDA; pip install nvidia-nvtx)")
-endif()
+marey_have(NVTX "ranges for NVTX" "nvtx3/nvToolsExt.h not found (it comes with CUDA; pip install nvidia-nvtx)"
+           MAREY_NVTX_DIR)
 
 # marey_find_headers(<package> <its target> <header>): the installed package, or else headers in MAREY_DEPS_DIR.
 # Sets MAREY_HAVE_<package>.

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 build=$(realpath "${1:?usage: pictures.sh BUILD_DIR [FOLDER]}")
 folder=${2:-docs/images}
 . tools/viewers_env.sh
-python=$(tools/torch_env.sh)
+python=$(tools/python_env.sh torch)
 mkdir -p "$folder"
 
 trace=$MAREY_OUT/train.marey

@@ -1,6 +1,6 @@
 """read_with_trace_tools.py TRACE: prints as JSON what HolisticTraceAnalysis and TensorBoard's plugin find in a trace.
 
-Runs in the environment of tools/trace_tools_env.sh, which has neither PyTorch nor Marey.
+Runs in the environment of tools/python_env.sh trace_tools, which has neither PyTorch nor Marey.
 """
 
 import json

@@ -4,9 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build="$PWD/$1"
 shift
-python="$(tools/torch_env.sh)"
+python="$(tools/python_env.sh torch)"
 export PYTHONPATH="$build/python" MAREY_BUILD_DIR="$build" PYTHONDONTWRITEBYTECODE=1
-if tools="$(tools/trace_tools_env.sh)"; then export MAREY_TRACE_TOOLS="$tools"; fi
+if tools="$(tools/python_env.sh trace_tools)"; then export MAREY_TRACE_TOOLS="$tools"; fi
 "$python" -m marey.torch >/dev/null  # compiles the observer once, for all tests
 status=0
 "$python" -m pytest -q --no-header --tb=short -c pyproject.toml tests/torch "$@" || status=$?

@@ -1,15 +1,23 @@
 // modules_binding.cpp: registers classes whose calls are module or optimizer calls; torch's are registered
-// automatically.
+// automatically. Reads their parameters, gradients, state and children.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include <marey/modules.h>
+#include <marey/value.h>
 
 #include "bindings/bind.h"
-#include "bindings/module_values.h"
+#include "bindings/object_values.h"
+#include "bindings/site_cache.h"
 #include "bindings/trace_values.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
@@ -19,7 +27,255 @@ namespace nb = nanobind;
 namespace marey::bindings {
 namespace {
 
+using python::drop_error;
+using python::ModuleInstance;
 using python::ModuleType;
+
+constexpr std::size_t kMaxParameters = 100'000;
+constexpr std::size_t kMaxChildren = 10'000;
+constexpr int kMaxModuleNesting = 32;
+
+/// An attribute stored in the object itself, in its dict or in a slot. No property, __getattr__ or
+/// __getattribute__ of a class runs. Returns a new reference, or null if there is none.
+PyObject* held_attribute(PyObject* object, PyObject* name) noexcept {
+    if (PyObject* const dict = PyObject_GenericGetDict(object, nullptr)) {
+        PyObject* const found =
+            PyDict_Check(dict) ? Py_XNewRef(PyDict_GetItemWithError(dict, name)) : nullptr;
+        Py_DECREF(dict);
+        if (found != nullptr) return found;
+    }
+    drop_error();
+    PyObject* const descriptor = _PyType_Lookup(Py_TYPE(object), name);  // borrowed
+    if (descriptor == nullptr || Py_TYPE(descriptor) != &PyMemberDescr_Type) return nullptr;
+    PyObject* const found =
+        PyMemberDescr_Type.tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    if (found == nullptr) drop_error();
+    return found;
+}
+
+/// Reads an attribute by name, or calls a callable, for an object.
+nb::object read(PyObject* what, PyObject* object) noexcept {
+    if (what == nullptr) return nb::object();
+    if (PyUnicode_Check(what)) return nb::steal(held_attribute(object, what));
+    const auto given = nb::steal(PyObject_CallOneArg(what, object));
+    if (!given) {
+        drop_error();
+        return given;
+    }
+    if (PyDict_Check(given.ptr()) || PyList_Check(given.ptr()) || PyTuple_Check(given.ptr())) return given;
+    const auto listed = nb::steal(PySequence_List(given.ptr()));  // probably an iterator
+    if (!listed) drop_error();
+    return listed;
+}
+
+bool is_sequence(PyObject* object) noexcept {
+    return PyList_Check(object) || PyTuple_Check(object);
+}
+
+using Named = std::pair<nb::object, nb::object>;  // an optional key, and a value
+
+/// The entries of a dict or a list. Copied because reading an entry may change the container.
+std::vector<Named> entries(PyObject* container) {
+    std::vector<Named> found;
+    if (container == nullptr) return found;
+    if (PyDict_Check(container)) {
+        Py_ssize_t at = 0;
+        PyObject *key = nullptr, *value = nullptr;
+        while (PyDict_Next(container, &at, &key, &value) != 0)
+            found.emplace_back(nb::borrow(key), nb::borrow(value));
+    } else if (is_sequence(container)) {
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i)
+            found.emplace_back(nb::object(), nb::borrow(PySequence_Fast_GET_ITEM(container, i)));
+    }
+    return found;
+}
+
+/// Parameters are a dict by name, or a list of parameters, of pairs (name, parameter), or of groups (dicts
+/// with such a list under "params").
+void add_parameters(PyObject* container, std::vector<Named>& parameters, int nesting) {
+    for (Named& entry : entries(container)) {
+        if (parameters.size() >= kMaxParameters) return;
+        PyObject* const value = entry.second.ptr();
+        if (!entry.first && PyDict_Check(value) && nesting == 0) {
+            const auto group = nb::borrow(PyDict_GetItemString(value, "params"));
+            if (group) add_parameters(group.ptr(), parameters, 1);
+        } else if (!entry.first && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 2 &&
+                   PyUnicode_Check(PyTuple_GET_ITEM(value, 0))) {
+            parameters.emplace_back(nb::borrow(PyTuple_GET_ITEM(value, 0)),
+                                    nb::borrow(PyTuple_GET_ITEM(value, 1)));
+        } else {
+            parameters.push_back(std::move(entry));
+        }
+    }
+}
+
+/// The values of parameters: in a dict by parameter or name, or in a list by index. Parameters are compared
+/// by identity, not by hash, since their hash may run code of the program.
+class PerParameterValues {
+  public:
+    explicit PerParameterValues(PyObject* container) : entries_(entries(container)) {
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            if (PyObject* const key = entries_[i].first.ptr()) {
+                by_object_.emplace(key, i);
+                if (PyUnicode_Check(key))
+                    with_text(key, [&](std::string_view text) { by_name_.emplace(text, i); });
+            } else {
+                is_list_ = true;
+            }
+        }
+    }
+    /// Borrowed; null if there is none.
+    PyObject* find(const Named& parameter, std::size_t index) const {
+        if (is_list_) return index < entries_.size() ? entries_[index].second.ptr() : nullptr;
+        if (const auto found = by_object_.find(parameter.second.ptr()); found != by_object_.end())
+            return entries_[found->second].second.ptr();
+        if (!parameter.first || !PyUnicode_Check(parameter.first.ptr())) return nullptr;
+        std::string name;
+        with_text(parameter.first.ptr(), [&](std::string_view text) { name = text; });
+        const auto found = by_name_.find(name);
+        return found != by_name_.end() ? entries_[found->second].second.ptr() : nullptr;
+    }
+
+  private:
+    std::vector<Named> entries_;
+    std::unordered_map<PyObject*, std::size_t> by_object_;
+    std::unordered_map<std::string, std::size_t> by_name_;
+    bool is_list_ = false;
+};
+
+class Description {
+  public:
+    explicit Description(const ModuleInstance& instance) : instance_(instance), type_(instance.type) {}
+
+    void write(std::vector<KeyedValue>& values) {
+        values.push_back({module_keys::kKind, type_.is_optimizer ? "optimizer" : "module"});
+        values.push_back({module_keys::kClass, text(instance_.class_name)});
+        values.push_back({module_keys::kNumber, std::int64_t{instance_.number}});
+        values.push_back({module_keys::kSelf, address(instance_.self)});
+        values.push_back({module_keys::kClassAddress, address(Py_TYPE(instance_.self))});
+        values.push_back({module_keys::kFunction, text(type_.code->co_name)});
+        add_all_parameters(values);
+        if (!instance_.with_children || type_.is_optimizer) return;
+        values.push_back({module_keys::kHasParts, true});
+        add_children(type_, instance_.self, "", values, 0);
+    }
+
+  private:
+    static std::int64_t address(const void* place) noexcept {
+        return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(place));
+    }
+    Value text(std::string_view bytes) { return std::string_view(texts_.emplace_back(bytes)); }
+    Value text(PyObject* object) {
+        return with_text(object, [&](std::string_view bytes) { return text(bytes); });
+    }
+    Value name(const nb::object& key) {
+        return key && PyUnicode_Check(key.ptr()) ? text(key.ptr()) : Value(std::string_view());
+    }
+
+    // Returns an empty value if the object is not an array.
+    Value array(PyObject* object) {
+        if (object == nullptr || object == Py_None) return {};
+        if (type_.arrays != nullptr && PyTuple_GET_SIZE(type_.arrays) != 0) {
+            bool is_one = false;
+            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type_.arrays); ++i)
+                is_one |= PyTuple_GET_ITEM(type_.arrays, i) == reinterpret_cast<PyObject*>(Py_TYPE(object));
+            if (!is_one) return {};
+            if (type_.has_tensors) {
+                if (const Value own = objects_.tensor(object); own.kind() == ValueKind::Array) return own;
+            }
+        } else if (PyUnicode_Check(object) || PyLong_Check(object) || PyFloat_Check(object) ||
+                   PyDict_Check(object) || is_sequence(object)) {
+            return {};
+        }
+        const Value value = objects_.value(object);
+        drop_error();
+        return value.kind() == ValueKind::Array ? value : Value();
+    }
+
+    /// A gradient named ".x" is the attribute x of each parameter.
+    Value gradient(const PerParameterValues& gradients, const Named& parameter, std::size_t index) {
+        PyObject* const what = type_.gradients;
+        if (what == nullptr || !is_of_parameter(what)) return array(gradients.find(parameter, index));
+        const auto attribute = nb::steal(PyUnicode_Substring(what, 1, PyUnicode_GET_LENGTH(what)));
+        const auto found =
+            nb::steal(attribute ? PyObject_GetAttr(parameter.second.ptr(), attribute.ptr()) : nullptr);
+        if (!found) drop_error();
+        return array(found.ptr());
+    }
+    static bool is_of_parameter(PyObject* what) noexcept {
+        return what != nullptr && PyUnicode_Check(what) && PyUnicode_GET_LENGTH(what) > 1 &&
+               PyUnicode_READ_CHAR(what, 0) == '.';
+    }
+
+    void add_state(PyObject* state, std::vector<Value>& items) {
+        if (state == nullptr) return;
+        if (!PyDict_Check(state)) {
+            const Value whole = array(state);
+            if (whole.kind() == ValueKind::Array)
+                items.insert(items.end(), {Value(std::string_view()), whole});
+            return;
+        }
+        for (const Named& entry : entries(state)) {
+            const Value part = array(entry.second.ptr());
+            if (part.kind() == ValueKind::Array) items.insert(items.end(), {name(entry.first), part});
+        }
+    }
+
+    void add_all_parameters(std::vector<KeyedValue>& values) {
+        const nb::object container = read(type_.parameters, instance_.self);
+        std::vector<Named> parameters;
+        if (container) add_parameters(container.ptr(), parameters, 0);
+        if (parameters.empty()) return;
+        const nb::object given =
+            is_of_parameter(type_.gradients) ? nb::object() : read(type_.gradients, instance_.self);
+        const nb::object state = read(type_.state, instance_.self);
+        const PerParameterValues gradients(given.ptr());
+        const PerParameterValues states(state.ptr());
+        for (std::size_t i = 0; i < parameters.size(); ++i) {
+            const Value own = array(parameters[i].second.ptr());
+            if (own.kind() != ValueKind::Array) continue;
+            std::vector<Value>& items = lists_.emplace_back();
+            items = {name(parameters[i].first), own, gradient(gradients, parameters[i], i)};
+            add_state(states.find(parameters[i], i), items);
+            values.push_back({module_keys::kParameter, std::span<const Value>(items)});
+        }
+    }
+
+    // Adds the modules inside a module recursively: one that is not called by its parent may be in between.
+    void add_children(const ModuleType& type, PyObject* self, const std::string& path,
+                      std::vector<KeyedValue>& values, int nesting) {
+        if (type.children == nullptr || nesting == kMaxModuleNesting || !seen_.insert(self).second) return;
+        const nb::object container = read(type.children, self);
+        if (!container || !PyDict_Check(container.ptr())) return;
+        for (const Named& child : entries(container.ptr())) {
+            if (seen_.size() + lists_.size() > kMaxChildren) return;
+            if (!PyUnicode_Check(child.first.ptr())) continue;
+            const auto child_type = python::module_type_of(child.second.ptr());
+            if (child_type == nullptr) continue;
+            std::string name = path;
+            with_text(child.first.ptr(), [&](std::string_view part) { name += part; });
+            std::vector<Value>& items = lists_.emplace_back();
+            items = {text(name), address(child.second.ptr())};
+            values.push_back({module_keys::kChild, std::span<const Value>(items)});
+            add_children(*child_type, child.second.ptr(), name + ".", values, nesting + 1);
+        }
+    }
+
+    const ModuleInstance& instance_;
+    const ModuleType& type_;
+    ObjectValues objects_;
+    std::deque<std::string> texts_;
+    std::deque<std::vector<Value>> lists_;
+    std::unordered_set<PyObject*> seen_;
+};
+
+/// Implements python::DescribeModule.
+void describe_module(const ModuleInstance& instance, std::vector<KeyedValue>& values,
+                     std::shared_ptr<void>& held) {
+    const auto description = std::make_shared<Description>(instance);
+    held = description;
+    description->write(values);
+}
 
 PyObject* given(const nb::object& object) {
     return object.is_none() ? nullptr : Py_NewRef(object.ptr());

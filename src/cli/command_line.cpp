@@ -1,20 +1,244 @@
-// command_line.cpp: reads the command line with CLI11 and runs the verb.
+// command_line.cpp: reads the command line with CLI11, and defaults from files, and runs the verb;
+// writes completion scripts for shells.
 #include "cli/command_line.h"
+
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <new>
+#include <string>
+#include <vector>
 
 #include <marey/error.h>
 
-#include "cli/completion.h"
-#include "cli/file_defaults.h"
+#include "base/environment.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
 namespace {
+
+inline constexpr const char* kShells[] = {"bash", "zsh", "fish"};
+
+struct CompletedOption {
+    std::vector<std::string> names;  ///< with their dashes
+    std::string help;
+    bool takes_value = false;
+    std::vector<std::string> choices;  ///< empty: a file or any text
+};
+
+std::vector<CompletedOption> options_of(const CLI::App& verb) {
+    std::vector<CompletedOption> options;
+    for (const CLI::Option* option : verb.get_options()) {
+        CompletedOption its;
+        for (const std::string& name : option->get_lnames()) its.names.push_back("--" + name);
+        for (const std::string& name : option->get_snames()) its.names.push_back("-" + name);
+        if (its.names.empty()) continue;  // a positional one
+        its.help = option->get_description();
+        its.takes_value = option->get_items_expected_max() > 0;
+        const std::string type = option->get_type_name();
+        if (its.takes_value && type.find('|') != type.npos) {
+            for (std::size_t at = 0; at <= type.size();) {
+                const std::size_t end = std::min(type.find('|', at), type.size());
+                its.choices.push_back(type.substr(at, end - at));
+                at = end + 1;
+            }
+        }
+        options.push_back(std::move(its));
+    }
+    return options;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string bash_script(const CLI::App& command) {
+    std::string verbs, values, words;
+    for (const CLI::App* verb : command.get_subcommands({})) {
+        verbs += (verbs.empty() ? "" : " ") + verb->get_name();
+        std::vector<std::string> names;
+        for (const CompletedOption& option : options_of(*verb)) {
+            names.insert(names.end(), option.names.begin(), option.names.end());
+            if (option.choices.empty()) continue;
+            for (const std::string& name : option.names)
+                values += fmt::format("        '{} {}') words={} ;;\n", verb->get_name(), name,
+                                      shell_word(joined(option.choices)));
+        }
+        words += fmt::format("            {}) words={} ;;\n", verb->get_name(), shell_word(joined(names)));
+    }
+    return fmt::format(R"shell(# bash completion for marey: eval "$(marey completion bash)"
+_marey() {{
+    local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} words=
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -W '{}' -- "$current"))
+        return
+    fi
+    case "${{COMP_WORDS[1]}} $previous" in
+        'help '*) words='{}' ;;
+        'completion '*) words='bash zsh fish' ;;
+{}    esac
+    if [ -z "$words" ] && [ "${{current#-}}" != "$current" ]; then
+        case "${{COMP_WORDS[1]}}" in
+{}        esac
+    fi
+    if [ -n "$words" ]; then
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+    else
+        COMPREPLY=($(compgen -f -- "$current"))
+    fi
+}}
+complete -o filenames -F _marey marey
+)shell",
+                       verbs, verbs, values, words);
+}
+
+std::string zsh_text(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
+        out += c;
+    }
+    return out;
+}
+
+std::string zsh_script(const CLI::App& command) {
+    std::string verbs, cases;
+    for (const CLI::App* verb : command.get_subcommands({})) {
+        verbs += "        " + shell_word(verb->get_name() + ":" + zsh_text(verb->get_description())) + "\n";
+        cases += fmt::format("        {})\n            _arguments", verb->get_name());
+        for (const CompletedOption& option : options_of(*verb)) {
+            const std::string values = option.choices.empty() ? "_files" : "(" + joined(option.choices) + ")";
+            for (const std::string& name : option.names) {
+                std::string spec = "*" + name + "[" + zsh_text(option.help) + "]";
+                if (option.takes_value) spec += ":value:" + values;
+                cases += " \\\n                " + shell_word(spec);
+            }
+        }
+        cases += " \\\n                '*:file:_files' ;;\n";
+    }
+    return fmt::format(R"shell(#compdef marey
+# zsh completion for marey: eval "$(marey completion zsh)"
+_marey() {{
+    local -a verbs
+    verbs=(
+{}    )
+    if (( CURRENT == 2 )); then
+        _describe command verbs
+        return
+    fi
+    local verb=$words[2]
+    shift words
+    (( CURRENT-- ))
+    case $verb in
+        completion) _values shell bash zsh fish ;;
+{}    esac
+}}
+compdef _marey marey
+)shell",
+                       verbs, cases);
+}
+
+std::string fish_script(const CLI::App& command) {
+    std::string text = "# fish completion for marey: marey completion fish | source\n";
+    for (const CLI::App* verb : command.get_subcommands({})) {
+        text += fmt::format("complete -c marey -n __fish_use_subcommand -f -a {} -d {}\n", verb->get_name(),
+                            shell_word(verb->get_description()));
+        for (const CompletedOption& option : options_of(*verb)) {
+            text += fmt::format("complete -c marey -n '__fish_seen_subcommand_from {}'", verb->get_name());
+            for (const std::string& name : option.names)
+                text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+            if (!option.choices.empty()) {
+                text += " -x -a " + shell_word(joined(option.choices));
+            } else if (option.takes_value) {
+                text += " -r";
+            }
+            text += " -d " + shell_word(option.help) + "\n";
+        }
+    }
+    return text + "complete -c marey -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n";
+}
+
+/// `shell` is one of kShells.
+std::string completion_script(const CLI::App& command, const std::string& shell) {
+    if (shell == "bash") return bash_script(command);
+    return shell == "zsh" ? zsh_script(command) : fish_script(command);
+}
+
+namespace fs = std::filesystem;
+
+/// A file from another person's repository must not choose what to overwrite.
+constexpr std::string_view kNotInFiles[] = {"output", "force", "help"};
+
+fs::path nearest_pyproject() {
+    std::error_code ignored;
+    for (fs::path folder = fs::current_path(ignored); !folder.empty(); folder = folder.parent_path()) {
+        if (fs::is_regular_file(folder / "pyproject.toml", ignored)) return folder / "pyproject.toml";
+        if (folder == folder.root_path()) break;
+    }
+    return {};
+}
+
+fs::path user_file() {
+    const std::string folder = environment_text("XDG_CONFIG_HOME");
+    const std::string home = environment_text("HOME");
+    if (folder.empty() && home.empty()) return {};
+    return (folder.empty() ? fs::path(home) / ".config" : fs::path(folder)) / "marey.toml";
+}
+
+void set_default(CLI::App& verb, const CLI::ConfigItem& item, const std::string& file) {
+    std::string name = item.name;
+    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string place = file + ": " + item.name + " for marey " + verb.get_name();
+    if (std::find(std::begin(kNotInFiles), std::end(kNotInFiles), name) != std::end(kNotInFiles))
+        throw Error(place + ": cannot be set in a file");
+    CLI::Option* const option = verb.get_option_no_throw("--" + name);
+    if (option == nullptr) throw Error(place + ": unknown option (see marey " + verb.get_name() + " --help)");
+    if (option->count() > 0) return;  // the command line, or a file before this one
+    try {
+        const bool is_flag = option->get_items_expected_max() == 0;
+        if (is_flag) {
+            if (item.inputs != std::vector<std::string>{"true"} &&
+                item.inputs != std::vector<std::string>{"false"})
+                throw Error(place + ": expected true or false");
+            if (item.inputs.front() == "false") return;
+        }
+        for (const std::string& value : item.inputs) option->add_result(value);
+        option->run_callback();
+    } catch (const CLI::ParseError& error) {
+        throw Error(place + ": " + error.what());
+    }
+}
+
+void read_defaults(CLI::App& verb, const fs::path& path, std::vector<std::string> section) {
+    std::ifstream stream(path);
+    if (!stream) return;
+    section.push_back(verb.get_name());
+    std::vector<CLI::ConfigItem> items;
+    try {
+        items = CLI::ConfigTOML().from_config(stream);
+    } catch (const CLI::Error& error) {
+        throw Error(path.string() + ": " + error.what());
+    }
+    for (const CLI::ConfigItem& item : items) {
+        const bool is_value = item.name != "++" && item.name != "--";  // which mark sections
+        if (is_value && item.parents == section) set_default(verb, item, path.string());
+    }
+}
+
+/// Sets the options of a verb that were not given on the command line. The nearest pyproject.toml, in the
+/// current folder or above it, comes before the user's own file. Throws marey::Error, with the file, for
+/// unknown options and invalid values, and for options that choose files to write.
+void set_file_defaults(CLI::App& verb) {
+    if (const fs::path project = nearest_pyproject(); !project.empty())
+        read_defaults(verb, project, {"tool", "marey"});
+    if (const fs::path own = user_file(); !own.empty()) read_defaults(verb, own, {});
+}
 
 // CLI11 keeps the words after the first unknown one in the app; Options::command registers where to copy
 // them.

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/enum_names.h"
 #include "base/process_text.h"
 #include "base/reserve_expected.h"
 #include "collect/arguments.h"
@@ -26,48 +27,20 @@ using namespace detail;
 namespace {
 
 const char* source_name(ClockSource source) {
-    switch (source) {
-        case ClockSource::MonotonicRaw:
-            return "monotonic_raw";
-        case ClockSource::Tsc:
-            return "tsc";
-        case ClockSource::Cntvct:
-            return "cntvct_el0";
-        case ClockSource::Injected:
-            return "injected";
-    }
-    return "unknown";
+    static constexpr const char* kNames[] = {"monotonic_raw", "tsc", "cntvct_el0", "injected"};
+    return name_at(kNames, source);
 }
 
 const char* policy_name(std::uint32_t policy) {
-    switch (policy) {
-        case 1:
-            return "drop";
-        case 2:
-            return "ring";
-        default:
-            return "stop";
-    }
+    static constexpr const char* kNames[] = {"stop", "drop", "ring"};
+    return name_at(kNames, policy, "stop");
 }
 
 const char* cost_name(std::uint32_t event) {
-    switch (static_cast<CostKind>(event)) {
-        case CostKind::Range:
-            return "range";
-        case CostKind::RangeWithValues:
-            return "range_with_values";
-        case CostKind::Instant:
-            return "instant";
-        case CostKind::Counter:
-            return "counter";
-        case CostKind::AllocationReport:
-            return "allocation_report";
-        case CostKind::PythonCall:
-            return "python_call";
-        case CostKind::PythonResume:
-            return "python_resume";
-    }
-    return "unknown";
+    static constexpr const char* kNames[] = {"range",        "range_with_values", "instant",
+                                             "counter",      "allocation_report", "python_call",
+                                             "python_resume"};
+    return name_at(kNames, event);
 }
 
 class TableFiller {

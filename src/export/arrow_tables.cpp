@@ -16,6 +16,7 @@
 
 #include <marey/error.h>
 
+#include "base/enum_names.h"
 #include "base/utf8.h"
 #include "export/trace_columns.h"
 
@@ -65,29 +66,8 @@ void fill_schema(ArrowSchema& schema, const char* format, std::string_view name,
 
 /// The format of a dictionary column is that of its indexes.
 const char* format_of(CellType type) {
-    switch (type) {
-        case CellType::Bool:
-            return "b";
-        case CellType::UInt8:
-            return "C";
-        case CellType::UInt16:
-            return "S";
-        case CellType::UInt32:
-            return "I";
-        case CellType::UInt64:
-            return "L";
-        case CellType::Int32:
-        case CellType::String:
-        case CellType::Name:
-            return "i";
-        case CellType::Int64:
-            return "l";
-        case CellType::Double:
-            return "g";
-        case CellType::Text:
-            return kTextFormat;
-    }
-    return "n";
+    static constexpr const char* kFormats[] = {"b", "C", "S", "I", "L", "i", "l", "g", "i", "i", kTextFormat};
+    return name_at(kFormats, type, "n");
 }
 
 bool has_dictionary(CellType type) {

@@ -5,6 +5,7 @@
 
 #include <marey/device.h>
 
+#include "base/enum_names.h"
 #include "record/clock.h"
 #include "record/owned_log.h"
 #include "record/value_encoding.h"
@@ -22,23 +23,9 @@ ThreadEntry& entry_of(void* entry) noexcept {
 }
 
 const char* category_of(DeviceWorkKind kind) noexcept {
-    switch (kind) {
-        case DeviceWorkKind::Kernel:
-            return "kernel";
-        case DeviceWorkKind::Timed:
-            return "device_time";
-        case DeviceWorkKind::Copy:
-            return "gpu_memcpy";
-        case DeviceWorkKind::Set:
-            return "gpu_memset";
-        case DeviceWorkKind::Wait:
-            return "cuda_sync";
-        case DeviceWorkKind::Overhead:
-            return "overhead";
-        case DeviceWorkKind::Migration:
-            return "unified_memory";
-    }
-    return "kernel";
+    static constexpr const char* kNames[] = {"kernel",    "kernel",   "gpu_memcpy",     "gpu_memset",
+                                             "cuda_sync", "overhead", "unified_memory", "device_time"};
+    return name_at(kNames, kind, "kernel");
 }
 
 std::uint32_t device_site(std::string_view name, const char* category, Scope scope,

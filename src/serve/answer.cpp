@@ -25,28 +25,19 @@ constexpr std::string_view kFixedHeaders =
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
 
 const char* reason(int status) noexcept {
-    switch (status) {
-        case 200:
-            return "OK";
-        case 400:
-            return "Bad Request";
-        case 403:
-            return "Forbidden";
-        case 404:
-            return "Not Found";
-        case 405:
-            return "Method Not Allowed";
-        case 409:
-            return "Conflict";
-        case 431:
-            return "Request Header Fields Too Large";
-        case 503:
-            return "Service Unavailable";
-        case 505:
-            return "HTTP Version Not Supported";
-        default:
-            return "Internal Server Error";
+    static constexpr std::pair<int, const char*> kReasons[] = {{200, "OK"},
+                                                               {400, "Bad Request"},
+                                                               {403, "Forbidden"},
+                                                               {404, "Not Found"},
+                                                               {405, "Method Not Allowed"},
+                                                               {409, "Conflict"},
+                                                               {431, "Request Header Fields Too Large"},
+                                                               {503, "Service Unavailable"},
+                                                               {505, "HTTP Version Not Supported"}};
+    for (const auto& [known, text] : kReasons) {
+        if (known == status) return text;
     }
+    return "Internal Server Error";
 }
 
 /// The text as a gzip file; empty if that fails or this build has no zlib.

@@ -1,15 +1,166 @@
-// range_answer.cpp: /api/range, /api/instant, /api/at and /api/links: what is known about one range.
-#include <algorithm>
-#include <numeric>
-#include <unordered_map>
+// range_answer.cpp: /api/range, /api/instant, /api/at, /api/links and /api/source: what is known about one
+// range, and which source files the page may show.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <marey/trace.h>
+
+#include "base/enum_names.h"
 #include "serve/api.h"
-#include "serve/source_file.h"
 #include "serve/trace_names.h"
-#include "serve/value_text.h"
 
 namespace marey::serve {
 namespace {
+
+constexpr std::size_t kMaxTextBytes = std::size_t{4} << 10;
+constexpr std::uint32_t kMaxListItems = 100;
+constexpr int kMaxListDepth = 8;
+constexpr std::string_view kMore = "...";
+
+std::string double_text(double number) {
+    char text[32];
+    const auto [end, error] = std::to_chars(text, text + sizeof text, number);
+    return error == std::errc() ? std::string(text, end) : std::string();
+}
+
+std::string array_text(const Trace& trace, const ArrayInfo& array) {
+    if (!array.is_defined) return "undefined";
+    const auto extents = trace.array_extents();
+    std::string text = dtype_name(array.dtype) + std::string("[");
+    for (std::uint32_t i = 0; i < array.dimensions && array.first_extent + i < extents.size(); ++i) {
+        if (i > 0) text += ", ";
+        text += std::to_string(extents[array.first_extent + i]);
+    }
+    text += "]";
+    const std::string device = device_label(array.device);
+    return device.empty() ? text : text + " " + device;
+}
+
+std::string text_of(const Trace& trace, const Argument& value, int depth);
+
+std::string list_text(const Trace& trace, const ListItems& list, int depth) {
+    const auto items = trace.list_items();
+    if (depth >= kMaxListDepth || list.first > items.size() || list.count > items.size() - list.first)
+        return std::string("[").append(kMore).append("]");
+    std::string text = "[";
+    for (std::uint32_t i = 0; i < list.count; ++i) {
+        if (i > 0) text += ", ";
+        if (i == kMaxListItems || text.size() > kMaxTextBytes) {
+            text += kMore;
+            break;
+        }
+        text += text_of(trace, items[list.first + i], depth + 1);
+    }
+    return text + "]";
+}
+
+std::string text_of(const Trace& trace, const Argument& value, int depth) {
+    switch (value.kind) {
+        case ValueKind::None:
+            return value.left_out == ValueKind::None ? "None" : "(not recorded)";
+        case ValueKind::Bool:
+            return value.boolean ? "True" : "False";
+        case ValueKind::Int:
+            return std::to_string(value.integer);
+        case ValueKind::Double:
+            return double_text(value.real);
+        case ValueKind::String: {
+            const std::string_view text = trace.string(value.string);
+            const std::string kept(text.substr(0, kMaxTextBytes));
+            return value.truncated || text.size() > kMaxTextBytes ? kept + std::string(kMore) : kept;
+        }
+        case ValueKind::List:
+            return list_text(trace, value.list, depth);
+        case ValueKind::Array:
+            return value.array < trace.arrays().size() ? array_text(trace, trace.arrays()[value.array]) : "";
+    }
+    return {};
+}
+
+/// "12", "[8, 3]", "float32[8, 3] cuda:0", ...; long texts and lists are cut.
+std::string value_text(const Trace& trace, const Argument& value) {
+    return text_of(trace, value, 0);
+}
+
+const char* value_kind_name(ValueKind kind) noexcept {
+    static constexpr const char* kNames[] = {"none", "bool", "int", "double", "string", "list", "array"};
+    return name_at(kNames, kind, "none");
+}
+
+const char* role_name(ArgumentRole role) noexcept {
+    static constexpr const char* kNames[] = {"keyword", "input", "output", "site"};
+    return name_at(kNames, role, "keyword");
+}
+
+constexpr off_t kMaxSourceBytes = off_t{4} << 20;
+
+/// The absolute path without links; empty if there is no such file.
+std::string resolved(const std::string& path) {
+    const std::unique_ptr<char, decltype(&std::free)> whole(::realpath(path.c_str(), nullptr), &std::free);
+    return whole != nullptr ? whole.get() : "";
+}
+
+bool is_below(const std::string& path, const std::string& folder) {
+    return !folder.empty() && path.size() > folder.size() && path.starts_with(folder) &&
+           (folder.back() == '/' || path[folder.size()] == '/');
+}
+
+bool is_small_file(const struct stat& facts) noexcept {
+    return S_ISREG(facts.st_mode) && facts.st_size < kMaxSourceBytes;
+}
+
+/// The path of a source file that a site names, if it may be shown: a regular file of less than 4 MiB below
+/// one of the folders, with all links resolved. A trace is a stranger's file: it must not make the server
+/// read others.
+std::optional<std::string> find_source(std::string_view file, const std::vector<std::string>& folders) {
+    if (file.empty() || file.size() >= PATH_MAX || file.find('\0') != file.npos) return {};
+    for (const std::string& folder : folders) {
+        const std::string name = file.front() == '/' ? std::string(file) : folder + "/" + std::string(file);
+        const std::string path = resolved(name);
+        struct stat facts {};
+        if (is_below(path, resolved(folder)) && ::stat(path.c_str(), &facts) == 0 && is_small_file(facts))
+            return path;
+    }
+    return {};
+}
+
+/// The bytes of such a file. Throws RequestError (404) if it may not be shown or cannot be read.
+std::string read_source(std::string_view file, const std::vector<std::string>& folders) {
+    const auto path = find_source(file, folders);
+    // Checked again once it is open: the file may have been replaced.
+    const int opened = path ? ::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    struct stat facts {};
+    std::string text;
+    bool is_read = false;
+    if (opened >= 0 && ::fstat(opened, &facts) == 0 && is_small_file(facts)) {
+        text.resize(static_cast<std::size_t>(facts.st_size));
+        std::size_t filled = 0;
+        for (ssize_t got = 1; filled < text.size() && got > 0;
+             filled += got > 0 ? static_cast<std::size_t>(got) : 0)
+            got = ::read(opened, text.data() + filled, text.size() - filled);
+        text.resize(filled);
+        is_read = true;
+    }
+    if (opened >= 0) ::close(opened);
+    if (!is_read)
+        throw RequestError(404,
+                           "this file is not shown: only files below the working directory or --source DIR "
+                           "and under 4 MiB are");
+    return text;
+}
 
 constexpr std::size_t kMaxParents = 200;
 constexpr std::size_t kMaxWholeName = std::size_t{64} << 10;
@@ -288,6 +439,17 @@ Answer answer_links(const Question& question) {
         json.end_object();
     }
     json.end_array().member("cut", is_cut).end_object();
+    return answer;
+}
+
+Answer answer_source(const Question& question) {
+    const Trace& trace = question.trace();
+    const SiteInfo& site = trace.sites()[question.row("site", trace.sites().size())];
+    const std::string text = read_source(trace.string(site.file), question.source_dirs);
+    Answer answer;
+    JsonWriter json(answer.body);
+    json.begin_object().member("file", trace.string(site.file)).member("line", site.line);
+    json.member("first", 1).member("text", text).end_object();
     return answer;
 }
 

@@ -6,23 +6,16 @@
 #include <set>
 #include <tuple>
 
+#include "base/enum_names.h"
+
 namespace marey::serve {
 namespace {
 
 constexpr Row kMostInside = 100'000;  ///< rows inside a range whose arrows are looked for
 
 const char* link_kind_name(LinkKind kind) noexcept {
-    switch (kind) {
-        case LinkKind::ForwardBackward:
-            return "forward_backward";
-        case LinkKind::Launch:
-            return "launch";
-        case LinkKind::Remote:
-            return "remote";
-        case LinkKind::Flow:
-            return "flow";
-    }
-    return "flow";
+    static constexpr const char* kNames[] = {"flow", "forward_backward", "launch", "remote", "flow"};
+    return name_at(kNames, kind, "flow");
 }
 
 /// Arrows from each part of a suspended call to the next one.

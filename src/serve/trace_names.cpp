@@ -1,6 +1,8 @@
 // trace_names.cpp: the names of ranges, tracks and devices as the page shows them.
 #include "serve/trace_names.h"
 
+#include "base/enum_names.h"
+
 namespace marey::serve {
 
 bool is_cut(std::string_view name) noexcept {
@@ -38,17 +40,8 @@ std::string track_label(const Trace& trace, const TrackInfo& track) {
 }
 
 const char* track_kind_name(TrackKind kind) noexcept {
-    switch (kind) {
-        case TrackKind::Thread:
-            return "thread";
-        case TrackKind::Async:
-            return "async";
-        case TrackKind::Device:
-            return "device";
-        case TrackKind::Overlap:
-            return "overlap";
-    }
-    return "thread";
+    static constexpr const char* kNames[] = {"thread", "async", "device", "overlap"};
+    return name_at(kNames, kind, "thread");
 }
 
 void write_name(JsonWriter& json, std::string_view name) {

@@ -14,7 +14,7 @@ namespace marey {
 namespace {
 
 constexpr std::size_t kMaxVarintBytes = 10;
-constexpr std::size_t kMinPackedBytes = 64;  // shorter ones only grow
+constexpr std::size_t kMinPackedBytes = 512;  // shorter ones gain little and take as long
 
 std::uint64_t to_zigzag(std::uint64_t number) noexcept {
     return (number << 1) ^ (0 - (number >> 63));

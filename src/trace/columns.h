@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -164,7 +165,7 @@ inline constexpr auto kDeviceIndex = [](auto& row) -> auto& {
 /// The names of enumerations: of their numbers from 0.
 template <const auto& kNames>
 const char* name_in(std::uint64_t number) {
-    return number < std::size(kNames) ? kNames[number] : "unknown";
+    return name_at(kNames, number);
 }
 template <class Enum, const char* (*kName)(Enum)>
 const char* name_by(std::uint64_t number) {

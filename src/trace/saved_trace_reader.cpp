@@ -86,6 +86,7 @@ class Contents {
         std::uint64_t left = kFreeBytes + kMaxExpansion * file_bytes;
         const std::byte* at = contents.data();
         const std::byte* const end = at + contents.size();
+        columns_.reserve(contents.size() / kEntryBytes);
         while (at != end) {
             ColumnEntry entry;
             entry.id = get<std::uint32_t>(at);

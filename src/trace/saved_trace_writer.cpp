@@ -24,8 +24,10 @@ namespace {
 
 template <class T>
 void put(std::vector<std::byte>& bytes, T number) {
+    std::byte digits[sizeof number];
     for (std::size_t i = 0; i < sizeof number; ++i)
-        bytes.push_back(static_cast<std::byte>(std::uint64_t{number} >> (8 * i)));
+        digits[i] = static_cast<std::byte>(std::uint64_t{number} >> (8 * i));
+    bytes.insert(bytes.end(), digits, digits + sizeof number);
 }
 // Levels above these gain a few percent and cost ten times as much. Small traces are messages: at level 9
 // they would take three times as long.
@@ -41,8 +43,11 @@ class TraceWriter {
     std::vector<std::byte> write() {
         WorkMeter meter(kRangeColumns * data_.range_start_ns.size());  // the ranges take most of the time
         meter_ = &meter;
-        visit_columns(
-            [&](const TableInfo& table, const auto&... columns) { (save(table.id, columns), ...); });
+        visit_columns([&](const TableInfo& table, const auto& first, const auto&... others) {
+            const std::size_t before = columns_.size();
+            (save(table.id, others), ...);
+            save(table.id, first, columns_.size() == before);  // one column must tell the number of rows
+        });
         values(ModelTable::Arguments, data_.arguments);
         values(ModelTable::ListItems, data_.list_items);
         if (with_ranges_) ranges();
@@ -50,11 +55,22 @@ class TraceWriter {
     }
 
   private:
+    /// Leaves out a column of defaults, which readers fill in, unless it is needed.
     template <class Rows, class Member>
-    void save(ModelTable table, const Column<Rows, Member>& column) {
+    void save(ModelTable table, const Column<Rows, Member>& column, bool is_needed = false) {
         if (column.id == 0) return;
         const auto& rows = column.in(data_);
-        if constexpr (std::is_same_v<typename Column<Rows, Member>::Value, std::string>) {
+        using Value = typename Column<Rows, Member>::Value;
+        typename RowOf<Rows>::Type usual{};
+        const auto is_usual = [&](const auto& row) {
+            const Value &value = std::invoke(column.member, row), &other = std::invoke(column.member, usual);
+            if constexpr (std::is_same_v<Value, std::string>)
+                return value == other;
+            else
+                return to_number(value) == to_number(other);  // bit by bit: -0.0 is not 0.0
+        };
+        if (!is_needed && std::all_of(rows.begin(), rows.end(), is_usual)) return;
+        if constexpr (std::is_same_v<Value, std::string>) {
             std::vector<std::string_view> texts;
             texts.reserve(rows.size());
             for (const auto& row : rows) texts.push_back(std::invoke(column.member, row));
@@ -101,6 +117,7 @@ class TraceWriter {
 
     std::vector<std::byte> file() {
         std::vector<std::byte> contents;
+        contents.reserve(columns_.size() * kEntryBytes);
         std::uint64_t stored = 0, unpacked = 0;
         for (const auto& [entry, bytes] : columns_) {
             put(contents, entry.id);

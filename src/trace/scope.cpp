@@ -1,44 +1,23 @@
 // scope.cpp: the names of scopes.
 #include <marey/scope.h>
 
+#include <iterator>
+
+#include "base/enum_names.h"
+
 namespace marey {
 
 const char* scope_name(Scope scope) noexcept {
-    switch (scope) {
-        case Scope::Function:
-            return "function";
-        case Scope::BackwardFunction:
-            return "backward_function";
-        case Scope::ScriptFunction:
-            return "script_function";
-        case Scope::KernelDtype:
-            return "kernel_dtype";
-        case Scope::CustomClass:
-            return "custom_class";
-        case Scope::BuildFeature:
-            return "build_feature";
-        case Scope::LiteInterpreter:
-            return "lite_interpreter";
-        case Scope::User:
-            return "user";
-        case Scope::RuntimeOp:
-            return "runtime_op";
-        case Scope::RuntimeModel:
-            return "runtime_model";
-        case Scope::PythonFunction:
-            return "python_function";
-        case Scope::CFunction:
-            return "c_function";
-        case Scope::GarbageCollection:
-            return "garbage_collection";
-        case Scope::Device:
-            return "device";
-        case Scope::DeviceRuntime:
-            return "device_runtime";
-        case Scope::Step:
-            return "step";
-    }
-    return "unknown";
+    static constexpr const char* kNames[] = {"function",           "backward_function",
+                                             "script_function",    "kernel_dtype",
+                                             "custom_class",       "build_feature",
+                                             "lite_interpreter",   "user",
+                                             "runtime_op",         "runtime_model",
+                                             "python_function",    "c_function",
+                                             "garbage_collection", "device",
+                                             "device_runtime",     "step"};
+    static_assert(std::size(kNames) == kScopeCount);
+    return name_at(kNames, scope);
 }
 
 }  // namespace marey

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include <marey/error.h>
 
@@ -72,6 +73,11 @@ constexpr DTypeInfo kDTypes[] = {
 };
 static_assert(std::size(kDTypes) == static_cast<std::size_t>(kLastDType) + 1);
 
+constexpr std::pair<DeviceType, const char*> kDeviceTypes[] = {
+    {DeviceType::Cpu, "cpu"}, {DeviceType::Cuda, "cuda"}, {DeviceType::Hip, "hip"},
+    {DeviceType::Xpu, "xpu"}, {DeviceType::Mps, "mps"},   {DeviceType::Meta, "meta"},
+    {DeviceType::Hpu, "hpu"}, {DeviceType::Mtia, "mtia"}, {DeviceType::Other, "other"}};
+
 const DTypeInfo& info_of(DType dtype) noexcept {
     const auto index = static_cast<std::size_t>(dtype);
     return kDTypes[index < std::size(kDTypes) ? index : 0];
@@ -93,38 +99,17 @@ std::uint32_t dtype_bytes(DType dtype) noexcept {
 }
 
 const char* device_type_name(DeviceType type) noexcept {
-    switch (type) {
-        case DeviceType::Cpu:
-            return "cpu";
-        case DeviceType::Cuda:
-            return "cuda";
-        case DeviceType::Hip:
-            return "hip";
-        case DeviceType::Xpu:
-            return "xpu";
-        case DeviceType::Mps:
-            return "mps";
-        case DeviceType::Meta:
-            return "meta";
-        case DeviceType::Hpu:
-            return "hpu";
-        case DeviceType::Mtia:
-            return "mtia";
-        case DeviceType::None:
-            return "none";
-        default:
-            return "other";
+    for (const auto& [known, name] : kDeviceTypes) {
+        if (known == type) return name;
     }
+    return type == DeviceType::None ? "none" : "other";
 }
 
 Device parse_device(std::string_view text) {
     const std::size_t colon = text.find(':');
-    const std::string_view name = text.substr(0, colon);
     Device device{DeviceType::None, -1};
-    for (const DeviceType type :
-         {DeviceType::Cpu, DeviceType::Cuda, DeviceType::Hip, DeviceType::Xpu, DeviceType::Mps,
-          DeviceType::Meta, DeviceType::Hpu, DeviceType::Mtia, DeviceType::Other}) {
-        if (name == device_type_name(type)) device.type = type;
+    for (const auto& [type, name] : kDeviceTypes) {
+        if (text.substr(0, colon) == name) device.type = type;
     }
     bool is_good = device.type != DeviceType::None;
     if (is_good && colon != std::string_view::npos) {

@@ -292,7 +292,7 @@ def test_short_calls_are_left_out_and_their_ranges_stay_in_place(c_calls):
     def slow():
         quick()
         marked()
-        time.sleep(0.05)
+        time.sleep(0.05)  # the filter is about durations: this call must last longer than min_duration_us
         quick()
 
     with marey.profile(with_stack=True, c_calls=c_calls, min_duration_us=20000) as prof:
@@ -404,7 +404,7 @@ def test_short_calls_do_not_count():
         pass
 
     def slow():
-        time.sleep(0.02)
+        time.sleep(0.02)  # longer than min_duration_us
 
     with marey.profile(
         with_stack=True, c_calls=False, include=["test_call_filters"], min_duration_us=5000, call_budget=10

@@ -336,6 +336,15 @@ def test_lists_slice_copy_and_pickle_as_lists_do():
         EventList([], no_such_option=1)
 
 
+def test_an_event_keeps_its_self_time_when_its_children_are_not_in_the_list():
+    outer, inner = marey.FunctionEvent(1, "outer", 1, 0, 100), marey.FunctionEvent(2, "inner", 1, 10, 40)
+    marey.EventList([outer, inner])._build_tree()
+    alone = marey.EventList([outer])
+    alone._build_tree()
+    assert alone.key_averages()[0].self_cpu_time_total == alone.self_cpu_time_total == 70
+    assert alone._trace().key_averages()[0].self_cpu_time_total == 100  # a trace knows only its own ranges
+
+
 def test_averages_change_as_their_elements_do():
     averages = tree(event("a", 0, 10), event("b", 20, 21)).key_averages()
     before = averages.table()

@@ -12,7 +12,7 @@ import torch.profiler
 import marey.torch
 
 TOOLS = os.environ.get("MAREY_TRACE_TOOLS")
-pytestmark = pytest.mark.skipif(not TOOLS, reason="MAREY_TRACE_TOOLS is not set: see tools/trace_tools_env.sh")
+pytestmark = pytest.mark.skipif(not TOOLS, reason="MAREY_TRACE_TOOLS is not set: see tools/python_env.sh trace_tools")
 READER = pathlib.Path(__file__).parents[2] / "tools/read_with_trace_tools.py"
 
 

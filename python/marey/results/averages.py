@@ -61,55 +61,30 @@ class FunctionEventAvg(FormattedTimesMixin):
     ``unfinished`` and ``threads``, and ``p50``, ``p90`` and ``p99`` if percentiles were requested.
     """
 
-    key: str | None
-    count: int
-    node_id: int
-    is_async: bool
-    is_remote: bool
-    use_device: str | None
-    cpu_time_total: float
-    device_time_total: float
-    self_cpu_time_total: float
-    self_device_time_total: float
-    input_shapes: Any
-    overload_name: str | None
-    stack: list[str] | None
-    scope: int | None
-    cpu_memory_usage: int
-    device_memory_usage: int
-    self_cpu_memory_usage: int
-    self_device_memory_usage: int
-    cpu_children: list[FunctionEvent] | None
-    cpu_parent: FunctionEvent | None
-    device_type: DeviceType
-    is_legacy: bool
-    flops: float | None
-    is_user_annotation: bool
-
     def __init__(self) -> None:
-        self.key = None
+        self.key: str | None = None
         self.count = 0
         self.node_id = 0
         self.is_async = False
         self.is_remote = False
-        self.use_device = None
-        self.cpu_time_total = 0
-        self.device_time_total = 0
-        self.self_cpu_time_total = 0
-        self.self_device_time_total = 0
-        self.input_shapes = None
-        self.overload_name = None
-        self.stack = None
-        self.scope = None
+        self.use_device: str | None = None
+        self.cpu_time_total: float = 0
+        self.device_time_total: float = 0
+        self.self_cpu_time_total: float = 0
+        self.self_device_time_total: float = 0
+        self.input_shapes: Any = None
+        self.overload_name: str | None = None
+        self.stack: list[str] | None = None
+        self.scope: int | None = None
         self.cpu_memory_usage = 0
         self.device_memory_usage = 0
         self.self_cpu_memory_usage = 0
         self.self_device_memory_usage = 0
-        self.cpu_children = None
-        self.cpu_parent = None
+        self.cpu_children: list[FunctionEvent] | None = None
+        self.cpu_parent: FunctionEvent | None = None
         self.device_type = DeviceType.CPU
         self.is_legacy = False
-        self.flops = 0
+        self.flops: float | None = 0
         self.is_user_annotation = False
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:

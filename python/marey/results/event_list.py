@@ -53,7 +53,11 @@ class EventList(list["Any"]):
     # ---- numbers
 
     def _averages(self) -> Averages:
-        """Return the events as C++ averages."""
+        """Return the events as C++ averages.
+
+        They are read from the attributes, not from ``_trace()``: averages have no times, a program may set any
+        attribute, and an event keeps its self time when the events inside it are not in the list.
+        """
         return self._averages_of(self)
 
     def _averages_of(self, events: Sequence[Any]) -> Averages:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from marey.results.event_parts import EventMetadata
-
 
 def _check_cpu(event: Any, what: str) -> None:
     if not isinstance(event, FunctionEvent):
@@ -24,55 +22,6 @@ def _check_cpu(event: Any, what: str) -> None:
 
 class FunctionEvent(FormattedTimesMixin):
     """One call: its name, place, time and cost. Times are in microseconds."""
-
-    id: int
-    node_id: int
-    name: str
-    overload_name: str | None
-    trace_name: str | None
-    time_range: Interval
-    thread: int
-    fwd_thread: int | None
-    kernels: list[Kernel]
-    count: int
-    cpu_children: list[FunctionEvent]
-    cpu_parent: FunctionEvent | None
-    input_shapes: Any
-    concrete_inputs: list[Any] | None
-    kwinputs: dict[str, Any] | None
-    stack: list[str] | None
-    scope: int
-    use_device: str | None
-    cpu_memory_usage: int
-    device_memory_usage: int
-    is_async: bool
-    is_remote: bool
-    sequence_nr: int
-    device_type: DeviceType
-    device_index: int
-    device_resource_id: int
-    is_legacy: bool
-    flops: float | None
-    is_user_annotation: bool
-    is_python_function: bool
-    activity_type: str | None
-    self_cpu_percent: Any
-    total_cpu_percent: Any
-    total_device_percent: Any
-    flow_id: int | None
-    flow_type: int | None
-    flow_start: bool | None
-    external_id: int
-    linked_correlation_id: int
-    event_metadata: EventMetadata | None
-    structured_input_shapes: list[Any] | None
-    structured_input_strides: list[Any] | None
-    input_dtypes: list[str] | None
-    python_id: int
-    python_call_id: int
-    module_hierarchy: str
-    python_parent_id: int
-    python_module_id: int
 
     def __init__(
         self,
@@ -126,10 +75,10 @@ class FunctionEvent(FormattedTimesMixin):
         self.time_range = Interval(start_us, end_us)
         self.thread = thread
         self.fwd_thread = fwd_thread
-        self.kernels = []
+        self.kernels: list[Kernel] = []
         self.count = 1
-        self.cpu_children = []
-        self.cpu_parent = None
+        self.cpu_children: list[FunctionEvent] = []
+        self.cpu_parent: FunctionEvent | None = None
         self.input_shapes = input_shapes
         self.concrete_inputs = concrete_inputs
         self.kwinputs = kwinputs
@@ -149,9 +98,9 @@ class FunctionEvent(FormattedTimesMixin):
         self.is_user_annotation = is_user_annotation
         self.is_python_function = is_python_function
         self.activity_type = activity_type
-        self.self_cpu_percent = -1
-        self.total_cpu_percent = -1
-        self.total_device_percent = -1
+        self.self_cpu_percent: Any = -1
+        self.total_cpu_percent: Any = -1
+        self.total_device_percent: Any = -1
         self._metadata_json = metadata_json
         self.flow_id = flow_id
         self.flow_type = flow_type

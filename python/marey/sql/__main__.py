@@ -10,6 +10,7 @@ from marey._marey import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from marey.sql.database import Database
@@ -91,10 +92,51 @@ def _sql(options: Any) -> None:
             output.write_rows(reader, options.format, options.output)
 
 
-def _ask(options: Any) -> None:
-    from marey.sql import asking
+def _given(words: Iterable[str]) -> dict[str, str]:
+    parameters = {}
+    for word in words:
+        name, separator, value = word.partition("=")
+        if not separator:
+            raise Error(f"invalid parameter '{word}': expected NAME=VALUE")
+        parameters[name] = value
+    return parameters
 
-    asking.answer(options, _database)
+
+def _print_questions() -> None:
+    from marey.sql.question import names, question
+
+    for name in names():
+        found = question(name)
+        print(f"{name:<15} {found.title}")
+        for parameter, meaning in found.meanings.items():
+            print(f"{'':<15}   {parameter} = {found.defaults[parameter]}: {meaning}")
+
+
+def _ask(options: Any) -> None:
+    """Answer a question about a trace or a lake, and print the rows."""
+    from marey.sql import output
+    from marey.sql.question import add_buckets, question, translated
+
+    if options.list:
+        _print_questions()
+        return
+    sql = question(options.question).text(_given(options.parameter))
+    if options.print_sql:
+        sys.stdout.write(translated(sql, options.print_sql))
+        return
+    if options.engine == "spark":
+        from marey.sql import engines
+        from marey.sql.lake import Lake
+
+        if not os.path.isdir(options.path):
+            raise Error("--engine spark reads lakes: marey export CAPTURES --to parquet -o LAKE")
+        rows = engines.run_on_spark(Lake(options.path, options.skip_damaged), sql, options.remote)
+        output.write_rows(rows.to_reader(), options.format, options.output)
+        return
+    database = _database(options, sql)
+    add_buckets(database.connection)
+    with database.stream(sql, options.timeout) as reader:
+        output.write_rows(reader, options.format, options.output)
 
 
 def _export(options: Any) -> None:

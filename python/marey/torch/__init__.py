@@ -18,7 +18,7 @@ from marey._marey import record_function
 from marey.compat.config import _ExperimentalConfig, kineto_available
 from marey.compat.handlers import tensorboard_trace_handler
 from marey.compat.steps import KinetoStepTracker
-from marey.torch import _compiler, _flag, _ranks, profiler
+from marey.torch import _hooks, _ranks, profiler
 from marey.torch._activities import supported_activities
 from marey.torch._emitters import ExecutionTraceObserver, emit_itt, emit_nvtx
 from marey.torch._observer import build, load
@@ -26,14 +26,14 @@ from marey.torch._patch import patch, unpatch
 from marey.torch._profile import profile
 
 _KinetoProfile = profile
-_compiler.register()
+_hooks.trace_compiled_ranges()
 
 
 def record_program() -> None:
     """Record operators until the program ends. Called by ``marey run --torch`` once PyTorch is imported."""
     _ranks.take_node_id()
     load()
-    _flag.hold()  # never released
+    _hooks.hold_flag()  # never released
 
 
 __all__ = [

@@ -6,7 +6,7 @@ from marey._marey import record_function
 from marey._marey import torch as native
 from marey._warnings import warn
 from marey.recording import emitters, execution_trace
-from marey.torch import _flag, _ranks
+from marey.torch import _hooks, _ranks
 from marey.torch._observer import load
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ class _OperatorEmitter(emitters._Emitter):
             native.release(needs)
             raise
         self._needs = needs
-        _flag.hold()
+        _hooks.hold_flag()
         return self
 
     def _stop(self) -> None:
@@ -42,7 +42,7 @@ class _OperatorEmitter(emitters._Emitter):
             _wait_for_device()
         finally:
             native.release(self._needs)
-            _flag.release()
+            _hooks.release_flag()
             super()._stop()
 
 

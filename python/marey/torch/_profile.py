@@ -15,7 +15,7 @@ from marey._marey import Error, path_of_rank
 from marey._marey import torch as native
 from marey._warnings import warn
 from marey.recording import profile as own
-from marey.torch import _clocks, _flag, _ranks, _steps
+from marey.torch import _clocks, _hooks, _ranks
 from marey.torch._activities import to_marey_activities, to_marey_activity, to_marey_config, to_marey_schedule
 from marey.torch._emitters import ExecutionTraceObserver
 from marey.torch._observer import load
@@ -176,8 +176,8 @@ class profile(own.profile):
             raise
         self._held = held
         try:
-            _steps.watch()
-            _flag.hold()
+            _hooks.watch_optimizers()
+            _hooks.hold_flag()
             self._state = native.enter(self.record_shapes)
             if self.session_options.get("clock_exchange", True):
                 self._clocks = _clocks.start()
@@ -221,6 +221,6 @@ class profile(own.profile):
         if held is None:
             return
         native.leave(self._state)
-        _flag.release()
-        _steps.unwatch()
+        _hooks.release_flag()
+        _hooks.unwatch_optimizers()
         native.release(held)

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/enum_names.h"
 #include "sources/cuda/call_names.h"
 #include "trace/device_names.h"
 
@@ -13,52 +14,32 @@ namespace {
 
 constexpr std::uint32_t kNoStream = ~0u;
 
+/// CUPTI numbers them 1, then multiples of 65536.
 const char* overhead_name(std::uint32_t kind) noexcept {
-    switch (kind) {
-        case 1:
-            return "Driver Compiler";
-        case 1 << 16:
-            return "Buffer Flush";
-        case 2 << 16:
-            return "Instrumentation";
-        case 3 << 16:
-            return "Resource";
-        case 4 << 16:
-            return "Runtime Triggered Module Loading";
-        case 5 << 16:
-            return "Lazy Function Loading";
-        case 6 << 16:
-            return "Command Buffer Full";
-        case 7 << 16:
-            return "Activity Buffer Request";
-        case 8 << 16:
-            return "UVM Activity Init";
-        default:
-            return "Overhead";
-    }
+    static constexpr const char* kNames[] = {"Overhead",
+                                             "Buffer Flush",
+                                             "Instrumentation",
+                                             "Resource",
+                                             "Runtime Triggered Module Loading",
+                                             "Lazy Function Loading",
+                                             "Command Buffer Full",
+                                             "Activity Buffer Request",
+                                             "UVM Activity Init"};
+    if (kind == 1) return "Driver Compiler";
+    return kind % 65536 == 0 ? name_at(kNames, kind / 65536, "Overhead") : "Overhead";
 }
 
 const char* migration_name(std::uint32_t kind) noexcept {
-    switch (kind) {
-        case 1:
-            return "Memcpy HtoD (unified memory)";
-        case 2:
-            return "Memcpy DtoH (unified memory)";
-        case 3:
-            return "Page fault of the CPU (unified memory)";
-        case 4:
-            return "Page fault of the GPU (unified memory)";
-        case 5:
-            return "Thrashing (unified memory)";
-        case 6:
-            return "Throttling (unified memory)";
-        case 7:
-            return "Remote map (unified memory)";
-        case 8:
-            return "Memcpy DtoD (unified memory)";
-        default:
-            return "Unified memory";
-    }
+    static constexpr const char* kNames[] = {"Unified memory",
+                                             "Memcpy HtoD (unified memory)",
+                                             "Memcpy DtoH (unified memory)",
+                                             "Page fault of the CPU (unified memory)",
+                                             "Page fault of the GPU (unified memory)",
+                                             "Thrashing (unified memory)",
+                                             "Throttling (unified memory)",
+                                             "Remote map (unified memory)",
+                                             "Memcpy DtoD (unified memory)"};
+    return name_at(kNames, kind, "Unified memory");
 }
 
 bool moves_bytes(std::uint32_t kind) noexcept {

@@ -1,19 +1,23 @@
 // listener.cpp: the functions that NVTX calls: they record the ranges, marks and names of other libraries.
 #include "sources/nvtx/listener.h"
 
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <mutex>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 #include <marey/detail/export.h>
 #include <marey/detail/values.h>
 #include <marey/range.h>
 
+#include "base/fork_mutex.h"
 #include "record/nvtx_injection.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
@@ -21,11 +25,43 @@
 #include "sources/nvtx/category_names.h"
 #include "sources/nvtx/event.h"
 #include "sources/nvtx/nvtx_protocol.h"
-#include "sources/nvtx/started_ranges.h"
 #include "sources/nvtx/thread_ranges.h"
 
 namespace marey {
 namespace {
+
+/// Any thread may call. Must live as long as the process.
+class StartedRanges {
+  public:
+    /// Throws std::bad_alloc; the range then ends.
+    void add(std::uint64_t number, Range range);
+    /// Removes and returns the range, to be ended; returns a range that is not open if the number is unknown.
+    Range take(std::uint64_t number) noexcept;
+
+  private:
+    struct Part {
+        ForkMutex mutex;
+        std::unordered_map<std::uint64_t, Range> ranges;
+    };
+    Part& part(std::uint64_t number) noexcept { return parts_[(number >> 1 ^ number >> 40) % parts_.size()]; }
+    std::array<Part, 16> parts_;
+};
+
+void StartedRanges::add(std::uint64_t number, Range range) {
+    Part& own = part(number);
+    const std::lock_guard lock(own.mutex);
+    own.ranges.emplace(number, std::move(range));
+}
+
+Range StartedRanges::take(std::uint64_t number) noexcept {
+    Part& own = part(number);
+    const std::lock_guard lock(own.mutex);
+    const auto found = own.ranges.find(number);
+    if (found == own.ranges.end()) return {};
+    Range range = std::move(found->second);
+    own.ranges.erase(found);
+    return range;
+}
 
 using detail::Opened;
 using nvtx_protocol::EventAttributes;
