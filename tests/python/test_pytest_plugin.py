@@ -274,7 +274,8 @@ def test_the_workers_of_xdist_are_merged_into_one_capture(run, pytester):
     tests = [name for name in paths(trace) if re.fullmatch(r"test test_it.py::test_it\[\d\]", name)]
     assert sorted(tests) == [f"test test_it.py::test_it[{n}]" for n in range(8)]
     result.stdout.fnmatch_lines("8 tests, *ranges")
-    assert trace.problems == []  # the clock of the workers is that of this machine
+    # The clock of the workers is that of this machine. (From Python 3.12 on, calls may be missing at some places.)
+    assert [code for code, _, _ in trace.problems if code != "python_c_calls_missing"] == []
 
 
 @needs("xdist")
