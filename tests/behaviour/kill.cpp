@@ -184,6 +184,7 @@ TEST_F(Kill, AFullRingReportsThatOlderRecordsWereOverwritten) {
 
 TEST_F(Kill, ACaptureIsConsistentWhileItsProgramWrites) {
     const pid_t child = start("6000000", "ring", 1'000'000);
+    int large = 0;
     for (int i = 0; i < 10; ++i) {
         const marey::Trace trace = marey::Trace::load(capture());
         auto problems = problems_of(trace);
@@ -198,8 +199,9 @@ TEST_F(Kill, ACaptureIsConsistentWhileItsProgramWrites) {
             EXPECT_LE(found.open.size(), 2u);
             ranges += found.closed.size();
         }
-        EXPECT_GT(ranges, 10'000u);
+        large += ranges > 10'000 ? 1 : 0;
     }
+    EXPECT_GE(large, 8) << "a reader that waits for a core may find all of what it began to read overwritten";
     end(child);
     auto problems = problems_of(marey::Trace::load(capture()));
     EXPECT_EQ(problems["running"], 0u);
