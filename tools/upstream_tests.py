@@ -43,8 +43,6 @@ REASONS = {
     "test_profiler_tree.TestProfilerTree::test_profiler_experimental_tree_with_stack_and_*": "The profiler's own calls "
     "(`__enter__`, `__exit__`) are not recorded; the rest of the tree is equal, except that Python 3.12 also records "
     "calls of classes that are implemented in C.",
-    "test_profiler.TestProfiler::test_dynamic_toggle": "What CUPTI does before everything is paused is recorded as "
-    "its overhead: `events()` is not empty.",
     "test_python_tracer.TestPythonTracer::test_monitoring_callback": "Calls are traced under Marey's name, "
     "not PyTorch's.",
 }
