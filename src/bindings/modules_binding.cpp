@@ -57,13 +57,13 @@ PyObject* held_attribute(PyObject* object, PyObject* name) noexcept {
 nb::object read(PyObject* what, PyObject* object) noexcept {
     if (what == nullptr) return nb::object();
     if (PyUnicode_Check(what)) return nb::steal(held_attribute(object, what));
-    const auto given = nb::steal(PyObject_CallOneArg(what, object));
+    nb::object given = nb::steal(PyObject_CallOneArg(what, object));
     if (!given) {
         drop_error();
         return given;
     }
     if (PyDict_Check(given.ptr()) || PyList_Check(given.ptr()) || PyTuple_Check(given.ptr())) return given;
-    const auto listed = nb::steal(PySequence_List(given.ptr()));  // probably an iterator
+    nb::object listed = nb::steal(PySequence_List(given.ptr()));  // probably an iterator
     if (!listed) drop_error();
     return listed;
 }

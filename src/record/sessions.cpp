@@ -309,7 +309,7 @@ void Recorder::close_spool() noexcept {
 
 bool Recorder::end_session(std::uint64_t id, RawLog* log) noexcept {
     const ScopedLock source_lock(source_mutex_);
-    // What nobody reads is not waited for; and a GPU that starts its buffers anew is slow at first.
+    // Nobody reads a discarded session. Taking CUPTI's buffers from it would make the next calls slow.
     if (log != nullptr || sessions_.writes_file(id)) flush_sources(sessions_.records_devices(id));
     {
         const ScopedLock lock(recorder_mutex);
