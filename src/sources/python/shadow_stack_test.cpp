@@ -76,6 +76,19 @@ TEST_F(Stack, CallsThatAreNotRecordedEndWithTheirOwnReturn) {
     EXPECT_EQ(found(session_.stop()), (std::vector<std::string>{"outer", "inner in outer"}));
 }
 
+TEST_F(Stack, TheInnermostOfTwoCallsWithOneKeyReturnsFirst) {
+    for (int i = 0; i < 2; ++i) {  // the first range of a thread takes another path
+        open(1, "f");
+        stack_.skip(key(1));  // as a recursive call, where keys are those of the code
+        EXPECT_TRUE(close(1));
+        open(2, "g");
+        EXPECT_TRUE(close(2));
+        EXPECT_TRUE(close(1));
+        EXPECT_TRUE(stack_.is_empty());
+    }
+    EXPECT_EQ(found(session_.stop()), (std::vector<std::string>{"f", "g in f", "f", "g in f"}));
+}
+
 TEST_F(Stack, AnOuterCallMayReturnFirst) {
     open(1, "left");  // by a greenlet that was switched away from
     open(2, "f");
