@@ -31,7 +31,7 @@ def main():
         "unit": "ms",
         "against": "bare interpreter",
         "against_value": statistics.median(bare),
-        "target": "<= 15 ms",
+        "target": "<= 6 ms",
     }
     print(json.dumps(figure))
 
