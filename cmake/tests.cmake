@@ -172,8 +172,9 @@ if(MAREY_BUILD_CLI)
     foreach(script IN LISTS scripts)
         get_filename_component(name "${script}" NAME_WE)
         add_test(NAME cli/${name} COMMAND bash "${script}" WORKING_DIRECTORY "${test_dir}")
-        set_tests_properties(cli/${name} PROPERTIES TIMEOUT 300 LABELS cli ENVIRONMENT
-            "MAREY_BIN=$<TARGET_FILE:marey_cli>;MAREY_BUILD_DIR=${PROJECT_BINARY_DIR};MAREY_TEST_BIN_DIR=${test_dir}")
+        set(environment "MAREY_BIN=$<TARGET_FILE:marey_cli>" "MAREY_BUILD_DIR=${PROJECT_BINARY_DIR}"
+                        "MAREY_TEST_BIN_DIR=${test_dir}" "MAREY_TEST_SANITIZER=${MAREY_SANITIZE}")
+        set_tests_properties(cli/${name} PROPERTIES TIMEOUT 300 LABELS cli ENVIRONMENT "${environment}")
     endforeach()
 endif()
 

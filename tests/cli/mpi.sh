@@ -8,6 +8,10 @@ if [ ! -x "$program" ] || [ ! -e "$library" ] || ! command -v mpirun >/dev/null;
     echo "skipped: built without MPI"
     exit 0
 fi
+if [ -n "${MAREY_TEST_SANITIZER:-}" ]; then
+    echo "skipped: the sanitizer's library must come first"
+    exit 0
+fi
 mpi=(env OMPI_MCA_rmaps_base_oversubscribe=1 mpirun -np 8 --oversubscribe --allow-run-as-root)
 mkdir -p mpi && cd mpi || exit 1
 plain=$("${mpi[@]}" "$program" 2>/dev/null)

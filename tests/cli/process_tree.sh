@@ -69,12 +69,14 @@ check "a folder without captures" 2 '^marey: nothing: contains no captures' "$ma
 
 # ---- one limit for all processes
 if [ -w /dev/shm ]; then
-    before=$(find /dev/shm -name 'marey-*' | wc -l)
-    "$marey" run -q --keep-captures --max 4MB -o limit.marey -- "$tree" fork 8 200000 || fail "limit: exit code"
+    settings=$("$marey" run -q --keep-captures --max 4MB -o limit.marey -- \
+        sh -c '"$0" fork 8 200000 && echo "$MAREY" && ls /dev/shm' "$tree") || fail "limit: exit code"
+    id=$(sed -n 's/.*,tree=\([0-9a-f]*\).*/\1/p' <<<"$settings")
+    grep -q "^marey-$id$" <<<"$settings" || fail "the processes of a run share memory" "$settings"
     bytes=$(cat ./limit*.marey | wc -c)
     [ "$bytes" -lt 10000000 ] || fail "the limit holds for all processes together" "$bytes bytes"
     check "it says so" 0 'ceiling +4\.00 MiB, then stop; reached' "$marey" info limit.marey
-    [ "$(find /dev/shm -name 'marey-*' | wc -l)" = "$before" ] || fail "the run leaves nothing in shared memory"
+    [ ! -e "/dev/shm/marey-$id" ] || fail "the run leaves nothing in shared memory"
 fi
 
 # ---- a child that is killed
