@@ -14,11 +14,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
+def environment_of(build):
+    return dict(os.environ, PYTHONPATH=os.pathsep.join([str(build / "python"), os.environ.get("PYTHONPATH", "")]))
+
+
 def run(command, folder, build):
-    environment = dict(
-        os.environ, PYTHONPATH=os.pathsep.join([str(build / "python"), os.environ.get("PYTHONPATH", "")])
-    )
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=environment_of(build), capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         raise SystemExit(f"{command}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -85,6 +86,8 @@ def main():
             print("gpu: comparison with PyTorch skipped: it is not installed", file=sys.stderr)
             return
         compare_with_torch(build, folder, max(pairs // 3, 1))
+        training = [sys.executable, str(HERE.parent / "torch" / "training.py"), "cuda"]
+        subprocess.run(training, cwd=folder, env=environment_of(build), check=True)
 
 
 main()

@@ -4,6 +4,7 @@ On a CPU a small transformer; with CUDA a GPT-2, if `transformers` is installed.
 counted. Profilers run in processes of their own, since PyTorch's keeps CUPTI until its process ends, and in turns.
 """
 
+import gc
 import json
 import statistics
 import subprocess
@@ -14,7 +15,7 @@ import torch
 import torch.profiler
 from torch.profiler import ProfilerActivity
 
-PROCESSES, PAIRS = 3, 4  # loops without and with the profiler, in each process
+PROCESSES, PAIRS = 2, 6  # loops without and with the profiler, in each process
 EVERYTHING = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
 OPTIONS = {"plain": (), "shapes": ("record_shapes",), "all": EVERYTHING}
 
@@ -44,6 +45,7 @@ def make_loop(device):
     settle = torch.cuda.synchronize if device == "cuda" else lambda: None
 
     def loop():
+        gc.collect()  # else results of the profiler are freed in the next loop
         settle()
         start = time.process_time()
         for _ in range(steps):
@@ -72,10 +74,13 @@ def measure(device, which):
 
     for options in OPTIONS.values():
         profiled(options)
-    results = {}
-    for name, options in OPTIONS.items():
-        pairs = [(loop() * 1e3, profiled(options) * 1e3) for _ in range(PAIRS)]
-        results[name] = {"alone": [alone for alone, _ in pairs], "added": [both - alone for alone, both in pairs]}
+    results = {name: {"alone": [], "added": []} for name in OPTIONS}
+    for _ in range(PAIRS):
+        for name, options in OPTIONS.items():
+            loop()  # what a profiler leaves behind, for example in CUPTI, is not counted
+            alone = loop() * 1e3
+            results[name]["alone"].append(alone)
+            results[name]["added"].append(profiled(options) * 1e3 - alone)
     print(json.dumps(results))
 
 

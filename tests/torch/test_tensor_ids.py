@@ -164,12 +164,13 @@ def test_tensors_at_a_reused_address_have_different_ids():
     """upstream: test_impl_reuse, test_allocation_id_uniqueness (C20)"""
 
     def work():
-        for _ in range(1000):
+        for _ in range(10_000):
             torch.ones(4).add_(1)
 
-    prof = recorded(work)
+    prof = recorded(work, with_stack=False)
     seen = [next(tensors(node.extra_fields.inputs)) for node in operators(prof, "aten::add_")]
-    assert len(seen) == 1000 == len({tensor.id for tensor in seen}) == len({tensor.allocation_id for tensor in seen})
+    assert len({tensor.impl_ptr for tensor in seen}) < 10_000  # addresses were reused
+    assert len(seen) == 10_000 == len({tensor.id for tensor in seen}) == len({tensor.allocation_id for tensor in seen})
 
 
 def test_live_tensors_keep_their_ids_when_freed_ones_are_forgotten():
@@ -189,6 +190,22 @@ def test_live_tensors_keep_their_ids_when_freed_ones_are_forgotten():
     views = [next(tensors(node.extra_fields.inputs)) for node in operators(prof, "aten::relu_")]
     assert [tensor.id for tensor in views[:4]] == [second.id, first.id] * 2
     assert {tensor.id for tensor in views} == {first.id, second.id} and len(views) == 20_000
+
+
+def test_any_number_of_live_tensors_keep_their_ids():
+    alive = [torch.ones(1) for _ in range(10_000)]
+
+    def work():
+        for _ in range(2):
+            for tensor in alive:
+                tensor.add_(1)
+                torch.ones(1).relu_()
+
+    prof = recorded(work, with_stack=False)
+    seen = [next(tensors(node.extra_fields.inputs)) for node in operators(prof, "aten::add_")]
+    assert [tensor.impl_ptr for tensor in seen] == [tensor._cdata for tensor in alive] * 2
+    ids = [tensor.id for tensor in seen]
+    assert ids[:10_000] == ids[10_000:] and len(set(ids)) == 10_000
 
 
 def test_threads_agree_on_the_ids_of_shared_tensors():

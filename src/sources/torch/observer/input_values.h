@@ -138,15 +138,20 @@ class InputValues {
     }
     /// The same, with the identity of tensors and the operator's access to them. `schema` may be null.
     void add_identified(c10::ArrayRef<const c10::IValue> arguments, const c10::FunctionSchema* schema) {
-        is_identified_ = true;
         for (std::size_t i = 0; i < arguments.size() && count_ != kMaxValues; ++i) {
-            access_ = ArrayAccess::Unknown;
-            if (schema != nullptr && i < schema->arguments().size()) {
-                const c10::AliasInfo* const alias = schema->arguments()[i].alias_info();
-                access_ = alias != nullptr && alias->isWrite() ? ArrayAccess::Write : ArrayAccess::Read;
-            }
+            identify(access_of(schema, i));
             new (&values_[count_++]) Value(value_of(arguments[i], 0));
         }
+    }
+    /// From now on, tensors get their identity and this access.
+    void identify(ArrayAccess access) noexcept {
+        is_identified_ = true;
+        access_ = access;
+    }
+    static ArrayAccess access_of(const c10::FunctionSchema* schema, std::size_t argument) noexcept {
+        if (schema == nullptr || argument >= schema->arguments().size()) return ArrayAccess::Unknown;
+        const c10::AliasInfo* const alias = schema->arguments()[argument].alias_info();
+        return alias != nullptr && alias->isWrite() ? ArrayAccess::Write : ArrayAccess::Read;
     }
     /// From now on, storages without an address get a number, for observers of operators. The number may be
     /// reused later.

@@ -16,12 +16,14 @@
 
 namespace marey::torch {
 
-/// Opens a range with its facts and inputs. Not for inputs with tensor identities.
+/// Opens a range with its facts and inputs.
 class InputWriter {
   public:
-    /// Opened::index is kNotOpen if the case is unusual; then nothing was done.
+    /// Opened::index is kNotOpen if the case is unusual; then nothing was done. With `identified`, the schema
+    /// of the arguments, tensors get their identity and the operator's access to them.
     static detail::Opened open(std::uint32_t site, const detail::RangeFacts& facts,
-                               c10::ArrayRef<const c10::IValue> arguments) {
+                               c10::ArrayRef<const c10::IValue> arguments,
+                               const c10::FunctionSchema* identified) {
         constexpr detail::Opened kNothing{0, detail::kNotOpen};
         detail::ThreadState* const thread = detail::current_thread;
         if (!detail::may_open(thread, site)) [[unlikely]]
@@ -33,8 +35,9 @@ class InputWriter {
         const bool with_scalars = (detail::load_relaxed(thread->armed) & detail::kArmedConcrete) != 0;
         InputWriter writer(entry.room, {true, with_scalars});
         if (facts.sequence >= 0 || facts.forward_thread != 0) writer.encoder_.add_facts(facts);
-        for (const c10::IValue& argument : arguments) {
-            if (!writer.add(argument)) [[unlikely]]
+        writer.schema_ = identified;
+        for (std::size_t i = 0; i < arguments.size(); ++i) {
+            if (!writer.add(arguments[i], i)) [[unlikely]]
                 return kNothing;
         }
         std::byte* const end = writer.encoder_.end();
@@ -88,12 +91,17 @@ class InputWriter {
                            [](const c10::IValue& item) { return is_plain(item); });
     }
 
-    [[gnu::always_inline]] bool add(const c10::IValue& argument) {
+    [[gnu::always_inline]] bool add(const c10::IValue& argument, std::size_t i) {
         constexpr std::uint8_t kInput = detail::kValueInput;
         if (argument.isTensor()) {
             const c10::TensorImpl* const impl = argument.toTensor().unsafeGetTensorImpl();
             if (is_plain(impl)) [[likely]] {
-                encoder_.add_array(0, kInput, view_of(*impl));
+                ArrayView view = view_of(*impl);
+                if (schema_ != nullptr) {
+                    view.object = TensorObjects::find(argument.toTensor());
+                    view.access = InputValues::access_of(schema_, i);
+                }
+                encoder_.add_array(0, kInput, view);
                 return true;
             }
         } else if (needs_.concrete) {
@@ -111,7 +119,7 @@ class InputWriter {
                 return true;
             }
         }
-        return add_other(argument);
+        return add_other(argument, i);
     }
     [[gnu::always_inline]] static ArrayView view_of(const c10::TensorImpl& impl) {
         ArrayView view;
@@ -124,15 +132,17 @@ class InputWriter {
         if (impl.has_storage()) view.storage = impl.unsafe_storage().data();
         return view;
     }
-    [[gnu::noinline]] bool add_other(const c10::IValue& argument) {
+    [[gnu::noinline]] bool add_other(const c10::IValue& argument, std::size_t i) {
         if (!is_plain(argument)) return false;
         InputValues values;
+        if (schema_ != nullptr) values.identify(InputValues::access_of(schema_, i));
         encoder_.add(0, detail::kValueInput, values.add_keyed(argument), needs_);
         return true;
     }
 
     detail::ValueEncoder encoder_;
     detail::ValueNeeds needs_;
+    const c10::FunctionSchema* schema_ = nullptr;  ///< null: without identities
 };
 
 }  // namespace marey::torch

@@ -185,9 +185,9 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     if ((needs & kNeedsMemory) != 0) watch_allocations();
     register_torch_thread(range.threadId());
     const detail::RangeFacts facts{range.seqNr(), forward_thread(range), 0};
-    detail::Opened opened{0, detail::kNotOpen};
-    if ((needs & kNeedsIdentities) != kNeedsIdentities)
-        opened = InputWriter::open(site, facts, last_of(range.inputs(), schema.arguments().size()));
+    const bool is_identified = (needs & kNeedsIdentities) == kNeedsIdentities;
+    detail::Opened opened = InputWriter::open(site, facts, last_of(range.inputs(), schema.arguments().size()),
+                                              is_identified ? &schema : nullptr);
     if (opened.index == detail::kNotOpen) opened = open_slow(site, facts, range, needs);
     if (opened.index == detail::kNotOpen) return nullptr;
     return std::make_unique<InputRange>(opened, detail::thread_number());

@@ -6,14 +6,14 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
-#include <new>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <marey/value.h>
 
@@ -26,96 +26,114 @@ class TensorObjects {
   public:
     /// ArrayView::object of a defined tensor; 0: out of memory. Usually without a lock.
     static std::uint64_t find(const at::TensorBase& tensor) noexcept {
-        const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
         Table& table = *place().load(std::memory_order_acquire);
-        Known* const known = thread_cache();
-        if (known == nullptr) return 0;
-        const std::uint64_t life = table.life.load(std::memory_order_acquire);
-        if (known->life != life) {  // addresses may have been reused since
-            known->objects = {};
-            known->life = life;
-        }
-        Known::Object& slot = known->objects[reinterpret_cast<std::uintptr_t>(impl) / 64 % kKnown];
-        if (slot.impl == impl) [[likely]]
-            return slot.word;
-        const std::uint64_t word = table.learn(tensor);
-        if (word != 0) slot = {impl, word};
-        return word;
+        const std::uintptr_t address = address_of(tensor);
+        const std::uint64_t word = table.slots.load(std::memory_order_acquire)->at(address);
+        return (word & kObjectAddress) == address ? word : table.learn(tensor);
     }
     /// Releases all references.
     static void clear() noexcept {
         Table& table = *place().load(std::memory_order_acquire);
-        decltype(table.objects) dropped;
         const std::lock_guard lock(table.mutex);
-        table.objects.swap(dropped);  // tensors that are seen again get another number
-        table.limit = kMinEntries;
-        ++table.life;
+        for (std::atomic<std::uint64_t>& slot : table.slots.load()->words)
+            if (const std::uint64_t word = slot.exchange(0)) (void)reference_of(word);
+        table.count = 0;
+        ++table.life;  // tensors that are seen again get another number
     }
     /// For the child of a fork: the lock may be held by a thread that no longer exists.
-    static void forked() noexcept {
-        const std::uint64_t life = place().load()->life.load() + 1;
-        place().store(new Table{life});
-    }
+    static void forked() noexcept { place().store(new Table(place().load()->life + 1)); }
 
   private:
-    static constexpr std::size_t kKnown = 256;  // per thread
-    static constexpr std::size_t kMinEntries = 1 << 14;
+    using Reference = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+    static constexpr std::size_t kMinLimit = 1 << 11;
 
-    struct Known {
-        struct Object {
-            const c10::TensorImpl* impl;
-            std::uint64_t word;
-        };
-        std::uint64_t life = 0;
-        std::array<Object, kKnown> objects{};
+    static std::uintptr_t address_of(const at::TensorBase& tensor) noexcept {
+        return reinterpret_cast<std::uintptr_t>(tensor.unsafeGetTensorImpl()) & kObjectAddress;
+    }
+    /// The reference that a word stands for.
+    static Reference reference_of(std::uint64_t word) noexcept {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the word contains the address
+        return Reference::reclaim(reinterpret_cast<c10::TensorImpl*>(word & kObjectAddress));
+    }
+
+    static bool is_alive(std::uint64_t word) noexcept {
+        if (word == 0) return false;
+        Reference reference = reference_of(word);
+        const bool is_expired = reference.expired();
+        (void)reference.release();
+        return !is_expired;
+    }
+
+    /// Numbers by address; each stands for one reference. Read without a lock: whoever looks for a tensor has
+    /// it alive, and a number with its address can only be its own, since that of an earlier tensor was
+    /// removed before its reference was released.
+    struct Slots {
+        explicit Slots(std::size_t size) : words(size), shift(64 - std::countr_zero(size)) {}
+
+        /// Where the number of this address is, or has its place.
+        std::atomic<std::uint64_t>& at(std::uintptr_t address) noexcept {
+            const std::uint64_t spread = (address >> 4) * 0x9e37'79b9'7f4a'7c15;
+            for (std::size_t i = spread >> shift;; ++i) {
+                std::atomic<std::uint64_t>& slot = words[i & (words.size() - 1)];
+                const std::uint64_t word = slot.load(std::memory_order_relaxed);
+                if (word == 0 || (word & kObjectAddress) == address) return slot;
+            }
+        }
+
+        std::vector<std::atomic<std::uint64_t>> words;  ///< a power of two, at most half of them used
+        int shift;
     };
-    struct Object {
-        c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> reference;
-        std::uint64_t word;
-    };
+
     struct Table {
-        explicit Table(std::uint64_t first) : life(first) {}
+        explicit Table(std::uint64_t first) : life(first) { slots = &make(2 * kMinLimit); }
 
         [[gnu::noinline]] std::uint64_t learn(const at::TensorBase& tensor) noexcept {
+            const std::uintptr_t address = address_of(tensor);
+            if (address != reinterpret_cast<std::uintptr_t>(tensor.unsafeGetTensorImpl())) return 0;
             try {
-                const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
                 const std::lock_guard lock(mutex);
-                if (const auto found = objects.find(impl); found != objects.end()) return found->second.word;
-                if (objects.size() >= limit) drop_dead();
-                const std::uint64_t word =
-                    life.load() << 48 | (reinterpret_cast<std::uintptr_t>(impl) & kObjectAddress);
-                objects.emplace(impl, Object{decltype(Object::reference)(tensor.getIntrusivePtr()), word});
-                return word;
+                if (const std::uint64_t word = slots.load()->at(address)) return word;
+                if (count == limit) drop_dead();
+                (void)Reference(tensor.getIntrusivePtr()).release();
+                ++count;
+                return slots.load()->at(address) = life << 48 | address;
             } catch (const std::exception&) {
                 return 0;
             }
         }
         void drop_dead() {
+            Slots& before = *slots.load();
+            const auto alive =
+                static_cast<std::size_t>(std::count_if(before.words.begin(), before.words.end(), is_alive));
+            const std::size_t new_limit = std::max(kMinLimit, 2 * alive);
+            Slots& after = spare(2 * std::bit_ceil(new_limit));  // may throw
+            limit = new_limit;
+            count = alive;
+            for (const std::uint64_t word : before.words)
+                if (is_alive(word)) after.at(word & kObjectAddress) = word;
+            slots = &after;
             ++life;
-            std::erase_if(objects, [](const auto& entry) { return entry.second.reference.expired(); });
-            limit = std::max(kMinEntries, 2 * objects.size());
+            for (const std::uint64_t word : before.words)
+                if (word != 0 && after.at(word & kObjectAddress) == 0) (void)reference_of(word);
+        }
+        Slots& make(std::size_t size) { return *all.emplace_back(std::make_unique<Slots>(size)); }
+        /// Unused ones of this size. None are ever freed, since readers may still be in them.
+        Slots& spare(std::size_t size) {
+            for (const std::unique_ptr<Slots>& each : all) {
+                if (each.get() == slots || each->words.size() != size) continue;
+                std::fill(each->words.begin(), each->words.end(), 0);
+                return *each;
+            }
+            return make(size);
         }
 
-        std::mutex mutex;  ///< guards the other members
-        std::unordered_map<const c10::TensorImpl*, Object> objects;
-        std::size_t limit = kMinEntries;
-        std::atomic<std::uint64_t> life;  ///< incremented whenever some are dropped; read without the lock
+        std::mutex mutex;  ///< guards the other members, except for reading `slots`
+        std::vector<std::unique_ptr<Slots>> all;
+        std::atomic<Slots*> slots;
+        std::size_t count = 0;
+        std::size_t limit = kMinLimit;
+        std::uint64_t life;  ///< incremented whenever some are dropped
     };
-
-    /// The cache of the calling thread; on the heap, since a library that is loaded late has little space for
-    /// thread-local variables.
-    static Known* thread_cache() noexcept {
-        static constinit thread_local Known* known = nullptr;
-        if (known == nullptr) [[unlikely]] {
-            struct Owner {
-                ~Owner() { delete std::exchange(known, nullptr); }
-            };
-            static thread_local Owner owner;
-            (void)owner;
-            known = new (std::nothrow) Known;
-        }
-        return known;
-    }
 
     static std::atomic<Table*>& place() noexcept {
         static auto* const made = new std::atomic<Table*>(new Table(1));
