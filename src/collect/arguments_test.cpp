@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <numeric>
 #include <random>
 
 #include <marey/detail/value_encoder.h>
@@ -269,6 +270,28 @@ TEST(Arguments, TextsOfScalarsCountAsScalars) {
         EXPECT_EQ(arguments[2].left_out, is_kept ? ValueKind::None : ValueKind::String);
         EXPECT_EQ(arguments[3].kind, ValueKind::None);
         EXPECT_EQ(arguments[3].left_out, ValueKind::None);
+    }
+}
+
+TEST(Arguments, TheDirectRoadsOfIntegersAndNothingWriteTheSameBytesAsTheGeneralOne) {
+    constexpr ValueNeeds kEverything{true, true};
+    for (const std::size_t room : {0u, 8u, 16u, 24u, 40u, 100u, 2000u}) {
+        for (const std::size_t count : {0u, 1u, 2u, 30u, 31u}) {
+            std::vector<std::int64_t> integers(count);
+            std::iota(integers.begin(), integers.end(), -1);
+            const std::vector<Value> values(integers.begin(), integers.end());
+            std::vector<std::byte> direct(room), general(room);
+            ValueEncoder one(direct.data(), direct.data() + room);
+            ValueEncoder other(general.data(), general.data() + room);
+            for (int repeat = 0; repeat < 2; ++repeat) {
+                one.add_none(0, kValueInput);
+                one.add_integers(0, kValueInput, integers, [](std::int64_t integer) { return integer; });
+                other.add(0, kValueInput, Value(), kEverything);
+                other.add(0, kValueInput, Value(std::span<const Value>(values)), kEverything);
+            }
+            EXPECT_EQ(one.end() - direct.data(), other.end() - general.data()) << room << " " << count;
+            EXPECT_EQ(direct, general) << room << " " << count;
+        }
     }
 }
 

@@ -42,6 +42,11 @@ class ValueEncoder {
     /// Adds an array, or a boolean, an integer or a double as bits, without checking needs.
     void add_array(std::uint32_t key, std::uint8_t flags, const ArrayView& array) noexcept;
     void add_scalar(std::uint32_t key, std::uint8_t flags, ValueKind kind, std::uint64_t bits) noexcept;
+    void add_none(std::uint32_t key, std::uint8_t flags) noexcept;
+    /// Adds a list of integers, each `integer_of(item)`.
+    template <class Items, class IntegerOf>
+    void add_integers(std::uint32_t key, std::uint8_t flags, const Items& items,
+                      const IntegerOf& integer_of) noexcept;
     /// Marks the last value as truncated because there were more values than are kept.
     void mark_cut() noexcept;
 
@@ -171,6 +176,30 @@ inline void ValueEncoder::add_scalar(std::uint32_t key, std::uint8_t flags, Valu
     std::byte* const before = cursor_;
     put_scalar(key, flags, kind, bits);
     added(before);
+}
+
+inline void ValueEncoder::add_none(std::uint32_t key, std::uint8_t flags) noexcept {
+    const ValueHeader head{key, static_cast<std::uint8_t>(ValueKind::None), flags, 0};
+    if (!fits(sizeof head)) return mark_cut();
+    last_ = cursor_;
+    put(&head, sizeof head);
+}
+
+template <class Items, class IntegerOf>
+void ValueEncoder::add_integers(std::uint32_t key, std::uint8_t flags, const Items& items,
+                                const IntegerOf& integer_of) noexcept {
+    constexpr std::size_t kItem = sizeof(ValueHeader) + sizeof(std::uint64_t);
+    if (!fits(sizeof(ValueHeader))) return mark_cut();
+    const std::size_t room = (static_cast<std::size_t>(limit_ - cursor_) - sizeof(ValueHeader)) / kItem;
+    const std::size_t most = room < kMaxListItems ? room : kMaxListItems;
+    const std::size_t count = items.size() < most ? items.size() : most;
+    if (count < items.size()) flags |= kValueTruncated;
+    last_ = cursor_;
+    const ValueHeader head{key, static_cast<std::uint8_t>(ValueKind::List), flags,
+                           static_cast<std::uint16_t>(count)};
+    put(&head, sizeof head);
+    for (std::size_t i = 0; i < count; ++i)
+        put_scalar(0, 0, ValueKind::Int, static_cast<std::uint64_t>(integer_of(items[i])));
 }
 
 inline void ValueEncoder::add(std::uint32_t key, std::uint8_t flags, const Value& value,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/core/TensorBase.h>
-#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 
@@ -13,6 +12,7 @@
 #include <cstdio>
 #include <limits>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -136,22 +136,21 @@ class InputValues {
             ++count_;
         }
     }
-    /// The same, with the identity of tensors and the operator's access to them. `schema` may be null.
-    void add_identified(c10::ArrayRef<const c10::IValue> arguments, const c10::FunctionSchema* schema) {
+    /// The same, with the identity of tensors and the operator's access to them: one bit for each argument
+    /// that it writes to, if this is known.
+    void add_identified(c10::ArrayRef<const c10::IValue> arguments, std::optional<std::uint64_t> written) {
         for (std::size_t i = 0; i < arguments.size() && count_ != kMaxValues; ++i) {
-            identify(access_of(schema, i));
+            identify(written ? access_of(*written, i) : ArrayAccess::Unknown);
             new (&values_[count_++]) Value(value_of(arguments[i], 0));
         }
+    }
+    static ArrayAccess access_of(std::uint64_t written, std::size_t argument) noexcept {
+        return argument < 64 && (written >> argument & 1) != 0 ? ArrayAccess::Write : ArrayAccess::Read;
     }
     /// From now on, tensors get their identity and this access.
     void identify(ArrayAccess access) noexcept {
         is_identified_ = true;
         access_ = access;
-    }
-    static ArrayAccess access_of(const c10::FunctionSchema* schema, std::size_t argument) noexcept {
-        if (schema == nullptr || argument >= schema->arguments().size()) return ArrayAccess::Unknown;
-        const c10::AliasInfo* const alias = schema->arguments()[argument].alias_info();
-        return alias != nullptr && alias->isWrite() ? ArrayAccess::Write : ArrayAccess::Read;
     }
     /// From now on, storages without an address get a number, for observers of operators. The number may be
     /// reused later.

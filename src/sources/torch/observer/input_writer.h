@@ -13,20 +13,20 @@
 #include <marey/detail/values.h>
 
 #include "input_values.h"
+#include "operator_sites.h"
 
 namespace marey::torch {
 
 /// Opens a range with its facts and inputs.
 class InputWriter {
   public:
-    /// Opened::index is kNotOpen if the case is unusual; then nothing was done. With `identified`, the schema
-    /// of the arguments, tensors get their identity and the operator's access to them.
-    static detail::Opened open(std::uint32_t site, const detail::RangeFacts& facts,
-                               c10::ArrayRef<const c10::IValue> arguments,
-                               const c10::FunctionSchema* identified) {
+    /// Opened::index is kNotOpen if the case is unusual; then nothing was done. If `is_identified`,
+    /// tensors get their identity and the operator's access to them.
+    static detail::Opened open(const OperatorSite& found, const detail::RangeFacts& facts,
+                               c10::ArrayRef<const c10::IValue> arguments, bool is_identified) {
         constexpr detail::Opened kNothing{0, detail::kNotOpen};
         detail::ThreadState* const thread = detail::current_thread;
-        if (!detail::may_open(thread, site)) [[unlikely]]
+        if (!detail::may_open(thread, found.site)) [[unlikely]]
             return kNothing;
         Entry entry;
         if (!entry.room.is_inline) [[unlikely]]
@@ -35,7 +35,7 @@ class InputWriter {
         const bool with_scalars = (detail::load_relaxed(thread->armed) & detail::kArmedConcrete) != 0;
         InputWriter writer(entry.room, {true, with_scalars});
         if (facts.sequence >= 0 || facts.forward_thread != 0) writer.encoder_.add_facts(facts);
-        writer.schema_ = identified;
+        if (is_identified) writer.operator_ = &found;
         for (std::size_t i = 0; i < arguments.size(); ++i) {
             if (!writer.add(arguments[i], i)) [[unlikely]]
                 return kNothing;
@@ -44,7 +44,7 @@ class InputWriter {
         if (end == entry.room.place) [[unlikely]]  // no inputs
             return kNothing;
         detail::prefetch_log(thread, static_cast<std::size_t>(end - entry.room.place));
-        return detail::open_valued(thread, site, entry.close(end));
+        return detail::open_valued(thread, found.site, entry.close(end));
     }
 
   private:
@@ -97,9 +97,9 @@ class InputWriter {
             const c10::TensorImpl* const impl = argument.toTensor().unsafeGetTensorImpl();
             if (is_plain(impl)) [[likely]] {
                 ArrayView view = view_of(*impl);
-                if (schema_ != nullptr) {
+                if (operator_ != nullptr) {
                     view.object = TensorObjects::find(argument.toTensor());
-                    view.access = InputValues::access_of(schema_, i);
+                    view.access = InputValues::access_of(operator_->written, i);
                 }
                 encoder_.add_array(0, kInput, view);
                 return true;
@@ -116,6 +116,15 @@ class InputWriter {
             }
             if (argument.isBool()) {
                 encoder_.add_scalar(0, kInput, ValueKind::Bool, argument.toBool() ? 1 : 0);
+                return true;
+            }
+            if (argument.isNone()) {
+                encoder_.add_none(0, kInput);
+                return true;
+            }
+            if (argument.isIntList()) {
+                encoder_.add_integers(0, kInput, argument.toListRef(),
+                                      [](const c10::IValue& item) { return item.toInt(); });
                 return true;
             }
         }
@@ -135,14 +144,14 @@ class InputWriter {
     [[gnu::noinline]] bool add_other(const c10::IValue& argument, std::size_t i) {
         if (!is_plain(argument)) return false;
         InputValues values;
-        if (schema_ != nullptr) values.identify(InputValues::access_of(schema_, i));
+        if (operator_ != nullptr) values.identify(InputValues::access_of(operator_->written, i));
         encoder_.add(0, detail::kValueInput, values.add_keyed(argument), needs_);
         return true;
     }
 
     detail::ValueEncoder encoder_;
     detail::ValueNeeds needs_;
-    const c10::FunctionSchema* schema_ = nullptr;  ///< null: without identities
+    const OperatorSite* operator_ = nullptr;  ///< null: without identities
 };
 
 }  // namespace marey::torch

@@ -84,7 +84,7 @@ std::atomic<std::uint32_t> current_needs{0};
 
 std::uint32_t site_of(const at::RecordFunction& range, Scope scope, std::uint32_t needs) noexcept {
     if (const c10::FunctionSchema* const schema = schema_of(range))
-        return operator_sites.find(*schema, scope, (needs & kNeedsOverloads) != 0);
+        return operator_sites.find(*schema, scope, (needs & kNeedsOverloads) != 0).site;
     return detail::dynamic_site(range.name(), scope);
 }
 
@@ -99,7 +99,9 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& range) n
 void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint32_t needs) {
     if ((needs & kNeedsOutputs) != 0) inputs.name_storages();
     if ((needs & kNeedsIdentities) == kNeedsIdentities) {
-        inputs.add_identified(arguments_of(range), schema_of(range));
+        const c10::FunctionSchema* const schema = schema_of(range);
+        inputs.add_identified(arguments_of(range),
+                              schema != nullptr ? std::optional(written_by(*schema)) : std::nullopt);
     } else {
         inputs.add(arguments_of(range));
     }
@@ -180,15 +182,15 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
                                                                          const c10::FunctionSchema& schema,
                                                                          std::uint32_t needs) {
     const auto scope = static_cast<Scope>(range.scope());
-    const std::uint32_t site = operator_sites.find(schema, scope, (needs & kNeedsOverloads) != 0);
-    if (site == kNoSite || site == 0) return nullptr;
+    const OperatorSite found = operator_sites.find(schema, scope, (needs & kNeedsOverloads) != 0);
+    if (found.site == kNoSite || found.site == 0) return nullptr;
     if ((needs & kNeedsMemory) != 0) watch_allocations();
     register_torch_thread(range.threadId());
     const detail::RangeFacts facts{range.seqNr(), forward_thread(range), 0};
     const bool is_identified = (needs & kNeedsIdentities) == kNeedsIdentities;
-    detail::Opened opened = InputWriter::open(site, facts, last_of(range.inputs(), schema.arguments().size()),
-                                              is_identified ? &schema : nullptr);
-    if (opened.index == detail::kNotOpen) opened = open_slow(site, facts, range, needs);
+    detail::Opened opened =
+        InputWriter::open(found, facts, last_of(range.inputs(), schema.arguments().size()), is_identified);
+    if (opened.index == detail::kNotOpen) opened = open_slow(found.site, facts, range, needs);
     if (opened.index == detail::kNotOpen) return nullptr;
     return std::make_unique<InputRange>(opened, detail::thread_number());
 }
@@ -321,7 +323,7 @@ bool describe_tensor(std::uintptr_t impl, void (*take)(const ArrayView&, void*),
         const c10::ArrayRef<const c10::IValue> one(&value, 1);
         InputValues values;
         if ((needs & kNeedsIdentities) == kNeedsIdentities) {
-            values.add_identified(one, nullptr);
+            values.add_identified(one, std::nullopt);
         } else {
             values.add(one);
         }

@@ -25,24 +25,39 @@ inline bool is_range_operator(std::string_view name) noexcept {
            name == "profiler::_record_function_exit";
 }
 
+/// The arguments that an operator writes to, one bit each for the first 64.
+inline std::uint64_t written_by(const c10::FunctionSchema& schema) noexcept {
+    std::uint64_t written = 0;
+    for (std::size_t i = 0; i < schema.arguments().size() && i < 64; ++i) {
+        const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
+        if (alias != nullptr && alias->isWrite()) written |= std::uint64_t{1} << i;
+    }
+    return written;
+}
+
+struct OperatorSite {
+    std::uint32_t site;     ///< `kNoSite`: the operator is not recorded; 0: there is no space
+    std::uint64_t written;  ///< the arguments that it writes to
+};
+
 /// Sites by the address of the schema. A lookup takes no lock; the table is never emptied. The entry of a
 /// schema that is freed is cleared, since its address may be reused.
 class OperatorSites {
   public:
-    /// `kNoSite`: the operator is not recorded; 0: there is no space.
-    std::uint32_t find(const c10::FunctionSchema& schema, Scope scope, bool by_overload) noexcept {
+    OperatorSite find(const c10::FunctionSchema& schema, Scope scope, bool by_overload) noexcept {
         for (std::size_t i = 0; i < kMaxProbes; ++i) {
             Entry& entry = entries_[(hash(&schema) + i) & (kEntries - 1)];
             const auto* const key = entry.schema.load(std::memory_order_acquire);
             if (key == &schema && scope == Scope::Function) [[likely]] {
                 const auto& site = by_overload ? entry.overload_site : entry.site;
                 if (const std::uint32_t number = site.load(std::memory_order_relaxed)) [[likely]]
-                    return number;
+                    return {number, entry.written.load(std::memory_order_relaxed)};
                 break;
             }
             if (key == nullptr) break;
         }
-        return learn(schema, scope, by_overload);
+        const std::uint64_t written = written_by(schema);
+        return {learn(schema, written, scope, by_overload), written};
     }
 
     /// Removes a schema that has been destroyed.
@@ -59,6 +74,7 @@ class OperatorSites {
         std::atomic<const c10::FunctionSchema*> schema{nullptr};
         std::atomic<std::uint32_t> site{0};
         std::atomic<std::uint32_t> overload_site{0};
+        std::atomic<std::uint64_t> written{0};
     };
     static constexpr std::size_t kEntries = 1 << 14;  // PyTorch has some 4000 operators
     static constexpr std::size_t kMaxProbes = 32;
@@ -71,8 +87,8 @@ class OperatorSites {
         return reinterpret_cast<const c10::FunctionSchema*>(std::uintptr_t{1});
     }
 
-    [[gnu::noinline]] std::uint32_t learn(const c10::FunctionSchema& schema, Scope scope,
-                                          bool by_overload) noexcept {
+    [[gnu::noinline]] std::uint32_t learn(const c10::FunctionSchema& schema, std::uint64_t written,
+                                          Scope scope, bool by_overload) noexcept {
         const std::string& name = schema.name();
         if (is_range_operator(name)) return kNoSite;
         if (scope != Scope::Function && !by_overload) return detail::dynamic_site(name, scope);
@@ -84,6 +100,7 @@ class OperatorSites {
             Entry& entry = entries_[(hash(&schema) + i) & (kEntries - 1)];
             const auto* const key = entry.schema.load(std::memory_order_relaxed);
             if (key != nullptr && key != &schema) continue;
+            entry.written.store(written, std::memory_order_relaxed);
             (by_overload ? entry.overload_site : entry.site).store(site, std::memory_order_relaxed);
             entry.schema.store(&schema, std::memory_order_release);
             break;

@@ -45,7 +45,7 @@ class TensorObjects {
 
   private:
     using Reference = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
-    static constexpr std::size_t kMinLimit = 1 << 11;
+    static constexpr std::size_t kMinLimit = 1 << 10;
 
     static std::uintptr_t address_of(const at::TensorBase& tensor) noexcept {
         return reinterpret_cast<std::uintptr_t>(tensor.unsafeGetTensorImpl()) & kObjectAddress;
