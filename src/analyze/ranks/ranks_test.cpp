@@ -75,6 +75,21 @@ TEST(Ranks, TimesOfASmallJobAddUp) {
     EXPECT_EQ(report.findings[0].rank, 1);
 }
 
+TEST(Ranks, AChildProcessDoesNotReplaceItsRank) {
+    std::vector<Trace> traces;
+    for (int rank = 0; rank < 2; ++rank) {
+        TraceFixture fixture;
+        fixture.data().processes[0].node = rank;
+        fixture.thread("main", {{"ProfilerStep#0", 0, 100}, {"ProfilerStep#1", 100, 100}});
+        traces.push_back(fixture.trace());
+    }
+    TraceFixture child;
+    child.data().processes[0].node = 1;
+    child.thread("main", {{"load", 20, 30}});
+    traces.push_back(child.trace());
+    EXPECT_EQ(rank_report(traces).ranks[1].steps, 2u);
+}
+
 TEST(Ranks, OverlapIsTheTimeInWhichBothRan) {
     std::vector<Trace> traces;
     for (int rank = 0; rank < 2; ++rank) {
