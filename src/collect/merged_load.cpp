@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -135,21 +136,24 @@ class BuiltMembers {
         for (const Outline& outline : outlines) total_bytes_ += outline.member.bytes.size();
     }
 
-    /// From any thread.
+    /// From any thread. Waits while another one merges and is far behind, as the traces would fill the
+    /// memory.
     void put(std::size_t index, Trace trace) {
         std::unique_lock lock(mutex_);
         members_[index] = std::move(trace);
-        if (!is_one_clock_ || is_merging_) return;
+        if (!is_one_clock_) return;
+        merged_.wait(lock, [&] { return !is_merging_ || index < next_ + usable_cores(); });
+        if (is_merging_) return;
         is_merging_ = true;
-        for (; next_ < members_.size() && members_[next_]; ++next_) {
-            bytes_ += outlines_[next_].member.bytes.size();
-            if (!outlines_[next_].error.empty()) continue;
-            Trace next = std::exchange(*members_[next_], Trace());
-            lock.unlock();
-            merger_.add(std::move(next), static_cast<double>(bytes_) / static_cast<double>(total_bytes_));
+        try {
+            merge_built(lock);
+        } catch (...) {
             lock.lock();
+            next_ = members_.size();
+            finish_merging();
+            throw;
         }
-        is_merging_ = false;
+        finish_merging();
     }
 
     /// Once all are there, and at least one has no error.
@@ -163,9 +167,28 @@ class BuiltMembers {
     }
 
   private:
+    /// Unlocks while it merges; if it throws, too.
+    void merge_built(std::unique_lock<std::mutex>& lock) {
+        for (; next_ < members_.size() && members_[next_]; ++next_) {
+            bytes_ += outlines_[next_].member.bytes.size();
+            if (!outlines_[next_].error.empty()) continue;
+            Trace next = std::exchange(*members_[next_], Trace());
+            lock.unlock();
+            merger_.add(std::move(next), static_cast<double>(bytes_) / static_cast<double>(total_bytes_));
+            lock.lock();
+            merged_.notify_all();
+        }
+    }
+
+    void finish_merging() {
+        is_merging_ = false;
+        merged_.notify_all();
+    }
+
     const std::vector<Outline>& outlines_;
     bool is_one_clock_;
     std::mutex mutex_;
+    std::condition_variable merged_;
     std::vector<std::optional<Trace>> members_;  ///< those that are built
     bool is_merging_ = false;                    ///< by some thread
     std::size_t next_ = 0;                       ///< those before it are merged
