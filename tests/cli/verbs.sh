@@ -31,8 +31,8 @@ check "an empty file" 2 '^marey: empty\.marey: the file is empty$' "$marey" info
 
 # ---- run
 
-check "run: exit code" 7 'sh did not load libmarey' "$marey" run -- sh -c 'exit 7'
-check "run: without dashes" 3 'did not load libmarey' "$marey" run sh -c 'exit 3'
+check "run: exit code" 7 'neither sh nor a process that it started loaded libmarey' "$marey" run -- sh -c 'exit 7'
+check "run: without dashes" 3 'loaded libmarey' "$marey" run sh -c 'exit 3'
 check "run: arguments arrive as they are" 0 '^\[a b\] \[--\] \[-o\] \[\]' \
     "$marey" run -- sh -c 'printf "[%s] " "$@"; echo' sh 'a b' -- -o ''
 check "run: no such program" 127 '^marey: \./nope: No such file or directory' "$marey" run -- ./nope

@@ -240,6 +240,28 @@ TEST(Ranks, AStragglerIsFoundInARecordingWithoutSteps) {
     EXPECT_EQ(report.critical_path[0].rank, 2);
 }
 
+TEST(Ranks, WithoutStepsOtherThreadsThatWaitAreNotTheWork) {
+    std::vector<Trace> traces;
+    for (int rank = 0; rank < 2; ++rank) {
+        TraceFixture fixture;
+        fixture.data().processes[0].node = rank;
+        std::vector<RangeSpec> work, waits;
+        for (int i = 0; i < 5; ++i) {
+            const std::int64_t start = i * 10 * kMs, duration = (rank == 0 ? 3 : 8) * kMs;
+            work.push_back({"compute", start, duration});
+            work.push_back({"gloo:all_reduce", start + duration, 9 * kMs - duration});
+            waits.push_back({"wait", start, 9 * kMs});
+        }
+        fixture.thread("main", work, 100);  // the process id
+        fixture.thread("timer", waits);
+        traces.push_back(fixture.trace());
+    }
+    const RankReport report = rank_report(traces);
+    ASSERT_FALSE(report.critical_path.empty());
+    EXPECT_EQ(report.critical_path[0].name, "compute");
+    EXPECT_EQ(report.critical_path[0].rank, 1);
+}
+
 TEST(Ranks, AreOnTheClockOfOneHost) {
     JobSettings settings;
     settings.ranks = 16;
