@@ -156,8 +156,18 @@ class BuiltMembers {
         finish_merging();
     }
 
+    /// For ViewRequest: the memory of a trace that is merged, if there is one.
+    TraceData spare() {
+        const std::lock_guard lock(mutex_);
+        if (spares_.empty()) return {};
+        TraceData spare = std::move(spares_.back());
+        spares_.pop_back();
+        return spare;
+    }
+
     /// Once all are there, and at least one has no error.
     Trace merge() {
+        spares_.clear();
         if (is_one_clock_) return merger_.finish();
         std::vector<Trace> traces;
         for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -174,8 +184,10 @@ class BuiltMembers {
             if (!outlines_[next_].error.empty()) continue;
             Trace next = std::exchange(*members_[next_], Trace());
             lock.unlock();
-            merger_.add(std::move(next), static_cast<double>(bytes_) / static_cast<double>(total_bytes_));
+            TraceData spare =
+                merger_.add(std::move(next), static_cast<double>(bytes_) / static_cast<double>(total_bytes_));
             lock.lock();
+            spares_.push_back(std::move(spare));
             merged_.notify_all();
         }
     }
@@ -194,6 +206,7 @@ class BuiltMembers {
     std::size_t next_ = 0;                       ///< those before it are merged
     std::uint64_t bytes_ = 0;                    ///< of these
     std::uint64_t total_bytes_ = 0;
+    std::vector<TraceData> spares_;
     TraceMerger merger_;
 };
 
@@ -232,6 +245,8 @@ class MergedLoad {
                     ViewRequest request;
                     request.threads = is_one_each ? 1 : 0;
                     request.part_details = !options_.for_averages;
+                    TraceData spare = members.spare();
+                    request.spare = &spare;
                     clocks.put(outline, request);
                     trace = build_trace(read_member(outline.member), request);
                     outline.member.file.reset();  // all else that is needed is its name

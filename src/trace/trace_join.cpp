@@ -56,9 +56,15 @@ class TraceJoin {
     }
 
     /// As merge(), of traces that are taken one by one in the order of their windows.
-    void take_next(Trace trace, double fraction) {
+    TraceData take_next(Trace trace, double fraction) {
         explains_ends_ = true;
-        take(moved_of(trace, {}), fraction);
+        const std::shared_ptr<TraceData> taken = changeable_data(take(moved_of(trace, {}), fraction));
+        TraceData spare;
+        model::visit_table(Only<ModelTable::Ranges>(), [&](const TableInfo&, const auto&... columns) {
+            (columns.in(*taken).clear(), ...);
+            ((columns.in(spare) = std::move(columns.in(*taken))), ...);
+        });
+        return spare;
     }
     Trace merged(bool has_moves) {
         settle();
@@ -155,7 +161,7 @@ class TraceJoin {
         for (const Moved& moved : all) rows += moved.from->range_start_ns.size();
         check_rows(rows);
         for_each_vector<ModelTable::Ranges>(*data_, [&](auto& column) { reserve_filled(column, rows); });
-        for (Moved& moved : all) take(std::move(moved), 1);
+        for (Moved& moved : all) static_cast<void>(take(std::move(moved), 1));  // frees it
     }
 
     static void check_rows(std::size_t rows) {
@@ -166,9 +172,8 @@ class TraceJoin {
                         "together");
     }
 
-    /// Appends the rows of a trace and frees it, if nobody else has it. `fraction`: of all rows, about, that
-    /// are there then.
-    void take(Moved taken, double fraction) {
+    /// Appends the rows of a trace, and returns it. `fraction`: of all rows, about, that are there then.
+    Trace take(Moved taken, double fraction) {
         Moved& moved = moved_.emplace_back(std::move(taken));
         sites_.begin_trace();
         processes_.begin_trace();
@@ -183,7 +188,7 @@ class TraceJoin {
         if (moved.caller != kNoRow) link_call(moved);
         join_facts(moved, moved_.size() == 1);
         moved.from = nullptr;
-        moved.trace = Trace();
+        return std::exchange(moved.trace, Trace());
     }
 
     /// The steps that need the windows and tracks of all traces.
@@ -528,8 +533,8 @@ struct TraceMerger::Join : TraceJoin {
 
 TraceMerger::TraceMerger() : join_(std::make_unique<Join>(true)) {}
 TraceMerger::~TraceMerger() = default;
-void TraceMerger::add(Trace trace, double fraction) {
-    join_->take_next(std::move(trace), fraction);
+TraceData TraceMerger::add(Trace trace, double fraction) {
+    return join_->take_next(std::move(trace), fraction);
 }
 Trace TraceMerger::finish() {
     return join_->merged(false);

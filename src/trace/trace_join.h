@@ -9,6 +9,8 @@
 
 #include <marey/trace.h>
 
+#include "trace/trace_data.h"
+
 namespace marey {
 
 /// How the times of one trace become those of the merged trace; empty functions leave them. They must not
@@ -31,9 +33,10 @@ class TraceMerger {
     TraceMerger(const TraceMerger&) = delete;
     TraceMerger& operator=(const TraceMerger&) = delete;
 
-    /// Pass the only reference to the trace: then its memory is freed. `fraction` (over 0, up to 1): of all
-    /// ranges, about, that are there then; memory is reserved for the others.
-    void add(Trace trace, double fraction);
+    /// Pass the only reference to the trace. Returns an empty trace with the memory of its range columns.
+    /// `fraction` (over 0, up to 1): of all ranges, about, that are there then; memory is reserved for the
+    /// others.
+    TraceData add(Trace trace, double fraction);
     /// Once, after at least one trace.
     Trace finish();
 
