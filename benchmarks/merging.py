@@ -1,8 +1,13 @@
-"""merging.py: eight ranks as one trace: marey merge, VizTracer --combine, and HolisticTraceAnalysis loading them.
+"""merging.py: eight ranks as one trace: marey merge, VizTracer --combine, and HolisticTraceAnalysis loading them;
+and many large captures loaded as one trace and one by one.
 
 All read the same ranges: Marey the captures, the others the Chrome traces that Marey exports from them. MERGING_TOOLS
 names an interpreter with both tools (pip install viztracer HolisticTraceAnalysis); without it, only Marey is measured.
 The figures are CPU seconds and the largest resident size of the whole command, with its child processes.
+
+MERGING_CAPTURES (30) captures of 10^6 ranges are loaded into one process, and its CPU and elapsed times are the lowest
+of several rounds, each after another process has used as much memory: otherwise a virtual machine whose host has to
+find that memory first measures this.
 """
 
 import json
@@ -16,6 +21,9 @@ from pathlib import Path
 RANKS = 8
 RANGES = int(os.environ.get("MERGING_RANGES", 100_000))  # of each rank
 ROUNDS = 7
+CAPTURES = int(os.environ.get("MERGING_CAPTURES", 30))
+RANGES_OF_CAPTURE = 1_000_000
+ROW_BYTES = 38  # of the range columns
 
 RECORD = """
 import sys, marey
@@ -47,6 +55,16 @@ traces = TraceAnalysis(trace_dir=sys.argv[1]).t.get_all_traces()
 assert len(traces) == 8 and all(len(rows) > 1000 for rows in traces.values())
 kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 print("MiB", sum(resource.getrusage(kind).ru_maxrss for kind in kinds) / 1024)
+"""
+
+
+# Prints the CPU and elapsed seconds of loading files, and how much larger the process was then, in MiB.
+LOAD = """
+import json, resource, sys, time, marey
+def now(): return time.process_time(), time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+before = now()
+for files in [sys.argv[2:]] if sys.argv[1] == "merged" else [[each] for each in sys.argv[2:]]: marey.load(files)
+print(json.dumps([b - a for a, b in zip(before, now())]))
 """
 
 
@@ -83,8 +101,35 @@ def figures(name, ours, theirs=None, against=None):
         print(json.dumps(figure), flush=True)
 
 
+def large_captures(folder):
+    """Load captures of one run as one trace, and one by one."""
+    for i in range(CAPTURES):
+        environment = {**os.environ, "RANK": str(i), "WORLD_SIZE": str(CAPTURES)}
+        words = [sys.executable, "-m", "marey", "run", "-q", "--no-calls", "-o", "large.marey", "-c", RECORD]
+        subprocess.run([*words, str(RANGES_OF_CAPTURE)], cwd=folder, env=environment, check=True)
+    files = sorted(str(each) for each in folder.glob("large.rank*.marey"))
+    taken = {"alone": [], "merged": []}
+    columns = CAPTURES * RANGES_OF_CAPTURE * ROW_BYTES
+    for _ in range(ROUNDS):
+        for way, rounds in taken.items():
+            subprocess.run([sys.executable, "-c", f"bytearray(b'1') * {columns * 5 // 4}"], check=True)
+            words = [sys.executable, "-c", LOAD, way, *files]
+            rounds.append(json.loads(subprocess.run(words, capture_output=True, check=True).stdout))
+    for i, kind in enumerate(("cpu", "elapsed")):
+        value, other = (min(each[i] for each in taken[way]) for way in ("merged", "alone"))
+        figure = {"name": f"merge_{CAPTURES}_captures_{kind}", "value": value, "unit": "s", "target": "<= 1.5"}
+        against = {"against": "loading them one by one", "against_value": other, "ratio": value / other}
+        print(json.dumps(figure | against), flush=True)
+    value, columns = max(each[2] for each in taken["merged"]), columns / 2**20
+    figure = {"name": f"merge_{CAPTURES}_captures_memory", "value": value, "unit": "MiB", "target": "<= 1.2"}
+    against = {"against": "the merged columns", "against_value": columns, "ratio": value / columns}
+    print(json.dumps(figure | against), flush=True)
+
+
 def main():
     tools = os.environ.get("MERGING_TOOLS")
+    with tempfile.TemporaryDirectory() as name:
+        large_captures(Path(name))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         record(folder)

@@ -2,9 +2,10 @@
 """lint.py TIDY: lints the shipped C++ sources with clang-tidy, and compiles each file alone.
 
 clang-tidy runs over the files of a room together, as they are built (build/release), which takes a sixth of the time. A
-missing include would not show there, so the compiler also parses every file on its own (build/lint). clang-tidy also
-reports clang's thread safety analysis: the locks that src/base/thread_safety.h declares are held where they must be. A
-command that passed does not run again until its sources, a header or the rules change; the stamps are in build/tidy.
+missing include would not show there, so the compiler also parses every file on its own (build/lint), and the fuzzers,
+which are not built for tests. clang-tidy also reports clang's thread safety analysis: the locks that
+src/base/thread_safety.h declares are held where they must be. A command that passed does not run again until its
+sources, a header or the rules change; the stamps are in build/tidy.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ NOISE = re.compile(r"^$|warnings? generated|^Suppressed |^Use -header-filter")
 
 def commands(folder: str) -> list[dict[str, str]]:
     entries = json.loads((ROOT / folder / "compile_commands.json").read_text())
-    return [e for e in entries if TARGETS.search(e["command"]) and not re.search(r"/nanobind/|/page\.cpp$", e["file"])]
+    found = [e for e in entries if TARGETS.search(e["command"]) and not re.search(r"/nanobind/|/page\.cpp$", e["file"])]
+    if folder == "build/lint":
+        model = next(e for e in found if "marey_objects.dir/" in e["command"])
+        for fuzzer in sorted(map(str, (ROOT / "src").rglob("*_fuzzer.cpp"))):
+            command = model["command"].replace(model["file"], fuzzer)
+            found.append({**model, "file": fuzzer, "command": command})
+    return found
 
 
 def sources(file: str) -> list[str]:

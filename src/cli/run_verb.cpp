@@ -431,11 +431,12 @@ class RunVerb final : public Verb {
             return "--no-calls records only ranges that the program marks, and it did not import marey" +
                    std::string(gpu_ == "cuda" ? " or use CUDA" : "") + gpu_missing_reason();
         if (!is_python_)
-            return otherwise + printable(words_[0]) + " did not load libmarey (it is not linked to Marey" +
+            return otherwise + "neither " + printable(words_[0]) +
+                   " nor a process that it started loaded libmarey (they are not linked to Marey" +
                    (gpu_ == "cuda"                ? ", used neither CUDA nor NVTX"
                     : session_.wanted().with_nvtx ? " and did not call NVTX"
                                                   : "") +
-                   ", or is setuid)" + gpu_missing_reason();
+                   ", or are setuid)" + gpu_missing_reason();
         return otherwise + printable(python_command({}).front()) +
                " did not load the marey package: it ended before it ran the program, was started with -E, -I "
                "or -S, or is not the Python that " +

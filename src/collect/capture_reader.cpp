@@ -191,7 +191,8 @@ bool is_broken_header(const BlockHeader& header) {
 
 class CaptureParser {
   public:
-    CaptureParser(std::span<const std::byte> bytes, RawLog& log) : bytes_(bytes), log_(log) {}
+    CaptureParser(std::span<const std::byte> bytes, RawLog& log, bool with_records)
+        : bytes_(bytes), log_(log), with_records_(with_records) {}
 
     void parse(const FileHeader& header) {
         take_facts(header);
@@ -296,7 +297,7 @@ class CaptureParser {
     }
 
     void take_log(const Run& run) {
-        const std::size_t whole = whole_log_bytes(run.committed);
+        const std::size_t whole = with_records_ ? whole_log_bytes(run.committed) : run.committed.size();
         if (whole != run.committed.size() && run.committed.size() == run.header.committed) ++damaged_;
         if (whole == 0) return;
         LogSpan span;
@@ -355,6 +356,7 @@ class CaptureParser {
     std::vector<Run> journal_;
     ThreadBlocks threads_;
     bool truncated_ = false;
+    const bool with_records_;
     std::uint64_t damaged_ = 0;
 };
 
@@ -385,7 +387,7 @@ RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<cons
     if (bytes.size() < sizeof header) throw Error(name + ": truncated in its header");
     RawLog log;
     log.keep_alive = std::move(keep_alive);
-    CaptureParser(bytes, log).parse(header);
+    CaptureParser(bytes, log, with_records).parse(header);
     return log;
 }
 

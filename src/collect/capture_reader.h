@@ -22,7 +22,8 @@ RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& p
                     bool with_records = true);
 
 /// The same from memory. `name` stands for the path in errors; `keep_alive` owns the bytes.
-/// Without records, a packed capture gives only what unpack_capture() gives then.
+/// Without records, a packed capture gives only what unpack_capture() gives then, and the records of another
+/// one are not checked.
 RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> keep_alive,
                           const std::string& name, bool with_records = true);
 

@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -21,6 +24,7 @@
 #include "collect/trace_builder.h"
 #include "collect/tree_file.h"
 #include "trace/saved_trace.h"
+#include "trace/trace_join.h"
 
 namespace marey {
 namespace {
@@ -41,6 +45,7 @@ struct Outline {
     detail::ClockSource source{};
     std::uint64_t ticks_per_second = 0;
     std::vector<ClockPair> pairs;
+    std::uint64_t start_ticks = 0;
     Trace saved;
 };
 
@@ -60,6 +65,11 @@ void read_outline(Outline& outline) {
     outline.source = log.clock_source;
     outline.ticks_per_second = log.ticks_per_second;
     outline.pairs = clock_pairs(log, journal);
+    if (!journal.sessions.empty()) {
+        outline.start_ticks = journal.sessions.front().marks.start_ticks;
+    } else if (!outline.pairs.empty()) {
+        outline.start_ticks = outline.pairs.front().ticks;
+    }
     if (!journal.identity) return;
     const detail::ProcessIdentityRecord& identity = *journal.identity;
     outline.tree = tree_text(identity.tree);
@@ -101,6 +111,8 @@ class MachineClocks {
         request.clock = name;
     }
 
+    std::size_t count() const { return clocks_.size(); }
+
   private:
     using Key = std::tuple<std::string, detail::ClockSource, std::uint64_t, std::uint64_t>;
 
@@ -112,6 +124,90 @@ class MachineClocks {
     }
 
     std::map<Key, std::pair<std::shared_ptr<const ClockFit>, std::string>> clocks_;
+};
+
+/// The traces of members. Those on one clock are merged as they are built, in the order of their starts, so
+/// that most of their memory is used again for the next ones.
+class BuiltMembers {
+  public:
+    /// `outlines`: errors are written to them before put().
+    BuiltMembers(const std::vector<Outline>& outlines, bool is_one_clock)
+        : outlines_(outlines), is_one_clock_(is_one_clock), members_(outlines.size()) {
+        for (const Outline& outline : outlines) total_bytes_ += outline.member.bytes.size();
+    }
+
+    /// From any thread. Waits while another one merges and is far behind, as the traces would fill the
+    /// memory.
+    void put(std::size_t index, Trace trace) {
+        std::unique_lock lock(mutex_);
+        members_[index] = std::move(trace);
+        if (!is_one_clock_) return;
+        merged_.wait(lock, [&] { return !is_merging_ || index < next_ + usable_cores(); });
+        if (is_merging_) return;
+        is_merging_ = true;
+        try {
+            merge_built(lock);
+        } catch (...) {
+            lock.lock();
+            next_ = members_.size();
+            finish_merging();
+            throw;
+        }
+        finish_merging();
+    }
+
+    /// For ViewRequest: the memory of a trace that is merged, if there is one.
+    TraceData spare() {
+        const std::lock_guard lock(mutex_);
+        if (spares_.empty()) return {};
+        TraceData spare = std::move(spares_.back());
+        spares_.pop_back();
+        return spare;
+    }
+
+    /// Once all are there, and at least one has no error.
+    Trace merge() {
+        spares_.clear();
+        if (is_one_clock_) return merger_.finish();
+        std::vector<Trace> traces;
+        for (std::size_t i = 0; i < members_.size(); ++i) {
+            if (outlines_[i].error.empty()) traces.push_back(std::exchange(*members_[i], Trace()));
+        }
+        return merge_traces(std::move(traces));
+    }
+
+  private:
+    /// Unlocks while it merges; if it throws, too.
+    void merge_built(std::unique_lock<std::mutex>& lock) {
+        for (; next_ < members_.size() && members_[next_]; ++next_) {
+            bytes_ += outlines_[next_].member.bytes.size();
+            if (!outlines_[next_].error.empty()) continue;
+            Trace next = std::exchange(*members_[next_], Trace());
+            lock.unlock();
+            TraceData spare =
+                merger_.add(std::move(next), static_cast<double>(bytes_) / static_cast<double>(total_bytes_));
+            lock.lock();
+            spares_.push_back(std::move(spare));
+            merged_.notify_all();
+        }
+    }
+
+    void finish_merging() {
+        is_merging_ = false;
+        merged_.notify_all();
+    }
+
+    const std::vector<Outline>& outlines_;
+    bool is_one_clock_;
+    std::mutex mutex_;
+    std::condition_variable merged_;
+    std::vector<std::optional<Trace>> members_;  ///< those that are built
+    bool is_merging_ = false;                    ///< by some thread
+    std::size_t next_ = 0;                       ///< those before it are merged
+    std::uint64_t bytes_ = 0;                    ///< of these
+    std::uint64_t total_bytes_ = 0;
+    std::vector<TraceData> spares_;
+    TraceMerger merger_;
 };
 
 class MergedLoad {
@@ -126,36 +222,44 @@ class MergedLoad {
         drop_copies();
         if (!options_.any_tree) check_trees();
         const MachineClocks clocks(outlines_);
-        std::vector<Trace> traces(outlines_.size());
+        const bool is_one_clock = outlines_.size() > 1 && clocks.count() == 1 &&
+                                  std::none_of(outlines_.begin(), outlines_.end(),
+                                               [](const Outline& outline) { return outline.boot.empty(); });
+        if (is_one_clock)
+            std::stable_sort(outlines_.begin(), outlines_.end(), [](const Outline& a, const Outline& b) {
+                return a.start_ticks < b.start_ticks;
+            });
+        BuiltMembers members(outlines_, is_one_clock);
         WorkMeter meter(outlines_.size());
         const bool is_one_each = outlines_.size() >= usable_cores();
         parallel_for(
             outlines_.size(),
             [&](std::size_t i) {
                 Outline& outline = outlines_[i];
+                Trace trace;
                 guarded(outline, [&] {
                     if (outline.is_saved) {
-                        traces[i] = std::exchange(outline.saved, Trace());
+                        trace = std::exchange(outline.saved, Trace());
                         return;
                     }
                     ViewRequest request;
                     request.threads = is_one_each ? 1 : 0;
                     request.part_details = !options_.for_averages;
+                    TraceData spare = members.spare();
+                    request.spare = &spare;
                     clocks.put(outline, request);
-                    traces[i] = build_trace(read_member(outline.member), request);
+                    trace = build_trace(read_member(outline.member), request);
                     outline.member.file.reset();  // all else that is needed is its name
                 });
+                members.put(i, std::move(trace));
                 meter.add(1);
             },
             is_one_each ? 0 : 1);
-        std::size_t kept = 0;
-        for (std::size_t i = 0; i < traces.size(); ++i) {
-            if (outlines_[i].error.empty()) traces[kept++] = std::move(traces[i]);
-        }
-        traces.resize(kept);
+        const bool has_any = std::any_of(outlines_.begin(), outlines_.end(),
+                                         [](const Outline& outline) { return outline.error.empty(); });
+        if (has_any) result_.trace = members.merge();
         leave_out_unreadable();
-        if (kept == 0) throw Error(nothing_left(paths));
-        result_.trace = merge_traces(std::move(traces));
+        if (!has_any) throw Error(nothing_left(paths));
         name_left_out();
         return std::move(result_);
     }

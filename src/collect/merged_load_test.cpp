@@ -72,15 +72,17 @@ class MergedLoad : public ::testing::Test {
     std::filesystem::path folder_;
 };
 
-/// A counter of 1 GHz whose nanoseconds are `ns_at_zero` ahead; a range from `start` to `end` in ticks.
+/// A counter of 1 GHz whose nanoseconds are `ns_at_zero` ahead; a range from `start` to `end` in ticks, and
+/// one in it if `inside` names it.
 LogWriter log_of(const Identity& identity, const std::string& name, std::uint64_t start, std::uint64_t end,
-                 std::int64_t ns_at_zero = 0) {
+                 std::int64_t ns_at_zero = 0, const std::string& inside = "") {
     LogWriter log;
     log.clock_source = detail::ClockSource::Tsc;
     identify(log, identity);
     log.start(1, start - 10).born(1, "main", start - 10);
     const auto ns = [&](std::uint64_t ticks) { return static_cast<std::int64_t>(ticks) + ns_at_zero; };
     log.pair(start - 10, ns(start - 10)).pair(end + 100'000'000, ns(end + 100'000'000));
+    if (!inside.empty()) log.thread(1).range(inside, start + 10, start + 20, 1);
     log.thread(1).range(name, start, end, 0);
     log.stop(1, end + 10);
     log.finished = true;
@@ -104,6 +106,32 @@ TEST_F(MergedLoad, AForkedProcessIsLinkedToTheRangeThatForkedIt) {
     ASSERT_EQ(trace.links().size(), 1U);
     EXPECT_EQ(trace.range_name(trace.links()[0].from), "parent");
     EXPECT_EQ(trace.range_name(trace.links()[0].to), "child");
+}
+
+TEST_F(MergedLoad, TheTracesOfOneProcessStandTogether) {
+    const auto nested = [this](const std::string& name, std::uint64_t process, std::uint64_t start) {
+        return write(name + ".marey",
+                     log_of({.start = process}, name, start, start + 100, 0, name + " inside").file());
+    };
+    std::vector<std::string> paths{nested("late", 7, 9000), nested("between", 8, 4000),
+                                   nested("early", 7, 1000)};
+    for (std::uint64_t i = 0; i < 20; ++i)
+        paths.push_back(nested("other " + std::to_string(i), 100 + i, 30'000 - i * 1000));
+    const Trace trace = load_merged(paths).trace;
+    ASSERT_EQ(find_damage(trace.data()), "");
+    ASSERT_EQ(trace.processes().size(), 22U);
+    ASSERT_EQ(trace.ranges().size(), 2 * paths.size());
+    EXPECT_EQ(trace.tracks()[0].range_count, 4U);
+    EXPECT_EQ(trace.range_name(0), "early");
+    EXPECT_EQ(trace.range_name(2), "late");
+    EXPECT_EQ(trace.range_name(4), "between");
+    for (Row row = 0; row < trace.ranges().size(); row += 2) {
+        EXPECT_EQ(trace.ranges().parent[row + 1], row);
+        EXPECT_EQ(trace.range_name(row + 1), std::string(trace.range_name(row)) + " inside");
+        if (row > 4) {
+            EXPECT_LT(trace.ranges().start_ns[row - 2], trace.ranges().start_ns[row]);
+        }
+    }
 }
 
 TEST_F(MergedLoad, TimeNamespacesOfOneBootShareTheCounter) {

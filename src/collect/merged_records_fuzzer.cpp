@@ -18,6 +18,7 @@
 #include "collect/log_fixture.cpp"  // NOLINT(bugprone-suspicious-include): only tests link it
 #include "collect/trace_builder.h"
 #include "record/process_identity.h"
+#include "trace/trace_assembler.h"
 #include "trace/trace_damage.h"
 
 namespace {
@@ -77,16 +78,18 @@ void add_record(marey::testing::LogWriter& log, Input& input) {
             break;
         }
         default: {
-            marey::EventMessage message;
-            message.processes[0].host = kHosts[input.below(3)];
-            message.start_ns = take_time(input);
-            message.end_ns = std::max(message.start_ns, take_time(input));
+            marey::TraceAssembler sender;
+            const std::int64_t start_ns = take_time(input);
+            sender.set_window(start_ns, std::max(start_ns, take_time(input)));
+            marey::ProcessInfo process;
+            process.host = sender.string(kHosts[input.below(3)]);
+            sender.add_process(process);
             marey::detail::RemoteEventsRecord record{};
             record.session = 1;
             record.node = -1;
             record.call_start = input.take<std::uint16_t>();
             record.call_end = record.call_start + input.take<std::uint16_t>();
-            log.remote(record, "", marey::pack_events(message));
+            log.remote(record, "", marey::pack_events(sender.finish()));
         }
     }
 }

@@ -16,6 +16,7 @@
 #include "collect/remote_events.h"
 #include "collect/replayed_log.h"
 #include "collect/used_names.h"
+#include "trace/columns.h"
 
 namespace marey {
 
@@ -269,6 +270,10 @@ class TraceBuilder {
             capacity += replay.range_capacity;
         }
         if (capacity >= kNoRow) throw Error("more than 4 billion ranges: too many for one trace");
+        if (TraceData* const spare = state_.request.spare; spare != nullptr)
+            model::visit_table(Only<ModelTable::Ranges>(), [&](const TableInfo&, const auto&... columns) {
+                ((columns.in(*state_.data) = std::move(columns.in(*spare))), ...);
+            });
         resize_rows(capacity);
         std::vector<std::size_t> order(state_.replays.size());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

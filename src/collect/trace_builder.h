@@ -23,7 +23,8 @@ struct ViewRequest {
     LoadProgress* progress = nullptr;
     /// Of all captures that are on one clock; null: of this log alone.
     std::shared_ptr<const ClockFit> fit{};
-    std::string clock{};  ///< with `fit`: its name, as in ProcessInfo
+    std::string clock{};         ///< with `fit`: its name, as in ProcessInfo
+    TraceData* spare = nullptr;  ///< an empty trace: the memory of its range columns is used
 };
 
 /// The readings of the clocks in a log.

@@ -6,6 +6,7 @@
 
 #include <marey/error.h>
 #include <marey/execution_trace.h>
+#include <marey/observe.h>
 
 #include "base/environment.h"
 #include "record/process_identity.h"
@@ -57,9 +58,10 @@ void start_environment_session() noexcept {
         SessionOptions options = parse_options(text, auto_c_calls);
         if (options.output.empty())
             throw Error("out= is missing: set it to the path of the capture, as in MAREY=out=app.marey");
+        const int rank = environment_rank();
+        if (rank >= 0) set_node_id(rank);
         // Each process of a distributed program started by `marey run --torch` has a rank.
-        if (environment_text("MAREY_TORCH") == "1")
-            options.output = path_of_rank(options.output, environment_rank());
+        if (environment_text("MAREY_TORCH") == "1") options.output = path_of_rank(options.output, rank);
         pass_tree_on(text);
         Recorder::get().start_for_environment(options);
     } catch (const std::exception& error) {

@@ -12,8 +12,10 @@
 
 #include <marey/error.h>
 
+#include "base/reserve_expected.h"
 #include "trace/columns.h"
 #include "trace/facts.h"
+#include "trace/moved_rows.h"
 #include "trace/process_links.h"
 #include "trace/remote_copies.h"
 #include "trace/self_times.h"
@@ -23,127 +25,23 @@
 namespace marey {
 namespace {
 
-/// The new rows of one trace.
-struct Moved {
-    Trace trace;
-    const TraceData* from = nullptr;
-    ClockMove move;
-    Row caller = kNoRow;  ///< as in AddedTrace; later its new row
-    WindowInfo window;    ///< with moved times
-    std::vector<StringId> strings;
-    std::vector<std::uint32_t> sites;
-    std::vector<Row> processes;
-    std::vector<Row> threads;
-    std::vector<Row> tracks;        ///< the joined track of each
-    std::vector<Row> track_starts;  ///< the new row of each track's first range
-    std::uint32_t first_argument = 0;
-    std::uint32_t first_item = 0;
-    std::uint32_t first_array = 0;
-    std::uint32_t first_extent = 0;
-    Row first_instant = 0;
-    bool has_crashed = false;  ///< its process did not close its capture
-
-    std::int64_t time(std::int64_t ns) const { return move.own ? move.own(ns) : ns; }
-
-    /// The new number of a cell.
-    std::uint32_t number(Cells cells, std::uint32_t old) const {
-        switch (cells) {
-            case Cells::String:
-                return strings[old];
-            case Cells::Site:
-                return sites[old];
-            case Cells::Process:  // the parents of processes are set once all have their places
-                return old < processes.size() ? processes[old] : old;
-            case Cells::Thread:
-                return threads[old];
-            case Cells::Range:
-                return range(old);
-            case Cells::Instant:
-                return first_instant + old;
-            case Cells::FirstArgument:
-                return first_argument + old;
-            case Cells::FirstExtent:
-                return first_extent + old;
-            case Cells::Number:
-            case Cells::Flag:
-            case Cells::Time:
-                break;
-        }
-        return old;
-    }
-
-    Row range(Row row) const {
-        if (row == kNoRow) return kNoRow;
-        const auto after =
-            std::upper_bound(from->tracks.begin(), from->tracks.end(), row,
-                             [](Row wanted, const TrackInfo& track) { return wanted < track.first_range; });
-        const auto track = static_cast<std::size_t>(after - from->tracks.begin()) - 1;
-        return track_starts[track] + (row - from->tracks[track].first_range);
-    }
-};
-
-/// Gives the references of a column their new numbers, from row `first` on.
-template <class Rows, class Member>
-void renumber(TraceData& data, const Column<Rows, Member>& column, std::size_t first, const Moved& moved) {
-    if constexpr (std::is_same_v<typename Column<Rows, Member>::Value, std::uint32_t>) {
-        if (column.cells == Cells::Number) return;
-        auto& rows = column.in(data);
-        for (std::size_t i = first; i < rows.size(); ++i) {
-            std::uint32_t& cell = std::invoke(column.member, rows[i]);
-            cell = moved.number(column.cells, cell);
-        }
-    } else if constexpr (std::is_same_v<typename Column<Rows, Member>::Value, std::int64_t>) {
-        if (column.cells != Cells::Time || !moved.move.own) return;
-        auto& rows = column.in(data);
-        for (std::size_t i = first; i < rows.size(); ++i) {
-            std::int64_t& cell = std::invoke(column.member, rows[i]);
-            if (cell != 0 || column.null != Null::Zero) cell = moved.time(cell);
-        }
-    }
-}
-
-/// The rows of a small table with their new numbers.
-template <ModelTable kTable, class Info>
-std::vector<Info> renumbered(std::vector<Info> TraceData::*table, const Moved& moved) {
-    TraceData data;
-    data.*table = moved.from->*table;
-    model::visit_table(Only<kTable>(), [&](const TableInfo&, const auto&... columns) {
-        (renumber(data, columns, 0, moved), ...);
-    });
-    return std::move(data.*table);
-}
-
-/// The columns of a site.
-std::vector<std::uint32_t> key_of(const SiteInfo& site) {
-    std::vector<std::uint32_t> key;
-    model::visit_table(Only<ModelTable::Sites>(), [&](const TableInfo&, const auto&... columns) {
-        key = {static_cast<std::uint32_t>(std::invoke(columns.member, site))...};
-    });
-    return key;
-}
-
-/// Which rows of several traces are the same object. Rows of one trace never are, whatever their keys: the
-/// n-th of a key in one is the n-th of it in another.
-template <class Key>
-class RowDeduplicator {
-  public:
-    void begin_trace() { seen_.clear(); }
-    /// The row of the first one with that key and place; `next` if this is the first.
-    Row match(const Key& key, std::size_t next) {
-        return rows_.try_emplace(std::pair(key, seen_[key]++), static_cast<Row>(next)).first->second;
-    }
-
-  private:
-    std::map<std::pair<Key, std::uint32_t>, Row> rows_;
-    std::map<Key, std::uint32_t> seen_;
+/// Ranges of one track of a trace, before tracks are joined.
+struct Segment {
+    Row track;  ///< the joined one
+    Row first;
+    Row count;
 };
 
 class TraceJoin {
   public:
+    /// `is_merge`: of several processes.
+    explicit TraceJoin(bool is_merge) : is_merge_(is_merge) {}
+
     Trace join(std::span<const Trace> traces) {
-        begin({traces.begin(), traces.end()}, {});
-        check_windows();
-        move_all();
+        std::vector<Moved> all = in_order({traces.begin(), traces.end()}, {});
+        check_windows(all);
+        take_all(std::move(all));
+        settle();
         WindowInfo joined = moved_.back().window;
         joined.start_ns = data_->window.start_ns;
         add_up(joined);
@@ -151,10 +49,25 @@ class TraceJoin {
     }
 
     Trace merge(std::vector<Trace> traces, std::vector<ClockMove> moves) {
-        is_merge_ = explains_ends_ = true;
         const bool has_moves = !moves.empty();
-        begin(std::move(traces), std::move(moves));
-        move_all();
+        explains_ends_ = true;
+        take_all(in_order(std::move(traces), std::move(moves)));
+        return merged(has_moves);
+    }
+
+    /// As merge(), of traces that are taken one by one in the order of their windows.
+    TraceData take_next(Trace trace, double fraction) {
+        explains_ends_ = true;
+        const std::shared_ptr<TraceData> taken = changeable_data(take(moved_of(trace, {}), fraction));
+        TraceData spare;
+        model::visit_table(Only<ModelTable::Ranges>(), [&](const TableInfo&, const auto&... columns) {
+            (columns.in(*taken).clear(), ...);
+            ((columns.in(spare) = std::move(columns.in(*taken))), ...);
+        });
+        return spare;
+    }
+    Trace merged(bool has_moves) {
+        settle();
         if (has_moves) data_->range_self_ns = self_times(*data_);
         WindowInfo merged = moved_.front().window;
         merged.start_ns = data_->window.start_ns;
@@ -167,16 +80,16 @@ class TraceJoin {
     }
 
     Trace add(Trace trace, std::vector<AddedTrace> added) {
-        is_merge_ = true;
         std::vector<Trace> traces{std::move(trace)};
         std::vector<ClockMove> moves(1);
         for (AddedTrace& each : added) {
             traces.push_back(std::exchange(each.trace, Trace()));
             moves.push_back(std::move(each.move));
         }
-        begin(std::move(traces), std::move(moves));
-        for (std::size_t i = 0; i < added.size(); ++i) moved_[i + 1].caller = added[i].caller;
-        move_all();
+        std::vector<Moved> all = in_order(std::move(traces), std::move(moves));
+        for (std::size_t i = 0; i < added.size(); ++i) all[i + 1].caller = added[i].caller;
+        take_all(std::move(all));
+        settle();
         data_->range_self_ns = self_times(*data_);
         add_up(moved_.front().window);
         connect_processes(*data_);
@@ -184,32 +97,32 @@ class TraceJoin {
     }
 
   private:
-    void begin(std::vector<Trace> traces, std::vector<ClockMove> moves) {
-        moves.resize(traces.size());
-        for (std::size_t i = 0; i < traces.size(); ++i) {
-            Moved& moved = moved_.emplace_back();
-            moved.trace = with_own_ranges(traces[i]);
-            traces[i] = Trace();
-            moved.from = &moved.trace.data();
-            moved.move = std::move(moves[i]);
-            moved.window = moved.from->window;
-            moved.window.start_ns = moved.time(moved.window.start_ns);
-            moved.window.end_ns = moved.time(moved.window.end_ns);
-        }
-        std::stable_sort(moved_.begin(), moved_.end(), [](const Moved& a, const Moved& b) {
-            return a.window.start_ns < b.window.start_ns;
-        });
-        WindowInfo& whole = data_->window;
-        for (const Moved& moved : moved_) {
-            const bool is_first = &moved == &moved_.front();
-            whole.start_ns = is_first ? moved.window.start_ns : whole.start_ns;
-            whole.end_ns = is_first ? moved.window.end_ns : std::max(whole.end_ns, moved.window.end_ns);
-        }
+    static Moved moved_of(Trace& trace, ClockMove move) {
+        Moved moved;
+        moved.trace = with_own_ranges(trace);
+        trace = Trace();
+        moved.from = &moved.trace.data();
+        moved.move = std::move(move);
+        moved.window = moved.from->window;
+        moved.window.start_ns = moved.time(moved.window.start_ns);
+        moved.window.end_ns = moved.time(moved.window.end_ns);
+        return moved;
     }
 
-    void check_windows() const {
-        for (std::size_t i = 1; i < moved_.size(); ++i) {
-            if (moved_[i].window.start_ns < moved_[i - 1].window.end_ns)
+    static std::vector<Moved> in_order(std::vector<Trace> traces, std::vector<ClockMove> moves) {
+        moves.resize(traces.size());
+        std::vector<Moved> all;
+        for (std::size_t i = 0; i < traces.size(); ++i)
+            all.push_back(moved_of(traces[i], std::move(moves[i])));
+        std::stable_sort(all.begin(), all.end(), [](const Moved& a, const Moved& b) {
+            return a.window.start_ns < b.window.start_ns;
+        });
+        return all;
+    }
+
+    static void check_windows(const std::vector<Moved>& all) {
+        for (std::size_t i = 1; i < all.size(); ++i) {
+            if (all[i].window.start_ns < all[i - 1].window.end_ns)
                 throw Error("traces can be joined only when one ends before the next begins");
         }
     }
@@ -243,27 +156,52 @@ class TraceJoin {
                  ended_by_parent});
     }
 
-    void move_all() {
-        for (Moved& moved : moved_) {
-            sites_.begin_trace();
-            processes_.begin_trace();
-            threads_.begin_trace();
-            tracks_.begin_trace();
-            move_names(moved);
-            move_places(moved);
-            place_tracks(moved);
+    void take_all(std::vector<Moved> all) {
+        std::size_t rows = 0;
+        for (const Moved& moved : all) rows += moved.from->range_start_ns.size();
+        check_rows(rows);
+        for_each_vector<ModelTable::Ranges>(*data_, [&](auto& column) { reserve_filled(column, rows); });
+        for (Moved& moved : all) static_cast<void>(take(std::move(moved), 1));  // frees it
+    }
+
+    static void check_rows(std::size_t rows) {
+        if (rows >= kNoRow)
+            throw Error("the traces have more ranges (" + std::to_string(rows) +
+                        ") than one trace can hold (4294967294): export them to Parquet one by one and query "
+                        "the files "
+                        "together");
+    }
+
+    /// Appends the rows of a trace, and returns it. `fraction`: of all rows, about, that are there then.
+    Trace take(Moved taken, double fraction) {
+        Moved& moved = moved_.emplace_back(std::move(taken));
+        sites_.begin_trace();
+        processes_.begin_trace();
+        threads_.begin_trace();
+        tracks_.begin_trace();
+        move_names(moved);
+        move_places(moved);
+        append_ranges(moved, fraction);
+        place_tracks(moved);
+        append_rows(moved);
+        note_copies(moved);
+        if (moved.caller != kNoRow) link_call(moved);
+        join_facts(moved, moved_.size() == 1);
+        moved.from = nullptr;
+        return std::exchange(moved.trace, Trace());
+    }
+
+    /// The steps that need the windows and tracks of all traces.
+    void settle() {
+        WindowInfo& whole = data_->window;
+        whole.start_ns = moved_.front().window.start_ns;
+        whole.end_ns = moved_.front().window.end_ns;
+        for (const Moved& moved : moved_) {
+            whole.start_ns = std::min(whole.start_ns, moved.window.start_ns);
+            whole.end_ns = std::max(whole.end_ns, moved.window.end_ns);
         }
-        place_ranges();
-        for (Moved& moved : moved_) moved.caller = moved_.front().range(moved.caller);
-        for (Moved& moved : moved_) {
-            for (std::size_t i = 0; i < moved.tracks.size(); ++i) move_track(moved, i);
-            append_rows(moved);
-            note_copies(moved);
-            if (moved.caller != kNoRow) link_call(moved);
-            join_facts(moved, &moved == &moved_.front());
-            moved.from = nullptr;
-            moved.trace = Trace();  // frees its memory if nobody else has it
-        }
+        for (const Moved& moved : moved_) clip(moved);
+        join_tracks();
         sort_rows();
     }
 
@@ -330,10 +268,11 @@ class TraceJoin {
             track_ends_[joined] = std::max(track_ends_[joined], end_ns);
             data_->tracks[joined].range_count += track.range_count;
             moved.tracks.push_back(joined);
+            segments_.push_back({joined, moved.range(track.first_range), track.range_count});
         }
     }
 
-    /// The time from a track's first range to its last, as clip() leaves it.
+    /// The time from a track's first range to its last, in the window of its trace.
     static std::pair<std::int64_t, std::int64_t> span_of(const Moved& moved, const TrackInfo& track) {
         const TraceData& from = *moved.from;
         using Limits = std::numeric_limits<std::int64_t>;
@@ -345,69 +284,87 @@ class TraceJoin {
                          moved.window.end_ns)};
     }
 
-    // Reserves the columns: rows are touched when their trace is moved, and freed there.
-    void place_ranges() {
-        std::uint64_t rows = 0;
-        for (const Moved& moved : moved_) rows += moved.from->range_start_ns.size();
-        if (rows >= kNoRow)
-            throw Error("the traces have more ranges (" + std::to_string(rows) +
-                        ") than one trace can hold (4294967294): export them to Parquet one by one and query "
-                        "the files "
-                        "together");
-        Row next = 0;
-        std::vector<Row> ends;
-        for (TrackInfo& track : data_->tracks) {
-            track.first_range = next;
-            ends.push_back(next);
-            next += track.range_count;
-        }
-        for_each_vector<ModelTable::Ranges>(*data_, [&](auto& column) { column.reserve(next); });
-        for (Moved& moved : moved_) {
-            for (std::size_t i = 0; i < moved.tracks.size(); ++i) {
-                moved.track_starts.push_back(ends[moved.tracks[i]]);
-                ends[moved.tracks[i]] += moved.from->tracks[i].range_count;
-            }
-        }
-    }
-
-    void move_track(const Moved& moved, std::size_t index) {
-        const TrackInfo& track = moved.from->tracks[index];
-        const Row to = moved.track_starts[index];
+    void append_ranges(Moved& moved, double fraction) {
+        const std::size_t first = data_->range_start_ns.size();
+        const std::size_t rows = first + moved.from->range_start_ns.size();
+        check_rows(rows);
+        moved.first_range = static_cast<Row>(first);
+        const auto expected = static_cast<std::size_t>(static_cast<double>(rows) / fraction * 1.02);
         model::visit_table(Only<ModelTable::Ranges>(), [&](const TableInfo&, const auto&... columns) {
-            const auto move = [&](const auto& column) {
-                const auto source = column.in(*moved.from).begin() + track.first_range;
-                auto& rows = column.in(*data_);
-                rows.resize(std::max<std::size_t>(rows.size(), to + track.range_count));
-                std::transform(source, source + track.range_count, rows.begin() + to, [&](const auto& cell) {
-                    using T = std::remove_cvref_t<decltype(cell)>;
-                    if constexpr (std::is_same_v<T, std::uint32_t>) {
-                        return moved.number(column.cells, cell);
-                    } else {
-                        return cell;
-                    }
-                });
+            const auto one = [&](const auto& column) {
+                auto& to = column.in(*data_);
+                const auto& from = column.in(*moved.from);
+                if (rows > to.capacity()) reserve_filled(to, expected);
+                to.insert(to.end(), from.begin(), from.end());
+                if (column.cells != Cells::Time) renumber(*data_, column, first, moved);
             };
-            (move(columns), ...);
+            (one(columns), ...);
         });
-        clip(moved, to, to + track.range_count);
+        for (std::size_t row = first; row < rows; ++row) {
+            std::int64_t& start = data_->range_start_ns[row];
+            std::int64_t& duration = data_->range_duration_ns[row];
+            if (moved.move.own) {
+                const std::int64_t end = moved.time(start + duration);
+                start = moved.time(start);
+                duration = end - start;
+            }
+            if (start < moved.window.start_ns || duration < 0 || start + duration > moved.window.end_ns)
+                moved.exceeding.push_back(static_cast<Row>(row));
+        }
     }
 
     // Ranges that exceed their own window end there: the time outside it is not this trace's, but may be in
     // the window of all. A merged trace with the same window as all keeps the times that exceed it.
-    void clip(const Moved& moved, Row first, Row end_row) {
+    void clip(const Moved& moved) {
         const WindowInfo& own = moved.window;
         const bool keeps_start = is_merge_ && own.start_ns == data_->window.start_ns;
         const bool keeps_end = is_merge_ && own.end_ns == data_->window.end_ns;
-        for (Row row = first; row < end_row; ++row) {
+        for (const Row row : moved.exceeding) {
             std::int64_t& start = data_->range_start_ns[row];
             std::int64_t& duration = data_->range_duration_ns[row];
-            std::int64_t end = moved.time(start + duration);
-            start = moved.time(start);
+            std::int64_t end = start + duration;
             if (!keeps_end) end = std::min(end, own.end_ns);
             if (!keeps_end) start = std::min(start, own.end_ns);
             if (!keeps_start) start = std::max(start, own.start_ns);
             duration = std::max<std::int64_t>(end - start, 0);
         }
+    }
+
+    // Tracks of several traces that became one are moved together.
+    void join_tracks() {
+        Row next = 0;
+        for (TrackInfo& track : data_->tracks) {
+            track.first_range = next;
+            next += track.range_count;
+        }
+        const auto by_track = [](const Segment& a, const Segment& b) { return a.track < b.track; };
+        if (std::is_sorted(segments_.begin(), segments_.end(), by_track)) return;
+        std::vector<Row> starts;  // the new row of each segment's first range
+        std::vector<Row> ends;
+        for (const TrackInfo& track : data_->tracks) ends.push_back(track.first_range);
+        for (const Segment& segment : segments_) {
+            starts.push_back(ends[segment.track]);
+            ends[segment.track] += segment.count;
+        }
+        std::size_t last = 0;
+        for_each_reference(*data_, Cells::Range, [&](Row& row) {
+            if (row == kNoRow) return;
+            if (row - segments_[last].first >= segments_[last].count) {
+                const auto after = std::upper_bound(
+                    segments_.begin(), segments_.end(), row,
+                    [](Row wanted, const Segment& segment) { return wanted < segment.first; });
+                last = static_cast<std::size_t>(after - segments_.begin()) - 1;
+            }
+            row = starts[last] + (row - segments_[last].first);
+        });
+        for_each_vector<ModelTable::Ranges>(*data_, [&](auto& column) {
+            const auto before = std::exchange(column, {});
+            reserve_filled(column, before.size());
+            column.resize(before.size());
+            for (std::size_t i = 0; i < segments_.size(); ++i)
+                std::copy_n(before.begin() + segments_[i].first, segments_[i].count,
+                            column.begin() + starts[i]);
+        });
     }
 
     // A process all of whose ranges came in messages is not the one that recorded the trace.
@@ -554,11 +511,12 @@ class TraceJoin {
                                   std::uint64_t, StringId>;
     using TrackKey = std::tuple<TrackKind, Row, StringId, DeviceType, decltype(Device::index), std::int64_t>;
 
-    bool is_merge_ = false;
+    bool is_merge_;
     bool explains_ends_ = false;  ///< how each process ended is found out at the end
     std::shared_ptr<TraceData> data_ = std::make_shared<TraceData>();
     StringPool strings_{data_->strings};
     std::vector<Moved> moved_;
+    std::vector<Segment> segments_;  ///< in the order of their rows
     RowDeduplicator<std::vector<std::uint32_t>> sites_;
     RowDeduplicator<ProcessKey> processes_;
     RowDeduplicator<std::tuple<Row, std::uint32_t, std::int64_t>> threads_;
@@ -569,17 +527,30 @@ class TraceJoin {
 
 }  // namespace
 
+struct TraceMerger::Join : TraceJoin {
+    using TraceJoin::TraceJoin;
+};
+
+TraceMerger::TraceMerger() : join_(std::make_unique<Join>(true)) {}
+TraceMerger::~TraceMerger() = default;
+TraceData TraceMerger::add(Trace trace, double fraction) {
+    return join_->take_next(std::move(trace), fraction);
+}
+Trace TraceMerger::finish() {
+    return join_->merged(false);
+}
+
 Trace join_traces(std::span<const Trace> traces) {
     if (traces.empty()) return Trace();
-    return traces.size() == 1 ? traces[0] : TraceJoin().join(traces);
+    return traces.size() == 1 ? traces[0] : TraceJoin(false).join(traces);
 }
 
 Trace merge_on_clocks(std::vector<Trace> traces, std::vector<ClockMove> moves) {
-    return TraceJoin().merge(std::move(traces), std::move(moves));
+    return TraceJoin(true).merge(std::move(traces), std::move(moves));
 }
 
 Trace add_traces(Trace trace, std::vector<AddedTrace> added) {
-    return TraceJoin().add(std::move(trace), std::move(added));
+    return TraceJoin(true).add(std::move(trace), std::move(added));
 }
 
 }  // namespace marey

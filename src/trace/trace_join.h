@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include <marey/trace.h>
+
+#include "trace/trace_data.h"
 
 namespace marey {
 
@@ -21,6 +24,26 @@ struct ClockMove {
 /// As merge_traces() in marey/merge.h, with clocks that the caller knows. `moves`: none, or one for each
 /// trace.
 Trace merge_on_clocks(std::vector<Trace> traces, std::vector<ClockMove> moves);
+
+/// Merges traces of one clock, one by one in the order of their windows' starts.
+class TraceMerger {
+  public:
+    TraceMerger();
+    ~TraceMerger();
+    TraceMerger(const TraceMerger&) = delete;
+    TraceMerger& operator=(const TraceMerger&) = delete;
+
+    /// Pass the only reference to the trace. Returns an empty trace with the memory of its range columns.
+    /// `fraction` (over 0, up to 1): of all ranges, about, that are there then; memory is reserved for the
+    /// others.
+    TraceData add(Trace trace, double fraction);
+    /// Once, after at least one trace.
+    Trace finish();
+
+  private:
+    struct Join;
+    std::unique_ptr<Join> join_;
+};
 
 /// A trace of another process. Its window, once moved, is that of the trace to which it is added.
 struct AddedTrace {

@@ -23,10 +23,10 @@ if [ -x "$program" ]; then
     "$marey" export a.marey -o a.json --to chrome >/dev/null 2>&1
     grep -q '"cat":"library","name":"registered a"' a.json || fail "the domain is the category" "$(head -c 2000 a.json)"
     grep -q '"cat":"nvtx","name":"push a"' a.json || fail "the default domain is nvtx"
-    check "without --nvtx" 0 'nothing was recorded: .* is not linked to Marey, or is setuid' \
+    check "without --nvtx" 0 'nothing was recorded: .* are not linked to Marey, or are setuid' \
         "$marey" run -- "$program" every_function
 fi
-check "a program that uses no NVTX" 0 'nothing was recorded: .* is not linked to Marey and did not call NVTX' \
+check "a program that uses no NVTX" 0 'nothing was recorded: .* are not linked to Marey and did not call NVTX' \
     "$marey" run --nvtx -- true
 
 [ $failures = 0 ] && echo "all passed"

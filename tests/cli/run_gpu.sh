@@ -35,7 +35,7 @@ check "activities without a device" 2 '^marey: run: --gpu-activities needs --gpu
 if "$marey" doctor | grep -q '^off *cuda *NVIDIA'; then
     check "the missing driver" 0 "nothing was recorded: .*\. GPU: .*NVIDIA" "$marey" run --gpu -- true
 fi
-check "a program without CUDA" 0 'nothing was recorded: .* is not linked to Marey, used neither CUDA nor NVTX' \
+check "a program without CUDA" 0 'nothing was recorded: .* are not linked to Marey, used neither CUDA nor NVTX' \
     "$marey" run --gpu -- true
 
 # Imitates CUDA's driver at its initialisation, in a program that is not linked to Marey.

@@ -31,8 +31,8 @@ check "an empty file" 2 '^marey: empty\.marey: the file is empty$' "$marey" info
 
 # ---- run
 
-check "run: exit code" 7 'sh did not load libmarey' "$marey" run -- sh -c 'exit 7'
-check "run: without dashes" 3 'did not load libmarey' "$marey" run sh -c 'exit 3'
+check "run: exit code" 7 'neither sh nor a process that it started loaded libmarey' "$marey" run -- sh -c 'exit 7'
+check "run: without dashes" 3 'loaded libmarey' "$marey" run sh -c 'exit 3'
 check "run: arguments arrive as they are" 0 '^\[a b\] \[--\] \[-o\] \[\]' \
     "$marey" run -- sh -c 'printf "[%s] " "$@"; echo' sh 'a b' -- -o ''
 check "run: no such program" 127 '^marey: \./nope: No such file or directory' "$marey" run -- ./nope
@@ -53,7 +53,7 @@ check "run: no such folder" 2 '^marey: nowhere/: ' "$marey" run -o nowhere/x.mar
 check "run: a folder where no file can be created" 2 '^marey: /proc/: cannot write a capture here: ' "$marey" run -o /proc/x.marey -- true
 check "run: an existing capture is not overwritten" 2 '^marey: text\.marey: already exists' \
     "$marey" run -o text.marey -- true
-check "run: --force replaces it" 0 'did not load' "$marey" run --force -o text.marey -- sh -c '! test -e text.marey'
+check "run: --force replaces it" 0 'loaded libmarey' "$marey" run --force -o text.marey -- sh -c '! test -e text.marey'
 check "run: the settings" 0 "^out=$folder/a\\\\,b\.marey,max=64MB,policy=ring,scopes=user\|function(,c_calls=auto,calls=on)?,tree=[0-9a-f]{32}:[0-9]+\$" \
     "$marey" run -o a,b.marey --max 64MB --policy ring --scopes user,function -- sh -c 'echo "$MAREY"'
 : >sh.marey
@@ -62,8 +62,8 @@ rm sh.marey
 [ "$(echo input | "$marey" run -- cat 2>/dev/null)" = input ] || fail "run: the program keeps stdin and stdout"
 
 # A signal that kills the program kills marey the same way, which shells show as 128 + its number.
-check "run: killed by TERM" 143 'did not load' "$marey" run -- sh -c 'kill -TERM $$'
-check "run: killed by KILL" 137 'did not load' "$marey" run -- sh -c 'kill -KILL $$'
+check "run: killed by TERM" 143 'loaded libmarey' "$marey" run -- sh -c 'kill -TERM $$'
+check "run: killed by KILL" 137 'loaded libmarey' "$marey" run -- sh -c 'kill -KILL $$'
 
 # wait_for FILE: waits until it exists, for at most 10 s.
 wait_for() {

@@ -44,6 +44,14 @@ def test_child_processes_have_their_own_captures(tmp_path):
     assert "app.marey" in errors and f"{len(found) - 1} other processes" in errors
 
 
+def test_the_ranks_of_a_job_are_one_trace(tmp_path):
+    script = write(tmp_path, "def work(): pass\nwork()\n")
+    for rank in range(2):
+        recorded([script], tmp_path, run_options=["-q", "-o", "app.marey"], RANK=str(rank), WORLD_SIZE="2")
+    trace = marey.load([tmp_path / f"app.rank{rank}.marey" for rank in range(2)])
+    assert list(trace.tables["processes"].to_pandas()["node"]) == [0, 1]
+
+
 def test_a_process_that_multiprocessing_forked_completes_its_capture(tmp_path):
     script = write(
         tmp_path,

@@ -118,7 +118,7 @@ class RankEventReader {
             if (trace_.threads()[thread_of.back()].process == process_) ++count[thread_of.back()];
         }
         const auto most = std::max_element(count.begin(), count.end());
-        if (most == count.end() || *most == 0) return;
+        if (most == count.end() || *most == 0) return use_main_thread();
         step_thread_ = static_cast<Row>(most - count.begin());
         const WindowInfo& window = trace_.window();
         for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -140,6 +140,16 @@ class RankEventReader {
             end = step.end_ns;
             return false;
         });
+    }
+
+    // Without steps. Other threads often wait for as long as the main thread works.
+    void use_main_thread() {
+        for (const TrackInfo& track : trace_.tracks()) {
+            const ThreadInfo& thread = trace_.threads()[track.thread];
+            if (thread.process == process_ && thread.os_tid == trace_.processes()[process_].pid &&
+                track.range_count != 0 && place_of(track) == Place::Host)
+                step_thread_ = track.thread;
+        }
     }
 
     void read_device() {

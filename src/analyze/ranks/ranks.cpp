@@ -449,7 +449,7 @@ void RankReader::add(const Trace& trace) {
         if (known == state_->ranks.end()) {
             state_->ranks.push_back(std::move(events));
         } else if (known->collectives.empty()) {
-            *known = std::move(events);
+            if (known->steps.empty() || !events.collectives.empty()) *known = std::move(events);
         } else if (!events.collectives.empty()) {
             throw Error("rank " + std::to_string(rank) + " is in two of the given traces (processes " +
                         std::to_string(known->pid) + " and " + std::to_string(events.pid) + ")");

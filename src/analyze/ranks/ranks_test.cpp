@@ -75,6 +75,21 @@ TEST(Ranks, TimesOfASmallJobAddUp) {
     EXPECT_EQ(report.findings[0].rank, 1);
 }
 
+TEST(Ranks, AChildProcessDoesNotReplaceItsRank) {
+    std::vector<Trace> traces;
+    for (int rank = 0; rank < 2; ++rank) {
+        TraceFixture fixture;
+        fixture.data().processes[0].node = rank;
+        fixture.thread("main", {{"ProfilerStep#0", 0, 100}, {"ProfilerStep#1", 100, 100}});
+        traces.push_back(fixture.trace());
+    }
+    TraceFixture child;
+    child.data().processes[0].node = 1;
+    child.thread("main", {{"load", 20, 30}});
+    traces.push_back(child.trace());
+    EXPECT_EQ(rank_report(traces).ranks[1].steps, 2u);
+}
+
 TEST(Ranks, OverlapIsTheTimeInWhichBothRan) {
     std::vector<Trace> traces;
     for (int rank = 0; rank < 2; ++rank) {
@@ -223,6 +238,28 @@ TEST(Ranks, AStragglerIsFoundInARecordingWithoutSteps) {
     ASSERT_FALSE(report.critical_path.empty());
     EXPECT_EQ(report.critical_path[0].name, "");
     EXPECT_EQ(report.critical_path[0].rank, 2);
+}
+
+TEST(Ranks, WithoutStepsOtherThreadsThatWaitAreNotTheWork) {
+    std::vector<Trace> traces;
+    for (int rank = 0; rank < 2; ++rank) {
+        TraceFixture fixture;
+        fixture.data().processes[0].node = rank;
+        std::vector<RangeSpec> work, waits;
+        for (int i = 0; i < 5; ++i) {
+            const std::int64_t start = i * 10 * kMs, duration = (rank == 0 ? 3 : 8) * kMs;
+            work.push_back({"compute", start, duration});
+            work.push_back({"gloo:all_reduce", start + duration, 9 * kMs - duration});
+            waits.push_back({"wait", start, 9 * kMs});
+        }
+        fixture.thread("main", work, 100);  // the process id
+        fixture.thread("timer", waits);
+        traces.push_back(fixture.trace());
+    }
+    const RankReport report = rank_report(traces);
+    ASSERT_FALSE(report.critical_path.empty());
+    EXPECT_EQ(report.critical_path[0].name, "compute");
+    EXPECT_EQ(report.critical_path[0].rank, 1);
 }
 
 TEST(Ranks, AreOnTheClockOfOneHost) {
