@@ -148,7 +148,7 @@ class BuiltMembers {
         try {
             merge_built(lock);
         } catch (...) {
-            lock.lock();
+            if (!lock.owns_lock()) lock.lock();
             next_ = members_.size();
             finish_merging();
             throw;
@@ -177,7 +177,7 @@ class BuiltMembers {
     }
 
   private:
-    /// Unlocks while it merges; if it throws, too.
+    /// Unlocks while it merges, and may throw then.
     void merge_built(std::unique_lock<std::mutex>& lock) {
         for (; next_ < members_.size() && members_[next_]; ++next_) {
             bytes_ += outlines_[next_].member.bytes.size();
