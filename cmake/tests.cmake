@@ -64,10 +64,13 @@ if(MAREY_HAVE_CUPTI)
     target_compile_definitions(cuda_test PRIVATE MAREY_HAVE_CUPTI=1)
     target_include_directories(cuda_test SYSTEM PRIVATE "${MAREY_CUPTI_DIR}" "${MAREY_CUDA_DIR}")
 endif()
-# Parts of the Python source that need its headers and no interpreter.
+# Parts of the Python source and the bindings that need Python's headers and no interpreter.
 marey_room_files(sources/python test files)
+marey_room_files(bindings test binding_files)
 if(files AND MAREY_BUILD_PYTHON)
-    marey_program(python_source_test ${files} "${PROJECT_SOURCE_DIR}/src/sources/python/live_calls.cpp")
+    marey_program(python_source_test ${files} ${binding_files}
+                  "${PROJECT_SOURCE_DIR}/src/sources/python/live_calls.cpp"
+                  "${PROJECT_SOURCE_DIR}/src/bindings/array_types.cpp")
     marey_unity(python_source_test)
     marey_compile_fast(python_source_test)
     target_include_directories(python_source_test SYSTEM PRIVATE ${Python_INCLUDE_DIRS})

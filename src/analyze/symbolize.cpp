@@ -10,7 +10,7 @@
 
 #include <marey/error.h>
 
-#include "json/json_cursor.h"
+#include "json/json_document.h"
 #include "native/native_symbols.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
@@ -24,27 +24,16 @@ struct KnownModule {
     NativeModule facts;
 };
 
-/// Parses [{"name": ..., "path": ..., "build_id": ...}, ...]; stops at the first invalid entry.
-std::vector<KnownModule> read_modules(const std::string& json) {
-    const std::string padded = json + std::string(JsonCursor::kPadding, '"');
-    JsonCursor cursor(padded.data(), padded.data() + json.size());
+/// Parses [{"name": ..., "path": ..., "build_id": ...}, ...].
+std::vector<KnownModule> read_modules(std::string_view json) {
     std::vector<KnownModule> modules;
-    if (!cursor.take('[')) return modules;
-    while (cursor.take('{')) {
-        KnownModule module;
-        do {
-            std::string_view text;
-            if (!cursor.read_string(text)) return modules;
-            const std::string key(text);
-            if (!cursor.take(':') || !cursor.read_string(text)) return modules;
-            if (key == "name") module.name = text;
-            if (key == "path") module.facts.path = text;
-            if (key == "build_id") module.facts.build_id = text;
-        } while (cursor.take(','));
-        if (!cursor.take('}')) return modules;
-        modules.push_back(std::move(module));
-        if (!cursor.take(',')) break;
-    }
+    const JsonDocument document(json);
+    document.root().each_item([&](const JsonDocument::Value& module) {
+        KnownModule& known = modules.emplace_back();
+        known.name = module["name"].text();
+        known.facts.path = module["path"].text();
+        known.facts.build_id = module["build_id"].text();
+    });
     return modules;
 }
 

@@ -18,7 +18,7 @@ struct GuardedSession {
     GuardedSession() = default;
     GuardedSession(const GuardedSession&) = delete;
     GuardedSession& operator=(const GuardedSession&) = delete;
-    // A device implemented in Python is called when a running session is destroyed.
+    // Discarding a running session is one of the long operations.
     ~GuardedSession() {
         if (session.id() == 0) return;
         const nanobind::gil_scoped_release released;

@@ -2,12 +2,12 @@
 #include "bindings/object_values.h"
 
 #include <array>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <string_view>
 #include <utility>
 
+#include "bindings/array_types.h"
 #include "bindings/site_cache.h"
 #include "sources/torch/torch_source.h"
 
@@ -22,109 +22,6 @@ PyObject* attribute(PyObject* object, const char* name) noexcept {
     PyObject* const value = PyObject_GetAttrString(object, name);
     if (value == nullptr) PyErr_Clear();
     return value;
-}
-
-/// The DType of a NumPy type string: byte order, kind, bytes ("<f4").
-DType from_typestr(std::string_view text) noexcept {
-    if (!text.empty() && (text[0] == '<' || text[0] == '>' || text[0] == '=' || text[0] == '|'))
-        text.remove_prefix(1);
-    constexpr std::pair<std::string_view, DType> kTypes[] = {
-        {"b1", DType::Bool},      {"i1", DType::Int8},        {"i2", DType::Int16},
-        {"i4", DType::Int32},     {"i8", DType::Int64},       {"u1", DType::UInt8},
-        {"u2", DType::UInt16},    {"u4", DType::UInt32},      {"u8", DType::UInt64},
-        {"f2", DType::Float16},   {"f4", DType::Float32},     {"f8", DType::Float64},
-        {"c8", DType::Complex64}, {"c16", DType::Complex128}, {"M8", DType::DateTime},
-        {"m8", DType::DateTime},  {"O", DType::Object},
-    };
-    for (const auto& [name, type] : kTypes) {
-        if (text.substr(0, name.size()) == name &&
-            (text.size() == name.size() || name[0] == 'M' || name[0] == 'm' || name[0] == 'O'))
-            return type;
-    }
-    return !text.empty() && (text[0] == 'U' || text[0] == 'S') ? DType::Text : DType::Other;
-}
-
-/// The DType of a type name: "float32", "torch.float32", "<dtype: 'float32'>".
-DType from_dtype_name(std::string_view text) noexcept {
-    if (const std::size_t dot = text.rfind('.'); dot != text.npos) text.remove_prefix(dot + 1);
-    constexpr std::pair<std::string_view, DType> kOthers[] = {
-        {"short", DType::Int16},
-        {"int", DType::Int32},
-        {"long", DType::Int64},
-        {"half", DType::Float16},
-        {"float", DType::Float32},
-        {"double", DType::Float64},
-        {"float8_e4m3fn", DType::Float8E4M3},
-    };
-    for (const auto& [name, type] : kOthers) {
-        if (text == name) return type;
-    }
-    for (int i = 0; i <= static_cast<int>(kLastDType); ++i) {
-        if (text == dtype_name(static_cast<DType>(i))) return static_cast<DType>(i);
-    }
-    return DType::Other;
-}
-
-/// The DType of a struct-module format ("f", "<l").
-DType from_format(const char* format, Py_ssize_t item_bytes) noexcept {
-    if (format == nullptr) return DType::UInt8;
-    if (std::strchr("@=<>!", *format) != nullptr && *format != '\0') ++format;
-    if (std::strlen(format) != 1)
-        return std::string_view(format) == "Zf"   ? DType::Complex64
-               : std::string_view(format) == "Zd" ? DType::Complex128
-                                                  : DType::Other;
-    const auto of_size = [&](DType one, DType two, DType four, DType eight) {
-        return item_bytes == 1 ? one : item_bytes == 2 ? two : item_bytes == 4 ? four : eight;
-    };
-    switch (*format) {
-        case '?':
-            return DType::Bool;
-        case 'e':
-            return DType::Float16;
-        case 'f':
-            return DType::Float32;
-        case 'd':
-            return DType::Float64;
-        case 'b':
-        case 'h':
-        case 'i':
-        case 'l':
-        case 'q':
-        case 'n':
-            return of_size(DType::Int8, DType::Int16, DType::Int32, DType::Int64);
-        case 'B':
-        case 'c':
-        case 'H':
-        case 'I':
-        case 'L':
-        case 'Q':
-        case 'N':
-            return of_size(DType::UInt8, DType::UInt16, DType::UInt32, DType::UInt64);
-        case 'O':
-            return DType::Object;
-        default:
-            return DType::Other;
-    }
-}
-
-/// DLPack's device numbers.
-DeviceType from_dlpack_device(long type) noexcept {
-    switch (type) {
-        case 1:
-        case 3:   // pinned host memory
-        case 11:  // the same for ROCm
-            return DeviceType::Cpu;
-        case 2:
-        case 10:
-        case 13:
-            return DeviceType::Cuda;
-        case 8:
-            return DeviceType::Mps;
-        case 14:
-            return DeviceType::Xpu;
-        default:
-            return DeviceType::Other;
-    }
 }
 
 }  // namespace

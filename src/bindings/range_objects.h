@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include "bindings/stack_option.h"
+
 namespace marey::bindings {
 
 class RangeState;
@@ -12,8 +14,13 @@ bool add_record_function(PyObject* module) noexcept;
 bool add_record_function_fast(PyObject* module) noexcept;
 bool add_mark_functions(PyObject* module) noexcept;  ///< begin, end, instant, counter, step_mark, thread_name
 bool add_open_ranges(PyObject* module) noexcept;     ///< async_range, and the type of take_over()
+bool add_requests(PyObject* module) noexcept;        ///< request, requests
+bool add_ranged_function(PyObject* module) noexcept;  ///< the type of make_ranged_function()
 
-bool add_requests(PyObject* module) noexcept;  ///< request, requests
+/// Creates a callable that marks each call of `function` with a range of that name. Functions that suspend
+/// (generators, coroutines) are wrapped by marey.context.suspending. Null with a Python error set on failure.
+PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args,
+                               StackChoice stack) noexcept;
 
 /// Creates an object, with a method end(), that owns the range of the innermost entry of a with statement.
 /// Null with a Python error set on failure.

@@ -1,5 +1,5 @@
 // ranged_function.cpp: the decorator of plain functions and methods; calls run no extra Python code.
-#include "bindings/ranged_function.h"
+#include "bindings/range_objects.h"
 
 #include <structmember.h>
 

@@ -15,7 +15,6 @@
 
 #include "bindings/inherited_context.h"
 #include "bindings/range_state.h"
-#include "bindings/ranged_function.h"
 #include "bindings/stack_option.h"
 #include "sources/python/live_calls.h"
 #include "sources/python/tracer.h"

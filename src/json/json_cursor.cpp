@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -191,7 +192,7 @@ bool JsonCursor::read_any_number(JsonNumber& number) noexcept {
 }
 
 JsonEscape read_json_escape(const char*& p, const char* end, std::string& out) {
-    if (p >= end) return JsonEscape::CutOff;
+    if (p >= end) return JsonEscape::Unknown;
     constexpr std::string_view kNames = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
     const char c = *p++;
     if (const std::size_t index = kNames.find(c); index != kNames.npos) {
@@ -205,8 +206,7 @@ JsonEscape read_json_escape(const char*& p, const char* end, std::string& out) {
     };
     if (c != 'u') return keep();
     std::uint32_t code = 0;
-    if (end - p < 4) return JsonEscape::CutOff;
-    if (!read_hex(p, code)) return keep();
+    if (end - p < 4 || !read_hex(p, code)) return keep();
     p += 4;
     JsonEscape kind = JsonEscape::Valid;
     if (code >= 0xD800 && code < 0xE000) {
@@ -223,18 +223,28 @@ JsonEscape read_json_escape(const char*& p, const char* end, std::string& out) {
     return kind;
 }
 
+void append_unescaped(std::string& out, std::string_view raw) {
+    const char* p = raw.data();
+    const char* const end = p + raw.size();
+    while (p != end) {
+        const char* const escape = std::find(p, end, '\\');
+        out.append(p, escape);
+        p = escape;
+        if (p != end) read_json_escape(++p, end, out);
+    }
+}
+
 bool JsonCursor::read_escaped(const char* first_escape, std::string_view& text) {
     unescaped_.assign(at_, first_escape);
     const char* p = first_escape;
     while (*p == '\\' && p < end_) {
         ++p;
-        if (read_json_escape(p, end_, unescaped_) == JsonEscape::CutOff) break;
+        read_json_escape(p, end_, unescaped_);
         const char* const next = find_string_end(p);
-        if (next > end_) break;
         unescaped_.append(p, next);
         p = next;
     }
-    if (p >= end_ || *p != '"') {
+    if (p >= end_) {
         at_ = end_;
         return false;
     }
@@ -268,13 +278,9 @@ bool JsonCursor::skip_container() noexcept {
         }
         ++p;
         if (mark == Mark::Quote) {
-            p = find_string_end(p);
-            while (p < end_ && *p == '\\') p = p + 2 > end_ ? end_ : find_string_end(p + 2);
-            if (p >= end_) {
-                at_ = end_;
-                return false;
-            }
-            ++p;
+            at_ = p;
+            if (!skip_string()) return false;
+            p = at_;
         } else if (mark == Mark::Open) {
             ++depth;
         } else if (--depth == 0) {

@@ -148,11 +148,13 @@ class JsonCursor {
 };
 
 /// How an escape is written.
-enum class JsonEscape : std::uint8_t { Valid, Unknown, LoneSurrogate, CutOff };
+enum class JsonEscape : std::uint8_t { Valid, Unknown, LoneSurrogate };
 
 /// Reads the escape whose backslash is before `p`, appends its meaning to `out` and moves `p` behind it. An
 /// unknown one is kept as it is written, and a lone surrogate becomes U+FFFD; strict readers reject both.
 JsonEscape read_json_escape(const char*& p, const char* end, std::string& out);
+/// Appends the value of a string, given what is between its quotes.
+void append_unescaped(std::string& out, std::string_view raw);
 
 /// The value of a complete text like "-12.5e3" times 10^`decimals`, rounded to the nearest integer; false
 /// when the text is not a number or does not fit.

@@ -123,7 +123,16 @@ TEST(JsonCursor, StringsAreUnescaped) {
     EXPECT_EQ(read(R"("\ud83dx")"), "\uFFFDx");
     EXPECT_EQ(read(R"("\ude00\ud83d\u0041")"), "\uFFFD\uFFFDA");
     EXPECT_EQ(read(R"("\uZZZZ\q")"), "\\uZZZZ\\q");
+    EXPECT_EQ(read(R"("a\u")"), "a\\u") << "however much text follows";
     EXPECT_EQ(read("no string"), "(none)");
+    const std::string whole = R"("a\n\u00e9\ud83d\ude00\q")";
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+        const Padded padded(whole.substr(0, size));
+        JsonCursor cursor = padded.cursor();
+        std::string_view value;
+        EXPECT_FALSE(cursor.read_string(value)) << size;
+        EXPECT_TRUE(cursor.ran_out()) << size;
+    }
 }
 
 TEST(JsonMembers, KeysAreFoundWhetherGuessedOrNot) {

@@ -20,7 +20,7 @@ JsonDocument::JsonDocument(std::string_view text) {
             break;
         }
         const auto index = static_cast<std::uint32_t>(nodes_.size());
-        nodes_.push_back({scanner.raw(), index + 1, token, scanner.has_escapes()});
+        nodes_.push_back({scanner.raw(), index + 1, token});
         if (token == JsonToken::BeginObject || token == JsonToken::BeginArray) open.push_back(index);
         if (token == JsonToken::EndObject || token == JsonToken::EndArray) {
             nodes_[open.back()].next = index + 1;
@@ -34,12 +34,9 @@ JsonDocument::Value JsonDocument::root() const noexcept {
 }
 
 std::string JsonDocument::Value::text() const {
-    if (token() != JsonToken::String) return "";
-    const Node& node = document_->nodes_[index_];
-    if (!node.has_escapes) return std::string(node.raw);
-    JsonScanner scanner({node.raw.data() - 1, node.raw.size() + 2});  // with its quotes
-    scanner.next();
-    return scanner.text();
+    std::string value;
+    if (token() == JsonToken::String) append_unescaped(value, raw());
+    return value;
 }
 
 std::optional<double> JsonDocument::Value::number() const {

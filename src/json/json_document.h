@@ -28,7 +28,6 @@ class JsonDocument {
         std::string_view raw;
         std::uint32_t next = 0;  ///< the node after this value
         JsonToken token = JsonToken::Null;
-        bool has_escapes = false;
     };
 
     std::vector<Node> nodes_;  ///< in the order of the text: keys before their values, ends of containers too

@@ -1,8 +1,6 @@
 // json_scanner.cpp: reads strict JSON (RFC 8259, UTF-8) piece by piece, without keeping any of it.
 #include "json/json_scanner.h"
 
-#include <algorithm>
-
 #include "base/utf8.h"
 #include "json/json_cursor.h"
 
@@ -124,12 +122,10 @@ JsonToken JsonScanner::number() {
 
 JsonToken JsonScanner::string(JsonToken token) {
     const std::size_t start = ++at_;
-    has_escapes_ = false;
     while (true) {
         const int c = peek();
         if (c == '"') break;
         if (c == '\\') {
-            has_escapes_ = true;
             if (!escape()) return JsonToken::Error;
         } else if (c >= 0x20 && c < 0x80) {
             ++at_;
@@ -170,16 +166,8 @@ bool JsonScanner::character() {
 }
 
 std::string JsonScanner::text() const {
-    if (!has_escapes_) return std::string(raw_);
     std::string out;
-    const char* p = raw_.data();
-    const char* const end = p + raw_.size();
-    while (p != end) {
-        const char* const escape = std::find(p, end, '\\');
-        out.append(p, escape);
-        p = escape;
-        if (p != end) read_json_escape(++p, end, out);
-    }
+    append_unescaped(out, raw_);
     return out;
 }
 

@@ -37,7 +37,6 @@ class JsonScanner {
     JsonToken next();
     /// The token's text as written: for strings and keys, the part between the quotes.
     std::string_view raw() const noexcept { return raw_; }
-    bool has_escapes() const noexcept { return has_escapes_; }
     /// The value of a string or key.
     std::string text() const;
     /// Skips the rest of the value whose first token next() returned last. False: there is an error.
@@ -68,7 +67,6 @@ class JsonScanner {
     State state_ = State::Value;
     std::vector<bool> open_;  ///< true: an object
     std::string_view raw_;
-    bool has_escapes_ = false;
     std::string error_;
 };
 

@@ -391,7 +391,9 @@ void Recorder::prepare_exit() noexcept {
                       sessions_.entries().size() == 1;
         if (is_exiting_) {
             store_.spool->store().file().stop_reopening();
+            recorder_mutex.unlock();  // sources take it while they hold locks of their own
             for (const auto& source : sources_) source->needs_changed(RecordingNeeds{});
+            recorder_mutex.lock();
             // It calls functions that a preloaded library may have replaced, such as the clock's.
             background_.stop_for_good();
             return;

@@ -95,6 +95,8 @@ TEST_F(Lifecycle, ALibraryThatReplacesFunctionsMayBeTornDownFirst) {
 TEST_F(Lifecycle, AProgramWhoseMainThreadHasEndedEndsWithItsLastThread) {
 #if defined(__SANITIZE_ADDRESS__) && __GNUC__ >= 13
     GTEST_SKIP() << "AddressSanitizer of GCC 13 fails when the main thread calls pthread_exit";
+#elif defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer's own thread keeps every such program alive";
 #endif
     for (const char* const how : {"alone", "with a thread"}) {
         SCOPED_TRACE(how);

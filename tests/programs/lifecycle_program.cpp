@@ -184,6 +184,14 @@ int exit_from_thread(const Arguments&) {
     return 1;
 }
 
+// Without pthread_join, because ThreadSanitizer cannot join the main thread.
+bool main_thread_has_ended() {
+    std::ifstream file("/proc/self/stat");
+    std::string text;
+    std::getline(file, text);
+    return text.at(text.rfind(')') + 2) == 'Z';
+}
+
 // The main thread ends by pthread_exit. The recorder's own thread must not keep the process alive, and must
 // not run signal handlers.
 int main_thread_ends(const Arguments& arguments) {
@@ -210,7 +218,7 @@ int main_thread_ends(const Arguments& arguments) {
     if (how.starts_with("SIG")) {
         static const int number = how == "SIGTERM" ? SIGTERM : SIGINT;
         std::thread([] {
-            pthread_join(main_thread, nullptr);
+            while (!main_thread_has_ended()) usleep(1000);
             kill(getpid(), number);
             while (true) pause();
         }).detach();

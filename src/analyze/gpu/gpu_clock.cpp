@@ -1,32 +1,16 @@
 // gpu_clock.cpp: reads the accuracy of the device clocks from a trace.
-#include <charconv>
-
 #include <marey/gpu_use.h>
 
-#include "json/json_scanner.h"
+#include "json/json_document.h"
 
 namespace marey {
 namespace {
 
 /// Parses an object with at least these numbers; nullopt if it is something else.
 std::optional<GpuClock> read_clock(std::string_view text) {
-    GpuClock clock{-1, -1, -1};
-    const std::pair<std::string_view, std::int64_t*> numbers[] = {
-        {"readings", &clock.readings},
-        {"median_error_ns", &clock.median_error_ns},
-        {"worst_error_ns", &clock.worst_error_ns},
-    };
-    JsonScanner json(text);
-    if (json.next() != JsonToken::BeginObject) return std::nullopt;
-    while (json.next() == JsonToken::Key) {
-        const std::string key = json.text();
-        const JsonToken token = json.next();
-        for (const auto& [name, target] : numbers) {
-            if (name == key && token == JsonToken::Number)
-                std::from_chars(json.raw().data(), json.raw().data() + json.raw().size(), *target);
-        }
-        if (!json.skip(token)) return std::nullopt;
-    }
+    const JsonDocument document(text);
+    const auto number = [&](std::string_view name) { return document.root()[name].scaled(0).value_or(-1); };
+    const GpuClock clock{number("readings"), number("median_error_ns"), number("worst_error_ns")};
     const bool is_whole = clock.readings > 0 && clock.median_error_ns >= 0 && clock.worst_error_ns >= 0;
     return is_whole ? std::optional(clock) : std::nullopt;
 }

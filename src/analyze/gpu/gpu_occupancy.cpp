@@ -3,10 +3,9 @@
 #include "analyze/gpu/gpu_occupancy.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
-#include "json/json_scanner.h"
+#include "json/json_document.h"
 
 namespace marey {
 namespace {
@@ -67,41 +66,20 @@ double most_blocks_at_once(const GpuShape& shape, const GpuProperties& device, d
     return blocks;
 }
 
-/// Reads one device after its opening brace, and adds it.
-bool read_device(JsonScanner& json, std::map<std::int64_t, GpuProperties>& devices) {
-    GpuProperties device;
-    std::int64_t id = -1;
-    const std::pair<std::string_view, std::int64_t*> numbers[] = {
-        {"id", &id},
-        {"numSms", &device.sm_count},
-        {"warpSize", &device.warp_size},
-        {"maxThreadsPerMultiprocessor", &device.threads_per_sm},
-        {"regsPerMultiprocessor", &device.registers_per_sm},
-        {"sharedMemPerMultiprocessor", &device.shared_bytes_per_sm},
-        {"computeMajor", &device.compute_major},
-        {"computeMinor", &device.compute_minor},
+GpuProperties read_device(const JsonDocument::Value& json) {
+    const auto number = [&](std::string_view name) {
+        return std::max(json[name].scaled(0).value_or(0), std::int64_t{0});
     };
-    while (true) {
-        const JsonToken key_token = json.next();
-        if (key_token == JsonToken::EndObject) break;
-        if (key_token != JsonToken::Key) return false;
-        const std::string key = json.text();
-        const JsonToken token = json.next();
-        if (token == JsonToken::String && key == "name") {
-            device.name = json.text();
-        } else if (token == JsonToken::Number) {
-            const std::string_view text = json.raw();
-            std::int64_t number = 0;
-            const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-            for (const auto& [name, target] : numbers) {
-                if (name == key && read.ec == std::errc() && number >= 0) *target = number;
-            }
-        } else if (!json.skip(token)) {
-            return false;
-        }
-    }
-    if (id >= 0) devices.emplace(id, std::move(device));
-    return true;
+    GpuProperties device;
+    device.name = json["name"].text();
+    device.sm_count = number("numSms");
+    device.warp_size = number("warpSize");
+    device.threads_per_sm = number("maxThreadsPerMultiprocessor");
+    device.registers_per_sm = number("regsPerMultiprocessor");
+    device.shared_bytes_per_sm = number("sharedMemPerMultiprocessor");
+    device.compute_major = number("computeMajor");
+    device.compute_minor = number("computeMinor");
+    return device;
 }
 
 }  // namespace
@@ -110,10 +88,11 @@ std::map<std::int64_t, GpuProperties> gpu_properties(const Trace& trace) {
     std::map<std::int64_t, GpuProperties> devices;
     for (const MetadataInfo& fact : trace.metadata()) {
         if (fact.key != "deviceProperties") continue;
-        JsonScanner json(fact.json);
-        if (json.next() != JsonToken::BeginArray) continue;
-        while (json.next() == JsonToken::BeginObject && read_device(json, devices)) {
-        }
+        const JsonDocument document(fact.json);
+        document.root().each_item([&](const JsonDocument::Value& device) {
+            const std::int64_t id = device["id"].scaled(0).value_or(-1);
+            if (id >= 0) devices.emplace(id, read_device(device));
+        });
     }
     return devices;
 }
