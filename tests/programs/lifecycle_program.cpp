@@ -184,14 +184,6 @@ int exit_from_thread(const Arguments&) {
     return 1;
 }
 
-// Without pthread_join, because ThreadSanitizer cannot join the main thread.
-bool main_thread_has_ended() {
-    std::ifstream file("/proc/self/stat");
-    std::string text;
-    std::getline(file, text);
-    return text.at(text.rfind(')') + 2) == 'Z';
-}
-
 // The main thread ends by pthread_exit. The recorder's own thread must not keep the process alive, and must
 // not run signal handlers.
 int main_thread_ends(const Arguments& arguments) {
@@ -215,16 +207,16 @@ int main_thread_ends(const Arguments& arguments) {
         MAREY_RANGE("in atexit");
         std::puts("atexit");
     });
-    if (how.starts_with("SIG")) {
+    marks_its_end = !how.starts_with("SIG");
+    if (!marks_its_end) {
         static const int number = how == "SIGTERM" ? SIGTERM : SIGINT;
         std::thread([] {
-            while (!main_thread_has_ended()) usleep(1000);
+            for (std::string pid, name, state; state != "Z"; usleep(1000))  // tsan cannot join this thread
+                std::ifstream("/proc/self/stat") >> pid >> name >> state;
             kill(getpid(), number);
             while (true) pause();
         }).detach();
-        pthread_exit(nullptr);
     }
-    marks_its_end = true;
     if (how == "with a thread") std::thread([] { pthread_join(main_thread, nullptr); }).detach();
     pthread_exit(nullptr);
 }
