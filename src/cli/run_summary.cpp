@@ -126,13 +126,13 @@ std::string window_of(const Trace& trace) {
 }
 
 /// The summary of a Python program: its hottest functions and other facts.
-std::string calls_summary(const Trace& trace, const std::string& path, Averages& averages,
-                          const std::string& overhead, const Terminal& terminal) {
+std::string calls_summary(const Trace& trace, const std::string& path, const std::string& about,
+                          Averages& averages, const std::string& overhead, const Terminal& terminal) {
     make_printable(averages);
     std::string text =
         fmt::format("marey: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
                     format_plural(count_calls(averages), "call"), window_of(trace), size_of(path));
-    text += end_lines(trace, terminal);
+    text += about;
     text += averages_in_columns(averages,
                                 {.name_title = "function",
                                  .columns = {"self", "self_cpu_percent", "total", "calls", "average", "name"},
@@ -171,6 +171,14 @@ std::vector<ProcessKey> ancestors_of(std::string_view text) {
         found.emplace_back(pid, start);
     }
     return found;
+}
+
+/// Names the process if it is not the program itself, for example one that a shell script has started.
+std::string start_line(const Trace& trace) {
+    const ProcessInfo& process = trace.processes().front();
+    if (ancestors_of(trace.string(process.ancestors)).empty()) return "";
+    return fmt::format("of the first recorded process, {} ({}):\n\n", printable(program_name(trace, process)),
+                       process.pid);
 }
 
 }  // namespace
@@ -285,15 +293,17 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
         const std::string overhead = overhead_fact(trace);
         trace = filter_ranges(std::move(trace), {.fold_imports = true});
         Averages averages = key_averages(trace, call_options());
+        const std::string about =
+            (members.groups_.empty() ? "" : start_line(trace)) + end_lines(trace, terminal);
         if (events == 0 || is_only_garbage(trace, averages)) {
             main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)), why_empty,
-                               end_lines(trace, terminal) + problem_lines(trace, terminal));
+                               about + problem_lines(trace, terminal));
         } else if (are_host_calls(averages)) {
-            main = calls_summary(trace, path, averages, overhead, terminal);
+            main = calls_summary(trace, path, about, averages, overhead, terminal);
         } else {
             main = fmt::format("marey: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
                                recorded, size_of(path));
-            main += end_lines(trace, terminal);
+            main += about;
             for (const std::string& device : device_facts(trace)) main += "gpu: " + device + "\n";
             main += problem_lines(trace, terminal);
         }

@@ -85,6 +85,7 @@ def test_the_summary_of_many_children_is_a_table(tmp_path):
         """,
     )
     _, errors, _ = recorded([script], tmp_path, run_options=["-o", "x.marey"])
+    assert "of the first recorded process" not in errors  # it is the program
     assert "20 other processes" in errors and re.search(r"x.marey: 21 processes, [\d,]+ ranges in ", errors)
     assert errors.count("program.py") < 10
     assert len(captures(tmp_path)) == 1
@@ -128,6 +129,7 @@ def test_make_in_parallel(tmp_path):
     )
     done = run(["make", "-s", "-j4"], tmp_path, "-o", "job.marey")
     assert done.returncode == 0 and done.stdout == ""
+    assert re.search(r"^of the first recorded process, tree_program \(\d+\):$", done.stderr, re.M)
     assert re.search(r": 16 processes, [\d,]+ ranges in ", done.stderr)
     trace = marey.load(tmp_path / "job.marey")
     assert len(processes(trace)) == 16
