@@ -116,6 +116,10 @@ void ChromeEvents::write_memory(Row row) {
     out_.integer(std::int64_t{memory_.device[row].index});
     out_.put(",\"Device Type\":");
     out_.integer(static_cast<std::int64_t>(memory_.device[row].type));
+    if (tables_.is_torch) {  // as PyTorch: numbered with the ranges, and never "finished"
+        out_.put(",\"finished\":false,\"Ev Idx\":");
+        out_.integer(static_cast<std::int64_t>(trace_.ranges().size() + row));
+    }
     out_.put("}},\n");
 }
 

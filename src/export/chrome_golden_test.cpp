@@ -1,6 +1,7 @@
 // chrome_golden_test.cpp: Chrome JSON for a trace with one of everything.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -92,6 +93,7 @@ TEST(ChromeGolden, KernelsCallsAndOperatorsAreMatchedByTheirIds) {
     EXPECT_EQ(kernel["args"]["External id"].text, op["args"]["External id"].text);
     EXPECT_EQ(call["args"]["External id"].text, op["args"]["External id"].text);
     EXPECT_EQ(kernel["args"]["correlation"].text, call["args"]["correlation"].text);
+    EXPECT_GT(std::stoll(kernel["args"]["correlation"].text), 1 << 16);  // HTA keeps smaller ones in 16 bits
     EXPECT_EQ(kernel["args"]["device"].text, "0");
     EXPECT_EQ(kernel["args"]["stream"].text, "7");
     EXPECT_EQ(kernel["pid"].text, "0");
@@ -104,6 +106,23 @@ TEST(ChromeGolden, KernelsCallsAndOperatorsAreMatchedByTheirIds) {
     EXPECT_EQ(inner["args"]["Python parent id"].text, frame["args"]["Python id"].text);
     EXPECT_NE(inner["args"]["Python id"].text, frame["args"]["Python id"].text);
     EXPECT_EQ(frame["args"]["Python parent id"].text, "");
+}
+
+TEST(ChromeGolden, EventsOfPyTorchProgramsHaveNumbersOfTheirOwn) {
+    const Value document = parsed(full_trace());
+    std::map<std::string, std::string> seen;  // number to name
+    for (const Value& each : document["traceEvents"].items) {
+        const std::string& category = each["cat"].text;
+        const std::string& name = each["name"].text;
+        const bool is_memory = category == "cpu_instant_event";
+        if (category != "cpu_op" && category != "python_function" && !is_memory) continue;
+        if (name == "Python GC") continue;  // not a call
+        const std::string& number = each["args"]["Ev Idx"].text;
+        EXPECT_NE(number, "") << name;
+        EXPECT_TRUE(seen.emplace(number, name).second) << name << ", " << seen[number];
+        EXPECT_EQ(each["args"]["finished"].kind == StrictJson::Kind::Bool, is_memory) << name;
+    }
+    EXPECT_GT(seen.size(), 6u);
 }
 
 TEST(ChromeGolden, UserMetadataIsAtTheTopLevelAndDoesNotReplaceOurs) {

@@ -10,6 +10,9 @@ namespace {
 
 /// Maximum size of the text after a range's duration, without its values and its site's members.
 constexpr std::size_t kMaxRestBytes = 13 * ChromeArguments::kNumberBytes + 4 * Stamp::kBlock;
+/// Added to correlation ids. HTA stores them in 16 bits if they fit, and then puts row numbers, which do not
+/// fit, into the same column; PyTorch's ids are large enough in practice.
+constexpr std::int64_t kFirstCorrelation = std::int64_t{1} << 16;
 constexpr std::uint16_t kFlagsShown = kBeganBefore | kUnfinished | kEndInferred;
 
 }  // namespace
@@ -163,13 +166,14 @@ char* ChromeRanges::put_numbers(char* out, Row row, const ChromeSite& site, cons
         out = arguments_.put_number(out, kPythonId, std::int64_t{row} + 1);
         if (parent != kNoRow) out = arguments_.put_number(out, kPythonParent, std::int64_t{parent} + 1);
         out = arguments_.put_number(out, kPythonThread, track.thread);
+        if (tables_.is_torch) out = arguments_.put_number(out, kEventIndex, row);
     } else if (site.kind == ChromeSite::Kind::Runtime) {
         launch = row;
     }
     if (launch == kNoRow) return out;
     const Row caller = tables_.has_operator_ids ? operator_above(launch) : kNoRow;
     if (caller != kNoRow) out = arguments_.put_number(out, kExternalId, tables_.first_id + caller);
-    return arguments_.put_number(out, kCorrelation, tables_.first_id + launch);
+    return arguments_.put_number(out, kCorrelation, kFirstCorrelation + tables_.first_id + launch);
 }
 
 Row ChromeRanges::operator_above(Row row) const {
