@@ -5,8 +5,8 @@
     build/torch/bin/python tools/upstream_tests.py pytorch/test profiler/test_torch_tidy.py -k allocation
 
 TESTS is the folder `test` of PyTorch's repository at the installed version; nothing of it belongs to this repository.
-Each file runs in two processes: plain, and after `marey.torch.patch()`. Only tests that pass plain are counted. Exits
-with 1 if a test that PyTorch passes fails with Marey and has no reason in REASONS.
+Each file runs twice: plain, and with `marey.torch.patch()` in each process. Only tests that pass plain are counted.
+Exits with 1 if a test that PyTorch passes fails with Marey and has no reason in REASONS.
 """
 
 import argparse
@@ -47,7 +47,19 @@ REASONS = {
     "not PyTorch's.",
 }
 
-PLUGIN = "import marey.torch\nmarey.torch.patch()\n"
+# Python runs it in every process, also in those that tests start: patches PyTorch as soon as it is imported.
+START_FILE = """
+from marey._imports import when_imported
+
+
+def patch():
+    import marey.torch
+
+    marey.torch.patch()
+
+
+when_imported("torch", patch)
+"""
 
 
 def main():
@@ -86,12 +98,11 @@ def run(tests, file, selection, is_patched):
     """Return {test: None, or the text of its error} for the tests of a file that were not skipped."""
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.xml")
-        with open(os.path.join(folder, "use_marey.py"), "w") as plugin:
-            plugin.write(PLUGIN)
+        if is_patched:
+            with open(os.path.join(folder, "sitecustomize.py"), "w") as start:
+                start.write(START_FILE)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={report}"]
         command += ["-c", os.devnull]  # not the settings of a project around the folder
-        if is_patched:
-            command += ["-p", "use_marey"]
         if selection:
             command += ["-k", selection]
         given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))

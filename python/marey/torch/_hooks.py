@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_REQUESTER = "Optimizer"
+_REQUESTER = "marey.torch"  # not PyTorch's "Optimizer": with KINETO_USE_DAEMON, PyTorch counts optimizer steps too
 # Guarded by the GIL.
 _holders = 0
 _before = False  # the flag before the first hold_flag(): PyTorch's profiler may be running too
