@@ -88,18 +88,27 @@ for file in "$licences"/*; do
     sed -i "0,/^License-File: LICENSE\$/s||&\nLicense-File: third_party/$(basename "$file")|" "$info/METADATA"
 done
 
-# Observers for PyTorch versions, so that their users need no compiler: for those in the environments named by TORCH.
-if [ -z "${TORCH-}" ] && [ -x build/torch/bin/python ]; then TORCH=build/torch/bin/python; fi
+# Observers for PyTorch versions, so that their users need no compiler. TORCH=all: for all in tools/torch_versions.txt;
+# TORCH="2.13.0 2.15.0": for these; otherwise for those that build/ has an environment of.
+case "${TORCH-}" in
+    all) versions="$(sed -n 's/^\([0-9][0-9.]*\).*/\1/p' tools/torch_versions.txt)" ;;
+    *) versions="${TORCH-}" ;;
+esac
+interpreters=()
+for version in $versions; do interpreters+=("$(TORCH="$version" tools/python_env.sh torch)"); done
+[ -n "$versions" ] || for found in build/torch/bin/python build/torch-*/bin/python; do
+    [ ! -x "$found" ] || interpreters+=("$found")
+done
 rm -rf "$work/observers"
-for interpreter in ${TORCH-}; do
+for interpreter in "${interpreters[@]}"; do
     PYTHONPATH="$root" XDG_CACHE_HOME="$work/observers" quietly observer "$interpreter" -m marey.torch
 done
-for observer in "$work"/observers/marey/torch/*/observer.so; do
+for observer in "$work"/observers/marey/torch/*/*/observer.so; do
     [ -f "$observer" ] || continue
-    to="$root/marey/torch/observers/$(basename "$(dirname "$observer")")"
-    mkdir -p "$to"
-    strip -o "$to/observer.so" "$observer"
-    echo "with an observer for $(basename "$to" | cut -d- -f1-2)"
+    key="$(basename "$(dirname "$(dirname "$observer")")")"
+    mkdir -p "$root/marey/torch/observers/$key"
+    strip -o "$root/marey/torch/observers/$key/observer.so" "$observer"
+    echo "with an observer for $(echo "$key" | cut -d- -f1-2)"
 done
 
 quietly pack "$env/bin/wheel" pack -d dist "$root"

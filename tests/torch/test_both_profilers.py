@@ -123,7 +123,7 @@ import os, shutil
 import marey
 from marey.torch import _observer
 built = _observer.build()
-shipped = os.path.join("wheel", "torch", "observers", os.path.basename(os.path.dirname(built)), "observer.so")
+shipped = os.path.join("wheel", "torch", "observers", built.split(os.sep)[-3], "observer.so")
 os.makedirs(os.path.dirname(shipped))
 shutil.copy(built, shipped)
 marey.__path__.append("wheel")

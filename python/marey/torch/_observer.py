@@ -27,25 +27,22 @@ def build() -> str:
     """Compile the observer unless the package has it or that has been done, and return its path."""
     sources = _sources()
     key = _key(sources, _headers())
-    shipped = _shipped(key)
-    if shipped is not None:
-        return shipped
-    folder = _writable_folder()
-    path = os.path.join(folder, key, _FILE)
-    if os.path.exists(path):
-        return path
+    found = _shipped(key) or _cached(key)
+    if found is not None:
+        return found
     import fcntl
 
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(os.path.join(folder, key, "lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be compiling it
+    words = compiler()
+    folder = os.path.join(_writable_folder(), key, _compiler_key(words))
+    path = os.path.join(folder, _FILE)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say(f"another process is compiling the observer for PyTorch {torch.__version__}: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(path):
-            compiler()
-            print(
-                f"marey: compiling the observer for PyTorch {torch.__version__} (only once, takes half a minute)",
-                file=sys.stderr,
-                flush=True,
-            )
             compile_library(os.path.join(sources, "observer.cpp"), path)
     return path
 
@@ -53,14 +50,39 @@ def build() -> str:
 def find_built() -> str | None:
     """Return the path of the matching observer, or None if it has not been compiled. Creates nothing."""
     key = _key(_sources(), _headers())
-    shipped = _shipped(key)
-    if shipped is not None:
-        return shipped
+    return _shipped(key) or _cached(key)
+
+
+def _cached(key: str) -> str | None:
+    """Return the path of the observer that the present compiler made; without a compiler, that any one made."""
+    try:
+        made_by = _compiler_key(compiler())
+    except Error:
+        made_by = "*"
+    import glob
+
     for folder in (_cache_folder(), _temporary_folder()):
-        path = os.path.join(folder, key, _FILE)
-        if os.path.exists(path):
-            return path
+        found = glob.glob(os.path.join(glob.escape(os.path.join(folder, key)), made_by, _FILE))
+        if found and os.stat(found[0]).st_uid in (0, os.getuid()):
+            return found[0]
     return None
+
+
+def _compiler_key(words: list[str]) -> str:
+    """Return a name that differs between compilers, their versions and their options."""
+    import hashlib
+
+    path = os.path.realpath(words[0])
+    made = os.stat(path)
+    facts = (path, made.st_size, made.st_mtime_ns, words[1:])
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
+
+
+def _say(text: str, end: str = "\n") -> None:
+    """Print a line to the user, whatever the program did with its standard error."""
+    stream = sys.stderr or sys.__stderr__
+    if stream is not None:
+        print(f"marey: {text}", file=stream, end=end, flush=True)
 
 
 def _shipped(key: str) -> str | None:
@@ -157,9 +179,7 @@ def compiler() -> list[str]:
 
 
 def compile_library(source: str, path: str) -> None:
-    """Compile one source file with PyTorch and Marey into a shared library."""
-    import subprocess
-
+    """Compile one source file with PyTorch and Marey into a shared library, and say so."""
     words = compiler()
     root = os.path.dirname(torch.__file__)
     made = f"{path}.{os.getpid()}"
@@ -168,14 +188,44 @@ def compile_library(source: str, path: str) -> None:
         *("-I", _headers(), "-isystem", os.path.join(root, "include")),
         *(source, "-o", made, "-L", os.path.join(root, "lib"), "-ltorch_cpu", "-lc10", native.library_path()),
     ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
+    code, output = _run(command, f"compiling the observer for PyTorch {torch.__version__} (only once)")
+    if code != 0:
         log = os.path.join(os.path.dirname(path), "compiler.log")
         with open(log, "w") as file:
-            file.write(" ".join(command) + "\n" + done.stdout + done.stderr)
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+            file.write(" ".join(command) + "\n" + output)
+        lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
         raise Error(
             f"{' '.join(words)} could not compile the observer for PyTorch {torch.__version__}: "
             f"{lines[0].strip() if lines else 'no output'} (full output: {log})"
         )
     os.rename(made, path)
+
+
+def _run(command: list[str], text: str) -> tuple[int, str]:
+    """Run a command and return (exit code, output). On a terminal, the line that says so counts the seconds."""
+    import subprocess
+    import tempfile
+    from time import monotonic
+
+    stream = sys.stderr or sys.__stderr__
+    is_terminal = stream is not None and stream.isatty()
+    start = monotonic()
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            _say(f"{text}, takes about half a minute", end="" if is_terminal else "\n")
+            while True:
+                try:
+                    code = process.wait(1 if is_terminal else None)
+                    break
+                except subprocess.TimeoutExpired:
+                    print(f"\rmarey: {text}: {monotonic() - start:.0f} s\x1b[K", file=stream, end="", flush=True)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            if is_terminal:
+                print(file=stream, flush=True)
+        output.seek(0)
+        return code, output.read()
