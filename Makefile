@@ -3,17 +3,18 @@
 #   JOBS=4              parallel jobs (default: the number of cores)
 #   CMAKE_ARGS=...      more arguments for cmake, e.g. CMAKE_ARGS=-DMAREY_WERROR=ON
 #   FUZZ_SECONDS=600    how long each fuzzer runs
+#   TORCH=2.15.0        the PyTorch version for test-torch, bench-torch and parity-torch; all (test-torch, wheel): each
 #   PYTHON=python3.12   the interpreter to build the Python package for (python3), in .venv; off: without it
 
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 GOLDEN_TESTS := collect_test trace_test export_test import_test
-export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON
+export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON TORCH
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm goldens fuzz viewers arrow
-.PHONY: docs examples-python pictures wheel web
+.PHONY: docs examples-python pictures wheel web check-observer
 .PHONY: install-deps clean format
 
 help:  ## Show this list
@@ -34,10 +35,14 @@ test:  ## Build and run every test
 test-readme:  ## Run every command of README.md in a fresh clone
 	@tools/readme_commands.py
 
-test-torch:  ## Tests of marey.torch (installs PyTorch into build/torch)
+test-torch:  ## Tests of marey.torch; TORCH=2.15.0: with that PyTorch, TORCH=all: with each in tools/torch_versions.txt
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python marey_cli
 	@tools/torch_tests.sh build/release
+
+check-observer:  ## Compile the PyTorch observer with the headers of every tested PyTorch (downloads those)
+	@tools/install_deps.sh build python
+	@python="$$(tools/python_env.sh)" && "$$python" tools/check_observer.py
 
 test-fleet:  ## Questions on Spark in local mode, compared with DuckDB (installs Spark into build/fleet)
 	@tools/install_deps.sh build python fleet
@@ -153,7 +158,7 @@ viewers:  ## Open exported traces in real viewers, in a headless browser (needs 
 	@tools/build.sh release marey_cli example_pipeline
 	@tests/viewers/run.sh build/release
 
-wheel:  ## Build a wheel with its libraries inside into dist/, and test it elsewhere; TORCH: interpreters, to add observers
+wheel:  ## Build a wheel with its libraries inside into dist/, and test it elsewhere; TORCH=all: with observers for every tested PyTorch
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_package
 	@tools/wheel.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# python_env.sh [torch|fleet|trace_tools|docs]: creates a Python environment and prints its interpreter's path.
+# python_env.sh [torch|fleet|trace_tools|trace_tools_pandas2|docs]: creates a Python environment and prints its interpreter's path.
 #
 # Without an argument: .venv, with the packages in tools/python_requirements.txt. PYTHON=/path/to/python3.12 selects an
 # interpreter other than python3; the other environments, in build/, use the same one. Does nothing if the environment
@@ -10,23 +10,32 @@ name="${1:-}"
 folder="${name:+build/$name}"
 folder="${folder:-.venv}"
 bare=()  # packages to install without what they depend on
+complete=""  # a program of the environment's interpreter, which installs the rest
 case "$name" in
     "")
         packages=(-r tools/python_requirements.txt)
         hint=" (PYTHON=off builds without the Python package)" ;;
-    torch)  # MAREY_TORCH_PYTHON: another interpreter that has torch and pytest; TORCH: another PyTorch release
+    torch)  # MAREY_TORCH_PYTHON: another interpreter that has torch and pytest; TORCH: another PyTorch version
         [ -z "${MAREY_TORCH_PYTHON:-}" ] || { echo "$MAREY_TORCH_PYTHON"; exit; }
-        packages=("${TORCH:-torch==2.13.0}" numpy pytest hypothesis) ;;
+        default="$(sed -n 's/ default$//p' tools/torch_versions.txt)"
+        release="${TORCH:-$default}"
+        [ "$release" = "$default" ] || folder="$folder-$release"
+        packages=(numpy pytest hypothesis)
+        bare=("torch==$release")
+        complete=tools/torch_without_cuda.py ;;
     fleet)
         packages=(duckdb pyarrow "pyspark[connect]>=4.0" sqlglot "ibis-framework[duckdb]>=12" polars numpy pandas pytest
                   hypothesis) ;;
-    trace_tools)  # they read PyTorch's traces; what they declare includes all of Jupyter, which that does not need
-        packages=(pandas plotly networkx pydot psutil pyyaml tensorboard)
+    trace_tools | trace_tools_pandas2)  # they read PyTorch's traces; what they declare includes all of Jupyter, which
+        # that does not need. HTA computes differently with pandas 2 and 3.
+        pandas="pandas>=3"
+        [ "$name" = trace_tools ] || pandas="pandas<3"
+        packages=("$pandas" plotly networkx pydot psutil pyyaml tensorboard)
         bare=(HolisticTraceAnalysis==0.5.0 torch-tb-profiler==0.4.3) ;;
     docs)  # DOCS_PYTHON: another interpreter that has the packages
         [ -z "${DOCS_PYTHON:-}" ] || { echo "$DOCS_PYTHON"; exit; }
         packages=(-r tools/docs_requirements.txt) ;;
-    *) echo "python_env.sh: unknown environment '$name': expected torch, fleet, trace_tools or docs" >&2; exit 2 ;;
+    *) echo "python_env.sh: unknown environment '$name': expected torch, fleet, trace_tools, trace_tools_pandas2 or docs" >&2; exit 2 ;;
 esac
 base="${PYTHON:-python3}"
 [ "$base" != off ] || base=python3
@@ -34,6 +43,7 @@ version="$("$base" -c 'import sys; print(*sys.version_info[:3], sys.base_prefix)
     { echo "marey: cannot run the interpreter '$base' (PYTHON=off builds without the Python package)" >&2; exit 1; }
 list() {  # the packages, one per line
     if [ "${packages[0]}" = -r ]; then cat "${packages[1]}"; else printf '%s\n' "${packages[@]}" "${bare[@]}"; fi
+    [ -z "$complete" ] || cat "$complete"
 }
 stamp="$({ echo "$version"; list; } | sha256sum | cut -c1-40)"
 python="$folder/bin/python"
@@ -43,7 +53,8 @@ if [ "$(cat "$folder/marey_stamp" 2>/dev/null)" != "$stamp" ] || ! "$python" -c 
     log="$(mktemp)"
     trap 'rm -f "$log"' EXIT
     if ! { "$base" -m venv --clear "$folder" && "$python" -m pip install "${packages[@]}" &&
-           { [ ${#bare[@]} = 0 ] || "$python" -m pip install --no-deps "${bare[@]}"; }; } >"$log" 2>&1; then
+           { [ ${#bare[@]} = 0 ] || "$python" -m pip install --no-deps "${bare[@]}"; } &&
+           { [ -z "$complete" ] || "$python" "$complete"; }; } >"$log" 2>&1; then
         tail -n 20 "$log" >&2
         echo "marey: cannot create $folder${hint:-}" >&2
         exit 1
