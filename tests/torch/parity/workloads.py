@@ -47,21 +47,55 @@ def _lstm():
     return Lstm(), (2, 5, 16)
 
 
-WORKLOADS = {"MLP": _mlp, "ResNet block": _resnet, "transformer block": _transformer, "LSTM": _lstm}
+def _compiled(model):
+    return torch.compile(model)
+
+
+def _sharded(model):
+    """A model whose parameters FSDP shards over one process."""
+    from torch import distributed
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    if not distributed.is_initialized():
+        distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    return FullyShardedDataParallel(model, device_id=next(model.parameters()).device)
+
+
+MODELS = {"MLP": _mlp, "ResNet block": _resnet, "transformer block": _transformer, "LSTM": _lstm}
+# Ways to run the MLP: a function of the model.
+WRAPPERS = {"torch.compile": _compiled, "FSDP": _sharded}
+LOADER = "DataLoader workers"  # the MLP, with batches from two processes
+WORKLOADS = (*MODELS, *WRAPPERS, LOADER)
+
+
+class Batches(torch.utils.data.Dataset):
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return torch.full(self.shape[1:], float(index))
 
 
 def training(name, device):
     """A function that does one training step."""
     torch.manual_seed(0)
-    model, shape = WORKLOADS[name]()
+    model, shape = MODELS.get(name, _mlp)()
     model = model.to(device).train()
-    batch = torch.randn(*shape, device=device)
+    if name in WRAPPERS:
+        model = WRAPPERS[name](model)
     optimizer = torch.optim.Adam(model.parameters())
+    batches = [torch.randn(*shape, device=device)]
+    if name == LOADER:
+        batches = torch.utils.data.DataLoader(Batches(shape), batch_size=2, num_workers=2)
 
     def step():
-        optimizer.zero_grad()
-        loss = model(batch).pow(2).mean()
-        loss.backward()
-        optimizer.step()
+        for batch in batches:
+            optimizer.zero_grad()
+            loss = model(batch.to(device) if name == LOADER else batch).pow(2).mean()
+            loss.backward()
+            optimizer.step()
 
     return step
