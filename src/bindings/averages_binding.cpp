@@ -86,6 +86,16 @@ AverageOptions average_options(bool by_input_shape, std::uint32_t stack_entries,
     return options;
 }
 
+Averages without_calls(const Averages& averages) {
+    Averages less = averages;
+    std::erase_if(less.rows, [](const AverageRow& row) {
+        return row.scope == Scope::PythonFunction || row.scope == Scope::CFunction;
+    });
+    less.recorded_ns = 0;
+    for (const AverageRow& row : less.rows) less.recorded_ns += row.self_cpu_time_total_ns;
+    return less;
+}
+
 template <class T>
 T option(const std::string& key, nb::handle value) {
     try {
@@ -169,6 +179,7 @@ void bind_averages_class(nb::module_& module) {
              [](const Averages& averages, const std::string& form, const nb::dict& given) {
                  return text_object(text_of(averages, form, table_options(given)));
              })
+        .def("without_calls", &without_calls, "Leave out the rows of Python and C functions.")
         .def("without_flops",
              [](const Averages& averages) {
                  Averages less = averages;

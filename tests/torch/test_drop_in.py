@@ -38,7 +38,7 @@ def test_every_name_of_both_modules_exists():
 def test_every_keyword_of_both_profilers_is_accepted():
     import inspect
 
-    actual = set(inspect.signature(marey.profile).parameters)
+    actual = {*inspect.signature(marey.profile).parameters, *inspect.signature(profile).parameters}
     for upstream in (torch.profiler.profile, torch.autograd.profiler.profile):
         assert set(inspect.signature(upstream).parameters) - actual == set()
 
@@ -130,7 +130,8 @@ def test_patching_is_undone_completely():
     marey.torch.patch()
     try:
         marey.torch.patch()
-        assert torch.profiler.profile is profile and torch.autograd.profiler.profile is profile
+        assert torch.profiler.profile is profile
+        assert torch.autograd.profiler.profile is marey.torch.profiler.profile
         with torch.profiler.profile(schedule=torch.profiler.schedule(wait=0, warmup=0, active=1)) as prof:
             torch.ones(1)
             prof.step()
@@ -164,7 +165,29 @@ def test_optimizer_and_profiler_steps_are_not_counted_twice(training):
     assert marey.profiler.KinetoStepTracker.current_step() == start + 7
     training()
     assert marey.profiler.KinetoStepTracker.current_step() == start + 7
-    assert "Optimizer" not in marey.profiler.KinetoStepTracker._step_dict
+    assert "marey.torch" not in marey.profiler.KinetoStepTracker._step_dict
+
+
+def test_optimizer_steps_are_counted_once_beside_pytorchs_own_hook(run_python):
+    """upstream: test_kineto_profiler_with_environment_variable"""
+    out = run_python(
+        "import torch, marey.torch\n"
+        "marey.torch.patch()\n"
+        "from torch.autograd.profiler import KinetoStepTracker\n"
+        "model = torch.nn.Linear(3, 2)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "def train(prof=None):\n"
+        "    for _ in range(8):\n"
+        "        optimizer.step()\n"
+        "        if prof: prof.step()\n"
+        "train()\n"
+        "print(KinetoStepTracker.current_step())\n"
+        "with torch.profiler.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2)) as prof:\n"
+        "    train(prof)\n"
+        "print(KinetoStepTracker.current_step(), KinetoStepTracker._step_dict)\n",
+        env={"KINETO_USE_DAEMON": "1"},
+    )
+    assert out.splitlines() == ["8", "16 {'Optimizer': 16}"]
 
 
 def test_ending_a_range_on_a_pytorch_future_returns_a_future():
@@ -255,7 +278,7 @@ def test_compiler_output_is_kept(run_python, tmp_path):
         env={"XDG_CACHE_HOME": str(tmp_path), "CXX": str(compiler)},
     )
     assert "it is Tuesday" in out
-    (log,) = tmp_path.glob("marey/torch/*/compiler.log")
+    (log,) = tmp_path.glob("marey/torch/*/*/compiler.log")
     assert "it is Tuesday" in log.read_text() and log.read_text().startswith(str(compiler))
 
 

@@ -139,15 +139,23 @@ class Results:
         return ProfilerResult(self.trace, self.events(), self.tree)
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool | None = None,
     ) -> EventList:
-        """Group the events by name and return an ``EventList`` of ``FunctionEventAvg``."""
+        """Group the events by name and return an ``EventList`` of ``FunctionEventAvg``.
+
+        Calls of Python and C functions are included unless `include_python_functions` is False. Its default with
+        ``marey.torch`` is that of the installed PyTorch: False since 2.14.
+        """
         from marey.results.trace_events import events_of
 
         trace = self.trace
         with timed(self._stats, "averages_call_duration_us"):
             return events_of(trace, **self._event_options()).key_averages(
-                group_by_input_shape, group_by_stack_n, group_by_overload_name
+                group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
             )
 
     def total_average(self) -> FunctionEventAvg:

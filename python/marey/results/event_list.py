@@ -83,17 +83,26 @@ class EventList(list["Any"]):
         group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
+        include_python_functions: bool | None = None,
         *,
         percentiles: bool = False,
     ) -> EventList:
-        """Group the events by name (and node, device, ...) and return an EventList of FunctionEventAvg."""
+        """Group the events by name (and node, device, ...) and return an EventList of FunctionEventAvg.
+
+        Calls are left out if `include_python_functions` is False; None: as usual for the profiler that made the list.
+        """
         if not self._tree_built:
             raise Error("the events are not nested yet: call _build_tree() before key_averages()")
         events = list(self)
-        averages = self._averages().group(
+        if not self._includes_calls(include_python_functions):
+            events = [event for event in events if not event.is_python_function]
+        averages = self._averages_of(events).group(
             bool(group_by_input_shapes), max(int(group_by_stack_n), 0), bool(group_by_overload_name), bool(percentiles)
         )
         return AverageList(averages, events.__getitem__, bool(group_by_input_shapes), self._types, **self._options())
+
+    def _includes_calls(self, given: bool | None) -> bool:
+        return self._types.AVERAGES_INCLUDE_CALLS if given is None else bool(given)
 
     def _options(self) -> dict[str, Any]:
         return {

@@ -60,6 +60,7 @@ _METADATA_KEYS = {
     "context": "context",
     "channel": "channel",
     "channel_type": "channel_type",
+    "hsa_queue": "hsa_queue",
     "bytes": "bytes",
     "bandwidth_gb_s": "memory bandwidth (GB/s)",
     "collective_name": "Collective name",
@@ -112,6 +113,7 @@ class EventMetadata(NamedTuple):
     context: int | None
     channel: int | None
     channel_type: int | None
+    hsa_queue: int | None
     bytes: int | None
     bandwidth_gb_s: float | None
     collective_name: str | None

@@ -66,6 +66,7 @@ class FunctionEvent(FormattedTimesMixin):
         python_id: int = -1,
         python_parent_id: int = -1,
         python_module_id: int = -1,
+        typed_metadata: dict[str, Any] | None = None,
     ) -> None:
         self.id = id
         self.node_id = node_id
@@ -108,6 +109,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.external_id = external_id
         self.linked_correlation_id = linked_correlation_id
         self.event_metadata = event_metadata(extra_meta)
+        self.metadata = typed_metadata  # of device work, with the keys of traces
         self.structured_input_shapes = structured_input_shapes
         self.structured_input_strides = structured_input_strides
         self.input_dtypes = input_dtypes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from marey._marey import EventRow
 from marey.results.event_parts import Kernel, event_metadata
 from marey.results.events import FunctionEvent
+from marey.results.types import is_on_cpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,6 +125,14 @@ class RecordedEvent(FunctionEvent, EventRow):
         return fields["event_metadata"] if "event_metadata" in fields else event_metadata(self.kwinputs)
 
     @property
+    def metadata(self) -> dict[str, Any] | None:  # type: ignore[override]
+        fields = self.__dict__
+        if "metadata" in fields:
+            kept: dict[str, Any] | None = fields["metadata"]
+            return kept
+        return None if is_on_cpu(self) else dict(self.kwinputs or {}) or None
+
+    @property
     def _metadata_json(self) -> str:  # type: ignore[override]
         fields = self.__dict__
         if "_metadata_json" in fields:
@@ -143,6 +152,7 @@ class RecordedEvent(FunctionEvent, EventRow):
     def _whole(self) -> dict[str, Any]:
         """Return all its fields, without the list that it came from."""
         fields = {name: getattr(self, name) for name in _ALL_FIELDS}
+        fields["event_metadata"] = event_metadata(self.kwinputs)
         fields.update(self.__dict__)
         return fields
 
@@ -196,7 +206,7 @@ _ALL_FIELDS = (
     *(name for names in _READERS for name in names),
     "cpu_parent",
     "use_device",
-    "event_metadata",
+    "metadata",
     "count",
     "self_cpu_percent",
     "total_cpu_percent",

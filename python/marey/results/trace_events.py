@@ -32,7 +32,12 @@ class TraceEventList(View):
         if name != "_source":
             raise AttributeError(f"'EventList' object has no attribute {name!r}")
         made = self._source = _marey.EventRows(
-            self._recorded, RecordedEvent, Interval, self._types.DeviceType, self._use_device, bool(self._with_flops)
+            self._recorded,
+            self._types.Event or RecordedEvent,
+            Interval,
+            self._types.DeviceType,
+            self._use_device,
+            bool(self._with_flops),
         )
         return made
 
@@ -68,13 +73,18 @@ class TraceEventList(View):
         group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
+        include_python_functions: bool | None = None,
         *,
         group_by_thread: bool = False,
         percentiles: bool = False,
     ) -> EventList:
         if self._is_changed():
             return super().key_averages(
-                group_by_input_shapes, group_by_stack_n, group_by_overload_name, percentiles=percentiles
+                group_by_input_shapes,
+                group_by_stack_n,
+                group_by_overload_name,
+                include_python_functions,
+                percentiles=percentiles,
             )
         averages = self._grouped(
             by_input_shape=bool(group_by_input_shapes),
@@ -83,6 +93,8 @@ class TraceEventList(View):
             by_thread=bool(group_by_thread),
             percentiles=bool(percentiles),
         )
+        if not self._includes_calls(include_python_functions):
+            averages = averages.without_calls()
         return AverageList(averages, self._event_of_range, bool(group_by_input_shapes), self._types, **self._options())
 
     def _event_of_range(self, row: int) -> Any:

@@ -72,6 +72,8 @@ class Types:
 
     DeviceType = DeviceType
     HAS_VALUE_LISTS = True  # whether inputs of nodes include lists of numbers
+    AVERAGES_INCLUDE_CALLS = True  # unless the program says otherwise
+    Event: Any = None  # the class of a trace's events; None: RecordedEvent
 
     @classmethod
     def device_type(cls, number: int) -> Any:

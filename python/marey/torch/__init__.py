@@ -9,6 +9,7 @@ it in advance.
 
 from __future__ import annotations
 
+import torch.profiler as _torch_profiler
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerAction, ProfilerActivity, schedule
 
@@ -25,8 +26,19 @@ from marey.torch._observer import build, load
 from marey.torch._patch import patch, unpatch
 from marey.torch._profile import profile
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _KinetoProfile = profile
 _hooks.trace_compiled_ranges()
+
+
+def __getattr__(name: str) -> Any:
+    # PyTorch's own classes for the configuration of activities, where it has them (2.15).
+    if name in ("CuspyConfig", "PerformanceMetricsConfig", "ProfilerActivityConfig"):
+        return getattr(_torch_profiler, name)
+    raise AttributeError(f"module 'marey.torch' has no attribute {name!r}")
 
 
 def record_program() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from marey._enumerations import ProfilerActivity
-from marey.compat.config import _ExperimentalConfig
 from marey.recording import activities
 from marey.recording.schedule import ProfilerAction
+from marey.torch import _versions
 from marey.torch._types import Types
 
 TYPE_CHECKING = False
@@ -26,28 +26,26 @@ def supported_activities() -> set[Any]:
 
 def to_marey_activity(item: Any) -> Any:
     """Return Marey's activity for one of PyTorch's; other values are returned unchanged."""
-    if isinstance(item, _TORCH_ACTIVITY):
-        return ProfilerActivity[item.name]
-    if isinstance(item, dict):
-        return {to_marey_activity(key): value for key, value in item.items()}
-    return item
+    return ProfilerActivity[item.name] if isinstance(item, _TORCH_ACTIVITY) else item
 
 
-def to_marey_activities(items: Iterable[Any] | None) -> list[Any] | None:
+def to_marey_activities(items: Iterable[Any] | None) -> tuple[list[Any] | None, dict[Any, Any]]:
+    """Return (Marey's activities, configurations of activities by PyTorch's activity)."""
     if items is None:
-        return None
-    own = [to_marey_activity(item) for item in items]
-    if not own and torch.__version__ >= (2, 13):  # in older versions an empty list means all
+        return None, {}
+    own: list[Any] = []
+    configs = {}
+    for item in items:
+        if not isinstance(item, dict):
+            own.append(to_marey_activity(item))
+            continue
+        for activity, value in item.items():
+            configs[activity] = config = _versions.activity_config(value)
+            types = config.activity_types
+            own.append(to_marey_activity(activity) if types is None else {to_marey_activity(activity): types})
+    if not own and _versions.REFUSES_EMPTY_ACTIVITIES:
         raise AssertionError("No valid profiler activities found")
-    return own
-
-
-def to_marey_config(config: Any) -> _ExperimentalConfig | None:
-    """Convert PyTorch's experimental options to Marey's."""
-    if isinstance(config, torch._C._profiler._ExperimentalConfig):
-        config = _ExperimentalConfig(*config.__getstate__())
-    own: _ExperimentalConfig | None = config
-    return own
+    return own, configs
 
 
 def to_marey_schedule(schedule: Callable[[int], Any] | None) -> Callable[[int], ProfilerAction] | None:

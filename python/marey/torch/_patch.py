@@ -6,7 +6,7 @@ import torch.autograd.profiler
 import torch.profiler
 
 from marey.compat import handlers, steps
-from marey.torch import _activities, _emitters, _profile
+from marey.torch import _activities, _autograd_profile, _emitters, _profile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _PROFILER_NAMES = {
     "KinetoStepTracker": steps.KinetoStepTracker,
 }
 _AUTOGRAD_NAMES = {
-    "profile": _profile.profile,
+    "profile": _autograd_profile.profile,
     "emit_nvtx": _emitters.emit_nvtx,
     "emit_itt": _emitters.emit_itt,
     "KinetoStepTracker": steps.KinetoStepTracker,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from time import perf_counter
 
 import torch
@@ -10,20 +11,25 @@ from torch._C._profiler import ProfilerState
 from torch.autograd import profiler as torch_profiler
 from torch.profiler import _memory_profiler
 
-from marey._enumerations import DeviceActivity, RecordScope
+from marey._enumerations import DeviceActivity, ProfilerActivity, RecordScope
 from marey._marey import Error, path_of_rank
 from marey._marey import torch as native
 from marey._warnings import warn
+from marey.compat.config import _ExperimentalConfig
 from marey.recording import profile as own
-from marey.torch import _clocks, _hooks, _ranks
-from marey.torch._activities import to_marey_activities, to_marey_activity, to_marey_config, to_marey_schedule
+from marey.recording.metadata import checked_metadata
+from marey.recording.results import timed
+from marey.torch import _clocks, _graph_lanes, _hooks, _ranks, _versions
+from marey.torch._activities import to_marey_activities, to_marey_activity, to_marey_schedule
 from marey.torch._emitters import ExecutionTraceObserver
 from marey.torch._observer import load
+from marey.torch._second_recorder import use_second_recorder
 from marey.torch._types import Types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from os import PathLike
     from typing import Any
 
     from marey._marey import Session, Trace
@@ -45,6 +51,12 @@ def _made_within(seconds: float, events: EventList) -> list[Any]:
             break
         made.append(event)
     return made
+
+
+def _includes_cpu(activities: list[Any] | None) -> bool:
+    return activities is None or any(
+        ProfilerActivity.CPU in (item if isinstance(item, dict) else (item,)) for item in activities
+    )
 
 
 class profile(own.profile):
@@ -73,20 +85,32 @@ class profile(own.profile):
         use_cpu: bool = True,
         use_kineto: bool | None = None,
         qualified_names: bool = False,
+        _profiler_extensions: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
         if not use_cpu and not use_kineto:
             raise AssertionError("use_cpu=False requires use_kineto=True: nothing would be recorded otherwise")
+        _versions.check_keywords(options)
+        own_activities, self.activity_configs = to_marey_activities(activities)
+        config = _versions.to_marey_config(experimental_config)
+        if config is None:
+            config = _ExperimentalConfig()
+        self._uses_second_recorder = isinstance(config, _ExperimentalConfig) and use_second_recorder(
+            config, self.activity_configs, use_cpu and _includes_cpu(own_activities)
+        )
+        self._profiler_extensions = dict(_profiler_extensions or {})
+        _versions.ignore_options(self._profiler_extensions)
         super().__init__(
             enabled,
             use_cpu=use_cpu,
             use_kineto=use_kineto,
-            activities=to_marey_activities(activities),
+            activities=own_activities,
             schedule=to_marey_schedule(schedule),
-            experimental_config=to_marey_config(experimental_config),
+            experimental_config=config,
             activity_filters={to_marey_activity(key): names for key, names in (activity_filters or {}).items()} or None,
             **options,
         )
+        _versions.warn_deprecated(self.with_modules, self.experimental_config)
         if self.experimental_config.trace_only and self.with_stack:
             warn("trace_only is ignored: with_stack=True needs events")
             self.experimental_config.trace_only = False
@@ -135,10 +159,55 @@ class profile(own.profile):
             raise ValueError(f"timeout_s must be non-negative, not {timeout_s}")
         return _made_within(timeout_s, result._events)
 
-    def toggle_collection_dynamic(
-        self, enable: bool | None = None, activities: Iterable[Any] = (), *, enabled: bool | None = None
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:  # type: ignore[override]
+        super().toggle_collection_dynamic(enable, [to_marey_activity(item) for item in activities])
+
+    def export_chrome_trace(
+        self,
+        path: str | PathLike[str],
+        use_python_export: bool = False,
+        cuda_graph_annotations: Mapping[int, Any] | None = None,
+        graph_lanes: str = "none",
+        default_stream: int = 7,
     ) -> None:
-        super().toggle_collection_dynamic(enable, [to_marey_activity(item) for item in activities], enabled=enabled)
+        """Write a Chrome JSON trace for the Perfetto UI or chrome://tracing.
+
+        It is compressed if the path ends in ".gz". `use_python_export` is ignored: there is only one exporter. The
+        options for CUDA graphs, and the files written for PyTorch's second recorder of CUDA work (".gz" is added to
+        the path; a path with ".pftrace" is written in Perfetto's format), are those of PyTorch 2.15.
+        """
+        self._export_chrome_trace(path, {}, cuda_graph_annotations, graph_lanes, default_stream)
+
+    def _export_chrome_trace(
+        self,
+        path: str | PathLike[str],
+        metadata: Mapping[str, str],
+        annotations: Mapping[int, Any] | None,
+        graph_lanes: str,
+        default_stream: int,
+    ) -> None:
+        _graph_lanes.check(graph_lanes, annotations)
+        path = os.fsdecode(path)
+        if self._uses_second_recorder and _versions.SECOND_RECORDER_COMPRESSES and not path.endswith(".gz"):
+            path += ".gz"
+        trace = self.trace
+        for key, value in metadata.items():
+            trace = trace._with_metadata(*checked_metadata(key, value))
+        with timed(self._stats, "export_call_duration_us"):
+            if self._uses_second_recorder and ".pftrace" in path:
+                trace.export(path, "perfetto")
+                return
+            trace.export_chrome_trace(path)
+            if annotations and not self._uses_second_recorder:
+                _graph_lanes.annotate(path, annotations, graph_lanes == "all", default_stream)
+
+    def wait_for_exports(self) -> None:
+        """Return at once: exports are written when they are requested."""
+
+    def take_pending_cuspy_export(self) -> None:
+        """Return None: exports are written when they are requested."""
+
+    take_pending_cupti_export = take_pending_cuspy_export
 
     def _memory_profile(self) -> Any:
         """Return PyTorch's own ``MemoryProfile`` of the recording: PyTorch's analysis of Marey's event tree."""

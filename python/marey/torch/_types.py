@@ -8,7 +8,11 @@ import sys
 import torch
 from torch._C import _profiler as native
 
+from marey._warnings import warn
 from marey.results import types
+from marey.results.event_parts import EventMetadata
+from marey.results.recorded_events import RecordedEvent
+from marey.torch import _versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +24,29 @@ _TAGS = {tag.name: native._EventType(tag.value) for tag in types._EventType}
 _LAYOUTS = "strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc jagged".split()  # as c10::Layout
 
 
+class _Event(RecordedEvent):
+    """An event with the attributes of PyTorch 2.15, which removed one and deprecated another."""
+
+    @property
+    def metadata_json(self) -> str | None:
+        raise AttributeError("'FunctionEvent' object has no attribute 'metadata_json'")
+
+    @property
+    def event_metadata(self) -> EventMetadata | None:  # type: ignore[override]
+        warn("`event_metadata` is deprecated. Use `metadata` instead.", FutureWarning)
+        return super().event_metadata
+
+
+_Event.__name__ = _Event.__qualname__ = "FunctionEvent"
+
+
 class Types(types.Types):
     """Makes PyTorch's enumerations, devices, dtypes and layouts."""
 
     DeviceType = torch.autograd.DeviceType
     HAS_VALUE_LISTS = False
+    AVERAGES_INCLUDE_CALLS = _versions.AVERAGES_INCLUDE_CALLS
+    Event = RecordedEvent if _versions.EVENTS_HAVE_METADATA_JSON else _Event
 
     @staticmethod
     @functools.lru_cache
@@ -61,7 +83,7 @@ class Types(types.Types):
 
     @staticmethod
     def dtype(name: str) -> Any:
-        return getattr(torch, name or "", None)
+        return getattr(torch, "float8_e4m3fn" if name == "float8_e4m3" else name or "", None)
 
     @staticmethod
     def layout(number: int) -> Any:
