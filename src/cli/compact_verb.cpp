@@ -9,7 +9,9 @@
 #include <marey/export.h>
 
 #include "cli/capture_argument.h"
+#include "cli/capture_files.h"
 #include "cli/progress.h"
+#include "cli/python_program.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
@@ -25,12 +27,23 @@ std::uint64_t file_bytes(const std::string& path) {
 
 class CompactVerb final : public Verb {
   public:
-    const char* help() const override { return "Rewrite a capture in fewer bytes without losing data"; }
+    const char* help() const override {
+        return "Rewrite a capture, or a lake of many small runs, more compactly";
+    }
+    const char* details() const override {
+        return "A capture is written in fewer bytes, and a lake (marey export --to parquet) in fewer files: "
+               "one\n"
+               "for each table and day instead of one for each table and capture. Nothing is lost.";
+    }
     void declare(Options& options) override {
-        options.required(file_, "FILE", "Marey capture");
+        options.required(file_, "FILE", "Marey capture, or a lake");
         options.text(output_, "-o,--output", "FILE", "Output file (the capture's name with .compact.marey)");
     }
     int run() override {
+        if (is_folder(file_)) {
+            if (!output_.empty()) throw Error("compact: a lake is rewritten in place: no -o");
+            become_sql_command({"compact", "--", file_});
+        }
         if (output_.empty()) output_ = without_suffix(file_) + ".compact.marey";
         const std::uint64_t before = file_bytes(file_);
         {

@@ -344,3 +344,92 @@ def test_wrong_words_are_one_line(tmp_path, capture):
     }.items():
         message = marey_command(*words, code=2)
         assert text in message and message.count("\n") == 1, message
+
+
+# ---- joining small runs
+
+
+def rows_of(lake):
+    """Return the rows of every table, in an order of their own."""
+    connection = marey.lake(lake).duckdb()
+    found = {}
+    for table in [*(name for name in _marey.table_names() if name != "range_places"), "_runs"]:
+        names = [name for name, *_ in connection.execute(f'select * from "{table}" limit 0').description]
+        listed = ", ".join(f'"{name}"' for name in sorted(names))
+        found[table] = (sorted(names), connection.execute(f'select {listed} from "{table}" order by all').fetchall())
+    return found
+
+
+@pytest.fixture
+def small_runs(tmp_path, capture):
+    for number in range(5):
+        export.export_run([str(capture)], str(tmp_path / "lake"), f"run={number}/a b")
+    return tmp_path / "lake"
+
+
+def parquet_files(lake):
+    return list(lake.rglob("*.parquet"))
+
+
+def test_compacting_a_lake_leaves_one_file_per_table_and_day(small_runs, capture):
+    before, files = rows_of(small_runs), len(parquet_files(small_runs))
+    said = marey_command("compact", small_runs)
+    tables = {path.relative_to(small_runs).parts[0] for path in parquet_files(small_runs)}
+    assert len(parquet_files(small_runs)) == len(tables) == files // 5
+    assert said == f"{small_runs}: joined 5 runs of 1 day: {files} files became {len(tables)}\n"
+    assert rows_of(small_runs) == before
+    assert marey.lake(small_runs).runs == [f"run={number}/a b" for number in range(5)]
+    assert re.search(r"^load +10 ", marey_command("ask", "hot", small_runs), re.M)
+    # Again, with a run more.
+    assert "nothing to join" in marey_command("compact", small_runs)
+    export.export_run([str(capture)], str(small_runs), "later")
+    before = rows_of(small_runs)
+    marey_command("compact", small_runs)
+    assert rows_of(small_runs) == before and len(parquet_files(small_runs)) == len(tables)
+    assert "no -o" in marey_command("compact", small_runs, "-o", "x", code=2)
+
+
+def test_a_joined_run_can_be_exported_again(small_runs, tmp_path):
+    marey_command("compact", small_runs)
+    record(tmp_path / "new.marey", names=("new",), steps=1)
+    export.export_run([str(tmp_path / "new.marey")], str(small_runs), "run=2/a b")
+    for _ in range(2):
+        found = marey.lake(small_runs).sql("select run, count(*) n from ranges group by run order by run").to_pylist()
+        assert [row["n"] for row in found] == [8, 8, 2, 8, 8]
+        assert marey.lake(small_runs).sql("select count(*) n from _runs").to_pylist() == [{"n": 5}]
+        marey_command("compact", small_runs)
+
+
+def test_large_runs_keep_their_files(small_runs, monkeypatch):
+    monkeypatch.setattr(export, "SMALL_RUN", 8)
+    files = len(parquet_files(small_runs))
+    assert "nothing to join" in export.compact_lake(str(small_runs))[0]
+    assert len(parquet_files(small_runs)) == files
+
+
+@pytest.mark.parametrize(("point", "every"), [("rename", 2), ("unlink", 3), ("makedirs", 9)])
+def test_a_killed_compaction_loses_no_run(small_runs, capture, point, every):
+    """No run is visible twice, and the next export repairs the rest."""
+    before, files = rows_of(small_runs), snapshot(small_runs)
+    code = KILLED.replace('export.export_run([sys.argv[1]], sys.argv[2], "one")', "export.compact_lake(sys.argv[1])")
+    words = [sys.executable, "-c", code, str(small_runs)]
+    with subprocess.Popen(
+        words, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        for count in itertools.count(step=every):
+            shutil.rmtree(small_runs)
+            for name, content in files.items():
+                (small_runs / name).parent.mkdir(parents=True, exist_ok=True)
+                (small_runs / name).write_bytes(content)
+            print(point, count, file=program.stdin, flush=True)
+            status = int(program.stdout.readline())
+            runs = marey.lake(small_runs).sql("select run from _runs order by run").to_pylist()
+            assert len(runs) == len({row["run"] for row in runs}) and len(runs) in range(6)
+            export.export_run([str(capture)], str(small_runs), "run=0/a b")  # as it was
+            assert rows_of(small_runs) == before
+            assert not list(small_runs.glob("_stage-*"))
+            if status == 0:
+                break
+            assert status == -signal.SIGKILL
+        program.stdin.close()
+    assert count > 0

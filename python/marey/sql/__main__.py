@@ -1,4 +1,7 @@
-"""Runs ``marey sql``, ``marey ask`` and ``marey export --to parquet``; the command has checked the options."""
+"""Runs ``marey sql``, ``marey ask``, ``marey export --to parquet`` and ``marey compact LAKE``.
+
+The command has checked the options.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +55,7 @@ def _arguments() -> Any:
     ask.add_argument("path")
     export.add_argument("--run", default="")
     export.add_argument("paths", nargs="+")
+    verbs.add_parser("compact", allow_abbrev=False).add_argument("path")
     return parser.parse_args()
 
 
@@ -146,6 +150,13 @@ def _export(options: Any) -> None:
         print(line, file=sys.stderr)
 
 
+def _compact(options: Any) -> None:
+    from marey.sql.export import compact_lake
+
+    for line in compact_lake(options.path):
+        print(line)
+
+
 def main() -> int:
     """Run one verb and return its exit code."""
     import signal
@@ -155,7 +166,7 @@ def main() -> int:
     if getattr(options, "engine", "") != "spark":  # Spark Connect needs it
         sys.meta_path.insert(0, _WithoutPandas)
     try:
-        {"sql": _sql, "ask": _ask, "export": _export}[options.verb](options)
+        {"sql": _sql, "ask": _ask, "export": _export, "compact": _compact}[options.verb](options)
     except Error as error:
         print(f"marey: {options.verb}: {error}", file=sys.stderr)
         return 2

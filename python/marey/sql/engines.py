@@ -84,12 +84,19 @@ def add_views(session: Any, lake: Any, sql: str | None = None) -> None:
     for table in table_names():
         if sql is not None and not re.search(rf"\b{table}\b", sql, re.IGNORECASE):
             continue
-        paths = lake.readable(table)
-        if paths:
+        own, joined = lake.readable(table)
+        if own or joined:
             reader = session.read.option("mergeSchema", union)
-            if table != RUNS:
-                reader = reader.option("basePath", os.path.join(lake.path, table))
-            frame = reader.parquet(*paths)
+            frames = []
+            if own:
+                placed = reader if table == RUNS else reader.option("basePath", os.path.join(lake.path, table))
+                frames.append(placed.parquet(*own))
+            if joined:
+                rows = session.read.option("mergeSchema", union).parquet(*joined)
+                frames.append(rows.filter(~rows["run"].isin(lake.replaced_runs())))
+            frame = frames[0]
+            for other in frames[1:]:
+                frame = frame.unionByName(other, allowMissingColumns=True)
             if table == "ranges":
                 frame = frame.selectExpr("*", *(f"{value} as `{name}`" for name, value in COMPUTED.items()))
         else:

@@ -1,4 +1,7 @@
-"""Adds captures to a lake as one run. A killed export leaves the lake without that run, or with all of it."""
+"""Adds captures to a lake as one run, and joins the files of small runs.
+
+A killed export leaves the lake without that run, or with all of it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,18 @@ import shutil
 from marey import _marey
 from marey._marey import Error
 from marey.sql.connection import require
-from marey.sql.runs import PARTITIONS, RUNS, SCHEMA_VERSION, TABLE_KEY, encoded, run_id, run_row, table_names
+from marey.sql.runs import (
+    DAYS,
+    PARTITIONS,
+    RUNS,
+    SCHEMA_VERSION,
+    TABLE_KEY,
+    decoded,
+    encoded,
+    run_id,
+    run_row,
+    table_names,
+)
 from marey.sql.tables import COMPUTED, RUN_OFFSET, TraceSource
 
 TYPE_CHECKING = False
@@ -21,6 +35,7 @@ if TYPE_CHECKING:
 ROW_GROUP = 131_072
 _STAGE = "_stage-"  # engines ignore names that begin with "_"
 _COMPLETE = "complete"  # in a stage: all files are written; it lists the tables
+_JOINED = "joined"  # in a stage: all files with the rows of many runs are written; it lists what they replace
 _LOCK = "lock"
 # Numbers that repeat: zstd shrinks them better than a dictionary, or as well, in less time.
 _PLAIN = ("site", "track", "thread", "process", "pid", "device_index", "stream", "flags", RUN_OFFSET)
@@ -181,6 +196,8 @@ def _settle(lake: str, stage: str) -> None:
         with _locked(os.path.join(stage, _LOCK), wait=False):
             if os.path.exists(os.path.join(stage, _COMPLETE)):
                 _move_in(lake, stage)
+            if os.path.exists(os.path.join(stage, _JOINED)):
+                _move_days_in(lake, stage)
             shutil.rmtree(stage, ignore_errors=True)
     except BlockingIOError:
         pass
@@ -221,6 +238,143 @@ def _move_in(lake: str, stage: str) -> None:
                 os.rename(new, old)
         os.rename(os.path.join(rows, name), target)
     os.unlink(os.path.join(stage, _COMPLETE))  # before the rest of the stage is removed
+
+
+# ---- joining the files of small runs
+
+SMALL_RUN = 100_000  # ranges; larger runs keep files of their own
+
+
+def compact_lake(path: str) -> list[str]:
+    """Join the files of small runs to one for each table and day. Return lines that say what was done."""
+    from marey.sql.lake import Lake
+
+    lake = Lake(path)
+    try:
+        # Until the end nobody exports a run again.
+        with _stage(lake.path) as stage, _locked(os.path.join(lake.path, "_" + _LOCK)):
+            days = _days_to_join(lake)
+            before = sum(len(lake.files(table)) for table in table_names())
+            for day, (runs, old) in days.items():
+                _write_day(lake, stage, day, runs, old)
+            _mark_joined(stage, days)
+            _move_days_in(lake.path, stage)
+            after = sum(len(lake.files(table)) for table in table_names())
+    except OSError as error:
+        raise Error(f"cannot write {path}: {error.strerror or error}") from None
+    joined = sum(len(runs) for runs, _ in days.values())
+    if joined == 0:
+        return [f"{lake.path}: nothing to join ({_plural(before, 'file')})"]
+    return [
+        f"{lake.path}: joined {_plural(joined, 'run')} of {_plural(len(days), 'day')}: "
+        f"{_plural(before, 'file')} became {after:,}"
+    ]
+
+
+def _days_to_join(lake: Any) -> dict[str, tuple[list[str], list[str]]]:
+    """Return, by the name of the file to write, the small runs of a day and the files that it replaces."""
+    import time
+
+    parquet = require("pyarrow.parquet")
+    found: dict[str, list[str]] = {}
+    for path in lake.own_files(RUNS):
+        for row in parquet.read_table(path).to_pylist():
+            if row["ranges"] < SMALL_RUN and row["schema_version"] == SCHEMA_VERSION:
+                day = time.strftime("%Y-%m-%d", time.gmtime(max(row["start_ns"], 0) // 1_000_000_000))
+                found.setdefault(day, []).append(row["run"])
+    days = {}
+    for day, runs in found.items():
+        old = [name for name in lake.days() if name.startswith(day)]
+        if old or len(runs) > 1:
+            number = 1 + max((int(name[len(day) + 1 :]) for name in old), default=0)
+            days[f"{day}.{number}"] = (runs, old)
+    return days
+
+
+def _write_day(lake: Any, stage: str, day: str, runs: list[str], old: list[str]) -> None:
+    """Write the rows of some runs, and those of older files, that the runs do not replace."""
+    pa, parquet, pc = require("pyarrow"), require("pyarrow.parquet"), require("pyarrow.compute")
+    texts = {name: pa.field(name, pa.large_utf8(), nullable=False) for name in PARTITIONS}
+
+    def pieces(table: str) -> Iterator[Any]:
+        for run in runs:
+            if table == RUNS:
+                yield parquet.read_table(os.path.join(lake.path, RUNS, f"{encoded(run)}.parquet"), partitioning=None)
+                continue
+            folder = os.path.join(lake.path, table, f"run={encoded(run)}")
+            for place, _, names in sorted(os.walk(folder)):
+                host = decoded(os.path.basename(place).removeprefix("host="))
+                for name in sorted(names):
+                    rows = parquet.read_table(os.path.join(place, name), partitioning=None)
+                    for field, text in zip(texts.values(), (run, host)):
+                        rows = rows.append_column(field, pa.repeat(pa.scalar(text, field.type), rows.num_rows))
+                    yield rows
+        for name in old:
+            path = os.path.join(lake.path, table, DAYS, f"{name}.parquet")
+            if os.path.exists(path):
+                rows = parquet.read_table(path, partitioning=None)
+                yield rows.filter(pc.invert(pc.is_in(rows.column("run"), pa.array(runs, pa.large_utf8()))))
+
+    for table in table_names():
+        found = pieces(table)
+        first = next((piece for piece in found if piece.num_rows), None)
+        if first is None:
+            continue
+        os.makedirs(os.path.join(stage, table, DAYS), exist_ok=True)
+        path = os.path.join(stage, table, DAYS, f"{day}.parquet")
+        write_table(_gathered(itertools.chain([first], found), first.schema), first.schema, path, table)
+
+
+def _gathered(pieces: Iterable[Any], schema: Any) -> Iterator[Any]:
+    """Join small pieces, so that row groups are as long as they should be."""
+    pa = require("pyarrow")
+    kept: list[Any] = []
+    for piece in pieces:
+        kept.append(piece.select(schema.names).cast(schema))
+        if sum(each.num_rows for each in kept) >= ROW_GROUP:
+            yield pa.concat_tables(kept)
+            kept = []
+    if kept:
+        yield pa.concat_tables(kept)
+
+
+def _mark_joined(stage: str, days: dict[str, tuple[list[str], list[str]]]) -> None:
+    """Write the list of what the staged files replace; from now on they can be moved into the lake."""
+    import json
+
+    aside = os.path.join(stage, "days")
+    with open(aside, "w") as file:
+        json.dump(days, file)
+    os.rename(aside, os.path.join(stage, _JOINED))
+
+
+def _move_days_in(lake: str, stage: str) -> None:
+    """Put the staged files in place of those of single runs. Can be repeated after it was interrupted at any point.
+
+    While their rows of _runs are missing, nobody reads the runs.
+    """
+    import json
+
+    with open(os.path.join(stage, _JOINED)) as file:
+        days = json.load(file)
+    for day, (runs, old) in days.items():
+        if os.path.exists(os.path.join(stage, RUNS, DAYS, f"{day}.parquet")):
+            rows = [f"{encoded(run)}.parquet" for run in runs] + [os.path.join(DAYS, f"{name}.parquet") for name in old]
+            for name in rows:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(lake, RUNS, name))
+            for table in [*(name for name in table_names() if name != RUNS), RUNS]:
+                new = os.path.join(stage, table, DAYS, f"{day}.parquet")
+                if os.path.exists(new):
+                    os.makedirs(os.path.join(lake, table, DAYS), exist_ok=True)
+                    os.rename(new, os.path.join(lake, table, DAYS, f"{day}.parquet"))
+        for table in table_names():
+            for run in runs if table != RUNS else ():
+                shutil.rmtree(os.path.join(lake, table, f"run={encoded(run)}"), ignore_errors=True)
+            for name in old:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(lake, table, DAYS, f"{name}.parquet"))
+    os.unlink(os.path.join(stage, _JOINED))
 
 
 @contextlib.contextmanager

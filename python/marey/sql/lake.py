@@ -1,7 +1,8 @@
 """A lake: Parquet files of many runs in a folder, as ``marey export --to parquet`` writes them.
 
 ``TABLE/run=ID/host=H/RANK-PID.parquet`` has the rows of one capture; ``_runs/ID.parquet`` has one row for the run, and
-is written last: a run without it is not complete and not read.
+is written last: a run without it is not complete and not read. Likewise ``TABLE/days/DAY.parquet`` has the rows of many
+small runs, which ``marey compact`` has joined, and ``_runs/days/DAY.parquet`` their rows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from marey._marey import Error
 from marey.sql.connection import connect, lock, quoted, require
 from marey.sql.database import Database, Result
-from marey.sql.runs import RUNS, TABLE_KEY, decoded, encoded, table_names
+from marey.sql.runs import DAYS, RUNS, TABLE_KEY, decoded, encoded, table_names
 from marey.sql.tables import COMPUTED, table_schema
 
 TYPE_CHECKING = False
@@ -88,8 +89,26 @@ class Lake:
     @property
     def runs(self) -> list[str]:
         """The ids of its complete runs."""
+        return sorted(self.own_runs() | set(self.joined_runs()))
+
+    def own_runs(self) -> set[str]:
+        """Return the ids of complete runs with files of their own."""
         names = os.listdir(os.path.join(self.path, RUNS))
-        return sorted(decoded(name.removesuffix(".parquet")) for name in names if name.endswith(".parquet"))
+        return {decoded(name.removesuffix(".parquet")) for name in names if name.endswith(".parquet")}
+
+    def days(self) -> list[str]:
+        """Return the names of the files that hold many runs each."""
+        names = glob.glob("*.parquet", root_dir=os.path.join(self.path, RUNS, DAYS))
+        return sorted(name.removesuffix(".parquet") for name in names)
+
+    def joined_runs(self) -> list[str]:
+        """Return the ids of the runs in those files."""
+        parquet = require("pyarrow.parquet") if self.days() else None
+        found = []
+        for path in self.day_files(RUNS):
+            if fault_of(path, RUNS) is None:
+                found += parquet.read_table(path, columns=["run"]).column("run").to_pylist()
+        return found
 
     # ---- files
 
@@ -102,23 +121,40 @@ class Lake:
             found = {name for name in os.listdir(folder) if name.startswith("run=")}
         except FileNotFoundError:
             return []
-        complete = found & {f"run={encoded(run)}" for run in self.runs}
+        complete = found & {f"run={encoded(run)}" for run in self.own_runs()}
         if not complete:
             return []
         runs = ["run=*"] if complete == found else [glob.escape(name) for name in sorted(complete)]
         return [os.path.join(glob.escape(folder), run, "host=*", "*.parquet") for run in runs]
 
-    def files(self, table: str) -> list[str]:
-        """Return the files of complete runs with rows of a table."""
+    def own_files(self, table: str) -> list[str]:
+        """Return the files of complete runs that have files of their own."""
         return sorted(path for pattern in self.patterns(table) for path in glob.glob(pattern))
 
-    def readable(self, table: str) -> list[str]:
-        """Return patterns or files to read: with skip_damaged, files that can be opened."""
+    def day_files(self, table: str) -> list[str]:
+        """Return the files with rows of many runs."""
+        paths = (os.path.join(self.path, table, DAYS, f"{day}.parquet") for day in self.days())
+        return [path for path in paths if os.path.exists(path)]
+
+    def files(self, table: str) -> list[str]:
+        """Return the files of complete runs with rows of a table."""
+        return [*self.own_files(table), *self.day_files(table)]
+
+    def readable(self, table: str) -> tuple[list[str], list[str]]:
+        """Return patterns or files to read, of single runs and of many; with skip_damaged, those that can be opened."""
         if not self._skips_damaged:
-            return [pattern for pattern in self.patterns(table) if next(glob.iglob(pattern), None)]
-        faults = self._faults({table: self.files(table)}, deep=False)
-        self._leave_out(faults)
-        return [path for path in self.files(table) if path not in self.damaged]
+            own = [pattern for pattern in self.patterns(table) if next(glob.iglob(pattern), None)]
+            return own, self.day_files(table)
+        self._leave_out(self._faults({table: self.files(table)}, deep=False))
+        own, joined = (
+            [path for path in paths if path not in self.damaged]
+            for paths in (self.own_files(table), self.day_files(table))
+        )
+        return own, joined
+
+    def replaced_runs(self) -> list[str]:
+        """Return the runs that were exported again after they were joined: their own files count."""
+        return sorted(self.own_runs() & set(self.joined_runs()))
 
     def _leave_out(self, faults: dict[str, str]) -> None:
         for path, fault in faults.items():
@@ -180,19 +216,26 @@ class Lake:
                 self._add_view(connection, table, union)
 
     def _add_view(self, connection: Any, table: str, union: bool) -> None:
-        paths = self.readable(table)
-        if not paths:
+        own, joined = self.readable(table)
+        if not own and not joined:
             connection.execute(f'drop view if exists "{table}"')
             connection.register(table, table_schema(table).empty_table())
             return
-        options = "union_by_name = true" if union else "union_by_name = false"
-        if table != RUNS:
-            options += ", hive_partitioning = true, hive_types = {'run': VARCHAR, 'host': VARCHAR}"
-        listed = ", ".join(quoted(path) for path in paths)
+        union_option = f"union_by_name = {str(union).lower()}"
+        partitions = "hive_partitioning = true, hive_types = {'run': VARCHAR, 'host': VARCHAR}"
         computed = COMPUTED.items() if table == "ranges" else ()
         columns = ", ".join(["*", *(f'{value} as "{name}"' for name, value in computed)])
-        source = f"read_parquet([{listed}], {options})"
-        connection.execute(f'create or replace view "{table}" as select {columns} from {source}')
+        parts = []
+        for paths, options in (
+            (own, "" if table == RUNS else ", " + partitions),
+            (joined, ", hive_partitioning = false"),
+        ):
+            if paths:
+                listed = ", ".join(quoted(path) for path in paths)
+                parts.append(f"select {columns} from read_parquet([{listed}], {union_option}{options})")
+        if joined and (replaced := self.replaced_runs()):
+            parts[-1] += f" where run not in ({', '.join(quoted(run) for run in replaced)})"
+        connection.execute(f'create or replace view "{table}" as {" union all by name ".join(parts)}')
 
     @contextlib.contextmanager
     def _naming_damage(self) -> Iterator[None]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 RUNS = "_runs"
+DAYS = "days"  # in the folder of a table: files with the rows of many small runs
 SCHEMA_VERSION = 1  # of all tables of a lake; columns are only ever added
 TABLE_KEY = b"marey.table"  # in the metadata of every file
 PARTITIONS = ("run", "host")  # columns that are in the names of folders
