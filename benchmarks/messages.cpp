@@ -77,37 +77,31 @@ bool measure(const std::string& way, const std::string& where) {
     const marey::Trace trace = marey::load_merged(captures).trace;
     std::filesystem::remove_all(folder);
 
-    struct Sent {
-        std::int64_t time_ns;
-        marey::Row process;
-    };
-    std::unordered_map<std::uint64_t, Sent> sent[2];  // by number; the senders' numbers overlap
+    std::unordered_map<std::uint64_t, std::int64_t> sent[2];  // times by number; the senders' numbers overlap
     std::unordered_map<std::uint64_t, std::size_t> senders;
     const auto of = [&](const marey::MessageInfo& message) -> auto& {
         return sent[senders.try_emplace(message.sender, senders.size() % 2).first->second];
     };
     for (const marey::MessageInfo& message : trace.messages()) {
         if (message.is_received) continue;
-        of(message)[message.number] = {message.time_ns, trace.threads()[message.thread].process};
+        of(message)[message.number] = message.time_ns;
     }
-    std::int64_t fastest[2] = {std::numeric_limits<std::int64_t>::max(),
-                               std::numeric_limits<std::int64_t>::max()};
+    std::int64_t fastest = std::numeric_limits<std::int64_t>::max();
     double messages = 0, violations = 0;
     for (const marey::MessageInfo& message : trace.messages()) {
         if (!message.is_received) continue;
         const auto found = of(message).find(message.number);
         if (found == of(message).end()) continue;
-        const std::int64_t time = message.time_ns - found->second.time_ns;
+        const std::int64_t time = message.time_ns - found->second;
         ++messages;
         if (time < 0) ++violations;
-        std::int64_t& best = fastest[found->second.process == 0 ? 0 : 1];
-        best = std::min(best, time);
+        fastest = std::min(fastest, time);
     }
     bench::print("messages over pipes, both ends recorded" + where, "count", messages, "1000000");
     bench::print("messages that arrive before they were sent" + where, "count", violations, "0");
-    bench::print("asymmetry of the fastest messages" + where, "ns",
-                 std::abs(static_cast<double>(fastest[0] - fastest[1])), "50");
-    bench::print("fastest message" + where, "ns", static_cast<double>(std::min(fastest[0], fastest[1])), "");
+    // Not compared between directions: that differs by 2 to 500 ns from run to run without Marey, too,
+    // because it depends on where the kernel wakes each process.
+    bench::print("fastest message" + where, "ns", static_cast<double>(fastest), "");
     return true;
 }
 
