@@ -60,9 +60,9 @@ bool is_same_log(const RawLog& a, const RawLog& b) {
            std::equal(spans_a.begin(), spans_a.end(), spans_b.begin(), spans_b.end(), is_same_span);
 }
 
-std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path) {
+std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path, PackFor purpose) {
     if (!can_compress()) throw Error(path + ": cannot be packed: this Marey was built without zstd");
-    std::vector<std::byte> packed = pack_capture(log);
+    std::vector<std::byte> packed = pack_capture(log, purpose);
     if (!is_same_log(log, unpack_capture(packed, path)))
         throw Error(path + ": not written: the packed capture differs from the original");
     return packed;

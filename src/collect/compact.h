@@ -7,6 +7,7 @@
 
 #include <marey/trace.h>
 
+#include "collect/packed_capture.h"
 #include "record/raw_log.h"
 
 namespace marey {
@@ -17,7 +18,8 @@ namespace marey {
 MAREY_API void compact_capture(const std::string& in, const std::string& out);
 
 /// The packed form of a log, unpacked and compared. `path` stands for it in errors. Throws marey::Error.
-std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path);
+std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path,
+                                    PackFor purpose = PackFor::Size);
 
 /// Whether two logs are equal: facts, streams, open ranges, problems, and spans in order of sequence.
 bool is_same_log(const RawLog& a, const RawLog& b);

@@ -44,7 +44,8 @@ bool is_size_plausible(std::uint64_t bytes, std::uint64_t stored) {
     return bytes <= kFreeExpansion || (bytes - kFreeExpansion) / kMaxExpansion <= stored;
 }
 
-int level_for(std::size_t bytes) {
+int level_for(std::size_t bytes, PackFor purpose) {
+    if (purpose == PackFor::Speed) return bytes <= std::size_t{256} << 10 ? 9 : 1;
     if (bytes <= std::size_t{4} << 20) return 19;
     return bytes <= std::size_t{64} << 20 ? 9 : 5;
 }
@@ -258,7 +259,7 @@ RawLog unpack_sections(std::span<const std::byte> bytes, bool with_records) {
 
 }  // namespace
 
-std::vector<std::byte> pack_capture(const RawLog& log) {
+std::vector<std::byte> pack_capture(const RawLog& log, PackFor purpose) {
     const std::vector<const LogSpan*> spans = spans_by_sequence(log);
     std::uint64_t log_bytes = 0;
     for (const LogSpan* span : spans) log_bytes += span->bytes;
@@ -272,7 +273,7 @@ std::vector<std::byte> pack_capture(const RawLog& log) {
 
     std::size_t total = 0;
     for (const auto& column : columns) total += column.size();
-    const int level = level_for(total);
+    const int level = level_for(total, purpose);
     FactsWriter facts;
     put_facts(facts, log, spans);
     facts.put(static_cast<std::uint64_t>(kLogColumns));
@@ -293,7 +294,7 @@ std::vector<std::byte> pack_capture(const RawLog& log) {
     for (const std::vector<std::byte>& column : columns) {
         if (column.size() <= kInlineColumnBytes) facts.put_raw(column.data(), column.size());
     }
-    const std::vector<std::byte> packed_facts = pack(facts.bytes(), level_for(facts.bytes().size()));
+    const std::vector<std::byte> packed_facts = pack(facts.bytes(), level_for(facts.bytes().size(), purpose));
 
     PackedHeader header{};
     std::memcpy(header.magic, kFileMagic, sizeof header.magic);
