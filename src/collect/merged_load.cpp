@@ -82,7 +82,8 @@ void read_outline(Outline& outline) {
 }
 
 /// The clocks of machines: one fit over all pairs of their captures. Ticks of the counter are the same in
-/// every time namespace; their nanoseconds are those of the namespace with most captures.
+/// every time namespace; their nanoseconds are those of the first namespace of the machine, or of the one
+/// with most captures. Each process measures the counter's rate, so that the rates differ a little.
 class MachineClocks {
   public:
     explicit MachineClocks(const std::vector<Outline>& outlines) {
@@ -91,9 +92,11 @@ class MachineClocks {
             if (!outline.boot.empty()) machines[key_of(outline)][outline.time_namespace].push_back(&outline);
         }
         for (const auto& [key, namespaces] : machines) {
-            const auto most = std::max_element(
+            auto most = std::max_element(
                 namespaces.begin(), namespaces.end(),
                 [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+            if (const auto first = namespaces.find(kFirstTimeNamespace); first != namespaces.end())
+                most = first;
             std::vector<ClockPair> pairs;
             for (const Outline* outline : most->second)
                 pairs.insert(pairs.end(), outline->pairs.begin(), outline->pairs.end());
@@ -114,13 +117,14 @@ class MachineClocks {
     std::size_t count() const { return clocks_.size(); }
 
   private:
-    using Key = std::tuple<std::string, detail::ClockSource, std::uint64_t, std::uint64_t>;
+    /// The inode of the time namespace that a machine boots with. Those of others are used again.
+    static constexpr std::uint64_t kFirstTimeNamespace = 0xEFFFFFFA;
+    using Key = std::tuple<std::string, detail::ClockSource, std::uint64_t>;
 
     // Where ticks are nanoseconds of the system's clock, a time namespace moves them.
     static Key key_of(const Outline& outline) {
         const bool is_moved = outline.source == detail::ClockSource::MonotonicRaw;
-        return {outline.boot, outline.source, outline.ticks_per_second,
-                is_moved ? outline.time_namespace : 0};
+        return {outline.boot, outline.source, is_moved ? outline.time_namespace : 0};
     }
 
     std::map<Key, std::pair<std::shared_ptr<const ClockFit>, std::string>> clocks_;

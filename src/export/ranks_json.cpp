@@ -8,16 +8,6 @@
 namespace marey {
 namespace {
 
-/// An error of a clock; null: unknown.
-void write_error(JsonWriter& json, std::string_view key, std::int64_t error_ns) {
-    json.key(key);
-    if (error_ns == kUnknownClockError) {
-        json.null();
-    } else {
-        json.value(error_ns);
-    }
-}
-
 void write_rank(JsonWriter& json, const RankInfo& rank) {
     json.begin_object().member("rank", rank.rank).member("host", rank.host).member("pid", rank.pid);
     json.member("steps", rank.steps);
@@ -27,7 +17,7 @@ void write_rank(JsonWriter& json, const RankInfo& rank) {
     json.member("input_ns", rank.input_ns).member("collectives", rank.collectives);
     json.member("waiting_ns", rank.waiting_ns).member("times_last", rank.times_last);
     json.member("delayed_ns", rank.delayed_ns).member("critical_ns", rank.critical_ns);
-    write_error(json, "clock_error_ns", rank.clock_error_ns);
+    write_clock_error(json, "clock_error_ns", rank.clock_error_ns);
     json.end_object();
 }
 
@@ -36,7 +26,7 @@ void write_host(JsonWriter& json, const RankReport& report, const RankHost& host
     json.begin_object().member("host", host.name);
     json.member("reference", report.hosts[report.reference_host].name);
     json.member("offset_ns", clock.knots.front().offset_ns).member("rate", clock.rate);
-    write_error(json, "error_ns", clock.error_ns);
+    write_clock_error(json, "error_ns", clock.error_ns);
     json.member("method", clock.method).key("evidence").begin_object();
     constexpr const char* kKinds[] = {"exchange", "message", "collective", "wall_clock"};
     for (std::size_t i = 0; i < kClockEvidenceKinds; ++i) json.member(kKinds[i], clock.evidence[i]);

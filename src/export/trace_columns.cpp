@@ -44,6 +44,7 @@ bool is_null_number(Null null, std::uint64_t number) {
     return null == Null::Zero       ? number == 0
            : null == Null::NoRow    ? number == kNoRow
            : null == Null::Negative ? static_cast<std::int64_t>(number) < 0
+           : null == Null::Largest  ? number == std::numeric_limits<std::int64_t>::max()
                                     : false;
 }
 

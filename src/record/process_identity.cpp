@@ -28,6 +28,8 @@ using detail::ProcessOriginCode;
 
 namespace {
 
+constexpr std::string_view kTreeKey = ",tree=";
+
 struct Kept {
     ProcessIdentity identity;
     std::int64_t pid = 0;  ///< the process that `identity` describes; 0: none yet
@@ -69,18 +71,49 @@ std::uint32_t wall_error_us() noexcept {
         std::min<long>(state.maxerror, std::numeric_limits<std::int32_t>::max()));
 }
 
-// Walks up to the process that started the tree.
-void read_ancestors(ProcessIdentity& identity, std::int64_t parent, std::int64_t root) noexcept {
+/// How a process counts in its own process namespace, which is not the one of /proc.
+AncestorRecord in_own_namespace(const AncestorRecord& seen) noexcept {
+    const std::string folder = "/proc/" + std::to_string(seen.pid);
+    const std::string text = read_small_file((folder + "/status").c_str());
+    constexpr std::string_view kKey = "\nNSpid:";
+    const std::size_t at = text.find(kKey);
+    const std::uint64_t pid_namespace = inode_of((folder + "/ns/pid").c_str());
+    if (at == std::string::npos || pid_namespace == 0) return seen;
+    const std::string_view pids = std::string_view(text).substr(at + 1, text.find('\n', at + 1) - at - 1);
+    AncestorRecord own = {seen.pid, seen.start, pid_namespace};
+    std::from_chars(pids.data() + pids.find_last_of(" \t") + 1, pids.data() + pids.size(), own.pid);
+    return own;
+}
+
+/// Whether /proc numbers processes as this process does.
+bool is_proc_of_own_namespace() noexcept {
+    char text[24]{};
+    const ssize_t length = ::readlink("/proc/self", text, sizeof text - 1);
+    std::int64_t pid = 0;
+    return length <= 0 || std::from_chars(text, text + length, pid).ec != std::errc() || pid == ::getpid();
+}
+
+// Walks up to the process that started the tree. If it cannot be seen, the variable names an ancestor.
+void read_ancestors(ProcessIdentity& identity, std::int64_t parent, const RequestedTree& tree) noexcept {
+    const bool is_own_proc = is_proc_of_own_namespace();
     std::uint32_t count = 0;
-    while (parent > 0 && count < kMaxAncestors) {
+    bool is_complete = false;
+    while (parent > 0 && count < kMaxAncestors && !is_complete) {
         char path[48];
         std::snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(parent));
         AncestorRecord& ancestor = identity.ancestors[count];
         ancestor = {parent, 0, identity.record.pid_namespace};
+        is_complete = parent == tree.pid;
         if (!read_stat(path, parent, ancestor.start)) break;
+        if (!is_own_proc) ancestor = in_own_namespace(ancestor);
         ++count;
-        if (ancestor.pid == root) break;
     }
+    const auto is_passed = [&](const AncestorRecord& each) {
+        return std::memcmp(&each, &tree.parent, sizeof each) == 0;
+    };
+    if (!is_complete && tree.parent.pid != 0 && count < kMaxAncestors &&
+        std::none_of(identity.ancestors, identity.ancestors + count, is_passed))
+        identity.ancestors[count++] = tree.parent;
     identity.record.ancestors = count;
 }
 
@@ -125,7 +158,7 @@ const ProcessIdentity& process_identity() noexcept {
     record.fork_ticks = kept.fork_ticks;
     record.fork_thread = kept.fork_thread;
     record.wall_error_us = wall_error_us();
-    if (!kept.is_forked) read_ancestors(identity, parent, kept.tree.pid);
+    if (!kept.is_forked) read_ancestors(identity, parent, kept.tree);
     kept.pid = pid;
     return identity;
 }
@@ -158,10 +191,9 @@ void identity_after_fork() noexcept {
 }
 
 bool parse_tree(std::string_view text, RequestedTree& tree) noexcept {
-    constexpr std::string_view kKey = ",tree=";
-    const std::size_t at = text.rfind(kKey);
+    const std::size_t at = text.rfind(kTreeKey);
     if (at == std::string_view::npos) return false;
-    text.remove_prefix(at + kKey.size());
+    text.remove_prefix(at + kTreeKey.size());
     text = text.substr(0, text.find(','));
     if (text.size() < 2 * sizeof tree.id) return false;
     for (std::size_t i = 0; i < sizeof tree.id; ++i) {
@@ -169,22 +201,35 @@ bool parse_tree(std::string_view text, RequestedTree& tree) noexcept {
         if (std::from_chars(digits, digits + 2, tree.id[i], 16).ptr != digits + 2) return false;
     }
     text.remove_prefix(2 * sizeof tree.id);
-    tree.pid = 0;
-    if (text.starts_with(':')) std::from_chars(text.data() + 1, text.data() + text.size(), tree.pid);
+    std::int64_t* const pids[] = {&tree.pid, &tree.parent.pid};
+    std::uint64_t* const numbers[] = {&tree.parent.start, &tree.parent.pid_namespace};
+    const auto take = [&text](auto& number) {
+        number = 0;
+        if (!text.starts_with(':')) return false;
+        const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), number);
+        text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+        return error == std::errc();
+    };
+    for (std::int64_t* const pid : pids) static_cast<void>(take(*pid));
+    bool is_whole = true;
+    for (std::uint64_t* const number : numbers) is_whole = take(*number) && is_whole;
+    if (!is_whole) tree.parent = {};
     return true;
 }
 
 void pass_tree_on(const std::string& text) {
-    RequestedTree tree;
     struct stat tasks {};
-    if (parse_tree(text, tree) || ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != 3) return;
-    std::string id;
+    if (::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != 3) return;
+    std::string value = text;
+    if (const std::size_t at = text.rfind(kTreeKey); at != text.npos)
+        value.erase(at, std::min(text.find(',', at + 1), text.size()) - at);
     {
         const ScopedLock lock(recorder_mutex);
-        choose_tree();
-        id = tree_text(kept.tree.id) + ":" + std::to_string(kept.tree.pid);
+        const detail::ProcessIdentityRecord& own = process_identity().record;
+        value += std::string(kTreeKey) + tree_text(kept.tree.id) + ":" + std::to_string(kept.tree.pid) + ":" +
+                 ancestor_text(kept.pid, own.start, own.pid_namespace);
     }
-    ::setenv("MAREY", (text + ",tree=" + id).c_str(), 1);
+    if (value != text) ::setenv("MAREY", value.c_str(), 1);
 }
 
 }  // namespace marey

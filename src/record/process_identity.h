@@ -41,16 +41,19 @@ void identity_after_fork() noexcept MAREY_REQUIRES(recorder_mutex);
 /// In the child of a fork: its messages are its own (token.cpp).
 void forget_sender() noexcept;
 
-/// The tree that the variable MAREY names (",tree=<32 hexadecimal digits>:<pid>"), where `pid` is the process
-/// that started the tree. False: there is none.
+/// The tree that the variable MAREY names (",tree=<32 hexadecimal digits>:<pid>[:<parent>]"), where `pid` is
+/// the process that started the tree, and `parent` the last recorded process that passed the variable on, as
+/// ancestor_text(). False: there is none.
 struct RequestedTree {
     std::uint8_t id[16]{};
     std::int64_t pid = 0;
+    detail::AncestorRecord parent{};  ///< pid 0: none
 };
 bool parse_tree(std::string_view text, RequestedTree& tree) noexcept;
 
-/// If `text`, the value of MAREY, names no tree, adds the one of this process to the variable, so that
-/// programs that this process starts belong to it. Changes nothing if there are other threads, which may be
+/// Puts the tree of this process, and this process as the parent, into the variable MAREY, whose value is
+/// `text`, so that programs that it starts belong to it, also where they cannot see it: in another process
+/// namespace, or after their parents have ended. Changes nothing if there are other threads, which may be
 /// reading the environment.
 void pass_tree_on(const std::string& text) MAREY_EXCLUDES(recorder_mutex);
 

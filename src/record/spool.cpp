@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,8 +67,13 @@ std::string publish_unique(const std::string& temporary, const std::string& want
     }
 }
 
+// Other processes may have the same pid: in other process namespaces, and on other hosts that share the
+// folder.
 std::string temporary_path(const std::string& wanted) {
-    return wanted + ".tmp." + std::to_string(getpid());
+    std::uint32_t number = 0;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)  // early in the boot
+        number = static_cast<std::uint32_t>(Clock::now());
+    return wanted + ".tmp." + std::to_string(getpid()) + "." + std::to_string(number);
 }
 
 int create_temporary(const std::string& temporary, const std::string& wanted) {
@@ -75,10 +81,7 @@ int create_temporary(const std::string& temporary, const std::string& wanted) {
     const bool is_folder = stat(wanted.c_str(), &named) == 0 && S_ISDIR(named.st_mode);
     if (is_folder || wanted.back() == '/') fail(wanted, "cannot create the capture", EISDIR);
     // For its owner alone: it will contain command lines and values.
-    const auto create = [&] { return open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); };
-    int fd = create();
-    if (fd < 0 && errno == EEXIST && unlink(temporary.c_str()) == 0)
-        fd = create();  // an earlier process with the same pid had left one
+    const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) fail(wanted, "cannot create the capture", errno);
     return fd;
 }

@@ -69,7 +69,7 @@ enum class Cells : std::uint8_t {
 };
 
 /// Which numbers are null in exports.
-enum class Null : std::uint8_t { Never, Zero, Negative, NoRow };
+enum class Null : std::uint8_t { Never, Zero, Negative, NoRow, Largest };
 
 /// The encoding of a column's values.
 enum class ColumnForm : std::uint8_t {
@@ -471,7 +471,7 @@ void visit_table(Only<ModelTable::HostClocks>, Visit&& visit) {
           clock(2, "reference", &HostClockInfo::reference, "The host whose clock the times are of", kText),
           clock(3, "offset_ns", &HostClockInfo::offset_ns, "Was added to its times, at the window's start"),
           clock(4, "rate", &HostClockInfo::rate, "Against the reference, minus 1"),
-          clock(5, "error_ns", &HostClockInfo::error_ns, "Largest error; the largest number: unknown"),
+          clock(5, "error_ns", &HostClockInfo::error_ns, "Largest error, if known", {.null = Null::Largest}),
           clock(8, "evidence", &HostClockInfo::evidence, "What the fit used, such as `16 exchanges`", kText),
           clock(7, "method", &HostClockInfo::method,
                 "`reference`, `exchange`, `message`, `collective`, `wall_clock` or `none`", kText));
