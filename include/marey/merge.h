@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,8 +87,11 @@ class MAREY_API TreePacker {
     std::size_t packed() const noexcept { return result_.processes + result_.empty; }
     /// Packs the other captures too, that of the run's first process first. `output` may be one of them, and
     /// appears complete or not at all; if its process still runs, or it cannot be packed, its capture gets
-    /// another name ("app.PID.marey"). Throws marey::Error if it cannot be written; then every capture stays.
-    PackedTree finish(const std::vector<std::string>& captures);
+    /// another name ("app.PID.marey"). `is_running`: whether the process of a capture is known to run, also
+    /// where its number means another process here. Throws marey::Error if the file cannot be written; then
+    /// every capture stays.
+    PackedTree finish(const std::vector<std::string>& captures,
+                      const std::function<bool(const std::string&)>& is_running = {});
 
   private:
     void append(const std::vector<std::byte>& bytes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +23,59 @@ struct ProcessEnd {
 /// written.
 MAREY_API bool append_process_end(const std::string& capture, std::int64_t pid, const ProcessEnd& end);
 
+/// A process of a tree that is being recorded.
+struct WatchedProcess {
+    bool is_known = false;            ///< it has reported that it writes the capture
+    bool is_running = false;          ///< or has ended a moment ago; false: unknown, or ended
+    bool has_ended = false;           ///< and nothing more will become known about its end
+    std::optional<ProcessEnd> end{};  ///< empty: it runs, or how it ended is unknown
+};
+
+/// Learns how the processes of a tree end, whoever their parents are. Every recorded process reports itself
+/// when it begins. Linux 6.15 and later then tell how any of them ended. Earlier kernels tell only the
+/// parent: there, the end is known if the parent is a recorded Python program that waits for it, or if nobody
+/// has waited for it when update() is called. Not thread-safe.
+class MAREY_API ProcessWatch {
+  public:
+    /// Create it before the first process of the tree starts. If no socket can be created, it knows nothing.
+    explicit ProcessWatch(const std::string& tree);
+    ~ProcessWatch();
+    ProcessWatch(const ProcessWatch&) = delete;
+    ProcessWatch& operator=(const ProcessWatch&) = delete;
+
+    /// Takes in all that has happened until now. Raises this process's limit of open files.
+    void update();
+    /// The process that writes a capture, as of the last update().
+    WatchedProcess find(const std::string& capture) const;
+
+  private:
+    class Processes;
+    std::unique_ptr<Processes> processes_;
+};
+
 /// Returns how the process ended; empty if nothing appended it (`marey run` does).
 MAREY_API std::optional<ProcessEnd> process_end(const Trace& trace);
+
+/// "SIGSEGV"; "signal 65" if it has no name.
+MAREY_API std::string signal_name(int signal);
+
+/// The innermost range that was open when the process ended, on the first of its threads that had one;
+/// kNoRow: none.
+MAREY_API Row innermost_open_range(const Trace& trace, Row process);
+
+/// A process that ended without closing its capture.
+struct EndedProcess {
+    std::int64_t pid = 0;
+    std::string program;
+    std::int32_t exit_code = -1;    ///< as in ProcessInfo
+    std::int32_t exit_signal = -1;  ///< as in ProcessInfo
+    std::string open_range;         ///< the innermost one; empty: none
+};
+MAREY_API EndedProcess ended_process(const Trace& trace, Row process);
+
+/// Names processes and how they ended, one sentence for all that ended the same way in the same range. A
+/// process that exited with code 0 wanted to end like that, and is left out.
+MAREY_API std::vector<ProblemInfo> describe_ends(const std::vector<EndedProcess>& processes);
 
 /// The ranges that were open on a thread when the recording ended.
 struct OpenStack {

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/bind.h"
+#include "sources/python/child_waits.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/program_start.h"
 #include "sources/python/tracer.h"
@@ -17,6 +18,8 @@ void bind_program(nanobind::module_& module) {
                "Start the session set by the environment when the interpreter begins to run the program.");
     module.def("restart_recording", &python::restart_recording,
                "In a forked process: start the session set by the environment, and record calls.");
+    module.def("report_child_waits", &python::report_child_waits,
+               "From now on, os.wait() and the like tell marey run how the children of this process ended.");
     module.def("check_tracer", &python::check_tracer,
                "Before a recording ends: report a replaced hook as a problem of its trace.");
     module.def("finish_recording", &python::finish_program,

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include <marey/analyze.h>
 #include <marey/host_clocks.h>
@@ -133,11 +132,6 @@ namespace {
 
 std::string fact_line(std::string_view title, const std::string& value, const Terminal& terminal) {
     return styled(terminal, Style::Dim, fmt::format("{:<9} ", title)) + value + "\n";
-}
-
-std::string signal_name(int signal) {
-    const char* const name = ::sigabbrev_np(signal);
-    return name != nullptr ? "SIG" + std::string(name) : fmt::format("signal {}", signal);
 }
 
 /// "some/file.py(3): f <- g <- <module>": the file and line of the innermost range only.

@@ -9,6 +9,7 @@
 #include <marey/analyze.h>
 #include <marey/error.h>
 #include <marey/export.h>
+#include <marey/process_end.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
@@ -131,7 +132,7 @@ class InfoVerb final : public Verb {
     }
 
     static std::string process_end_text(const ProcessInfo& process) {
-        if (process.exit_signal > 0) return fmt::format("signal {}", process.exit_signal);
+        if (process.exit_signal > 0) return signal_name(process.exit_signal);
         return process.exit_code >= 0 ? fmt::format("code {}", process.exit_code) : "";
     }
 

@@ -53,10 +53,11 @@ std::uint64_t start_of(const std::string& folder) {
 
 }  // namespace
 
-MemberPacking::MemberPacking(std::string output, std::string tree, const std::vector<std::string>& before,
-                             bool packs, bool summarizes)
+MemberPacking::MemberPacking(std::string output, std::string tree, ProcessWatch& watch,
+                             const std::vector<std::string>& before, bool packs, bool summarizes)
     : output_(std::move(output)),
       tree_(std::move(tree)),
+      watch_(watch),
       left_alone_(before.begin(), before.end()),
       packs_(packs),
       summarizes_(summarizes),
@@ -66,7 +67,6 @@ MemberPacking::MemberPacking(std::string output, std::string tree, const std::ve
 
 void MemberPacking::start(int program) {
     program_ = program;
-    if (!packs_ && !summarizes_) return;
     thread_ = std::thread([this] { work(); });
 }
 
@@ -76,7 +76,9 @@ void MemberPacking::stop() {
         is_over_ = true;
     }
     over_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    if (!thread_.joinable()) return;
+    thread_.join();
+    watch_.update();
 }
 
 void MemberPacking::work() {
@@ -86,6 +88,7 @@ void MemberPacking::work() {
     std::unique_lock lock(mutex_);
     while (!over_.wait_for(lock, kLookPeriod, [this] { return is_over_; })) {
         lock.unlock();
+        watch_.update();
         look();
         if (const Time::time_point begin = Time::now(); packs_ && begin >= next_packing) {
             pack_ended();
@@ -133,6 +136,7 @@ void MemberPacking::pack_ended() {
         bool is_added = false;
         try {
             if (!has_ended(capture)) continue;
+            note_end(capture, watch_);
             if (summarizes_) facts_.add(capture);
             is_added = true;
             packer_.pack(capture);
@@ -150,8 +154,15 @@ void MemberPacking::pack_ended() {
 /// to which its end is appended.
 bool MemberPacking::has_ended(const std::string& capture) const {
     const CaptureOrigin origin = capture_origin(capture);
-    return origin.tree == tree_ && origin.pid > 0 && origin.pid != program_ &&
-           ::kill(static_cast<pid_t>(origin.pid), 0) != 0 && errno == ESRCH;
+    if (origin.tree != tree_ || origin.pid <= 0 || origin.pid == program_) return false;
+    const WatchedProcess process = watch_.find(capture);
+    if (process.is_running || process.has_ended) return process.has_ended;
+    return ::kill(static_cast<pid_t>(origin.pid), 0) != 0 && errno == ESRCH;
+}
+
+bool note_end(const std::string& capture, const ProcessWatch& watch) {
+    const std::optional<ProcessEnd> end = watch.find(capture).end;
+    return end && append_process_end(capture, capture_origin(capture).pid, *end);
 }
 
 }  // namespace marey::cli

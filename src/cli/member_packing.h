@@ -11,19 +11,21 @@
 #include <vector>
 
 #include <marey/merge.h>
+#include <marey/process_end.h>
 
 #include "cli/run_summary.h"
 
 namespace marey::cli {
 
-/// A thread of low priority that packs the captures of ended processes, and notes which processes it sees.
+/// A thread of low priority that packs the captures of ended processes, and notes which processes it sees
+/// and how they end.
 /// The program's own capture, and those of processes that run, stay as they are.
 class MemberPacking {
   public:
     /// `before`: captures that existed before the run. Does nothing that neither `packs` nor `summarizes`
-    /// needs.
-    MemberPacking(std::string output, std::string tree, const std::vector<std::string>& before, bool packs,
-                  bool summarizes);
+    /// needs, except that it keeps `watch` up to date.
+    MemberPacking(std::string output, std::string tree, ProcessWatch& watch,
+                  const std::vector<std::string>& before, bool packs, bool summarizes);
     ~MemberPacking() { stop(); }
     MemberPacking(const MemberPacking&) = delete;
     MemberPacking& operator=(const MemberPacking&) = delete;
@@ -45,6 +47,7 @@ class MemberPacking {
     bool has_ended(const std::string& capture) const;
 
     const std::string output_, tree_;
+    ProcessWatch& watch_;               ///< used by the thread, while it runs
     std::set<std::string> left_alone_;  ///< captures of other runs, and those that cannot be packed
     const bool packs_, summarizes_;
     int program_ = 0;
@@ -57,5 +60,8 @@ class MemberPacking {
     bool is_over_ = false;  ///< guarded by mutex_
     std::thread thread_;
 };
+
+/// Appends how its process ended to a capture. False: the watch does not know it.
+bool note_end(const std::string& capture, const ProcessWatch& watch);
 
 }  // namespace marey::cli

@@ -203,6 +203,19 @@ void MemberFacts::add_extent(const Trace& trace) {
     for (const ProcessKey& ancestor : ancestors_of(trace.string(process.ancestors))) saw(ancestor, "");
 }
 
+void MemberFacts::add_end(const Trace& trace) {
+    const ProcessInfo& process = trace.processes().front();
+    const std::int64_t start_ns = trace.window().start_ns;
+    auto& [last_ns, ended] =
+        ends_.try_emplace({process.pid, process.start}, start_ns, std::nullopt).first->second;
+    if (start_ns < last_ns) return;
+    last_ns = start_ns;
+    ended.reset();
+    for (const ProblemInfo& problem : trace.problems()) {
+        if (problem.code == "crashed") ended = ended_process(trace, 0);
+    }
+}
+
 void MemberFacts::add(const std::string& capture) {
     if (++captures_ >= kMaxCapturesRead) {
         is_complete_ = false;
@@ -212,6 +225,7 @@ void MemberFacts::add(const std::string& capture) {
         Trace trace = Trace::load_for_averages(capture);
         const std::uint64_t events = event_count(trace);
         add_extent(trace);
+        add_end(trace);
         if (events == 0) return;
         if (first_.empty()) first_ = capture;
         trace = filter_ranges(std::move(trace), {.fold_imports = true});
@@ -255,6 +269,21 @@ std::string MemberFacts::text(const Terminal& terminal) const {
     return text + unread_;
 }
 
+std::string MemberFacts::end_text(const Terminal& terminal) const {
+    std::vector<EndedProcess> ended;
+    for (const auto& [process, end] : ends_) {
+        if (end.second) ended.push_back(*end.second);
+    }
+    const std::vector<ProblemInfo> problems = describe_ends(ended);
+    std::string text;
+    for (std::size_t i = 0; i < problems.size() && i < kProgramsShown; ++i)
+        text += styled(terminal, Style::Red, "problem: " + printable(problems[i].text)) + "\n";
+    if (problems.size() > kProgramsShown)
+        text += fmt::format("... and {} (marey info shows all)\n",
+                            format_plural(problems.size() - kProgramsShown, "more problem"));
+    return text;
+}
+
 /// Processes that end within a moment are not seen.
 std::string MemberFacts::unrecorded_line() const {
     std::set<std::string> names;
@@ -288,6 +317,8 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
         const Progress progress("reading " + path);
         Trace trace = Trace::load_for_averages(path);
         members.add_extent(trace);
+        const ProcessInfo& process = trace.processes().front();
+        members.ends_.erase({process.pid, process.start});  // the lines about this capture say it
         const std::uint64_t events = event_count(trace);
         const std::string recorded = events_fact(trace);
         const std::string overhead = overhead_fact(trace);
@@ -317,7 +348,8 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
         summary.extent = format_plural(members.ranges_, "range") + " in " +
                          format_duration(static_cast<double>(
                              std::max<std::int64_t>(members.end_ns_ - members.start_ns_, 0)));
-    summary.text = "\n" + main + members.text(terminal) + members.unrecorded_line();
+    summary.text =
+        "\n" + main + members.text(terminal) + members.end_text(terminal) + members.unrecorded_line();
     if (members.captures_ >= kMaxCapturesRead)
         summary.text += fmt::format("... and {} that this summary does not include\n",
                                     format_plural(members.captures_ + 1 - kMaxCapturesRead, "more capture"));

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <marey/process_end.h>
 #include <marey/trace.h>
 
 #include "cli/terminal.h"
@@ -50,9 +52,10 @@ class MemberFacts {
         std::int64_t hottest_ns = -1;
         std::string hottest;
     };
-    void add_trace(const Trace& trace, std::uint64_t events);
     void add_extent(const Trace& trace);
+    void add_end(const Trace& trace);
     std::string text(const Terminal& terminal) const;
+    std::string end_text(const Terminal& terminal) const;
     std::string unrecorded_line() const;
 
     std::map<std::string, Group> groups_;  ///< by program
@@ -64,6 +67,8 @@ class MemberFacts {
     std::int64_t start_ns_ = std::numeric_limits<std::int64_t>::max(), end_ns_ = 0;
     bool is_complete_ = true;  ///< all captures were read
     std::set<ProcessKey> recorded_;
+    /// The last program of each process, and how it ended if it did not close its capture.
+    std::map<ProcessKey, std::pair<std::int64_t, std::optional<EndedProcess>>> ends_;
     std::map<ProcessKey, std::string> seen_;  ///< the names of their programs; "" if unknown
 };
 

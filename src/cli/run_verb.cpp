@@ -170,10 +170,11 @@ class RunVerb final : public Verb {
         std::erase_if(before, [](const std::string& path) { return ::access(path.c_str(), F_OK) != 0; });
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
         create_tree_ledger(tree_, session_.wanted().max_bytes);
+        ProcessWatch watch(tree_);
         std::optional<MemberPacking> packing;  // a name with the program's process id is known when it runs
         const ChildEnd end = run_child(words, variables, [&](int program) {
             put_pid(program);
-            packing.emplace(output_, tree_, before, !keep_captures_, !quiet_);
+            packing.emplace(output_, tree_, watch, before, !keep_captures_, !quiet_);
             packing->start(program);
         });
         if (packing) packing->stop();
@@ -185,7 +186,7 @@ class RunVerb final : public Verb {
         }
         // From here on we return the program's exit code, whatever happens.
         try {
-            report(before, end, *packing);
+            report(before, end, watch, *packing);
         } catch (const std::exception& error) {
             print_error(fmt::format("marey: {}\n", printable(error.what())));
         }
@@ -318,7 +319,8 @@ class RunVerb final : public Verb {
         return 0;
     }
 
-    void report(const std::vector<std::string>& before, const ChildEnd& end, MemberPacking& packing) const {
+    void report(const std::vector<std::string>& before, const ChildEnd& end, const ProcessWatch& watch,
+                MemberPacking& packing) const {
         std::vector<std::string> captures = captures_of(output_);
         std::erase_if(captures, [&](const std::string& path) {
             return std::find(before.begin(), before.end(), path) != before.end();
@@ -334,18 +336,18 @@ class RunVerb final : public Verb {
             print_error(fmt::format("marey: nothing was recorded: {}\n", empty_capture_reason()));
             return;
         }
-        note_end(captures, end);
+        note_ends(captures, end, watch);
         std::string text;
         std::string best, extent;
         if (!quiet_) {
             RunSummary summary =
                 summarize_run(captures, std::move(packing.facts()), why_empty(), standard_error());
-            text = std::move(summary.text);
+            print_error(summary.text);  // before packing, which may take a while
             best = std::move(summary.best);
             extent = std::move(summary.extent);
         }
         if (!is_one && !keep_captures_) {
-            std::string line = pack(captures, packing.packer(), extent);
+            std::string line = pack(captures, watch, packing.packer(), extent);
             if (!line.empty()) {
                 text += line;
                 best = best.empty() ? "" : output_;
@@ -365,7 +367,7 @@ class RunVerb final : public Verb {
 
     /// Packs the captures into the output file and returns a line about it; "" if they stay as they are.
     /// `extent`: what they contain.
-    std::string pack(std::vector<std::string>& captures, TreePacker& packer,
+    std::string pack(std::vector<std::string>& captures, const ProcessWatch& watch, TreePacker& packer,
                      const std::string& extent) const {
         if (captures.front() != output_) return "";
         if (!view_) {
@@ -375,7 +377,8 @@ class RunVerb final : public Verb {
         }
         try {
             const Progress progress("packing " + output_);
-            const PackedTree packed = packer.finish(captures);
+            const PackedTree packed = packer.finish(
+                captures, [&](const std::string& capture) { return watch.find(capture).is_running; });
             captures = {output_};
             struct stat info {};
             if (::stat(output_.c_str(), &info) != 0) info.st_size = 0;
@@ -397,11 +400,13 @@ class RunVerb final : public Verb {
         }
     }
 
-    /// Appends how the program ended to its capture. A program that uses exec has several.
-    static void note_end(const std::vector<std::string>& captures, const ChildEnd& end) {
+    /// Appends how its process ended to each capture. A program that uses exec has several.
+    static void note_ends(const std::vector<std::string>& captures, const ChildEnd& end,
+                          const ProcessWatch& watch) {
         for (const std::string& capture : captures) {
             try {
-                append_process_end(capture, end.pid, {end.exit_code, end.signal});
+                if (!note_end(capture, watch))
+                    append_process_end(capture, end.pid, {end.exit_code, end.signal});
             } catch (const Error& error) {
                 print_error(fmt::format("marey: {}\n", printable(error.what())));
             }

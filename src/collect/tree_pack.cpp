@@ -75,8 +75,7 @@ void TreePacker::pack(const std::string& capture) {
     const RawLog log = read_capture(capture);
     if (log.is_running) throw Error(capture + ": its process is still running");
     if (has_records(log)) {
-        const std::vector<std::byte> section =
-            tree_section(log.pid, pack_checked(log, capture, PackFor::Speed));
+        const std::vector<std::byte> section = tree_section(log.pid, pack_checked(log, capture, PackFor::Speed));
         if (file_ < 0) {
             beside_ = insert_before_suffix(output_, ".packed");
             file_ = ::open(beside_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -94,7 +93,8 @@ void TreePacker::pack(const std::string& capture) {
     ::unlink(capture.c_str());
 }
 
-PackedTree TreePacker::finish(const std::vector<std::string>& captures) {
+PackedTree TreePacker::finish(const std::vector<std::string>& captures,
+                              const std::function<bool(const std::string&)>& is_running) {
     PackedTree result = result_;
     if (captures.empty()) return result;
     if (!can_compress()) throw Error(output_ + ": cannot be packed: this Marey was built without zstd");
@@ -105,7 +105,7 @@ PackedTree TreePacker::finish(const std::vector<std::string>& captures) {
     for (const std::string& path : captures) {
         try {
             const RawLog log = read_capture(path);
-            if (log.is_running) {
+            if (log.is_running || (is_running && is_running(path))) {
                 result.kept.push_back({path, "its process is still running"});
                 continue;
             }

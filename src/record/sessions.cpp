@@ -14,6 +14,7 @@
 #include "record/devices.h"
 #include "record/nvtx_injection.h"
 #include "record/process_identity.h"
+#include "record/process_report.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 
@@ -167,9 +168,11 @@ void Recorder::start_for_environment(const SessionOptions& options) {
     SessionEntry* const session = sessions_.find(started.id);
     if (session == nullptr) return;
     std::string problem;
-    if (ledger_.open(tree_text(process_identity().record.tree), problem)) {
+    const std::string tree = tree_text(process_identity().record.tree);
+    if (ledger_.open(tree, problem)) {
         session->ledger = &ledger_;
         ledger_.add(session->claimed_bytes);
+        report_process(tree, started.output_path);
     } else if (!problem.empty()) {
         journal_.add_note("ledger_damaged", problem);
     }

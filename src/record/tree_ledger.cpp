@@ -17,6 +17,8 @@
 
 #include <marey/merge.h>
 
+#include "record/process_report.h"
+
 namespace marey {
 namespace {
 
@@ -52,8 +54,10 @@ void remove_stale() noexcept {
         struct stat info {};
         if (::fstat(fd, &info) == 0 && info.st_uid == ::geteuid() &&
             ::pread(fd, &page, sizeof page, 0) == static_cast<ssize_t>(sizeof page) && page.magic == kMagic &&
-            page.version == kVersion && ::flock(fd, LOCK_EX | LOCK_NB) == 0)
+            page.version == kVersion && ::flock(fd, LOCK_EX | LOCK_NB) == 0) {
             ::unlinkat(::dirfd(folder), entry->d_name, 0);
+            ::unlink(tree_socket_path(std::string(name.substr(kPrefix.size()))).c_str());
+        }
         ::close(fd);
     }
     ::closedir(folder);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <marey/error.h>
+#include <marey/process_end.h>
 
 #include "base/reserve_expected.h"
 #include "trace/columns.h"
@@ -127,9 +128,16 @@ class TraceJoin {
         }
     }
 
-    // A pool ends its workers by a signal; the capture of such a process is as complete as it can be.
+    /// The program that ran first in the process.
+    Row first_program(Row process) const {
+        const std::vector<ProcessInfo>& all = data_->processes;
+        while (all[process].origin == ProcessOrigin::Exec && all[process].parent != kNoRow)
+            process = all[process].parent;
+        return process;
+    }
+
     void explain_ends() {
-        std::uint64_t ended_by_parent = 0;
+        std::vector<EndedProcess> ended;
         std::vector<bool> is_replaced(data_->processes.size());  // by another program of the same process
         for (const ProcessInfo& process : data_->processes) {
             if (process.origin == ProcessOrigin::Exec && process.parent != kNoRow)
@@ -140,20 +148,19 @@ class TraceJoin {
             const Row process = moved.processes.empty() ? kNoRow : moved.processes.front();
             if (process != kNoRow && is_replaced[process]) {
                 if (&moved == &moved_.front()) data_->window.finished = true;
-            } else if (process == kNoRow || data_->processes[process].parent == kNoRow ||
-                       data_->processes[process].origin == ProcessOrigin::Exec) {
+                continue;
+            }
+            // Whoever reads the trace says how its first process ended.
+            const std::vector<Row>& first = moved_.front().processes;
+            const bool is_first = process == kNoRow || first.empty() || first_program(process) == first[0];
+            if (is_first || data_->processes[process].parent == kNoRow) data_->window.finished = false;
+            if (is_first) {
                 add_problem({"crashed", "A program ended without closing its capture.", 1});
-                data_->window.finished = false;
             } else {
-                ++ended_by_parent;
+                ended.push_back(ended_process(Trace(data_), process));
             }
         }
-        if (ended_by_parent != 0)
-            add_problem(
-                {"ended_by_parent",
-                 "Processes that another one had started ended without closing their captures: ended by "
-                 "their parent, as pools do with their workers, or killed.",
-                 ended_by_parent});
+        for (const ProblemInfo& problem : describe_ends(ended)) add_problem(problem);
     }
 
     void take_all(std::vector<Moved> all) {

@@ -205,7 +205,7 @@ def test_a_pickle_with_a_token_needs_no_marey(tmp_path):
     assert (out, errors, code) == ("{'answer': 42} False\n\n", "", 0)
 
 
-def test_workers_that_are_ended_by_their_parent_have_not_crashed(tmp_path):
+def test_workers_that_are_ended_by_their_parent_are_named(tmp_path):
     script = write(
         tmp_path,
         """
@@ -227,7 +227,7 @@ def test_workers_that_are_ended_by_their_parent_have_not_crashed(tmp_path):
     assert recorded([script], tmp_path, run_options=MERGED) == plain([script], tmp_path)
     trace = marey.load(tmp_path / "x.marey")
     codes = [code for code, _, _ in trace.problems]
-    assert "ended_by_parent" in codes and "crashed" not in codes
+    assert "process_killed" in codes and "crashed" not in codes
     assert len(processes(trace)) >= 3
 
 
@@ -398,7 +398,7 @@ def test_a_pool_that_is_killed_keeps_what_it_recorded(tmp_path):
     assert sum(name.endswith("): square") for name in names) == 9
     assert sum(name.endswith("): die") for name in names) == 1
     codes = [code for code, _, _ in trace.problems]
-    assert "ended_by_parent" in codes and "crashed" not in codes
+    assert "process_killed" in codes and "crashed" not in codes
 
 
 def test_a_daemon_that_outlives_the_run_keeps_its_capture(tmp_path):

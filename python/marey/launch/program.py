@@ -56,9 +56,12 @@ def record() -> None:
     If it records calls, it starts with the program. Other processes of the program get their own captures. If the
     environment disables this, all settings are removed from the environment.
     """
+    alone = os.environ.get("MAREY_CHILDREN", "") == "0"
+    if not alone:
+        _marey.report_child_waits()
     if _marey.begin_without_calls():
         return
-    alone = os.environ.pop("MAREY_CHILDREN", "") == "0"
+    os.environ.pop("MAREY_CHILDREN", None)
     if alone:
         os.environ.pop("MAREY_TORCH", None)
     atexit.register(_end)  # registered first, so called last
