@@ -136,7 +136,10 @@ void MemberPacking::pack_ended() {
         bool is_added = false;
         try {
             if (!has_ended(capture)) continue;
-            note_end(capture, watch_);
+            try {
+                note_end(capture, watch_);
+            } catch (const Error&) {  // the disk is full: then its end is unknown, but its records count more
+            }
             if (summarizes_) facts_.add(capture);
             is_added = true;
             packer_.pack(capture);

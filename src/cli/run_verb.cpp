@@ -403,14 +403,17 @@ class RunVerb final : public Verb {
     /// Appends how its process ended to each capture. A program that uses exec has several.
     static void note_ends(const std::vector<std::string>& captures, const ChildEnd& end,
                           const ProcessWatch& watch) {
+        std::string trouble;
         for (const std::string& capture : captures) {
             try {
                 if (!note_end(capture, watch))
                     append_process_end(capture, end.pid, {end.exit_code, end.signal});
-            } catch (const Error& error) {
-                print_error(fmt::format("marey: {}\n", printable(error.what())));
+            } catch (const Error& error) {  // the same for all of them, most likely
+                if (trouble.empty()) trouble = error.what();
             }
         }
+        if (!trouble.empty())
+            print_error(fmt::format("marey: how processes ended is not recorded: {}\n", printable(trouble)));
     }
 
     /// Whether options exclude some of the program's calls.

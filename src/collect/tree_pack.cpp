@@ -75,7 +75,8 @@ void TreePacker::pack(const std::string& capture) {
     const RawLog log = read_capture(capture);
     if (log.is_running) throw Error(capture + ": its process is still running");
     if (has_records(log)) {
-        const std::vector<std::byte> section = tree_section(log.pid, pack_checked(log, capture, PackFor::Speed));
+        const std::vector<std::byte> section =
+            tree_section(log.pid, pack_checked(log, capture, PackFor::Speed));
         if (file_ < 0) {
             beside_ = insert_before_suffix(output_, ".packed");
             file_ = ::open(beside_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

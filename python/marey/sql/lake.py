@@ -103,11 +103,10 @@ class Lake:
 
     def joined_runs(self) -> list[str]:
         """Return the ids of the runs in those files."""
-        parquet = require("pyarrow.parquet") if self.days() else None
-        found = []
+        found: list[str] = []
         for path in self.day_files(RUNS):
             if fault_of(path, RUNS) is None:
-                found += parquet.read_table(path, columns=["run"]).column("run").to_pylist()
+                found += require("pyarrow.parquet").read_table(path, columns=["run"]).column("run").to_pylist()
         return found
 
     # ---- files
