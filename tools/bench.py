@@ -9,8 +9,9 @@ A benchmark program prints one JSON object per line on stdout (all other output 
 Python programs (benchmarks/*.py) run in the interpreter for which the build folder's package was built, with that
 package; MAREY_BUILD_DIR is the path of the folder. They are skipped if the build has no Python package.
 
-`target` is "<= NUMBER" or ">= NUMBER". With a unit ("<= 0.8 ns") it applies to `value`; without one it applies to
-`ratio`, or to `value` if there is no ratio. A missed target is shown but is not an error, because machines are noisy.
+`target` is "<= NUMBER" or ">= NUMBER". With a unit ("<= 0.8 ns") it applies to `value`, whose unit may be another one
+of the same kind (us, ms); without one it applies to `ratio`, or to `value` if there is no ratio. A missed target is
+shown but is not an error, because machines are noisy.
 """
 
 from __future__ import annotations
@@ -27,10 +28,23 @@ from pathlib import Path
 FIELDS = ("name", "value", "unit", "against", "against_value", "ratio", "target")
 SCRIPTS = Path(__file__).resolve().parent.parent / "benchmarks"
 TARGET = re.compile(r"\s*(<=|>=|<|>)?\s*([0-9.]+(?:e[+-]?\d+)?)\s*(\S.*)?", re.IGNORECASE)
+# Units of time and of size, in the smallest unit of their kind.
+UNITS = {"ns": ("time", 1), "us": ("time", 1e3), "ms": ("time", 1e6), "s": ("time", 1e9)} | {
+    unit: ("size", scale)
+    for unit, scale in {"bytes": 1, "kB": 1e3, "KiB": 2**10, "MB": 1e6, "MiB": 2**20, "GB": 1e9, "GiB": 2**30}.items()
+}
+
+
+def converted(value: float, unit: str, wanted: str) -> float | None:
+    """A value in another unit; None if that is of another kind."""
+    if unit == wanted:
+        return value
+    (kind, scale), (wanted_kind, wanted_scale) = UNITS.get(unit, ("", 1)), UNITS.get(wanted, (None, 1))
+    return value * scale / wanted_scale if kind == wanted_kind else None
 
 
 def met(figure: dict) -> bool | None:
-    """Whether the figure meets its target; None if it has no target."""
+    """Whether the figure meets its target; None if it has no target, or one that cannot be compared with it."""
     target = figure.get("target")
     if target is None or target == "":
         return None
@@ -39,6 +53,8 @@ def met(figure: dict) -> bool | None:
         return None
     sense, bound, unit = match.group(1) or "<=", float(match.group(2)), match.group(3)
     measured = figure.get("value") if unit or figure.get("ratio") is None else figure["ratio"]
+    if measured is not None and unit:
+        measured = converted(measured, figure.get("unit", unit), unit)
     if measured is None:
         return None
     return {"<=": measured <= bound, "<": measured < bound, ">=": measured >= bound, ">": measured > bound}[sense]

@@ -1,6 +1,7 @@
 """``marey run`` with real programs: they behave as without it, and their calls are in the captures."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -214,3 +215,19 @@ def test_the_cause_is_unknown_for_processes_that_marey_run_did_not_start(tmp_pat
     command = [sys.executable, "-m", "marey", "report", "--alone", str(child)]
     out = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
     assert out.startswith("the program ended without closing its capture; the cause is unknown")
+
+
+def test_the_overhead_is_what_the_recorded_events_cost(tmp_path):
+    program = "import marey\ndef f(): pass\nfor _ in range(3000): f()\nfor _ in range(2000): marey.instant('x')\n"
+    (tmp_path / "program.py").write_text(program)
+    _, errors, code = recorded(["program.py"], tmp_path, run_options=["--no-c-calls", "-o", "x.marey"])
+    assert code == 0
+    facts = json.loads(
+        subprocess.check_output([sys.executable, "-m", "marey", "info", "--json", "x.marey"], cwd=tmp_path)
+    )
+    costs = facts["costs_ns"]
+    assert facts["instants"] == 2000
+    expected = facts["ranges"] * costs["python_call"] + facts["instants"] * costs["instant"]
+    assert facts["overhead"]["total_ns"] == pytest.approx(expected)
+    number, unit = re.search(r"overhead  about ([\d.]+) (\w+) in total", errors).groups()
+    assert float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit] == pytest.approx(expected, rel=0.01)
