@@ -50,11 +50,14 @@ struct MergedCaptures {
 struct MergeOptions {
     bool any_tree = false;      ///< merge files of different runs too
     bool for_averages = false;  ///< as Trace::load_for_averages
+    std::uint64_t session =
+        0;  ///< of each process that has it; 0: its first, or the longest of several files
 };
 
 /// Reads captures and saved traces and merges them. Captures of one boot share one clock fit. A file that is
-/// given twice or cannot be read is left out, and the trace's problems name it. Throws marey::Error if no
-/// file is left, or if the files are of different runs (unless they are all ranks).
+/// given twice or cannot be read is left out, and so is a session that ran during a longer one of the same
+/// process: the trace's problems name them. Throws marey::Error if no file is left, or if the files are of
+/// different runs (unless they are all ranks).
 MAREY_API MergedCaptures load_merged(const std::vector<std::string>& paths, const MergeOptions& options = {});
 
 /// One size limit for the processes of a tree: creates the page in which they add up the sizes of their logs.

@@ -357,8 +357,8 @@ struct SessionInfo {
     bool finished = true;     ///< false: the program crashed or was killed, or the session is still running
 };
 
-/// Lists the sessions of a capture, in order of their starts, without reading its events. Throws
-/// marey::Error.
+/// Lists the sessions of a capture, in order of their starts, without reading its events; of a run, those of
+/// its processes one after another. Throws marey::Error.
 MAREY_API std::vector<SessionInfo> list_sessions(const std::string& path);
 
 /// Changes to a trace that has just been recorded.
@@ -380,7 +380,7 @@ class MAREY_API Trace {
     /// lists the rest in problems(). Throws marey::Error, with the file and the cause, if nothing can be read
     /// or if a saved trace is incomplete.
     static Trace load(const std::string& path);
-    /// Reads the session `session_id` of a capture with several sessions (see `marey info`).
+    /// Reads the session `session_id` of each process in the file that has one (see `marey info`).
     static Trace load(const std::string& path, std::uint64_t session_id);
     /// Reads a capture like load(), but faster, for averages and totals only: parts of suspended calls have
     /// their flags but no RangeDetail.

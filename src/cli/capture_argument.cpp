@@ -50,7 +50,7 @@ void declare_files(Options& options, std::vector<std::string>& files, std::strin
 }
 
 void declare_session(Options& options, std::optional<std::uint64_t>& session) {
-    options.number(session, "--session", "Session to show if the capture has several (see marey info)");
+    options.number(session, "--session", "Session to show if a process has several (see marey info)");
 }
 
 void CaptureArgument::declare(Options& options) {
@@ -70,12 +70,11 @@ void CaptureArgument::declare_filter(Options& options) {
 }
 
 Trace CaptureArgument::load() const {
-    const bool is_plain = from.empty() && !session;
-    if (!is_plain && files.size() > 1) throw Error("--from and --session apply to a single file");
-    const std::vector<std::string> paths = is_plain ? capture_paths(files, is_alone) : files;
+    if (!from.empty() && files.size() > 1) throw Error("--from applies to a single file");
+    const std::vector<std::string> paths = from.empty() ? capture_paths(files, is_alone) : files;
     if (paths.size() == 1) return chosen_processes(load_one(paths[0]));
     const Progress progress("reading " + format_plural(paths.size(), "capture"));
-    return chosen_processes(load_merged(paths).trace);
+    return chosen_processes(load_merged(paths, {.session = session.value_or(0)}).trace);
 }
 
 Trace CaptureArgument::load_one(const std::string& path) const {

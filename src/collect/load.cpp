@@ -35,8 +35,7 @@ Trace Trace::load_for_averages(const std::string& path) {
 
 Trace Trace::load(const std::string& path, std::uint64_t session_id) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-    if (is_tree_file(file->bytes()))
-        throw Error(path + ": contains several processes: a session cannot be chosen by its number");
+    if (is_tree_file(file->bytes())) return load_merged({path}, {.session = session_id}).trace;
     if (is_saved_trace(file->bytes())) {
         if (unpack_window(file->bytes(), path).session_id == session_id)
             return Trace(unpack_trace(file->bytes(), path));

@@ -38,7 +38,8 @@ struct Outline {
     bool is_saved = false;
     std::string error;  ///< why it cannot be read; empty: it can
     std::string tree;
-    std::string recording;  ///< identifies process and session; empty: unknown
+    std::string process;  ///< identifies it; empty: unknown
+    std::uint64_t session = 0;
     std::int64_t node = -1;
     std::string boot;
     std::uint64_t time_namespace = 0;
@@ -46,10 +47,12 @@ struct Outline {
     std::uint64_t ticks_per_second = 0;
     std::vector<ClockPair> pairs;
     std::uint64_t start_ticks = 0;
+    std::uint64_t stop_ticks = ~std::uint64_t{0};  ///< if it is known
     Trace saved;
 };
 
-void read_outline(Outline& outline) {
+/// `session`: the wanted one; 0: the first.
+void read_outline(Outline& outline, std::uint64_t session) {
     if (is_saved_trace(outline.member.bytes)) {
         outline.is_saved = true;
         outline.saved = Trace(unpack_trace(outline.member.bytes, outline.member.name));
@@ -57,16 +60,22 @@ void read_outline(Outline& outline) {
         const ProcessInfo& process = outline.saved.processes().front();
         outline.tree = outline.saved.string(process.tree);
         outline.node = process.node;
+        outline.session = outline.saved.window().session_id;
         return;
     }
     const RawLog log = read_member(outline.member, false);
-    const Journal journal = read_journal(log.journal, 0);
+    const Journal journal = read_journal(log.journal, session);
     outline.node = log.node;
     outline.source = log.clock_source;
     outline.ticks_per_second = log.ticks_per_second;
     outline.pairs = clock_pairs(log, journal);
-    if (!journal.sessions.empty()) {
-        outline.start_ticks = journal.sessions.front().marks.start_ticks;
+    const JournalSession* const shown = session != 0               ? journal.find_session(session)
+                                        : journal.sessions.empty() ? nullptr
+                                                                   : &journal.sessions.front();
+    if (shown != nullptr) {
+        outline.session = shown->marks.id;
+        outline.start_ticks = shown->marks.start_ticks;
+        if (shown->marks.stopped) outline.stop_ticks = shown->marks.stop_ticks;
     } else if (!outline.pairs.empty()) {
         outline.start_ticks = outline.pairs.front().ticks;
     }
@@ -75,10 +84,8 @@ void read_outline(Outline& outline) {
     outline.tree = tree_text(identity.tree);
     outline.boot.assign(identity.boot_id, strnlen(identity.boot_id, sizeof identity.boot_id));
     outline.time_namespace = identity.time_namespace;
-    if (identity.start != 0 && !journal.sessions.empty())
-        outline.recording = outline.boot + " " +
-                            ancestor_text(log.pid, identity.start, identity.pid_namespace) + " " +
-                            std::to_string(journal.sessions.front().marks.start_ticks);
+    if (identity.start != 0 && shown != nullptr)
+        outline.process = outline.boot + " " + ancestor_text(log.pid, identity.start, identity.pid_namespace);
 }
 
 /// The clocks of machines: one fit over all pairs of their captures. Ticks of the counter are the same in
@@ -220,10 +227,13 @@ class MergedLoad {
 
     MergedCaptures load(const std::vector<std::string>& paths) {
         for (const std::string& path : paths) open(path);
-        parallel_for(outlines_.size(),
-                     [&](std::size_t i) { guarded(outlines_[i], [&] { read_outline(outlines_[i]); }); });
+        parallel_for(outlines_.size(), [&](std::size_t i) {
+            guarded(outlines_[i], [&] { read_outline(outlines_[i], options_.session); });
+        });
         leave_out_unreadable();
+        if (options_.session != 0) choose_session(paths);
         drop_copies();
+        leave_out_concurrent();
         if (!options_.any_tree) check_trees();
         const MachineClocks clocks(outlines_);
         const bool is_one_clock = outlines_.size() > 1 && clocks.count() == 1 &&
@@ -247,6 +257,7 @@ class MergedLoad {
                         return;
                     }
                     ViewRequest request;
+                    request.session = options_.session;
                     request.threads = is_one_each ? 1 : 0;
                     request.part_details = !options_.for_averages;
                     TraceData spare = members.spare();
@@ -313,10 +324,42 @@ class MergedLoad {
 
     /// A capture may also be in a tree file if the program that packed it was killed.
     void drop_copies() {
-        std::set<std::string> known;
+        std::set<std::pair<std::string, std::uint64_t>> known;
         std::erase_if(outlines_, [&](const Outline& outline) {
-            return !outline.recording.empty() && !known.insert(outline.recording).second;
+            return !outline.process.empty() && !known.emplace(outline.process, outline.start_ticks).second;
         });
+    }
+
+    void choose_session(const std::vector<std::string>& paths) {
+        std::erase_if(outlines_,
+                      [this](const Outline& outline) { return outline.session != options_.session; });
+        if (outlines_.empty())
+            throw Error(paths.front() + ": has no session " + std::to_string(options_.session));
+    }
+
+    /// Sessions of one process that ran at the same time have the same ranges: the longest is shown.
+    void leave_out_concurrent() {
+        std::map<std::string, std::vector<Outline*>> processes;
+        for (Outline& outline : outlines_) {
+            if (!outline.process.empty()) processes[outline.process].push_back(&outline);
+        }
+        for (auto& [name, sessions] : processes) {
+            std::stable_sort(sessions.begin(), sessions.end(), [](const Outline* a, const Outline* b) {
+                return a->stop_ticks - a->start_ticks > b->stop_ticks - b->start_ticks;
+            });
+            for (Outline* const each : sessions) {
+                const auto longer = std::find_if(sessions.begin(), sessions.end(), [&](const Outline* other) {
+                    return other == each || (other->error.empty() && other->start_ticks < each->stop_ticks &&
+                                             each->start_ticks < other->stop_ticks);
+                });
+                if (*longer != each)
+                    each->error = "its session " + std::to_string(each->session) + " ran during session " +
+                                  std::to_string((*longer)->session) +
+                                  " of the same process, which is shown (--session " +
+                                  std::to_string(each->session) + " shows this one)";
+            }
+        }
+        leave_out_unreadable();
     }
 
     void check_trees() const {
@@ -373,7 +416,7 @@ CaptureOrigin capture_origin(const std::string& path) {
     if (header.block_bytes != kPackedBlockBytes) return {tree_text(header.tree), header.pid, header.node};
     Outline outline;
     outline.member = {path, file, bytes};
-    read_outline(outline);
+    read_outline(outline, 0);
     return {outline.tree, 0, outline.node};
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 
 #include <marey/error.h>
 #include <marey/host_clocks.h>
@@ -36,6 +37,7 @@ struct Identity {
     std::uint64_t fork_ticks = 0;
     std::string boot = "boot";
     std::uint32_t wall_error_us = 0;
+    std::uint64_t session = 1;
 };
 
 void identify(LogWriter& log, const Identity& identity) {
@@ -79,12 +81,12 @@ LogWriter log_of(const Identity& identity, const std::string& name, std::uint64_
     LogWriter log;
     log.clock_source = detail::ClockSource::Tsc;
     identify(log, identity);
-    log.start(1, start - 10).born(1, "main", start - 10);
+    log.start(identity.session, start - 10).born(1, "main", start - 10);
     const auto ns = [&](std::uint64_t ticks) { return static_cast<std::int64_t>(ticks) + ns_at_zero; };
     log.pair(start - 10, ns(start - 10)).pair(end + 100'000'000, ns(end + 100'000'000));
     if (!inside.empty()) log.thread(1).range(inside, start + 10, start + 20, 1);
     log.thread(1).range(name, start, end, 0);
-    log.stop(1, end + 10);
+    log.stop(identity.session, end + 10);
     log.finished = true;
     return log;
 }
@@ -132,6 +134,39 @@ TEST_F(MergedLoad, TheTracesOfOneProcessStandTogether) {
             EXPECT_LT(trace.ranges().start_ns[row - 2], trace.ranges().start_ns[row]);
         }
     }
+}
+
+TEST_F(MergedLoad, SessionsOfOneProcessThatRanAtTheSameTimeAreNotAddedUp) {
+    if (!can_compress()) GTEST_SKIP() << "this build has no zstd";
+    std::vector<std::byte> file = tree_header("01000000000000000000000000000000");
+    const auto add = [&](const Identity& identity, const std::string& name, std::uint64_t start,
+                         std::uint64_t end) {
+        const std::vector<std::byte> section =
+            tree_section(static_cast<std::int64_t>(identity.start),
+                         pack_capture(log_of(identity, name, start, end).raw()));
+        file.insert(file.end(), section.begin(), section.end());
+    };
+    add({.start = 7, .session = 2}, "shorter", 1000, 5000);
+    add({.start = 7}, "longer", 500, 6000);
+    add({.start = 7, .session = 3}, "later", 7000, 8000);
+    add({.start = 8}, "other process", 1000, 5000);
+    const std::string path = write("tree.marey", file);
+    const auto names = [](const Trace& trace) {
+        std::set<std::string> found;
+        for (Row row = 0; row < trace.ranges().size(); ++row) found.emplace(trace.range_name(row));
+        return found;
+    };
+    const MergedCaptures merged = load_merged({path});
+    EXPECT_EQ(names(merged.trace), (std::set<std::string>{"longer", "later", "other process"}));
+    ASSERT_EQ(merged.left_out.size(), 1U);
+    EXPECT_EQ(merged.left_out[0].path, path + ": process 7");
+    EXPECT_TRUE(merged.left_out[0].reason.starts_with("its session 2 ran during session 1"));
+    EXPECT_EQ(merged.trace.problems().back().code, "left_out");
+
+    EXPECT_EQ(names(Trace::load(path, 2)), (std::set<std::string>{"shorter"}));
+    EXPECT_EQ(names(Trace::load(path, 1)), (std::set<std::string>{"longer", "other process"}));
+    EXPECT_EQ(list_sessions(path).size(), 3U);  // of one process id
+    EXPECT_THROW(Trace::load(path, 9), Error);
 }
 
 TEST_F(MergedLoad, TimeNamespacesOfOneBootShareTheCounter) {

@@ -1,5 +1,7 @@
 // session_list.cpp: the sessions of a capture, without its events.
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <marey/trace.h>
 
@@ -13,6 +15,29 @@
 
 namespace marey {
 
+namespace {
+
+/// Process and session of those that are listed. A session may be in the file of another one of its process
+/// too.
+using Known = std::set<std::pair<std::int64_t, std::uint64_t>>;
+
+void add_sessions(const TreeMember& member, Known& known, std::vector<SessionInfo>& sessions) {
+    const RawLog log = read_member(member, false);
+    const Journal journal = read_journal(log.journal, 0);
+    std::vector<detail::ClockPair> pairs = clock_pairs(log, journal);
+    std::uint64_t latest = std::max(log.end_ticks, journal.latest_ticks);
+    for (const detail::ClockPair& pair : pairs) latest = std::max(latest, pair.ticks);
+    const ClockFit fit(log.clock_source, log.ticks_per_second, std::move(pairs));
+    for (const SessionMarks& marks : list_sessions(log)) {
+        if (!known.emplace(log.pid, marks.id).second) continue;
+        const std::uint64_t end = marks.stopped ? marks.stop_ticks : std::max(latest, marks.start_ticks);
+        sessions.push_back(
+            {marks.id, marks.name, fit.to_ns(marks.start_ticks), fit.to_ns(end), marks.stopped});
+    }
+}
+
+}  // namespace
+
 std::vector<SessionInfo> list_sessions(const std::string& path) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
     if (is_saved_trace(file->bytes())) {
@@ -22,19 +47,9 @@ std::vector<SessionInfo> list_sessions(const std::string& path) {
     const std::vector<TreeMember> members = is_tree_file(file->bytes())
                                                 ? read_tree_file(file, path).members
                                                 : std::vector<TreeMember>{{path, file, file->bytes()}};
-    if (members.empty()) return {};
-    const RawLog log = read_member(members.front(), false);
-    const Journal journal = read_journal(log.journal, 0);
-    std::vector<detail::ClockPair> pairs = clock_pairs(log, journal);
-    std::uint64_t latest = std::max(log.end_ticks, journal.latest_ticks);
-    for (const detail::ClockPair& pair : pairs) latest = std::max(latest, pair.ticks);
-    const ClockFit fit(log.clock_source, log.ticks_per_second, std::move(pairs));
+    Known known;
     std::vector<SessionInfo> sessions;
-    for (const SessionMarks& marks : list_sessions(log)) {
-        const std::uint64_t end = marks.stopped ? marks.stop_ticks : std::max(latest, marks.start_ticks);
-        sessions.push_back(
-            {marks.id, marks.name, fit.to_ns(marks.start_ticks), fit.to_ns(end), marks.stopped});
-    }
+    for (const TreeMember& member : members) add_sessions(member, known, sessions);
     return sessions;
 }
 

@@ -66,7 +66,8 @@ class Recorder {
     };
     /// Throws marey::Error when the capture cannot be made.
     Started start(const SessionOptions& options) MAREY_EXCLUDES(source_mutex_, recorder_mutex);
-    /// The same, for the session that the environment requests: a forked child starts its own.
+    /// The same, for the session that the environment requests: a forked child starts its own. If it runs
+    /// already, because the library was loaded before Python started, only its scopes change.
     void start_for_environment(const SessionOptions& options) MAREY_EXCLUDES(source_mutex_, recorder_mutex);
     /// Ends it and returns its log; its capture file, if it has one, is complete afterwards. An unknown id
     /// (already ended, or inherited over a fork) gives false.
@@ -147,6 +148,8 @@ class Recorder {
     bool make_room(std::size_t bytes) noexcept MAREY_REQUIRES(recorder_mutex);
     bool out_of_space(int error) noexcept MAREY_REQUIRES(recorder_mutex);
     // Sessions (sessions.cpp).
+    bool continue_for_environment(const SessionOptions& options)
+        MAREY_EXCLUDES(source_mutex_, recorder_mutex);
     void open_output(SessionEntry& session) MAREY_REQUIRES(recorder_mutex);
     void close_session(SessionEntry& session, std::uint64_t ticks) noexcept MAREY_REQUIRES(recorder_mutex);
     void collect(SessionEntry& session, RawLog& log) noexcept MAREY_REQUIRES(recorder_mutex);

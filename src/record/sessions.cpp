@@ -152,7 +152,21 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
     return started;
 }
 
+bool Recorder::continue_for_environment(const SessionOptions& options) {
+    const ScopedLock source_lock(source_mutex_);
+    {
+        const ScopedLock lock(recorder_mutex);
+        SessionEntry* const running = sessions_.find(environment_session_);
+        if (running == nullptr) return false;
+        running->options.scopes = options.scopes.empty() ? ScopeSet::all() : options.scopes;
+        rearm();
+    }
+    notify_sources();
+    return true;
+}
+
 void Recorder::start_for_environment(const SessionOptions& options) {
+    if (continue_for_environment(options)) return;
     const Started started = start(options);
     // The captures of a program's other processes are named like this too, while the first one still runs.
     const bool is_child = [] {

@@ -8,6 +8,7 @@
 
 #include "record/source_writer.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/python_text.h"
 #include "sources/python/tracer.h"
 
 namespace marey::python {
@@ -25,13 +26,30 @@ void begin() noexcept {
     prepare_tracer(false);
     begin_environment_session(kRecordsCCalls);
     if (is_for_this_process_alone) ::unsetenv("MAREY");
-    apply_tracer();
+    release_tracer();
 }
 
-// The interpreter reports that it runs a file, a module, a command or its standard input.
+// Whether the interpreter is still importing `site`, which runs the start file.
+bool is_starting() noexcept {
+    const SavedError error;
+    PyObject* const site = PyDict_GetItemString(PyImport_GetModuleDict(), "site");  // borrowed
+    PyObject* const spec = site != nullptr ? PyObject_GetAttrString(site, "__spec__") : nullptr;
+    PyObject* const flag = spec != nullptr ? PyObject_GetAttrString(spec, "_initializing") : nullptr;
+    const bool result = flag != nullptr && PyObject_IsTrue(flag) == 1;
+    Py_XDECREF(flag);
+    Py_XDECREF(spec);
+    PyErr_Clear();
+    return result;
+}
+
+// The interpreter reports that it runs a file, a module, a command or its standard input. A program that
+// embeds the interpreter only executes code.
 int on_audit_event(const char* event, PyObject*, void*) {
-    if (is_waiting && std::strncmp(event, "cpython.run_", 12) == 0) {
+    if (!is_waiting) return 0;
+    if (std::strncmp(event, "cpython.run_", 12) == 0) {
         if (std::strcmp(event, "cpython.run_command") == 0) expect_command_code();
+        begin();
+    } else if (std::strcmp(event, "exec") == 0 && !is_starting()) {
         begin();
     }
     return 0;
@@ -50,6 +68,7 @@ void begin_with_program(bool alone) {
 bool begin_without_calls() noexcept {
     if (environment_requests_calls()) return false;
     begin_environment_session(kRecordsCCalls);
+    release_tracer();
     return true;
 }
 

@@ -4,8 +4,9 @@
 namespace marey::python {
 
 /// Called with the GIL while the interpreter starts: the session set by the environment starts with the
-/// program's first line, without the calls of the interpreter's startup. `alone`: the settings are then
-/// removed from the environment, so that other processes do not record.
+/// program's first line, without the calls of the interpreter's startup. If it runs already, because the
+/// library was loaded first, its calls start there. `alone`: the settings are then removed from the
+/// environment, so that other processes do not record.
 void begin_with_program(bool alone);
 
 /// Starts the session set by the environment now. False: it records calls, and was not started.

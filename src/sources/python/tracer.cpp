@@ -383,6 +383,8 @@ void pause_hook() noexcept {
 }  // namespace
 
 void add_tracer() {
+    // Set by the start file of `marey run`: calls are recorded when the program begins (program_start.h).
+    if (PySys_GetObject("_marey_starts") != nullptr) hold_tracer();
     add_source(std::make_shared<TracerSource>());
 }
 

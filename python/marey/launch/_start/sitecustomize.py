@@ -43,7 +43,9 @@ def _begin(folder: str) -> None:
     if settings == "" or not (has_torch or "calls=on" in settings):
         return
     del os.environ["MAREY"]  # the session starts with the program, not when the library is loaded
+    sys._marey_starts = True  # type: ignore[attr-defined]  # and so do calls, if the library was loaded before
     recorder = _recorder(folder)
+    del sys._marey_starts  # type: ignore[attr-defined]
     os.environ["MAREY"] = settings
     if recorder is None:
         return
