@@ -22,7 +22,11 @@ void ProblemList::add_findings(const TraceData& data, const Findings& findings) 
         clamped += thread.clamped;
     }
     add("crashed", "The program ended without closing this capture.", findings.crashed ? 1 : 0);
-    if (data.window.ceiling_reached) {
+    // A full disk ends a session as its size limit does, and a note states it.
+    const bool has_reason = std::any_of(problems_.begin(), problems_.end(), [](const ProblemInfo& problem) {
+        return problem.code == "no_space" || problem.code == "descriptor_closed";
+    });
+    if (data.window.ceiling_reached && !has_reason) {
         add("ceiling_reached",
             data.window.policy == "ring"
                 ? "The session reached its size limit: the oldest records were overwritten."
