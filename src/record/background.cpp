@@ -170,7 +170,7 @@ bool Background::extend() noexcept {
 
 void Background::run() noexcept {
     pthread_setname_np(pthread_self(), "marey");
-    detail::current_thread = &idle_thread;
+    set_current_thread(&idle_thread);
     const ScopedLock lock(recorder_mutex);
     bool out_of_space = false;
     while (!must_end_) {
@@ -196,7 +196,7 @@ void Background::leave(bool is_last) noexcept {
     runs_ = false;
     pthread_detach(pthread_self());
     if (!is_last) return;
-    detail::current_thread = &unregistered_thread;
+    set_current_thread(&unregistered_thread);
     pthread_sigmask(SIG_SETMASK, &starter_mask_, nullptr);
 }
 

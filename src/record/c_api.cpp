@@ -91,8 +91,9 @@ void begin(std::uint32_t site) noexcept {
 
 // Returns the index that it had, or kNotOpen.
 std::uint32_t pop_begin(std::uint32_t site) noexcept {
+    if (!may_read_clock()) return kNotOpen;
     const std::uint64_t now = Clock::now();
-    SlowPath path;
+    SlowPath path(kNoRecord);
     if (!path) return kNotOpen;
     ThreadState* state = detail::current_thread;
     if (state->owner == nullptr) {
@@ -105,7 +106,7 @@ std::uint32_t pop_begin(std::uint32_t site) noexcept {
     if (index == kNotOpen) {
         if (state->off_begins != 0) {
             --state->off_begins;
-        } else {
+        } else if (static_cast<ThreadEntry*>(state->owner)->left_parent == 0) {
             store_relaxed(state->resyncs, state->resyncs + 1);
         }
         return kNotOpen;
@@ -224,7 +225,7 @@ extern "C" {
 
 marey_site marey_intern(const char* name, const char* file, std::uint32_t line, std::uint8_t scope) {
     if (name == nullptr || scope >= kScopeCount) return 0;
-    SlowPath path;
+    SlowPath path(kNoRecord);
     if (!path) return 0;
     return Recorder::get().journal().intern_site(name, file != nullptr ? file : "", line,
                                                  static_cast<Scope>(scope));
@@ -260,7 +261,7 @@ std::uint64_t marey_async_begin(marey_site site) {
 
 void marey_async_end(marey_site site, std::uint64_t id) {
     if (id == 0 || (!is_on() && !Recorder::get().has_open_session())) return;
-    SlowPath path;
+    SlowPath path(kNoRecord);
     if (!path) return;
     ThreadState* const state = ending_thread();
     if (state != nullptr && writes_ends(*state)) {

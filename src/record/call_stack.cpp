@@ -41,7 +41,7 @@ std::uint64_t native_word(const LoadedModules& modules, std::uintptr_t address) 
     const LoadedModule* const module = modules.find(call);
     std::uint32_t id = 0;
     if (module != nullptr) {
-        const SlowPath path;
+        const SlowPath path(kNoRecord);
         if (path) id = Recorder::get().journal().intern_module(module->path, module->build_id, module->bias);
     }
     const std::uint64_t offset = id != 0 ? call - module->bias : call;

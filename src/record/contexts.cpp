@@ -64,7 +64,7 @@ void enter_sessions(const ContextSessions* sessions) noexcept {
     if (sessions != nullptr && sessions->armed() == 0) sessions = nullptr;  // all have stopped
     const auto* const known = static_cast<const ThreadEntry*>(detail::current_thread->owner);
     if ((known != nullptr ? known->sessions : nullptr) == sessions) return;
-    SlowPath path;
+    SlowPath path(kNoRecord);
     if (!path) return;
     // Early, so that nothing that begins under the new set appears to have begun before its mark.
     const std::uint64_t now = Clock::now();

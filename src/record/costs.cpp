@@ -32,6 +32,7 @@ class PrivateLog {
                               detail::kArmedRecorder | detail::kArmedValues | detail::kArmedMemory |
                               detail::kArmedMemoryRecorder;
         if (!Clock::is_inline()) armed |= detail::kArmedSlowClock;
+        state_->inline_word = &inline_word_;
         set_armed(*state_, armed);
         entry_.state = state_.get();
         state_->owner = &entry_;
@@ -39,9 +40,9 @@ class PrivateLog {
         state_->tracer = previous_->tracer;
         state_->committed = &committed_;
         rewind();
-        detail::current_thread = state_.get();
+        set_current_thread(state_.get());
     }
-    ~PrivateLog() { detail::current_thread = previous_; }
+    ~PrivateLog() { set_current_thread(previous_); }
     void rewind() noexcept {
         state_->cursor = state_->chunk_data = data_.data();
         state_->limit = data_.data() + data_.size();
@@ -52,6 +53,7 @@ class PrivateLog {
     std::unique_ptr<ThreadState> state_;
     std::vector<std::byte> data_;
     std::uint64_t committed_ = 0;
+    std::uint32_t inline_word_ = 0;
     ThreadEntry entry_;
     ThreadState* previous_;
 };

@@ -30,7 +30,7 @@ const char* category_of(DeviceWorkKind kind) noexcept {
 
 std::uint32_t device_site(std::string_view name, const char* category, Scope scope,
                           std::uint32_t number = 0) noexcept {
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     if (!path) return 0;
     return Recorder::get().journal().intern_site(name, {}, number, scope, 0, category);
 }
@@ -94,7 +94,7 @@ void DeviceLog::write(const DeviceWork& work) noexcept {
     alignas(8) std::byte payload[detail::kMaxPayloadBytes];
     std::byte* end = put_facts(payload, work);
     if (!work.values.empty()) {
-        const SlowPath path;
+        const SlowPath path(kNoRecord);
         ValueEncoder encoder(end, payload + sizeof payload);
         for (const KeyedValue& value : work.values) {
             if (path) encoder.add(Recorder::get().journal().intern(value.key), 0, value.value, {true, true});

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <new>
 #include <string>
 
 #include <marey/error.h>
@@ -64,6 +65,8 @@ void start_environment_session() noexcept {
         if (environment_text("MAREY_TORCH") == "1") options.output = path_of_rank(options.output, rank);
         pass_tree_on(text);
         Recorder::get().start_for_environment(options);
+    } catch (const std::bad_alloc&) {
+        warn("not recording: out of memory");
     } catch (const std::exception& error) {
         warn("not recording: MAREY=" + text + ": " + error.what());
     }

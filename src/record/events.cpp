@@ -164,7 +164,7 @@ void Range::finish() noexcept {
 
 void thread_name(std::string_view name) noexcept {
     const ScopedEnable enabled;
-    SlowPath path;
+    SlowPath path(kNoRecord);
     if (path) Recorder::get().name_current_thread(name);
 }
 

@@ -2,11 +2,15 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <memory>
+#include <new>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <marey/nvtx.h>
 
@@ -94,13 +98,15 @@ __attribute__((destructor)) void on_exit() {
 // The forking thread records nothing until the handlers have finished: in the child its log is still the
 // parent's.
 void Recorder::before_fork() noexcept {
+    check_thread();
     source_mutex_.lock();
     recorder_mutex.lock();  // both until the handlers that come after the fork
+    is_forking = true;
     background_.before_fork();
     forking_enabled_ = is_enabled();
     set_enabled(true);
     forking_thread_ = detail::current_thread;
-    detail::current_thread = &idle_thread;
+    set_current_thread(&idle_thread);
     threads_.before_fork(forking_thread_);
     forking_entry_ = static_cast<const ThreadEntry*>(forking_thread_->owner);
     forking_observers_ = static_cast<ThreadObservers*>(forking_thread_->observers);
@@ -110,13 +116,14 @@ void Recorder::before_fork() noexcept {
 void Recorder::after_fork_in_parent() noexcept {
     threads_.after_fork_in_parent();
     background_.after_fork_in_parent();
-    detail::current_thread = forking_thread_;
+    set_current_thread(forking_thread_);
     set_enabled(forking_enabled_);
+    is_forking = false;
     recorder_mutex.unlock();
     source_mutex_.unlock();
 }
 
-void Recorder::after_fork_in_child() noexcept {
+void Recorder::after_fork_in_child(bool is_prepared) noexcept {
     background_.forked();
     identity_after_fork();
     restarting_ = false;
@@ -130,14 +137,65 @@ void Recorder::after_fork_in_child() noexcept {
     sessions_.forked();
     journal_.forked();
     observers_.keep_only(forking_observers_);
-    detail::current_thread = forking_entry_ != nullptr ? &idle_thread : forking_thread_;
-    for (const auto& spool : threads_.forked(forking_entry_)) spool->abandon();
-    if (parent_spool) parent_spool->abandon();
+    set_current_thread(forking_entry_ != nullptr ? &idle_thread : forking_thread_);
+    std::vector<std::shared_ptr<Spool>> parents = threads_.forked(forking_entry_, is_prepared);
+    if (parent_spool) parents.push_back(parent_spool);
+    if (is_prepared || ::syscall(SYS_gettid) == ::getpid()) {
+        for (const auto& spool : parents) spool->abandon();
+    } else {
+        // The thread that was forked is another one. It may still look at its old state, which stays mapped.
+        static std::vector<std::shared_ptr<Spool>>& mapped = *new std::vector<std::shared_ptr<Spool>>;
+        mapped.insert(mapped.end(), parents.begin(), parents.end());
+    }
     rearm();
     set_enabled(forking_enabled_);
+    detail::store_release(*process_mark, kOwnProcess);
+    is_forking = false;
     recorder_mutex.unlock();
     for (const auto& source : sources_) source->forked();
     source_mutex_.unlock();
+}
+
+// The parent's other threads do not exist here. One that was inside the recorder left it in an unknown state:
+// then this process gets a recorder that records nothing.
+void Recorder::leave_parent() noexcept {
+    if (!source_mutex_.take_in_child() || !recorder_mutex.take_in_child()) {
+        recorder_mutex.free_in_child();
+        set_current_thread(&idle_thread);
+        if (switched_off != nullptr) switched_off = &idle_thread;
+        if (detail::load_relaxed(unregistered_thread.armed) != 0)
+            warn(
+                "not recording this process: it was made without fork handlers (_Fork, clone) while a thread "
+                "of its "
+                "parent was inside the recorder");
+        set_armed(unregistered_thread, 0);
+        auto* const other = new (std::nothrow) Recorder(false);
+        if (other != nullptr) instance_.store(other, std::memory_order_release);
+        return;
+    }
+    forking_enabled_ = is_enabled();
+    const bool is_idle = calling_thread() == &idle_thread;
+    set_current_thread(&idle_thread);
+    forking_entry_ = threads_.own_entry();
+    forking_thread_ = is_idle ? &idle_thread : &unregistered_thread;  // if it has no entry
+    forking_observers_ = forking_entry_ != nullptr ? forking_entry_->observers() : nullptr;
+    set_fork(forking_entry_ != nullptr ? forking_entry_->id : 0);
+    after_fork_in_child(false);
+}
+
+void leave_parent() noexcept {
+    if (is_forking) return;
+    std::uint32_t found = 0;
+    if (!__atomic_compare_exchange_n(process_mark, &found, kLeavesParent, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_ACQUIRE)) {
+        while (detail::load_acquire(*process_mark) == kLeavesParent) std::this_thread::yield();
+        return;
+    }
+    is_forking = true;
+    seen_left_parents = ++left_parents;
+    Recorder::get().leave_parent();
+    is_forking = false;
+    detail::store_release(*process_mark, kOwnProcess);
 }
 
 }  // namespace marey

@@ -52,8 +52,7 @@ void write_report(ThreadState& state, const MemoryReport& report, std::uint64_t 
 void report_memory(const MemoryReport& report) noexcept {
     ThreadState& state = *current_thread;
     constexpr std::uint64_t kMemoryBits = kArmedMemoryRecorder | kArmedMemoryObservers;
-    if (load_relaxed(state.is_inline) != 0 && load_relaxed(state.busy) == 0 &&
-        (load_relaxed(state.armed) & kMemoryBits) == kArmedMemoryRecorder) [[likely]] {
+    if (is_usual(&state) && (load_relaxed(state.armed) & kMemoryBits) == kArmedMemoryRecorder) [[likely]] {
         const BusyScope busy(&state);
         if (static_cast<std::size_t>(state.limit - state.cursor) >= kBytes)
             return write_report(state, report, read_counter());

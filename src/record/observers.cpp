@@ -268,7 +268,7 @@ void Observers::seed(Recorder& recorder, std::uint64_t seed) noexcept {
 ThreadObservers* Observers::part_of_this_thread() noexcept {
     ThreadState* state = calling_thread();
     if (state->owner == nullptr || (load_relaxed(state->armed) & detail::kArmedAttention) != 0) {
-        const SlowPath path;
+        const SlowPath path(kNoRecord);
         if (!path) return nullptr;
         state = ready_thread();
         if (state == nullptr) return nullptr;

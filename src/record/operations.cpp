@@ -65,7 +65,7 @@ detail::Opened open_with_side(std::uint32_t site, Scope scope, std::uint32_t sid
 // Adds to the side-stack values of the innermost open range, which began at `start`.
 template <class Add>
 void push_more(std::uint64_t start, const Add& add) noexcept {
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     ThreadState* const state = detail::current_thread;
     if (!path || state->owner == nullptr || state->depth == 0) return;
     detail::OpenSlot* const slot = Recorder::get().threads().slot(*state, state->depth - 1);
@@ -90,6 +90,7 @@ void push_outputs(std::uint64_t start, Span<const Value> outputs) noexcept {
 
 void detail::close_with_facts_slow(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept {
     const ScopedEnable enabled;
+    if (!may_read_clock()) return;
     const std::uint64_t now = Clock::now();
     if (thread != thread_number()) return close_elsewhere(opened, thread);
     push_more(opened.start, [&](ValueEncoder& encoder) { encoder.add_facts(facts); });
@@ -111,6 +112,7 @@ std::int64_t take_sequence() noexcept {
 }
 
 void Operation::prepare() noexcept {
+    check_thread();
     std::uint64_t armed = load_relaxed(detail::current_thread->armed);
     if ((armed & detail::kArmedAttention) != 0) {
         const SlowPath path;
@@ -174,13 +176,13 @@ void Operation::finish() noexcept {
     if (thread_ != detail::thread_number()) {
         if (opened_.index != detail::kNotOpen) detail::close_elsewhere(opened_, thread_);
         if (frame != nullptr) frame->set_async();
-    } else if (opened_.index != detail::kNotOpen) {
+    } else if (opened_.index != detail::kNotOpen && may_read_clock()) {
         const std::uint64_t now = outputs_.empty() ? 0 : Clock::now();
         if (!outputs_.empty()) push_outputs(opened_.start, outputs_);
         ThreadState* const thread = detail::current_thread;
         if (now == 0 && opened_.index < detail::kInlineDepth) {
             detail::close_range(opened_);
-        } else if (now == 0 && load_relaxed(thread->is_inline) != 0 && load_relaxed(thread->busy) == 0) {
+        } else if (now == 0 && detail::is_usual(thread)) {
             detail::set_busy(thread);
             detail::close_unusual(opened_.index, opened_.start, 0);
         } else {
@@ -206,7 +208,7 @@ std::uint32_t current_thread_id() noexcept {
     const ScopedEnable enabled;
     ThreadState* state = detail::current_thread;
     if (state->owner == nullptr) {
-        const SlowPath path;
+        const SlowPath path(kNoRecord);
         if (!path) return 0;
         state = ready_thread();
         if (state == nullptr) return 0;

@@ -19,6 +19,7 @@ inline bool is_recording(const detail::ThreadState& state) noexcept {
 /// `append` returned false.
 template <class Append>
 bool with_owned_log(ThreadEntry& entry, Append append) noexcept {
+    check_process();
     std::lock_guard lock(entry.log_lock);
     if ((detail::load_relaxed(entry.state->armed) & detail::kArmedAttention) != 0)
         Recorder::get().handle_log_attention(entry);

@@ -174,11 +174,17 @@ bool is_forked_process() noexcept {
 
 void identity_before_fork(std::uint32_t thread) noexcept {
     process_identity();
+    set_fork(thread);
+}
+
+void set_fork(std::uint32_t thread) noexcept {
     kept.fork_ticks = Clock::now();
     kept.fork_thread = thread;
 }
 
 void identity_after_fork() noexcept {
+    forget_sender();
+    if (kept.pid == 0) return;  // nobody has asked for the parent's
     ProcessIdentity& identity = kept.identity;
     AncestorRecord* const first = identity.ancestors;
     std::copy_backward(first, first + kMaxAncestors - 1, first + kMaxAncestors);
@@ -187,7 +193,6 @@ void identity_after_fork() noexcept {
         std::min<std::uint32_t>(identity.record.ancestors + 1, static_cast<std::uint32_t>(kMaxAncestors));
     kept.is_forked = true;
     kept.pid = 0;
-    forget_sender();
 }
 
 bool parse_tree(std::string_view text, RequestedTree& tree) noexcept {

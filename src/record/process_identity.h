@@ -35,6 +35,8 @@ bool is_forked_process() noexcept MAREY_REQUIRES(recorder_mutex);
 
 /// Before a fork: the child takes over what is known here. `thread`: the logical id of the forking thread.
 void identity_before_fork(std::uint32_t thread) noexcept MAREY_REQUIRES(recorder_mutex);
+/// The same in a child for which that was not called: the fork was some time ago.
+void set_fork(std::uint32_t thread) noexcept MAREY_REQUIRES(recorder_mutex);
 /// In the child.
 void identity_after_fork() noexcept MAREY_REQUIRES(recorder_mutex);
 

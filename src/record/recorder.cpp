@@ -4,6 +4,8 @@
 #include <errno.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <new>
 #include <utility>
 
 #include "record/clock.h"
@@ -19,12 +21,18 @@ constinit RecorderMutex recorder_mutex;
 std::atomic<Recorder*> Recorder::instance_{nullptr};
 
 Recorder& Recorder::make() noexcept {
-    static Recorder* const recorder = new Recorder;
+    // Not from the heap, which may have no space for it: a program with a small RLIMIT_AS must not end here.
+    alignas(Recorder) static std::byte place[sizeof(Recorder)];
+    static Recorder* const recorder = new (place) Recorder;
     instance_.store(recorder, std::memory_order_release);
     return *recorder;
 }
 
-Recorder::Recorder() = default;
+Recorder::Recorder(bool records) {
+    const ScopedLock lock(recorder_mutex);
+    disabled_ = !records;
+    if (records) threads_.mark_process();
+}
 
 // ---- threads ----
 
@@ -49,7 +57,7 @@ ThreadState* Recorder::handle_attention() noexcept {
         if (added == nullptr) return nullptr;
         const ScopedLock arming(added->arming);
         arm(*added);
-        detail::current_thread = added->state;
+        set_current_thread(added->state);
         return added->state;
     }
     auto& entry = *static_cast<ThreadEntry*>(state->owner);
@@ -113,17 +121,18 @@ void Recorder::update_entry(ThreadEntry& entry) noexcept {
 }
 
 void Recorder::retire_current_thread() noexcept {
+    check_thread();
     set_enabled(true);
     ThreadState* const state = detail::current_thread;
     if (state->owner == nullptr) return;
     auto& entry = *static_cast<ThreadEntry*>(state->owner);
     {
-        const SlowPath path;
+        const SlowPath path(kNoRecord);
         const ScopedLock lock(recorder_mutex);
         if (path && !entry.ended_elsewhere.empty()) remove_ended(entry);
     }
     close_all_open(*state);
-    detail::current_thread = &idle_thread;  // code that still runs on this thread is not recorded
+    set_current_thread(&idle_thread);  // code that still runs on this thread is not recorded
     const ScopedLock lock(recorder_mutex);
     observers_.forget_thread(static_cast<ThreadObservers*>(std::exchange(state->observers, nullptr)));
     sessions_.leave(entry, true);

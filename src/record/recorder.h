@@ -124,7 +124,10 @@ class Recorder {
     std::int32_t node() const noexcept { return node_.load(std::memory_order_relaxed); }
     void before_fork() noexcept MAREY_ACQUIRE(source_mutex_, recorder_mutex);
     void after_fork_in_parent() noexcept MAREY_RELEASE(source_mutex_, recorder_mutex);
-    void after_fork_in_child() noexcept MAREY_RELEASE(source_mutex_, recorder_mutex);
+    void after_fork_in_child(bool is_prepared = true) noexcept MAREY_RELEASE(source_mutex_, recorder_mutex);
+    /// The same in a child without fork handlers. Does not record there if a thread of the parent was inside
+    /// the recorder.
+    void leave_parent() noexcept MAREY_UNCHECKED_LOCKS;
     /// This copy of the library never records. `why` is printed unless it is empty.
     void disable(const char* why) noexcept MAREY_EXCLUDES(recorder_mutex);
     struct Usage {
@@ -133,7 +136,7 @@ class Recorder {
     Usage usage() noexcept MAREY_EXCLUDES(recorder_mutex);
 
   private:
-    Recorder();
+    explicit Recorder(bool records = true);
     static Recorder& make() noexcept;
 #if defined(__SANITIZE_THREAD__)
     static constexpr std::memory_order kOrder = std::memory_order_acquire;

@@ -5,9 +5,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <forward_list>
+#include <memory>
 #include <mutex>
 
 #include "base/thread_safety.h"
+#include "record/child_words.h"
 
 namespace marey {
 
@@ -19,6 +21,7 @@ extern constinit thread_local std::uint32_t inside_depth;
 class MAREY_CAPABILITY("recorder_mutex") RecorderMutex {
   public:
     void lock() MAREY_ACQUIRE() {
+        check_process();
         ++inside_depth;
         mutex_.lock();
     }
@@ -26,6 +29,13 @@ class MAREY_CAPABILITY("recorder_mutex") RecorderMutex {
         mutex_.unlock();
         --inside_depth;
     }
+    /// In a child without fork handlers: takes it, unless a thread of the parent held it.
+    bool take_in_child() MAREY_UNCHECKED_LOCKS {
+        const bool is_taken = mutex_.try_lock();
+        if (is_taken) ++inside_depth;
+        return is_taken;
+    }
+    void free_in_child() { std::construct_at(&mutex_); }
 
   private:
     std::mutex mutex_;
@@ -39,8 +49,12 @@ extern constinit RecorderMutex recorder_mutex;
 /// Serialises calls into sources, and with them starts and stops of sessions. Taken before recorder_mutex.
 class MAREY_CAPABILITY("source_mutex") SourceMutex {
   public:
-    void lock() MAREY_ACQUIRE() { mutex_.lock(); }
+    void lock() MAREY_ACQUIRE() {
+        check_process();
+        mutex_.lock();
+    }
     void unlock() MAREY_RELEASE() { mutex_.unlock(); }
+    bool take_in_child() MAREY_UNCHECKED_LOCKS { return mutex_.try_lock(); }  ///< as RecorderMutex does
 
   private:
     std::mutex mutex_;

@@ -10,7 +10,7 @@ namespace marey {
 
 RemoteCall::RemoteCall() noexcept {
     if (is_recording()) {
-        const SlowPath path;
+        const SlowPath path(kNoRecord);
         const detail::ThreadState* const state = path ? ready_thread() : nullptr;
         if (state != nullptr) thread_ = static_cast<const ThreadEntry*>(state->owner)->id;
     }

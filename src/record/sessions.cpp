@@ -72,7 +72,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
     ThreadEntry* own = nullptr;
     if (options.threads == Threads::Tasks) {
         const ScopedEnable enabled;
-        const SlowPath path;
+        const SlowPath path(kNoRecord);
         if (const detail::ThreadState* const state = ready_thread())
             own = static_cast<ThreadEntry*>(state->owner);
     }

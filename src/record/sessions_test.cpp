@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 #include <marey/all.h>
+#include <marey/c.h>
 
 #include "record/clock.h"
 #include "record/recorder.h"
@@ -503,6 +504,32 @@ TEST(Sessions, ARangeThatCannotBeClosedInsideTheRecorderIsLostAndNotLeftOpen) {
     EXPECT_EQ(trace.range_name(inner), "inner");
     EXPECT_EQ(trace.range_name(trace.ranges().parent[inner]), "outer");
     for (const std::uint16_t flags : trace.ranges().flags) EXPECT_EQ(flags & (kAsync | kUnfinished), 0);
+}
+
+// As in a handler that has interrupted the end of a range: names are new, and values have no place.
+TEST(Sessions, ALostRecordIsCountedOnceWithItsNameAndValues) {
+    Session session(SessionOptions{.record_shapes = true});
+    { MAREY_RANGE("first"); }
+    detail::ThreadState* const thread = detail::current_thread;
+    detail::set_busy(thread);
+    {
+        MAREY_RANGE("new");
+        MAREY_RANGE("new with a value", "n", 1);
+        const std::string name = "new at run time";
+        MAREY_RANGE_DYNAMIC(name, "n", 1);
+        instant("new instant");
+        counter("new counter", 1.0);
+        marey_begin_named("new begin");
+        marey_end();
+        const Range movable("new movable");
+    }
+    detail::clear_busy(thread);
+    { MAREY_RANGE("last"); }
+    const Trace trace = session.stop();
+    EXPECT_EQ(trace.ranges().size(), 2u);
+    ASSERT_EQ(trace.problems().size(), 1u);
+    EXPECT_EQ(trace.problems()[0].code, "dropped_in_handler");
+    EXPECT_EQ(trace.problems()[0].count, 7u);
 }
 
 // ---- the file of a ring ----

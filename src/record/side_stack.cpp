@@ -103,7 +103,7 @@ namespace detail {
 inline namespace layout1 {
 
 SideBuffer open_side_slow() noexcept {
-    SlowPath path;
+    SlowPath path(kNoRecord);
     if (!path) return {};
     ThreadState* const state = ready_thread();
     if (state == nullptr) return {};

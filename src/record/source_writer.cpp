@@ -28,7 +28,7 @@ void add_source(std::shared_ptr<Source> source) {
 
 std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                           Scope scope) noexcept {
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     return path ? Recorder::get().journal().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
 }
 
@@ -37,7 +37,7 @@ namespace {
 // A separate function, so that the usual path has no frame to set up.
 [[gnu::noinline]] std::uint32_t intern_categorised(std::string_view name, Scope scope,
                                                    std::uint32_t category) noexcept {
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     return path ? Recorder::get().journal().intern_dynamic(name, scope, category) : 0;
 }
 
@@ -51,13 +51,13 @@ std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t
 void name_thread(std::int64_t os_tid, std::string_view name) noexcept {
     if (os_tid == gettid()) return thread_name(name);
     const ScopedEnable enabled;
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     if (path) Recorder::get().threads().name_thread(os_tid, name);
 }
 
 bool attach_thread() noexcept {
     if (load_relaxed(detail::current_thread->armed) == 0) return false;
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     return path && ready_thread() != nullptr;
 }
 
@@ -82,7 +82,7 @@ Opened adopt_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) 
 }
 
 void begin_adoption(std::uint64_t start, std::uint32_t count) noexcept {
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     ThreadState* const state = path ? ready_thread() : nullptr;
     if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return;
     const std::uint64_t now = Clock::now();
@@ -95,7 +95,7 @@ void begin_adoption(std::uint64_t start, std::uint32_t count) noexcept {
 }
 
 void end_open_calls(std::uint64_t end) noexcept {
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     ThreadState* const state = path ? ready_thread() : nullptr;
     if (state == nullptr) return;
     for (std::uint32_t index = state->depth; index-- != 0;) {
@@ -204,7 +204,7 @@ void write_ended_range(std::uint32_t site, std::uint64_t start, std::span<const 
 
 void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noexcept {
     const ScopedEnable enabled;
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ending_thread() : nullptr;
     if (state == nullptr || !writes_ends(*state) ||
         !ensure_room(*state, 4 * detail::kRecordUnit, Clock::now()))
@@ -219,7 +219,7 @@ void write_part(std::uint64_t start, std::uint64_t call, std::uint8_t flags) noe
 
 void write_task(std::uint64_t call, std::string_view name) noexcept {
     const ScopedEnable enabled;
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     ThreadState* const state = path && detail::current_thread->owner != nullptr ? ready_thread() : nullptr;
     if (state == nullptr || (load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return;
     name = name.substr(0, detail::kMaxStringBytes);
@@ -242,7 +242,7 @@ void note_open_part(std::uint32_t thread, std::uint64_t start, std::uint64_t cal
 }
 
 void add_site_values(std::uint32_t site, std::uint64_t ticks, std::span<const KeyedValue> values) noexcept {
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     if (path && site != 0) Recorder::get().journal().add_site_values(site, ticks, values);
 }
 

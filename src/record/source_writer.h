@@ -101,8 +101,7 @@ inline void close_part(detail::Opened opened, std::uint64_t call, std::uint8_t f
     detail::ThreadState* const thread = detail::current_thread;
     const std::uint32_t index = opened.index;
     constexpr std::ptrdiff_t kBoth = 4 * kRecordUnit;  // a Part and its range, whatever its shape
-    const bool is_busy =
-        detail::load_relaxed(thread->is_inline) == 0 || detail::load_relaxed(thread->busy) != 0;
+    const bool is_busy = !detail::is_usual(thread);
     if (!is_busy) detail::set_busy(thread);
     if (is_busy || index >= detail::kInlineDepth || thread->depth != index + 1 ||
         thread->limit - thread->cursor < kBoth ||

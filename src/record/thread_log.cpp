@@ -28,9 +28,21 @@ using detail::store_relaxed;
 using detail::store_release;
 using detail::ThreadState;
 
-ThreadState unregistered_thread{};
-ThreadState idle_thread{};
-ThreadState disabled_thread{};
+namespace {
+
+std::uint32_t never_inline = 0;
+
+constexpr ThreadState out_of_line_state() {
+    ThreadState state{};
+    state.inline_word = &never_inline;
+    return state;
+}
+
+}  // namespace
+
+constinit ThreadState unregistered_thread = out_of_line_state();
+constinit ThreadState idle_thread = out_of_line_state();
+constinit ThreadState disabled_thread = out_of_line_state();
 constinit thread_local std::uint32_t unregistered_off_begins __attribute__((tls_model("initial-exec"))) = 0;
 
 // The state of a thread that is switched off.
@@ -40,12 +52,22 @@ constinit thread_local std::uint32_t inside_depth __attribute__((tls_model("init
 namespace detail {
 inline namespace layout1 {
 __thread ThreadState* current_thread __attribute__((tls_model("initial-exec"))) = &unregistered_thread;
-}
+__thread const std::uint32_t* current_inline __attribute__((tls_model("initial-exec"))) = &never_inline;
+}  // namespace layout1
 }  // namespace detail
+
+void set_current_thread(ThreadState* state) noexcept {
+    // A signal handler in between records out of line.
+    detail::current_inline = &never_inline;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    detail::current_thread = state;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    detail::current_inline = state->inline_word;
+}
 
 void set_armed(ThreadState& state, std::uint64_t armed) noexcept {
     const bool is_usual = (armed & (detail::kArmedOutOfLine | kArmedRecorder)) == kArmedRecorder;
-    store_relaxed(state.is_inline, is_usual ? 1u : 0u);
+    store_relaxed(*state.inline_word, is_usual ? 1u : 0u);
     store_relaxed(state.armed, armed);
 }
 
@@ -56,20 +78,35 @@ bool is_enabled() noexcept {
 void set_enabled(bool enabled) noexcept {
     if (enabled == is_enabled()) return;
     if (enabled) {
-        detail::current_thread = switched_off;
+        set_current_thread(switched_off);
     } else {
         switched_off = detail::current_thread;
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        detail::current_thread = &disabled_thread;
+        set_current_thread(&disabled_thread);
     }
 }
 
-SlowPath::SlowPath() noexcept {
+void check_thread_slow() noexcept {
+    check_process();
+    if (seen_left_parents == left_parents) return;
+    // Another thread of this process has left the parent.
+    seen_left_parents = left_parents;
+    if (switched_off != nullptr) switched_off = &unregistered_thread;
+    if (is_enabled() && detail::current_thread != &idle_thread) set_current_thread(&unregistered_thread);
+}
+
+void add_dropped(ThreadState& state, std::uint64_t count) noexcept {
+    __atomic_fetch_add(&state.dropped, count, __ATOMIC_RELAXED);
+}
+
+SlowPath::SlowPath(bool is_record) noexcept {
+    check_thread();
     ThreadState* const state = detail::current_thread;
     entered_ = inside_depth == 0 && load_relaxed(state->busy) == 0;
     if (!entered_) {
+        if (!is_record) return;
         if (state->owner != nullptr) {
-            store_relaxed(state->dropped, state->dropped + 1);
+            add_dropped(*state, 1);
         } else {
             Recorder::get().count_lost();
         }
@@ -129,7 +166,7 @@ ThreadState* ending_thread() noexcept {
 
 void count_dropped(ThreadState& state, std::uint32_t depth, std::uint64_t count) noexcept {
     if (!records(state)) return;  // the last session has reached its size limit: no loss
-    store_relaxed(state.dropped, state.dropped + count);
+    add_dropped(state, count);
     state.gap_records += count;
     state.gap_min_depth = std::min(state.gap_min_depth, depth);
 }
@@ -428,10 +465,10 @@ void close_recorded(std::uint32_t index, std::uint64_t start, std::uint64_t now)
     if (!Clock::is_inline()) now = Clock::now();
     index = find_open(*state, index, start);
     if (index == kNotOpen) {
-        std::uint32_t& ended_early = static_cast<ThreadEntry*>(state->owner)->ended_early;
-        if (ended_early != 0)
-            --ended_early;
-        else
+        auto& entry = *static_cast<ThreadEntry*>(state->owner);
+        if (entry.ended_early != 0)
+            --entry.ended_early;
+        else if (start >= entry.left_parent)
             store_relaxed(state->resyncs, state->resyncs + 1);
         return;
     }
@@ -442,11 +479,13 @@ namespace detail {
 inline namespace layout1 {
 
 Opened open_site_slow(std::uint32_t site, Scope scope, std::uint32_t side) noexcept {
+    check_thread();
     if ((load_relaxed(current_thread->armed) & kArmedObservers) == 0) return open_recorded(site, scope, side);
     return open_observed(*current_thread, site, scope, side);
 }
 
 Opened open_slow(Site& site, std::uint32_t side) noexcept {
+    check_thread();
     const ThreadState& state = *current_thread;
     if ((load_relaxed(state.armed) & kArmedObservers) == 0)
         return open_recorded(site_id(site), site.scope, side);
@@ -454,7 +493,7 @@ Opened open_slow(Site& site, std::uint32_t side) noexcept {
 }
 
 std::uint32_t register_site(Site& site) noexcept {
-    SlowPath path;
+    SlowPath path(kNoRecord);
     if (!path) return 0;
     const std::uint32_t id = Recorder::get().journal().register_site(site);
     store_release(site.id, id);
@@ -466,15 +505,16 @@ void close_slow(std::uint32_t index, std::uint64_t start) noexcept {
         const ScopedEnable enabled;
         return close_slow(index, start);
     }
-    close_recorded(index, start, Clock::now());
+    if (may_read_clock()) close_recorded(index, start, Clock::now());
 }
 
 void close_elsewhere(const Opened opened, std::uint32_t thread) noexcept {
     const ScopedEnable enabled;
     if (opened.index == kOpenObserved) return close_observed(opened.start);
+    if (!may_read_clock()) return;
     const std::uint64_t now = Clock::now();
     if (current_thread->block.thread == thread) return close_recorded(opened.index, opened.start, now);
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     if (path) Recorder::get().end_elsewhere(thread, {opened.index, opened.start, now});
 }
 
@@ -496,7 +536,7 @@ namespace {
 
 // A separate function, so that the usual path has no frame to set up.
 [[gnu::noinline]] std::uint32_t intern_dynamic_site(std::string_view name, Scope scope) noexcept {
-    SlowPath path;
+    SlowPath path(kNoRecord);
     return path ? Recorder::get().journal().intern_dynamic(name, scope) : 0;
 }
 
@@ -508,7 +548,7 @@ std::uint32_t dynamic_site(std::string_view name, Scope scope) noexcept {
 }
 
 std::uint32_t operator_site(std::string_view name, std::string_view overload, Scope scope) noexcept {
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     return path ? Recorder::get().journal().intern_site(name, overload, 0, scope, kSiteOverload) : 0;
 }
 

@@ -8,16 +8,18 @@
 #include <marey/detail/hot_path.h>
 #include <marey/observe.h>
 
+#include "record/child_words.h"
+
 namespace marey {
 
 struct ThreadEntry;
 
 /// The value of `current_thread` before a thread is registered: shared by all, only `armed` ever changes.
-extern detail::ThreadState unregistered_thread;
+extern constinit detail::ThreadState unregistered_thread;
 /// Its value when a thread must not record: after its end, and between fork's handlers. Never armed.
-extern detail::ThreadState idle_thread;
+extern constinit detail::ThreadState idle_thread;
 /// Its value while the thread is switched off (set_enabled). Never armed.
-extern detail::ThreadState disabled_thread;
+extern constinit detail::ThreadState disabled_thread;
 /// The thread's own state while it is switched off.
 extern constinit thread_local detail::ThreadState* switched_off __attribute__((tls_model("initial-exec")));
 /// The calling thread's state, switched off or not.
@@ -25,6 +27,12 @@ inline detail::ThreadState* calling_thread() noexcept {
     detail::ThreadState* const state = detail::current_thread;
     return state != &disabled_thread ? state : switched_off;
 }
+/// Whether the calling thread may read the clock: one that is idle may have lost the right to.
+inline bool may_read_clock() noexcept {
+    return detail::current_thread != &idle_thread;
+}
+/// Replaces it, for the calling thread.
+void set_current_thread(detail::ThreadState* state) noexcept;
 /// Begins without an object made while off by a thread that is not registered yet.
 extern constinit thread_local std::uint32_t unregistered_off_begins;
 
@@ -49,11 +57,22 @@ class ScopedEnable {
     bool was_off_;
 };
 
+/// Makes sure that the calling thread's state is one of this process, as check_process() does for the
+/// recorder.
+void check_thread_slow() noexcept;
+inline void check_thread() noexcept {
+    if (detail::load_relaxed(*process_mark) != kOwnProcess || seen_left_parents != left_parents) [[unlikely]]
+        check_thread_slow();
+}
+
+/// For a SlowPath that writes no record of its own: a name, values of a range, the end of a range that began.
+inline constexpr bool kNoRecord = false;
+
 /// Marks the calling thread as inside the recorder for its lifetime. False when it already was: this is a
-/// signal handler or an allocation hook that interrupted it; the record is then counted as dropped.
+/// signal handler or an allocation hook that interrupted it; its record is then counted as dropped, once.
 class SlowPath {
   public:
-    SlowPath() noexcept;
+    explicit SlowPath(bool is_record = true) noexcept;
     ~SlowPath();
     SlowPath(const SlowPath&) = delete;
     SlowPath& operator=(const SlowPath&) = delete;
@@ -81,6 +100,8 @@ void write_range(detail::ThreadState& state, const ClosedRange& range) noexcept;
 /// Ensures space for `bytes` at the cursor, for a record that ends at `ticks`. False: there is none (nothing
 /// is counted yet).
 bool ensure_room(detail::ThreadState& state, std::size_t bytes, std::uint64_t ticks) noexcept;
+/// Counts records that are in no log. A signal handler may do so at any instruction of its thread.
+void add_dropped(detail::ThreadState& state, std::uint64_t count) noexcept;
 /// Counts records of this depth as lost; the next chunk starts with a Dropped record.
 void count_dropped(detail::ThreadState& state, std::uint32_t depth, std::uint64_t count = 1) noexcept;
 /// Starts a long record at the cursor, after ensure_room; the caller fills in the rest, then commits.

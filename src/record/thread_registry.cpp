@@ -28,11 +28,12 @@ using detail::ThreadState;
 namespace {
 
 pthread_key_t exit_key;
+bool has_exit_key = false;
 
 // Called when the first thread records. In general main has started by then, so that prepare_exit() runs
 // before the destructors of libraries; what the library's constructor registers runs among them.
 void handle_exits() noexcept {
-    pthread_key_create(&exit_key, [](void*) { Recorder::get().retire_current_thread(); });
+    has_exit_key = pthread_key_create(&exit_key, [](void*) { Recorder::get().retire_current_thread(); }) == 0;
     std::atexit([] { Recorder::get().prepare_exit(); });
 }
 
@@ -71,10 +72,22 @@ ThreadEntry* ThreadRegistry::find_os_thread(std::int64_t os_tid) const noexcept 
 
 // ---- adding and removing ----
 
+void ThreadRegistry::mark_process() noexcept {
+    std::uint32_t* const mark = words_.take();
+    if (mark == nullptr) return;  // then children without fork handlers are not noticed
+    *mark = kOwnProcess;
+    process_mark = mark;
+}
+
 ThreadEntry* ThreadRegistry::add(std::unique_ptr<ThreadEntry> entry, std::string_view name) noexcept {
     entry->birth = Clock::now();
     entry->name = journal_.names().intern(name);
-    if (!allocate_state(*entry)) return nullptr;
+    entry->inline_word = words_.take();
+    if (entry->inline_word == nullptr) return nullptr;
+    if (!allocate_state(*entry)) {
+        words_.give_back(entry->inline_word);
+        return nullptr;
+    }
     entries_.push_back(std::move(entry));
     write_start(*entries_.back());
     journal_.publish_names();
@@ -116,6 +129,7 @@ void ThreadRegistry::remove(ThreadEntry* entry) noexcept {
     entry->state->owner = nullptr;
     entry->state_block->store->free_block(entry->state_block);
     free_fork_copies([entry](const ForkCopy& copy) { return copy.entry == entry; });
+    words_.give_back(entry->inline_word);
     std::erase_if(entries_, [entry](const auto& each) { return each.get() == entry; });
 }
 
@@ -182,6 +196,7 @@ bool ThreadRegistry::allocate_state(ThreadEntry& entry) noexcept {
     entry.period = sessions_.period();
     state->names_number = journal_.names_number();
     state->owner = &entry;
+    state->inline_word = entry.inline_word;
     state->gap_min_depth = ~0u;
     store_release(block->header->kind, static_cast<std::uint16_t>(BlockKind::Thread));
     return true;
@@ -231,7 +246,10 @@ void ThreadRegistry::move_to_current_store(ThreadEntry& entry) noexcept {
     ThreadState* const old_state = entry.state;
     std::vector<Block*> left;
     if (!copy_to_current_store(entry, left)) return;
-    if (entry.is_thread) detail::current_thread = entry.state;
+    const std::uint64_t copied = entry.state->dropped;
+    if (entry.is_thread) set_current_thread(entry.state);
+    // Of signal handlers since the copy.
+    add_dropped(*entry.state, detail::load_relaxed(old_state->dropped) - copied);
     old_state->owner = nullptr;
     for (Block* block : left) block->store->free_block(block);
 }
@@ -330,7 +348,35 @@ void ThreadRegistry::ForkCopy::swap() noexcept {
     std::swap(entry->period, period);
 }
 
-std::vector<std::shared_ptr<Spool>> ThreadRegistry::forked(const ThreadEntry* own) noexcept {
+const ThreadEntry* ThreadRegistry::own_entry() const noexcept {
+    const void* const own = has_exit_key ? pthread_getspecific(exit_key) : nullptr;
+    for (const auto& entry : entries_) {
+        if (entry.get() == own) return entry.get();
+    }
+    return nullptr;
+}
+
+// A new state without open ranges: the blocks of the old one are in the parent's file, and the parent has
+// gone on.
+bool ThreadRegistry::renew_state(ThreadEntry& entry) noexcept {
+    const ThreadState& old = *entry.state;
+    ThreadObservers* const observers = entry.observers();
+    void* const tracer = old.tracer;
+    const std::uint64_t next_async = old.next_async;
+    const bool is_intact = detail::load_acquire(old.owner) == &entry;
+    entry.open_segments.clear();
+    entry.side_segment = nullptr;
+    if (!allocate_state(entry)) return false;
+    entry.state->next_async = next_async;
+    entry.left_parent = Clock::now();
+    if (!is_intact) return true;
+    entry.state->observers = observers;
+    entry.state->tracer = tracer;
+    return true;
+}
+
+std::vector<std::shared_ptr<Spool>> ThreadRegistry::forked(const ThreadEntry* own,
+                                                           bool is_prepared) noexcept {
     absent_.clear();
     std::vector<std::shared_ptr<Spool>> parent_spools;
     Entries kept;
@@ -347,7 +393,11 @@ std::vector<std::shared_ptr<Spool>> ThreadRegistry::forked(const ThreadEntry* ow
         entry->last_full = nullptr;
         if (entry.get() == own || !entry->is_thread) {
             kept.push_back(std::move(entry));
-        } else if (entry->state_block->store == &store_.memory) {
+            continue;
+        }
+        // A thread that takes part in the fork may not have seen it yet: its word stays 0.
+        if (is_prepared) words_.give_back(entry->inline_word);
+        if (entry->state_block->store == &store_.memory) {
             store_.memory.free_block(entry->state_block);
             for (Block* segment : entry->open_segments) store_.memory.free_block(segment);
             if (entry->side_segment != nullptr) store_.memory.free_block(entry->side_segment);
@@ -357,7 +407,7 @@ std::vector<std::shared_ptr<Spool>> ThreadRegistry::forked(const ThreadEntry* ow
     for (auto& each : kept) {
         ThreadEntry& entry = *each;
         std::vector<Block*> left;  // the parent's blocks: neither returned nor written to
-        if (entry.spool && !copy_to_current_store(entry, left)) continue;
+        if (entry.spool && !(is_prepared ? copy_to_current_store(entry, left) : renew_state(entry))) continue;
         entry.chunks_taken = 0;
         entry.state->cursor = entry.state->limit = nullptr;
         entry.state->context = 0;
@@ -365,9 +415,10 @@ std::vector<std::shared_ptr<Spool>> ThreadRegistry::forked(const ThreadEntry* ow
         entry.has_marks = false;
         if (entry.is_thread) {
             entry.os_tid = syscall(SYS_gettid);  // resolved already, unlike gettid()
-            detail::current_thread = entry.state;
+            set_current_thread(entry.state);
         } else {
             std::construct_at(&entry.log_lock);  // a thread that the child does not have may have held it
+            std::construct_at(&entry.arming);
         }
         entries_.push_back(std::move(each));
     }

@@ -17,6 +17,8 @@
 
 namespace marey {
 
+struct ThreadObservers;
+
 /// A thread (or another owner of a log) in the recorder. `state` is written by its owner alone, except for
 /// `armed`. Members without a lock are set before others see the entry, or say who uses them.
 struct ThreadEntry {
@@ -29,6 +31,7 @@ struct ThreadEntry {
     std::uint32_t chunks_taken MAREY_GUARDED_BY(recorder_mutex) = 0;
 
     detail::ThreadState* state = nullptr;  ///< replaced by its owner, with recorder_mutex held
+    std::uint32_t* inline_word = nullptr;  ///< of its states
     Block* state_block MAREY_GUARDED_BY(recorder_mutex) = nullptr;
     std::shared_ptr<Spool> spool
         MAREY_GUARDED_BY(recorder_mutex);  ///< keeps `state_block` mapped; null: plain memory
@@ -60,9 +63,16 @@ struct ThreadEntry {
         std::uint64_t end;
     };
     std::vector<EndedElsewhere> ended_elsewhere MAREY_GUARDED_BY(recorder_mutex);
+    std::uint64_t left_parent = 0;  ///< in a child without fork handlers: when it forgot its open ranges
     std::uint32_t ended_early =
         0;  ///< ranges that end_open_calls() ended and that are still to be closed; owner only
 
+    /// Its observers, if its state is still the one in `state`: a parent that has gone on may use the memory
+    /// for something else.
+    ThreadObservers* observers() const noexcept {
+        auto* const found = static_cast<ThreadObservers*>(detail::load_acquire(state->observers));
+        return detail::load_acquire(state->owner) == this ? found : nullptr;
+    }
     /// The slot `index` of its open stack, in whichever segment; null when there is no such segment.
     detail::OpenSlot* slot(std::uint32_t index) const noexcept {
         if (index < detail::kOpenSlots) return &state->slots[index];
@@ -94,6 +104,8 @@ class ThreadRegistry {
     void forget_absent(std::int64_t os_tid) noexcept MAREY_EXCLUDES(recorder_mutex);
 
     // -- the lock is held --
+    /// Marks this process as the owner of the recorder.
+    void mark_process() noexcept MAREY_REQUIRES(recorder_mutex);
     using Entries = std::vector<std::unique_ptr<ThreadEntry>>;
     const Entries& entries() const noexcept MAREY_REQUIRES(recorder_mutex) { return entries_; }
     /// Null: it has ended.
@@ -118,6 +130,8 @@ class ThreadRegistry {
     void forget_spool() noexcept MAREY_REQUIRES(recorder_mutex);
 
     // -- fork; the lock is held --
+    /// The entry of the calling thread, without a look at its state, which may be the parent's. Null: none.
+    const ThreadEntry* own_entry() const noexcept MAREY_REQUIRES(recorder_mutex);
     /// Copies the states in the parent's file that a child takes over: both have the file, and the parent
     /// continues.
     void before_fork(const detail::ThreadState* forking) noexcept MAREY_REQUIRES(recorder_mutex);
@@ -125,7 +139,9 @@ class ThreadRegistry {
     /// In the child, only the forking thread `own` continues, with the ranges that it had open; every session
     /// of the child shows them as begun before it (a flag in the slots would prevent closing them inline).
     /// Logs that are not threads continue too. They all get new states. Returns the parent's files.
-    std::vector<std::shared_ptr<Spool>> forked(const ThreadEntry* own) noexcept
+    /// `is_prepared`: before_fork() was called. Otherwise ranges that were open in a file are forgotten,
+    /// because the parent may have ended them since.
+    std::vector<std::shared_ptr<Spool>> forked(const ThreadEntry* own, bool is_prepared) noexcept
         MAREY_REQUIRES(recorder_mutex);
 
   private:
@@ -153,6 +169,7 @@ class ThreadRegistry {
     std::uint32_t number_of(std::int64_t os_tid) noexcept MAREY_REQUIRES(recorder_mutex);
     void write_start(const ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
     bool allocate_state(ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
+    bool renew_state(ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
     bool copy_to_current_store(ThreadEntry& entry, std::vector<Block*>& left) noexcept
         MAREY_REQUIRES(recorder_mutex);
     void copy_for_child(ThreadEntry& entry) noexcept MAREY_REQUIRES(recorder_mutex);
@@ -167,6 +184,7 @@ class ThreadRegistry {
     JournalWriter& journal_;
     SessionTable& sessions_;
     Background& blocks_;
+    ChildWords words_ MAREY_GUARDED_BY(recorder_mutex);
     Entries entries_ MAREY_GUARDED_BY(recorder_mutex);
     std::uint32_t next_id_ MAREY_GUARDED_BY(recorder_mutex) = 1;
     std::vector<AbsentThread> absent_ MAREY_GUARDED_BY(recorder_mutex);

@@ -29,7 +29,7 @@ std::uint64_t sender_number() noexcept {
 /// False: nothing records this thread, or there is no space.
 bool write_token(std::uint64_t tag, const Token& token, std::uint64_t now) noexcept {
     const ScopedEnable enabled;
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     detail::ThreadState* const state = path ? ready_thread() : nullptr;
     if (state == nullptr || (detail::load_relaxed(state->armed) & detail::kArmedRecorder) == 0) return false;
     constexpr std::size_t kBytes = (sizeof token + 15) / 16 * 16;

@@ -226,7 +226,7 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
 
 std::uint32_t key_string(std::string_view key) noexcept {
     if (const std::uint32_t known = Recorder::get().names().find_key(key)) return known;
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     return path ? Recorder::get().journal().intern_key(key) : 0;
 }
 

@@ -35,6 +35,17 @@ struct Site {
 /// instead of 2.3 ns).
 MAREY_API extern __thread ThreadState* current_thread __attribute__((tls_model("initial-exec")));
 
+/// Derived from `armed` of this thread's state: 1 if ranges may be recorded inline. A child process shares
+/// the state with its parent if it is in a file, but not this word: the kernel sets it to 0 in every child
+/// process, so that a child made without fork handlers (_Fork, clone) leaves its parent's log before it
+/// writes.
+MAREY_API extern __thread const std::uint32_t* current_inline __attribute__((tls_model("initial-exec")));
+
+/// True if the calling thread may record inline now.
+[[gnu::always_inline]] inline bool is_usual(const ThreadState* thread) noexcept {
+    return load_relaxed(*current_inline) != 0 && load_relaxed(thread->busy) == 0;
+}
+
 /// The result of opening a range: the slot's index and its start. Fits into two registers, so that a scope
 /// needs no memory.
 struct Opened {
@@ -96,8 +107,7 @@ inline bool values_wanted(Scope scope) noexcept {
 
 /// True if a range may be opened inline.
 inline bool may_open(const ThreadState* thread, std::uint32_t site) noexcept {
-    return load_relaxed(thread->is_inline) != 0 && site != 0 && thread->depth < kInlineDepth &&
-           load_relaxed(thread->busy) == 0;
+    return is_usual(thread) && site != 0 && thread->depth < kInlineDepth;
 }
 
 /// True if this range is neither recorded nor observed: there are only sampled observers, and it is counted
@@ -160,7 +170,7 @@ template <RecordKind kKind = RecordKind::Range>
 /// close_range() for the usual case: writes one record if the range is the innermost and there is space.
 /// Returns false if nothing was done. `thread` is the calling thread.
 [[gnu::always_inline]] inline bool try_close_range(ThreadState* thread, const Opened opened) noexcept {
-    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
+    if (!is_usual(thread)) return false;
     const BusyScope busy(thread);
     const OpenSlot& slot = thread->slots[opened.index];
     return thread->depth == opened.index + 1 && thread->cursor != thread->limit &&
@@ -174,7 +184,7 @@ template <RecordKind kKind = RecordKind::Range>
     ThreadState* const thread = current_thread;
     const std::uint32_t index = opened.index;
     const std::uint64_t start = opened.start;
-    if (MAREY_DETAIL_UNLIKELY(load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0)) {
+    if (MAREY_DETAIL_UNLIKELY(!is_usual(thread))) {
         return index == kOpenObserved ? close_observed(start) : close_slow(index, start);
     }
     set_busy(thread);  // close_unusual() clears it
@@ -204,7 +214,7 @@ template <RecordKind kKind = RecordKind::Range>
 /// if nothing was done; then call marey_end.
 [[gnu::always_inline]] inline bool end_inline() noexcept {
     ThreadState* const thread = current_thread;
-    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) return false;
+    if (!is_usual(thread)) return false;
     const BusyScope busy(thread);
     const std::uint32_t index = thread->depth - 1;
     if (index >= kInlineDepth || thread->cursor == thread->limit) return false;

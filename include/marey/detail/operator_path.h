@@ -30,8 +30,7 @@ MAREY_API void set_waited_ranges(IsWaitedFor decide) noexcept;
                                                     const RangeFacts& facts) noexcept {
     constexpr std::size_t kBytes = sizeof(LongRecord);
     ThreadState* const thread = current_thread;
-    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
-        thread->block.thread != number) [[unlikely]]
+    if (!is_usual(thread) || thread->block.thread != number) [[unlikely]]
         return close_with_facts_slow(opened, number, facts);
     set_busy(thread);
     OpenSlot& slot = thread->slots[opened.index];
@@ -137,7 +136,7 @@ MAREY_API void set_waited_ranges(IsWaitedFor decide) noexcept;
     if (thread->block.thread != number) [[unlikely]]
         return close_elsewhere(opened, number);
     if (opened.index != kOpenUnusual) return close_range(opened);
-    if (load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0) [[unlikely]]
+    if (!is_usual(thread)) [[unlikely]]
         return close_slow(opened.index, opened.start);
     set_busy(thread);
     const bool done = close_valued(*thread, opened.start);

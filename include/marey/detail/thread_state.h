@@ -48,14 +48,14 @@ struct SideEntry {
     std::uint32_t slot;  ///< the open slot that it belonged to when it was pushed
 };
 
-/// The state of one thread, which owns it. Other threads write only `armed` and `is_inline` (under
+/// The state of one thread, which owns it. Other threads write only `armed` and `*inline_word` (under
 /// ThreadEntry::arming), and read `depth`, slots and `*committed` while the thread runs. Pointers are
 /// meaningless in a file; readers use the block headers.
 struct ThreadState {
     BlockHeader block;
 
     std::uint64_t armed;        ///< bits; the owner uses relaxed loads
-    std::uint32_t is_inline;    ///< derived from `armed`: 1 if ranges may be recorded inline
+    std::uint32_t never;        ///< 0: files compiled against older headers then record out of line
     std::uint32_t side_leaked;  ///< values of ranges that ended out of order are still on the side stack
     std::uint32_t depth;        ///< number of open ranges; stored with release
     std::uint32_t busy;         ///< the owner is inside the recorder: records of signal handlers are dropped
@@ -80,7 +80,8 @@ struct ThreadState {
     std::uint32_t skip[16];      ///< by scope: number of next ranges that no sampled observer receives
     std::uint32_t names_number;  ///< changes when sites of run-time names must be looked up again
     std::uint32_t reserved0;
-    std::uint64_t reserved[21];
+    std::uint32_t* inline_word;  ///< current_inline of the owner
+    std::uint64_t reserved[20];
 
     OpenSlot slots[kOpenSlots];
     std::byte side[kSideBytes];

@@ -34,8 +34,7 @@ inline constexpr std::size_t kMinSideBytes = 1024;  ///< space needed for an ent
 
 inline SideBuffer open_side() noexcept {
     ThreadState* const thread = current_thread;
-    if (MAREY_DETAIL_UNLIKELY(load_relaxed(thread->is_inline) == 0 || load_relaxed(thread->busy) != 0 ||
-                              thread->side_used + kMinSideBytes > kSideBytes)) {
+    if (MAREY_DETAIL_UNLIKELY(!is_usual(thread) || thread->side_used + kMinSideBytes > kSideBytes)) {
         return open_side_slow();
     }
     set_busy(thread);

@@ -118,7 +118,7 @@ class ListenerScope {
 
 /// 0: no space is left, or the thread is in the recorder (an allocator that uses NVTX).
 std::uint32_t intern(std::string_view text) noexcept {
-    const SlowPath path;
+    const SlowPath path(kNoRecord);
     return path ? Recorder::get().journal().intern(text) : 0;
 }
 
