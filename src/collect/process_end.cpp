@@ -17,7 +17,7 @@ namespace {
 class CaptureFile {
   public:
     explicit CaptureFile(const std::string& path)
-        : path_(path), fd_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+        : path_(path), fd_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {
         if (fd_ < 0) fail();
     }
     ~CaptureFile() { ::close(fd_); }

@@ -2,7 +2,10 @@
 #include "record/clock.h"
 
 #include <dlfcn.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -48,7 +51,9 @@ detail::ClockSource choose_source() {
     // Under a hypervisor the kernel uses the paravirtual clocks, which themselves count the TSC.
     const bool trusted = has_word(kernel, "tsc") || has_word(kernel, "kvm-clock") ||
                          has_word(kernel, "hyperv_clocksource_tsc_page");
-    if (invariant && trusted) return detail::ClockSource::Tsc;
+    int mode = PR_TSC_ENABLE;  // the program may have given it up (PR_SET_TSC)
+    const bool is_allowed = ::syscall(SYS_prctl, PR_GET_TSC, &mode, 0, 0, 0) != 0 || mode == PR_TSC_ENABLE;
+    if (invariant && trusted && is_allowed) return detail::ClockSource::Tsc;
 #endif
     return detail::ClockSource::MonotonicRaw;
 }

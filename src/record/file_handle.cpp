@@ -77,7 +77,7 @@ int FileHandle::reopen() noexcept {
     struct stat status {};
     if (stat(path_.c_str(), &status) != 0) return errno;
     if (!is_at(path_)) return ESTALE;  // the path may lead to a device or a pipe: do not even open it
-    const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return errno;
     if (!is_ours(fd)) {
         close(fd);
