@@ -148,7 +148,7 @@ class Results:
         """Group the events by name and return an ``EventList`` of ``FunctionEventAvg``.
 
         Calls of Python and C functions are included unless `include_python_functions` is False. Its default with
-        ``marey.torch`` is that of the installed PyTorch: False since 2.14.
+        ``marey.torch`` is that of the installed PyTorch (docs/reference/versions.md).
         """
         from marey.results.trace_events import events_of
 

@@ -31,6 +31,8 @@ def use_second_recorder(config: _ExperimentalConfig, activity_configs: dict[Any,
 
     Raises PyTorch's errors, and logs options that Marey does not support.
     """
+    if not _versions.HAS_SECOND_RECORDER:
+        return False
     name, title = _versions.SECOND_RECORDER
     options = _custom_options(config.custom_profiler_config)
     is_selected = options.get("backend") == name or bool(options.get(name))

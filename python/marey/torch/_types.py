@@ -24,7 +24,15 @@ _TAGS = {tag.name: native._EventType(tag.value) for tag in types._EventType}
 _LAYOUTS = "strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc jagged".split()  # as c10::Layout
 
 
-class _Event(RecordedEvent):
+class _OlderEvent(RecordedEvent):
+    """An event with the attributes of PyTorch 2.11."""
+
+    @property
+    def metadata_json(self) -> str | None:
+        return self._metadata_json
+
+
+class _NewerEvent(RecordedEvent):
     """An event with the attributes of PyTorch 2.15, which removed one and deprecated another."""
 
     @property
@@ -37,7 +45,8 @@ class _Event(RecordedEvent):
         return super().event_metadata
 
 
-_Event.__name__ = _Event.__qualname__ = "FunctionEvent"
+_OlderEvent.__name__ = _OlderEvent.__qualname__ = "FunctionEvent"
+_NewerEvent.__name__ = _NewerEvent.__qualname__ = "FunctionEvent"
 
 
 class Types(types.Types):
@@ -46,7 +55,13 @@ class Types(types.Types):
     DeviceType = torch.autograd.DeviceType
     HAS_VALUE_LISTS = False
     AVERAGES_INCLUDE_CALLS = _versions.AVERAGES_INCLUDE_CALLS
-    Event = RecordedEvent if _versions.EVENTS_HAVE_METADATA_JSON else _Event
+    Event = (
+        _NewerEvent
+        if _versions.DEPRECATES_EVENT_METADATA
+        else RecordedEvent
+        if _versions.DEPRECATES_METADATA_JSON
+        else _OlderEvent
+    )
 
     @staticmethod
     @functools.lru_cache

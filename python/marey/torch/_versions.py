@@ -23,10 +23,12 @@ VERSION = tuple(map(int, torch.__version__.split("+")[0].split(".")[:2]))
 #: Whether an empty list of activities is an error; before, it meant all activities.
 REFUSES_EMPTY_ACTIVITIES = VERSION >= (2, 13)
 #: Whether averages include Python functions unless `include_python_functions` says otherwise.
-AVERAGES_INCLUDE_CALLS = VERSION < (2, 14)
-#: Whether events have the attribute `metadata_json`; without it, `event_metadata` is deprecated.
-EVENTS_HAVE_METADATA_JSON = VERSION < (2, 15)
+AVERAGES_INCLUDE_CALLS = (2, 12) <= VERSION < (2, 14)
+#: Whether `metadata_json` of events is deprecated, and whether it is gone and `event_metadata` is deprecated.
+DEPRECATES_METADATA_JSON = VERSION >= (2, 12)
+DEPRECATES_EVENT_METADATA = VERSION >= (2, 15)
 #: The recorder of CUDA work that PyTorch has besides Kineto: its name in `custom_profiler_config`, and to users.
+HAS_SECOND_RECORDER = VERSION >= (2, 13)
 SECOND_RECORDER = ("cuspy", "Cuspy") if VERSION >= (2, 15) else ("cupti_monitor", "cupti_monitor profiler backend")
 #: Whether its files are compressed, and ".gz" is added to their names.
 SECOND_RECORDER_COMPRESSES = VERSION >= (2, 14)
