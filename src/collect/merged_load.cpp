@@ -337,29 +337,45 @@ class MergedLoad {
             throw Error(paths.front() + ": has no session " + std::to_string(options_.session));
     }
 
-    /// Sessions of one process that ran at the same time have the same ranges: the longest is shown.
+    /// Sessions of one program that ran at the same time have the same ranges: the longest is shown. A
+    /// program that replaces itself (exec) keeps its process, but counts its sessions from 1 again.
     void leave_out_concurrent() {
         std::map<std::string, std::vector<Outline*>> processes;
         for (Outline& outline : outlines_) {
             if (!outline.process.empty()) processes[outline.process].push_back(&outline);
         }
         for (auto& [name, sessions] : processes) {
-            std::stable_sort(sessions.begin(), sessions.end(), [](const Outline* a, const Outline* b) {
-                return a->stop_ticks - a->start_ticks > b->stop_ticks - b->start_ticks;
+            std::sort(sessions.begin(), sessions.end(), [](const Outline* a, const Outline* b) {
+                return std::pair(a->start_ticks, a->session) < std::pair(b->start_ticks, b->session);
             });
-            for (Outline* const each : sessions) {
-                const auto longer = std::find_if(sessions.begin(), sessions.end(), [&](const Outline* other) {
-                    return other == each || (other->error.empty() && other->start_ticks < each->stop_ticks &&
-                                             each->start_ticks < other->stop_ticks);
-                });
-                if (*longer != each)
-                    each->error = "its session " + std::to_string(each->session) + " ran during session " +
-                                  std::to_string((*longer)->session) +
-                                  " of the same process, which is shown (--session " +
-                                  std::to_string(each->session) + " shows this one)";
+            for (auto first = sessions.begin(); first != sessions.end();) {
+                const auto end = std::adjacent_find(
+                    first, sessions.end(),
+                    [](const Outline* a, const Outline* b) { return b->session <= a->session; });
+                const auto next = end == sessions.end() ? end : end + 1;
+                leave_out_shorter({first, next});
+                first = next;
             }
         }
         leave_out_unreadable();
+    }
+
+    /// The same for the sessions of one program.
+    static void leave_out_shorter(std::vector<Outline*> sessions) {
+        std::stable_sort(sessions.begin(), sessions.end(), [](const Outline* a, const Outline* b) {
+            return a->stop_ticks - a->start_ticks > b->stop_ticks - b->start_ticks;
+        });
+        for (Outline* const each : sessions) {
+            const auto longer = std::find_if(sessions.begin(), sessions.end(), [&](const Outline* other) {
+                return other == each || (other->error.empty() && other->start_ticks < each->stop_ticks &&
+                                         each->start_ticks < other->stop_ticks);
+            });
+            if (*longer != each)
+                each->error = "its session " + std::to_string(each->session) + " ran during session " +
+                              std::to_string((*longer)->session) +
+                              " of the same process, which is shown (--session " +
+                              std::to_string(each->session) + " shows this one)";
+        }
     }
 
     void check_trees() const {

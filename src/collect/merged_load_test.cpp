@@ -38,6 +38,7 @@ struct Identity {
     std::string boot = "boot";
     std::uint32_t wall_error_us = 0;
     std::uint64_t session = 1;
+    bool stops = true;  ///< its session
 };
 
 void identify(LogWriter& log, const Identity& identity) {
@@ -86,8 +87,8 @@ LogWriter log_of(const Identity& identity, const std::string& name, std::uint64_
     log.pair(start - 10, ns(start - 10)).pair(end + 100'000'000, ns(end + 100'000'000));
     if (!inside.empty()) log.thread(1).range(inside, start + 10, start + 20, 1);
     log.thread(1).range(name, start, end, 0);
-    log.stop(identity.session, end + 10);
-    log.finished = true;
+    if (identity.stops) log.stop(identity.session, end + 10);
+    log.finished = identity.stops;
     return log;
 }
 
@@ -167,6 +168,17 @@ TEST_F(MergedLoad, SessionsOfOneProcessThatRanAtTheSameTimeAreNotAddedUp) {
     EXPECT_EQ(names(Trace::load(path, 1)), (std::set<std::string>{"longer", "other process"}));
     EXPECT_EQ(list_sessions(path).size(), 3U);  // of one process id
     EXPECT_THROW(Trace::load(path, 9), Error);
+}
+
+TEST_F(MergedLoad, AProgramThatReplacedItselfIsShownBesideTheOneThatItBecame) {
+    const std::string before =
+        write("a.marey", log_of({.start = 7, .stops = false}, "before exec", 1000, 5000).file());
+    const std::string after = write("b.marey", log_of({.start = 7}, "after exec", 6000, 8000).file());
+    const std::string later =
+        write("c.marey", log_of({.start = 7, .session = 2}, "later", 9000, 9500).file());
+    const MergedCaptures merged = load_merged({before, after, later});
+    EXPECT_TRUE(merged.left_out.empty());
+    EXPECT_EQ(merged.trace.ranges().size(), 3U);
 }
 
 TEST_F(MergedLoad, TimeNamespacesOfOneBootShareTheCounter) {

@@ -14,7 +14,8 @@ count_of() {
 [ "$(count_of work packed.marey)" = 30 ] || fail "the file contains all processes"
 [ "$(wc -c <packed.marey)" -lt 8000 ] || fail "the file is small" "$(wc -c <packed.marey)"
 check "a packed run is not packed again" 2 'packed\.marey: is packed already' "$marey" compact packed.marey
-check "a session of a packed run" 2 'packed\.marey: contains several processes' "$marey" report --session 1 packed.marey
+check "a session of a packed run" 0 ' parent$' "$marey" report --session 1 packed.marey
+check "a session that a packed run lacks" 2 'packed\.marey: has no session 9' "$marey" report --session 9 packed.marey
 "$marey" run -q --keep-captures -o fork.marey -- "$tree" fork 3 10 || fail "fork: exit code"
 [ "$(count_of work fork.marey)" = 30 ] || fail "all processes of a run are one trace" "$(count_of work fork.marey)"
 [ -z "$(count_of work fork.marey --alone)" ] || fail "--alone shows one process"

@@ -41,7 +41,7 @@ DYING = """
 
 def test_each_child_is_named_with_its_end_and_its_innermost_range(tmp_path):
     script = write(tmp_path, DYING)
-    out, errors, code = recorded([script], tmp_path, run_options=MERGED)
+    out, errors, code = recorded([script], tmp_path, run_options=[*MERGED, "--no-c-calls"])
     assert code == 0
     pids = {name: int(pid) for name, pid in (line.split() for line in out.splitlines())}
     trace = marey.load(tmp_path / "x.marey")
@@ -124,7 +124,7 @@ def test_a_child_of_a_shell_and_a_daemon_are_named(tmp_path):
         "daemon.py",
     )
     shell = f"{sys.executable} child.py; {sys.executable} daemon.py; exit 4"
-    _, errors, code = recorded(["--", "sh", "-c", shell], tmp_path, run_options=MERGED)
+    _, errors, code = recorded(["--", "sh", "-c", shell], tmp_path, run_options=[*MERGED, "--no-c-calls"])
     assert code == 4
     texts = [text for _, text, _ in marey.load(tmp_path / "x.marey").problems]
     assert any(re.fullmatch(r"Process \d+ \(daemon.py\) died of SIGKILL in .*: serve\.", text) for text in texts), texts

@@ -204,15 +204,12 @@ def test_a_program_that_ends_normally_has_no_such_line(tmp_path):
     assert re.search(f"the program exited with code 4 without closing its capture in {place}\n", errors)
 
 
-def test_the_cause_is_unknown_for_processes_that_marey_run_did_not_start(tmp_path):
-    (tmp_path / "x.py").write_text(
-        "import os, subprocess, sys\n"
-        "if sys.argv[1:]: os.kill(os.getpid(), 9)\n"
-        "subprocess.run([sys.executable, __file__, 'child'])\n"
-    )
-    assert recorded(["x.py"], tmp_path, run_options=["-q", "--keep-captures", "-o", "x.marey"])[2] == 0
-    _, child = captures(tmp_path)
-    command = [sys.executable, "-m", "marey", "report", "--alone", str(child)]
+def test_the_cause_is_unknown_for_a_program_that_marey_run_did_not_start(tmp_path):
+    program = "import os, marey\nwith marey.record_function('work'): os.kill(os.getpid(), 9)\n"
+    capture = str(tmp_path / "x.marey")
+    killed = subprocess.run([sys.executable, "-c", program], env=environment() | {"MAREY": f"out={capture}"})
+    assert killed.returncode == -9
+    command = [sys.executable, "-m", "marey", "report", capture]
     out = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
     assert out.startswith("the program ended without closing its capture; the cause is unknown")
 
@@ -228,6 +225,7 @@ def test_the_overhead_is_what_the_recorded_events_cost(tmp_path):
     costs = facts["costs_ns"]
     assert facts["instants"] == 2000
     expected = facts["ranges"] * costs["python_call"] + facts["instants"] * costs["instant"]
-    assert facts["overhead"]["total_ns"] == pytest.approx(expected)
+    # A few ranges may be of other kinds: imports, garbage collections.
+    assert facts["overhead"]["total_ns"] == pytest.approx(expected, rel=0.001)
     number, unit = re.search(r"overhead  about ([\d.]+) (\w+) in total", errors).groups()
     assert float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit] == pytest.approx(expected, rel=0.01)
