@@ -95,7 +95,7 @@ struct RankGroupState {
     std::int64_t entered = 0;          ///< the last collective that it entered
     std::vector<OpenCollective> open;  ///< by number
 };
-/// What a rank was doing at the end of its recording, or is doing now.
+/// The activity of a rank at the end of its recording, or now.
 struct RankState {
     std::int32_t rank = 0;
     std::int32_t world_size = 0;  ///< number of ranks that the program was started with; 0: unknown

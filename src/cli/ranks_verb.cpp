@@ -179,7 +179,7 @@ class RanksVerb final : public Verb {
     std::string finding_line(const RankFinding& finding) const {
         return styled(terminal_, Style::Red, finding.rule) + ": " + printable(finding.text) + "\n";
     }
-    /// What is wrong with the job.
+    /// The findings that something is wrong with the job.
     std::string faults(const RankReport& report) const {
         std::string text;
         for (const RankFinding& finding : report.findings) {

@@ -98,7 +98,7 @@ class Job:
             time.sleep(0.05)
 
     def findings(self):
-        """What is wrong with the job. Other findings depend on how busy this machine is."""
+        """Return the faults of the job. Other findings depend on how busy this machine is."""
         findings = marey.ranks([self.folder])["findings"]
         return [(each["rule"], each["text"]) for each in findings if each["share"] == 0]
 

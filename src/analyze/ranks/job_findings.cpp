@@ -1,8 +1,8 @@
 // job_findings.cpp: ranks that are absent, that died, and that others wait for in a collective.
+#include <marey/process_end.h>
 #include <marey/ranks.h>
 
 #include <signal.h>
-#include <string.h>
 
 #include <algorithm>
 #include <limits>
@@ -26,11 +26,6 @@ constexpr std::int64_t kShortestHang = kSecond / 10;
 constexpr std::int64_t kEndError = kSecond + kSecond / 2;
 constexpr std::size_t kDeathsNamed = 4;
 
-std::string signal_text(std::int32_t signal) {
-    const char* const name = ::sigabbrev_np(signal);
-    return name != nullptr ? "SIG" + std::string(name) : "signal " + std::to_string(signal);
-}
-
 bool is_dead(const RankState& rank) {
     return rank.end == RankEnd::Died || rank.exit_signal > 0 || rank.exit_code > 0;
 }
@@ -51,7 +46,7 @@ bool is_in_collective(const RankState& rank) {
 std::string death_text(const RankState& rank) {
     std::string text;
     if (rank.exit_signal > 0) {
-        text = "died of " + signal_text(rank.exit_signal);
+        text = "died of " + signal_name(rank.exit_signal);
     } else if (rank.exit_code >= 0) {
         text = "exited with code " + std::to_string(rank.exit_code);
     } else {
@@ -169,7 +164,7 @@ class JobFindings {
             findings_.push_back(finding(
                 "died", nullptr,
                 "all " + std::to_string(ranks_.size()) + " ranks " +
-                    (is_same && one.exit_signal > 0 ? "died of " + signal_text(one.exit_signal)
+                    (is_same && one.exit_signal > 0 ? "died of " + signal_name(one.exit_signal)
                      : is_same && one.exit_code > 0 ? "exited with code " + std::to_string(one.exit_code)
                                                     : "died (their captures have no end)")));
             return;

@@ -215,7 +215,7 @@ class RankEventReader {
         const bool was_open = is_alone || innermost != kNoRow;
         if (process.exit_signal > 0 ||
             (process.exit_code < 0 && was_open &&
-             (has_problem(trace_, "crashed") || (!is_alone && has_problem(trace_, "ended_by_parent"))))) {
+             (has_problem(trace_, "crashed") || (!is_alone && has_problem(trace_, "process_ended"))))) {
             events_.end = RankEnd::Died;
         } else if (was_open && has_problem(trace_, "running")) {
             events_.end = RankEnd::Running;

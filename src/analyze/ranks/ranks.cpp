@@ -366,7 +366,7 @@ class RankComparison {
         }
         const bool is_whole = std::all_of(report_.findings.begin(), report_.findings.end(),
                                           [](const RankFinding& each) { return each.rule == "absent"; });
-        // What ranks did until they hung or died is no reason to blame one of them.
+        // Slow steps before a job hung or crashed do not explain it.
         if (!is_whole || disagreement_.collectives > 0) return;
         if (std::optional<RankFinding> unequal = unequal_steps(ranks_))
             report_.findings.push_back(std::move(*unequal));

@@ -16,7 +16,7 @@ std::string all_texts(const RankReport& report) {
     return text.empty() ? "no findings\n" : text;
 }
 
-/// What must hold for every job, however sick it is.
+/// Holds for every job, however sick it is.
 void check_sums(const RankReport& report) {
     for (const RankInfo& rank : report.ranks) {
         EXPECT_GE(rank.waiting_ns, 0);
