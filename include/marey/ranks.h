@@ -23,6 +23,13 @@ struct RankOptions {
     std::string input_name = "dataloader";
 };
 
+/// How the recording of a rank ended.
+enum class RankEnd : std::uint8_t {
+    Closed,   ///< the recording was stopped, or the process exited
+    Running,  ///< it goes on
+    Died,     ///< the process ended without closing its capture, or was killed
+};
+
 /// One rank, over all of its complete steps. Times are totals.
 struct RankInfo {
     std::int32_t rank = 0;
@@ -64,14 +71,46 @@ struct CriticalPart {
     std::int64_t time_ns = 0;
 };
 
-/// A performance problem: "straggler", "late_input", "slow_kernels", "slow_link" or "imbalance".
+/// Something wrong with a job, "hang", "died", "disagreement", "absent" or "unequal_steps", or a performance
+/// problem, "straggler", "late_input", "slow_kernels", "slow_link" or "imbalance".
 struct RankFinding {
     std::string rule;
     std::int32_t rank = -1;  ///< -1: no single rank
     std::string host;
-    double share = 0;  ///< of the time of all steps
+    double share = 0;  ///< of the time of all steps; 0: something is wrong
     std::string text;  ///< one sentence
 };
+
+/// A collective that a rank has entered and not left.
+struct OpenCollective {
+    std::string operation;      ///< "all_reduce"
+    std::string place;          ///< where in its group: "world #3"
+    std::int64_t sequence = 0;  ///< orders the collectives of a group; equal on all ranks
+    std::int64_t open_ns = 0;
+    bool is_launch = false;  ///< it was launched on a device; it may have ended unnoticed
+};
+/// The state of a rank in a group of ranks.
+struct RankGroupState {
+    std::string group;
+    std::int64_t entered = 0;          ///< the last collective that it entered
+    std::vector<OpenCollective> open;  ///< by number
+};
+/// The activity of a rank at the end of its recording, or now.
+struct RankState {
+    std::int32_t rank = 0;
+    std::int32_t world_size = 0;  ///< number of ranks that the program was started with; 0: unknown
+    std::string host;
+    RankEnd end = RankEnd::Closed;
+    std::int32_t exit_code = -1, exit_signal = -1;  ///< as in ProcessInfo
+    std::int64_t end_ns = 0;                        ///< of its recording, on a clock that all ranks share
+    std::string open_name;                          ///< the innermost open range of its thread; empty: none
+    std::int64_t open_ns = 0;
+    std::int64_t usual_ns = 0;  ///< median time from one collective to the next; 0: unknown
+    std::vector<RankGroupState> groups;
+};
+/// Finds ranks that are absent, that died, and that others wait for in a collective. Needs only the last
+/// collective of each rank in each group and its open ranges, so it works on a job that still runs.
+MAREY_API std::vector<RankFinding> job_findings(std::span<const RankState> ranks);
 
 /// The clock of a host in a job.
 struct RankHost {
@@ -84,11 +123,15 @@ struct RankReport {
     std::vector<RankInfo> ranks;              ///< by rank
     std::vector<RankStepInfo> steps;          ///< by number
     std::vector<CriticalPart> critical_path;  ///< largest first
-    std::vector<RankFinding> findings;        ///< largest share first
+    std::vector<RankFinding> findings;        ///< what is wrong first, then the largest share
     std::vector<RankHost> hosts;
     std::uint32_t reference_host = 0;
-    std::uint64_t collectives = 0;  ///< with at least two ranks
-    std::uint64_t unmatched = 0;    ///< recorded by one rank only
+    std::int32_t world_size = 0;       ///< number of ranks that the program was started with; 0: unknown
+    std::uint64_t collectives = 0;     ///< with at least two ranks
+    std::uint64_t unmatched = 0;       ///< recorded by one rank only
+    std::uint64_t unfinished = 0;      ///< not left by all ranks that entered them; in no sum
+    std::uint64_t mismatched = 0;      ///< from the first one on in which ranks disagree; in no sum
+    std::uint64_t unsynchronised = 0;  ///< a rank left before another one entered; in no sum
     /// Collectives in which the rank that came last by the clocks stayed shortest too, and those in which it
     /// did not although the error of the clocks cannot be the reason.
     std::uint64_t agreeing = 0, disagreeing = 0;
@@ -121,6 +164,7 @@ class MAREY_API RankReader {
 struct RankFileError {
     std::string path;
     std::string text;
+    bool has_no_rank = false;  ///< it can be read, but no process in it has a rank
 };
 /// The ranks of several files.
 struct RankFiles {
@@ -128,7 +172,8 @@ struct RankFiles {
     std::vector<RankFileError> left_out;  ///< unreadable, without a rank, or of a rank that another file has
 };
 /// Reads captures and traces one by one, so that only one of them is in memory. A folder stands for the
-/// captures (*.marey) in it. Throws marey::Error if fewer than two ranks are left.
+/// captures (*.marey) in it or, if there are none, for the files in any format that can be read. Throws
+/// marey::Error if fewer than two ranks are left.
 MAREY_API RankFiles read_ranks(std::span<const std::string> paths, const RankOptions& options = {},
                                const std::string& format = {});
 

@@ -178,8 +178,13 @@ MAREY_API SessionOptions parse_options(std::string_view text, bool auto_c_calls 
 /// One entry of that text, with the separators in `value` escaped: "out=a\,b.marey".
 MAREY_API std::string option_entry(std::string_view key, std::string_view value);
 
-/// The rank of this process in a distributed program, as `torchrun` (RANK, WORLD_SIZE), Open MPI and MPICH
-/// set it; -1 if there is only one process.
+/// The place of this process in a distributed program.
+struct EnvironmentRank {
+    int rank = -1;  ///< -1: there is only one process
+    int size = 0;   ///< number of ranks; 0: unknown
+};
+/// Reads what `torchrun` (RANK, WORLD_SIZE), Open MPI, MPICH and Slurm's `srun` set.
+MAREY_API EnvironmentRank environment_rank_and_size() noexcept;
 MAREY_API int environment_rank() noexcept;
 /// The capture of a rank: "app.rank3.marey" for rank 3 and "app.marey", or for that name itself. No change
 /// for rank -1.

@@ -8,6 +8,7 @@
 #include <marey/ranks.h>
 
 #include "cli/capture_argument.h"
+#include "cli/capture_files.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -29,8 +30,10 @@ class RanksVerb final : public Verb {
   public:
     const char* help() const override { return "Compare the ranks of a distributed program"; }
     const char* details() const override {
-        return "FILE: the captures or traces of all ranks, or a folder with captures. Times of ranks are\n"
-               "means per step. compute: kernels, or operators without a GPU. exposed: collectives while\n"
+        return "FILE: the captures or traces of all ranks, the file of a run, or a folder. Findings that\n"
+               "something is wrong come first: a hang, a rank that died or is absent, ranks that\n"
+               "disagree. Times of ranks are means per step. compute: kernels, or operators without a GPU. "
+               "exposed: collectives while\n"
                "nothing was computed. waiting: in collectives, before the last rank entered. last:\n"
                "collectives that this rank entered last. delayed: time for which only this rank kept the\n"
                "others waiting. critical: its part of the critical path. Findings are rules with\n"
@@ -47,16 +50,22 @@ class RanksVerb final : public Verb {
     }
     int run() override {
         const RankFiles files = [&] {
-            const Progress progress("reading " + format_plural(files_.size(), "file"));
+            // While a program runs, each of its processes has a capture.
+            const std::vector<std::string> paths =
+                files_.size() == 1 && from_.empty() && !is_folder(files_[0]) ? captures_of_tree(files_[0])
+                                                                             : files_;
+            const Progress progress("reading " + format_plural(paths.size(), "file"));
             try {
-                return read_ranks(files_, {.step_name = step_, .input_name = input_}, from_);
+                return read_ranks(paths, {.step_name = step_, .input_name = input_}, from_);
             } catch (const Error& error) {
                 throw Error("ranks: " + std::string(error.what()));
             }
         }();
-        for (const RankFileError& file : files.left_out)
+        for (const RankFileError& file : files.left_out) {
+            if (file.has_no_rank && files_.size() == 1) continue;  // the launcher of a run has none
             print_error(
                 fmt::format("marey: ranks: left out {}: {}\n", printable(file.path), printable(file.text)));
+        }
         if (json_) {
             write_data(rank_report_json(files.report));
         } else {
@@ -72,7 +81,7 @@ class RanksVerb final : public Verb {
     }
 
     std::string text(const RankReport& report) const {
-        std::string text = rank_table(report) + step_table(report) + critical_table(report);
+        std::string text = faults(report) + rank_table(report) + step_table(report) + critical_table(report);
         if (report.worst_rank >= 0) {
             text += fmt::format(
                 "\nIf rank {} were as fast as the median, a step would take {} instead of {}.\n",
@@ -167,12 +176,23 @@ class RanksVerb final : public Verb {
         return heading("Critical path over ranks") + table.text(terminal_);
     }
 
+    std::string finding_line(const RankFinding& finding) const {
+        return styled(terminal_, Style::Red, finding.rule) + ": " + printable(finding.text) + "\n";
+    }
+    /// The findings that something is wrong with the job.
+    std::string faults(const RankReport& report) const {
+        std::string text;
+        for (const RankFinding& finding : report.findings) {
+            if (finding.share == 0) text += finding_line(finding);
+        }
+        return text.empty() ? "" : text + "\n";
+    }
     std::string findings(const RankReport& report) const {
-        if (report.findings.empty()) return "";
-        std::string text = heading("Findings");
-        for (const RankFinding& finding : report.findings)
-            text += styled(terminal_, Style::Red, finding.rule) + ": " + printable(finding.text) + "\n";
-        return text;
+        std::string text;
+        for (const RankFinding& finding : report.findings) {
+            if (finding.share != 0) text += finding_line(finding);
+        }
+        return text.empty() ? "" : heading("Findings") + text;
     }
 
     std::string line(std::string_view title, const std::string& value) const {
@@ -182,6 +202,9 @@ class RanksVerb final : public Verb {
         std::string text = format_count(report.collectives) + " matched";
         if (report.unmatched > 0)
             text += fmt::format(", {} recorded by one rank only", format_count(report.unmatched));
+        if (report.unfinished > 0) text += fmt::format(", {} not finished", format_count(report.unfinished));
+        if (report.mismatched > 0)
+            text += fmt::format(", {} after the ranks disagree", format_count(report.mismatched));
         if (report.disagreeing > 0)
             text += fmt::format("; in {} the clocks and the lengths of stay disagree about who came last",
                                 format_count(report.disagreeing));

@@ -185,7 +185,7 @@ class Dictionary {
         if (index < 0) {
             std::string valid;
             append_utf8(valid, column.type == CellType::Name
-                                   ? std::string_view(column.name_of(number))
+                                   ? column.name_of(number)
                                    : tables.trace().string(static_cast<StringId>(number)));
             if (texts_.size() >= std::numeric_limits<std::int32_t>::max())
                 throw Error("too many names for an Arrow dictionary (at most 2147483647)");

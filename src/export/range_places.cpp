@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -41,16 +42,25 @@ struct FoundCollective {
     Collective collective;  ///< sequence -1: not recorded
 };
 
+/// The values that make a range a collective.
+struct CollectiveValues {
+    std::string group;
+    std::int64_t sequence = -1;  ///< -1: not recorded
+};
+
 /// True if the values of a range make it a collective. A sequence number is optional only with PyTorch's key.
-bool read_collective(const Trace& trace, Row range, Collective& found) {
+bool read_collective(const Trace& trace, Row range, CollectiveValues& found) {
     for (const CollectiveKeys& keys : kKeys) {
         bool has_group = false;
-        found = {0, -1};
+        found = {};
         for (const Argument& argument : trace.range_arguments(range)) {
             const std::string_view key = trace.string(argument.key);
             if (key == keys.group && argument.kind == ValueKind::String) {
                 has_group = true;
-                found.group = argument.string;
+                found.group = trace.string(argument.string);
+            } else if (key == keys.group && argument.kind == ValueKind::Int) {
+                has_group = true;
+                found.group = std::to_string(argument.integer);
             } else if (key == keys.sequence && argument.kind == ValueKind::Int) {
                 found.sequence = argument.integer;
             }
@@ -108,21 +118,28 @@ void RangePlaces::find_steps(const Trace& trace) {
 
 void RangePlaces::find_collectives(const Trace& trace) {
     std::vector<FoundCollective> all;
+    std::map<std::string, std::uint32_t> groups;
     const RangeColumns ranges = trace.ranges();
     for (const ArgumentSlice& slice : trace.data().range_arguments) {
-        Collective collective;
-        if (slice.row >= ranges.size() || !read_collective(trace, slice.row, collective)) continue;
+        CollectiveValues values;
+        if (slice.row >= ranges.size() || !read_collective(trace, slice.row, values)) continue;
         const Row track = trace.track_of(slice.row);
         if (track == kNoRow) continue;
         const TrackInfo& info = trace.tracks()[track];
-        all.push_back({slice.row, process_of(trace, info), info.kind == TrackKind::Device, collective});
+        const auto [group, is_new] =
+            groups.try_emplace(std::move(values.group), static_cast<std::uint32_t>(groups_.size()));
+        if (is_new) groups_.push_back(group->first);
+        all.push_back({slice.row,
+                       process_of(trace, info),
+                       info.kind == TrackKind::Device,
+                       {group->second, values.sequence}});
     }
     // Without recorded numbers, the order of a group's collectives in its process is their sequence.
     std::stable_sort(all.begin(), all.end(), [&](const FoundCollective& a, const FoundCollective& b) {
         return ranges.start_ns[a.range] < ranges.start_ns[b.range];
     });
-    std::map<std::tuple<Row, StringId, bool>, std::int64_t> next;
-    std::map<std::tuple<Row, StringId, std::int64_t>, bool> has_kernel;
+    std::map<std::tuple<Row, std::uint32_t, bool>, std::int64_t> next;
+    std::map<std::tuple<Row, std::uint32_t, std::int64_t>, bool> has_kernel;
     for (FoundCollective& found : all) {
         std::int64_t& counted = next[{found.process, found.collective.group, found.is_on_device}];
         if (found.collective.sequence < 0) found.collective.sequence = counted;

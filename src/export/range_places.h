@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <marey/trace.h>
@@ -21,7 +23,7 @@ std::size_t end_of_equal(const std::vector<T>& values, std::size_t row, std::siz
 
 /// A range in which all ranks of a group meet.
 struct Collective {
-    StringId group = 0;
+    std::uint32_t group = 0;  ///< of RangePlaces::group_name()
     std::int64_t sequence = 0;
 };
 
@@ -34,6 +36,7 @@ class RangePlaces {
     std::int64_t step(Row range) const { return step_.empty() ? -1 : step_[range]; }
     /// Null if the range is not a collective.
     const Collective* collective(Row range) const;
+    std::string_view group_name(std::uint32_t group) const { return groups_[group]; }
 
     /// The end of the stretch of ranges of equal steps that begins at `range`, `limit` at most.
     std::size_t end_of_step(std::size_t range, std::size_t limit) const {
@@ -56,6 +59,7 @@ class RangePlaces {
     std::size_t ranges_;
     std::vector<std::int64_t> step_;   ///< by range; empty: the trace has no steps
     std::vector<Placed> collectives_;  ///< in order of ranges
+    std::vector<std::string> groups_;  ///< numbers as text: MPI's groups have no names
 };
 
 }  // namespace marey

@@ -52,13 +52,16 @@ TEST(RangePlaces, CollectivesAreNumberedByTheirValuesOrInOrderOfTime) {
         .value("Seq", integer_value(42));
     fixture.thread("e", {{"barrier", 80, 5}}).value("group", world).value("sequence", integer_value(9));
     fixture.thread("f", {{"select", 90, 5}}).value("group", world);  // without a number it may be anything
+    fixture.thread("g", {{"MPI_Barrier", 95, 5}})
+        .value("group", integer_value(1234))
+        .value("sequence", integer_value(7));
     const Trace trace = fixture.trace();
     const RangePlaces places(trace);
     const auto of = [&](Row row) {
         const Collective* const found = places.collective(row);
         return found == nullptr
                    ? std::string("none")
-                   : std::string(trace.string(found->group)) + " " + std::to_string(found->sequence);
+                   : std::string(places.group_name(found->group)) + " " + std::to_string(found->sequence);
     };
     EXPECT_EQ(of(0), "world 2");  // after the one on thread b and the barrier
     EXPECT_EQ(of(1), "world 0");
@@ -66,6 +69,7 @@ TEST(RangePlaces, CollectivesAreNumberedByTheirValuesOrInOrderOfTime) {
     EXPECT_EQ(of(3), "tensor 42");
     EXPECT_EQ(of(4), "world 9");
     EXPECT_EQ(of(5), "none");
+    EXPECT_EQ(of(6), "1234 7");
 }
 
 TEST(RangePlaces, OfALaunchAndItsKernelTheKernelIsTheCollective) {

@@ -66,7 +66,15 @@ std::string rank_report_json(const RankReport& report) {
     }
     json.end_array().key("clocks").begin_array();
     for (const RankHost& host : report.hosts) write_host(json, report, host);
-    json.end_array().member("collectives", report.collectives).member("unmatched", report.unmatched);
+    json.end_array().key("world_size");
+    if (report.world_size > 0) {
+        json.value(report.world_size);
+    } else {
+        json.null();
+    }
+    json.member("collectives", report.collectives).member("unmatched", report.unmatched);
+    json.member("unfinished", report.unfinished).member("mismatched", report.mismatched);
+    json.member("unsynchronised", report.unsynchronised);
     json.member("agreeing", report.agreeing).member("disagreeing", report.disagreeing);
     json.member("mean_step_ns", report.mean_step_ns).key("worst_rank");
     if (report.worst_rank >= 0) {

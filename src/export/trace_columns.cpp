@@ -89,9 +89,9 @@ TraceColumn as_string(TraceColumn column) {
     column.type = CellType::String;
     return column;
 }
-TraceColumn as_name(TraceColumn column, const char* (*name_of)(std::uint64_t)) {
+TraceColumn as_name(TraceColumn column, std::function<std::string_view(std::uint64_t)> name_of) {
     column.type = CellType::Name;
-    column.name_of = name_of;
+    column.name_of = std::move(name_of);
     return column;
 }
 
@@ -315,9 +315,12 @@ void TraceTables::add_range_places() {
     table.rows = trace_.ranges().size();
     table.columns = {derived("step", "Number of the step of its process during which the range began", step,
                              [step](std::size_t row) { return step(row) < 0; }),
-                     as_string(derived(
-                         "group", "For a collective: the name of its group of ranks",
-                         [collective](std::size_t row) { return collective(row).group; }, is_other)),
+                     as_name(derived(
+                                 "group", "For a collective: the name of its group of ranks",
+                                 [collective](std::size_t row) { return collective(row).group; }, is_other),
+                             [places](std::uint64_t group) {
+                                 return places().group_name(static_cast<std::uint32_t>(group));
+                             }),
                      derived(
                          "sequence", "For a collective: its number in the group, equal on all ranks",
                          [collective](std::size_t row) { return collective(row).sequence; }, is_other)};

@@ -39,7 +39,7 @@ struct TraceColumn {
     /// For all types except Text.
     std::function<std::uint64_t(std::size_t row)> number{};
     std::function<std::string_view(std::size_t row)> text{};
-    const char* (*name_of)(std::uint64_t number) = nullptr;
+    std::function<std::string_view(std::uint64_t number)> name_of{};
     /// Empty: the column has no null cells.
     std::function<bool(std::size_t row)> is_null{};
     /// The address of the column if it is stored contiguously with exactly this type. Null: it is not.

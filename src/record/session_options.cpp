@@ -233,19 +233,34 @@ std::string option_entry(std::string_view key, std::string_view value) {
     return entry;
 }
 
-int environment_rank() noexcept {
+EnvironmentRank environment_rank_and_size() noexcept {
     const auto number = [](const char* name) {
         const std::string text = environment_text(name);
         int value = -1;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
         return error == std::errc() && end == text.data() + text.size() ? value : -1;
     };
-    constexpr const char* kLaunchers[][2] = {
-        {"WORLD_SIZE", "RANK"}, {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"}};
-    for (const auto& [size, rank] : kLaunchers) {
-        if (number(size) > 1 && number(rank) >= 0) return number(rank);
+    struct Launcher {
+        const char *rank, *size;
+    };
+    // A launcher that was started by another one comes first: torchrun or mpirun in a Slurm job.
+    constexpr Launcher kLaunchers[] = {{"RANK", "WORLD_SIZE"},
+                                       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                       {"PMI_RANK", "PMI_SIZE"},
+                                       {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+                                       {"SLURM_PROCID", "SLURM_NTASKS"}};
+    for (const Launcher& launcher : kLaunchers) {
+        const EnvironmentRank own{number(launcher.rank), number(launcher.size)};
+        if (own.rank >= 0 && own.size > 1 && own.rank < own.size) return own;
+        // Some programs are started with their rank only.
+        const bool has_size = !environment_text(launcher.size).empty();
+        if (launcher.rank == kLaunchers[0].rank && own.rank >= 0 && !has_size) return {own.rank, 0};
     }
-    return -1;
+    return {};
+}
+
+int environment_rank() noexcept {
+    return environment_rank_and_size().rank;
 }
 
 std::string path_of_rank(const std::string& path, int rank) {

@@ -228,23 +228,61 @@ TEST(PathOfRank, HasTheRankBeforeTheSuffixOnce) {
     EXPECT_EQ(path_of_rank("", 3), "");
 }
 
-TEST(EnvironmentRank, NeedsARankOfSeveral) {
+class EnvironmentRankTest : public testing::Test {
+  protected:
+    static constexpr const char* kNames[] = {
+        "RANK",     "WORLD_SIZE",   "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
+        "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS",         "SLURM_STEP_NUM_TASKS"};
+    void SetUp() override { clear(); }
+    void TearDown() override { clear(); }
+    static void clear() {
+        for (const char* const name : kNames) unsetenv(name);
+    }
+};
+
+TEST_F(EnvironmentRankTest, IsARankOfSeveral) {
     for (const auto& [own_name, world_name] : {std::pair("RANK", "WORLD_SIZE"),
                                                {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                               {"PMI_RANK", "PMI_SIZE"}}) {
+                                               {"PMI_RANK", "PMI_SIZE"},
+                                               {"SLURM_PROCID", "SLURM_NTASKS"},
+                                               {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}) {
         const auto rank = [&](const char* own, const char* world) {
             setenv(own_name, own, 1);
             setenv(world_name, world, 1);
             return environment_rank();
         };
         EXPECT_EQ(rank("3", "4"), 3);
+        EXPECT_EQ(environment_rank_and_size().size, 4);
         for (const auto& [own, world] :
-             {std::pair("0", "1"), {"", "2"}, {"1", ""}, {"one", "2"}, {"-1", "2"}, {"1", "99999999999"}})
+             {std::pair("0", "1"), {"", "2"}, {"one", "2"}, {"-1", "2"}, {"2", "2"}, {"1", "99999999999"}})
             EXPECT_EQ(rank(own, world), -1) << own << " of " << world;
-        unsetenv(own_name);
-        unsetenv(world_name);
+        clear();
     }
     EXPECT_EQ(environment_rank(), -1);
+}
+
+TEST_F(EnvironmentRankTest, NeedsNoWorldSizeIfRankIsSet) {
+    setenv("RANK", "2", 1);
+    EXPECT_EQ(environment_rank(), 2);
+    EXPECT_EQ(environment_rank_and_size().size, 0);
+    setenv("RANK", "captain", 1);
+    EXPECT_EQ(environment_rank(), -1);
+    clear();
+    setenv("SLURM_PROCID", "2", 1);  // every process of a Slurm job has it
+    EXPECT_EQ(environment_rank(), -1);
+}
+
+TEST_F(EnvironmentRankTest, IsThatOfTheInnermostLauncher) {
+    setenv("SLURM_PROCID", "1", 1);
+    setenv("SLURM_NTASKS", "2", 1);
+    setenv("RANK", "5", 1);
+    setenv("WORLD_SIZE", "8", 1);
+    EXPECT_EQ(environment_rank(), 5);
+    unsetenv("RANK");
+    unsetenv("WORLD_SIZE");
+    setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+    setenv("SLURM_PROCID", "3", 1);
+    EXPECT_EQ(environment_rank(), 3);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
+#include <string>
 #include <utility>
 
 #include <marey/error.h>
@@ -181,6 +183,12 @@ void Recorder::start_for_environment(const SessionOptions& options) {
     environment_session_ = started.id;
     SessionEntry* const session = sessions_.find(started.id);
     if (session == nullptr) return;
+    // As PyTorch's traces have it, so that readers notice a rank whose capture is absent.
+    if (const auto [rank, size] = environment_rank_and_size(); size > 0) {
+        const std::string info =
+            "{\"rank\":" + std::to_string(rank) + ",\"world_size\":" + std::to_string(size) + "}";
+        journal_.write_fact(started.id, "distributedInfo", std::as_bytes(std::span(info)));
+    }
     std::string problem;
     const std::string tree = tree_text(process_identity().record.tree);
     if (ledger_.open(tree, problem)) {

@@ -181,9 +181,8 @@ def rank_files(folder, seed, ranks=4, steps=5, collectives=3):
                 met = {"Process Group Name": "world", "Seq": step * collectives + number}
                 add(rank, "gloo:all_reduce", now + time, max(work) - time + 50, **met)
             now += max(work) + 60
-        for rank in range(ranks):
-            add(rank, f"ProfilerStep#{step}", begin, now - begin - chance.randrange(10))
-        now += 10
+        for rank in range(ranks):  # without time between two steps, which `marey ranks` adds to the next one
+            add(rank, f"ProfilerStep#{step}", begin, now - begin)
     for rank in range(ranks):
         info = {"backend": "gloo", "rank": rank, "world_size": ranks}
         trace = {"schemaVersion": 1, "host_name": "node0", "distributedInfo": info, "traceEvents": events[rank]}

@@ -56,6 +56,39 @@ def test_files_that_cannot_be_read_are_left_out(tmp_path):
         marey.load(paths[0]).ranks()
 
 
+def test_a_folder_of_traces_is_a_job(tmp_path):
+    paths = [rank_file(tmp_path, 0, 4_000), rank_file(tmp_path, 1, 7_000)]
+    (tmp_path / "notes.txt").write_text("not a trace\n")
+    report = marey.ranks([tmp_path])
+    assert report["left_out"] == [] and report["ranks"] == marey.ranks(paths)["ranks"]
+    for path in paths:
+        path.unlink()
+    with pytest.raises(marey.Error, match="no captures .* and no Chrome, PyTorch or Perfetto traces"):
+        marey.ranks([tmp_path])
+
+
+def test_loading_between_steps_belongs_to_the_next_step(tmp_path):
+    paths = []
+    for rank, loading in enumerate((1_000, 6_000)):
+        events = []
+        for step in range(5):
+            start = 10_000 * step
+            events.append(event("enumerate(DataLoader)#_Iter.__next__", start, loading))
+            events.append(event(f"ProfilerStep#{step}", start + loading, 10_000 - loading, "user_annotation"))
+            events.append(event("aten::mm", start + loading, 2_000))
+            events.append(event("gloo:all_reduce", start + loading + 2_000, 7_900 - loading, "user_annotation"))
+        info = {"backend": "gloo", "rank": rank, "world_size": 2}
+        path = tmp_path / f"rank{rank}.json"
+        path.write_text(json.dumps({"schemaVersion": 1, "distributedInfo": info, "traceEvents": events}))
+        paths.append(path)
+    report = marey.ranks(paths)
+    (finding,) = report["findings"]
+    assert (finding["rule"], finding["rank"]) == ("late_input", 1)
+    assert report["ranks"][1]["input_ns"] == 4 * 6_000_000  # nothing is known about the time before the first step
+    work = [part for part in report["critical_path"] if not part["is_collective"]]
+    assert work[0]["name"].startswith("enumerate(DataLoader)") and work[0]["time_ns"] == 4 * 8_100_000
+
+
 def test_hosts_without_exchanges_are_related_by_their_collectives(tmp_path):
     paths = [rank_file(tmp_path, 0, 4_000), rank_file(tmp_path, 1, 4_500, host="node1")]
     clocks = {clock["host"]: clock for clock in marey.ranks(paths)["clocks"]}
@@ -77,6 +110,16 @@ def test_ranges_with_a_group_and_a_sequence_are_collectives(tmp_path, run_python
         )
     report = marey.ranks([tmp_path])
     assert (report["collectives"], report["unmatched"]) == (2, 1)
+
+
+def test_the_group_of_a_collective_may_be_a_number():
+    """As MPI's are."""
+    with marey.profile() as prof:
+        for number in range(2):
+            with marey.record_function_fast("MPI_Allreduce", [], {"group": 77, "sequence": number}):
+                pass
+    rows = prof.trace.tables["range_places"].to_csv().splitlines()
+    assert [row.replace('"', "").split(",")[1:] for row in rows if "77" in row] == [["77", "0"], ["77", "1"]]
 
 
 def test_exchanges_over_a_socket_are_in_the_trace():

@@ -53,4 +53,34 @@ bool is_synchronising(std::string_view name) {
                        [&](std::string_view word) { return text.find(word) != text.npos; });
 }
 
+std::string operation_name(std::string_view name) {
+    struct Operation {
+        std::string_view letters, text;
+    };
+    static constexpr Operation kOperations[] = {{"allreduce", "all_reduce"},
+                                                {"allgather", "all_gather"},
+                                                {"reducescatter", "reduce_scatter"},
+                                                {"alltoall", "all_to_all"},
+                                                {"barrier", "barrier"},
+                                                {"broadcast", "broadcast"},
+                                                {"sendrecv", "send and recv"},
+                                                {"reduce", "reduce"},
+                                                {"gather", "gather"},
+                                                {"scatter", "scatter"},
+                                                {"send", "send"},
+                                                {"recv", "recv"}};
+    const CommunicationKind kind = communication_kind(name);
+    if (kind == CommunicationKind::None || name.starts_with("MPI_")) return std::string(name);
+    const std::string text = letters(name);
+    for (const Operation& operation : kOperations) {
+        if (text.find(operation.letters) != text.npos) return std::string(operation.text);
+    }
+    return std::string(name);
+}
+
+bool is_point_to_point(std::string_view operation) {
+    static constexpr std::string_view kWords[] = {"send", "recv", "send and recv"};
+    return std::find(std::begin(kWords), std::end(kWords), operation) != std::end(kWords);
+}
+
 }  // namespace marey

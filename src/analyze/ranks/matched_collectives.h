@@ -49,11 +49,12 @@ JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives
 
 /// Who came last to a collective.
 struct Arrival {
-    std::uint32_t last = 0;     ///< index in the members
-    std::int64_t lag_ns = 0;    ///< until it entered, after all others had
-    std::int64_t bound_ns = 0;  ///< possible error of `lag_ns`
-    bool is_by_clock = false;   ///< otherwise it is the one that stayed shortest
-    bool disagrees = false;     ///< both answers differ by more than the clocks' error
+    std::uint32_t last = 0;      ///< index in the members
+    std::int64_t lag_ns = 0;     ///< until it entered, after all others had
+    std::int64_t bound_ns = 0;   ///< possible error of `lag_ns`
+    bool is_by_clock = false;    ///< otherwise it is the one that stayed shortest
+    bool disagrees = false;      ///< both answers differ by more than the clocks' error
+    bool is_impossible = false;  ///< a rank left before another one entered, by more than the clocks' error
     bool is_certain() const noexcept { return lag_ns > bound_ns; }
 };
 

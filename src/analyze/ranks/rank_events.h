@@ -31,28 +31,47 @@ class TextNumbers {
     std::vector<const std::string*> texts_;
 };
 
+/// The number of a collective in its group, equal on all ranks. Ranges with numbers of their own: that number
+/// and the place among several ranges with it. Others: the step and the place in it, see place_in_steps().
+using CollectiveNumber = std::int64_t;
+constexpr int kPlaceBits = 20;
+
+/// Collectives without a number are counted in each step and between two steps. `step`: the last one that
+/// began; `is_inside`: it had not ended.
+constexpr CollectiveNumber place_in_steps(std::int64_t step, bool is_inside) {
+    return 2 * step + (is_inside ? 2 : 3);
+}
+/// The group of collectives without a number.
+constexpr std::string_view kGroupByOrder("\0by order", 9);
+
+/// "world #3", "#3", "in step 3", "after step 3".
+std::string place_text(std::string_view group, CollectiveNumber number);
+
 /// A collective of one rank, on its host's clock.
 struct RankCollective {
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;
-    std::int64_t sequence = 0;
-    std::uint32_t group = 0;  ///< text: of the group, and of the step if the collectives are not numbered
+    CollectiveNumber sequence = 0;
+    std::uint32_t group = 0;  ///< text
     std::uint32_t name = 0;
-    std::uint32_t before = 0;  ///< text: the range with the most self time since the last collective
-    bool is_partial = false;   ///< it began before the recording, or did not end in it
+    std::uint32_t operation = 0;  ///< text: the same for all names of one operation
+    /// Text: the range with the most self time since the last collective.
+    std::uint32_t before : 30 = 0;
+    std::uint32_t is_partial : 1 = 0;  ///< it began before the recording, or did not end in it
+    std::uint32_t is_open : 1 = 0;     ///< it did not end
 };
 
 /// A complete step of one rank.
 struct RankStep {
     std::int64_t number = 0;
-    std::int64_t start_ns = 0;
+    std::int64_t from_ns = 0;  ///< the end of the step before, so that loading data between steps counts
     std::int64_t end_ns = 0;
     std::int64_t compute_ns = 0;
     std::int64_t communication_ns = 0;
     std::int64_t overlap_ns = 0;
     std::int64_t input_ns = 0;
 
-    std::int64_t duration_ns() const noexcept { return end_ns - start_ns; }
+    std::int64_t duration_ns() const noexcept { return end_ns - from_ns; }
 };
 
 /// An exchange with another host; as ClockExchangeInfo.
@@ -63,13 +82,23 @@ struct RankExchange {
 
 struct RankEvents {
     std::int32_t rank = 0;
+    std::int32_t world_size = 0;  ///< 0: unknown
     std::int64_t pid = 0;
     std::uint32_t host = 0;  ///< text
     WallClock wall_clock;
     std::int64_t error_ns = 0;  ///< of its times
+    RankEnd end = RankEnd::Closed;
+    std::int32_t exit_code = -1, exit_signal = -1;  ///< as in ProcessInfo
+    std::int64_t start_ns = 0, end_ns = 0;          ///< of its recording
+    std::uint32_t open_name = 0;                    ///< text: the innermost range of its thread at the end
+    std::int64_t open_ns = 0;                       ///< for how long it was open
+    std::int64_t first_step = 0, last_step = -1;    ///< numbers, of steps that were cut off too; none: -1
+    bool has_cut_step = false;
     std::vector<RankExchange> exchanges;
     std::vector<RankStep> steps;              ///< by start; without overlaps
     std::vector<RankCollective> collectives;  ///< by start
+
+    bool has_steps() const noexcept { return last_step >= first_step; }
 };
 
 /// The wall clock of a process, with the error that its kernel states.

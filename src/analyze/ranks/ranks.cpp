@@ -2,172 +2,44 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <span>
 #include <string>
-#include <unordered_map>
+#include <tuple>
 #include <vector>
 
 #include <marey/error.h>
-#include <marey/import.h>
 #include <marey/ranks.h>
 
 #include "analyze/ranks/collective_name.h"
+#include "analyze/ranks/finding_text.h"
+#include "analyze/ranks/job_state.h"
 #include "analyze/ranks/matched_collectives.h"
+#include "analyze/ranks/rank_findings.h"
 #include "analyze/time_ranks.h"
 
 namespace marey {
 namespace {
 
-constexpr double kDelayShare = 0.02;      // of the time of all steps
-constexpr double kLateSteps = 0.5;        // of a rank's steps
-constexpr double kLateCollectives = 0.5;  // of a rank's collectives, where there are no steps
-constexpr std::uint64_t kFewestCollectives = 8;
-constexpr double kExplained = 0.5;        // of the delay, by more work than on the median rank
-constexpr double kImbalanceShare = 0.10;  // of the time of all ranks, spent waiting
-
-std::string percent_text(double share) {
-    return std::to_string(std::lround(share * 100)) + "%";
-}
-
-std::string time_text(double ns) {
-    const bool is_ms = ns >= 1e6;
-    const double value = ns / (is_ms ? 1e6 : 1e3);
-    const long tenths = std::lround(value * 10);
-    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + (is_ms ? " ms" : " us");
-}
-
-std::int64_t total_time(const RankInfo& rank) {
-    return rank.step_times.total_ns;
-}
-/// Own work that is neither computing nor waiting for input: launching, Python, other host code.
-std::int64_t other_time(const RankInfo& rank) {
-    return total_time(rank) - rank.compute_ns - rank.input_ns - rank.exposed_ns();
-}
-
-/// A rank's time per step beyond that of the median rank.
-template <class Time>
-double excess(const std::vector<RankInfo>& ranks, const RankInfo& rank, Time time) {
-    const auto per_step = [&](const RankInfo& each) {
-        return static_cast<double>(time(each)) / static_cast<double>(std::max<std::uint64_t>(each.steps, 1));
-    };
-    std::vector<double> all(ranks.size());
-    std::transform(ranks.begin(), ranks.end(), all.begin(), per_step);
-    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(nearest_rank(all.size(), 50));
-    std::nth_element(all.begin(), middle, all.end());
-    return per_step(rank) - *middle;
-}
-
-std::string rank_text(const RankInfo& rank) {
-    return "rank " + std::to_string(rank.rank) + " on " + (rank.host.empty() ? "an unknown host" : rank.host);
-}
-
-/// Without steps, a report has one that is the whole recording.
-bool has_steps(const RankReport& report) {
-    return report.steps.size() > 1;
-}
-
-bool is_often_late(const RankReport& report, const RankInfo& rank, std::uint64_t late_steps) {
-    if (has_steps(report))
-        return static_cast<double>(late_steps) >= kLateSteps * static_cast<double>(rank.steps);
-    return rank.collectives >= kFewestCollectives &&
-           static_cast<double>(rank.times_last) >= kLateCollectives * static_cast<double>(rank.collectives);
-}
-
-RankFinding delay_finding(const RankReport& report, const RankInfo& rank, std::uint64_t late, double share) {
-    const double per_step =
-        static_cast<double>(rank.delayed_ns) / static_cast<double>(std::max<std::uint64_t>(rank.steps, 1));
-    struct Cause {
-        const char* rule;
-        double excess_ns;
-        const char* text;
-    };
-    const Cause causes[] = {
-        {"late_input", excess(report.ranks, rank, [](const RankInfo& each) { return each.input_ns; }),
-         "it waits for input data "},
-        {"slow_kernels", excess(report.ranks, rank, [](const RankInfo& each) { return each.compute_ns; }),
-         "its kernels and operators take "},
-        {"straggler", excess(report.ranks, rank, other_time), "its other code takes "},
-    };
-    const Cause& most =
-        *std::max_element(std::begin(causes), std::end(causes),
-                          [](const Cause& a, const Cause& b) { return a.excess_ns < b.excess_ns; });
-    RankFinding finding;
-    finding.rank = rank.rank;
-    finding.host = rank.host;
-    finding.share = share;
-    finding.text =
-        rank_text(rank) + " keeps the others waiting for " + percent_text(share) + " of the time, " +
-        (has_steps(report) ? "in " + std::to_string(late) + " of " + std::to_string(rank.steps) + " steps: "
-                           : "last in " + std::to_string(rank.times_last) + " of " +
-                                 std::to_string(rank.collectives) + " collectives: ");
-    if (most.excess_ns >= kExplained * per_step) {
-        finding.rule = most.rule;
-        finding.text += most.text + time_text(most.excess_ns) + " longer " +
-                        (has_steps(report) ? "per step " : "") + "than the median rank";
-    } else {
-        finding.rule = "slow_link";
-        finding.text +=
-            "its own work takes no longer than that of the median rank, but it leaves "
-            "collectives late";
-    }
-    return finding;
-}
-
-/// `late_steps`: for each rank, in how many of its steps it kept the others waiting for certain.
-std::vector<RankFinding> rank_findings(const RankReport& report, std::span<const std::uint64_t> late_steps) {
-    std::vector<RankFinding> findings;
-    const double all_steps = report.mean_step_ns * static_cast<double>(report.steps.size());
-    if (all_steps <= 0) return findings;
-    double waiting = 0, total = 0, explained = 0;
-    for (std::size_t i = 0; i < report.ranks.size(); ++i) {
-        const RankInfo& rank = report.ranks[i];
-        waiting += static_cast<double>(rank.waiting_ns);
-        total += static_cast<double>(total_time(rank));
-        const double share = static_cast<double>(rank.delayed_ns) / all_steps;
-        if (share < kDelayShare || !is_often_late(report, rank, late_steps[i])) continue;
-        explained += static_cast<double>(rank.delayed_ns) * static_cast<double>(report.ranks.size() - 1);
-        findings.push_back(delay_finding(report, rank, late_steps[i], share));
-    }
-    std::stable_sort(findings.begin(), findings.end(),
-                     [](const RankFinding& a, const RankFinding& b) { return a.share > b.share; });
-    const double share = total > 0 ? (waiting - explained) / total : 0;
-    if (share >= kImbalanceShare) {
-        const auto [least, most] = std::minmax_element(
-            report.ranks.begin(), report.ranks.end(), [](const RankInfo& a, const RankInfo& b) {
-                return total_time(a) - a.waiting_ns < total_time(b) - b.waiting_ns;
-            });
-        RankFinding& finding = findings.emplace_back();
-        finding.rule = "imbalance";
-        finding.share = share;
-        finding.text = "ranks wait for each other for " + percent_text(share) +
-                       " of the time: their work differs, from " +
-                       time_text(static_cast<double>(total_time(*least) - least->waiting_ns) /
-                                 static_cast<double>(std::max<std::uint64_t>(least->steps, 1))) +
-                       " per step on " + rank_text(*least) + " to " +
-                       time_text(static_cast<double>(total_time(*most) - most->waiting_ns) /
-                                 static_cast<double>(std::max<std::uint64_t>(most->steps, 1))) +
-                       " on " + rank_text(*most);
-    }
-    return findings;
-}
+constexpr double kContradictions = 0.1;  // of all collectives; more of them prove nothing about ranks
 
 constexpr std::size_t kNoStep = std::numeric_limits<std::size_t>::max();
 
 /// The step of a rank that a time lies in.
 std::size_t step_at(const RankEvents& rank, std::int64_t ns) {
     const auto after = std::partition_point(rank.steps.begin(), rank.steps.end(),
-                                            [&](const RankStep& step) { return step.start_ns <= ns; });
+                                            [&](const RankStep& step) { return step.from_ns <= ns; });
     if (after == rank.steps.begin() || (after - 1)->end_ns <= ns) return kNoStep;
     return static_cast<std::size_t>(after - 1 - rank.steps.begin());
 }
 
 class RankComparison {
   public:
-    RankComparison(std::span<const RankEvents> ranks, const TextNumbers& texts)
-        : ranks_(ranks), texts_(texts), collectives_(match_collectives(ranks)) {
+    /// `disagreement`: what find_disagreement() has found; its collectives are partial.
+    RankComparison(std::span<const RankEvents> ranks, const TextNumbers& texts,
+                   const MatchedCollectives& collectives, Disagreement disagreement)
+        : ranks_(ranks), texts_(texts), collectives_(collectives), disagreement_(std::move(disagreement)) {
         for (std::uint32_t i = 0; i < texts.size(); ++i)
             is_synchronising_.push_back(is_synchronising(texts.text(i)));
         clocks_ = fit_clocks(ranks, collectives_, is_synchronising_,
@@ -177,20 +49,27 @@ class RankComparison {
     RankReport report() {
         for (const RankEvents& rank : ranks_) {
             waiting_.emplace_back(rank.steps.size(), 0);
+            delayed_.emplace_back(rank.steps.size(), 0);
+            launch_skew_.emplace_back(rank.steps.size(), 0);
+            lags_.emplace_back();
             RankInfo& info = report_.ranks.emplace_back();
             info.rank = rank.rank;
             info.host = texts_.text(rank.host);
             info.pid = rank.pid;
+            report_.world_size = std::max(report_.world_size, rank.world_size);
+            lateness_.has_steps = lateness_.has_steps || rank.has_steps();
         }
-        late_steps_.resize(ranks_.size());
+        has_absent_ = report_.world_size > static_cast<std::int64_t>(ranks_.size());
+        lateness_.ranks.resize(ranks_.size());
         arrivals_.resize(collectives_.size());
+        is_complete_.assign(collectives_.size(), false);
         for (std::size_t i = 0; i < collectives_.size(); ++i) add_collective(i);
+        limit_to_steps();
         sum_ranks();
         compare_steps();
         walk_critical_path();
-        find_worst();
+        add_findings();
         add_hosts();
-        report_.findings = rank_findings(report_, late_counts());
         return std::move(report_);
     }
 
@@ -208,13 +87,14 @@ class RankComparison {
         Arrival by_clock, by_stay;
         constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
         constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-        std::int64_t latest = kLeast, second = kLeast, shortest = kMost, next = kMost;
+        std::int64_t latest = kLeast, second = kLeast, shortest = kMost, next = kMost, first_left = kMost;
         std::int64_t largest_error = 0;
         bool is_known = true;
         for (std::uint32_t i = 0; i < members.size(); ++i) {
             const RankCollective& each = part(members[i]);
             const std::int64_t entered = clock(members[i].rank).to_reference(each.start_ns);
             const std::int64_t stay = each.end_ns - each.start_ns;
+            first_left = std::min(first_left, clock(members[i].rank).to_reference(each.end_ns));
             const std::int64_t bound = error(members[i]);
             is_known = is_known && bound != kUnknownClockError;
             if (is_known) largest_error = std::max(largest_error, bound);
@@ -232,7 +112,8 @@ class RankComparison {
             }
         }
         by_clock.is_by_clock = true;
-        by_clock.lag_ns = latest - second;
+        // Nobody waited for longer than it stayed.
+        by_clock.lag_ns = std::min(latest - second, by_clock.last == by_stay.last ? next : shortest);
         by_clock.bound_ns = 2 * largest_error;
         by_stay.lag_ns = next - shortest;
         by_stay.bound_ns = shortest;  // ranks may leave at different times, while the last data are sent
@@ -241,39 +122,84 @@ class RankComparison {
         const CollectiveMember& stayed = members[by_stay.last];
         const std::int64_t between = latest - clock(stayed.rank).to_reference(part(stayed).start_ns);
         by_clock.disagrees = by_stay.disagrees = between > by_clock.bound_ns + shortest;
+        by_clock.is_impossible = by_stay.is_impossible = latest - first_left > by_clock.bound_ns;
         return by_clock.bound_ns <= by_stay.bound_ns ? by_clock : by_stay;
     }
 
     void add_collective(std::size_t number) {
         const std::span<const CollectiveMember> members = collectives_.of(number);
+        const auto any = [&](auto is_it) {
+            return std::any_of(members.begin(), members.end(),
+                               [&](const CollectiveMember& member) { return is_it(part(member)); });
+        };
+        if (any([](const RankCollective& each) { return each.is_open != 0; })) {
+            ++report_.unfinished;
+            return;
+        }
         if (members.size() < 2) {
             ++report_.unmatched;
             return;
         }
+        if (any([](const RankCollective& each) { return each.is_partial != 0; })) return;
+        is_complete_[number] = true;
         ++report_.collectives;
         for (const CollectiveMember& member : members) ++report_.ranks[member.rank].collectives;
         if (!is_synchronising_[part(members[0]).name]) return;
         const Arrival arrival = arrivals_[number] = arrival_of(members);
+        if (arrival.is_impossible) {
+            ++report_.unsynchronised;
+            is_complete_[number] = false;
+            return;
+        }
         ++(arrival.disagrees ? report_.disagreeing : report_.agreeing);
         const CollectiveMember& last = members[arrival.last];
         ++report_.ranks[last.rank].times_last;
+        // Without steps, the first one shows when ranks were started.
+        const bool is_first =
+            !lateness_.has_steps &&
+            std::any_of(members.begin(), members.end(), [](const auto& member) { return member.index == 0; });
         const RankCollective& of_last = part(last);
         const std::int64_t entered = clock(last.rank).to_reference(of_last.start_ns);
+        const std::int64_t stay_of_last = of_last.end_ns - of_last.start_ns;
+        const std::int64_t launched = clock(last.rank).to_reference(first_step_ns(last.rank));
         for (const CollectiveMember& member : members) {
             const RankCollective& each = part(member);
+            const std::int64_t own = clock(member.rank).to_reference(each.start_ns);
             const std::int64_t stay = each.end_ns - each.start_ns;
-            const std::int64_t waited = arrival.is_by_clock
-                                            ? entered - clock(member.rank).to_reference(each.start_ns)
-                                            : stay - (of_last.end_ns - of_last.start_ns);
             const std::size_t step = step_at(ranks_[member.rank], each.start_ns);
-            if (step != kNoStep) waiting_[member.rank][step] += std::clamp<std::int64_t>(waited, 0, stay);
+            if (step == kNoStep) continue;
+            const std::int64_t most = std::min(stay, ranks_[member.rank].steps[step].end_ns - each.start_ns);
+            const std::int64_t waited =
+                std::clamp<std::int64_t>(arrival.is_by_clock ? entered - own : stay - stay_of_last, 0,
+                                         std::max<std::int64_t>(most, 0));
+            waiting_[member.rank][step] += waited;
+            launch_skew_[member.rank][step] +=
+                is_first ? waited : std::clamp<std::int64_t>(launched - own, 0, waited);
         }
-        if (!arrival.is_certain()) return;
+        // If ranks are absent, one of them may have come later than the last one that was given.
+        const bool is_proven = !has_absent_ || arrival.lag_ns > stay_of_last;
         const std::size_t step = step_at(ranks_[last.rank], of_last.start_ns);
-        if (step == kNoStep) return;
-        report_.ranks[last.rank].delayed_ns += arrival.lag_ns;
-        std::vector<std::size_t>& late = late_steps_[last.rank];
-        if (late.empty() || late.back() != step) late.push_back(step);
+        if (!arrival.is_certain() || arrival.disagrees || !is_proven || step == kNoStep || is_first) return;
+        const std::int64_t lag = std::min(arrival.lag_ns, std::max<std::int64_t>(entered - launched, 0));
+        delayed_[last.rank][step] += lag;
+        if (!lateness_.has_steps) lags_[last.rank].push_back(lag);
+    }
+
+    /// The start of a rank's first step. Others may have waited for it since they were started.
+    std::int64_t first_step_ns(std::uint32_t rank) const {
+        return ranks_[rank].has_steps() && !ranks_[rank].steps.empty() ? ranks_[rank].steps[0].from_ns
+                                                                       : ranks_[rank].start_ns;
+    }
+
+    /// Nobody waits, or keeps others waiting, for longer than a step.
+    void limit_to_steps() {
+        for (std::size_t i = 0; i < ranks_.size(); ++i) {
+            for (std::size_t s = 0; s < ranks_[i].steps.size(); ++s) {
+                const std::int64_t most = ranks_[i].steps[s].duration_ns();
+                waiting_[i][s] = std::min(waiting_[i][s], most);
+                delayed_[i][s] = std::min(delayed_[i][s], most);
+            }
+        }
     }
 
     void sum_ranks() {
@@ -288,6 +214,8 @@ class RankComparison {
                 info.overlap_ns += step.overlap_ns;
                 info.input_ns += step.input_ns;
                 info.waiting_ns += waiting_[i][s];
+                info.delayed_ns += delayed_[i][s];
+                if (delayed_[i][s] > 0) ++lateness_.ranks[i].late_steps;
             }
             info.steps = times.size();
             info.step_times = time_statistics(std::move(times));
@@ -299,6 +227,7 @@ class RankComparison {
     void compare_steps() {
         struct Entry {
             std::uint32_t rank;
+            std::size_t step;
             std::int64_t duration_ns, work_ns;
         };
         std::map<std::int64_t, std::vector<Entry>> by_number;
@@ -306,13 +235,13 @@ class RankComparison {
             for (std::size_t s = 0; s < ranks_[i].steps.size(); ++s) {
                 const RankStep& step = ranks_[i].steps[s];
                 const std::int64_t duration = step.duration_ns();
-                by_number[step.number].push_back(
-                    {i, duration, std::max<std::int64_t>(duration - waiting_[i][s], 0)});
+                by_number[step.number].push_back({i, s, duration, duration - waiting_[i][s]});
             }
         }
+        std::erase_if(by_number, [](const auto& step) { return step.second.size() < 2; });
+        const bool skips_first = by_number.size() > 2;
         double total = 0;
         for (auto& [number, entries] : by_number) {
-            if (entries.size() < 2) continue;
             std::sort(entries.begin(), entries.end(),
                       [](const Entry& a, const Entry& b) { return a.work_ns < b.work_ns; });
             RankStepInfo& step = report_.steps.emplace_back();
@@ -321,16 +250,51 @@ class RankComparison {
             step.slowest = ranks_[entries.back().rank].rank;
             step.most_work_ns = entries.back().work_ns;
             step.median_work_ns = entries[nearest_rank(entries.size(), 50)].work_ns;
-            double sum = 0;
+            double work = 0, time = 0;
             for (const Entry& entry : entries) {
-                sum += static_cast<double>(entry.work_ns);
+                work += static_cast<double>(entry.work_ns);
+                time += static_cast<double>(entry.duration_ns);
                 step.duration_ns = std::max(step.duration_ns, entry.duration_ns);
             }
-            const double mean = sum / static_cast<double>(entries.size());
+            const double mean = work / static_cast<double>(entries.size());
             step.imbalance = mean > 0 ? static_cast<double>(step.most_work_ns) / mean - 1 : 0;
             total += static_cast<double>(step.duration_ns);
+            if (skips_first && report_.steps.size() == 1) continue;
+            ++lateness_.steps;
+            lateness_.steps_ns += static_cast<double>(step.duration_ns);
+            if (time - work >= kImbalanceShare * time) ++lateness_.waiting_steps;
+            for (const Entry& entry : entries) {
+                RankLateness& rank = lateness_.ranks[entry.rank];
+                rank.time_ns += entry.duration_ns;
+                rank.waiting_ns += std::max<std::int64_t>(
+                    waiting_[entry.rank][entry.step] - launch_skew_[entry.rank][entry.step], 0);
+                rank.delayed_ns += delayed_[entry.rank][entry.step];
+            }
         }
+        if (!lateness_.has_steps) leave_out_launch();
         if (!report_.steps.empty()) report_.mean_step_ns = total / static_cast<double>(report_.steps.size());
+    }
+
+    /// Without steps: what comes before the end of the first collective does not count, and collectives take
+    /// the place of steps.
+    void leave_out_launch() {
+        double slowest = 0;
+        for (std::size_t i = 0; i < ranks_.size(); ++i) {
+            RankLateness& rank = lateness_.ranks[i];
+            if (!ranks_[i].collectives.empty()) {
+                const std::int64_t met = ranks_[i].collectives[0].end_ns - ranks_[i].start_ns;
+                rank.time_ns = std::max<std::int64_t>(rank.time_ns - std::max<std::int64_t>(met, 0), 0);
+            }
+            slowest = std::max(slowest, static_cast<double>(rank.time_ns));
+            // One long pause does not make a rank late.
+            const double usual =
+                static_cast<double>(rank.delayed_ns) /
+                static_cast<double>(std::max<std::uint64_t>(report_.ranks[i].collectives, 1));
+            rank.late_collectives = static_cast<std::uint64_t>(
+                std::count_if(lags_[i].begin(), lags_[i].end(),
+                              [&](std::int64_t lag) { return static_cast<double>(lag) >= usual / 2; }));
+        }
+        lateness_.steps_ns = std::min(lateness_.steps_ns, slowest);
     }
 
     /// From the collective that ended last back to the first: each began when its last rank entered it, and
@@ -343,13 +307,23 @@ class RankComparison {
             each.time_ns += std::max<std::int64_t>(ns, 0);
             report_.ranks[rank].critical_ns += std::max<std::int64_t>(ns, 0);
         };
+        // The index of a rank's last collective before `end` that is complete and was left until `limit_ns`.
+        const auto last_complete = [&](std::uint32_t rank, std::uint32_t end, std::int64_t limit_ns) {
+            const std::vector<RankCollective>& own = ranks_[rank].collectives;
+            while (end > 0 &&
+                   (own[end - 1].end_ns > limit_ns || !is_complete_[collectives_.number[rank][end - 1]]))
+                --end;
+            return end;
+        };
+        constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
         CollectiveMember at{0, 0};
         std::int64_t latest = std::numeric_limits<std::int64_t>::min();
         for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
-            if (ranks_[i].collectives.empty()) continue;
-            const auto index = static_cast<std::uint32_t>(ranks_[i].collectives.size() - 1);
-            const std::int64_t end = clock(i).to_reference(ranks_[i].collectives[index].end_ns);
-            if (end > latest) latest = end, at = {i, index};
+            const auto count = static_cast<std::uint32_t>(ranks_[i].collectives.size());
+            const std::uint32_t last = last_complete(i, count, kNoLimit);
+            if (last == 0) continue;
+            const std::int64_t end = clock(i).to_reference(ranks_[i].collectives[last - 1].end_ns);
+            if (end > latest) latest = end, at = {i, last - 1};
         }
         if (latest == std::numeric_limits<std::int64_t>::min()) return;
         for (;;) {
@@ -362,11 +336,10 @@ class RankComparison {
             const RankCollective& entered = part(at);
             const std::int64_t start = clock(at.rank).to_reference(entered.start_ns);
             add(at.rank, name, true, end - start);
-            std::uint32_t before = at.index;
-            const std::vector<RankCollective>& own = ranks_[at.rank].collectives;
-            while (before > 0 && own[before - 1].end_ns > entered.start_ns) --before;
+            const std::uint32_t before = last_complete(at.rank, at.index, entered.start_ns);
             if (before == 0) break;
-            add(at.rank, entered.before, false, entered.start_ns - own[before - 1].end_ns);
+            add(at.rank, entered.before, false,
+                entered.start_ns - ranks_[at.rank].collectives[before - 1].end_ns);
             at.index = before - 1;
         }
         for (auto& [key, each] : parts) {
@@ -379,15 +352,42 @@ class RankComparison {
                          [](const CriticalPart& a, const CriticalPart& b) { return a.time_ns > b.time_ns; });
     }
 
-    void find_worst() {
+    void add_findings() {
         report_.step_without_worst_ns = report_.mean_step_ns;
+        std::vector<RankState> states;
+        for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+            states.push_back(state_of(ranks_[i], texts_));
+            states.back().end_ns = clock(i).to_reference(ranks_[i].end_ns);
+        }
+        report_.findings = job_findings(states);
+        if (disagreement_.finding) {
+            std::erase_if(report_.findings, [](const RankFinding& each) { return each.rule == "hang"; });
+            report_.findings.push_back(*disagreement_.finding);
+        }
+        const bool is_whole = std::all_of(report_.findings.begin(), report_.findings.end(),
+                                          [](const RankFinding& each) { return each.rule == "absent"; });
+        // Slow steps before a job hung or crashed do not explain it.
+        if (!is_whole || disagreement_.collectives > 0) return;
+        if (std::optional<RankFinding> unequal = unequal_steps(ranks_))
+            report_.findings.push_back(std::move(*unequal));
+        const std::uint64_t contradictions = report_.disagreeing + report_.unsynchronised;
+        if (static_cast<double>(contradictions) >
+            kContradictions * static_cast<double>(contradictions + report_.agreeing))
+            return;
+        const std::vector<RankFinding> slow = rank_findings(report_, lateness_);
+        report_.findings.insert(report_.findings.end(), slow.begin(), slow.end());
+        find_worst();
+    }
+
+    void find_worst() {
         const auto worst = std::max_element(
-            report_.ranks.begin(), report_.ranks.end(),
-            [](const RankInfo& a, const RankInfo& b) { return a.delayed_ns < b.delayed_ns; });
-        if (worst->delayed_ns == 0 || report_.steps.empty()) return;
-        report_.worst_rank = worst->rank;
-        report_.step_without_worst_ns -=
-            static_cast<double>(worst->delayed_ns) / static_cast<double>(report_.steps.size());
+            lateness_.ranks.begin(), lateness_.ranks.end(),
+            [](const RankLateness& a, const RankLateness& b) { return a.delayed_ns < b.delayed_ns; });
+        const auto delayed = static_cast<double>(worst->delayed_ns);
+        if (lateness_.steps == 0 || delayed < kDelayShare * lateness_.steps_ns || delayed <= 0) return;
+        report_.worst_rank = ranks_[static_cast<std::size_t>(worst - lateness_.ranks.begin())].rank;
+        report_.step_without_worst_ns =
+            std::max(report_.mean_step_ns - delayed / static_cast<double>(lateness_.steps), 0.0);
     }
 
     void add_hosts() {
@@ -399,27 +399,31 @@ class RankComparison {
             report_.problems.push_back({"collective_unmatched",
                                         "Collectives that only one of the given ranks recorded.",
                                         report_.unmatched});
-    }
-
-    std::vector<std::uint64_t> late_counts() const {
-        std::vector<std::uint64_t> counts;
-        for (std::vector<std::size_t> late : late_steps_) {
-            std::sort(late.begin(), late.end());
-            counts.push_back(
-                static_cast<std::uint64_t>(std::unique(late.begin(), late.end()) - late.begin()));
-        }
-        return counts;
+        if (report_.unsynchronised > 0)
+            report_.problems.push_back(
+                {"collective_not_synchronised",
+                 "Collectives that a rank left before another one entered: the ranks did "
+                 "not wait for each other, or they are of different runs.",
+                 report_.unsynchronised});
+        report_.mismatched = disagreement_.collectives;
     }
 
     std::span<const RankEvents> ranks_;
     const TextNumbers& texts_;
-    const MatchedCollectives collectives_;
+    const MatchedCollectives& collectives_;
+    const Disagreement disagreement_;
     std::vector<bool> is_synchronising_;  ///< by text
     JobClocks clocks_;
     RankReport report_;
     std::vector<Arrival> arrivals_;                   ///< by collective
+    std::vector<bool> is_complete_;                   ///< by collective: it counts
     std::vector<std::vector<std::int64_t>> waiting_;  ///< by rank and step
-    std::vector<std::vector<std::size_t>> late_steps_;
+    std::vector<std::vector<std::int64_t>> delayed_;  ///< likewise
+    std::vector<std::vector<std::int64_t>>
+        launch_skew_;                              ///< the part of waiting_ that is due to different starts
+    std::vector<std::vector<std::int64_t>> lags_;  ///< by rank, if there are no steps
+    JobLateness lateness_;
+    bool has_absent_ = false;
 };
 
 }  // namespace
@@ -448,61 +452,32 @@ void RankReader::add(const Trace& trace) {
                                         [&](const RankEvents& other) { return other.rank == rank; });
         if (known == state_->ranks.end()) {
             state_->ranks.push_back(std::move(events));
-        } else if (known->collectives.empty()) {
-            if (known->steps.empty() || !events.collectives.empty()) *known = std::move(events);
-        } else if (!events.collectives.empty()) {
+            continue;
+        }
+        if (!known->collectives.empty() && !events.collectives.empty())
             throw Error("rank " + std::to_string(rank) + " is in two of the given traces (processes " +
                         std::to_string(known->pid) + " and " + std::to_string(events.pid) + ")");
-        }  // otherwise: a child process, such as a data loader's worker, has its parent's rank
+        // A child process, such as a data loader's worker, has its parent's rank.
+        const auto weight = [](const RankEvents& each) {
+            return std::tuple(!each.collectives.empty(), each.has_steps(), -each.start_ns);
+        };
+        if (weight(events) > weight(*known)) *known = std::move(events);
     }
-    if (!has_rank) throw Error("no process has a rank (record with marey.torch, or set the variable RANK)");
+    if (!has_rank) throw Error(std::string(kNoRankText));
 }
 
 RankReport RankReader::report() const {
     std::vector<RankEvents>& ranks = state_->ranks;
-    if (ranks.size() < 2) throw Error("at least two ranks are needed, got " + std::to_string(ranks.size()));
+    if (ranks.size() < 2) {
+        const bool is_known = !ranks.empty() && ranks[0].world_size > 1;
+        throw Error("at least two ranks are needed, got " + std::to_string(ranks.size()) +
+                    (is_known ? " of " + std::to_string(ranks[0].world_size) : ""));
+    }
     std::sort(ranks.begin(), ranks.end(),
               [](const RankEvents& a, const RankEvents& b) { return a.rank < b.rank; });
-    return RankComparison(ranks, state_->texts).report();
-}
-
-RankFiles read_ranks(std::span<const std::string> paths, const RankOptions& options,
-                     const std::string& format) {
-    namespace fs = std::filesystem;
-    std::vector<std::string> files;
-    for (const std::string& path : paths) {
-        std::error_code error;
-        if (!fs::is_directory(path, error)) {
-            files.push_back(path);
-            continue;
-        }
-        const std::size_t first = files.size();
-        for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
-            if (entry->path().extension() == ".marey") files.push_back(entry->path().string());
-        }
-        if (error) throw Error(path + ": " + error.message());
-        if (files.size() == first) throw Error(path + ": no captures (*.marey) in this folder");
-        std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
-    }
-    RankFiles result;
-    RankReader reader(options);
-    for (const std::string& file : files) {
-        try {
-            reader.add(open_trace(file, format));
-        } catch (const Error& error) {
-            const std::string_view text = error.what();
-            const bool is_named = text.starts_with(file + ": ");
-            result.left_out.push_back({file, std::string(is_named ? text.substr(file.size() + 2) : text)});
-        }
-    }
-    try {
-        result.report = reader.report();
-    } catch (const Error& error) {
-        if (result.left_out.empty()) throw;
-        const RankFileError& first = result.left_out.front();
-        throw Error(std::string(error.what()) + "; " + first.path + ": " + first.text);
-    }
-    return result;
+    const MatchedCollectives collectives = match_collectives(ranks);
+    Disagreement disagreement = find_disagreement(ranks, collectives, state_->texts);
+    return RankComparison(ranks, state_->texts, collectives, std::move(disagreement)).report();
 }
 
 RankReport rank_report(std::span<const Trace> traces, const RankOptions& options) {

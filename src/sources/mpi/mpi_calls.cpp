@@ -48,8 +48,10 @@ int numbers_key() {
 }
 
 /// A number that all ranks of the communicator compute alike: of their ranks in MPI_COMM_WORLD, and of how
-/// many communicators with the same ranks had a collective before. All ranks use these in one order.
+/// many communicators with the same ranks had a collective before. All ranks use these in one order. 0 is
+/// MPI_COMM_WORLD.
 std::int64_t group_number(MPI_Comm comm) {
+    if (comm == MPI_COMM_WORLD) return 0;
     MPI_Group own = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
     int size = 0;
     if (PMPI_Comm_group(comm, &own) != MPI_SUCCESS || PMPI_Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS)

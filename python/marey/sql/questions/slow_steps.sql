@@ -2,6 +2,7 @@
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter top = 20: Rows to show
 -- A step is a range of scope step, or one named ProfilerStep#n. A step of a run lasts as long as on its slowest rank.
+-- Time between two steps is in none; `marey ranks` adds it to the next one.
 -- Ranks that wait for another one take as long as it does, so the slowest rank is the one with the most time of its own:
 -- the step less its waiting in collectives, which is from its own start to the last start (see waiting).
 with each as (
