@@ -47,6 +47,7 @@ class RanksVerb final : public Verb {
     }
     int run() override {
         const RankFiles files = [&] {
+            require_files(files_);
             const Progress progress("reading " + format_plural(files_.size(), "file"));
             try {
                 return read_ranks(files_, {.step_name = step_, .input_name = input_}, from_);
