@@ -1,8 +1,6 @@
 // tree_verb.cpp: marey tree: the call tree, with shares.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include <marey/analyze.h>
 #include <marey/error.h>
 #include <marey/export.h>
@@ -98,9 +96,10 @@ class TreeVerb final : public Verb {
         options.step_name = step_name_;
         // A tree of callers has up to 64 paths for each path of the trace: those that are hidden anyway,
         // below names with hardly any time, are not made if there are too many.
+        constexpr double kLeastShare = 1e-4;  // smaller parts would take many passes, and leave out little
         const bool is_whole = inside_.empty() && !row_ && !step_ && !by_step_ && !options.by_thread;
-        if (bottom_up_ && is_whole && min_share() > 0)
-            options.parts = static_cast<std::uint32_t>(std::min(1 / min_share(), 1e9));
+        if (bottom_up_ && is_whole && min_share() >= kLeastShare)
+            options.parts = static_cast<std::uint32_t>(1 / min_share());
         return options;
     }
 
