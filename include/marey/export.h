@@ -33,6 +33,12 @@ MAREY_API const ExportFormat& export_format(std::string_view name, const std::st
 /// marey::Error.
 MAREY_API void export_trace(const Trace& trace, const std::string& path, std::string_view format = {});
 
+/// Returns the file that an output to `path` replaces or creates, with its links followed; empty if the
+/// output is written in place: to a pipe or a device, or to what is already open (/dev/stdout, /dev/fd/3).
+/// Throws marey::Error if it cannot be written, or if a link on the way belongs to another user, who could
+/// lead the output anywhere.
+MAREY_API std::string output_target(const std::string& path);
+
 /// Writes Chrome's trace JSON, which opens in the Perfetto UI and in chrome://tracing. The file is strict
 /// JSON, whatever bytes names contain. Times are microseconds since the window's start (wall-clock time of
 /// the start: the top-level "baseTimeNanoseconds"), exact to the nanosecond. Ranges are clipped to the window
@@ -124,10 +130,11 @@ MAREY_API void write_perfetto(const Trace& trace, std::ostream& stream);
 
 /// Writes pprof's profile.proto: one sample per distinct stack of a thread, with the values time (self time
 /// in nanoseconds), calls and, if the trace has them, alloc_space (bytes) and gpu_time, which counts under
-/// the stack that launched the work. Labels: thread, step, rank. Stacks have at most 1024 entries; deeper
-/// calls count for the last one. Compresses if `path` ends in ".gz". Throws marey::Error, also if Marey was
-/// built without protozero.
-MAREY_API void write_pprof(const Trace& trace, const std::string& path);
+/// the stack that launched the work. Labels: thread, step, rank. Stacks have at most 1024 entries, and
+/// 64 on average in a large file; deeper calls count for the last one. Returns the number of entries after
+/// which stacks were cut; 0 if none was. Compresses if `path` ends in ".gz". Throws marey::Error, also if
+/// Marey was built without protozero.
+MAREY_API std::uint32_t write_pprof(const Trace& trace, const std::string& path);
 /// Writes callgrind's profile format: self times in nanoseconds, and calls with their inclusive times. Leaves
 /// out device work and async ranges. Throws marey::Error.
 MAREY_API void write_callgrind(const Trace& trace, const std::string& path);
@@ -145,8 +152,8 @@ MAREY_API void write_firefox(const Trace& trace, const std::string& path);
 /// processes, clipped to the window, with their values as attributes. A range with the value "traceparent"
 /// (W3C Trace Context) belongs to that trace; "span_id" sets its span id. Throws marey::Error.
 MAREY_API void write_otlp(const Trace& trace, const std::string& path);
-/// Leaves out spans that are shorter than `min_duration_ns`.
-MAREY_API void write_otlp(const Trace& trace, const std::string& path, std::int64_t min_duration_ns);
+/// Leaves out spans that are shorter than `min_duration_ns`. Returns the number of spans.
+MAREY_API std::size_t write_otlp(const Trace& trace, const std::string& path, std::int64_t min_duration_ns);
 
 /// Returns facts about a trace other than its events, as JSON text: processes, threads, window, clock, costs,
 /// problems.

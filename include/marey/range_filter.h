@@ -28,7 +28,8 @@ struct RangeFilter {
 /// overhead need the unfiltered trace.
 MAREY_API Trace filter_ranges(Trace trace, const RangeFilter& filter);
 
-/// Returns the time in imports that are not inside other imports, for a trace whose imports are folded.
+/// Returns the time in which a process imported, on any of its threads, added up over the processes; for a
+/// trace whose imports are folded.
 MAREY_API std::int64_t import_time_ns(const Trace& trace);
 
 }  // namespace marey

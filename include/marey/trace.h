@@ -116,7 +116,9 @@ enum RangeFlags : std::uint16_t {
     kEndInferred = 1 << 4,  ///< closed by a resync; its end is the time of the resync
     kPart = 1 << 5,         ///< a part of a suspended call (a generator, a coroutine)
     kFurtherPart = 1 << 6,  ///< with kPart: the trace holds an earlier part of the same call
-    kSampled = 1 << 7,      ///< imported: made of samples, so its times are estimates
+    /// Imported: made of samples, so its times are estimates. If it has a RangeDetail, it is a sum of calls:
+    /// the calls and self times of all ranges of a function add up to the exact numbers.
+    kSampled = 1 << 7,
 };
 
 /// The columns of the range table; all have the same length. Times are not clipped to the window; `self_ns`
@@ -226,7 +228,8 @@ struct RangeDetail {
     std::uint64_t id = 0;        ///< id for observers, of operations; 0: none
     /// For generators and coroutines: number of the call in its process; 0: a call of one part.
     std::uint64_t call = 0;
-    std::uint32_t part = 0;  ///< PartFlags
+    std::uint32_t part = 0;   ///< PartFlags
+    std::uint32_t calls = 0;  ///< with kSampled: the calls that it stands for, at most 2^32 - 1
 };
 
 /// A task of an event loop. Its steps are the parts of its coroutine's call.

@@ -8,7 +8,12 @@ print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 PYTEST_DONT_REWRITE: `marey run -m pytest` imports the package before pytest could change its assertions.
 """
 
-from marey import _marey
+try:
+    from marey import _marey
+except ImportError as error:
+    from marey._other_python import explained
+
+    raise explained(error) from None
 from marey.results import trace as _trace
 
 # Every public name, by the module that defines it; "": the name is a module itself. Importing the package loads only

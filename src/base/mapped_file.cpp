@@ -2,7 +2,6 @@
 #include "base/mapped_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,8 @@
 #include <vector>
 
 #include <marey/error.h>
+
+#include "base/input_file.h"
 
 namespace marey {
 namespace {
@@ -69,11 +70,8 @@ void* map_file(int fd, const struct stat& status) noexcept {
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) fail(path, errno);
     struct stat status {};
-    if (::fstat(file.get(), &status) != 0) fail(path, errno);
-    if (S_ISDIR(status.st_mode)) fail(path, EISDIR);
+    const Descriptor file(open_input(path, status));
     std::shared_ptr<MappedFile> result(new MappedFile);
     if (S_ISREG(status.st_mode)) {
         // Files in /proc are regular too, but have size 0 whatever they contain.

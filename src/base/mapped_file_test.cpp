@@ -27,8 +27,18 @@ TEST(MappedFile, HoldsTheBytesOfAFileEvenWhenItIsRemoved) {
               "some bytes");
 }
 
+TEST(MappedFile, ADeviceIsRefusedBecauseItMayNeverEnd) {
+    for (const char* const device : {"/dev/null", "/dev/zero"}) {
+        try {
+            MappedFile::open(device);
+            ADD_FAILURE() << device;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.what(), std::string(device) + ": is a device, not a file");
+        }
+    }
+}
+
 TEST(MappedFile, AnEmptyFileHasNoBytes) {
-    EXPECT_TRUE(MappedFile::open("/dev/null")->bytes().empty());
     const std::string path = temporary("marey-empty-");
     std::ofstream(path).flush();
     EXPECT_TRUE(MappedFile::open(path)->bytes().empty());

@@ -10,6 +10,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <filesystem>
 #include <fstream>
 #include <ostream>
 
@@ -79,6 +81,43 @@ int descriptor_of(const std::string& path) {
     return error == std::errc() && rest == end ? descriptor : -1;
 }
 
+/// Whether a link could have been made by another user to redirect the output. The link that the path ends
+/// with always counts; others count where anybody can put one, as in /tmp.
+bool is_foreign(const std::filesystem::path& folder, const struct stat& link, bool is_last) {
+    if (link.st_uid == ::geteuid() || link.st_uid == 0) return false;
+    constexpr mode_t kShared = S_ISVTX | S_IWOTH;
+    struct stat info {};
+    return is_last || (::stat(folder.c_str(), &info) == 0 && (info.st_mode & kShared) == kShared &&
+                       info.st_uid != link.st_uid);
+}
+
+/// The first foreign link on the way to a file; empty if there is none.
+std::string foreign_link(const std::string& path) {
+    namespace fs = std::filesystem;
+    constexpr int kMaxLinks = 40;  // as the kernel
+    std::error_code error;
+    const fs::path whole = fs::absolute(path, error);
+    std::deque<fs::path> rest(whole.begin(), whole.end());
+    fs::path folder;
+    for (int links = 0; !rest.empty() && links < kMaxLinks;) {
+        const fs::path part = rest.front();
+        rest.pop_front();
+        if (part.is_absolute()) folder.clear();
+        const fs::path next = part == ".." ? folder.parent_path() : folder / part;
+        struct stat info {};
+        if (::lstat(next.c_str(), &info) != 0) return "";
+        if (!S_ISLNK(info.st_mode)) {
+            folder = next;
+            continue;
+        }
+        if (is_foreign(folder, info, rest.empty())) return next.string();
+        const fs::path target = fs::read_symlink(next, error);
+        rest.insert(rest.begin(), target.begin(), target.end());
+        ++links;
+    }
+    return "";
+}
+
 /// The process's umask. Reading it with umask() would change it for a moment, which other threads could see.
 mode_t creation_mask() {
     std::ifstream status("/proc/self/status");
@@ -93,27 +132,32 @@ mode_t creation_mask() {
 
 }  // namespace
 
-OutputFile::OutputFile(std::string path, unsigned permissions) : path_(std::move(path)), target_(path_) {
-    if (path_.empty()) throw Error("the name of the output file is empty");
+std::string resolve_output(const std::string& path) {
+    if (path.empty()) throw Error("the name of the output file is empty");
+    if (descriptor_of(path) >= 0) return "";
+    if (const std::string link = foreign_link(path); !link.empty())
+        throw Error(path + ": cannot write: " + (link == path ? "the link" : link) +
+                    " belongs to another user; name the file that it leads to");
     struct stat info {};
-    const bool exists = ::stat(path_.c_str(), &info) == 0;
-    if (exists && S_ISDIR(info.st_mode)) fail("cannot write", EISDIR);
-    const int open_already = descriptor_of(path_);
-    if (open_already >= 0) {
-        // It is written in place, whatever it is: a file may contain more than this output.
-        file_ = ::fcntl(open_already, F_DUPFD_CLOEXEC, 0);
-        if (file_ < 0) fail("cannot write", errno);
-    } else if (exists && !S_ISREG(info.st_mode)) {
-        file_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (::stat(path.c_str(), &info) != 0) return path;
+    if (S_ISDIR(info.st_mode)) throw Error(path + ": cannot write: " + std::strerror(EISDIR));
+    if (!S_ISREG(info.st_mode)) return "";
+    if (::access(path.c_str(), W_OK) != 0) throw Error(path + ": cannot write: " + std::strerror(errno));
+    const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
+    return resolved ? resolved.get() : path;
+}
+
+OutputFile::OutputFile(std::string path, unsigned permissions)
+    : path_(std::move(path)), target_(resolve_output(path_)) {
+    if (target_.empty()) {
+        // A file that is open already may contain more than this output.
+        const int open_already = descriptor_of(path_);
+        file_ = open_already >= 0 ? ::fcntl(open_already, F_DUPFD_CLOEXEC, 0)
+                                  : ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
         if (file_ < 0) fail("cannot write", errno);
     } else {
-        if (exists) {
-            if (::access(path_.c_str(), W_OK) != 0) fail("cannot write", errno);
-            if (char* resolved = ::realpath(path_.c_str(), nullptr)) {
-                target_ = resolved;
-                std::free(resolved);
-            }
-        }
+        struct stat info {};
+        const bool exists = ::stat(target_.c_str(), &info) == 0;
         open_beside();
         // A file system without modes is not a reason to fail.
         const mode_t mode = exists ? info.st_mode & 07777 : permissions & ~creation_mask();

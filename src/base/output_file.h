@@ -12,10 +12,15 @@
 
 namespace marey {
 
+/// The file that an output to `path` replaces or creates, with its links followed; empty if the output is
+/// written in place: to a pipe or a device, or to what is already open (/dev/stdout, /dev/fd/3). Throws
+/// marey::Error if it cannot be written, or if a link on the way belongs to another user (not to root), who
+/// could lead the output anywhere.
+std::string resolve_output(const std::string& path);
+
 /// Writes beside the target and renames on commit(), so that an incomplete file is never visible; without a
-/// commit the target is unchanged. A path that ends in ".gz" is compressed. A target that is not a regular
-/// file (a pipe, a device) or that is already open (/dev/stdout, /dev/fd/3) is written in place. Every
-/// failure is a marey::Error that names the target.
+/// commit the target is unchanged. A path that ends in ".gz" is compressed. See resolve_output() for what is
+/// written in place. Every failure is a marey::Error that names the target.
 class OutputFile : public OutputBuffer {
   public:
     /// Stays in the second-level cache between being filled and being copied by the kernel: a third faster
@@ -49,7 +54,7 @@ class OutputFile : public OutputBuffer {
     void abandon() noexcept;
 
     std::string path_;       ///< as given, for messages
-    std::string target_;     ///< links resolved
+    std::string target_;     ///< resolve_output()
     std::string temporary_;  ///< the file beside the target; empty while it has no name
     bool nameless_ = false;  ///< the file beside the target gets its name in commit()
     int file_ = -1;

@@ -89,6 +89,35 @@ TEST_F(OutputFileTest, WritesThroughASymbolicLink) {
     EXPECT_EQ(content(path("real.json")), "new");
 }
 
+TEST_F(OutputFileTest, RefusesToWriteThroughTheLinkOfAnotherUser) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can make such a link";
+    constexpr uid_t kOther = 65534;
+    std::ofstream(path("real.json")) << "old";
+    fs::create_symlink("real.json", path("theirs.json"));
+    fs::create_symlink("nowhere.json", path("dangling.json"));
+    fs::create_symlink("theirs.json", path("mine.json"));
+    for (const char* const link : {"theirs.json", "dangling.json"})
+        ASSERT_EQ(::lchown(path(link).c_str(), kOther, kOther), 0);
+    for (const char* const link : {"theirs.json", "dangling.json", "mine.json"})
+        EXPECT_THROW(OutputFile(path(link)), Error) << link;
+    EXPECT_EQ(content(path("real.json")), "old");
+    EXPECT_FALSE(fs::exists(path("nowhere.json")));
+}
+
+TEST_F(OutputFileTest, RefusesAFolderLinkOfAnotherUserWhereAnybodyCanPutOne) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can make such a link";
+    constexpr uid_t kOther = 65534;
+    for (const char* const name : {"private", "shared"}) {
+        fs::create_directories(path(name) + "/real");
+        fs::create_directory_symlink("real", path(name) + "/link");
+        ASSERT_EQ(::lchown((path(name) + "/link").c_str(), kOther, kOther), 0);
+    }
+    ASSERT_EQ(::chmod(path("shared").c_str(), 01777), 0);
+    EXPECT_NO_THROW(OutputFile(path("private/link/out.json")));
+    EXPECT_THROW(OutputFile(path("shared/link/out.json")), Error);
+    EXPECT_NO_THROW(OutputFile(path("shared/real/../real/out.json")));
+}
+
 TEST_F(OutputFileTest, KeepsEveryByteWhateverTheSizesOfThePieces) {
     std::string expected;
     OutputFile file(path("a.bin"));

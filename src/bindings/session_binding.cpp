@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -22,6 +23,7 @@
 #include "bindings/bind.h"
 #include "bindings/errors.h"
 #include "bindings/guarded_session.h"
+#include "bindings/trace_values.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
@@ -179,6 +181,14 @@ PyObject* error_type = nullptr;
 
 void bind_errors(nb::module_& module) {
     error_type = nb::exception<Error>(module, "Error", PyExc_RuntimeError).ptr();
+    // nanobind's own translator fails for texts that are not UTF-8, such as some file names.
+    nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const Error& error) {
+            PyErr_SetObject(error_type, text_object(error.what()).ptr());
+        }
+    });
 }
 
 void bind_session(nb::module_& module) {

@@ -1,9 +1,12 @@
 // trace_binding.cpp: marey::Trace as marey.Trace. Its public methods are added in marey.results.trace.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+
+#include <filesystem>
 
 #include <marey/error.h>
 #include <marey/export.h>
@@ -35,15 +38,28 @@ nb::list problems_of(const Trace& trace) {
     return problems;
 }
 
-Trace load(const std::string& path, const std::string& format, std::uint64_t session) {
-    if (session == 0) return open_trace(path, format);
-    if (!format.empty()) throw Error("session applies only to Marey captures: do not pass format with it");
-    return Trace::load(path, session);
+// File names are paths: as texts, those that are not UTF-8 could not be passed.
+using std::filesystem::path;
+
+std::vector<std::string> texts_of(const std::vector<path>& files) {
+    std::vector<std::string> texts;
+    for (const path& file : files) texts.push_back(file.string());
+    return texts;
 }
 
-nb::list sessions_of(const std::string& path) {
+Trace load(const path& file, const std::string& format, std::uint64_t session) {
+    if (session == 0) return open_trace(file.string(), format);
+    if (!format.empty()) throw Error("session applies only to Marey captures: do not pass format with it");
+    return Trace::load(file.string(), session);
+}
+
+nb::object target_of(const path& file) {
+    return nb::steal(PyUnicode_DecodeFSDefault(output_target(file.string()).c_str()));
+}
+
+nb::list sessions_of(const path& file) {
     nb::list sessions;
-    for (const SessionInfo& session : list_sessions(path)) {
+    for (const SessionInfo& session : list_sessions(file.string())) {
         sessions.append(
             nb::make_tuple(session.id, session.name, session.start_ns, session.end_ns, session.finished));
     }
@@ -114,8 +130,15 @@ void bind_trace(nb::module_& module) {
         .def(
             "_memory_use", [](const Trace& trace) { return memory_use_json(trace, memory_use(trace)); },
             no_gil)
-        .def("_save", &Trace::save, nb::arg("path"), no_gil)
-        .def("_export", &export_trace, nb::arg("path"), nb::arg("format"), no_gil)
+        .def(
+            "_save", [](const Trace& trace, const path& file) { trace.save(file.string()); }, nb::arg("path"),
+            no_gil)
+        .def(
+            "_export",
+            [](const Trace& trace, const path& file, const std::string& format) {
+                export_trace(trace, file.string(), format);
+            },
+            nb::arg("path"), nb::arg("format"), no_gil)
         .def(
             "_export_memory_timeline",
             [](const Trace& trace, const std::string& path, const std::string& device) {
@@ -141,12 +164,11 @@ void bind_trace(nb::module_& module) {
         nb::arg("traces"), nb::arg("step_name"), nb::arg("input_name"), no_gil);
     module.def(
         "_read_ranks",
-        [](const std::vector<std::string>& paths, const std::string& step_name,
-           const std::string& input_name) {
+        [](const std::vector<path>& paths, const std::string& step_name, const std::string& input_name) {
             RankFiles files;
             {
                 const nb::gil_scoped_release release;
-                files = read_ranks(paths, {.step_name = step_name, .input_name = input_name});
+                files = read_ranks(texts_of(paths), {.step_name = step_name, .input_name = input_name});
             }
             nb::list left_out;
             for (const RankFileError& file : files.left_out)
@@ -162,10 +184,12 @@ void bind_trace(nb::module_& module) {
         nb::arg("traces"), no_gil, "Merge traces of several processes into one trace; they may overlap.");
     module.def(
         "load_merged",
-        [](const std::vector<std::string>& paths, bool any_tree) {
-            return load_merged(paths, {.any_tree = any_tree}).trace;
+        [](const std::vector<path>& paths, bool any_tree) {
+            return load_merged(texts_of(paths), {.any_tree = any_tree}).trace;
         },
         nb::arg("paths"), nb::arg("any_tree") = false, no_gil);
+    module.def("output_target", target_of, nb::arg("path"),
+               "Return the file that an output replaces or creates; empty if it is written in place.");
     module.def("list_sessions", sessions_of, nb::arg("path"));
     module.def("export_formats", [] { return formats_of(export_formats()); });
 }

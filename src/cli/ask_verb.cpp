@@ -44,7 +44,7 @@ class AskVerb final : public Verb {
         append_option(words, "--engine", engine_);
         append_option(words, "--remote", remote_);
         append_option(words, "--print-sql", print_);
-        query_options_.append_to(words);
+        query_options_.append_to(words, path_);
         words.insert(words.end(), {"--", question_, path_});
         become_sql_command(words);
     }

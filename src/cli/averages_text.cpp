@@ -137,7 +137,7 @@ class AveragesTable {
         std::vector<Table::Column> titles;
         for (const PlainColumn* column : columns_) {
             const bool is_name = column->key == "name";
-            const bool is_count = layout_.is_sampled && column->key == "count";
+            const bool is_count = layout_.is_sampled && !layout_.is_summed && column->key == "count";
             titles.push_back({is_name    ? layout_.name_title
                               : is_count ? "ranges"
                                          : std::string(column->title),
@@ -168,6 +168,10 @@ class AveragesTable {
         std::visit(sort_by, by.value);
     }
 
+    bool is_estimate(const PlainColumn& column) const {
+        return layout_.is_sampled && !(layout_.is_summed && column.key == "self_cpu_time_total");
+    }
+
     std::string cell(const PlainColumn& column, const AverageRow& row) const {
         if (const auto* const words = std::get_if<Words>(&column.value)) return (*words)(row);
         if (column.is_host_only && row.device_type != DeviceType::Cpu) return "";
@@ -178,7 +182,7 @@ class AveragesTable {
         }
         switch (column.unit) {
             case CellUnit::Time:
-                return (layout_.is_sampled ? "~" : "") + format_duration(value, layout_.time_unit);
+                return (is_estimate(column) ? "~" : "") + format_duration(value, layout_.time_unit);
             case CellUnit::Bytes:
                 return (value < 0 ? "-" : "") + format_bytes(static_cast<std::uint64_t>(std::abs(value)));
             case CellUnit::Count:

@@ -19,6 +19,7 @@ struct AveragesLayout {
     std::size_t limit = 0;           ///< rows to show; 0: all
     std::string time_unit = "auto";  ///< "s", "ms", "us", or chosen for each time
     bool is_sampled = false;         ///< times are estimates: shown with "~"; counts are not calls
+    bool is_summed = false;          ///< with is_sampled: self times are exact, and counts are calls
 };
 
 /// One line per row. Times are wall times; a total counts recursive calls once, and per call is total /

@@ -1,8 +1,12 @@
 // capture_argument.cpp: the arguments FILE, --from and --session that most verbs take, and loading the file.
 #include "cli/capture_argument.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -71,10 +75,14 @@ void CaptureArgument::declare_filter(Options& options) {
 
 Trace CaptureArgument::load() const {
     if (!from.empty() && files.size() > 1) throw Error("--from applies to a single file");
-    const std::vector<std::string> paths = from.empty() ? capture_paths(files, is_alone) : files;
+    const std::vector<std::string> paths = this->paths();
     if (paths.size() == 1) return chosen_processes(load_one(paths[0]));
     const Progress progress("reading " + format_plural(paths.size(), "capture"));
     return chosen_processes(load_merged(paths, {.session = session.value_or(0)}).trace);
+}
+
+std::vector<std::string> CaptureArgument::paths() const {
+    return from.empty() ? capture_paths(files, is_alone) : files;
 }
 
 Trace CaptureArgument::load_one(const std::string& path) const {
@@ -104,7 +112,14 @@ Trace CaptureArgument::chosen_processes(Trace trace) const {
     return rows.size() == trace.processes().size() ? trace : select_processes(trace, rows);
 }
 
+void require_files(const std::vector<std::string>& files) {
+    for (const std::string& file : files) {
+        if (::access(file.c_str(), F_OK) != 0) throw Error(file + ": " + std::strerror(errno));
+    }
+}
+
 std::vector<std::string> capture_paths(const std::vector<std::string>& files, bool is_alone) {
+    require_files(files);
     std::vector<std::string> paths;
     for (const std::string& file : files) {
         if (!is_folder(file)) {

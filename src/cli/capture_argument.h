@@ -42,6 +42,8 @@ struct CaptureArgument {
     /// Reads the files, or all captures of the run that a single one belongs to, as one trace, and shows
     /// progress. Throws marey::Error.
     Trace load() const;
+    /// The files that load() reads.
+    std::vector<std::string> paths() const;
     /// Leaves out the ranges that the user does not want to see. Throws marey::Error for an invalid time.
     Trace filtered(Trace trace) const;
 
@@ -53,8 +55,13 @@ struct CaptureArgument {
 /// Reads a time such as "1.5s", in nanoseconds. Throws marey::Error with the option's name if it is invalid.
 std::int64_t parsed_time(const char* option, const std::string& text);
 
+/// Throws marey::Error if a file does not exist. Other captures of a run may be missing, but none that was
+/// asked for.
+void require_files(const std::vector<std::string>& files);
+
 /// The captures that the arguments of a verb stand for: those in folders, and the other processes of the run
-/// if a single capture is given. Throws marey::Error for a folder without captures.
+/// if a single capture is given. Throws marey::Error for a file that does not exist and for a folder without
+/// captures.
 std::vector<std::string> capture_paths(const std::vector<std::string>& files, bool is_alone);
 
 /// `path` without ".marey" ("dir/app" for "dir/app.marey"): the start of the names of files made from it.

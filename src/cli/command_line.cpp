@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "base/environment.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
+#include "cli/toml_syntax.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -216,8 +218,14 @@ void set_default(CLI::App& verb, const CLI::ConfigItem& item, const std::string&
 }
 
 void read_defaults(CLI::App& verb, const fs::path& path, std::vector<std::string> section) {
-    std::ifstream stream(path);
-    if (!stream) return;
+    std::ifstream file(path);
+    if (!file) return;
+    std::stringstream stream;
+    stream << file.rdbuf();
+    const std::string text = stream.str();
+    if (text.find(section.empty() ? verb.get_name() : section.back()) == text.npos) return;
+    if (const std::string error = toml_syntax_error(text); !error.empty())
+        throw Error(path.string() + ": " + error);
     section.push_back(verb.get_name());
     std::vector<CLI::ConfigItem> items;
     try {

@@ -10,6 +10,7 @@
 
 #include "cli/capture_argument.h"
 #include "cli/capture_files.h"
+#include "cli/output_argument.h"
 #include "cli/progress.h"
 #include "cli/python_program.h"
 #include "cli/terminal.h"
@@ -37,24 +38,26 @@ class CompactVerb final : public Verb {
     }
     void declare(Options& options) override {
         options.required(file_, "FILE", "Marey capture, or a lake");
-        options.text(output_, "-o,--output", "FILE", "Output file (the capture's name with .compact.marey)");
+        output_.declare(options, "Output file (the capture's name with .compact.marey)");
     }
     int run() override {
+        std::string& path = output_.path;
         if (is_folder(file_)) {
-            if (!output_.empty()) throw Error("compact: a lake is rewritten in place: no -o");
+            if (!path.empty()) throw Error("compact: a lake is rewritten in place: no -o");
             become_sql_command({"compact", "--", file_});
         }
-        if (output_.empty()) output_ = without_suffix(file_) + ".compact.marey";
+        if (path.empty()) path = without_suffix(file_) + ".compact.marey";
         const std::uint64_t before = file_bytes(file_);
+        output_.check([&] { return std::vector{file_}; });
         {
-            const Progress progress("writing " + output_);
-            compact_capture(file_, output_);
+            const Progress progress("writing " + path);
+            compact_capture(file_, path);
         }
-        const std::uint64_t after = file_bytes(output_);
+        const std::uint64_t after = file_bytes(path);
         std::string text =
-            fmt::format("{}: {} -> {}", printable(output_), format_bytes(before), format_bytes(after));
-        const Progress progress("reading " + output_);
-        const std::uint64_t ranges = Trace::load(output_).ranges().size();
+            fmt::format("{}: {} -> {}", printable(path), format_bytes(before), format_bytes(after));
+        const Progress progress("reading " + path);
+        const std::uint64_t ranges = Trace::load(path).ranges().size();
         if (ranges > 0) {
             text += fmt::format(", {:.2f} bytes per range ({})",
                                 static_cast<double>(after) / static_cast<double>(ranges),
@@ -66,7 +69,7 @@ class CompactVerb final : public Verb {
 
   private:
     std::string file_;
-    std::string output_;
+    OutputArgument output_;
 };
 
 }  // namespace

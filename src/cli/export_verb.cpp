@@ -3,13 +3,13 @@
 #include <sys/stat.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include <marey/error.h>
 #include <marey/export.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
+#include "cli/output_argument.h"
 #include "cli/progress.h"
 #include "cli/python_program.h"
 #include "cli/query_options.h"
@@ -44,29 +44,27 @@ class ExportVerb final : public Verb {
         options.choice(table_, "--table", tables, "Table to write as csv (ranges)");
         options.text(min_duration_, "--min-duration", "TIME",
                      "Leave out shorter spans in otlp, such as 1ms (0)");
-        options.text(output_, "-o,--output", "FILE",
-                     "Output file (the capture's name with the format's suffix)");
+        output_.declare(options, "Output file (the capture's name with the format's suffix)");
         options.text(run_, "--run", "ID", "Name of the run for parquet (start, program and a hash)");
     }
     int run() override {
         if (format_ == kParquet) add_to_lake();
         if (!run_.empty()) throw Error("--run: only supported for parquet");
-        const bool to_stdout = output_ == "-";
-        if (!table_.empty() && format_.empty() && (output_.empty() || to_stdout)) format_ = "csv";
-        if (format_.empty() && (output_.empty() || to_stdout)) format_ = export_formats().front().name;
-        const ExportFormat& format = export_format(format_, output_);
+        std::string& path = output_.path;
+        const bool to_stdout = path == "-";
+        if (format_.empty() && output_.is_standard_output())
+            format_ = table_.empty() ? export_formats().front().name : "csv";
+        const ExportFormat& format = export_format(format_, path);
         if (!table_.empty() && format.name != "csv")
             throw Error("--table: only supported for csv, not for " + std::string(format.name));
         if (!min_duration_.empty() && format.name != "otlp")
             throw Error("--min-duration: only supported for otlp, not for " + std::string(format.name));
-        if (output_.empty()) {
-            output_ = without_suffix(capture_.file());
-            if (!table_.empty()) output_ += "." + table_;
-            output_ += format.suffixes.front();
+        if (path.empty()) {
+            path = without_suffix(capture_.file());
+            if (!table_.empty()) path += "." + table_;
+            path += format.suffixes.front();
         }
-        std::error_code ignored;
-        if (!to_stdout && std::filesystem::equivalent(capture_.file(), output_, ignored))
-            throw Error(output_ + ": is the input file; choose another output with -o");
+        output_.check([&] { return capture_.paths(); });
         if (to_stdout && standard_output().is_terminal)
             throw Error(
                 "export: standard output is a terminal, and the file may contain control characters; "
@@ -74,25 +72,32 @@ class ExportVerb final : public Verb {
         if (to_stdout) std::signal(SIGPIPE, SIG_DFL);  // end quietly when the reader closes the pipe
         if (format.name == "marey") capture_.show_importlib = true;  // it keeps the whole trace
         const Trace trace = capture_.filtered(capture_.load());
+        std::string written = table_.empty() || table_ == "ranges"
+                                  ? format_plural(trace.ranges().size(), "range")
+                                  : "table " + table_;
         {
-            const Progress progress("writing " + output_);
-            const std::string target = to_stdout ? "/dev/stdout" : output_;
+            const Progress progress("writing " + path);
+            const std::string target = to_stdout ? "/dev/stdout" : path;
             if (!table_.empty()) {
                 write_csv(trace, target, table_);
             } else if (format.name == "chrome") {
                 write_chrome_json(trace, target, ChromeStyle::Viewer);
-            } else if (!min_duration_.empty()) {
-                write_otlp(trace, target, parsed_time("--min-duration", min_duration_));
+            } else if (format.name == "otlp") {
+                written = format_plural(write_spans(trace, target), "span");
+            } else if (format.name == "pprof") {
+                if (const std::uint32_t depth = write_pprof(trace, target); depth != 0)
+                    print_error(
+                        fmt::format("marey: stacks are cut after {}: deeper calls count for the last "
+                                    "one\n",
+                                    format_plural(depth, "level")));
             } else {
                 format.write(trace, target);
             }
         }
         struct stat info {};
-        if (!to_stdout && ::stat(output_.c_str(), &info) == 0) {
-            const bool is_other_table = !table_.empty() && table_ != "ranges";
+        if (!to_stdout && ::stat(path.c_str(), &info) == 0) {
             print_error(fmt::format(
-                "{}: {}{}\n", printable(output_),
-                is_other_table ? "table " + table_ : format_plural(trace.ranges().size(), "range"),
+                "{}: {}{}\n", printable(path), written,
                 S_ISREG(info.st_mode) ? ", " + format_bytes(static_cast<std::uint64_t>(info.st_size)) : ""));
         }
         print_error(problem_lines(trace, standard_error()));
@@ -100,9 +105,22 @@ class ExportVerb final : public Verb {
     }
 
   private:
+    /// Returns the number of spans, and says why there is none.
+    std::uint64_t write_spans(const Trace& trace, const std::string& target) const {
+        const bool has_limit = !min_duration_.empty();
+        const std::uint64_t spans =
+            write_otlp(trace, target, has_limit ? parsed_time("--min-duration", min_duration_) : 0);
+        if (spans == 0 && trace.ranges().size() > 0)
+            print_error(fmt::format(
+                "marey: no spans: OTLP has the ranges that the program marks, steps and ranges of other "
+                "processes, not calls{}\n",
+                has_limit ? ", and --min-duration leaves out short ones" : ""));
+        return spans;
+    }
+
     /// Replaces this process with the exporter in the Python package.
     [[noreturn]] void add_to_lake() const {
-        if (output_.empty()) throw Error("export: name the lake's folder with -o");
+        if (output_.path.empty()) throw Error("export: name the lake's folder with -o");
         if (!table_.empty() || !capture_.exclude.empty() || !capture_.begin.empty() ||
             !capture_.end.empty() || capture_.process || capture_.rank)
             throw Error(
@@ -112,7 +130,7 @@ class ExportVerb final : public Verb {
         append_option(words, "--run", run_);
         append_option(words, "--from", capture_.from);
         if (capture_.session) append_option(words, "--session", std::to_string(*capture_.session));
-        append_option(words, "--output", output_);
+        append_option(words, "--output", output_.path);
         words.emplace_back("--");
         words.insert(words.end(), capture_.files.begin(), capture_.files.end());
         become_sql_command(words);
@@ -123,7 +141,7 @@ class ExportVerb final : public Verb {
     std::string format_;
     std::string table_;
     std::string min_duration_;
-    std::string output_;
+    OutputArgument output_;
 };
 
 }  // namespace

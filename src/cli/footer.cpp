@@ -174,7 +174,15 @@ bool is_sampled(const Trace& trace) {
     return std::any_of(flags.begin(), flags.end(), [](std::uint16_t its) { return (its & kSampled) != 0; });
 }
 
+bool is_summed(const Trace& trace) {
+    const auto flags = trace.ranges().flags;
+    const auto details = trace.range_details();
+    return std::any_of(details.begin(), details.end(),
+                       [&](const RangeDetail& detail) { return (flags[detail.range] & kSampled) != 0; });
+}
+
 std::string times_fact(const Trace& trace) {
+    if (is_summed(trace)) return "calls and self times are exact, total times are estimates";
     if (is_sampled(trace)) return "estimated from samples";
     return "wall time: waiting and preemption are included, not measured separately";
 }

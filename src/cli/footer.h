@@ -23,6 +23,7 @@ std::string events_fact(const Trace& trace);  ///< "12 events kept (10 ranges, .
 /// For the top of every report.
 std::string end_lines(const Trace& trace, const Terminal& terminal);
 bool is_sampled(const Trace& trace);            ///< it has ranges made of samples: their times are estimates
+bool is_summed(const Trace& trace);             ///< the same, but the calls and self times of names are exact
 std::string times_fact(const Trace& trace);     ///< what the times of all tables are
 std::string overhead_fact(const Trace& trace);  ///< "about 1.23 ms in total, 0.1% of ..."
 std::string imports_fact(const Trace& trace);   ///< "4.30 s of 8.50 s (...)"; empty if no imports are folded

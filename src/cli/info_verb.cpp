@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string_view>
+#include <unordered_map>
 
 #include <marey/analyze.h>
 #include <marey/error.h>
@@ -53,7 +54,7 @@ class InfoVerb final : public Verb {
 
     void show_file(const Trace& trace) {
         std::uint64_t bytes = 0;
-        const std::vector<std::string> paths = capture_paths(capture_.files, capture_.is_alone);
+        const std::vector<std::string> paths = capture_.paths();
         for (const std::string& path : paths) {
             struct stat info {};
             if (::stat(path.c_str(), &info) == 0) bytes += static_cast<std::uint64_t>(info.st_size);
@@ -89,11 +90,15 @@ class InfoVerb final : public Verb {
         for (const TrackInfo& track : trace.tracks())
             ranges[trace.threads()[track.thread].process] += track.range_count;
         Table table({{"pid"}, {"origin", true}, {"ranges"}, {"end", true}, {"command", true, true, true}});
+        std::unordered_map<Row, std::vector<Row>> children;  // by parent, the last one first
+        for (Row row = static_cast<Row>(processes.size()); row-- != 0;) {
+            if (processes[row].parent != row) children[processes[row].parent].push_back(row);
+        }
         std::vector<std::pair<Row, std::size_t>> rest;  // to show, with their levels; the next is the last
         const auto add_children = [&](Row parent, std::size_t level) {
-            for (Row row = static_cast<Row>(processes.size()); row-- != 0;) {
-                if (processes[row].parent == parent && row != parent) rest.emplace_back(row, level);
-            }
+            const auto found = children.find(parent);
+            if (found == children.end()) return;
+            for (const Row row : found->second) rest.emplace_back(row, level);
         };
         add_children(kNoRow, 0);
         while (!rest.empty()) {

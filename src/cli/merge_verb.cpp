@@ -8,6 +8,7 @@
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
+#include "cli/output_argument.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
@@ -29,25 +30,24 @@ class MergeVerb final : public Verb {
     }
     void declare(Options& options) override {
         options.required(files_, "FILE", "Marey captures, saved traces, or folders of them");
-        options.text(output_, "-o,--output", "FILE", "File to write");
-        options.flag(force_, "--force", "Replace the output file if it exists");
+        output_.declare(options, "File to write");
     }
     int run() override {
-        if (output_.empty()) throw Error("merge: -o FILE is missing");
-        struct stat info {};
-        if (!force_ && ::lstat(output_.c_str(), &info) == 0)
-            throw Error(output_ + ": already exists (use --force to replace it)");
+        const std::string& path = output_.path;
+        if (path.empty()) throw Error("merge: -o FILE is missing");
+        output_.check([&] { return capture_paths(files_, false); });
         const MergedCaptures merged = read();
         for (const LeftOutFile& file : merged.left_out)
             print_error(
                 fmt::format("marey: left out {}: {}\n", printable(file.path), printable(file.reason)));
         {
-            const Progress progress("writing " + output_);
-            merged.trace.save(output_);
+            const Progress progress("writing " + path);
+            merged.trace.save(path);
         }
         const WindowInfo& window = merged.trace.window();
-        if (::stat(output_.c_str(), &info) != 0) info.st_size = 0;
-        write_out(fmt::format("{}: {}, {} in {}, {}\n", printable(output_),
+        struct stat info {};
+        if (::stat(path.c_str(), &info) != 0) info.st_size = 0;
+        write_out(fmt::format("{}: {}, {} in {}, {}\n", printable(path),
                               format_count(merged.trace.processes().size()) +
                                   (merged.trace.processes().size() == 1 ? " process" : " processes"),
                               format_plural(merged.trace.ranges().size(), "range"),
@@ -70,8 +70,7 @@ class MergeVerb final : public Verb {
     }
 
     std::vector<std::string> files_;
-    std::string output_;
-    bool force_ = false;
+    OutputArgument output_;
 };
 
 }  // namespace

@@ -14,16 +14,17 @@ void QueryOptions::declare(Options& options) {
     declare_session(options, session);
     options.choice(format, "--format", {"table", "csv", "json", "markdown", "parquet"},
                    "Output format (table; with -o from its suffix)");
-    options.text(output, "-o,--output", "FILE", "Output file (standard output)");
+    output.declare(options, "Output file (standard output)");
     options.number(timeout, "--timeout", "Stop after N seconds (never)");
     options.flag(skip_damaged, "--skip-damaged", "Leave out damaged files of a lake instead of failing");
 }
 
-void QueryOptions::append_to(std::vector<std::string>& words) const {
+void QueryOptions::append_to(std::vector<std::string>& words, const std::string& input) const {
+    output.check([&] { return std::vector{input}; });
     append_option(words, "--from", from);
     if (session) append_option(words, "--session", std::to_string(*session));
     append_option(words, "--format", format);
-    append_option(words, "--output", output);
+    append_option(words, "--output", output.path);
     if (timeout) append_option(words, "--timeout", std::to_string(*timeout));
     if (skip_damaged) words.emplace_back("--skip-damaged");
 }

@@ -7,19 +7,22 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/output_argument.h"
 
 namespace marey::cli {
 
 struct QueryOptions {
     std::string from;  ///< of the trace, as in CaptureArgument
     std::optional<std::uint64_t> session;
-    std::string format, output;
+    std::string format;
+    OutputArgument output;
     std::optional<std::uint64_t> timeout;
     bool skip_damaged = false;
 
     void declare(Options& options);
-    /// Appends the given options as words of a command line.
-    void append_to(std::vector<std::string>& words) const;
+    /// Appends the given options as words of a command line. Throws marey::Error if the output, which must
+    /// not be `input`, must not be written.
+    void append_to(std::vector<std::string>& words, const std::string& input) const;
 };
 
 /// Appends "NAME=VALUE" unless the value is empty.

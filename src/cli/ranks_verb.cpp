@@ -50,6 +50,7 @@ class RanksVerb final : public Verb {
     }
     int run() override {
         const RankFiles files = [&] {
+            require_files(files_);
             // While a program runs, each of its processes has a capture.
             const std::vector<std::string> paths =
                 files_.size() == 1 && from_.empty() && !is_folder(files_[0]) ? captures_of_tree(files_[0])

@@ -3,11 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
-#include <marey/error.h>
-
 #include "cli/capture_argument.h"
+#include "cli/output_argument.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
@@ -28,33 +25,27 @@ class RedactVerb final : public Verb {
     void declare(Options& options) override {
         capture_.declare(options);
         options.flag(keep_values_, "--keep-values", "Keep the values of ranges and instants");
-        options.text(output_, "-o,--output", "FILE", "Output file (FILE with .redacted.marey)");
-        options.flag(force_, "--force", "Replace the output file if it exists");
+        output_.declare(options, "Output file (FILE with .redacted.marey)");
     }
     int run() override {
-        if (output_.empty()) output_ = without_suffix(capture_.file()) + ".redacted.marey";
-        std::error_code ignored;
-        if (std::filesystem::equivalent(capture_.file(), output_, ignored))
-            throw Error(output_ + ": is the input file; choose another output with -o");
-        if (!force_ && std::filesystem::exists(output_, ignored))
-            throw Error(output_ + ": already exists (use --force to replace it)");
+        std::string& path = output_.path;
+        if (path.empty()) path = without_suffix(capture_.file()) + ".redacted.marey";
+        output_.check([&] { return capture_.paths(); });
         Redaction redaction;
         redaction.values = !keep_values_;
         const Trace trace = redact(capture_.load(), redaction);
         {
-            const Progress progress("writing " + output_);
-            trace.save(output_);
+            const Progress progress("writing " + path);
+            trace.save(path);
         }
-        print_error(
-            fmt::format("{}: {}\n", printable(output_), format_plural(trace.ranges().size(), "range")));
+        print_error(fmt::format("{}: {}\n", printable(path), format_plural(trace.ranges().size(), "range")));
         return kSuccess;
     }
 
   private:
     CaptureArgument capture_;
-    std::string output_;
+    OutputArgument output_;
     bool keep_values_ = false;
-    bool force_ = false;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "cli/call_averages.h"
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
+#include "cli/output_argument.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -123,11 +124,11 @@ class ReportVerb final : public Verb {
         options.flag(csv_, "--csv", "Same as --format csv");
         options.flag(json_, "--json", "Same as --format json");
         options.flag(html_, "--html", "Write one HTML file with timeline, flame graph and tables");
-        options.text(output_, "-o,--output", "FILE", "File to write with --html (FILE with .html)");
+        output_.declare(options, "File to write with --html (FILE with .html)");
     }
     int run() override {
         if (html_) return write_html();
-        if (!output_.empty()) throw Error("report: -o needs --html (redirect the other formats)");
+        if (!output_.path.empty()) throw Error("report: -o needs --html (redirect the other formats)");
         if (csv_ && json_) throw Error("report: --csv and --json are mutually exclusive");
         if (csv_) format_ = "csv";
         if (json_) format_ = "json";
@@ -137,6 +138,7 @@ class ReportVerb final : public Verb {
         if (format_ == "table") footer_ = footer(trace, standard_output());
         trace = capture_.filtered(std::move(trace));
         is_sampled_ = is_sampled(trace);
+        is_summed_ = is_summed(trace);
         Averages averages = [&] {
             const Progress progress("computing averages");
             return list_ ? list_ranges(trace, average_options(table))
@@ -163,13 +165,15 @@ class ReportVerb final : public Verb {
 
   private:
     int write_html() {
-        if (output_.empty()) output_ = without_suffix(capture_.file()) + ".html";
+        std::string& path = output_.path;
+        if (path.empty()) path = without_suffix(capture_.file()) + ".html";
+        output_.check([&] { return capture_.paths(); });
         const Trace trace = capture_.filtered(capture_.load());
         {
-            const Progress progress("writing " + output_);
-            write_html_report(trace, output_, capture_.file());
+            const Progress progress("writing " + path);
+            write_html_report(trace, path, capture_.file());
         }
-        print_error(fmt::format("marey: wrote {}: open it in a browser\n", output_));
+        print_error(fmt::format("marey: wrote {}: open it in a browser\n", printable(path)));
         return kSuccess;
     }
 
@@ -251,6 +255,7 @@ class ReportVerb final : public Verb {
         layout.limit = static_cast<std::size_t>(std::max<std::int64_t>(options.row_limit, 0));
         layout.time_unit = unit_;
         layout.is_sampled = is_sampled_;
+        layout.is_summed = is_summed_;
         return averages_in_columns(averages, layout);
     }
 
@@ -312,6 +317,7 @@ class ReportVerb final : public Verb {
     CaptureArgument capture_;
     std::string footer_;
     bool is_sampled_ = false;
+    bool is_summed_ = false;
     std::string sort_ = "self";
     bool ascending_ = false;
     std::string columns_;
@@ -333,7 +339,7 @@ class ReportVerb final : public Verb {
     bool csv_ = false;
     bool json_ = false;
     bool html_ = false;
-    std::string output_;
+    OutputArgument output_;
 };
 
 }  // namespace

@@ -126,12 +126,13 @@ std::string window_of(const Trace& trace) {
 }
 
 /// The summary of a Python program: its hottest functions and other facts.
-std::string calls_summary(const Trace& trace, const std::string& path, const std::string& about,
-                          Averages& averages, const std::string& overhead, const Terminal& terminal) {
+std::string calls_summary(const Trace& trace, std::uint64_t calls, const std::string& path,
+                          const std::string& about, Averages& averages, const std::string& overhead,
+                          const Terminal& terminal) {
     make_printable(averages);
     std::string text =
         fmt::format("marey: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
-                    format_plural(count_calls(averages), "call"), window_of(trace), size_of(path));
+                    format_plural(calls, "call"), window_of(trace), size_of(path));
     text += about;
     text += averages_in_columns(averages,
                                 {.name_title = "function",
@@ -322,6 +323,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
         const std::uint64_t events = event_count(trace);
         const std::string recorded = events_fact(trace);
         const std::string overhead = overhead_fact(trace);
+        const std::uint64_t calls = count_calls(trace);
         trace = filter_ranges(std::move(trace), {.fold_imports = true});
         Averages averages = key_averages(trace, call_options());
         const std::string about =
@@ -330,7 +332,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
             main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)), why_empty,
                                about + problem_lines(trace, terminal));
         } else if (are_host_calls(averages)) {
-            main = calls_summary(trace, path, about, averages, overhead, terminal);
+            main = calls_summary(trace, calls, path, about, averages, overhead, terminal);
         } else {
             main = fmt::format("marey: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
                                recorded, size_of(path));

@@ -25,6 +25,7 @@
 #include "cli/capture_files.h"
 #include "cli/child_process.h"
 #include "cli/member_packing.h"
+#include "cli/output_argument.h"
 #include "cli/progress.h"
 #include "cli/python_program.h"
 #include "cli/run_summary.h"
@@ -292,12 +293,7 @@ class RunVerb final : public Verb {
             name_by_rank();
         } else {
             name_by_rank();
-            struct stat info {};
-            if (::lstat(output_.c_str(), &info) == 0) {
-                if (!force_) throw Error(output_ + ": already exists (use --force to replace it)");
-                if (S_ISDIR(info.st_mode)) throw Error(output_ + ": is a directory");
-                if (::unlink(output_.c_str()) != 0) throw Error(output_ + ": " + std::strerror(errno));
-            }
+            OutputArgument{output_, force_}.prepare_capture();
         }
         if (const int error = creation_error(); error != 0) {
             const std::string folder = output_.substr(0, output_.size() - base_name(output_).size());

@@ -33,7 +33,7 @@ class SqlVerb final : public Verb {
         append_option(words, "--file", file_);
         append_option(words, "--query", query_);
         if (tables_) words.emplace_back("--tables");
-        query_options_.append_to(words);
+        query_options_.append_to(words, path_);
         words.insert(words.end(), {"--", path_});
         become_sql_command(words);
     }

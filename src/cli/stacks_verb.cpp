@@ -4,6 +4,7 @@
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
+#include "cli/output_argument.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
 
@@ -27,7 +28,7 @@ class StacksVerb final : public Verb {
         options.flag(options_.append_name, "--append-name", "With --torch: append the operator's name");
         options.choice(by_, "--by", {"name", "thread"},
                        "With thread: make the thread the first entry (name)");
-        options.text(output_, "-o,--output", "FILE", "Output file (standard output)");
+        output_.declare(options, "Output file (standard output)");
     }
     int run() override {
         if (options_.append_name && !torch_) throw Error("stacks: --append-name requires --torch");
@@ -37,10 +38,10 @@ class StacksVerb final : public Verb {
             options_.frames = StackFrames::Python;
             options_.microseconds = true;
         }
+        output_.check([&] { return capture_.paths(); });
         const Trace trace = capture_.filtered(capture_.load());
-        const bool to_stdout = output_.empty() || output_ == "-";
         std::size_t count = 0;
-        if (to_stdout) {
+        if (output_.is_standard_output()) {
             const std::vector<FoldedStack> stacks = fold_stacks(trace, options_);
             count = stacks.size();
             std::string text;
@@ -48,8 +49,8 @@ class StacksVerb final : public Verb {
                 text += stack.stack + " " + std::to_string(stack.value) + "\n";
             write_data(text);
         } else {
-            const Progress progress("writing " + output_);
-            count = write_stacks(trace, output_, options_);
+            const Progress progress("writing " + output_.path);
+            count = write_stacks(trace, output_.path, options_);
         }
         if (count == 0)
             print_error("marey: no stacks: no range " + std::string(torch_ ? "with a Python stack " : "") +
@@ -64,7 +65,7 @@ class StacksVerb final : public Verb {
     StackOptions options_;
     bool torch_ = false;
     std::string by_ = "name";
-    std::string output_;
+    OutputArgument output_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <marey/symbolize.h>
 
 #include "cli/capture_argument.h"
+#include "cli/output_argument.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -63,16 +64,15 @@ class SymbolizeVerb final : public Verb {
         capture_.declare(options);
         options.texts(folders_, "--debug-dir", "DIR",
                       "Folder with programs, libraries or their debug files; repeatable");
-        options.text(output_, "-o,--output", "FILE", "Write a saved trace with the names to this file");
+        output_.declare(options, "Write a saved trace with the names to this file");
     }
     int run() override {
         for (const std::string& folder : folders_) {
             std::error_code ignored;
             if (!std::filesystem::is_directory(folder, ignored)) throw Error(folder + ": is not a folder");
         }
-        std::error_code ignored;
-        if (!output_.empty() && std::filesystem::equivalent(capture_.file(), output_, ignored))
-            throw Error(output_ + ": is the input file; choose another output with -o");
+        const std::string& path = output_.path;
+        output_.check([&] { return capture_.paths(); });
         const Trace trace = capture_.load();
         SymbolizedTrace symbolized;
         {
@@ -82,12 +82,12 @@ class SymbolizeVerb final : public Verb {
         std::string text;
         if (symbolized.frames.empty()) {
             text = "no native frames\n";
-        } else if (output_.empty()) {
+        } else if (path.empty()) {
             text = frames_table(symbolized, standard_output()) + "\n";
         }
-        if (!output_.empty()) {
-            symbolized.trace.save(output_);
-            text += printable(output_) + "\n";
+        if (!path.empty()) {
+            symbolized.trace.save(path);
+            text += printable(path) + "\n";
         }
         write_out(text + modules_text(symbolized));
         return kSuccess;
@@ -96,7 +96,7 @@ class SymbolizeVerb final : public Verb {
   private:
     CaptureArgument capture_;
     std::vector<std::string> folders_;
-    std::string output_;
+    OutputArgument output_;
 };
 
 }  // namespace

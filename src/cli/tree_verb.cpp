@@ -65,7 +65,7 @@ class TreeVerb final : public Verb {
         }
         TreeLimits limits;
         limits.max_depth = depth_.value_or(0);
-        limits.min_share = (min_share_ >= 0 ? min_share_ : json_ ? 0 : kDefaultMinShare) / 100;
+        limits.min_share = min_share();
         limits.max_nodes = limit_.value_or(json_ ? 0 : kDefaultNodeLimit);
         const bool is_empty = tree.nodes.empty();
         const std::size_t hidden = limit_tree(tree, limits);
@@ -94,8 +94,17 @@ class TreeVerb final : public Verb {
         if (step_) options.step = static_cast<std::int64_t>(*step_);
         options.by_step = by_step_;
         options.step_name = step_name_;
+        // A tree of callers has up to 64 paths for each path of the trace: those that are hidden anyway,
+        // below names with hardly any time, are not made if there are too many.
+        constexpr double kLeastShare = 1e-4;  // smaller parts would take many passes, and leave out little
+        const bool is_whole = inside_.empty() && !row_ && !step_ && !by_step_ && !options.by_thread;
+        if (bottom_up_ && is_whole && min_share() >= kLeastShare)
+            options.parts = static_cast<std::uint32_t>(1 / min_share());
         return options;
     }
+
+    /// The share below which lines are hidden, 0 to 1.
+    double min_share() const { return (min_share_ >= 0 ? min_share_ : json_ ? 0 : kDefaultMinShare) / 100; }
 
     void check_inside_matches(const Trace& trace) const {
         if (trace.ranges().size() == 0) return;

@@ -2,6 +2,8 @@
 #include <marey/error.h>
 #include <marey/export.h>
 
+#include "base/output_file.h"
+
 namespace marey {
 namespace {
 
@@ -24,6 +26,10 @@ void write_capture(const Trace& trace, const std::string& path) {
     trace.save(path);
 }
 
+void write_pprof_file(const Trace& trace, const std::string& path) {
+    write_pprof(trace, path);
+}
+
 constexpr ExportFormat kFormats[] = {
     {"chrome", "Chrome trace JSON, for the Perfetto UI and chrome://tracing", kChromeSuffixes,
      write_chrome_json},
@@ -32,7 +38,7 @@ constexpr ExportFormat kFormats[] = {
     {"csv", "Comma-separated values: the table of ranges", kCsvSuffixes, write_csv},
     {"perfetto", "Perfetto protobuf, for the Perfetto UI and trace processor", kPerfettoSuffixes,
      write_perfetto},
-    {"pprof", "pprof profile, for go tool pprof and continuous profilers", kPprofSuffixes, write_pprof},
+    {"pprof", "pprof profile, for go tool pprof and continuous profilers", kPprofSuffixes, write_pprof_file},
     {"callgrind", "Callgrind profile, for KCachegrind and callgrind_annotate", kCallgrindSuffixes,
      write_callgrind},
     {"pstats", "cProfile statistics, for pstats, SnakeViz and gprof2dot", kPstatsSuffixes, write_pstats},
@@ -83,6 +89,10 @@ const ExportFormat& export_format(std::string_view name, const std::string& path
     if (!name.empty())
         throw Error(path + ": unknown export format '" + std::string(name) + "'; known: " + known_formats());
     throw Error(path + ": no export format for this file name; known: " + known_formats());
+}
+
+std::string output_target(const std::string& path) {
+    return resolve_output(path);
 }
 
 void export_trace(const Trace& trace, const std::string& path, std::string_view format) {

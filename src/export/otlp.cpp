@@ -33,7 +33,8 @@ class OtlpSpans {
           file_(path),
           meter_(ranges_.size()) {}
 
-    void write() {
+    /// Returns the number of spans.
+    std::size_t write() {
         salt_ = mixed(trace_.window().session_id ^ static_cast<std::uint64_t>(trace_.window().start_ns));
         for (const ProcessInfo& process : trace_.processes())
             salt_ = mixed(salt_ ^ static_cast<std::uint64_t>(process.pid + process.realtime_offset_ns));
@@ -41,9 +42,13 @@ class OtlpSpans {
         choose();
         render_sites();
         file_.write("{\"resourceSpans\":[");
-        for (Row process = 0; process < trace_.processes().size(); ++process) write_process(process);
+        std::vector<std::vector<Row>> tracks(trace_.processes().size());
+        for (Row track = 0; track < trace_.tracks().size(); ++track)
+            tracks[trace_.threads()[trace_.tracks()[track].thread].process].push_back(track);
+        for (Row process = 0; process < tracks.size(); ++process) write_process(process, tracks[process]);
         file_.write("\n]}\n");
         file_.commit();
+        return spans_;
     }
 
   private:
@@ -193,7 +198,7 @@ class OtlpSpans {
         }
     }
 
-    void write_process(Row process) {
+    void write_process(Row process, const std::vector<Row>& tracks) {
         const ProcessInfo& info = trace_.processes()[process];
         std::string attributes;
         const std::string_view path = trace_.string(info.name);
@@ -209,10 +214,7 @@ class OtlpSpans {
                     "]},\"scopeSpans\":[{\"scope\":{\"name\":\"marey\",\"version\":\"" MAREY_VERSION
                     "\"},\"spans\":[");
         is_first_ = true;
-        for (const TrackInfo& track : trace_.tracks()) {
-            if (trace_.threads()[track.thread].process == process)
-                write_track(track, info.realtime_offset_ns);
-        }
+        for (const Row track : tracks) write_track(trace_.tracks()[track], info.realtime_offset_ns);
         file_.write("]}]}");
     }
 
@@ -247,6 +249,7 @@ class OtlpSpans {
         *out = ',';
         out += is_first_ ? 0 : 1;
         is_first_ = false;
+        ++spans_;
         out = put(out, "\n{\"traceId\":\"");
         out = put_hex(put_hex(out, context.trace_id[0]), context.trace_id[1]);
         out = put_hex(put(out, "\",\"spanId\":\""), span_id(row));
@@ -356,12 +359,13 @@ class OtlpSpans {
     std::vector<Site> sites_;
     Times times_;
     bool is_first_ = true;
+    std::size_t spans_ = 0;
 };
 
 }  // namespace
 
-void write_otlp(const Trace& trace, const std::string& path, std::int64_t min_duration_ns) {
-    OtlpSpans(trace, path, min_duration_ns).write();
+std::size_t write_otlp(const Trace& trace, const std::string& path, std::int64_t min_duration_ns) {
+    return OtlpSpans(trace, path, min_duration_ns).write();
 }
 
 void write_otlp(const Trace& trace, const std::string& path) {

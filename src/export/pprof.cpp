@@ -31,7 +31,8 @@ class PprofProfile {
     PprofProfile(const Trace& trace, const std::string& path)
         : trace_(trace), merged_(merge_functions(trace, true)), file_(path) {}
 
-    void write() {
+    /// Returns the number of entries after which stacks were cut; 0: none were.
+    std::uint32_t write() {
         values_.resize(merged_.ranges.tree.nodes.size());
         add_host();
         add_devices();
@@ -48,12 +49,15 @@ class PprofProfile {
             flush();
         }
         file_.commit();
+        return cut_depth_;
     }
 
   private:
     /// A sample lists its whole stack, so deep recursion would need the square of its depth. Deeper calls
     /// count for the last location.
     static constexpr std::uint32_t kMaxDepth = 1024;
+    static constexpr std::uint64_t kFreeEntries = std::uint64_t{4} << 20;
+    static constexpr std::uint64_t kEntriesPerStack = 64;  ///< on average, if there are more
 
     struct Values {
         std::int64_t self_ns = 0;
@@ -144,14 +148,27 @@ class PprofProfile {
     /// Parents have smaller numbers than their children.
     void cut_deep_stacks() {
         values_.resize(nodes().size());
+        std::vector<std::uint64_t> stacks(kMaxDepth + 1);  // by depth
+        std::uint32_t deepest = 0;
         for (std::uint32_t i = 0; i < values_.size(); ++i) {
             const PathTree::Node& node = nodes()[i];
-            values_[i].depth =
+            const std::uint32_t depth =
                 node.is_thread ? 0 : 1 + (node.parent == kNoRow ? 0 : values_[node.parent].depth);
+            values_[i].depth = depth;
+            if (depth <= kMaxDepth) ++stacks[depth];
+            deepest = std::max(deepest, depth);
         }
+        const std::uint64_t most = std::max(kFreeEntries, kEntriesPerStack * values_.size());
+        std::uint32_t limit = 0;
+        for (std::uint64_t entries = 0; limit < kMaxDepth; ++limit) {
+            entries += stacks[limit + 1] * (limit + 1);
+            if (entries > most) break;
+        }
+        if (deepest <= limit) return;
+        cut_depth_ = limit;
         for (std::uint32_t i = static_cast<std::uint32_t>(values_.size()); i-- > 0;) {
             Values& its = values_[i];
-            if (its.depth <= kMaxDepth) continue;
+            if (its.depth <= limit) continue;
             Values& above = values_[nodes()[i].parent];
             above.self_ns += its.self_ns;
             above.calls += its.calls;
@@ -276,6 +293,9 @@ class PprofProfile {
         profile.add_int64(ProfileField::Comment, text("marey " MAREY_VERSION));
         for (const ProblemInfo& problem : trace_.problems())
             profile.add_int64(ProfileField::Comment, text("problem: " + problem.text));
+        if (cut_depth_ != 0)
+            profile.add_int64(ProfileField::Comment,
+                              text("stacks are cut after " + std::to_string(cut_depth_) + " entries"));
         flush();
     }
 
@@ -286,14 +306,15 @@ class PprofProfile {
     std::vector<Values> values_;  ///< per node
     bool has_memory_ = false;
     bool has_devices_ = false;
+    std::uint32_t cut_depth_ = 0;
     std::vector<std::string> texts_;
     std::unordered_map<std::string, std::int64_t> text_ids_;
 };
 
 }  // namespace
 
-void write_pprof(const Trace& trace, const std::string& path) {
-    PprofProfile(trace, path).write();
+std::uint32_t write_pprof(const Trace& trace, const std::string& path) {
+    return PprofProfile(trace, path).write();
 }
 
 }  // namespace marey
@@ -302,7 +323,7 @@ void write_pprof(const Trace& trace, const std::string& path) {
 
 namespace marey {
 
-void write_pprof(const Trace&, const std::string& path) {
+std::uint32_t write_pprof(const Trace&, const std::string& path) {
     throw Error(path + ": this Marey was built without protozero and cannot write pprof profiles");
 }
 

@@ -11,6 +11,7 @@
 
 #include <marey/steps.h>
 
+#include "analyze/name_slots.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -74,6 +75,7 @@ bool read_collective(const Trace& trace, Row range, CollectiveValues& found) {
 
 RangePlaces::RangePlaces(const Trace& trace) : ranges_(trace.ranges().size()) {
     find_steps(trace);
+    find_recursive(trace);
     find_collectives(trace);
 }
 
@@ -113,6 +115,22 @@ void RangePlaces::find_steps(const Trace& trace) {
             if (after != steps.begin() && start < std::prev(after)->end_ns)
                 step_[row] = std::prev(after)->number;
         }
+    }
+}
+
+void RangePlaces::find_recursive(const Trace& trace) {
+    const NameSlots slots(trace);
+    const RangeColumns ranges = trace.ranges();
+    recursive_.resize(ranges.size());
+    std::vector<std::uint32_t> open(slots.names.size() + 1);  // by name
+    std::vector<std::uint32_t> path;
+    for (const TrackInfo& track : trace.tracks()) {
+        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            for (; path.size() > ranges.depth[row]; path.pop_back()) --open[path.back()];
+            path.push_back(ranges.site[row] < slots.of_site.size() ? slots.of_site[ranges.site[row]] : 0);
+            recursive_[row] = open[path.back()]++ > 0 ? 1 : 0;
+        }
+        for (; !path.empty(); path.pop_back()) --open[path.back()];
     }
 }
 

@@ -34,6 +34,12 @@ class RangePlaces {
 
     /// The number of the step of its process during which the range began; -1: none.
     std::int64_t step(Row range) const { return step_.empty() ? -1 : step_[range]; }
+    /// 1 if a range around it on its track has the same name, 0 otherwise.
+    std::uint8_t is_recursive(Row range) const { return recursive_[range]; }
+    /// The end of the stretch of ranges for which that is equal, as below.
+    std::size_t end_of_recursive(std::size_t range, std::size_t limit) const {
+        return end_of_equal(recursive_, range, limit);
+    }
     /// Null if the range is not a collective.
     const Collective* collective(Row range) const;
     std::string_view group_name(std::uint32_t group) const { return groups_[group]; }
@@ -47,6 +53,7 @@ class RangePlaces {
 
   private:
     void find_steps(const Trace& trace);
+    void find_recursive(const Trace& trace);
     void find_collectives(const Trace& trace);
 
     struct Placed {
@@ -57,9 +64,10 @@ class RangePlaces {
     std::vector<Placed>::const_iterator first_from(std::size_t range) const;
 
     std::size_t ranges_;
-    std::vector<std::int64_t> step_;   ///< by range; empty: the trace has no steps
-    std::vector<Placed> collectives_;  ///< in order of ranges
-    std::vector<std::string> groups_;  ///< numbers as text: MPI's groups have no names
+    std::vector<std::int64_t> step_;       ///< by range; empty: the trace has no steps
+    std::vector<std::uint8_t> recursive_;  ///< by range
+    std::vector<Placed> collectives_;      ///< in order of ranges
+    std::vector<std::string> groups_;      ///< numbers as text: MPI's groups have no names
 };
 
 }  // namespace marey

@@ -223,14 +223,29 @@ void TraceTables::add_range_columns() {
             flag("remote", "The range comes from another process's session", kRemote),
             flag("end_inferred", "The end is where a range around it ended", kEndInferred),
             flag("sampled", "Imported samples: the times are estimates", kSampled)});
+    const auto recursive = [this](std::size_t row) {
+        return range_places().is_recursive(static_cast<Row>(row)) != 0;
+    };
+    TraceColumn nested = derived("recursive", "A range around it has the same name", recursive);
+    nested.stretch_end = [this](std::size_t row, std::size_t limit) {
+        return range_places().end_of_recursive(row, limit);
+    };
+    insert("ranges", "site", {std::move(nested)});
     TraceColumn& flags = find("ranges").columns.back();
     flags.in_place = nullptr;
-    flags.number = [&data](std::size_t row) {  // parts of calls are in the details
-        return std::uint64_t{data.range_flags[row]} & ~std::uint64_t{kPart | kFurtherPart};
+    flags.number = [&data, recursive](std::size_t row) {  // parts of calls are in the details
+        constexpr std::uint64_t kRecursive = 1 << 8;
+        return (std::uint64_t{data.range_flags[row]} & ~std::uint64_t{kPart | kFurtherPart}) |
+               (recursive(row) ? kRecursive : 0);
     };
-    flags.stretch_end = [&data](std::size_t row, std::size_t limit) {
-        return end_of_equal(data.range_flags, row, limit);
+    flags.stretch_end = [this, &data](std::size_t row, std::size_t limit) {
+        return end_of_equal(data.range_flags, row, range_places().end_of_recursive(row, limit));
     };
+}
+
+const RangePlaces& TraceTables::range_places() const {
+    if (range_places_ == nullptr) range_places_ = std::make_unique<RangePlaces>(trace_);
+    return *range_places_;
 }
 
 /// The columns of which Argument::kind selects one.
@@ -297,10 +312,7 @@ void TraceTables::add_value_columns() {
 }
 
 void TraceTables::add_range_places() {
-    const auto places = [this]() -> const RangePlaces& {
-        if (range_places_ == nullptr) range_places_ = std::make_unique<RangePlaces>(trace_);
-        return *range_places_;
-    };
+    const auto places = [this]() -> const RangePlaces& { return range_places(); };
     const auto step = [places](std::size_t row) { return places().step(static_cast<Row>(row)); };
     const auto collective = [places](std::size_t row) {
         const Collective* const found = places().collective(static_cast<Row>(row));

@@ -87,6 +87,7 @@ class TraceTables {
     void add_range_columns();
     void add_value_columns();
     void add_range_places();
+    const RangePlaces& range_places() const;
     Columns values(const std::function<const Argument&(std::size_t row)>& value) const;
 
     /// The row of `arguments` in the model for each exported one: those of ranges first, each in row order.
@@ -101,7 +102,7 @@ class TraceTables {
     Trace trace_;
     std::vector<TraceTable> tables_;
     std::vector<PlacedValue> placed_;  ///< made when the first one is read; likewise:
-    std::unique_ptr<RangePlaces> range_places_;
+    mutable std::unique_ptr<RangePlaces> range_places_;
 };
 
 }  // namespace marey

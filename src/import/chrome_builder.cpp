@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text_hash.h"
+#include "import/sampled_profile.h"
 #include "trace/chrome_categories.h"
 
 namespace marey {
@@ -88,6 +89,8 @@ ChromeBuilder::RangeFacts ChromeBuilder::describe(const ChromeEvent& event, std:
     ChromeSiteKey key{event.name, event.category};
     const CategoryMeaning& meaning = sites_.meaning(event.category);
     facts.is_device = meaning.place == CategoryMeaning::Place::Device;
+    if (meaning.is_sampled) facts.flags |= kSampled;
+    has_samples_ = has_samples_ || meaning.is_sampled;
     if (facts.is_device) read_device(row, meaning);
     if (arguments_.has_special()) {
         if (meaning.place != CategoryMeaning::Place::Host) {
@@ -496,6 +499,7 @@ void ChromeBuilder::add_problems() {
     const auto add = [&](const char* code, const std::string& text, std::uint64_t count) {
         if (count > 0) assembler_.add_problem(code, text, count);
     };
+    if (has_samples_) add_sampled_problem(assembler_);
     for (const auto& [cause, count] : malformed_)
         add("malformed_event", "events could not be read: " + cause, count);
     for (const auto& [phase, count] : unread_) {

@@ -134,6 +134,7 @@ class ChromeBuilder {
     std::uint64_t no_duration_ = 0;
     std::uint64_t unread_series_ = 0;
     std::uint64_t unread_metadata_ = 0;
+    bool has_samples_ = false;
 };
 
 }  // namespace marey

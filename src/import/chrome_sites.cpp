@@ -17,6 +17,7 @@ struct NamedMeaning {
     Scope scope;
     CategoryPlace place = CategoryPlace::Host;
     DeviceType device = DeviceType::Cuda;
+    bool is_sampled = false;
 };
 constexpr NamedMeaning kMeanings[] = {
     {"cpu_op", Scope::Function},
@@ -24,6 +25,7 @@ constexpr NamedMeaning kMeanings[] = {
     {"user_annotation", Scope::User},
     {"python_function", Scope::PythonFunction},
     {"FEE", Scope::PythonFunction},  // VizTracer: function entry and exit
+    {"py-spy", Scope::Function, CategoryPlace::Host, DeviceType::Cuda, true},
     {"cuda_runtime", Scope::DeviceRuntime, CategoryPlace::Runtime},
     {"cuda_driver", Scope::DeviceRuntime, CategoryPlace::Runtime},
     {"hip_runtime", Scope::DeviceRuntime, CategoryPlace::Runtime},
@@ -62,7 +64,7 @@ const CategoryMeaning& ImportedSites::meaning(StringId category) {
     for (const NamedMeaning& named : kMeanings) {
         if (named.category == text)
             meaning = {named.scope, named.place, text.starts_with("xpu") ? DeviceType::Xpu : named.device,
-                       true};
+                       named.is_sampled, true};
     }
     return meaning;
 }

@@ -17,7 +17,8 @@ struct CategoryMeaning {
     Scope scope = Scope::User;
     Place place = Place::Host;
     DeviceType device = DeviceType::Cuda;
-    bool is_known = false;  ///< has been looked up
+    bool is_sampled = false;  ///< made of samples: the times are estimates
+    bool is_known = false;    ///< has been looked up
 };
 
 /// The properties that distinguish sites of a Chrome trace; 0: not given.

@@ -38,24 +38,21 @@ class PstatsReader {
         for (std::uint32_t i = 0; i < functions_.size(); ++i) {
             if (const double share = outside_share(functions_[i]); share > 0) walk(i, share);
         }
-        for (const Function& function : functions_) {
-            if (function.rest_ns <= 0) continue;
-            if (function.last_path != kNoRow && function.rest_ns <= function.paths) {  // from rounding
-                profile_.add_more(lane_, function.last_path, function.rest_ns);
-            } else {  // of functions that only call each other, and of paths that were cut off
-                profile_.add(lane_, std::span(&function.site, 1), function.rest_ns);
-            }
-        }
+        for (Function& function : functions_) add_rest(function);
         if (cut_ != 0)
             profile_.assembler().add_problem(
                 "cut_paths", "Recursive and very rare paths were cut; their time is outside their callers.",
                 cut_);
-        profile_.assembler().add_problem("estimated_paths",
-                                         "cProfile records callers, not paths: total times below the first "
-                                         "level are estimates; self times are "
-                                         "exact.",
-                                         1);
-        return profile_.finish("");
+        if (timeless_ != 0)
+            profile_.assembler().add_problem("timeless_functions",
+                                             "Functions without a measurable time were left out.", timeless_);
+        profile_.assembler().add_problem(
+            "estimated_paths",
+            has_calls_ ? "cProfile records callers, not paths: total times are estimates; "
+                         "calls and self times of functions are exact."
+                       : "The file has callers, not paths: total times are estimates.",
+            1);
+        return profile_.finish_merged();
     }
 
   private:
@@ -68,6 +65,7 @@ class PstatsReader {
         std::uint32_t site = 0;
         std::int64_t self_ns = 0;
         std::int64_t rest_ns = 0;  ///< self time that no path has yet
+        std::uint64_t rest_calls = 0;
         std::int64_t total_ns = 0;
         std::int64_t callers_ns = 0;  ///< total time in all callers; 0: it has none
         double calls = 0, outermost_calls = 0, known_calls = 0;  ///< known: with a caller
@@ -77,6 +75,7 @@ class PstatsReader {
         bool is_open = false;
     };
     static constexpr std::size_t kMaxPaths = 200'000;
+    static constexpr double kMaxCalls = 1e15;
     static constexpr double kLeastShare = 1e-6;
     static constexpr double kLeastOutside = 1e-3;  ///< less is from rounding
     static constexpr std::size_t kMaxDepth = 500;
@@ -107,6 +106,10 @@ class PstatsReader {
                                        line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0);
         function.outermost_calls = values.items[0].number();
         function.calls = values.items[1].number();
+        // Tools that sample write a negative number (pyinstrument).
+        has_calls_ = has_calls_ && function.calls >= 0;
+        function.rest_calls =
+            function.calls < kMaxCalls ? static_cast<std::uint64_t>(std::max(function.calls, 0.0)) : 0;
         function.self_ns = function.rest_ns = nanoseconds(values.items[2]);
         function.total_ns = nanoseconds(values.items[3]);
     }
@@ -137,12 +140,34 @@ class PstatsReader {
         return function.outermost_calls < function.calls ? 1 : share;  // the recursive calls are inside
     }
 
-    /// Adds the paths from a function on; `share` of its time belongs to the current path.
-    void walk(std::uint32_t index, double share) {
+    /// Adds calls to the last path of a function.
+    void add_calls(Function& function, std::uint64_t calls) {
+        if (has_calls_) profile_.add_calls(lane_, function.last_path, calls);
+        function.rest_calls -= calls;
+    }
+
+    /// Adds what no path has: from rounding, from paths that were cut off, and of functions that only call
+    /// each other.
+    void add_rest(Function& function) {
+        const bool is_rounding = function.last_path != kNoRow && function.rest_ns <= function.paths;
+        if (is_rounding) {
+            profile_.add_more(lane_, function.last_path, function.rest_ns);
+        } else if (function.rest_ns > 0) {
+            function.last_path = profile_.add(lane_, std::span(&function.site, 1), function.rest_ns);
+        } else {
+            ++timeless_;
+            return;
+        }
+        add_calls(function, function.rest_calls);
+    }
+
+    /// Adds the paths from a function on; `share` of its time belongs to the current path. Returns whether
+    /// they have any time.
+    bool walk(std::uint32_t index, double share) {
         Function& function = functions_[index];
         if (function.is_open || share < kLeastShare || paths_ >= kMaxPaths || stack_.size() >= kMaxDepth) {
             ++cut_;
-            return;
+            return false;
         }
         ++paths_;
         ++function.paths;
@@ -152,15 +177,22 @@ class PstatsReader {
         if (part > 0) {
             function.last_path = profile_.add(lane_, stack_, part);
             function.rest_ns -= part;
+            const auto calls =
+                static_cast<std::uint64_t>(std::llround(std::max(function.calls, 0.0) * share));
+            add_calls(function, std::min(calls, function.rest_calls));
         }
+        bool has_time = part > 0;
         function.is_open = true;
         for (const Callee& callee : function.callees) {
             const Function& called = functions_[callee.function];
             const double its = static_cast<double>(callee.total_ns) / static_cast<double>(called.callers_ns);
-            walk(callee.function, share * its * (1 - outside_share(called)));
+            has_time = walk(callee.function, share * its * (1 - outside_share(called))) || has_time;
         }
         function.is_open = false;
+        // A function without a self time is a range around those that it calls.
+        if (has_time && function.last_path == kNoRow) function.last_path = profile_.path(lane_, stack_);
         stack_.pop_back();
+        return has_time;
     }
 
     SampledProfile profile_;
@@ -168,9 +200,10 @@ class PstatsReader {
     std::vector<Function> functions_;
     std::map<Key, std::uint32_t> index_;
     std::uint32_t lane_ = 0;
+    bool has_calls_ = true;
     std::vector<std::uint32_t> stack_;
     std::size_t paths_ = 0;
-    std::uint64_t cut_ = 0, unread_ = 0;
+    std::uint64_t cut_ = 0, unread_ = 0, timeless_ = 0;
 };
 
 }  // namespace

@@ -73,9 +73,14 @@ std::uint32_t SampledProfile::add(std::uint32_t lane, std::span<const std::uint3
         ++weightless_;
         return kNoRow;
     }
+    const std::uint32_t node = path(lane, stack);
+    add_more(lane, node, weight);
+    return node;
+}
+
+std::uint32_t SampledProfile::path(std::uint32_t lane, std::span<const std::uint32_t> stack) {
     std::uint32_t node = kNoRow;
     for (const std::uint32_t site : stack) node = lanes_[lane].tree.child(node, site);
-    add_more(lane, node, weight);
     return node;
 }
 
@@ -85,6 +90,11 @@ void SampledProfile::add_more(std::uint32_t lane, std::uint32_t sample, std::int
         throw Error(name_ + ": the weights of its samples are too large");
     samples.weight += weight;
     samples.tree.nodes[sample].self_ns += weight;
+}
+
+void SampledProfile::add_calls(std::uint32_t lane, std::uint32_t sample, std::uint64_t calls) {
+    has_calls_ = true;
+    lanes_[lane].tree.nodes[sample].count += calls;
 }
 
 void SampledProfile::add(std::uint32_t lane, std::span<const std::uint32_t> stack, std::int64_t start_ns,
@@ -139,18 +149,30 @@ void SampledProfile::place_tree(std::uint32_t lane, const LaneSamples& samples) 
     while (!rest.empty()) {
         const auto [node, start_ns] = rest.back();
         rest.pop_back();
-        assembler_.add_range(lane, start_ns, total[node], nodes[node].slot, kSampled);
+        const TraceAssembler::RangeId range =
+            assembler_.add_range(lane, start_ns, total[node], nodes[node].slot, kSampled);
+        if (has_calls_) assembler_.add_calls(range, nodes[node].count);
         push(children.of(node), start_ns);
     }
 }
 
-Trace SampledProfile::finish(std::string_view unit) {
+void SampledProfile::place_ranges() {
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
         place_tree(lane, lanes_[lane]);
         for (const Timed& range : lanes_[lane].timed)
             assembler_.add_range(lane, range.start_ns, range.end_ns - range.start_ns, range.site, kSampled);
         lanes_[lane] = {};
     }
+}
+
+Trace SampledProfile::finish_merged() {
+    place_ranges();
+    if (!has_calls_) add_sampled_problem(assembler_);
+    return assembler_.finish();
+}
+
+Trace SampledProfile::finish(std::string_view unit) {
+    place_ranges();
     std::string text =
         "Times are estimates from " + std::to_string(samples_) + " samples, and counts are not calls.";
     if (!unit.empty())
@@ -163,6 +185,10 @@ Trace SampledProfile::finish(std::string_view unit) {
     if (disordered_ != 0)
         assembler_.add_problem("disordered_samples", "Samples overlapped; they were cut.", disordered_);
     return assembler_.finish();
+}
+
+void add_sampled_problem(TraceAssembler& assembler) {
+    assembler.add_problem("sampled", "Times are estimates from samples, and counts are not calls.");
 }
 
 std::vector<std::int64_t> sample_durations(std::span<const std::int64_t> times_ns) {

@@ -1,5 +1,5 @@
 // sampled_profile.h: makes ranges of the samples in other tools' profiles. Their times are estimates: every
-// range has the flag kSampled, and the trace has the problem "sampled".
+// range has the flag kSampled, and the trace has the problem "sampled" unless it has sums of calls.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,14 @@ class SampledProfile {
     ///
     /// Returns a number for add_more(); kNoRow if it was left out.
     std::uint32_t add(std::uint32_t lane, std::span<const std::uint32_t> stack, std::int64_t weight);
+    /// The same number for a stack, without adding a sample. It becomes a range if it, or a stack that begins
+    /// with it, gets a weight.
+    std::uint32_t path(std::uint32_t lane, std::span<const std::uint32_t> stack);
     /// Adds weight to the stack of a sample.
     void add_more(std::uint32_t lane, std::uint32_t sample, std::int64_t weight);
+    /// For profiles that have sums of calls instead of samples: makes the stack of a sample stand for more
+    /// calls. Every range is then a sum, and those without calls count as none.
+    void add_calls(std::uint32_t lane, std::uint32_t sample, std::uint64_t calls);
     /// Adds a sample that stands for the time from `start_ns` on; the samples of a lane come in order of
     /// time. Ranges continue as long as consecutive samples share them.
     void add(std::uint32_t lane, std::span<const std::uint32_t> stack, std::int64_t start_ns,
@@ -47,6 +53,8 @@ class SampledProfile {
 
     /// `unit`: what one nanosecond stands for if the weights are not times ("byte", "sample"); else empty.
     Trace finish(std::string_view unit);
+    /// For a file whose samples were merged by its tool, so that their number is unknown.
+    Trace finish_merged();
 
     /// Times beyond this are clamped, so that sums of two do not overflow.
     static constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
@@ -67,6 +75,7 @@ class SampledProfile {
 
     void count_entries(std::size_t entries);
     void place_tree(std::uint32_t lane, const LaneSamples& samples);
+    void place_ranges();
 
     std::string name_;
     std::size_t bytes_;
@@ -75,11 +84,15 @@ class SampledProfile {
     std::map<std::tuple<Row, std::int64_t, std::string>, std::uint32_t> lane_of_;
     std::vector<LaneSamples> lanes_;
     std::uint64_t samples_ = 0, entries_ = 0, weightless_ = 0, disordered_ = 0;
+    bool has_calls_ = false;
 };
 
 /// For samples at these ascending times: the time until the next one, but the median of these times if that
 /// is a tenth of it or less, because the thread was not running then.
 std::vector<std::int64_t> sample_durations(std::span<const std::int64_t> times_ns);
+
+/// For traces with ranges made of samples, as their number is unknown.
+void add_sampled_problem(TraceAssembler& assembler);
 
 /// Reads a whole file, decompressed if it is gzip, and passes it to `read`. If the compressed data is
 /// damaged, the part before is read and the trace has the problem "cut_short". Throws marey::Error.

@@ -1,5 +1,5 @@
 // speedscope.cpp: reads speedscope's file format (https://www.speedscope.app). Evented profiles have exact
-// times; sampled profiles become sampled ranges.
+// times, unless their tool samples; sampled profiles become sampled ranges.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -31,6 +31,8 @@ class SpeedscopeReader {
                 profile_.frame(frame["name"].text(), frame["file"].text(),
                                line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0));
         });
+        // It writes its samples as events.
+        if (root["exporter"].text().starts_with("pyinstrument")) event_flags_ = kSampled;
         std::int64_t number = 0;
         root["profiles"].each_item([&](const JsonDocument::Value& its) { read_profile(its, ++number); });
         if (number == 0) throw Error(name_ + ": the speedscope file has no profiles");
@@ -39,6 +41,7 @@ class SpeedscopeReader {
                                              unread_);
         profile_.assembler().window().session_name = root["name"].text();
         if (profile_.samples() > 0) return profile_.finish(unit_);
+        if (event_flags_ != 0) add_sampled_problem(profile_.assembler());
         profile_.assembler().clock().source = "speedscope";
         return profile_.assembler().finish();
     }
@@ -125,8 +128,9 @@ class SpeedscopeReader {
         const std::int64_t end = std::max(last, profile["endValue"].scaled(decimals_).value_or(last));
         for (const Range& range : ranges) {
             const std::int64_t until = range.is_open ? std::min(end, SampledProfile::kMaxTimeNs) : range.end;
-            profile_.assembler().add_range(lane, range.start, until - range.start, range.site,
-                                           range.is_open ? kUnfinished : 0);
+            profile_.assembler().add_range(
+                lane, range.start, until - range.start, range.site,
+                static_cast<std::uint16_t>(event_flags_ | (range.is_open ? kUnfinished : 0)));
         }
     }
 
@@ -136,6 +140,7 @@ class SpeedscopeReader {
     std::vector<std::uint32_t> frames_;  ///< their sites
     int decimals_ = 0;                   ///< from the profile's unit to nanoseconds
     std::string unit_;
+    std::uint16_t event_flags_ = 0;  ///< of ranges made of events
     std::uint64_t unread_ = 0;
 };
 

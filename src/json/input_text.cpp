@@ -2,8 +2,6 @@
 #include "json/input_text.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <marey/error.h>
 
 #include "base/expansion_limit.h"
+#include "base/input_file.h"
 #include "json/json_cursor.h"
 
 #if MAREY_HAVE_ZLIB
@@ -26,16 +25,9 @@ namespace {
 class FileSource : public ByteSource {
   public:
     explicit FileSource(const std::string& path) {
-        fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        if (fd_ < 0) throw Error(path + ": " + std::strerror(errno));
         struct stat status {};
-        if (::fstat(fd_, &status) == 0) {
-            if (S_ISDIR(status.st_mode)) {
-                ::close(fd_);
-                throw Error(path + ": " + std::strerror(EISDIR));
-            }
-            if (S_ISREG(status.st_mode)) size_ = static_cast<double>(status.st_size);
-        }
+        fd_ = open_input(path, status);
+        if (S_ISREG(status.st_mode)) size_ = static_cast<double>(status.st_size);
     }
     ~FileSource() override { ::close(fd_); }
     FileSource(const FileSource&) = delete;

@@ -287,6 +287,14 @@ TEST(Api, FindsNames) {
     EXPECT_NE(api.body("/api/search?text=a&limit=1&quick=1").find(R"("exact":false)"), std::string::npos);
     EXPECT_NE(api.body("/api/search?name=rea").find(R"("count":0)"), std::string::npos);
     EXPECT_EQ(api.error("/api/search?text=%28&regex=1").first, 400);
+    // Repetitions that would take gigabytes are refused before they are compiled.
+    for (const char* const large : {"x{1,20000}", "(x{200}){200}", "((ab|c){99}[^]]{99}){30,}", "x{90}{90}"})
+        EXPECT_NE(api.error("/api/search?regex=1&text=" + std::string(large)).second.find("repeats too much"),
+                  std::string::npos)
+            << large;
+    for (const char* const small : {"x{1,900}", "[{1,20000}]", "(x{30}){30}", "[[:alpha:]{9999}]"})
+        EXPECT_NE(api.body("/api/search?regex=1&text=" + std::string(small)).find("count"), std::string::npos)
+            << small;
     EXPECT_EQ(api.status("/api/search?text="), 400);
 }
 

@@ -214,7 +214,7 @@ void visit_table(Only<ModelTable::Ranges>, Visit&& visit) {
           whole(0, "depth", &D::range_depth, "Depth on its track"),
           whole(0, "parent", &D::range_parent, "Row of `ranges`", {.cells = Range, .null = Null::NoRow}),
           whole(0, "site", &D::range_site, "Row of `sites`", kSites),
-          whole(0, "flags", &D::range_flags, "The booleans above as bits: 1, 2, 4, 8, 16 and 128"));
+          whole(0, "flags", &D::range_flags, "The booleans above as bits: 1, 2, 4, 8, 16, 128 and 256"));
 }
 
 template <class Visit>
@@ -322,6 +322,8 @@ void visit_table(Only<ModelTable::RangeDetails>, Visit&& visit) {
           detail(4, "id", &RangeDetail::id, "The id that observers saw", kRisingId),
           detail(5, "call", &RangeDetail::call, "Number of the call that the range is a part of", kRisingId),
           detail(6, "part", &RangeDetail::part, "Bits: 1 the first part of the call, 2 the last part",
+                 kRareNumber),
+          detail(7, "calls", &RangeDetail::calls, "The calls that an imported sum of calls stands for",
                  kRareNumber));
 }
 

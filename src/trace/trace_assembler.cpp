@@ -93,6 +93,12 @@ void TraceAssembler::add_detail(RangeId range, std::int64_t sequence, std::uint3
     data_->range_details.push_back({range, sequence, forward_thread, id, call, part});
 }
 
+void TraceAssembler::add_calls(RangeId range, std::uint64_t calls) {
+    RangeDetail& detail = data_->range_details.emplace_back();
+    detail.range = range;
+    detail.calls = static_cast<std::uint32_t>(std::min<std::uint64_t>(calls, ~std::uint32_t{0}));
+}
+
 void TraceAssembler::add_link(RangeId from, RangeId to, LinkKind kind, StringId name) {
     // Arrows between the parts of a call are created again by each export.
     if (kind == LinkKind::Flow && data_->strings[name] == "next part") return;

@@ -64,6 +64,8 @@ class TraceAssembler {
     void add_values(RangeId range, std::span<const Argument> values);
     void add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread, std::uint64_t id,
                     std::uint64_t call = 0, std::uint32_t part = 0);
+    /// Makes a range a sum of calls; it must have the flag kSampled.
+    void add_calls(RangeId range, std::uint64_t calls);
     /// An arrow that is given twice is added once.
     void add_link(RangeId from, RangeId to, LinkKind kind, StringId name = 0);
 

@@ -82,5 +82,15 @@ else
     echo "no example program: captures are not read"
 fi
 
+# A tree of callers has up to 64 paths for each of the trace. A sanitizer needs more memory.
+if command -v python3 >/dev/null && [ -z "${MAREY_TEST_SANITIZER:-}" ]; then
+    python3 -c '
+import json
+n = 100_000
+print(json.dumps([{"ph": "X", "name": f"f{i}", "pid": 1, "tid": 1, "ts": i, "dur": 2 * (n - i)} for i in range(n)]))
+' >deep.json
+    check "tree: bottom-up, 100,000 levels" 0 '100,000 ranges' sh -c "ulimit -v 700000; '$marey' tree --bottom-up deep.json"
+fi
+
 [ $failures = 0 ] && echo "all passed"
 exit $((failures > 0))

@@ -2,14 +2,16 @@
 
 import collections
 import gzip
+import json
 import pstats
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import SOURCE
-from running import recorded
+from running import environment, recorded
 
 import marey
 
@@ -204,3 +206,41 @@ def test_a_trace_without_ranges_can_be_written(tmp_path):
     for suffix in (".prof", ".callgrind", ".pb.gz"):
         profiler.trace.export(tmp_path / f"empty{suffix}")
         assert (tmp_path / f"empty{suffix}").stat().st_size > 0
+
+
+def chrome_trace(path, ranges):
+    """Write a Chrome trace of (name, start, duration), in microseconds."""
+    events = [{"ph": "X", "pid": 1, "tid": 1, "name": n, "ts": start, "dur": time} for n, start, time in ranges]
+    path.write_text(json.dumps(events))
+
+
+def test_the_stacks_of_a_large_pprof_file_are_cut_and_the_command_says_so(tmp_path):
+    deep = [(f"level{i}", 0, 10_000) for i in range(900)]
+    leaves = [(f"leaf{i}", i + 1, 1) for i in range(6000)]
+    chrome_trace(tmp_path / "deep.json", deep + leaves)  # 5.4 million entries of stacks
+    command = [sys.executable, "-m", "marey", "export", "deep.json", "-o", "deep.pb"]
+    done = subprocess.run([*command, "--to", "pprof"], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0 and "marey: stacks are cut after 900 levels: " in done.stderr
+    assert (tmp_path / "deep.pb").stat().st_size < 1_000_000
+    assert sum(marey.load(tmp_path / "deep.pb").to_arrow()["self_ns"].to_pylist()) == 10_000_000
+    chrome_trace(tmp_path / "deep.json", deep + leaves[:100])
+    done = subprocess.run(
+        [*command, "--to", "pprof", "--force"], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "cut" not in done.stderr
+
+
+def test_the_otlp_export_counts_spans_and_says_why_there_is_none(tmp_path):
+    (tmp_path / "calls.folded").write_text("main;parse 30\nmain;load 20\n")
+    chrome_trace(tmp_path / "marked.json", [("outer", 0, 100), ("inner", 10, 5)])
+    for name, options, expected in (
+        ("calls.folded", [], ["0 spans", "no spans: OTLP has the ranges that the program marks"]),
+        ("marked.json", [], ["2 spans"]),
+        ("marked.json", ["--min-duration", "50us"], ["1 span,"]),
+        ("marked.json", ["--min-duration", "50ms"], ["0 spans", "--min-duration leaves out short ones"]),
+    ):
+        command = [sys.executable, "-m", "marey", "export", name, "-o", "x.otlp.json", "--force", *options]
+        done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+        assert done.returncode == 0 and all(text in done.stderr for text in expected), done.stderr
+        spans = json.loads((tmp_path / "x.otlp.json").read_text())["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        assert f"{len(spans)} span" in done.stderr

@@ -48,6 +48,29 @@ def test_the_self_times_of_cprofile_are_kept(tmp_path):
     assert +self_times(marey.load(tmp_path / "x.prof")) == +expected
 
 
+def test_the_calls_of_cprofile_are_kept(tmp_path):
+    profiler = cProfile.Profile()
+    profiler.runcall(lambda: [branch(50) for _ in range(3)] and leaf(1))
+    profiler.dump_stats(tmp_path / "x.prof")
+    expected = collections.Counter()
+    for (_, _, name), row in pstats.Stats(str(tmp_path / "x.prof")).stats.items():
+        if row[3] > 0:  # a range has a length
+            expected[name] += row[1]
+    trace = marey.load(tmp_path / "x.prof")
+    counts = {row.key: row.count for row in trace.key_averages()}
+    assert counts == expected and counts["leaf"] == 151
+    trace.save(tmp_path / "x.marey")
+    saved = marey.load(tmp_path / "x.marey")
+    assert {row.key: row.count for row in saved.key_averages()} == expected
+    title, *rows = shown("report", tmp_path / "x.prof").stdout.splitlines()
+    row = next(row.split() for row in rows if row.endswith(" leaf"))
+    assert title.split()[:4] == ["self", "share", "total", "calls"]
+    assert not row[0].startswith("~") and row[3].startswith("~") and " 151 " in " ".join(row)
+    assert " 151 " in next(
+        line for line in shown("tree", "--bottom-up", tmp_path / "x.prof").stdout.splitlines() if line.endswith(" leaf")
+    )
+
+
 def test_the_paths_of_a_program_that_imports_modules_are_kept(tmp_path):
     """exec() runs the program, which calls it again for each import: it has callers, and is the root all the same."""
     (tmp_path / "part.py").write_text("def inner(n): return sum(range(n))\n")
@@ -80,7 +103,15 @@ def test_what_marey_writes_for_pstats_reads_back(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "file", ["collapsed/py_spy.folded", "speedscope/py_spy.speedscope.json", "perf_script/cpu_clock.txt"]
+    "file",
+    [
+        "collapsed/py_spy.folded",
+        "speedscope/py_spy.speedscope.json",
+        "speedscope/pyinstrument.speedscope.json",
+        "chrome/py_spy.json",
+        "pstats/pyinstrument.prof",
+        "perf_script/cpu_clock.txt",
+    ],
 )
 def test_times_of_samples_are_shown_as_estimates(file):
     done = shown("report", CORPUS / file, "--rows", "3")

@@ -50,6 +50,32 @@ def test_every_question_has_a_title_and_runs_on_a_trace_and_a_lake(lake, capture
     assert marey_command("ask", "hot", capture, "--format", "csv").count("\n") == 1 + len(marey.lake(lake).ask("hot"))
 
 
+def test_hot_counts_recursion_once_and_folds_imports_as_a_report_does(tmp_path):
+    importlib = "<frozen importlib._bootstrap>(1): "
+    ranges = [
+        ("app.py(1): <module>", 0, 1000),
+        ("app.py(2): walk", 0, 400),
+        ("app.py(2): walk", 100, 200),
+        (importlib + "_find_and_load", 500, 300),
+        (importlib + "_load_unlocked", 510, 280),
+        ("part.py(1): <module>", 520, 200),
+    ]
+    events = [
+        {"ph": "X", "cat": "python_function", "pid": 1, "tid": 1, "name": name, "ts": start, "dur": duration}
+        for name, start, duration in ranges
+    ]
+    (tmp_path / "x.json").write_text(json.dumps(events))
+    rows = json.loads(marey_command("ask", "hot", tmp_path / "x.json", "--format", "json"))
+    assert {row["name"]: (row["calls"], row["self_ns"], row["total_ns"]) for row in rows} == {
+        "app.py(2): walk": (2, 400_000, 400_000),
+        "app.py(1): <module>": (1, 300_000, 1_000_000),
+        "import part": (1, 300_000, 300_000),
+    }
+    export.export_run([str(tmp_path / "x.json")], str(tmp_path / "lake"), "one")
+    totals = {row["name"]: row["total_ns"] for row in marey.lake(tmp_path / "lake").ask("hot").to_pylist()}
+    assert totals["app.py(2): walk"] == 400_000
+
+
 def test_a_question_from_a_file_and_its_text(lake, tmp_path):
     path = tmp_path / "mine.sql"
     path.write_text(

@@ -351,6 +351,14 @@ def test_the_summary_names_the_hot_functions_and_the_next_commands(tmp_path):
     assert recorded([script], tmp_path) == ("", "", 0)
 
 
+def test_the_summary_counts_all_calls_that_the_capture_has(tmp_path):
+    script = write(tmp_path, "import json, colorsys\ndef f(): return [i for i in range(3)]\nf()")
+    _, errors, code = recorded([script], tmp_path, run_options=["-o", "x.marey"])
+    rows = report(tmp_path / "x.marey", "--csv", "--show-importlib", "--columns", "scope,count")
+    calls = sum(int(count) for scope, count in rows if scope in ("python_function", "c_function"))
+    assert code == 0 and f"x.marey: {calls:,} calls in " in errors
+
+
 def test_the_summary_has_colours_only_on_a_terminal(tmp_path):
     script = write(tmp_path, "def f():\n    for _ in range(300_000): pass\nf()\n")
     for changes, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):

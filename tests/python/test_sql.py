@@ -426,3 +426,41 @@ def test_a_file_that_is_not_a_trace_is_one_line(tmp_path):
     for path in (tmp_path / "x.marey", tmp_path / "none.marey", tmp_path):
         message = marey_sql(str(path), "select 1", code=2)
         assert message.count("\n") == 1 and message.startswith("marey: sql: ") and str(path) in message
+
+
+def test_queries_run_without_numpy_except_those_that_call_path(tmp_path, capture):
+    """DuckDB cannot call Python functions without it, and neither DuckDB nor pyarrow installs it."""
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('No module named numpy', name='numpy')\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    assert "2" in marey_sql(capture, "select 1 + 1 as n", PYTHONPATH=path)
+    assert "steps" in marey_sql(capture, "--tables", PYTHONPATH=path)
+    assert marey_sql(capture, "select path(row) from ranges", PYTHONPATH=path, code=2).endswith(
+        "path() needs NumPy: pip install numpy\n"
+    )
+
+
+def test_a_file_name_may_be_any_bytes(tmp_path, capture):
+    name = os.fsencode(tmp_path) + b"/na\xefve"
+    with open(capture, "rb") as file, open(name + b".marey", "wb") as copy:
+        copy.write(file.read())
+    assert "2" in marey_sql(name + b".marey", "select 1 + 1 as n")
+    marey_sql(name + b".marey", "select 7 as n", "-o", name + b".csv")
+    with open(name + b".csv") as file:
+        assert file.read().split() == ["n", "7"]
+    assert "No such file" in marey_sql(name + b".gone", "select 1", code=2)
+    trace = marey.load(name + b".marey")
+    trace.save(name + b".copy")
+    assert len(marey.load([name + b".copy"])) == len(trace)
+
+
+def test_an_output_is_replaced_only_on_request_and_a_device_never(tmp_path, capture):
+    (tmp_path / "out.csv").write_text("precious")
+    query = (capture, "select 7 as n", "-o")
+    assert "already exists (use --force to replace it)" in marey_sql(*query, tmp_path / "out.csv", code=2)
+    assert (tmp_path / "out.csv").read_text() == "precious"
+    marey_sql(*query, tmp_path / "out.csv", "--force")
+    assert (tmp_path / "out.csv").read_text().split() == ["n", "7"]
+    (tmp_path / "null").symlink_to("/dev/null")
+    marey_sql(*query, tmp_path / "null", "--force")
+    assert (tmp_path / "null").is_symlink() and (tmp_path / "null").is_char_device()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["null", "out.csv"]

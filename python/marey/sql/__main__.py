@@ -59,15 +59,19 @@ def _arguments() -> Any:
     return parser.parse_args()
 
 
-def _database(options: Any, sql: str | None = None) -> Database:
-    """Open a trace, or the lake in a folder; of a lake only the tables that occur in the query, if one is given."""
+def _database(options: Any, sql: str | None = None, fold_imports: bool = False) -> Database:
+    """Open a trace, or the lake in a folder; of a lake only the tables that occur in the query, if one is given.
+
+    With `fold_imports`, each import in a trace is one range, as in ``marey report``.
+    """
     if os.path.isdir(options.path):
         from marey.sql.lake import Lake
 
         return Lake(options.path, skip_damaged=options.skip_damaged).database(sql)
     from marey.sql.database import of_trace
 
-    return of_trace(_marey.load(options.path, options.source, options.session))
+    trace = _marey.load(options.path, options.source, options.session)
+    return of_trace(trace._filtered([], True, False) if fold_imports else trace)
 
 
 def _read_query(options: Any) -> str:
@@ -137,7 +141,7 @@ def _ask(options: Any) -> None:
         rows = engines.run_on_spark(Lake(options.path, options.skip_damaged), sql, options.remote)
         output.write_rows(rows.to_reader(), options.format, options.output)
         return
-    database = _database(options, sql)
+    database = _database(options, sql, fold_imports=True)
     add_buckets(database.connection)
     with database.stream(sql, options.timeout) as reader:
         output.write_rows(reader, options.format, options.output)

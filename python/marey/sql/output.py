@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 
+from marey import _marey
 from marey._marey import Error
 from marey.sql.connection import require
 
@@ -53,16 +54,23 @@ def _with_distinct_names(reader: Any) -> Any:
 def _replacing(path: str) -> Iterator[IO[bytes]]:
     import os
 
-    aside = f"{path}.{os.getpid()}.part"
+    target = _marey.output_target(path)
     try:
-        with open(aside, "wb") as file:
-            yield file
-        os.replace(aside, path)
+        if not target:  # a pipe or a device, or a file that is already open
+            with open(path, "ab") as file:
+                yield file
+            return
+        aside = f"{target}.{os.getpid()}.part"
+        file = open(aside, "xb")
+        try:
+            with file:
+                yield file
+            os.replace(aside, target)
+        except BaseException:
+            os.unlink(aside)
+            raise
     except OSError as error:
         raise Error(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(aside)
 
 
 def cell(value: Any) -> str:

@@ -28,7 +28,8 @@ RANGE_PLACES = ("step", "group", "sequence")
 RUN_TIME = "run_ns"  # the start, in nanoseconds since the start of the run
 RUN_OFFSET = "run_offset_ns"  # in files: the difference between run_ns and start_ns
 # Columns of `ranges` that files do not have, and how views compute them, on DuckDB and on Spark.
-_FLAGS = {"began_before": 0, "unfinished": 1, "async": 2, "remote": 3, "end_inferred": 4, "sampled": 7}  # RangeFlags
+# RangeFlags, and one that exports add
+_FLAGS = {"began_before": 0, "unfinished": 1, "async": 2, "remote": 3, "end_inferred": 4, "sampled": 7, "recursive": 8}
 COMPUTED = {
     "start_ns": f"{RUN_TIME} - {RUN_OFFSET}",
     **{name: f"(flags & {1 << bit}) <> 0" for name, bit in _FLAGS.items()},
@@ -268,10 +269,12 @@ def connection_of(trace: Any) -> Any:
     connection.register(RUNS, run_row(source.run, [source]))
     connection.execute(files("marey.sql").joinpath("functions.sql").read_text())
     connection.execute(files("marey.sql").joinpath("perfetto.sql").read_text())
-    # A lambda: DuckDB evaluates annotations, which are only for type checkers here.
-    connection.create_function(
-        "path", lambda rows: _paths(source, rows), ["BIGINT"], "VARCHAR", type="arrow", null_handling="special"
-    )
+    try:  # A lambda: DuckDB evaluates annotations, which are only for type checkers here.
+        connection.create_function(
+            "path", lambda rows: _paths(source, rows), ["BIGINT"], "VARCHAR", type="arrow", null_handling="special"
+        )
+    except require("duckdb").InvalidInputException:  # it cannot call Python functions without NumPy
+        connection.execute("create macro path(row) as error('path() needs NumPy: pip install numpy')")
     lock(connection)
     return connection
 

@@ -17,6 +17,7 @@
 #include "analyze/track_place.h"
 #include "base/parallel.h"
 #include "trace/program_names.h"
+#include "trace/range_calls.h"
 
 namespace marey {
 
@@ -37,6 +38,7 @@ struct alignas(64) AverageRowBuilder::Tally {
     Row thread = kNoRow;        ///< thread of the last range counted
     std::uint32_t open = 0;     ///< ranges of the group that enclose the current one
     std::int64_t covered_ns = 0;
+    std::int64_t more_calls = 0;  ///< calls of imported sums, less the ranges
 
     void add(const Tally& next, const RangeColumns& ranges);
 };
@@ -121,6 +123,7 @@ void AverageRowBuilder::Tally::add(const Tally& next, const RangeColumns& ranges
     if (next.count == 0) return;
     count += next.count;
     further += next.further;
+    more_calls += next.more_calls;
     total_ns += next.total_ns;
     min_ns = std::min(min_ns, next.min_ns);
     max_ns = std::max(max_ns, next.max_ns);
@@ -189,7 +192,9 @@ std::vector<AverageRowBuilder::Tally> AverageRowBuilder::tally(RowPart part) con
             entry.total_ns += duration & total_bits;
             entry.min_ns = std::min(entry.min_ns, duration);
             entry.max_ns = std::max(entry.max_ns, duration);
-            if (const std::uint16_t flags = ranges.flags[row]; (flags & (kFurtherPart | kUnfinished)) != 0) {
+            if (const std::uint16_t flags = ranges.flags[row];
+                (flags & (kFurtherPart | kUnfinished | kSampled)) != 0) {
+                entry.more_calls += static_cast<std::int64_t>(calls_of(trace_, ranges, row)) - 1;
                 entry.further += (flags & kFurtherPart) != 0;
                 entry.unfinished += (flags & kUnfinished) != 0;
             }
@@ -272,7 +277,8 @@ void AverageRowBuilder::describe(AverageRow& row, const Tally& entry) const {
 void AverageRowBuilder::sum(AverageRow& row, const Tally& entry) {
     row.range_count = entry.count;
     // The first part of a call may be in another row (thread, stack).
-    row.count = std::max<std::uint64_t>(entry.count - entry.further, 1);
+    const auto calls = static_cast<std::int64_t>(entry.count - entry.further) + entry.more_calls;
+    row.count = static_cast<std::uint64_t>(std::max<std::int64_t>(calls, 1));
     row.unfinished = entry.unfinished;
     row.async_count = entry.async;
     row.threads = entry.threads;

@@ -14,6 +14,7 @@
 #include "analyze/tree/merged_ranges.h"
 #include "analyze/tree/path_growth.h"
 #include "analyze/tree/step_ranges.h"
+#include "trace/range_calls.h"
 
 namespace marey {
 namespace {
@@ -114,7 +115,7 @@ class RangeSource {
             const Place place = place_of(track);
             for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
                 Amounts amounts;
-                amounts.count = (ranges_.flags[row] & kFurtherPart) == 0;
+                if ((ranges_.flags[row] & kFurtherPart) == 0) amounts.count = calls_of(trace_, ranges_, row);
                 if (!is_recursive_[row])
                     amounts.total_ns = clip.duration(ranges_.start_ns[row], ranges_.duration_ns[row]);
                 if (place != Place::Device) amounts.self_ns = ranges_.self_ns[row];

@@ -6,6 +6,7 @@
 #include "analyze/gpu/device_time.h"
 #include "analyze/tree/path_growth.h"
 #include "base/work_meter.h"
+#include "trace/range_calls.h"
 
 namespace marey {
 namespace {
@@ -55,7 +56,7 @@ class Merge {
             if (options_.parts > 0 && !is_added(index, is_first_part)) continue;
             PathTree::Node& node = tree.nodes[index];
             const std::int64_t duration = clip_.duration(ranges.start_ns[row], ranges.duration_ns[row]);
-            if (is_first_part) ++node.count;
+            if (is_first_part) node.count += calls_of(trace_, ranges, row);
             node.total_ns += duration;
             if (place == Place::Device) continue;
             node.self_ns += ranges.self_ns[row];

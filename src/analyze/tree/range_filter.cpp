@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <marey/trace.h>
 
 #include "analyze/averages/site_groups.h"
+#include "analyze/name_slots.h"
 #include "trace/row_selection.h"
 #include "trace/trace_data.h"
 
@@ -231,16 +233,35 @@ std::int64_t import_time_ns(const Trace& trace) {
     for (const SiteInfo& site : trace.sites())
         is_import.push_back(
             site.scope == Scope::PythonFunction && trace.string(site.name).starts_with(kImport) ? 1 : 0);
-    std::int64_t total = 0;
-    if (std::find(is_import.begin(), is_import.end(), 1) == is_import.end()) return total;
+    if (std::find(is_import.begin(), is_import.end(), 1) == is_import.end()) return 0;
     const RangeColumns ranges = trace.ranges();
+    const WindowClip clip(trace);
+    struct Span {
+        Row process;
+        std::int64_t start_ns, end_ns;
+    };
+    std::vector<Span> spans;
     for (const TrackInfo& track : trace.tracks()) {
         const Row end = track.first_range + track.range_count;
         for (Row row = track.first_range; row < end; ++row) {
             if (is_import[ranges.site[row]] == 0) continue;
-            total += trace.clipped_duration_ns(row);
+            const std::int64_t start_ns = std::max(ranges.start_ns[row], clip.start_ns);
+            spans.push_back({trace.threads()[track.thread].process, start_ns,
+                             start_ns + clip.duration(ranges.start_ns[row], ranges.duration_ns[row])});
             const std::uint32_t depth = ranges.depth[row];
             while (row + 1 < end && ranges.depth[row + 1] > depth) ++row;  // the ranges inside
+        }
+    }
+    // Threads import at the same time.
+    std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+        return std::tie(a.process, a.start_ns) < std::tie(b.process, b.start_ns);
+    });
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < spans.size();) {
+        const Row process = spans[i].process;
+        for (std::int64_t end_ns = spans[i].start_ns; i < spans.size() && spans[i].process == process; ++i) {
+            total += std::max<std::int64_t>(spans[i].end_ns - std::max(end_ns, spans[i].start_ns), 0);
+            end_ns = std::max(end_ns, spans[i].end_ns);
         }
     }
     return total;

@@ -143,9 +143,10 @@ RangeSpec import_of(std::int64_t start, std::int64_t duration, const std::vector
               {{kExternal + "_LoaderBasics.exec_module", start, duration, inside}}}}};
 }
 
-Trace python_trace(const std::vector<RangeSpec>& ranges) {
+Trace python_trace(const std::vector<RangeSpec>& ranges, const std::vector<RangeSpec>& other_thread = {}) {
     TraceFixture fixture;
     fixture.thread("main", ranges);
+    if (!other_thread.empty()) fixture.thread("other", other_thread);
     for (SiteInfo& site : fixture.data().sites) {
         const std::string& name = fixture.data().strings[site.name];
         site.scope = name.find("): ") != name.npos ? Scope::PythonFunction : Scope::CFunction;
@@ -224,6 +225,12 @@ TEST(RangeFilter, AddsUpTheTimeOfOuterImports) {
         python_trace({import_of(0, 100, code), {kProgram, 200, 100, {import_of(250, 7, {})}}});
     EXPECT_EQ(import_time_ns(filter_ranges(trace, {.fold_imports = true})), 107);
     EXPECT_EQ(import_time_ns(trace), 0);
+}
+
+TEST(RangeFilter, CountsTheTimeInWhichTwoThreadsImportOnce) {
+    const Trace trace =
+        python_trace({import_of(0, 100, {}), import_of(300, 10, {})}, {import_of(50, 150, {})});
+    EXPECT_EQ(import_time_ns(filter_ranges(trace, {.fold_imports = true})), 200 + 10);
 }
 
 TEST(RangeFilter, GroupsImportsByTheirModule) {

@@ -1,13 +1,14 @@
 """Makes the profiles in tests/data/corpus: PYTHONPATH=tests/python python profile_samples.py FOLDER.
 
-Run it in its own folder, so that the profiles hold no other paths. Needs the packages py-spy, protobuf,
-opentelemetry-sdk and opentelemetry-exporter-otlp-proto-common, and the program perf, which must be allowed to record.
-A maker that is missing is left out.
+Run it in its own folder, so that the profiles hold no other paths. Needs the packages py-spy, pyinstrument,
+protobuf, opentelemetry-sdk and opentelemetry-exporter-otlp-proto-common, and the program perf, which must be allowed
+to record. A maker that is missing is left out.
 """
 
 import base64
 import cProfile
 import gzip
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -42,10 +43,31 @@ def with_cprofile(folder):
 
 
 def with_py_spy(folder):
-    for kind, name in (("raw", "collapsed/py_spy.folded"), ("speedscope", "speedscope/py_spy.speedscope.json")):
+    kinds = {
+        "raw": "collapsed/py_spy.folded",
+        "speedscope": "speedscope/py_spy.speedscope.json",
+        "chrometrace": "chrome/py_spy.json",
+    }
+    for kind, name in kinds.items():
         command = ["py-spy", "record", "-r", "50", "-f", kind, "-o", str(folder / name)]
         subprocess.run([*command, "--", sys.executable, __file__, "--work"], check=True, capture_output=True)
-        (folder / name).write_text((folder / name).read_text().replace(sys.base_prefix, "/usr"))
+        text = (folder / name).read_text()
+        for path, shown in (
+            (sys.base_prefix, "/usr"),
+            (sys.prefix, "/usr"),
+            (f"{Path(__file__).resolve().parent}/", ""),
+        ):
+            text = text.replace(path, shown)
+        (folder / name).write_text(text)
+
+
+def with_pyinstrument(folder):
+    for kind, name in (
+        ("speedscope", "speedscope/pyinstrument.speedscope.json"),
+        ("pstats", "pstats/pyinstrument.prof"),
+    ):
+        command = [sys.executable, "-m", "pyinstrument", "-r", kind, "-o", str(folder / name)]
+        subprocess.run([*command, __file__, "--work"], check=True, capture_output=True)
 
 
 def with_perf(folder):
@@ -117,11 +139,13 @@ def main():
     if sys.argv[1] == "--work":
         return work(1.0)
     folder = Path(sys.argv[1])
-    for name in ("pstats", "collapsed", "speedscope", "perf_script", "otlp", "pprof"):
+    for name in ("pstats", "chrome", "collapsed", "speedscope", "perf_script", "otlp", "pprof"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     with_cprofile(folder)
     if shutil.which("py-spy"):
         with_py_spy(folder)
+    if importlib.util.find_spec("pyinstrument"):
+        with_pyinstrument(folder)
     if shutil.which("perf"):
         with_perf(folder)
     for make in (with_opentelemetry, with_protobuf):

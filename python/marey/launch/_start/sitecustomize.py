@@ -1,37 +1,48 @@
-"""Starts to record a Python process under ``marey run``, which puts this folder on PYTHONPATH."""
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="unreachable"
+# ruff: noqa: UP031, UP036, B904
+"""Starts to record a Python process under ``marey run``, which puts this folder on PYTHONPATH.
 
-from __future__ import annotations
+Every Python that the program starts runs this file, so it must be valid in Python 2.7 too.
+"""
 
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
-
-def _recorder(folder: str) -> Any:
-    """Return the extension of this file's package, or None if this interpreter cannot load it."""
+def _recorder(folder):
+    """Return the extension of this file's package; raise ImportError if this interpreter cannot load it."""
     import os
 
+    if sys.version_info < (3, 11):
+        version = "%d.%d" % sys.version_info[:2]
+        raise ImportError("Marey needs CPython 3.11 or later; %s is Python %s" % (sys.executable, version))
     package = os.path.dirname(os.path.dirname(folder))
     loaded = set(sys.modules)
-    for place in (os.path.dirname(package), None):  # an editable install has its extension in another folder
-        if place is not None:
-            sys.path.insert(0, place)
+    try:
+        sys.path.insert(0, os.path.dirname(package))
         try:
             import marey._marey
-
-            return marey._marey
-        except ImportError:
-            for name in [name for name in sys.modules if name.partition(".")[0] == "marey" and name not in loaded]:
-                del sys.modules[name]
         finally:
-            if place is not None:
-                sys.path.remove(place)
-    return None
+            sys.path.remove(os.path.dirname(package))
+    except ImportError as error:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "marey" and name not in loaded]:
+            del sys.modules[name]
+        try:
+            import marey._marey  # an editable install has its extension in another folder
+        except ImportError:
+            raise error
+    return marey._marey
 
 
-def _begin(folder: str) -> None:
+def _print_reason(settings, error):
+    """Say why nothing is recorded, if this is the program itself: children without Marey are counted by the command."""
+    import os
+
+    command = settings.rpartition(",tree=")[2].partition(",")[0].partition(":")[2]
+    if command == str(os.getppid()):
+        sys.stderr.write("marey: %s\n" % error)
+
+
+def _begin(folder):
     import os
 
     if os.getuid() != os.geteuid() or os.getgid() != os.getegid():  # as the library does: the user is not trusted
@@ -44,11 +55,14 @@ def _begin(folder: str) -> None:
         return
     del os.environ["MAREY"]  # the session starts with the program, not when the library is loaded
     sys._marey_starts = True  # type: ignore[attr-defined]  # and so do calls, if the library was loaded before
-    recorder = _recorder(folder)
-    del sys._marey_starts  # type: ignore[attr-defined]
-    os.environ["MAREY"] = settings
-    if recorder is None:
+    try:
+        _recorder(folder)
+    except ImportError as error:
+        _print_reason(settings, error)
         return
+    finally:
+        del sys._marey_starts  # type: ignore[attr-defined]
+        os.environ["MAREY"] = settings
     if has_torch:
         from marey._imports import record_with
 
@@ -58,7 +72,7 @@ def _begin(folder: str) -> None:
     program.record()
 
 
-def _start() -> None:
+def _start():
     folder = __file__.rpartition("/")[0]
     while folder in sys.path:
         sys.path.remove(folder)
@@ -68,7 +82,7 @@ def _start() -> None:
         try:
             import sitecustomize  # noqa: F401
         except ImportError as error:
-            if error.name != "sitecustomize":
+            if getattr(error, "name", str(error).rpartition(" ")[2]) != "sitecustomize":
                 raise
         finally:
             sys.modules.setdefault("sitecustomize", own)
