@@ -43,7 +43,7 @@ struct CaptureArgument {
     /// progress. Throws marey::Error.
     Trace load() const;
     /// Leaves out the ranges that the user does not want to see. Throws marey::Error for an invalid time.
-    Trace filtered(Trace trace) const;
+    Trace filtered(Trace trace, bool flatten_imports = false) const;
 
   private:
     Trace load_one(const std::string& path) const;
