@@ -24,6 +24,14 @@ def duration_ns(text: str) -> float:
     return float(match[1]) * next(unit for unit, name in _UNITS if name == match[2])
 
 
+def dotted(name: str) -> str:
+    """Return "shop.cart.Cart.load" for "shop/cart.py(12): Cart.load"; other names unchanged."""
+    import re
+
+    match = re.fullmatch(r"(.*?)(?:/__init__)?\.py\(\d+\): (.*)", name, re.DOTALL)
+    return f"{match[1].replace('/', '.').lstrip('.')}.{match[2]}" if match is not None else name
+
+
 def printable(text: str) -> str:
     """Return the text with control characters, and those that change the direction of writing, escaped."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

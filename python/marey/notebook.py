@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 _USAGE = "%%marey [--calls | --no-calls] [--torch] [--gpu] [--view]"
 _OPTIONS = frozenset(("--calls", "--no-calls", "--torch", "--gpu", "--view"))
-# Calls of the notebook itself.
-_HIDDEN = tuple("IPython codeop ipykernel ipywidgets comm traitlets tornado zmq jupyter_client jupyter_core".split())
+# The notebook's own code. It is left out with everything that it calls.
+_OWN = "IPython codeop ipykernel ipywidgets comm traitlets tornado zmq jupyter_client jupyter_core".split()
+_HIDDEN = tuple(pattern for name in _OWN for pattern in (f"{name}/*", f"*/{name}/*.py(*", f"{name}.py(*"))
 
 _recorder: _Recorder | None = None
 
@@ -171,7 +172,7 @@ class _Recorder:
         profiler, options = running
         try:
             profiler.stop()
-            trace = profiler.trace.filtered(fold_imports=True, exclude_running=True)
+            trace = profiler.trace._filtered([], True, True, list(_HIDDEN))
         except Error as error:
             print(f"marey: the recording is lost: {error}", file=sys.stderr)
             return
@@ -241,7 +242,7 @@ def _profiler(options: set[str], name: str) -> Any:
     calls = "--calls" in options or not options & {"--no-calls", "--torch", "--gpu"}
     settings: dict[str, Any] = {"threads": "tasks", "with_stack": calls, "custom_trace_id_callback": lambda: name}
     if calls:
-        settings.update(exclude=_HIDDEN, c_calls="--calls" in options or sys.version_info >= (3, 12))
+        settings.update(c_calls="--calls" in options or sys.version_info >= (3, 12))
     if "--gpu" in options:
         settings["use_device"] = "cuda"
     if "--torch" in options:

@@ -10,6 +10,8 @@ named, bodies never.
 
 from __future__ import annotations
 
+import sys
+
 from marey import _marey
 from marey.recording.web_requests import BUSY, REPORT_HEADER, Requests, page_headers
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from marey.recording.web_requests import Values
 
-__all__ = ["DjangoMiddleware", "MareyMiddleware", "flask_app"]
+__all__ = ["DjangoMiddleware", "MareyMiddleware", "flask_app", "starlette_app"]
 
 _is_recording = _marey.is_recording
 _NO_VALUES: Values = {}
@@ -34,17 +36,20 @@ class MareyMiddleware:
 
     Args:
         app: The application. Of a coroutine function, or an object whose ``__call__`` is one, it is ASGI.
-        secret: A request with ``?marey=SECRET`` or the header ``X-Marey: SECRET`` is answered with a report of itself.
-        debug: ``?marey=1`` is enough for a report. For development only: anybody can ask for it.
-        over: Keep the calls of requests that take longer than this: "500ms", or a number of seconds.
-        slowest: Keep the calls of this many requests, the slowest ones.
-        folder: Where these are written, as captures.
-        max_bytes: The memory for the calls that are recorded to find slow requests.
-        route: A function from the ASGI scope or WSGI environ of a finished request to its route, for frameworks that
-            do not store it there. None: unknown.
-        record: Values to record: "header:NAME", "query:NAME", or "traceparent", which joins the request with its
-            distributed trace.
         interface: "asgi" or "wsgi", if that cannot be found out from `app`.
+
+    Keyword Args:
+        secret (str): A request with ``?marey=SECRET`` or the header ``X-Marey: SECRET`` is answered with a report of
+            itself. At least 8 characters.
+        debug (bool): ``?marey=1`` is enough for a report. For development only: anybody can ask for it.
+        over (str | float): Keep the calls of requests that take longer than this: "500ms", or a number of seconds.
+        slowest (int): Keep the calls of this many requests, the slowest ones.
+        folder (str): Where these are written, as captures.
+        max_bytes (int): The memory for the calls that are recorded to find slow requests.
+        route (Callable): A function from the ASGI scope or WSGI environ of a finished request to its route, for
+            frameworks that do not store it there. None: unknown.
+        record (Iterable[str]): Values to record: "header:NAME", "query:NAME", or "traceparent", which joins the request
+            with its distributed trace.
     """
 
     def __new__(cls, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> MareyMiddleware:
@@ -58,9 +63,29 @@ class MareyMiddleware:
 
     def __init__(self, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> None:
         self._app = app
-        self._requests = Requests(**options)
+        self._requests = _requests_with(options)
         self._is_plain = self._requests.is_plain
         self._has_options = not self._is_plain or bool(self._requests.recorded)
+
+
+def _requests_with(options: dict[str, Any]) -> Requests:
+    """Return the requests of a middleware with these options. Raise TypeError or ValueError if one is wrong.
+
+    Starlette and FastAPI create their middleware with the first request: an error would fail that one and all later
+    ones. There it is a warning, and requests are only recorded.
+    """
+    try:
+        return Requests(**options)
+    except (TypeError, ValueError) as error:
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename == __file__:
+            frame = frame.f_back
+        if frame.f_code.co_name != "build_middleware_stack":
+            raise
+        from marey._warnings import warn
+
+        warn(f"MareyMiddleware: {error}; requests give no reports and are not kept")
+        return Requests()
 
 
 def _is_async(app: Any) -> bool:
@@ -229,19 +254,33 @@ def _values_of(requests: Requests, environ: dict[str, Any], scope: dict[str, Any
     return requests.values(header, environ.get("QUERY_STRING", ""), scope)
 
 
+def _content_length(headers: Any) -> float:
+    """Return the length that a response announces; infinity if it does not."""
+    try:
+        return next(int(text) for name, text in headers if name.lower() == "content-length")
+    except (StopIteration, TypeError, ValueError, AttributeError):
+        return float("inf")
+
+
 class _WsgiRequest:
-    """One request. Its range ends when the server closes the response."""
+    """One request. Its range ends when the application has handed over the whole response, or gives it up.
+
+    Servers close a response at the end, but test clients may not: the last byte of one with a ``Content-Length``, or
+    the end of the iterator, is the end of the request too.
+    """
+
+    _is_open = False
 
     def __init__(self, middleware: _Wsgi, environ: dict[str, Any], start_response: Any) -> None:
         requests = self._requests = middleware._requests
         self._environ = environ
         self._start_response = start_response
-        self._body: Any = None
-        self._is_open = True
         self._flask_rule: Any = None
         self._begin = requests.begin_slow()
         self._values = _values_of(requests, environ, environ) if requests.recorded else _NO_VALUES
         self._range = middleware._record.begin(self, self._values, True)
+        self._is_open = True
+        self._length = float("inf")  # of the whole body, if it is known
         self.status = 0
         self.bytes = 0
         self.name = ""
@@ -251,17 +290,17 @@ class _WsgiRequest:
             body = self._range.run(app, self._environ, self._start)
         except BaseException:
             self.status = self.status or 500
-            self._end()
+            self.end()
             raise
         if type(body) in (list, tuple):
             self.bytes += sum(map(len, body))
-            self._end()
+            self.end()
             return body  # type: ignore[no-any-return]
-        self._body = body
-        return self
+        return _WsgiBody(self, body)
 
     def _start(self, status: str, headers: Any, exc_info: Any = None) -> Any:
         self.status = int(status[:3]) if status[:3].isdecimal() else 0
+        self._length = _content_length(headers)
         self._flask_rule = self._find_flask_rule()
         if self._start_response is None:
             return self._write
@@ -276,20 +315,13 @@ class _WsgiRequest:
     def _write(self, data: bytes) -> None:
         self.bytes += len(data)
 
-    def __iter__(self) -> Iterator[bytes]:
-        for data in self._body:
-            self.bytes += len(data)
-            yield data
+    def add(self, data: bytes) -> None:
+        """Count a part of the body."""
+        self.bytes += len(data)
+        if self.bytes >= self._length:
+            self.end()
 
-    def close(self) -> None:
-        try:
-            close = getattr(self._body, "close", None)
-            if close is not None:
-                close()
-        finally:
-            self._end()
-
-    def _end(self) -> None:
+    def end(self) -> None:
         if not self._is_open:
             return
         self._is_open = False
@@ -311,12 +343,51 @@ class _WsgiRequest:
         return getattr(self._environ.get("werkzeug.request"), "url_rule", None)
 
 
+class _WsgiBody:
+    """The body of a response: what the server reads and closes, or drops."""
+
+    __slots__ = ("_body", "_request")
+
+    def __init__(self, request: _WsgiRequest, body: Iterable[bytes]) -> None:
+        self._request = request
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for data in self._body:
+                self._request.add(data)
+                yield data
+        finally:
+            self._request.end()
+
+    def close(self) -> None:
+        try:
+            close = getattr(self._body, "close", None)
+            if close is not None:
+                close()
+        finally:
+            self._request.end()
+
+    def __del__(self) -> None:
+        self._request.end()
+
+
 # ---- frameworks
 
 
 def flask_app(app: Any, **options: Any) -> Any:
     """Add the middleware to a Flask application, and return the application."""
     app.wsgi_app = MareyMiddleware(app.wsgi_app, **options)
+    return app
+
+
+def starlette_app(app: Any, **options: Any) -> Any:
+    """Add the middleware to a Starlette or FastAPI application, and return the application.
+
+    Raise TypeError or ValueError if an option is wrong; ``app.add_middleware`` does not look at them.
+    """
+    Requests(**{name: option for name, option in options.items() if name != "interface"})
+    app.add_middleware(MareyMiddleware, **options)
     return app
 
 

@@ -21,6 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--marey-out", metavar="DIR", help="Keep the recording in this folder, as pytest.marey")
     group.addoption("--marey-each", action="store_true", help="Write a capture for each test to --marey-out instead")
     group.addoption("--marey-no-calls", action="store_true", help="Record tests, fixtures and marked ranges only")
+    group.addoption(
+        "--marey-package",
+        metavar="NAME",
+        action="append",
+        help="Record all calls of this package, though it is installed (default: the project's own); repeatable",
+    )
     group.addoption("--marey-tests", metavar="N", type=int, default=10, help="Number of tests to show (default: 10)")
 
 

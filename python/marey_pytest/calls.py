@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 
 import marey
+from marey._text import dotted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-_PYTHON_NAME = re.compile(r"(.*?)(?:/__init__)?\.py\(\d+\): (.*)", re.DOTALL)
-
-
-def dotted(name: str) -> str:
-    """Return "shop.cart.Cart.load" for "shop/cart.py(12): Cart.load"; other names unchanged."""
-    match = _PYTHON_NAME.fullmatch(name)
-    return f"{match[1].replace('/', '.').lstrip('.')}.{match[2]}" if match is not None else name
 
 
 def matches(name: str, pattern: str) -> bool:

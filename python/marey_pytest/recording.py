@@ -12,7 +12,7 @@ from marey import _marey
 
 # Loaded now, because a test may remove modules from sys.modules or change the working directory.
 from marey._warnings import warn
-from marey_pytest import report
+from marey_pytest import packages, report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Recording:
         self._folder = os.path.abspath(config.option.marey_out) if config.option.marey_out else ""
         self._each = bool(config.option.marey_each)
         self._worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self._calls = not config.option.marey_no_calls
+        self._options: dict[str, Any] = {} if config.option.marey_no_calls else _call_options(config)
         self._session: marey.Session | None = None
         self._pid = 0  # of the process that started the session
         self._worker_folder = ""  # of the captures of xdist's workers
@@ -47,7 +47,6 @@ class Recording:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         is_controller = self._config.pluginmanager.hasplugin("dsession")
-        calls = self._calls and not is_controller
         output = ""
         if self._worker is not None:
             output = os.path.join(self._worker["marey_folder"], f"{self._worker['workerid']}.marey")
@@ -55,7 +54,7 @@ class Recording:
             output = os.path.join(self._folder, "pytest.marey")
         session = marey.Session()
         try:
-            session.start(name="pytest", output=output, **_call_options(calls))
+            session.start(name="pytest", output=output, **({} if is_controller else self._options))
         except marey.Error as error:
             raise pytest.UsageError(f"--marey: {error}") from None
         self._session, self._pid = session, os.getpid()
@@ -133,7 +132,7 @@ class Recording:
         session.start(
             name=item.nodeid,
             output=os.path.join(self._folder, _file_name(item.nodeid)),
-            **_call_options(self._calls),
+            **self._options,
         )
         try:
             with marey.record_function(TEST_PREFIX + item.nodeid):
@@ -183,13 +182,12 @@ class Recording:
             teardown.__exit__(None, None, None)
 
 
-def _call_options(calls: bool) -> dict[str, Any]:
-    """Return the session options for calls: those of pytest and of other libraries are folded.
+def _call_options(config: pytest.Config) -> dict[str, Any]:
+    """Return the session options for calls: those of pytest and of libraries are folded, except the tested ones.
 
     execnet connects xdist's workers: its threads wait for the whole run. coverage calls functions for each file.
     """
-    if not calls:
-        return {}
+    _marey.count_as_program(packages.tested(config))
     c_calls = sys.version_info >= (3, 12)  # as `marey run`
     return {
         "with_stack": True,

@@ -12,6 +12,7 @@
 #include <marey/averages.h>
 #include <marey/error.h>
 #include <marey/export.h>
+#include <marey/known_waits.h>
 #include <marey/stacks.h>
 #include <marey/table.h>
 
@@ -210,6 +211,14 @@ void bind_averages_class(nb::module_& module) {
 
 void bind_averages(nb::module_& module) {
     bind_averages_class(module);
+    module.def(
+        "known_waits",
+        [] {
+            nb::list names;
+            for (const std::string_view name : known_waits()) names.append(text_object(name));
+            return names;
+        },
+        "Return the functions that only wait, as module and qualified name.");
     module.def(
         "key_averages",
         [](const Trace& trace, bool by_input_shape, std::uint32_t stack_entries, bool by_overload,

@@ -1,10 +1,14 @@
 // program_binding.cpp: functions that record a whole program (marey run).
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "bindings/bind.h"
+#include "sources/python/call_filter.h"
 #include "sources/python/child_waits.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/program_start.h"
+#include "sources/python/start_frames.h"
 #include "sources/python/tracer.h"
 
 namespace marey::bindings {
@@ -29,6 +33,11 @@ void bind_program(nanobind::module_& module) {
     module.def(
         "name_cells", [](const nanobind::dict& numbers) { python::name_cells(numbers.ptr()); },
         nanobind::arg("numbers"), "Name the code of these files after a notebook's cells, by their numbers.");
+    module.def("become_own_thread", &python::become_own_thread,
+               "Never record the calling thread: it works for Marey.");
+    module.def(
+        "count_as_program", &python::count_as_program, nanobind::arg("patterns"),
+        "Set the files and modules that fold_libraries does not fold, as patterns like those of include.");
 }
 
 }  // namespace marey::bindings

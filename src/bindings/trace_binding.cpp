@@ -101,10 +101,14 @@ void bind_trace(nb::module_& module) {
         .def(
             "_filtered",
             [](const Trace& trace, const std::vector<std::string>& exclude, bool fold_imports,
-               bool exclude_running) {
-                return filter_ranges(trace, {exclude, fold_imports, exclude_running});
+               bool exclude_running, const std::vector<std::string>& hide) {
+                return filter_ranges(trace, {.exclude = exclude,
+                                             .fold_imports = fold_imports,
+                                             .hide = hide,
+                                             .exclude_running = exclude_running});
             },
-            nb::arg("exclude"), nb::arg("fold_imports"), nb::arg("exclude_running"), no_gil)
+            nb::arg("exclude"), nb::arg("fold_imports"), nb::arg("exclude_running"),
+            nb::arg("hide") = std::vector<std::string>(), no_gil)
         .def(
             "_selected",
             [](const Trace& trace, std::int64_t begin_ns, std::int64_t end_ns,

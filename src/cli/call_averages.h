@@ -1,7 +1,11 @@
 // call_averages.h: averages of a program's calls.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include <marey/averages.h>
 #include <marey/trace.h>
@@ -15,5 +19,25 @@ AverageOptions call_options(GroupBy by = GroupBy::Name);
 std::uint64_t count_calls(const Trace& trace);
 /// Whether the CPU rows are mostly Python calls (and garbage collections).
 bool are_host_calls(const Averages& averages);
+
+/// Takes out the rows of functions that only wait (marey/known_waits.h). The rows must be grouped by name,
+/// function, line or thread. Shares then refer to the rows that stay.
+Averages take_waiting(const Trace& trace, Averages& averages);
+/// The same for the rows of imports.
+Averages take_imports(Averages& averages);
+/// "24.9 s: selectors.py(451): EpollSelector.select 20.1 s, ... (COMMAND shows them)" for waiting rows that
+/// are not in a table; empty if they took no time.
+std::string waiting_fact(const Averages& waiting, std::string_view command);
+
+/// Adds up the averages of several processes: rows with equal names and scopes become one.
+class CallSum {
+  public:
+    void add(const Averages& averages);
+    Averages& sum() noexcept { return sum_; }
+
+  private:
+    Averages sum_;
+    std::unordered_map<std::string, std::size_t> rows_;  ///< by scope and name
+};
 
 }  // namespace marey::cli

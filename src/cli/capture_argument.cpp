@@ -134,8 +134,10 @@ std::vector<std::string> capture_paths(const std::vector<std::string>& files, bo
     return files.size() == 1 && paths == files && !is_alone ? captures_of_tree(files[0]) : paths;
 }
 
-Trace CaptureArgument::filtered(Trace trace) const {
-    trace = filter_ranges(std::move(trace), {.exclude = exclude, .fold_imports = !show_importlib});
+Trace CaptureArgument::filtered(Trace trace, bool flatten_imports) const {
+    trace = filter_ranges(
+        std::move(trace),
+        {.exclude = exclude, .fold_imports = !show_importlib, .flatten_imports = flatten_imports});
     if (begin.empty() && end.empty()) return trace;
     const WindowInfo& window = trace.window();
     Selection selection;

@@ -45,7 +45,7 @@ struct CaptureArgument {
     /// The files that load() reads.
     std::vector<std::string> paths() const;
     /// Leaves out the ranges that the user does not want to see. Throws marey::Error for an invalid time.
-    Trace filtered(Trace trace) const;
+    Trace filtered(Trace trace, bool flatten_imports = false) const;
 
   private:
     Trace load_one(const std::string& path) const;

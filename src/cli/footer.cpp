@@ -14,6 +14,11 @@
 
 namespace marey::cli {
 
+std::string fact_line(std::string_view title, const std::string& value, const Terminal& terminal) {
+    if (value.empty()) return "";
+    return styled(terminal, Style::Dim, fmt::format("{:<9} ", title)) + value + "\n";
+}
+
 std::string thread_label(const Trace& trace, Row thread) {
     if (thread >= trace.threads().size()) return "?";
     const ThreadInfo& info = trace.threads()[thread];
@@ -58,16 +63,19 @@ std::string overhead_fact(const Trace& trace) {
     return text;
 }
 
+std::string imports_fact(std::int64_t time_ns, const std::string& whole) {
+    if (time_ns == 0) return "";
+    return fmt::format("{} {} (--show-importlib shows the frames of importlib)",
+                       format_duration(static_cast<double>(time_ns)), whole);
+}
+
 std::string imports_fact(const Trace& trace) {
-    const std::int64_t time = import_time_ns(trace);
-    if (time == 0) return "";
     const WindowInfo& window = trace.window();
     const std::string whole =
         trace.processes().size() > 1
             ? "in all processes"
             : "of " + format_duration(static_cast<double>(window.end_ns - window.start_ns));
-    return fmt::format("{} {} (--show-importlib shows the frames of importlib)",
-                       format_duration(static_cast<double>(time)), whole);
+    return imports_fact(import_time_ns(trace), whole);
 }
 
 namespace {
@@ -129,10 +137,6 @@ std::string clock_fact(const Trace& trace) {
 }
 
 namespace {
-
-std::string fact_line(std::string_view title, const std::string& value, const Terminal& terminal) {
-    return styled(terminal, Style::Dim, fmt::format("{:<9} ", title)) + value + "\n";
-}
 
 /// "some/file.py(3): f <- g <- <module>": the file and line of the innermost range only.
 std::string stack_text(const Trace& trace, const std::vector<Row>& ranges) {
@@ -224,8 +228,7 @@ std::string footer(const Trace& trace, const Terminal& terminal) {
 }
 
 std::string imports_line(const Trace& trace, const Terminal& terminal) {
-    const std::string imports = imports_fact(trace);
-    return imports.empty() ? "" : fact_line("imports", imports, terminal);
+    return fact_line("imports", imports_fact(trace), terminal);
 }
 
 }  // namespace marey::cli

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <marey/trace.h>
 
@@ -17,6 +18,9 @@ std::string footer(const Trace& trace, const Terminal& terminal);
 /// The line about imports, to be printed before the footer. `trace` is the filtered trace.
 std::string imports_line(const Trace& trace, const Terminal& terminal);
 
+/// A fact below a table; empty if `value` is.
+std::string fact_line(std::string_view title, const std::string& value, const Terminal& terminal);
+
 // The separate facts; `marey info` shows them with titles.
 std::string events_fact(const Trace& trace);  ///< "12 events kept (10 ranges, ...), 3 dropped"
 /// "died of SIGSEGV in f <- main" and the open stacks of the threads; empty if the program ended normally.
@@ -26,7 +30,8 @@ bool is_sampled(const Trace& trace);            ///< it has ranges made of sampl
 bool is_summed(const Trace& trace);             ///< the same, but the calls and self times of names are exact
 std::string times_fact(const Trace& trace);     ///< what the times of all tables are
 std::string overhead_fact(const Trace& trace);  ///< "about 1.23 ms in total, 0.1% of ..."
-std::string imports_fact(const Trace& trace);   ///< "4.30 s of 8.50 s (...)"; empty if no imports are folded
+std::string imports_fact(std::int64_t time_ns, const std::string& whole);
+std::string imports_fact(const Trace& trace);  ///< "4.30 s of 8.50 s (...)"; empty if no imports are folded
 /// How well the times of several hosts agree; `worst` has the largest error.
 struct HostsAgreement {
     std::size_t hosts = 0;

@@ -108,6 +108,8 @@ class ReportVerb final : public Verb {
                        {"name", "thread", "process", "function", "line", "file", "module", "package"},
                        "Group rows by this property of the ranges (name)");
         options.flag(by_overload_, "--by-overload", "Show one row per name and overload");
+        options.flag(all_, "--all", "Show the functions that only wait, too");
+        options.flag(no_imports_, "--no-imports", "Leave out Python imports and everything inside them");
         options.flag(list_, "--list", "Show one row per range");
         options.flag(top_level_, "--top-level", "Show only top-level names (plus device and async rows)");
         options.flag(merge_, "--merge-repeated",
@@ -129,6 +131,8 @@ class ReportVerb final : public Verb {
     int run() override {
         if (html_) return write_html();
         if (!output_.path.empty()) throw Error("report: -o needs --html (redirect the other formats)");
+        if (no_imports_ && capture_.show_importlib)
+            throw Error("report: --no-imports and --show-importlib are mutually exclusive");
         if (csv_ && json_) throw Error("report: --csv and --json are mutually exclusive");
         if (csv_) format_ = "csv";
         if (json_) format_ = "json";
@@ -136,7 +140,7 @@ class ReportVerb final : public Verb {
         check(table);
         Trace trace = capture_.load();
         if (format_ == "table") footer_ = footer(trace, standard_output());
-        trace = capture_.filtered(std::move(trace));
+        trace = capture_.filtered(std::move(trace), no_imports_);
         is_sampled_ = is_sampled(trace);
         is_summed_ = is_summed(trace);
         Averages averages = [&] {
@@ -145,6 +149,8 @@ class ReportVerb final : public Verb {
                          : key_averages(trace, average_options(table));
         }();
         if (subtract_) subtract_overhead(averages);
+        if (no_imports_) take_imports(averages);
+        if (hides_waiting()) waiting_ = waiting_fact(take_waiting(trace, averages), "--all");
         print_missing_notes(trace, averages);
         if (format_ == "csv") {
             write_data(averages_csv(averages, table));
@@ -189,6 +195,13 @@ class ReportVerb final : public Verb {
         options.top_level_events_only = top_level_;
         options.time_unit = unit_;
         return options;
+    }
+
+    /// Waiting functions have a line below a table of functions, unless somebody asks for them.
+    bool hides_waiting() const {
+        const bool are_functions = by_ == "name" || by_ == "function" || by_ == "line" || by_ == "thread";
+        return are_functions && !all_ && !list_ && filter_.empty() && layout_ == "plain" &&
+               format_ == "table";
     }
 
     /// Reports wrong columns before a large file is read.
@@ -294,7 +307,8 @@ class ReportVerb final : public Verb {
                             format_plural(found - static_cast<std::size_t>(options.row_limit), "more row"));
         }
         return end_lines(trace, terminal) + text + task_section(trace, terminal) + "\n" +
-               imports_line(trace, terminal) + footer_;
+               fact_line("waiting", waiting_, terminal) + (no_imports_ ? "" : imports_line(trace, terminal)) +
+               footer_;
     }
 
     static std::string column_help() {
@@ -315,7 +329,7 @@ class ReportVerb final : public Verb {
 
     const std::string details_ = column_help();
     CaptureArgument capture_;
-    std::string footer_;
+    std::string footer_, waiting_;
     bool is_sampled_ = false;
     bool is_summed_ = false;
     std::string sort_ = "self";
@@ -328,6 +342,8 @@ class ReportVerb final : public Verb {
     std::string by_ = "name";
     bool by_overload_ = false;
     bool list_ = false;
+    bool all_ = false;
+    bool no_imports_ = false;
     bool top_level_ = false;
     bool merge_ = false;  // recursion is common, and recursive calls count
     bool any_thread_ = false;

@@ -121,18 +121,27 @@ bool is_only_garbage(const Trace& trace, const Averages& averages) {
            std::all_of(averages.rows.begin(), averages.rows.end(), is_garbage);
 }
 
-std::string window_of(const Trace& trace) {
-    return format_duration(static_cast<double>(trace.window().end_ns - trace.window().start_ns));
-}
+/// The part of a run that the table of calls covers, and the waiting that it leaves out.
+struct CallExtent {
+    std::size_t processes = 1;
+    std::uint64_t calls = 0;
+    std::string waiting;
+    std::int64_t time_ns = 0;
+    std::int64_t imports_ns = 0;
+};
 
-/// The summary of a Python program: its hottest functions and other facts.
-std::string calls_summary(const Trace& trace, std::uint64_t calls, const std::string& path,
-                          const std::string& about, Averages& averages, const std::string& overhead,
+/// The summary of a Python program: the hottest functions of all its processes, and other facts about the
+/// first one. `trace` is that of the first process.
+std::string calls_summary(const Trace& trace, const std::string& path, const std::string& about,
+                          Averages& averages, const CallExtent& extent, const std::string& overhead,
                           const Terminal& terminal) {
     make_printable(averages);
+    const bool is_alone = extent.processes == 1;
     std::string text =
-        fmt::format("marey: {}: {} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
-                    format_plural(calls, "call"), window_of(trace), size_of(path));
+        fmt::format("marey: {}: {}{} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
+                    format_plural(extent.calls, "call"),
+                    is_alone ? "" : fmt::format(" of {} processes", extent.processes),
+                    format_duration(static_cast<double>(extent.time_ns)), size_of(path));
     text += about;
     text += averages_in_columns(averages,
                                 {.name_title = "function",
@@ -143,8 +152,9 @@ std::string calls_summary(const Trace& trace, std::uint64_t calls, const std::st
         if (!value.empty()) text += styled(terminal, Style::Dim, fmt::format("{:<10}", title)) + value + "\n";
     };
     text += "\n";
-    fact("imports", imports_fact(trace));
-    fact("threads", threads_fact(trace));
+    fact("waiting", extent.waiting);
+    fact("imports", is_alone ? imports_fact(trace) : imports_fact(extent.imports_ns, "in all processes"));
+    if (is_alone) fact("threads", threads_fact(trace));
     fact("gc", garbage_fact(averages));
     for (const std::string& device : device_facts(trace)) fact("gpu", device);
     const bool has_c_calls = std::any_of(averages.rows.begin(), averages.rows.end(),
@@ -153,7 +163,7 @@ std::string calls_summary(const Trace& trace, std::uint64_t calls, const std::st
         fact("c calls",
              "not recorded: the time of C functions and compiled modules (Cython, mypyc) counts as "
              "their caller's; --c-calls records them");
-    fact("overhead", overhead);
+    fact("overhead", is_alone ? overhead : overhead + " of the first process");
     fact("times", times_fact(trace));
     return text + problem_lines(trace, terminal);
 }
@@ -217,6 +227,16 @@ void MemberFacts::add_end(const Trace& trace) {
     }
 }
 
+/// `trace` has its imports folded. Returns the averages of this process, without functions that only wait.
+Averages MemberFacts::add_calls(const Trace& trace) {
+    Averages averages = key_averages(trace, call_options());
+    with_calls_ += are_host_calls(averages) ? 1 : 0;
+    waiting_.add(take_waiting(trace, averages));
+    calls_.add(averages);
+    imports_ns_ += import_time_ns(trace);
+    return averages;
+}
+
 void MemberFacts::add(const std::string& capture) {
     if (++captures_ >= kMaxCapturesRead) {
         is_complete_ = false;
@@ -229,12 +249,13 @@ void MemberFacts::add(const std::string& capture) {
         add_end(trace);
         if (events == 0) return;
         if (first_.empty()) first_ = capture;
+        call_count_ += count_calls(trace);
         trace = filter_ranges(std::move(trace), {.fold_imports = true});
         Group& group = groups_[program_name(trace, trace.processes().front())];
         ++group.processes;
         group.time_ns += trace.window().end_ns - trace.window().start_ns;
         group.ranges += trace.ranges().size();
-        for (const AverageRow& row : key_averages(trace, call_options()).rows) {
+        for (const AverageRow& row : add_calls(trace).rows) {
             if (row.self_cpu_time_total_ns <= group.hottest_ns) continue;
             group.hottest_ns = row.self_cpu_time_total_ns;
             group.hottest = row.name;
@@ -323,16 +344,24 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
         const std::uint64_t events = event_count(trace);
         const std::string recorded = events_fact(trace);
         const std::string overhead = overhead_fact(trace);
-        const std::uint64_t calls = count_calls(trace);
+        members.call_count_ += count_calls(trace);
         trace = filter_ranges(std::move(trace), {.fold_imports = true});
-        Averages averages = key_averages(trace, call_options());
+        const Averages own = members.add_calls(trace);
+        const bool is_empty = events == 0 || is_only_garbage(trace, own);
+        Averages& calls = members.calls_.sum();
+        const bool is_sum = members.with_calls_ > 1;
         const std::string about =
-            (members.groups_.empty() ? "" : start_line(trace)) + end_lines(trace, terminal);
-        if (events == 0 || is_only_garbage(trace, averages)) {
+            (members.groups_.empty() || is_sum ? "" : start_line(trace)) + end_lines(trace, terminal);
+        if (members.with_calls_ > 0 && (is_empty || are_host_calls(own))) {
+            const CallExtent extent{members.with_calls_, members.call_count_,
+                                    waiting_fact(members.waiting_.sum(), "marey report --all"),
+                                    is_sum ? members.end_ns_ - members.start_ns_
+                                           : trace.window().end_ns - trace.window().start_ns,
+                                    members.imports_ns_};
+            main = calls_summary(trace, path, about, calls, extent, overhead, terminal);
+        } else if (is_empty) {
             main = fmt::format("marey: {}: {}\n{}", styled(terminal, Style::Bold, printable(path)), why_empty,
                                about + problem_lines(trace, terminal));
-        } else if (are_host_calls(averages)) {
-            main = calls_summary(trace, calls, path, about, averages, overhead, terminal);
         } else {
             main = fmt::format("marey: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
                                recorded, size_of(path));

@@ -15,6 +15,7 @@
 #include <marey/process_end.h>
 #include <marey/trace.h>
 
+#include "cli/call_averages.h"
 #include "cli/terminal.h"
 
 namespace marey::cli {
@@ -54,12 +55,17 @@ class MemberFacts {
     };
     void add_extent(const Trace& trace);
     void add_end(const Trace& trace);
+    Averages add_calls(const Trace& trace);
     std::string text(const Terminal& terminal) const;
     std::string end_text(const Terminal& terminal) const;
     std::string unrecorded_line() const;
 
     std::map<std::string, Group> groups_;  ///< by program
-    std::string unread_;                   ///< a line for each capture that cannot be read
+    CallSum calls_, waiting_;              ///< of all processes
+    std::size_t with_calls_ = 0;           ///< processes
+    std::uint64_t call_count_ = 0;         ///< of all processes, before imports are folded
+    std::int64_t imports_ns_ = 0;
+    std::string unread_;  ///< a line for each capture that cannot be read
     std::size_t captures_ = 0;
     std::set<std::string> kept_;
     std::string first_;  ///< the first capture with events

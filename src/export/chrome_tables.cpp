@@ -94,7 +94,7 @@ std::vector<ChromeSite> ChromeTables::make_sites(bool on_device) {
         std::string head = "{\"ph\":\"X\",\"cat\":";
         append_json_string(head, category);
         head += ",\"name\":";
-        if (site.overload == 0) {
+        if (site.overload == 0 || site.scope == Scope::PythonFunction) {
             append_json_string(head, trace.string(site.name));
         } else {  // as PyTorch's profiler writes it
             append_json_string(

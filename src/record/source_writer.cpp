@@ -32,6 +32,12 @@ std::uint32_t traced_site(std::string_view name, std::string_view file, std::uin
     return path ? Recorder::get().journal().intern_site(name, file, line, scope, detail::kSiteTraced) : 0;
 }
 
+std::uint32_t traced_overload(std::string_view name, std::string_view overload, Scope scope) noexcept {
+    const SlowPath path;
+    constexpr std::uint32_t kFlags = detail::kSiteTraced | detail::kSiteOverload;
+    return path ? Recorder::get().journal().intern_site(name, overload, 0, scope, kFlags) : 0;
+}
+
 namespace {
 
 // A separate function, so that the usual path has no frame to set up.

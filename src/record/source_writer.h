@@ -27,6 +27,11 @@ MAREY_API void add_source(std::shared_ptr<Source> source);
 MAREY_API std::uint32_t traced_site(std::string_view name, std::string_view file, std::uint32_t line,
                                     Scope scope) noexcept;
 
+/// The same for a call of a function that is told apart by `overload`, such as the import of a module. It has
+/// neither file nor line.
+MAREY_API std::uint32_t traced_overload(std::string_view name, std::string_view overload,
+                                        Scope scope) noexcept;
+
 /// The site of a name made at run time whose category (a string id) differs from its scope's: a lock-free
 /// lookup, interned the first time. 0: no space.
 std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept;

@@ -11,6 +11,7 @@ import call_trees
 import pytest
 
 import marey
+from marey import _marey
 
 MODES = pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
 
@@ -136,6 +137,7 @@ def test_matches_are_recomputed_for_every_filter():
 def test_the_main_module_matches_main_and_its_own_name(run_python):
     text = """
 import marey
+from marey import _marey
 def work(): pass
 found = []
 for pattern in ("__main__", "program", "program.py", "other"):
@@ -230,6 +232,23 @@ def test_only_outermost_library_calls_are_recorded(c_calls):
     (tree,) = call_trees.recorded(prof, program, c_calls)
     back_line = back.__code__.co_firstlineno
     assert tree[1] == (("enter:2", ((f"{back.__code__.co_qualname}:{back_line}", (*c_call, ("enter:2", ()))),)),)
+
+
+@MODES
+@pytest.mark.parametrize("pattern", ["lib", "lib.tools", "site-packages/lib/*.py"])
+def test_a_library_can_count_as_the_program(c_calls, pattern):
+    def program():
+        library["enter"]()
+
+    _marey.count_as_program([pattern, "other"])
+    try:
+        with marey.profile(with_stack=True, c_calls=c_calls, fold_libraries=True) as prof:
+            program()
+    finally:
+        _marey.count_as_program([])
+    c_call = (("gcd", ()),) if c_calls else ()
+    (tree,) = call_trees.recorded(prof, program, c_calls)
+    assert tree[1] == (("enter:2", (*c_call, ("inner:6", ()))),)
 
 
 def test_the_standard_library_and_frozen_modules_are_libraries():

@@ -1,7 +1,8 @@
 """The examples in docs/guide run: Python blocks in order for each page, and the marey commands in console blocks.
 
 A comment above a block says what it needs: ``<!-- needs: numpy -->`` skips it if the module is missing, and
-``<!-- not run: needs a GPU -->`` never runs it. Of outputs, only the functions that a page shows are compared.
+``<!-- not run: needs a GPU -->`` never runs it. Commands that use SQL need DuckDB. Of outputs,
+only the functions that a page shows are compared.
 """
 
 import importlib.util
@@ -22,6 +23,7 @@ BLOCK = re.compile(
     r"^(?:<!-- (needs|not run): ([^\n]*) -->\n)?```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
 FUNCTION = re.compile(r"\w+\.py\(\d+\): [\w.]+(?!\S)")  # without <locals> and such, which depend on the Python version
+SQL = re.compile(r"^\$ marey (?:sql|ask) |--to parquet", re.MULTILINE)
 
 # Stands for the programs that the guides call train.py, ./app and so on.
 PROGRAM = """#!{python}
@@ -44,8 +46,13 @@ class Block:
         self.skipped = None
         if condition == "not run":
             self.skipped = needs
-        elif condition == "needs" and not is_available(needs):
-            self.skipped = f"needs {needs}"
+        else:
+            modules = [needs] if condition == "needs" else []
+            if SQL.search(self.text):
+                modules += ["duckdb", "pyarrow"]
+            missing = [name for name in modules if not is_available(name)]
+            if missing:
+                self.skipped = f"needs {', '.join(missing)}"
 
 
 def is_available(name):
@@ -124,6 +131,13 @@ def test_the_marey_commands_of_a_block_run(block, tmp_path, capture):
     # Which of the small rows are among those shown differs: Python 3.12 and later also record calls of C functions.
     rows = [line for line in block.text.splitlines() if not re.search(r" <?0\.\d% ", line)]
     assert set(FUNCTION.findall("\n".join(rows))) <= set(FUNCTION.findall(output))
+
+
+def test_commands_that_use_sql_are_not_run_without_an_engine(monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "is_available", lambda name: name not in ("duckdb", "pyarrow"))
+    found = [block for path in sorted(GUIDE.glob("*.md")) for block in blocks(path, "console")]
+    with_sql = [block for block in found if re.search("marey (sql|ask) ", block.text)]
+    assert with_sql and all(block.skipped is not None for block in with_sql)
 
 
 def test_every_fence_with_a_prompt_is_a_console_block():

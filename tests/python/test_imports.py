@@ -46,8 +46,22 @@ def test_each_import_is_one_row(shop):
     found = names(capture)
     assert {"import shop", "import shop.load", "shop/load.py(1): f", "x.py(1): <module>"} <= found
     assert not [name for name in found if "importlib._bootstrap" in name or name.startswith("shop/__init__.py")]
-    assert "import (nothing loaded)" in found
-    assert "import (C module)" in found or "_testcapi" in sys.builtin_module_names
+    assert {"import shop.missing", "import _testcapi"} <= found
+    assert not [name for name in found if name.startswith("import (")]
+
+
+@pytest.mark.parametrize("option", ["--max-depth=3", "--fold-libraries", "--c-calls", "--exclude=shop"])
+def test_an_import_keeps_its_name_if_the_code_of_the_module_is_filtered_out(shop, tmp_path, option):
+    recorded(["x.py"], shop[0].parent, run_options=["-q", "-o", str(tmp_path / "y.marey"), option])
+    found = names(tmp_path / "y.marey")
+    assert "import shop" in found and not [name for name in found if name.startswith("import (")]
+
+
+def test_recording_that_starts_inside_of_an_import_has_its_name(tmp_path, run_python):
+    (tmp_path / "late.py").write_text("import marey\nsession = marey.Session()\nsession.start(with_stack=True)\n")
+    program = "import late\ntrace = late.session.stop().filtered(fold_imports=True)\n"
+    found = run_python(program + "print(*(event.name for event in trace.events()), sep='\\n')")
+    assert "import late" in found.splitlines()
 
 
 def test_the_frames_of_importlib_can_be_shown(shop):

@@ -103,6 +103,27 @@ def test_cells_have_their_numbers_and_the_notebook_is_not_in_the_trace(kernel):
     assert not re.search(r"IPython|ipykernel|traitlets|tornado|zmq|run_forever|runpy", names), names
 
 
+def test_the_own_work_of_the_kernel_is_not_in_the_trace(kernel):
+    kernel.run("%%marey\nfor i in range(300):\n    print(twice(i), flush=True)\n[twice(i) for i in range(1000)]")
+    names = set(kernel.printed(NAMES).split("\n")) - {""}
+    others = {name for name in names if not name.startswith("In[") and not name.startswith("builtins.")}
+    assert any(name.endswith("): twice") for name in names) and not others, others
+
+
+def test_the_summary_counts_calls_as_its_table_does(kernel):
+    outputs = kernel.run("%marey sum(i * i for i in range(30_000))")
+    (page,) = of_kind(outputs, "text/html")
+    headline = re.search(r"<p>([\d,]+) calls? in ", page)
+    assert headline is not None and int(headline[1].replace(",", "")) < 10
+
+
+def test_the_flame_graph_is_never_wider_than_the_page(kernel):
+    outputs = kernel.run("%marey twice(2)")
+    (svg,) = of_kind(outputs, "image/svg+xml")
+    root = xml.etree.ElementTree.fromstring(svg)
+    assert "max-width:100%" in root.get("style") and root.get("viewBox")
+
+
 def test_a_statement_is_recorded_and_its_value_is_the_result(kernel):
     outputs = kernel.run("%marey twice(21)")
     assert of_kind(outputs, "text/plain")[0] == "42" and of_kind(outputs, "image/svg+xml")

@@ -224,6 +224,73 @@ def test_kept_afterwards(request):
 # ---- captures
 
 
+@pytest.fixture
+def installed(pytester, monkeypatch):
+    """A project whose package is installed, as tox and CI do it, and another package that calls it back."""
+    site = pytester.path / "env" / "lib" / "site-packages"
+    for name in ("shop", "caller"):
+        (site / name).mkdir(parents=True)
+    (site / "shop" / "__init__.py").write_text(
+        "def price(n):\n    return sum(range(n)) + tax(n)\ndef tax(n): return n\n"
+    )
+    (site / "shop" / "test_own.py").write_text(
+        "from shop import price\ndef helper(): price(9)\ndef test_own(): helper()\n"
+    )
+    (site / "caller" / "__init__.py").write_text("def invoke(f, n): return inner(f, n)\ndef inner(f, n): return f(n)\n")
+    info = site / "my_shop-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-shop\nVersion: 1.0\n")
+    (info / "RECORD").write_text("shop/__init__.py,,\nmy_shop-1.0.dist-info/METADATA,,\n")
+    monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
+    return site
+
+
+INSTALLED_SUITE = "import caller, shop\ndef test_price(): assert caller.invoke(shop.price, 1000)\n"
+
+
+@pytest.mark.parametrize(
+    ("project", "options", "is_recorded"),
+    [
+        ('[project]\nname = "My.Shop"\n', [], True),
+        ('[tool.poetry]\nname = "my-shop"\n', [], True),
+        ("", [], False),
+        ("", ["--marey-package", "my-shop"], True),
+        ("", ["--marey-package=shop", "--marey-package=json"], True),
+        ('[project]\nname = "my-shop"\n', ["--marey-package", "caller"], False),
+    ],
+)
+def test_the_tested_package_is_recorded_whole_even_if_it_is_installed(
+    run, pytester, installed, project, options, is_recorded
+):
+    (pytester.path / "pyproject.toml").write_text(project)
+    result = run(INSTALLED_SUITE, "--marey-out", "out", *options, "test_it.py")
+    result.assert_outcomes(passed=1)
+    found = {event.name.rpartition("): ")[2] for event in marey.load(pytester.path / "out/pytest.marey").events()}
+    assert "invoke" in found and ("tax" in found) == is_recorded
+    assert ("inner" in found) == ("caller" in options)
+
+
+def test_a_package_in_the_source_folder_is_that_of_the_project(run, pytester, installed):
+    (pytester.path / "src" / "shop").mkdir(parents=True)
+    (pytester.path / "src" / "shop" / "__init__.py").touch()
+    run(INSTALLED_SUITE, "--marey-out", "out", "-n2" if importlib.util.find_spec("xdist") else "-v", "-p", "xdist")
+    found = {event.name.rpartition("): ")[2] for event in marey.load(pytester.path / "out/pytest.marey").events()}
+    assert {"invoke", "tax"} <= found and "inner" not in found
+
+
+@pytest.mark.parametrize("place", ["--pyargs shop", "env/lib/site-packages/shop/test_own.py"])
+def test_installed_tests_are_recorded(run, pytester, installed, place):
+    result = run("", "--marey-out", "out", *place.split())
+    result.assert_outcomes(passed=1)
+    found = {event.name.rpartition("): ")[2] for event in marey.load(pytester.path / "out/pytest.marey").events()}
+    assert {"test_own", "helper"} <= found
+
+
+def test_a_package_that_does_not_exist_is_refused_with_one_line(run):
+    result = run("", "--marey", "--marey-package", "no-such-package")
+    result.stderr.fnmatch_lines(["ERROR: --marey-package: there is no installed package 'no-such-package'"])
+
+
 def test_each_test_has_a_capture_of_its_own_if_asked_for(run, pytester):
     text = "import pytest\ndef work(): pass\n@pytest.mark.parametrize('x', ['a/b', 'a b', 'ü', 'y' * 400])\n"
     text += "def test_it(x): work()\n"

@@ -39,7 +39,7 @@ def simulated(folder, **facts):
 def test_every_question_has_a_title_and_runs_on_a_trace_and_a_lake(lake, capture):
     listed = marey_command("ask", "--list")
     of_capture = of_trace(marey.load(capture))
-    question.add_buckets(of_capture.connection)
+    question.add_tables(of_capture.connection)
     for name in question.names():
         found = question.question(name)
         assert found.title.endswith(".") and found.sql.startswith(f"-- {name}: ")
@@ -74,6 +74,42 @@ def test_hot_counts_recursion_once_and_folds_imports_as_a_report_does(tmp_path):
     export.export_run([str(tmp_path / "x.json")], str(tmp_path / "lake"), "one")
     totals = {row["name"]: row["total_ns"] for row in marey.lake(tmp_path / "lake").ask("hot").to_pylist()}
     assert totals["app.py(2): walk"] == 400_000
+
+
+@pytest.fixture(scope="module")
+def python_run(tmp_path_factory):
+    """A run of a plain Python program, without steps, ranks and devices."""
+    folder = tmp_path_factory.mktemp("plain")
+    (folder / "x.py").write_text(
+        "import colorsys, threading\ndone = threading.Event()\n"
+        "def slow(n): return sum(i * i for i in range(n))\ndef a(): slow(30_000)\ndef b(): slow(10)\n"
+        "a(); b(); b()\nthreading.Timer(0.01, done.set).start()\ndone.wait()\n"
+    )
+    marey_command("run", "-q", "-o", folder / "x.marey", folder / "x.py")
+    return folder / "x.marey"
+
+
+def answer(name, capture, *options):
+    return json.loads(marey_command("ask", name, capture, "--format", "json", *options))
+
+
+def test_questions_about_plain_programs(python_run):
+    callers = {row["caller"]: row["calls"] for row in answer("callers", python_run, "-p", "name=%: slow")}
+    assert {name.rpartition(": ")[2]: calls for name, calls in callers.items()} == {"a": 1, "b": 2}
+    assert {row["module"] for row in answer("imports", python_run)} >= {"colorsys"}
+    longest = answer("longest_calls", python_run, "-p", "name=%: slow", "-p", "top=1")
+    assert len(longest) == 1 and longest[0]["duration_ns"] >= longest[0]["self_ns"] > 0
+    waiting = answer("waiting_functions", python_run)
+    assert "Condition.wait" in {row["name"].rpartition(": ")[2] for row in waiting}
+    assert not [row for row in waiting if "slow" in row["name"]]
+
+
+def test_a_question_without_an_answer_says_why(python_run):
+    for name in question.names():
+        found = question.question(name)
+        runs = ["-p", "run=none"] if "run" in found.defaults else []
+        text = marey_command("ask", name, python_run, "--format", "csv", *runs)
+        assert found.why_empty and text.endswith(f"\nmarey: ask: no rows: {found.why_empty}\n"), name
 
 
 def test_a_question_from_a_file_and_its_text(lake, tmp_path):

@@ -219,6 +219,44 @@ def test_a_streamed_wsgi_response_counts_until_it_is_closed():
     assert recorded.path(recorded.one("produce")) == ("GET (no route)", "produce")
 
 
+class Chunks:
+    """A response that is not a list, as frameworks return it."""
+
+    def __init__(self, *chunks):
+        self._chunks = chunks
+
+    def __iter__(self):
+        return iter(self._chunks)
+
+
+@pytest.mark.parametrize(
+    "headers", [[], [("content-length", "4")], [(b"odd", 1), None]], ids=["plain", "length", "odd"]
+)
+@pytest.mark.parametrize("read", ["all", "first", "none"])
+def test_a_response_that_nobody_closes_ends_with_its_last_byte_or_with_itself(headers, read):
+    def app(environ, start_response):
+        with marey.record_function("view"):
+            start_response("200 OK", headers)
+        return Chunks(b"abcd")
+
+    wrapped = MareyMiddleware(app, interface="wsgi")
+    with recording() as recorded:
+        for _ in range(3):
+            response = wrapped({"REQUEST_METHOD": "GET"}, lambda *_: None)
+            chunks = iter(response)
+            if read == "all":
+                assert list(chunks) == [b"abcd"]
+            elif read == "first":
+                assert next(chunks) == b"abcd"
+            if read == "all" or (read == "first" and headers and headers[0][0] == "content-length"):
+                with marey.record_function("after"):
+                    pass
+            del response, chunks
+    assert requests_of(recorded) == [("GET (no route)", 200, 0 if read == "none" else 4)] * 3
+    assert {recorded.path(row) for row in recorded.named("view")} == {("GET (no route)", "view")}
+    assert {recorded.path(row) for row in recorded.named("after")} <= {("after",)}
+
+
 def test_the_applications_errors_are_unchanged_and_recorded():
     async def fails(scope, receive, send):
         raise KeyError("own")
@@ -474,6 +512,26 @@ def test_a_request_that_fails_ends_its_report():
 def test_wrong_options_are_refused(options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         MareyMiddleware(greet, **options)
+
+
+def test_wrong_options_do_not_fail_requests_of_frameworks_that_look_at_them_late():
+    starlette = pytest.importorskip("starlette.applications")
+    responses = pytest.importorskip("starlette.responses")
+
+    async def hello(request):
+        return responses.PlainTextResponse("hello")
+
+    app = starlette.Starlette()
+    app.add_route("/x", hello)
+    app.add_middleware(MareyMiddleware, secret="short")
+    with pytest.warns(UserWarning, match="MareyMiddleware: secret must be a text of at least 8 characters"):
+        sent = call_asgi(app, "/x", "marey=short")
+    assert sent[0]["status"] == 200 and sent[1]["body"] == b"hello"
+    with pytest.raises(ValueError, match="secret must be a text of at least 8 characters"):
+        web.starlette_app(starlette.Starlette(), secret="short")
+    app = web.starlette_app(starlette.Starlette(), secret=SECRET)
+    app.add_route("/x", hello)
+    assert b"<html" in call_asgi(app, "/x", headers=[(b"x-marey", SECRET.encode())])[1]["body"][:200]
 
 
 def test_an_application_must_be_callable_and_its_interface_is_recognised():

@@ -10,6 +10,7 @@ from recorded import recording
 from web_clients import call_asgi, call_wsgi, greet, users
 
 import marey
+from marey import _marey
 from marey.web import MareyMiddleware
 
 HEADERS = [(b"User-Agent", b"test\r\nX: \x1b[31m\xff"), (b"authorization", b"hunter2")]
@@ -129,3 +130,14 @@ def test_only_the_slowest_requests_are_kept(tmp_path, stopped):
     run_slow(app, 0.02, 0.001, 0.03, 0.001, 0.05)
     assert len(kept(tmp_path)) == 2
     assert min(marey.load(tmp_path / name).window_ns for name in kept(tmp_path)) >= 30_000_000
+
+
+def test_marey_records_no_thread_of_its_own(tmp_path, stopped):
+    app = MareyMiddleware(slow, over=0.0, folder=str(tmp_path))
+    stopped.append(app)
+    for _ in range(2):  # a session that is there before the thread, and one that starts later
+        with marey.profile(with_stack=True) as prof:
+            run_slow(app, 0)
+        rows = _marey.range_rows(prof.trace)
+        assert len({row["thread"] for row in rows}) == 1
+        assert not [row["name"] for row in rows if "SimpleQueue" in row["name"] or "_write" in row["name"]]

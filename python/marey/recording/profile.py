@@ -46,19 +46,21 @@ class profile(Results):
 
     Args:
         output: A capture file. It survives the program, however it ends.
-        max_bytes: The size limit of the recording.
-        policy: At the limit, "stop" recording, "drop" new events, or overwrite the oldest ones ("ring").
         threads: "all" (default), or "tasks" for this thread and the work that it starts.
         scopes: The kinds of range to record (``RecordScope``); all by default.
         c_calls: With ``with_stack``: True to record calls into C functions too. "all" on Python 3.12+ includes call
             sites that also call Python functions.
-        include: With ``with_stack``: record only calls in files and modules that match one of these patterns.
-        exclude: With ``with_stack``: do not record calls in files and modules that match one of these patterns.
-        fold_libraries: Record only the outermost call into the standard library and installed packages.
-        min_duration_us: Leave out calls shorter than this; 0 for no limit.
-        max_depth: Leave out calls nested deeper than this; 0 for no limit.
-        call_budget: Stop recording calls after this many; 0 for no limit.
-        call_lines: Record the line from which each call was made.
+
+    Keyword Args:
+        max_bytes (int): The size limit of the recording.
+        policy (str): At the limit, "stop" recording, "drop" new events, or overwrite the oldest ones ("ring").
+        include (Iterable[str]): With ``with_stack``: record only calls in files and modules that match a pattern.
+        exclude (Iterable[str]): With ``with_stack``: do not record calls in files and modules that match a pattern.
+        fold_libraries (bool): Record only the outermost call into the standard library and installed packages.
+        min_duration_us (float): Leave out calls shorter than this; 0 for no limit.
+        max_depth (int): Leave out calls nested deeper than this; 0 for no limit.
+        call_budget (int): Stop recording calls after this many; 0 for no limit.
+        call_lines (bool): Record the line from which each call was made.
 
     Options that are not given come from files (docs/guide/run.md, "Defaults").
     docs/reference/python_tracer.md describes the options for calls; docs/reference/environment.md lists all options.

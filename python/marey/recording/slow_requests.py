@@ -9,6 +9,7 @@ import threading
 import time
 
 from marey import _marey
+from marey._own_threads import OwnThread
 from marey._text import duration_ns
 from marey._warnings import warn
 
@@ -92,7 +93,7 @@ class SlowRequests:
             self._queue: SimpleQueue[tuple[int, int, str, Mapping[str, str], bool] | threading.Event] = SimpleQueue()
             self._pid = os.getpid()
             if self._session is not None:
-                threading.Thread(target=self._write_all, name="marey slow requests", daemon=True).start()
+                OwnThread(self._write_all)
 
     def _write_all(self) -> None:
         while True:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+from itertools import compress
+from operator import not_
 
-from marey._text import duration_text, printable
+from marey._text import dotted, duration_text, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from marey._marey import Trace
 
 MAX_BYTES = 150_000
@@ -21,11 +25,33 @@ _COLORED = re.compile(r'<rect class="(c\d)"')
 
 _TITLES = ("self", "share", "total", "calls", "function")
 _ROWS = 10
+_WAITS = 3
+_CALLS = (10, 11)  # the scopes of Python and C functions
+
+
+def _work_and_waiting(trace: Trace) -> tuple[list[Any], list[Any]]:
+    """Return the averages of a trace by self time: those of functions that work, and that only wait."""
+    from marey._marey import known_waits
+
+    waits = set(known_waits())
+    averages = sorted(trace.key_averages(), key=lambda average: -average.self_cpu_time_total)
+    is_wait = [average.scope in _CALLS and dotted(average.key) in waits for average in averages]
+    return list(compress(averages, map(not_, is_wait))), list(compress(averages, is_wait))
+
+
+def waiting_text(trace: Trace) -> str:
+    """Return "waiting 1.2 s: time.sleep 1.1 s, ..."; "" if no function only waits."""
+    _, waiting = _work_and_waiting(trace)
+    total = sum(average.self_cpu_time_total for average in waiting)
+    if not total:
+        return ""
+    named = [f"{printable(each.key)} {duration_text(each.self_cpu_time_total * 1000)}" for each in waiting[:_WAITS]]
+    return f"waiting {duration_text(total * 1000)}: {', '.join(named)}{', ...' if len(waiting) > _WAITS else ''}"
 
 
 def summary_rows(trace: Trace) -> list[tuple[str, str, str, str, str]]:
-    """Return the cells below _TITLES for the ranges with the most self time."""
-    averages = sorted(trace.key_averages(), key=lambda average: -average.self_cpu_time_total)
+    """Return the cells below _TITLES for the functions with the most self time, without those that only wait."""
+    averages, _ = _work_and_waiting(trace)
     whole = sum(average.self_cpu_time_total for average in averages) or 1
     return [
         (
@@ -39,12 +65,21 @@ def summary_rows(trace: Trace) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
+def headline(trace: Trace) -> str:
+    """Return "1,204 calls in 70.1 ms": a generator is one call, however many ranges its parts have."""
+    averages = trace.key_averages()
+    calls = sum(average.count for average in averages)
+    is_calls = any(average.scope in _CALLS for average in averages)
+    noun = ("call" if is_calls else "range") + ("" if calls == 1 else "s")
+    return f"{calls:,} {noun} in {duration_text(trace.window_ns)}"
+
+
 def summary_text(trace: Trace) -> str:
     """Return the summary for a terminal."""
-    lines = [repr(trace), *(f"marey: {printable(text)}" for _, text, _ in trace.problems)]
+    lines = [headline(trace), *(f"marey: {printable(text)}" for _, text, _ in trace.problems)]
     for row in [_TITLES, *summary_rows(trace)]:
         lines.append(f"{row[0]:>8} {row[1]:>6} {row[2]:>8} {row[3]:>9}  {row[4]}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *filter(None, [waiting_text(trace)])])
 
 
 def summary_html(trace: Trace) -> str:
@@ -58,8 +93,9 @@ def summary_html(trace: Trace) -> str:
         return f"<tr>{''.join(cells)}</tr>"
 
     notes = "".join(f"<p>{html.escape(text)}</p>" for _, text, _ in trace.problems)
+    waiting = f"<p>{html.escape(text)}</p>" if (text := waiting_text(trace)) else ""
     rows = "".join(line(row, "td") for row in summary_rows(trace))
-    return f"<p>{html.escape(repr(trace))}</p>{notes}<table>{line(_TITLES, 'th')}{rows}</table>"
+    return f"<p>{html.escape(headline(trace))}</p>{notes}<table>{line(_TITLES, 'th')}{rows}</table>{waiting}"
 
 
 def page_of(trace: Trace) -> str:
@@ -76,7 +112,9 @@ def colored(svg: str) -> str:
     """Return a picture that is readable without its style sheet, which GitHub and nbviewer remove."""
     colors = dict(_COLOR.findall(svg.partition("@media")[0]))
     svg = _COLORED.sub(lambda match: f'{match[0]} fill="{colors[match[1]]}"', svg)
-    return svg.replace("<svg ", '<svg font-family="sans-serif" font-size="11.5" ', 1)
+    # It shrinks to the width of the page.
+    style = 'font-family="sans-serif" font-size="11.5" style="max-width:100%;height:auto"'
+    return svg.replace("<svg ", f"<svg {style} ", 1)
 
 
 def within(svg: str, limit: int) -> str:

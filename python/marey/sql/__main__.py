@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from marey.sql.database import Database
+    from marey.sql.question import Question
 
 
 class _WithoutPandas:
@@ -122,13 +123,13 @@ def _print_questions() -> None:
 
 def _ask(options: Any) -> None:
     """Answer a question about a trace or a lake, and print the rows."""
-    from marey.sql import output
-    from marey.sql.question import add_buckets, question, translated
+    from marey.sql.question import add_tables, question, translated
 
     if options.list:
         _print_questions()
         return
-    sql = question(options.question).text(_given(options.parameter))
+    asked = question(options.question)
+    sql = asked.text(_given(options.parameter))
     if options.print_sql:
         sys.stdout.write(translated(sql, options.print_sql))
         return
@@ -139,12 +140,21 @@ def _ask(options: Any) -> None:
         if not os.path.isdir(options.path):
             raise Error("--engine spark reads lakes: marey export CAPTURES --to parquet -o LAKE")
         rows = engines.run_on_spark(Lake(options.path, options.skip_damaged), sql, options.remote)
-        output.write_rows(rows.to_reader(), options.format, options.output)
+        _write_answer(asked, rows.to_reader(), options)
         return
     database = _database(options, sql, fold_imports=True)
-    add_buckets(database.connection)
+    add_tables(database.connection)
     with database.stream(sql, options.timeout) as reader:
-        output.write_rows(reader, options.format, options.output)
+        _write_answer(asked, reader, options)
+
+
+def _write_answer(asked: Question, reader: Any, options: Any) -> None:
+    """Write the rows, and say why there are none."""
+    from marey.sql import output
+
+    rows = output.write_rows(reader, options.format, options.output)
+    if rows == 0 and asked.why_empty:
+        print(f"marey: ask: no rows: {asked.why_empty}", file=sys.stderr)
 
 
 def _export(options: Any) -> None:

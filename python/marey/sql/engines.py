@@ -7,7 +7,7 @@ import re
 
 from marey._marey import Error
 from marey.sql.connection import require
-from marey.sql.question import BUCKETS, bucket_edges
+from marey.sql.question import BUCKETS, WAITS, bucket_edges, wait_patterns
 from marey.sql.runs import RUNS, table_names
 from marey.sql.tables import COMPUTED, table_schema
 
@@ -104,6 +104,7 @@ def add_views(session: Any, lake: Any, sql: str | None = None) -> None:
         frame.createOrReplaceTempView(table)
     edges = session.createDataFrame(bucket_edges(), "bucket bigint, low_ns bigint, high_ns bigint")
     edges.createOrReplaceTempView(BUCKETS)
+    session.createDataFrame([(text,) for text in wait_patterns()], "pattern string").createOrReplaceTempView(WAITS)
 
 
 def _spark_columns(table: str) -> list[tuple[str, str]]:

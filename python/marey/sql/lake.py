@@ -61,7 +61,7 @@ class Lake:
 
     def ask(self, question: str, engine: str = "duckdb", remote: str = "", **parameters: Any) -> Result:
         """Answer one of the questions of ``marey ask`` and return an Arrow table."""
-        from marey.sql.question import add_buckets
+        from marey.sql.question import add_tables
         from marey.sql.question import question as question_of
 
         sql = question_of(question).text(parameters)
@@ -72,7 +72,7 @@ class Lake:
         if engine != "duckdb":
             raise Error(f"unknown engine {engine}: expected duckdb or spark")
         database = self.database(sql)
-        add_buckets(database.connection)
+        add_tables(database.connection)
         return database.sql(sql)
 
     def ibis(self, backend: str = "duckdb", remote: str = "") -> Any:

@@ -18,21 +18,40 @@ _SUFFIXES = {".csv": "csv", ".json": "json", ".md": "markdown", ".parquet": "par
 _WIDEST = 80  # of a column of a table
 
 
-def write_rows(reader: Any, format: str = "", path: str = "") -> None:
-    """Write a pyarrow.RecordBatchReader to a file, or to standard output. A file is complete or does not exist."""
+class _Counted:
+    """The batches of a reader, with the number of rows so far."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self.schema = reader.schema
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._reader:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def write_rows(reader: Any, format: str = "", path: str = "") -> int:
+    """Write a pyarrow.RecordBatchReader to a file, or to standard output, and return the number of rows.
+
+    A file is complete or does not exist.
+    """
     import os
 
     name = format or _SUFFIXES.get(os.path.splitext(path)[1].lower(), "table")
     if name != "table":
         reader = _with_distinct_names(reader)
+    counted = _Counted(reader)
     if not path or path == "-":
         if name == "parquet" and sys.stdout.isatty():
             raise Error("standard output is a terminal: name a file for Parquet with -o")
-        _WRITERS[name](reader, sys.stdout.buffer)
+        _WRITERS[name](counted, sys.stdout.buffer)
         sys.stdout.buffer.flush()
-        return
+        return counted.rows
     with _replacing(path) as file:
-        _WRITERS[name](reader, file)
+        _WRITERS[name](counted, file)
+    return counted.rows
 
 
 def _with_distinct_names(reader: Any) -> Any:

@@ -8,7 +8,7 @@ import os
 import re
 from dataclasses import dataclass, field
 
-from marey._marey import Error
+from marey._marey import Error, known_waits
 from marey.sql.connection import quoted, require
 
 TYPE_CHECKING = False
@@ -20,7 +20,8 @@ _PARAMETER = re.compile(r"^-- parameter (\w+) = (.*?): (.+)$", re.MULTILINE)
 # Texts and comments, in which ":name" is not a parameter; and parameters.
 _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_]\w*)")
 _INCLUDE = re.compile(r"^-- include (\w+)(,?)$", re.MULTILINE)
-BUCKETS = "buckets"  # a table that questions may use besides those of a lake
+_EMPTY = re.compile(r"^-- empty: (.+)$", re.MULTILINE)
+BUCKETS, WAITS = "buckets", "waits"  # tables that questions may use besides those of a lake
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Question:
     sql: str
     defaults: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)
+    why_empty: str = ""  # why a trace may have no answer
 
     def text(self, parameters: Mapping[str, Any] | None = None) -> str:
         """Return its SQL with values in place of parameters."""
@@ -60,15 +62,17 @@ def _literal(name: str, value: str, usual: str) -> str:
 def parse(name: str, sql: str) -> Question:
     """Read a question: its first line is "-- name: what it answers.", parameters are "-- parameter x = 1: meaning".
 
-    A line "-- include met" stands for the common table expression in questions/parts/met.sql.
+    A line "-- empty: reason" says why there may be no rows. A line "-- include met" stands for the common table
+    expression in questions/parts/met.sql.
     """
     sql = _INCLUDE.sub(lambda match: _part(name, match[1]) + match[2], sql)
     first = sql.lstrip().split("\n", 1)[0]
     title = first.removeprefix("--").strip().removeprefix(f"{name}:").strip() if first.startswith("--") else ""
     found = _PARAMETER.findall(sql)
-    return Question(
-        name, title, sql, {key: usual.strip("'") for key, usual, _ in found}, {key: text for key, _, text in found}
-    )
+    defaults = {key: usual.strip("'") for key, usual, _ in found}
+    why_empty = _EMPTY.search(sql)
+    meanings = {key: text for key, _, text in found}
+    return Question(name, title, sql, defaults, meanings, why_empty[1] if why_empty is not None else "")
 
 
 def _part(question: str, name: str) -> str:
@@ -131,9 +135,26 @@ def bucket_table() -> Any:
     return pa.table([pa.array(column, pa.int64()) for column in columns], names=["bucket", "low_ns", "high_ns"])
 
 
-def add_buckets(connection: Any) -> None:
-    """Add the table of buckets to a DuckDB connection."""
+@functools.cache
+def wait_patterns() -> list[str]:
+    """Return patterns of LIKE for the names of the functions that only wait.
+
+    The names of Python functions have files: "threading.Condition.wait" is "threading.py(320): Condition.wait".
+    """
+    patterns = []
+    for name in known_waits():
+        patterns.append(name)
+        parts = name.split(".")
+        for end in range(1, len(parts)):
+            patterns.append(f"{'/'.join(parts[:end])}.py(%): {'.'.join(parts[end:])}")
+    return patterns
+
+
+def add_tables(connection: Any) -> None:
+    """Add the tables of buckets and of waits to a DuckDB connection."""
+    pa = require("pyarrow")
     connection.register(BUCKETS, bucket_table())
+    connection.register(WAITS, pa.table({"pattern": pa.array(wait_patterns(), pa.string())}))
 
 
 def translated(sql: str, dialect: str) -> str:

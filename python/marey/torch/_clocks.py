@@ -14,6 +14,7 @@ from typing import Any
 import torch.distributed as dist
 
 from marey import _marey
+from marey._own_threads import OwnThread
 
 PERIOD_S = 30.0  # between two bursts
 _POLL_S = 0.5
@@ -43,8 +44,7 @@ class ClockComparison:
         ClockComparison._count += 1
         self._stopping = threading.Event()
         self.compared = threading.Event()  # set after the first burst, or if this rank makes none
-        self._thread = threading.Thread(target=self._run, name="marey clocks", daemon=True)
-        self._thread.start()
+        self._thread = OwnThread(self._run)
 
     def stop(self) -> None:
         """Make a last burst and close the connections."""
@@ -109,14 +109,13 @@ class ClockComparison:
             with contextlib.suppress(OSError):
                 hosts.append(socket.gethostbyname(hosts[0]))
             self._set("address", {"hosts": hosts, "port": server.getsockname()[1], "token": token.hex()})
-            answering: list[threading.Thread] = []
+            answering: list[OwnThread] = []
             while not self._stopping.is_set():
                 ready, _, _ = select.select([server], [], [], _POLL_S)
                 if not ready or len(answering) >= self._most:
                     continue
                 connection, _ = server.accept()
-                answering.append(threading.Thread(target=self._serve, args=(connection, token), daemon=True))
-                answering[-1].start()
+                answering.append(OwnThread(self._serve, connection, token))
             for thread in answering:
                 thread.join(_TIMEOUT_S)
 

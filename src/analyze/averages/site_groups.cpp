@@ -58,7 +58,7 @@ std::string_view without_library_folder(std::string_view path) {
 
 std::string python_group(const Trace& trace, const SiteInfo& site, GroupBy by) {
     const std::string_view path = path_of(trace, site);
-    const Origin origin = origin_of(trace.string(site.file));
+    const Origin origin = origin_of(site.file != 0 ? trace.string(site.file) : path);
     switch (by) {
         case GroupBy::Function:
             return std::string(path) + ": " +
@@ -122,6 +122,14 @@ std::string module_of(std::string_view path) {
     std::string module(path);
     std::replace(module.begin(), module.end(), '/', '.');
     return module;
+}
+
+bool is_program_file(std::string_view file) {
+    return origin_of(file) == Origin::Program;
+}
+
+bool is_import_name(Scope scope, std::string_view name) noexcept {
+    return scope == Scope::PythonFunction && name.starts_with("import ");
 }
 
 std::string_view group_name(std::string_view name) noexcept {

@@ -25,6 +25,12 @@ std::string function_first(std::string_view name);
 /// not a module stays a path.
 std::string module_of(std::string_view path);
 
+/// Whether the full path of a file is not in a folder of the standard library or of installed packages.
+bool is_program_file(std::string_view file);
+
+/// Whether a folded import has this name: "import shop.load".
+bool is_import_name(Scope scope, std::string_view name) noexcept;
+
 /// "ProfilerStep*" for every "ProfilerStep#n"; other names are unchanged.
 std::string_view group_name(std::string_view name) noexcept;
 

@@ -25,9 +25,9 @@ namespace marey {
 namespace {
 
 constexpr std::string_view kImport = "import ";
-// Nothing records the name of a module without Python code.
+// For traces of other tools, in which only the code of a module has its name.
 constexpr const char* kCompiledModule = "import (C module)";
-constexpr const char* kNothingLoaded = "import (nothing loaded)";
+constexpr const char* kUnknownModule = "import (unknown module)";
 
 enum class FrameKind : std::uint8_t { Other, CFunction, ModuleCode, Importlib, ImportlibForC, Import };
 
@@ -128,24 +128,35 @@ class ImportFolder {
         std::unordered_map<std::string, std::uint32_t> sites;
         for (const Import& import : imports_) {
             std::uint32_t& site = data_.range_site[import.row];
-            const bool has_code = import.module != kNoSite;
-            const std::string name = has_code          ? module_name(import.module)
-                                     : import.is_for_c ? kCompiledModule
-                                                       : kNothingLoaded;
             const auto [place, is_new] =
-                sites.try_emplace(name, static_cast<std::uint32_t>(data_.sites.size()));
+                sites.try_emplace(name_of(import), static_cast<std::uint32_t>(data_.sites.size()));
             if (is_new) {
-                SiteInfo info = data_.sites[has_code ? import.module : site];
-                info.name = static_cast<StringId>(data_.strings.size());
-                data_.strings.push_back(name);
+                SiteInfo info = data_.sites[site];
+                info.file = info.file != 0 ? info.file : new_string(file_of(info));
+                info.name = new_string(place->first);
+                info.overload = 0;
                 data_.sites.push_back(info);
             }
             site = place->second;
+            if (import.module == kNoSite) continue;  // filtered, compiled, or in another import of it
+            data_.sites[site].file = data_.sites[import.module].file;
+            data_.sites[site].line = data_.sites[import.module].line;
         }
     }
 
-    std::string module_name(std::uint32_t site) const {
-        const std::string& name = data_.strings[data_.sites[site].name];
+    StringId new_string(std::string text) {
+        data_.strings.push_back(std::move(text));
+        return static_cast<StringId>(data_.strings.size() - 1);
+    }
+    std::string file_of(const SiteInfo& call) const {
+        return std::string(parse_python_name(data_.strings[call.name]).path);
+    }
+
+    std::string name_of(const Import& import) const {
+        const SiteInfo& call = data_.sites[data_.range_site[import.row]];
+        if (call.overload != 0) return std::string(kImport) + data_.strings[call.overload];
+        if (import.module == kNoSite) return import.is_for_c ? kCompiledModule : kUnknownModule;
+        const std::string& name = data_.strings[data_.sites[import.module].name];
         return std::string(kImport) + imported_module(parse_python_name(name).path);
     }
 
@@ -155,6 +166,42 @@ class ImportFolder {
     std::vector<Import> imports_;
     std::vector<Row> parts_;
 };
+
+/// The ranges for which is_removed(row, whether the range around it hides it), in order.
+template <class IsRemoved, class Hides>
+std::vector<Row> rows_inside(const TraceData& data, IsRemoved is_removed, Hides hides) {
+    std::vector<Row> rows;
+    std::vector<bool> hides_at;  // by depth: whether the open range hides the ranges inside it
+    for (const TrackInfo& track : data.tracks) {
+        hides_at.clear();
+        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            hides_at.resize(data.range_depth[row]);
+            const bool is_inside = !hides_at.empty() && hides_at.back();
+            const bool is_gone = is_removed(row, is_inside);
+            if (is_gone) rows.push_back(row);
+            hides_at.push_back(hides(row, is_inside, is_gone));
+        }
+    }
+    return rows;
+}
+
+/// The ranges inside folded imports.
+std::vector<Row> rows_in_imports(const TraceData& data) {
+    const auto is_import = [&](Row row) {
+        const SiteInfo& site = data.sites[data.range_site[row]];
+        return is_import_name(site.scope, data.strings[site.name]);
+    };
+    return rows_inside(
+        data, [](Row, bool is_inside) { return is_inside; },
+        [&](Row row, bool is_inside, bool) { return is_inside || is_import(row); });
+}
+
+/// Adds sorted rows to others.
+void add_rows(std::vector<Row>& rows, const std::vector<Row>& others) {
+    std::vector<Row> all;
+    std::set_union(rows.begin(), rows.end(), others.begin(), others.end(), std::back_inserter(all));
+    rows = std::move(all);
+}
 
 /// Whether a trace may contain imports that are not folded.
 bool has_import_frames(const Trace& trace) {
@@ -200,6 +247,25 @@ bool has_running(const TraceData& data) {
     return false;
 }
 
+/// The ranges of sites that are hidden, and those inside them.
+std::vector<Row> hidden_rows(const TraceData& data, const std::vector<bool>& hidden) {
+    std::vector<bool> is_cell(data.sites.size());
+    for (std::size_t site = 0; site < is_cell.size(); ++site)
+        is_cell[site] = data.strings[data.sites[site].name].starts_with("In[");
+    return rows_inside(
+        data,
+        [&](Row row, bool is_inside) {
+            const std::uint32_t site = data.range_site[row];
+            if ((data.range_flags[row] & kBeganBefore) != 0) return false;
+            return hidden[site] || (is_inside && !is_cell[site]);
+        },
+        [&](Row row, bool, bool is_gone) {
+            // A call that was running hides only the calls that it makes itself: an event loop runs others,
+            // too.
+            return (data.range_flags[row] & kBeganBefore) != 0 ? hidden[data.range_site[row]] : is_gone;
+        });
+}
+
 /// Adds the ranges that the filter excludes to the sorted rows `removed`.
 void add_excluded(const TraceData& data, const RangeFilter& filter, std::vector<Row>& removed) {
     const std::vector<bool> excluded = excluded_sites(data, filter.exclude);
@@ -208,9 +274,7 @@ void add_excluded(const TraceData& data, const RangeFilter& filter, std::vector<
         if (excluded[data.range_site[row]] || (filter.exclude_running && was_running(data, row)))
             others.push_back(row);
     }
-    std::vector<Row> all;
-    std::set_union(removed.begin(), removed.end(), others.begin(), others.end(), std::back_inserter(all));
-    removed = std::move(all);
+    add_rows(removed, others);
 }
 
 }  // namespace
@@ -218,11 +282,19 @@ void add_excluded(const TraceData& data, const RangeFilter& filter, std::vector<
 Trace filter_ranges(Trace trace, const RangeFilter& filter) {
     const bool has_imports = filter.fold_imports && has_import_frames(trace);
     const bool removes_running = filter.exclude_running && has_running(trace.data());
-    if (!has_imports && !removes_running && !has_any(excluded_sites(trace.data(), filter.exclude)))
+    const std::vector<bool> hidden = excluded_sites(trace.data(), filter.hide);
+    if (!has_imports && !removes_running && !filter.flatten_imports && !has_any(hidden) &&
+        !has_any(excluded_sites(trace.data(), filter.exclude)))
         return trace;
     const std::shared_ptr<TraceData> data = changeable_data(std::move(trace));
     std::vector<Row> removed;
+    if (has_any(hidden)) {  // before folding renames sites
+        removed = hidden_rows(*data, hidden);
+        remove_ranges(*data, removed);
+        removed.clear();
+    }
     if (has_imports) removed = ImportFolder(*data).fold();
+    if (filter.flatten_imports) add_rows(removed, rows_in_imports(*data));
     if (!filter.exclude.empty() || removes_running) add_excluded(*data, filter, removed);
     remove_ranges(*data, removed);
     return Trace(data);
@@ -231,8 +303,7 @@ Trace filter_ranges(Trace trace, const RangeFilter& filter) {
 std::int64_t import_time_ns(const Trace& trace) {
     std::vector<std::uint8_t> is_import;  // by site; bytes, because every range is looked up
     for (const SiteInfo& site : trace.sites())
-        is_import.push_back(
-            site.scope == Scope::PythonFunction && trace.string(site.name).starts_with(kImport) ? 1 : 0);
+        is_import.push_back(is_import_name(site.scope, trace.string(site.name)) ? 1 : 0);
     if (std::find(is_import.begin(), is_import.end(), 1) == is_import.end()) return 0;
     const RangeColumns ranges = trace.ranges();
     const WindowClip clip(trace);

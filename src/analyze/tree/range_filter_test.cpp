@@ -186,7 +186,25 @@ TEST(RangeFilter, NamesImportsOfEveryKindOfModule) {
     EXPECT_EQ(name("/opt/plugins/one.py(1): <module>"), "import one 10");
     EXPECT_EQ(name(kExternal + "ExtensionFileLoader.create_module"), "import (C module) 10");
     EXPECT_EQ(name(kBootstrap + "BuiltinImporter.create_module"), "import (C module) 10");
-    EXPECT_EQ(name(kBootstrap + "_find_spec"), "import (nothing loaded) 10");
+    EXPECT_EQ(name(kBootstrap + "_find_spec"), "import (unknown module) 10");
+}
+
+TEST(RangeFilter, KeepsTheNamesOfImportsWhoseCodeWasNotRecorded) {
+    Trace trace = python_trace({{kProgram, 0, 100, {import_of(10, 20, {}), import_of(40, 30, {})}}});
+    std::vector<std::string> modules{"_json", "shop.load"};
+    const std::shared_ptr<TraceData> data = changeable_data(std::move(trace));
+    for (Row row = 0; row < data->range_site.size(); ++row) {
+        if (data->range_depth[row] != 1) continue;
+        SiteInfo site = data->sites[data->range_site[row]];
+        site.overload = static_cast<StringId>(data->strings.size());
+        site.file = 0;
+        data->strings.push_back(modules.back());
+        modules.pop_back();
+        data->range_site[row] = static_cast<std::uint32_t>(data->sites.size());
+        data->sites.push_back(site);
+    }
+    const Trace found = filter_ranges(Trace(data), {.fold_imports = true});
+    EXPECT_EQ(tree_of(found), (Lines{kProgram + " 50", "  import shop.load 20", "  import _json 30"}));
 }
 
 TEST(RangeFilter, KeepsCodeThatALoaderOfTheProgramRuns) {

@@ -156,6 +156,7 @@ auto& patterns = *new std::vector<Patterns>;  // one for each session: a call is
 // Session -> value of CallFilter::recorded at which its budget is spent.
 auto& limits = *new std::map<std::uint64_t, std::uint64_t>;
 auto& library_folders = *new std::vector<std::string>;
+auto& unfolded = *new std::vector<CallPattern>;  // libraries that count as the program
 
 std::vector<CallPattern> compiled(const std::vector<std::string>& texts) {
     std::vector<CallPattern> made;
@@ -192,9 +193,9 @@ bool is_library(std::string_view file) {
 }
 
 struct Subject {
-    std::string_view file;  ///< empty: a C function
-    std::string_view module;
-    std::string_view other_module;  ///< another name of the same module
+    std::string file;  ///< empty: a C function
+    std::string module;
+    std::string other_module{};  ///< another name of the same module
 };
 
 bool takes(const std::vector<CallPattern>& list, const Subject& subject) {
@@ -221,16 +222,17 @@ bool is_notebook_file(std::string_view file) noexcept {
     return file.starts_with("<ipython-input") || file.find("/ipykernel_") != std::string_view::npos;
 }
 
-bool is_excluded(PyCodeObject* code, PyObject* globals, const std::string& file) {
-    std::string module, from_file;
+// `globals`: of a frame of the code, or null.
+Subject subject_of(PyCodeObject* code, PyObject* globals) {
+    Subject subject;
+    with_text(code->co_filename, [&](std::string_view text) { subject.file = absolute_file(text); });
     PyObject* const name =
         globals != nullptr && PyDict_Check(globals) ? PyDict_GetItemString(globals, "__name__") : nullptr;
     if (name != nullptr && PyUnicode_Check(name))
-        with_text(name, [&](std::string_view text) { module = text; });
-    if (module.empty() || module == "__main__")
-        from_file = is_notebook_file(file) ? "__main__" : module_of_file(file);
-    (void)code;
-    return !is_taken({file, module, from_file});
+        with_text(name, [&](std::string_view text) { subject.module = text; });
+    if (subject.module.empty() || subject.module == "__main__")
+        subject.other_module = is_notebook_file(subject.file) ? "__main__" : module_of_file(subject.file);
+    return subject;
 }
 
 // Combines the filters of all sessions so that each call that any session records passes.
@@ -315,16 +317,20 @@ bool renew_call_filter() noexcept {
     }
 }
 
+void count_as_program(const std::vector<std::string>& texts) {
+    unfolded = compiled(texts);
+    call_filter.generation = call_filter.generation % kMaxGenerations + 1;
+}
+
 CodeWord classify_code(PyCodeObject* code, PyObject* globals) noexcept {
     const SavedError error;
     constexpr CodeWord kOurs = kCodeExcluded | kCodeLibrary | ~CodeWord{0} << kCodeGenerationShift;
     CodeWord word = code_word(code) & ~kOurs;
     word |= CodeWord{call_filter.generation} << kCodeGenerationShift;
     try {
-        std::string file;
-        with_text(code->co_filename, [&](std::string_view text) { file = absolute_file(text); });
-        if (call_filter.folds && is_library(file)) word |= kCodeLibrary;
-        if (has_patterns() && is_excluded(code, globals, file)) word |= kCodeExcluded;
+        const Subject subject = subject_of(code, globals);
+        if (call_filter.folds && is_library(subject.file) && !takes(unfolded, subject)) word |= kCodeLibrary;
+        if (has_patterns() && !is_taken(subject)) word |= kCodeExcluded;
     } catch (const std::bad_alloc&) {
         return word;
     }
@@ -333,7 +339,7 @@ CodeWord classify_code(PyCodeObject* code, PyObject* globals) noexcept {
 }
 
 bool takes_module(std::string_view module) {
-    return !call_filter.is_on || !has_patterns() || is_taken({{}, module, {}});
+    return !call_filter.is_on || !has_patterns() || is_taken({{}, std::string(module), {}});
 }
 
 }  // namespace marey::python

@@ -4,6 +4,8 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "record/source.h"
@@ -39,6 +41,10 @@ void clear_requested_calls() noexcept;
 
 /// Applies the requested filters. Returns whether the filter has changed. Needs the GIL.
 bool renew_call_filter() noexcept;
+
+/// Sets the libraries that count as the program for CallOptions::fold_libraries, as patterns like those of
+/// CallOptions::include. Needs the GIL.
+void count_as_program(const std::vector<std::string>& texts);
 
 /// The word of a code object with the result of the current filter. `globals`: of one of its frames, or null.
 /// Never fails and never changes the error indicator.

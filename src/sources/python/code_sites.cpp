@@ -8,6 +8,7 @@
 #include "record/source_writer.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/greenlets.h"
+#include "sources/python/import_names.h"
 #include "sources/python/import_prefixes.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
@@ -159,7 +160,7 @@ CodeWord register_code(PyCodeObject* code) noexcept {
         return word;
     }
     if (is_module_code(code)) word |= kCodeModule;
-    if (is_thread_code(code)) word |= kCodeModule | kCodeThread;
+    if (is_thread_code(code) || is_import_code(code)) word |= kCodeModule | kCodeNamed;
     set_code_word(code, word);
     return word;
 }

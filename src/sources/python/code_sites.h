@@ -22,7 +22,8 @@ inline constexpr CodeWord kCodeSkipped = 4;    ///< its calls are not recorded: 
 inline constexpr CodeWord kCodeCoroutine = 8;  ///< a coroutine, which may belong to a task
 inline constexpr CodeWord kCodeModule =
     16;  ///< may be the call of a registered object: module_calls.h has its site
-inline constexpr CodeWord kCodeThread = 32;  ///< with kCodeModule: its first argument is a threading.Thread
+/// With kCodeModule: its first argument is a threading.Thread, or the name of a module to import.
+inline constexpr CodeWord kCodeNamed = 32;
 inline constexpr unsigned kCodeSiteShift = 8;
 
 /// Whether its calls are recorded without special handling.

@@ -11,6 +11,7 @@
 
 #include "record/source_writer.h"
 #include "sources/python/code_sites.h"
+#include "sources/python/import_names.h"
 #include "sources/python/python_text.h"
 #include "sources/python/thread_names.h"
 
@@ -254,11 +255,12 @@ bool is_module_code(PyCodeObject* code) noexcept {
 }
 
 std::uint32_t module_site(CodeWord word, PyCodeObject* code, PyObject* self) noexcept {
-    if ((word & kCodeThread) != 0) {
+    if (self == nullptr) return site_of(word);
+    if ((word & kCodeNamed) != 0) {
+        if (PyUnicode_Check(self)) return import_site(word, code, self);
         name_calling_thread(self);
         return site_of(word);
     }
-    if (self == nullptr) return site_of(word);
     const SavedError error;
     std::uint32_t site = 0;
     Py_INCREF(self);

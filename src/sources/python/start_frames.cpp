@@ -2,8 +2,11 @@
 #include "sources/python/start_frames.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <unordered_set>
 #include <utility>
 
+#include <marey/observe.h>
 #include <marey/range.h>
 
 #include "record/source_writer.h"
@@ -22,6 +25,8 @@ StartFrameTable& start_frames = *new StartFrameTable;
 
 namespace {
 
+auto& own_threads = *new std::unordered_set<std::uint64_t>;  // ids of thread states; guarded by the GIL
+
 // A running call that may be a module call. Its object is read only after all stacks have been read, since
 // that may let other threads run.
 struct ModuleFrame {
@@ -34,6 +39,11 @@ struct ModuleFrame {
 
 }  // namespace
 
+void become_own_thread() {
+    own_threads.insert(PyThreadState_GetID(PyThreadState_Get()));
+    set_enabled(false);
+}
+
 void StartFrameTable::take(std::uint64_t start) {
     clear();
     const SavedError error;
@@ -41,13 +51,15 @@ void StartFrameTable::take(std::uint64_t start) {
     PyThreadState* const own = PyThreadState_Get();
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
          state != nullptr; state = PyThreadState_Next(state)) {
+        if (own_threads.count(PyThreadState_GetID(state)) != 0) continue;
         StartFrames found;
         const std::size_t first_module = modules.size();
         const auto note = [&](const void* frame, PyCodeObject* code, PyObject* globals, int line) {
             const CodeWord word = call_filter.is_on ? filtered_word(code, globals) : code_word(code);
             PyObject* const self =
                 (word & kCodeModule) != 0 ? marey_first_argument(state, found.frames.size(), code) : nullptr;
-            if ((word & kCodeThread) != 0) {
+            const bool is_import = self != nullptr && PyUnicode_Check(self);
+            if ((word & kCodeNamed) != 0 && !is_import) {
                 found.thread_name = name_of_thread(self);
             } else if ((word & kCodeModule) != 0) {
                 Py_INCREF(reinterpret_cast<PyObject*>(code));

@@ -14,6 +14,9 @@
 
 namespace marey::python {
 
+/// The calling thread works for Marey: its calls are never recorded. Needs the GIL.
+void become_own_thread();
+
 /// The running calls of one thread when tracing started, the outermost first. Frames are used only for
 /// comparisons.
 struct StartFrames {

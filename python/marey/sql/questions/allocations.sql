@@ -1,6 +1,7 @@
 -- allocations: Memory that each rank allocated and held, by device.
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter top = 20: Rows to show
+-- empty: nothing reported its allocations (marey run --memory, profile_memory=True)
 -- Peaks are those that allocators report; 0 if they do not.
 select
     run, coalesce(rank, 0) as rank, device, coalesce(device_index, 0) as device_index,

@@ -1,6 +1,7 @@
 -- hot: The names with the most self time.
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter top = 20: Rows to show
+-- empty: nothing was recorded in these runs
 -- All steps count as one name. The total of a recursive function is that of its outermost calls.
 select
     case when name like 'ProfilerStep#%' then 'ProfilerStep' else name end as name,

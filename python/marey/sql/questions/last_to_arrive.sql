@@ -2,6 +2,7 @@
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter permille = 10: Leave out ranks that were late for less of the run's time; 0 shows all
 -- parameter top = 20: Rows to show
+-- empty: no rank was late in a collective: a range with a group and a sequence, as marey.torch and MPI programs record them
 -- Ranges of one run with the same group and sequence are one collective. The last to arrive is the rank with the latest
 -- start, of equal ones that with the lowest number. It is late by the time from the median start to its own.
 with

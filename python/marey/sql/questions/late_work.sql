@@ -2,6 +2,7 @@
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter permille = 10: Leave out names that took less of the late steps than this more than usual
 -- parameter top = 20: Rows to show
+-- empty: no rank was late in a collective: a range with a group and a sequence, as marey.torch and MPI programs record them
 -- In each step, the late rank is the one that was last to arrive by the most time in all. Its self time by name is
 -- compared with the mean of all ranks in that step. Collectives do not count. Definitions are those of last_to_arrive.
 with

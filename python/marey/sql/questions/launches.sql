@@ -2,6 +2,7 @@
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter short_ns = 10000: Work below this is short: launching it may take longer than running it
 -- parameter top = 20: Rows to show
+-- empty: no device was recorded (marey run --gpu)
 select
     name, count(*) as launches,
     sum(case when duration_ns < :short_ns then 1 else 0 end) as short,

@@ -3,6 +3,7 @@
 -- parameter rank = 0: The rank; captures without a rank count as all ranks
 -- parameter step = 0: The step
 -- parameter top = 1000: Rows to show
+-- empty: the rank has no such step: a range of scope step, as prof.step() records it
 select
     run, host, capture, track, depth, name, run_ns, duration_ns, self_ns
 from ranges

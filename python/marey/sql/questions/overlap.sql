@@ -3,6 +3,7 @@
 -- parameter first_step = 0: First step to include
 -- parameter last_step = 9: Last step to include
 -- parameter top = 20: Rows to show
+-- empty: no communication on a device was recorded in these steps (marey run --gpu)
 -- Communication is work on a device that is a collective or whose name begins with nccl; computation is all other work
 -- on a device. Times during which either runs are counted once: a range adds the part after the end of all earlier ones.
 with work as (

@@ -4,6 +4,7 @@
 -- parameter percent = 5: Leave out smaller changes
 -- parameter permille = 2: Leave out changes that are less of a base step
 -- parameter top = 20: Rows to show
+-- empty: no name got slower per step: this compares at least two runs of a lake, with steps as prof.step() records them
 -- The run is the unit: a run's value is its self time by name and step of a rank. A name has become slower if the fastest
 -- new run is slower than the slowest base run. Collectives are left out: their time is mostly waiting.
 with bounds as (

@@ -1,6 +1,7 @@
 -- slow_steps: The steps that took longest, compared with the median step of their run, and the rank that held them up.
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter top = 20: Rows to show
+-- empty: no range is a step, as prof.step() records it (see longest_calls)
 -- A step is a range of scope step, or one named ProfilerStep#n. A step of a run lasts as long as on its slowest rank.
 -- Time between two steps is in none; `marey ranks` adds it to the next one.
 -- Ranks that wait for another one take as long as it does, so the slowest rank is the one with the most time of its own:

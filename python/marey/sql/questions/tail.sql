@@ -2,6 +2,7 @@
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter calls = 100: Leave out names with fewer calls
 -- parameter top = 20: Rows to show
+-- empty: no name was recorded that often (-p calls=1)
 -- Durations are counted in buckets, 32 for each doubling (below 64 ns one for each nanosecond); a quantile is the lower
 -- edge of its bucket, so it is at most 1/32 too small, and the same on every engine. The number of a bucket follows from
 -- the number of binary digits of the duration and the five digits after the first one.

@@ -1,6 +1,7 @@
 -- waiting: How long each rank waited for others in collectives.
 -- parameter run = %: Runs to include, as a pattern of LIKE
 -- parameter top = 20: Rows to show
+-- empty: no range is a collective, with a group and a sequence, as marey.torch and MPI programs record them (see waiting_functions)
 -- Ranges of one run with the same group and sequence are one collective. A rank waits from its own start to the last
 -- start. Starts are times since the start of the run, as exact as the clocks of the hosts.
 with
