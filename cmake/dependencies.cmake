@@ -44,7 +44,7 @@ marey_have(PROTOZERO "Perfetto traces" "protozero not found (apt-get install lib
 
 # NVTX comes with CUDA or the PyPI package nvidia-nvtx. Only headers are used: the tool is found at run time.
 if(MAREY_BUILD_PYTHON AND NOT MAREY_NVTX_DIR)
-    find_package(Python 3.11 COMPONENTS Interpreter Development.Module)
+    find_package(Python COMPONENTS Interpreter Development.Module)
     file(GLOB nvtx_wheels "${Python_SITELIB}/nvidia/*/include")
 endif()
 find_path(MAREY_NVTX_DIR nvtx3/nvToolsExt.h HINTS "${MAREY_DEPS_DIR}/include" $ENV{CUDA_HOME}/include

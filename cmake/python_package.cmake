@@ -3,7 +3,7 @@
 # build/<preset>/python/marey is laid out as an installed package is, so that PYTHONPATH=build/<preset>/python runs it in
 # place: marey/_marey.*.so, marey/*.py (links), marey/bin/marey (a link), marey/lib/cmake/marey. marey_pytest, the plugin
 # for pytest, lies beside it.
-find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_STRIP_TRAILING_WHITESPACE
                 OUTPUT_VARIABLE nanobind_dir RESULT_VARIABLE no_nanobind ERROR_QUIET)
 if(no_nanobind)
@@ -100,6 +100,13 @@ function(marey_python_tests)
         marey_left_out("tests of the Python package" "no ${MAREY_SANITIZE} sanitizer for them")
         return()
     endif()
+    # All that these tests need: the package, and the programs and libraries that they start or load.
+    add_custom_target(python_tests DEPENDS marey_package marey_simulated tree_program itt_collector itt_collector_old)
+    foreach(name IN ITEMS marey_cli nvtx_collector nvtx_library)
+        if(TARGET ${name})
+            add_dependencies(python_tests ${name})
+        endif()
+    endforeach()
     file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/python/test_*.py")
     foreach(file IN LISTS files)
         get_filename_component(name "${file}" NAME_WE)

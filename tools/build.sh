@@ -2,7 +2,8 @@
 # build.sh PRESET [--python] [TARGET...]: configures build/PRESET and builds the targets; with no target, only configures.
 #
 # With --python the Python package is part of it, built for the interpreter of .venv, which is made if need be
-# (tools/python_env.sh; PYTHON=off leaves it out). Without, the folder keeps what it had.
+# (tools/python_env.sh; PYTHON=off leaves it out). Without, the folder keeps what it had. The preset python is for the
+# interpreter $PYTHON, in its own environment; what does not depend on Python is compiled once for all interpreters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset="$1"
@@ -18,7 +19,7 @@ if [ "${1:-}" = --python ]; then
     if [ "${PYTHON:-}" = off ]; then
         args+=(-DMAREY_BUILD_PYTHON=OFF)
     else
-        python="$(tools/python_env.sh)"
+        python="$(tools/python_env.sh $([ "$preset" != python ] || echo python))"
         args+=(-DMAREY_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python")
         # The package is tested as users get it: installed by pip (see tools/run_tests.sh).
         [ "$preset" = release ] && args+=(-DMAREY_TEST_INSTALLED_PYTHON=ON)

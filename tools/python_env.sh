@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# python_env.sh [torch|fleet|trace_tools|trace_tools_pandas2|docs]: creates a Python environment and prints its interpreter's path.
+# python_env.sh [python|torch|fleet|trace_tools|trace_tools_pandas2|docs]: creates a Python environment and prints its interpreter's path.
 #
 # Without an argument: .venv, with the packages in tools/python_requirements.txt. PYTHON=/path/to/python3.12 selects an
 # interpreter other than python3; the other environments, in build/, use the same one. Does nothing if the environment
-# is up to date; it is recreated when the interpreter's version or the list of packages changes.
+# is up to date; it is recreated when the interpreter's version or the list of packages changes. With the argument python:
+# the packages of .venv in an environment of that interpreter's own, build/env-3.12.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name="${1:-}"
@@ -12,7 +13,7 @@ folder="${folder:-.venv}"
 bare=()  # packages to install without what they depend on
 complete=""  # a program of the environment's interpreter, which installs the rest
 case "$name" in
-    "")
+    "" | python)
         packages=(-r tools/python_requirements.txt)
         hint=" (PYTHON=off builds without the Python package)" ;;
     torch)  # MAREY_TORCH_PYTHON: another interpreter that has torch and pytest; TORCH: another PyTorch version
@@ -35,12 +36,14 @@ case "$name" in
     docs)  # DOCS_PYTHON: another interpreter that has the packages
         [ -z "${DOCS_PYTHON:-}" ] || { echo "$DOCS_PYTHON"; exit; }
         packages=(-r tools/docs_requirements.txt) ;;
-    *) echo "python_env.sh: unknown environment '$name': expected torch, fleet, trace_tools, trace_tools_pandas2 or docs" >&2; exit 2 ;;
+    *) echo "python_env.sh: unknown environment '$name': expected python, torch, fleet, trace_tools, trace_tools_pandas2 or docs" >&2; exit 2 ;;
 esac
 base="${PYTHON:-python3}"
 [ "$base" != off ] || base=python3
 version="$("$base" -c 'import sys; print(*sys.version_info[:3], sys.base_prefix)')" ||
     { echo "marey: cannot run the interpreter '$base' (PYTHON=off builds without the Python package)" >&2; exit 1; }
+if [ -z "$name" ] || [ "$name" = python ]; then "$base" tools/supported_python.py; fi
+[ "$name" != python ] || folder="build/env-$("$base" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
 list() {  # the packages, one per line
     if [ "${packages[0]}" = -r ]; then cat "${packages[1]}"; else printf '%s\n' "${packages[@]}" "${bare[@]}"; fi
     [ -z "$complete" ] || cat "$complete"

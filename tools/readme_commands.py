@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""readme_commands.py: runs every command block of README.md, in order, in a fresh clone of the committed tree."""
+"""readme_commands.py [--quick-start]: runs every command block of README.md, in order.
+
+In a fresh clone of the committed tree. With --quick-start: only those of that section, in the current folder, with the
+commands in PATH.
+"""
 
 from __future__ import annotations
 
@@ -34,28 +38,35 @@ def fixed_words(output: str) -> list[str]:
     return [word for word in output.split() if not re.search(r"\d|^[num]?s,?$|iB$", word)]
 
 
+def run(typed: list[tuple[str, str]], folder: Path) -> int:
+    """Run commands in one shell, as a reader does: `. .venv/bin/activate` lasts. Return the exit code."""
+    script = "\n".join(f"echo '@@@ {i}'; echo; {command}" for i, (command, _) in enumerate(typed))
+    done = subprocess.run(
+        ["/bin/bash", "-ec", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    printed = re.split(r"^@@@ \d+$", done.stdout, flags=re.MULTILINE)[1:]
+    for (command, shown), output in zip(typed, printed):
+        missing = [word for word in fixed_words(shown) if word not in output.split()]
+        print(f"{'FAILED' if missing else 'ok':8}{command}" + (f": not printed: {missing}" if missing else ""))
+        if missing:
+            return 1
+    if done.returncode != 0:
+        print(printed[-1][-3000:] if printed else done.stdout)
+        print(f"FAILED  {typed[max(len(printed), 1) - 1][0]}: exit code {done.returncode}")
+        return 1
+    print(f"{len(typed)} passed, 0 failed")
+    return 0
+
+
 def main() -> int:
+    if sys.argv[1:] == ["--quick-start"]:
+        section = re.search(r"^## Quick start$.*?^## ", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+        assert section is not None
+        return run(commands(section[0]), Path())
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "marey"
         subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
-        typed = commands((clone / "README.md").read_text(encoding="utf-8"))
-        # One shell for all, as a reader has: `. .venv/bin/activate` lasts.
-        script = "\n".join(f"echo '@@@ {i}'; echo; {command}" for i, (command, _) in enumerate(typed))
-        done = subprocess.run(
-            ["bash", "-ec", script], cwd=clone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        printed = re.split(r"^@@@ \d+$", done.stdout, flags=re.MULTILINE)[1:]
-        for (command, shown), output in zip(typed, printed):
-            missing = [word for word in fixed_words(shown) if word not in output.split()]
-            print(f"{'FAILED' if missing else 'ok':8}{command}" + (f": not printed: {missing}" if missing else ""))
-            if missing:
-                return 1
-        if done.returncode != 0:
-            print(printed[-1][-3000:] if printed else done.stdout)
-            print(f"FAILED  {typed[max(len(printed), 1) - 1][0]}: exit code {done.returncode}")
-            return 1
-    print(f"{len(typed)} passed, 0 failed")
-    return 0
+        return run(commands((clone / "README.md").read_text(encoding="utf-8")), clone)
 
 
 if __name__ == "__main__":

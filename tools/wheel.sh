@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# wheel.sh: builds dist/marey-*.whl for the interpreter in .venv, with the libraries that Marey needs inside.
+# wheel.sh [BUILD_DIR]: builds dist/marey-*.whl for the interpreter of a build folder (build/release), with the libraries
+# that Marey needs inside.
 #
 # Compiles nothing that `tools/build.sh release --python marey_package` has compiled. auditwheel copies the libraries
 # into marey.libs and finds the oldest glibc on which the wheel runs. libmarey.so.0 is excluded from that: it must keep
 # its name and its place in marey/lib, where extensions, CMake files, device libraries and injection variables find it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-dir=build/release
+dir="${1:-build/release}"
 work=build/wheel
 env="$work/env"
 
@@ -101,6 +102,9 @@ for version in $versions; do interpreters+=("$(TORCH="$version" tools/python_env
 done
 rm -rf "$work/observers"
 for interpreter in "${interpreters[@]}"; do
+    # The extension, which compiles them, is for one version of Python.
+    [ "$("$interpreter" -c 'import sys; print(sys.version_info[:2])')" = \
+        "$("$python" -c 'import sys; print(sys.version_info[:2])')" ] || continue
     PYTHONPATH="$root" XDG_CACHE_HOME="$work/observers" quietly observer "$interpreter" -m marey.torch
 done
 for observer in "$work"/observers/marey/torch/*/*/observer.so; do

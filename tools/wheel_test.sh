@@ -9,7 +9,16 @@ source="$PWD"
 wheel="${1:-$(find dist -name 'marey-*.whl' -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d' ' -f2-)}"
 [ -f "$wheel" ] || { echo "wheel_test.sh: no wheel in dist/ (run make wheel)" >&2; exit 1; }
 wheel="$(realpath "$wheel")"
-python="$(tools/python_env.sh)"
+# The interpreter that the wheel is for.
+tag="$(basename "$wheel" | sed -E 's/^marey-[^-]+-cp3([0-9]+)-.*/3.\1/')"
+python=""
+for candidate in .venv/bin/python "build/env-$tag/bin/python" "python$tag"; do
+    if [ "$("$candidate" -c 'import sys; print("3.%d" % sys.version_info[1])' 2>/dev/null)" = "$tag" ]; then
+        python="$(realpath -s "$(command -v "$candidate")")"
+        break
+    fi
+done
+[ -n "$python" ] || { echo "wheel_test.sh: no Python $tag here for $(basename "$wheel")" >&2; exit 1; }
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -78,7 +87,11 @@ ctypes.CDLL(importlib.util.find_spec('marey').submodule_search_locations[0] + '/
 print('loaded')"
 
 # The quick start.
+mkdir -p examples/python
 cp "$source/examples/python/spell.py" .
+cp spell.py examples/python
+user "$work/env/bin/python" "$source/tools/readme_commands.py" --quick-start >/dev/null || fail "README's quick start"
+echo "ok      README's quick start"
 prints "^(marey )?$version" marey --version
 prints 'Recording works here' marey doctor
 prints 'ok +symbols .*elfutils' marey doctor

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import types
 import urllib.error
 import urllib.request
 import xml.etree.ElementTree
@@ -15,7 +16,7 @@ import pytest
 from conftest import SOURCE
 
 import marey
-from marey.results.notebook_page import MAX_BYTES, inline_flame_graph, within
+from marey.results.notebook_page import MAX_BYTES, inline_flame_graph, summary_rows, within
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
@@ -289,6 +290,30 @@ def test_ipython_on_a_terminal_prints_the_summary(tmp_path):
     )
     assert re.search(r"self +share +total +calls  function\n(.*\n)*.*In\[2\]\(1\): work", done.stdout), done.stdout
     assert "svg" not in done.stdout
+
+
+class Averages:
+    """A trace with these averages: (name, self time, total time) each."""
+
+    def __init__(self, *rows):
+        self.rows = [
+            types.SimpleNamespace(key=key, self_cpu_time_total=own, cpu_time_total=total, count=1)
+            for key, own, total in rows
+        ]
+
+    def key_averages(self):
+        return self.rows
+
+
+def test_a_summary_has_the_cells_functions_even_if_others_take_the_time():
+    called = [(f"c{i}", 100 - i, 100 - i) for i in range(20)]
+    names = [row[-1] for row in summary_rows(Averages(*called, ("In[3](1): work", 1, 1900)))]
+    assert names == [*(f"c{i}" for i in range(9)), "In[3](1): work"]
+    many = [(f"In[{i}](1): f", 0.5, i) for i in range(20)]
+    names = [row[-1] for row in summary_rows(Averages(*called, *many))]
+    assert names == [*(f"c{i}" for i in range(5)), *(f"In[{i}](1): f" for i in range(15, 20))]
+    only = [row[-1] for row in summary_rows(Averages(("In[1](1): f", 2, 2), ("len", 1, 1)))]
+    assert only == ["In[1](1): f", "len"]
 
 
 # ---- traces as HTML

@@ -85,6 +85,8 @@ def test_resumes_of_generators_take_little_space(tmp_path, work, limit):
 
     unused, _ = recorded("empty.marey", lambda: None)  # room for other threads and for what comes next
     size, trace = recorded("app.marey", work)
+    if trace.info()["clock"]["source"].startswith("monotonic"):
+        pytest.skip("the kernel does not trust the CPU's counter, or has no /sys: every record is written out of line")
     parts = sum(call.parts for call in trace.suspended_calls() if call.name.endswith(": endless"))
     assert parts >= 200_000
     assert (size - unused) / parts <= limit

@@ -23,6 +23,16 @@ def _hook() -> tuple[str, str, str]:
     return "ok", "sys.monitoring", ""
 
 
+def _internals() -> tuple[str, str, str]:
+    """Return (state, fact, help) for the parts of CPython that its public interface does not contain."""
+    from marey.launch import internals
+
+    version = sys.version_info[:2]
+    if version not in internals.CHECKED:
+        return "BAD", f"not checked on Python {version[0]}.{version[1]}", "use a version of Python that Marey supports"
+    return "ok", f"checked on {internals.CHECKED[version]}: {', '.join(internals.used(version))}", ""
+
+
 def _pytorch() -> tuple[str, str, str]:
     """Return (state, fact, help) for PyTorch.
 
@@ -53,6 +63,8 @@ def _lines() -> Iterator[tuple[str, str, str, str]]:
     yield "ok", "package", _marey.__file__, ""
     state, fact, help = _hook()
     yield state, "calls", fact, help
+    state, fact, help = _internals()
+    yield state, "internals", fact, help
     state, fact, help = _pytorch()
     yield state, "pytorch", fact, help
 

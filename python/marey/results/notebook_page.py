@@ -50,8 +50,16 @@ def waiting_text(trace: Trace) -> str:
 
 
 def summary_rows(trace: Trace) -> list[tuple[str, str, str, str, str]]:
-    """Return the cells below _TITLES for the functions with the most self time, without those that only wait."""
+    """Return the cells below _TITLES for the functions with the most self time, without those that only wait.
+
+    Half of the rows may be taken by the notebook's own functions with the most total time, even if their time is spent
+    in the functions that they call.
+    """
     averages, _ = _work_and_waiting(trace)
+    own = sorted((each for each in averages if each.key.startswith("In[")), key=lambda each: -each.cpu_time_total)
+    kept = {id(each) for each in own[: _ROWS // 2]}
+    others = [each for each in averages if id(each) not in kept][: _ROWS - len(kept)]
+    kept |= {id(each) for each in others}
     whole = sum(average.self_cpu_time_total for average in averages) or 1
     return [
         (
@@ -61,7 +69,8 @@ def summary_rows(trace: Trace) -> list[tuple[str, str, str, str, str]]:
             f"{average.count:,}",
             printable(average.key),
         )
-        for average in averages[:_ROWS]
+        for average in averages
+        if id(average) in kept
     ]
 
 

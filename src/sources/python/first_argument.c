@@ -1,32 +1,7 @@
 /* first_argument.c: the first argument of a running call. In C, like the interpreter's headers. */
 #include "first_argument.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpedantic"
-#pragma GCC diagnostic ignored "-Wextra"
-#define Py_BUILD_CORE 1
-#include <internal/pycore_code.h>
-#include <internal/pycore_frame.h>
-#undef Py_BUILD_CORE
-#pragma GCC diagnostic pop
-
-#if PY_VERSION_HEX >= 0x030e0000
-#define IS_ENTRY(frame) ((frame)->owner >= FRAME_OWNED_BY_INTERPRETER)
-#define CODE_OF(frame) ((PyCodeObject*)PyStackRef_AsPyObjectBorrow((frame)->f_executable))
-#define LOCAL_OF(frame, index) PyStackRef_AsPyObjectBorrow((frame)->localsplus[index])
-#elif PY_VERSION_HEX >= 0x030d0000
-#define IS_ENTRY(frame) ((frame)->owner == FRAME_OWNED_BY_CSTACK)
-#define CODE_OF(frame) ((PyCodeObject*)(frame)->f_executable)
-#define LOCAL_OF(frame, index) ((frame)->localsplus[index])
-#elif PY_VERSION_HEX >= 0x030c0000
-#define IS_ENTRY(frame) ((frame)->owner == FRAME_OWNED_BY_CSTACK)
-#define CODE_OF(frame) ((frame)->f_code)
-#define LOCAL_OF(frame, index) ((frame)->localsplus[index])
-#else
-#define IS_ENTRY(frame) 0
-#define CODE_OF(frame) ((frame)->f_code)
-#define LOCAL_OF(frame, index) ((frame)->localsplus[index])
-#endif
+#include "frame_layout.h"
 
 static PyObject* local(_PyInterpreterFrame* frame, PyCodeObject* code, int index) {
     PyObject* value = LOCAL_OF(frame, index);
@@ -45,12 +20,7 @@ PyObject* marey_first_argument_in(void* place, PyCodeObject* code) {
 }
 
 PyObject* marey_first_argument(PyThreadState* thread, size_t skip, PyCodeObject* code) {
-#if PY_VERSION_HEX >= 0x030d0000
-    _PyInterpreterFrame* frame = thread->current_frame;
-#else
-    _PyInterpreterFrame* frame = thread->cframe != NULL ? thread->cframe->current_frame : NULL;
-#endif
-    for (; frame != NULL; frame = frame->previous) {
+    for (_PyInterpreterFrame* frame = innermost_frame(thread); frame != NULL; frame = frame->previous) {
         if (IS_ENTRY(frame) || _PyFrame_IsIncomplete(frame)) continue;
         if (skip-- != 0) continue;
         return CODE_OF(frame) == code ? marey_first_argument_in(frame, code) : NULL;

@@ -11,6 +11,7 @@
 #undef Py_BUILD_CORE
 #else
 #include <frameobject.h>
+extern "C" PyObject* marey_generator_of(const void* frame);  // interpreter_frames.c
 #endif
 
 namespace marey::python {
@@ -72,15 +73,9 @@ inline const void* running_frame() noexcept {
 #endif
 }
 
-/// The generator of such a frame, which runs its last part.
+/// The generator of such a frame, which runs its last part. Borrowed.
 inline PyObject* generator_of(const void* frame) noexcept {
-#if PY_VERSION_HEX < 0x030E0000
-    return reinterpret_cast<PyObject*>(const_cast<char*>(static_cast<const char*>(frame)) -
-                                       offsetof(PyGenObject, gi_iframe));
-#else
-    (void)frame;
-    return nullptr;
-#endif
+    return marey_generator_of(frame);
 }
 
 /// The same; events of sys.monitoring identify calls by their code, so the frame is the code.
