@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include <marey/error.h>
 #include <marey/execution_trace.h>
@@ -22,6 +24,14 @@ namespace {
 
 // The meaning of "c_calls=auto", which depends on the program's Python.
 std::atomic<bool> auto_c_calls{true};
+
+// A program with a small RLIMIT_AS must not end because it is recorded. With less than this a capture could
+// not be mapped.
+void check_memory() {
+    void* const memory = std::malloc(std::size_t{2} << 20);
+    if (memory == nullptr) throw std::bad_alloc();
+    std::free(memory);
+}
 
 }  // namespace
 
@@ -53,9 +63,11 @@ void begin_environment_session(bool records_c_calls) noexcept {
 }
 
 void start_environment_session() noexcept {
-    const std::string text = environment_text("MAREY");
-    if (text.empty() || &marey_is_the_command != nullptr) return;
+    std::string text;
     try {
+        text = environment_text("MAREY");
+        if (text.empty() || &marey_is_the_command != nullptr) return;
+        check_memory();
         SessionOptions options = parse_options(text, auto_c_calls);
         if (options.output.empty())
             throw Error("out= is missing: set it to the path of the capture, as in MAREY=out=app.marey");
@@ -66,7 +78,9 @@ void start_environment_session() noexcept {
         pass_tree_on(text);
         Recorder::get().start_for_environment(options);
     } catch (const std::bad_alloc&) {
-        warn("not recording: out of memory");
+        constexpr std::string_view kText =
+            "marey: not recording: less than 2 MiB of memory left (see ulimit -v)\n";
+        if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) return;  // warn() needs memory
     } catch (const std::exception& error) {
         warn("not recording: MAREY=" + text + ": " + error.what());
     }

@@ -446,6 +446,31 @@ TEST_F(TwoFiles, FiftyOneAfterAnotherLeaveNothingButTheirCaptures) {
     EXPECT_EQ(open_descriptors(), descriptors);
 }
 
+// Limits from where the program cannot be loaded to where it is recorded.
+class SmallMemory : public Trouble {
+  protected:
+    void before_exec() override {
+        const rlimit limit{bytes_, bytes_};
+        setrlimit(RLIMIT_AS, &limit);
+    }
+    rlim_t bytes_ = 0;
+};
+
+TEST_F(SmallMemory, AProgramThatRunsWithoutMareyRunsWithItToo) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizers reserve more address space than any limit";
+#endif
+    int without_recording = 0;
+    for (bytes_ = 8 << 20; !std::filesystem::exists(capture()) && bytes_ < (64 << 20); bytes_ += 64 << 10) {
+        if (run({"work", "10"}, "") != 0) continue;
+        ASSERT_EQ(run({"work", "10"}, environment()), 0) << bytes_ << ": " << error();
+        ASSERT_EQ(out(), "done\n");
+        if (contains(error(), "marey: not recording: ")) ++without_recording;
+    }
+    EXPECT_GT(without_recording, 0);
+    EXPECT_TRUE(std::filesystem::exists(capture()));
+}
+
 // ---- ceilings
 // ------------------------------------------------------------------------------------------------
 
