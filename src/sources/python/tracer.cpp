@@ -174,7 +174,8 @@ int apply_pending(void*) {
 std::string about_gaps(std::uint64_t count) {
     return "calls made within " + std::to_string(count) + (count == 1 ? " deep call" : " deep calls") +
            " were not recorded (their number is unknown): more than half of the thread's C stack was in use "
-           "(--c-calls, in Python c_calls=True, records all of them)";
+           "(--c-calls, in Python c_calls=True, records all of them; so does a larger stack, such as "
+           "ulimit -s unlimited)";
 }
 #endif
 
