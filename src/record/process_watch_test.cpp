@@ -110,7 +110,7 @@ TEST_F(Watch, IgnoresPacketsThatAreNone) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, path.size());
-    for (const std::string text :
+    for (const std::string& text :
          {std::string(), std::string("x"), std::string(48, 'x'), std::string(500, 'x')}) {
         const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
         ASSERT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);

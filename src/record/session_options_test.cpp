@@ -228,7 +228,7 @@ TEST(PathOfRank, HasTheRankBeforeTheSuffixOnce) {
     EXPECT_EQ(path_of_rank("", 3), "");
 }
 
-class EnvironmentRankTest : public testing::Test {
+class EnvironmentRankTest : public ::testing::Test {
   protected:
     static constexpr const char* kNames[] = {
         "RANK",     "WORLD_SIZE",   "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",

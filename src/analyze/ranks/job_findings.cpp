@@ -17,7 +17,7 @@
 namespace marey {
 namespace {
 
-constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kNeverEntered = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kSecond = 1'000'000'000;
 // A wait is a hang if it is this many times as long as the time from one collective to the next usually is.
 constexpr std::int64_t kUsualTimes = 5;
@@ -113,7 +113,7 @@ class JobFindings {
             if (is_dead(rank)) dead.push_back(&rank);
         }
         if (dead.empty()) return dead;
-        std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = kNone;
+        std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = kNeverEntered;
         for (const RankState& rank : ranks_) last = std::max(last, rank.end_ns);
         for (const RankState* const rank : dead) first = std::min(first, rank->end_ns);
         bool is_decided = dead.size() < ranks_.size();
@@ -183,7 +183,7 @@ class JobFindings {
     struct Member {
         const RankState* rank;
         const RankGroupState* group;  ///< null: it entered no collective of the group
-        std::int64_t entered() const { return group == nullptr ? kNone : group->entered; }
+        std::int64_t entered() const { return group == nullptr ? kNeverEntered : group->entered; }
         const OpenCollective* open(std::int64_t sequence) const {
             if (group == nullptr) return nullptr;
             for (const OpenCollective& each : group->open) {

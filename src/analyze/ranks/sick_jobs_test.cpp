@@ -46,7 +46,7 @@ void for_jobs(JobKind kind, Check check) {
                      (job.has_steps ? ", steps" : "") + ":\n" + all_texts(report));
         check_sums(report);
         check(job, report);
-        if (testing::Test::HasFailure()) return;
+        if (::testing::Test::HasFailure()) return;
     }
 }
 
