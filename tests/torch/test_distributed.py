@@ -155,3 +155,20 @@ def test_without_ranks_the_path_is_unchanged(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert _ranks.rank() == 3 and marey._marey.path_of_rank("out/app.marey", 3) == "out/app.rank3.marey"
+
+
+def test_collectives_do_not_move_the_forward_thread_of_backward_nodes(run_python):
+    """A collective begins on a thread of its process group, in a range of the thread that called it."""
+    out = run_python(
+        "import torch\n"
+        "from torch import distributed\n"
+        "from marey.torch import profile\n"
+        "distributed.init_process_group('gloo', store=distributed.HashStore(), rank=0, world_size=1)\n"
+        "with profile() as prof:\n"
+        "    for _ in range(4):\n"
+        "        distributed.all_reduce(torch.ones(2))\n"
+        "        (torch.ones(2, requires_grad=True) * 2).sum().backward()\n"
+        "print({event.thread == event.fwd_thread for event in prof.events() if event.name == 'MulBackward0'})\n"
+        "distributed.destroy_process_group()\n"
+    )
+    assert out.strip() == "{True}"

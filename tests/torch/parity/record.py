@@ -87,6 +87,8 @@ def facts(which, name, device):
     events = [event for event in prof.events() if is_operator(event)]
     rows, links = rows_of(prof)
     arguments = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+    # Numbers count from the first one of the process, which depends on what the compiler found in its cache.
+    first = min((event.sequence_nr for event in events if event.sequence_nr >= 0), default=0)
     memory = collections.Counter()
     own_memory = collections.Counter()
     for event in events:
@@ -95,7 +97,7 @@ def facts(which, name, device):
     result = {
         "names": [event.name for event in events],
         "shapes": [[event.name, event.input_shapes] for event in events],
-        "sequence": [[event.name, event.sequence_nr] for event in events],
+        "sequence": [[event.name, max(event.sequence_nr - first, -1)] for event in events],
         "parents": [[event.name, event.cpu_parent.name if event.cpu_parent else None] for event in events],
         "flops": [[event.name, event.flops or 0] for event in events],
         "kernels": [[event.name, sorted(kernel.name for kernel in event.kernels)] for event in events],

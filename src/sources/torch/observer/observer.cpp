@@ -69,12 +69,14 @@ std::uint32_t forward_thread(const at::RecordFunction& range) noexcept {
                                                               : 0;
 }
 
-// Registers this thread, since a backward node may refer to it later.
-void register_torch_thread(std::uint64_t torch_id) noexcept {
+// Registers this thread, since a backward node may refer to it later. A range's own number is not used: a
+// collective begins on a thread of its process group, in a range that was made by the thread that called it.
+void register_torch_thread() noexcept {
     static constinit thread_local bool is_known = false;
     if (is_known) [[likely]]
         return;
     is_known = true;
+    const std::uint64_t torch_id = at::RecordFunction::currentThreadId();
     if (torch_id < kMaxThreads) thread_ids[torch_id].store(current_thread_id(), std::memory_order_relaxed);
 }
 
@@ -157,7 +159,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     if (site == kNoSite) return nullptr;
     if ((needs & kNeedsMemory) != 0) watch_allocations();
     auto kept = std::make_unique<FullRange>(scope, std::move(followed));
-    register_torch_thread(range.threadId());
+    register_torch_thread();
     Operation& operation = kept->operation();
     const OperationFacts facts{range.seqNr(), forward_thread(range), nullptr};
     if (schema_of(range) == nullptr && (operation.needs_inputs() || range.isNcclMeta())) {
@@ -185,7 +187,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     const OperatorSite found = operator_sites.find(schema, scope, (needs & kNeedsOverloads) != 0);
     if (found.site == kNoSite || found.site == 0) return nullptr;
     if ((needs & kNeedsMemory) != 0) watch_allocations();
-    register_torch_thread(range.threadId());
+    register_torch_thread();
     const detail::RangeFacts facts{range.seqNr(), forward_thread(range), 0};
     const bool is_identified = (needs & kNeedsIdentities) == kNeedsIdentities;
     detail::Opened opened =
@@ -211,7 +213,7 @@ std::unique_ptr<at::ObserverContext> start_range(const at::RecordFunction& range
     if (!detail::may_open(thread, site)) [[unlikely]]
         return start_fully(range, scope);
     if ((needs & kNeedsMemory) != 0) watch_allocations();
-    register_torch_thread(range.threadId());
+    register_torch_thread();
     const std::uint32_t forward = forward_thread(range);
     return std::make_unique<PlainRange>(detail::open_slot(thread, site), range.seqNr(), forward);
 }
@@ -286,7 +288,7 @@ std::uint64_t last_token = 0;
 
 std::uint64_t enter(bool shapes) noexcept {
     try {
-        register_torch_thread(at::RecordFunction::currentThreadId());
+        register_torch_thread();
         auto state = enter_state(shapes);
         if (state == nullptr) return 0;
         const std::lock_guard lock(states_mutex);
