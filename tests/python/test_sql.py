@@ -446,7 +446,7 @@ def test_a_file_name_may_be_any_bytes(tmp_path, capture):
     assert "2" in marey_sql(name + b".marey", "select 1 + 1 as n")
     marey_sql(name + b".marey", "select 7 as n", "-o", name + b".csv")
     with open(name + b".csv") as file:
-        assert file.read().split() == ["n", "7"]
+        assert file.read().split() == ['"n"', "7"]
     assert "No such file" in marey_sql(name + b".gone", "select 1", code=2)
     trace = marey.load(name + b".marey")
     trace.save(name + b".copy")
@@ -459,7 +459,7 @@ def test_an_output_is_replaced_only_on_request_and_a_device_never(tmp_path, capt
     assert "already exists (use --force to replace it)" in marey_sql(*query, tmp_path / "out.csv", code=2)
     assert (tmp_path / "out.csv").read_text() == "precious"
     marey_sql(*query, tmp_path / "out.csv", "--force")
-    assert (tmp_path / "out.csv").read_text().split() == ["n", "7"]
+    assert (tmp_path / "out.csv").read_text().split() == ['"n"', "7"]
     (tmp_path / "null").symlink_to("/dev/null")
     marey_sql(*query, tmp_path / "null", "--force")
     assert (tmp_path / "null").is_symlink() and (tmp_path / "null").is_char_device()
