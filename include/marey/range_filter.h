@@ -18,13 +18,13 @@ struct RangeFilter {
     /// Show each import of a Python module as one range "import NAME", instead of the frames of importlib and
     /// of the module's own code. The range has the file and line of the module.
     bool fold_imports = false;
+    /// Leave out the Python calls that were running when the session started.
+    bool exclude_running = false;
     /// Leave out everything inside folded imports, so that the outermost have the whole time.
     bool flatten_imports = false;
     /// Shell patterns, too. These ranges are left out with everything inside them, up to functions of a
     /// notebook's cells. Calls that were running when the session started stay.
     std::vector<std::string> hide{};
-    /// Leave out the Python calls that were running when the session started.
-    bool exclude_running = false;
 };
 
 /// Returns the trace without the ranges that the filter leaves out; the other rows get new numbers.

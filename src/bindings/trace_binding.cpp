@@ -104,8 +104,8 @@ void bind_trace(nb::module_& module) {
                bool exclude_running, const std::vector<std::string>& hide) {
                 return filter_ranges(trace, {.exclude = exclude,
                                              .fold_imports = fold_imports,
-                                             .hide = hide,
-                                             .exclude_running = exclude_running});
+                                             .exclude_running = exclude_running,
+                                             .hide = hide});
             },
             nb::arg("exclude"), nb::arg("fold_imports"), nb::arg("exclude_running"),
             nb::arg("hide") = std::vector<std::string>(), no_gil)

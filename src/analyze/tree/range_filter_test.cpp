@@ -64,10 +64,10 @@ TEST(RangeFilter, LeavesOutTheCallsThatWereRunningAtTheStart) {
     RangeSpec marked{"marked", 200, 30, {}};
     marked.flags = kBeganBefore;
     const Trace trace = fixture.thread("main", {running, marked}).trace();
-    const Trace filtered = filter_ranges(trace, {{}, false, true});
+    const Trace filtered = filter_ranges(trace, {.exclude_running = true});
     EXPECT_EQ(tree_of(filtered), (Lines{"mark 40", "  a.py(1): main 10", "marked 30"}));
     EXPECT_EQ(find_damage(filtered.data()), "");
-    EXPECT_EQ(filter_ranges(filtered, {{}, false, true}).ranges().size(), 3u);
+    EXPECT_EQ(filter_ranges(filtered, {.exclude_running = true}).ranges().size(), 3u);
 }
 
 /// The nearest range around `row` that stays, itself included.
