@@ -74,8 +74,9 @@ enum class DType : std::uint8_t {
     Int5 = 47,
     Int6 = 48,
     Int7 = 49,
+    BComplex32 = 50,
 };
-inline constexpr DType kLastDType = DType::Int7;
+inline constexpr DType kLastDType = DType::BComplex32;
 /// Returns "float32", "int64", ...; "other" for unknown numbers. Never null.
 MAREY_API const char* dtype_name(DType dtype) noexcept;
 /// Returns the name of the C++ type as in PyTorch's traces: "float", "long int", "c10::Half", ...; if there

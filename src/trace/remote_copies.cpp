@@ -16,9 +16,10 @@
 namespace marey {
 namespace {
 
-// How far a copy may be from its original: one clock is fitted twice, from different readings; a copy from
-// another host was placed in the middle of its call, and may be anywhere in it.
-constexpr std::int64_t kFitErrorNs = 20'000;
+// How far a copy may be from its original: one clock is fitted twice, from different readings, which a busy
+// machine interrupts; the nearest range of the same name and length is taken. A copy from another host was
+// placed in the middle of its call, and may be anywhere in it.
+constexpr std::int64_t kFitErrorNs = 1'000'000;
 // Once the distance of a copy is known, that of the ranges inside it differs by rounding.
 constexpr std::int64_t kRoundingNs = 100;
 

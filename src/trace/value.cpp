@@ -70,6 +70,7 @@ constexpr DTypeInfo kDTypes[] = {
     {"int5", "c10::dummy_int1_7_t<5>", 1},
     {"int6", "c10::dummy_int1_7_t<6>", 1},
     {"int7", "c10::dummy_int1_7_t<7>", 1},
+    {"bcomplex32", "c10::complex<c10::BFloat16>", 4},
 };
 static_assert(std::size(kDTypes) == static_cast<std::size_t>(kLastDType) + 1);
 

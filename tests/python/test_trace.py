@@ -106,7 +106,7 @@ def test_a_missing_library_is_named(trace, monkeypatch):
 def test_the_repr_describes_the_trace(trace):
     assert "4 ranges in " in repr(trace)
     page = trace._repr_html_()
-    assert page.startswith("<p>&lt;marey.Trace") and "inner" in page
+    assert page.startswith("<p>4 ranges in ") and "inner" in page
 
 
 def test_info_describes_the_trace(trace):

@@ -32,6 +32,15 @@ inline DType small_dtype_of(c10::ScalarType type) noexcept {
     return static_cast<DType>(int(type) - int(c10::ScalarType::UInt1) + int(DType::UInt1));
 }
 
+/// Whether it is the complex number of two BFloat16, which PyTorch has since 2.14.
+template <typename Type>
+constexpr bool is_bcomplex(Type type) noexcept {
+    if constexpr (requires { Type::BComplex32; })
+        return type == Type::BComplex32;
+    else
+        return false;
+}
+
 inline DType dtype_of(c10::ScalarType type) noexcept {
     switch (type) {
         case c10::ScalarType::Byte:
@@ -99,7 +108,7 @@ inline DType dtype_of(c10::ScalarType type) noexcept {
         case c10::ScalarType::Bits16:
             return DType::Bits16;
         default:
-            return small_dtype_of(type);
+            return is_bcomplex(type) ? DType::BComplex32 : small_dtype_of(type);
     }
 }
 
