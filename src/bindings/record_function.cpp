@@ -110,7 +110,8 @@ PyObject* leave(PyObject* object, PyObject* const*, Py_ssize_t) {
 }
 
 // For marey.context.suspending: the range is a part of a call, for which `call` stands. begin_part(call,
-// range, is_first) follows the entry, end_part(call, range, is_last) precedes the exit.
+// range, is_first) follows the entry, end_part(call, range, is_last) is the exit: between the record of the
+// part and that of its range there must be no other, such as one of a garbage collection.
 template <bool kBegins>
 PyObject* note_part(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count != 3 || !PyObject_TypeCheck(args[1], record_function_type)) {
@@ -118,13 +119,15 @@ PyObject* note_part(PyObject*, PyObject* const* args, Py_ssize_t count) {
                         "expected a call, its range, and whether this is its first or last part");
         return nullptr;
     }
-    const RangeState& range = reinterpret_cast<RecordFunction*>(args[1])->range;
-    const std::uint64_t start = range.is_entered() ? range.start() : 0;
-    if (start == 0) Py_RETURN_NONE;
-    if constexpr (kBegins)
-        python::begin_part(args[0], args[2] == Py_True, start);
-    else
-        python::end_part(args[0], start, args[2] == Py_True);
+    RangeState& range = reinterpret_cast<RecordFunction*>(args[1])->range;
+    if (!range.is_entered()) Py_RETURN_NONE;
+    const std::uint64_t start = range.start();
+    if constexpr (kBegins) {
+        if (start != 0) python::begin_part(args[0], args[2] == Py_True, start);
+    } else {
+        if (start != 0) python::end_part(args[0], start, args[2] == Py_True);
+        range.leave();
+    }
     Py_RETURN_NONE;
 }
 

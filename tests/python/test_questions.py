@@ -121,6 +121,7 @@ def test_a_question_from_a_file_and_its_text(lake, tmp_path):
     assert marey.lake(lake).ask(str(path)).to_pylist() == [{"name": "load", "x": ":name"}]
     assert marey.lake(lake).ask(str(path), name="s'%").to_pylist() == []
     assert "like 'sa%'" in marey_command("ask", path, "--print-sql", "-p", "name=sa%")
+    pytest.importorskip("sqlglot")
     for dialect in ("trino", "bigquery", "clickhouse", "postgres", "spark"):
         for name in question.names():
             assert "select" in question.translated(question.question(name).text(), dialect).lower()

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import gc
 import inspect
 import types
 
@@ -149,6 +150,18 @@ def test_a_call_of_a_decorated_function_counts_once_however_often_it_runs(name, 
     assert row.count == 5
     calls = [call for call in prof.trace.suspended_calls() if call.name == name]
     assert [(call.parts, call.finished, call.began_before) for call in calls] == [(parts, True, False)] * 5
+
+
+def test_a_garbage_collection_at_the_end_of_a_part_does_not_make_it_another_call():
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)  # from Python 3.12 on, collections wait for the end of a call
+    try:
+        with marey.profile(with_stack=True) as prof:
+            for _ in range(5):
+                asyncio.run(cancel())
+    finally:
+        gc.set_threshold(*threshold)
+    assert [row.count for row in prof.key_averages() if row.key == "co"] == [5]
 
 
 def test_coroutines_pass_exceptions_and_cancellation_through():

@@ -72,19 +72,20 @@ class _SuspendableRange:
 
     def run(self, step: _Function, *given: Any, is_last: bool = False) -> Any:
         """Run one stretch; it is the last if it raises an exception."""
-        with record_function(self._name, self._args, stack=self._stack) as stretch:
-            begin_part(self, stretch, not self._has_begun)
-            self._has_begun = True
-            try:
-                result = step(*given)
-            except self._pause:
-                end_part(self, stretch, False)
-                raise
-            except BaseException:
-                end_part(self, stretch, True)
-                raise
-            end_part(self, stretch, is_last)
-            return result
+        stretch = record_function(self._name, self._args, stack=self._stack)
+        stretch.__enter__()
+        begin_part(self, stretch, not self._has_begun)
+        self._has_begun = True
+        try:
+            result = step(*given)
+        except self._pause:
+            end_part(self, stretch, False)
+            raise
+        except BaseException:
+            end_part(self, stretch, True)
+            raise
+        end_part(self, stretch, is_last)
+        return result
 
 
 class _Steps:
