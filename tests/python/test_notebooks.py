@@ -297,7 +297,7 @@ class Averages:
 
     def __init__(self, *rows):
         self.rows = [
-            types.SimpleNamespace(key=key, self_cpu_time_total=own, cpu_time_total=total, count=1)
+            types.SimpleNamespace(key=key, scope=10, self_cpu_time_total=own, cpu_time_total=total, count=1)
             for key, own, total in rows
         ]
 

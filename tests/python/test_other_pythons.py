@@ -37,11 +37,14 @@ def test_a_run_under_another_python_names_both(tmp_path):
         "PYTHONPATH": str(folder / "marey/launch/_start"),
         "MAREY": f"out={tmp_path}/x.marey,calls=on,tree=0123456789abcdef:{os.getpid()}",
     }
-    out, errors, code = plain(["program.py"], tmp_path, **variables)
-    assert (out, code) == ("ran\n", 0)
-    assert errors.startswith("marey: this Marey is for CPython 3.99; ") and errors.count("\n") == 1
+    python = sys._base_executable  # outside an environment in which Marey is installed
+    done = subprocess.run(
+        [python, "program.py"], cwd=tmp_path, env=environment(**variables), capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("ran\n", 0)
+    assert done.stderr.startswith("marey: this Marey is for CPython 3.99; ") and done.stderr.count("\n") == 1
     # Its children are not recorded either, and do not say it again.
-    child = [sys.executable, "-c", "import subprocess, sys; subprocess.run([sys.executable, 'program.py'])"]
+    child = [python, "-c", "import subprocess, sys; subprocess.run([sys.executable, 'program.py'])"]
     done = subprocess.run(child, cwd=tmp_path, env=environment(**variables), capture_output=True, text=True)
     assert (done.stdout, done.stderr.count("\n")) == ("ran\n", 1)
 
