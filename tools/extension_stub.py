@@ -55,7 +55,8 @@ def extension_stub() -> str:
     generator = Generator(_marey, include_private=True, patterns=patterns)
     generator.put(_marey)
     loose = re.compile(rf"(?<=: |> )({'|'.join(LOOSE)})(?=[,):]| [=|])")
-    lines = [line if line.startswith("class ") else loose.sub(tighten, line) for line in generator.get().split("\n")]
+    text = generator.get().replace("os.PathLike", "PathLike[Any]")
+    lines = [line if line.startswith("class ") else loose.sub(tighten, line) for line in text.split("\n")]
     return '"""The extension: ranges, marks, sessions and traces of libmarey."""\n\n' + "\n".join(lines)
 
 

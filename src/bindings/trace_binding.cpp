@@ -43,6 +43,7 @@ using std::filesystem::path;
 
 std::vector<std::string> texts_of(const std::vector<path>& files) {
     std::vector<std::string> texts;
+    texts.reserve(files.size());
     for (const path& file : files) texts.push_back(file.string());
     return texts;
 }
@@ -53,8 +54,8 @@ Trace load(const path& file, const std::string& format, std::uint64_t session) {
     return Trace::load(file.string(), session);
 }
 
-nb::object target_of(const path& file) {
-    return nb::steal(PyUnicode_DecodeFSDefault(output_target(file.string()).c_str()));
+nb::str target_of(const path& file) {
+    return nb::steal<nb::str>(PyUnicode_DecodeFSDefault(output_target(file.string()).c_str()));
 }
 
 nb::list sessions_of(const path& file) {

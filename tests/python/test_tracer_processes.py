@@ -31,7 +31,7 @@ def test_calls_lost_in_deep_recursion_are_reported_without_their_number():
     """Every call within one that is too deep is missing; only that one is seen."""
     said = (
         "deep {} were not recorded (their number is unknown): more than half of the thread's C stack was in use "
-        "(--c-calls, in Python c_calls=True, records all of them)"
+        "(--c-calls, in Python c_calls=True, records all of them; so does a larger stack, such as ulimit -s unlimited)"
     )
     assert (
         run_program("""

@@ -272,6 +272,7 @@ class JobFindings {
     /// "rank 1 is missing, in load_batch for 27.4 s"
     std::string missing_text(const std::vector<const RankState*>& missing) const {
         std::vector<std::int32_t> ranks;
+        ranks.reserve(missing.size());
         for (const RankState* const rank : missing) ranks.push_back(rank->rank);
         std::string text = ranks_text(ranks) + (ranks.size() == 1 ? " is missing, " : " are missing, ");
         const RankState& first = *missing[0];

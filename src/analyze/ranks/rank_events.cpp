@@ -470,7 +470,7 @@ std::string place_text(std::string_view group, CollectiveNumber number) {
         return (is_world ? "world" : (is_number ? "group " : "") + std::string(group)) + " #" +
                std::to_string(of_group);
     }
-    const std::string order = "#" + std::to_string(place);
+    std::string order = "#" + std::to_string(place);
     if (of_group == 0) return order;
     if (of_group % 2 == 0) return order + " in step " + std::to_string((of_group - 2) / 2);
     return order +
