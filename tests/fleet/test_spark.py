@@ -24,7 +24,7 @@ def lake(tmp_path_factory):
     make_lake.write_run(folder, make_lake.Job(**job, run="run-1", seed=1, slower={7: 2.0}))
     session = marey.Session()
     session.start(profile_memory=True)
-    for name in ("load", "é'\"%_", "ProfilerStep#1"):
+    for name in ("load", "é'\"%_", "ProfilerStep#1", "import json", "threading.py(320): Condition.wait"):
         with marey.record_function(name):
             marey.report_allocation(4096, 64, 64, 128)
     session.stop().save(folder.parent / "app.marey")
