@@ -1,15 +1,21 @@
 """training.py [cpu|cuda]: what a profiler adds to the CPU time of a training loop: Marey and PyTorch's.
 
 On a CPU a small transformer; with CUDA a GPT-2, if `transformers` is installed. Starting, stopping and results are not
-counted. Profilers run in processes of their own, since PyTorch's keeps CUPTI until its process ends, and in turns.
+counted. Profilers run in processes of their own, since PyTorch's keeps CUPTI until its process ends, and in turns. Beside
+them an observer of operators that only reads the clock: what no profiler on PyTorch's callbacks can avoid.
 """
 
+import ctypes
 import gc
 import json
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 import torch.profiler
@@ -18,6 +24,7 @@ from torch.profiler import ProfilerActivity
 PROCESSES, PAIRS = 2, 6  # loops without and with the profiler, in each process
 EVERYTHING = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
 OPTIONS = {"plain": (), "shapes": ("record_shapes",), "all": EVERYTHING}
+WHOSE = {"torch": "PyTorch", "marey": "Marey", "callback": "a bare callback"}
 
 
 def transformer(device):
@@ -58,12 +65,32 @@ def make_loop(device):
     return loop
 
 
+def bare_callback():
+    """A stand-in for `profile`: a callback that stores the time of each operator, and gets its inputs with shapes."""
+    from marey.torch._observer import compile_library
+
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, "floor.so")
+        compile_library(str(Path(__file__).resolve().parent / "operator_floor.cpp"), library)
+        floor = ctypes.CDLL(library)
+
+    @contextmanager
+    def profile(record_shapes=False, **_):
+        floor.floor_start(record_shapes)
+        yield
+        floor.floor_stop()
+
+    return profile
+
+
 def measure(device, which):
     """Print the milliseconds of the loop alone and those that the profiler adds, for each set of options."""
     if which == "marey":
         from marey.torch import profile
-    else:
+    elif which == "torch":
         from torch.profiler import profile
+    else:
+        profile = bare_callback()
     torch.set_num_threads(1)
     loop = make_loop(device)
     activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device == "cuda")
@@ -87,7 +114,7 @@ def measure(device, which):
 def main(device="cpu", which=None):
     if which is not None:
         return measure(device, which)
-    added = {which: {name: [] for name in OPTIONS} for which in ("torch", "marey")}
+    added = {which: {name: [] for name in OPTIONS} for which in WHOSE}
     for _ in range(PROCESSES):
         for which, by_options in added.items():
             command = [sys.executable, __file__, device, which]
@@ -107,9 +134,9 @@ def main(device="cpu", which=None):
             "target": "<= 0.50",
         }
         print(json.dumps(figure), flush=True)
-        for whose, values in (("Marey", own), ("PyTorch", upstream)):
-            low, _, high = statistics.quantiles(values, n=4)
-            print(f"{name}: {whose} adds {low:.1f} to {high:.1f} ms in the middle half of {len(values)} loops")
+        for which, whose in WHOSE.items():
+            low, middle, high = statistics.quantiles(added[which][name], n=4)
+            print(f"{name}: {whose} adds {middle:.1f} ms; the middle half of the loops: {low:.1f} to {high:.1f} ms")
     return None
 
 

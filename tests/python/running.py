@@ -21,6 +21,8 @@ def environment(**changes):
     variables = {name: value for name, value in os.environ.items() if not name.startswith("MAREY")}
     if not variables.get("PYTHONPATH"):
         variables.pop("PYTHONPATH", None)  # an empty one has no effect, and is removed by `marey run --no-children`
+    if "ASAN_OPTIONS" in variables:
+        variables["ASAN_OPTIONS"] += ":handle_segv=0"  # programs die of the signal, as they do without a sanitizer
     return {**variables, "PYTHONHASHSEED": "0", **changes}
 
 

@@ -169,8 +169,7 @@ def test_a_program_that_changes_its_root_keeps_its_capture(tmp_path):
 
 def test_the_report_says_how_the_program_died(tmp_path):
     (tmp_path / "crash.py").write_text("import ctypes\ndef die():\n    ctypes.string_at(0)\ndie()\n")
-    unhandled = os.environ.get("ASAN_OPTIONS", "") + ":handle_segv=0"  # a sanitizer leaves the signal alone
-    _, errors, code = recorded(["crash.py"], tmp_path, run_options=["-o", "x.marey"], ASAN_OPTIONS=unhandled)
+    _, errors, code = recorded(["crash.py"], tmp_path, run_options=["-o", "x.marey"])
     assert code == -signal.SIGSEGV
     line = next(line for line in errors.splitlines() if line.startswith("the program died"))
     assert re.fullmatch(r"the program died of SIGSEGV in .*string_at.* <- die <- <module>", line)
