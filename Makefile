@@ -68,7 +68,9 @@ test-upstream:  ## PyTorch's own profiler tests with Marey: TESTS=the folder tes
 parity-torch:  ## Compare marey.torch with PyTorch's profiler and write docs/reference/torch_parity.md
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_python
-	@PYTHONPATH=build/release/python $$(tools/python_env.sh torch) tests/torch/parity/compare.py docs/reference/torch_parity.md
+	@python="$$(tools/python_env.sh torch)" && "$$python" -m pip install -q -r tests/torch/parity/requirements.txt && \
+		"$$python" -m pip install -q --no-deps -r tests/torch/parity/frameworks.txt && \
+		PYTHONPATH=build/release/python "$$python" tests/torch/parity/compare.py docs/reference/torch_parity.md
 
 test-cpython:  ## CPython's own test modules under call tracing: each must come out as without
 	@tools/install_deps.sh build python

@@ -28,7 +28,7 @@ def versions():
 def headers(version):
     """Return the folder with the headers of a version."""
     for folder in glob.glob(f"{ROOT}/build/torch*/lib/python*/site-packages"):
-        if glob.glob(f"{folder}/torch-{version}[+-]*dist-info"):
+        if glob.glob(f"{folder}/torch-{version}[+.]*dist-info"):
             return os.path.join(folder, "torch/include")
     folder = os.path.join(ROOT, "build/torch_headers", version)
     if os.path.isdir(folder):

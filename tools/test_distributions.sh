@@ -65,7 +65,7 @@ create() {  # create ROOT SUITE MIRROR: a minimal root, if it is not there yet
 
 enter() {  # enter ROOT: mounts what programs need, and copies this machine's network settings and the sources
     local root="$1"
-    mkdir -p "$root/dev/pts" "$root/dev/shm" "$root/root/marey"
+    mkdir -p "$root/dev/pts" "$root/dev/shm" "$root/etc/ssl" "$root/root/marey"
     mount -t proc proc "$root/proc" && mounted+=("$root/proc")
     mount -t sysfs -o ro sysfs "$root/sys" && mounted+=("$root/sys")  # which clock the kernel trusts
     mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts" && mounted+=("$root/dev/pts")

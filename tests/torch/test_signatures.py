@@ -126,3 +126,11 @@ def test_ranges_take_the_same_arguments(kind):
     for arguments, named in (([], {}), (["a", "b", "c"], {}), (["a"], {"other": 1})):
         with pytest.raises(TypeError):
             kind(*arguments, **named)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_frameworks_find_every_option_of_the_constructor(module):
+    """Lightning passes on only the options that it finds among these parameters."""
+    theirs = torch.profiler.profile if module == "torch.profiler" else torch.autograd.profiler.profile
+    ours = MODULES[module].profile
+    assert {*inspect.signature(theirs.__init__).parameters} - {*inspect.signature(ours.__init__).parameters} == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 from time import perf_counter
@@ -57,6 +58,18 @@ def _includes_cpu(activities: list[Any] | None) -> bool:
     return activities is None or any(
         ProfilerActivity.CPU in (item if isinstance(item, dict) else (item,)) for item in activities
     )
+
+
+def _signature(constructor: Callable[..., None], inherited: Callable[..., None]) -> inspect.Signature:
+    """Return the parameters of two constructors, the first of which passes its options to the second.
+
+    Lightning, for example, gives only options that it finds there.
+    """
+    parameters = dict(inspect.signature(inherited).parameters)
+    rest = parameters.popitem()[1]  # **session_options
+    own_ones = list(inspect.signature(constructor).parameters.values())[:-1]
+    merged = {**parameters, **{each.name: each for each in own_ones}}
+    return inspect.Signature([*merged.values(), rest])
 
 
 class profile(own.profile):
@@ -129,6 +142,8 @@ class profile(own.profile):
         self._state = 0  # the result of native.enter()
         self._clocks: _clocks.ClockComparison | None = None
         self._held: int | None = None  # the argument of native.hold() while it records
+
+    __init__.__signature__ = _signature(__init__, own.profile.__init__)  # type: ignore[attr-defined]
 
     def _default_scopes(self) -> Iterable[RecordScope] | None:
         if self.experimental_config.record_python_gc_info:

@@ -27,7 +27,7 @@ class Lstm(nn.Module):
         return self.head(self.cells(x)[0][:, -1])
 
 
-def _mlp():
+def mlp():
     return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)), (16, 32)
 
 
@@ -61,7 +61,7 @@ def _sharded(model):
     return FullyShardedDataParallel(model, device_id=next(model.parameters()).device)
 
 
-MODELS = {"MLP": _mlp, "ResNet block": _resnet, "transformer block": _transformer, "LSTM": _lstm}
+MODELS = {"MLP": mlp, "ResNet block": _resnet, "transformer block": _transformer, "LSTM": _lstm}
 # Ways to run the MLP: a function of the model.
 WRAPPERS = {"torch.compile": _compiled, "FSDP": _sharded}
 LOADER = "DataLoader workers"  # the MLP, with batches from two processes
@@ -69,20 +69,23 @@ WORKLOADS = (*MODELS, *WRAPPERS, LOADER)
 
 
 class Batches(torch.utils.data.Dataset):
-    def __init__(self, shape):
+    def __init__(self, shape, count=4):
         self.shape = shape
+        self.count = count
 
     def __len__(self):
-        return 4
+        return self.count
 
     def __getitem__(self, index):
+        if index >= self.count:
+            raise IndexError(index)
         return torch.full(self.shape[1:], float(index))
 
 
 def training(name, device):
     """A function that does one training step."""
     torch.manual_seed(0)
-    model, shape = MODELS.get(name, _mlp)()
+    model, shape = MODELS.get(name, mlp)()
     model = model.to(device).train()
     if name in WRAPPERS:
         model = WRAPPERS[name](model)
