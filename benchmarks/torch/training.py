@@ -1,8 +1,8 @@
 """training.py [cpu|cuda]: what a profiler adds to the CPU time of a training loop: Marey and PyTorch's.
 
 On a CPU a small transformer; with CUDA a GPT-2, if `transformers` is installed. Starting, stopping and results are not
-counted. Profilers run in processes of their own, since PyTorch's keeps CUPTI until its process ends, and in turns. Beside
-them an observer of operators that only reads the clock: what no profiler on PyTorch's callbacks can avoid.
+counted. Profilers run in processes of their own, since PyTorch's keeps CUPTI until its process ends, and in turns.
+Beside them an observer of operators that only reads the clock: what no profiler on PyTorch's callbacks can avoid.
 """
 
 import ctypes
