@@ -19,6 +19,7 @@ ACCEPTED = {
     ("Lightning", "input values, where PyTorch reports any"): f"{_CROSSING} So the order by time differs.",
     ("Lightning", "total memory by operator, within 1 %"): _CROSSING,
     ("Lightning", "self memory by operator, within 1 %"): _CROSSING,
+    ("Lightning", "program functions in stacks"): _CROSSING,
     ("Lightning", "rows of the table"): "Allocations outside of operators: others in each run.",
     ("HF Trainer", "input types"): "An empty list of tensors is a ScalarList in Marey: it has no items with a type.",
     ("HF Trainer", "program functions in stacks"): "The function that calls step() ends before the step does.",
