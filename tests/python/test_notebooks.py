@@ -122,7 +122,18 @@ def test_the_flame_graph_is_never_wider_than_the_page(kernel):
     outputs = kernel.run("%marey twice(2)")
     (svg,) = of_kind(outputs, "image/svg+xml")
     root = xml.etree.ElementTree.fromstring(svg)
-    assert "max-width:100%" in root.get("style") and root.get("viewBox")
+    # A page may show it by an <img>, which has the size that the picture asks for.
+    assert root.get("width") == "100%" and root.get("height") is None and root.get("viewBox")
+
+
+def test_the_flame_graph_has_the_name_of_its_cell_and_counts_calls(kernel):
+    outputs = kernel.run("%marey sum(i * i for i in range(30_000))")
+    (page,), (svg,) = of_kind(outputs, "text/html"), of_kind(outputs, "image/svg+xml")
+    headline = re.search(r"<p>([\d,]+ calls?) in ", page)
+    root = xml.etree.ElementTree.fromstring(svg)
+    title, about = (each.text for each in list(root.iter("{http://www.w3.org/2000/svg}text"))[:2])
+    assert re.fullmatch(r"In\[\d+\]", title)
+    assert headline[1] in about and "range" not in about.replace("in ranges", "")
 
 
 def test_a_statement_is_recorded_and_its_value_is_the_result(kernel):

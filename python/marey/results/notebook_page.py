@@ -21,6 +21,9 @@ _BOX_END = "</g>\n"
 _WIDTH = re.compile(r'<rect [^>]*? width="([\d.]+)"')
 _COLOR = re.compile(r"\.(c\d)\{fill:(#\w+)\}")
 _COLORED = re.compile(r'<rect class="(c\d)"')
+_SIZE = re.compile(r' width="[\d.]+" height="[\d.]+"')
+_TITLE = re.compile(r'(<text class="t"[^>]*>)[^<]*')
+_RANGES = re.compile(r'(<text class="s"[^>]*>[^<]*?by call path; )[\d,]+ ranges?')
 
 
 _TITLES = ("self", "share", "total", "calls", "function")
@@ -95,9 +98,10 @@ def summary_html(trace: Trace) -> str:
     """Return the summary as HTML."""
 
     def line(row: tuple[str, ...], kind: str) -> str:
+        aligned = ["right;white-space:nowrap"] * 4 + ["left"]
         cells = (
-            f'<{kind} style="text-align:{"left" if place == 4 else "right"}">{html.escape(text)}</{kind}>'
-            for place, text in enumerate(row)
+            f'<{kind} style="text-align:{align}">{html.escape(text)}</{kind}>'
+            for align, text in zip(aligned, row, strict=True)
         )
         return f"<tr>{''.join(cells)}</tr>"
 
@@ -114,16 +118,25 @@ def page_of(trace: Trace) -> str:
 
 def inline_flame_graph(trace: Trace, limit: int = MAX_BYTES) -> str:
     """Return the flame graph of a trace as SVG of at most `limit` bytes: the narrowest boxes are left out."""
-    return within(colored(trace.flame_graph()), limit)
+    return within(titled(colored(trace.flame_graph()), trace), limit)
+
+
+def titled(svg: str, trace: Trace) -> str:
+    """Return a picture that is named after its cell, not after the kernel, and counts calls as the summary does."""
+    calls = html.escape(headline(trace).partition(" in ")[0])
+    svg = _RANGES.sub(lambda match: match[1] + calls, svg, count=1)
+    if not trace.name.startswith("In["):
+        return svg
+    return _TITLE.sub(lambda match: match[1] + html.escape(trace.name), svg, count=1)
 
 
 def colored(svg: str) -> str:
     """Return a picture that is readable without its style sheet, which GitHub and nbviewer remove."""
     colors = dict(_COLOR.findall(svg.partition("@media")[0]))
     svg = _COLORED.sub(lambda match: f'{match[0]} fill="{colors[match[1]]}"', svg)
-    # It shrinks to the width of the page.
-    style = 'font-family="sans-serif" font-size="11.5" style="max-width:100%;height:auto"'
-    return svg.replace("<svg ", f"<svg {style} ", 1)
+    # It is as wide as the page, also where the page shows it by an <img>, which does not see its style.
+    style = 'font-family="sans-serif" font-size="11.5" style="max-width:100%;height:auto" width="100%"'
+    return _SIZE.sub("", svg, count=1).replace("<svg ", f"<svg {style} ", 1)
 
 
 def within(svg: str, limit: int) -> str:
@@ -162,4 +175,4 @@ def as_image(svg: str) -> str:
     import base64
 
     data = base64.b64encode(svg.encode()).decode()
-    return f'<img alt="flame graph" style="max-width:100%" src="data:image/svg+xml;base64,{data}"/>'
+    return f'<img alt="flame graph" style="width:100%" src="data:image/svg+xml;base64,{data}"/>'
