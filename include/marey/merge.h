@@ -26,6 +26,8 @@ MAREY_API Trace select_processes(const Trace& trace, const std::vector<Row>& pro
 
 /// The program that a process runs: the script or module of a Python interpreter, otherwise the file name.
 MAREY_API std::string program_name(const Trace& trace, const ProcessInfo& process);
+/// The same of a process that is in no trace. `command_line`: words with a blank between them.
+MAREY_API std::string program_name(std::string_view executable, std::string_view command_line);
 
 /// Identifies the run that a file belongs to.
 struct CaptureOrigin {

@@ -31,6 +31,22 @@ struct WatchedProcess {
     std::optional<ProcessEnd> end{};  ///< empty: it runs, or how it ended is unknown
 };
 
+/// A process of a tree that could not create its capture.
+struct UnrecordedProcess {
+    std::int64_t pid = 0;
+    std::uint64_t start = 0;  ///< as in ProcessInfo
+    std::string reason;
+    std::string executable;
+    std::string command_line;  ///< words with a blank between them; cut if it is long
+};
+/// Names the processes and the reasons, one sentence for all of a program with the same reason.
+MAREY_API std::vector<ProblemInfo> describe_unrecorded(const std::vector<UnrecordedProcess>& processes);
+
+/// Appends problems of its run to a capture, after its process has ended. Returns and throws as
+/// append_process_end().
+MAREY_API bool append_problems(const std::string& capture, std::int64_t pid,
+                               const std::vector<ProblemInfo>& problems);
+
 /// Learns how the processes of a tree end, whoever their parents are. Every recorded process reports itself
 /// when it begins. Linux 6.15 and later then tell how any of them ended. Earlier kernels tell only the
 /// parent: there, the end is known if the parent is a recorded Python program that waits for it, or if nobody
@@ -47,6 +63,8 @@ class MAREY_API ProcessWatch {
     void update();
     /// The process that writes a capture, as of the last update().
     WatchedProcess find(const std::string& capture) const;
+    /// The processes that have reported that they are not recorded, as of the last update().
+    std::vector<UnrecordedProcess> unrecorded() const;
 
   private:
     class Processes;

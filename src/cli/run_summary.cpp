@@ -311,7 +311,7 @@ std::string MemberFacts::unrecorded_line() const {
     std::set<std::string> names;
     std::size_t count = 0;
     for (const auto& [process, name] : seen_) {
-        if (recorded_.contains(process)) continue;
+        if (recorded_.contains(process) || explained_.contains(process)) continue;
         ++count;
         if (!name.empty()) names.insert(printable(name));
     }

@@ -42,6 +42,8 @@ class MemberFacts {
     void keep(const std::string& capture) { kept_.insert(capture); }
     /// Remembers that a process of this run was seen, whether it records or not. `name`: of its program.
     void saw(const ProcessKey& process, std::string name) { seen_.emplace(process, std::move(name)); }
+    /// The process was not recorded, and a problem gives the reason.
+    void explain(const ProcessKey& process) { explained_.insert(process); }
 
   private:
     friend RunSummary summarize_run(const std::vector<std::string>&, MemberFacts, std::string_view,
@@ -72,7 +74,7 @@ class MemberFacts {
     std::uint64_t ranges_ = 0;
     std::int64_t start_ns_ = std::numeric_limits<std::int64_t>::max(), end_ns_ = 0;
     bool is_complete_ = true;  ///< all captures were read
-    std::set<ProcessKey> recorded_;
+    std::set<ProcessKey> recorded_, explained_;
     /// The last program of each process, and how it ended if it did not close its capture.
     std::map<ProcessKey, std::pair<std::int64_t, std::optional<EndedProcess>>> ends_;
     std::map<ProcessKey, std::string> seen_;  ///< the names of their programs; "" if unknown

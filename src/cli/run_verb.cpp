@@ -333,6 +333,7 @@ class RunVerb final : public Verb {
             return;
         }
         note_ends(captures, end, watch);
+        note_unrecorded(captures.front(), watch, packing.facts());
         std::string text;
         std::string best, extent;
         if (!quiet_) {
@@ -410,6 +411,25 @@ class RunVerb final : public Verb {
         }
         if (!trouble.empty())
             print_error(fmt::format("marey: how processes ended is not recorded: {}\n", printable(trouble)));
+    }
+
+    /// Appends which processes could not create their captures to the program's own. On a disk that is still
+    /// full, the summary alone names them.
+    static void note_unrecorded(const std::string& capture, const ProcessWatch& watch, MemberFacts& facts) {
+        const std::vector<UnrecordedProcess> processes = watch.unrecorded();
+        for (const UnrecordedProcess& process : processes) facts.explain({process.pid, process.start});
+        const std::vector<ProblemInfo> problems = describe_unrecorded(processes);
+        if (problems.empty()) return;
+        std::string trouble;
+        try {
+            if (append_problems(capture, capture_origin(capture).pid, problems)) return;
+        } catch (const Error& error) {
+            trouble = fmt::format("marey: {} does not name the processes that were not recorded: {}\n",
+                                  printable(capture), printable(error.what()));
+        }
+        for (const ProblemInfo& problem : problems)
+            trouble += fmt::format("marey: problem: {}\n", printable(problem.text));
+        print_error(trouble);
     }
 
     /// Whether options exclude some of the program's calls.

@@ -240,6 +240,9 @@ class JournalReader {
             case JournalKind::ProcessEnd:
                 if (ProcessEndRecord record; at.get(record)) journal_.process_end = record;
                 break;
+            case JournalKind::RunProblem:
+                if (RunProblemRecord record; at.get(record)) read_run_problem(record, at);
+                break;
             case JournalKind::ClockExchange:
                 if (ClockExchangeRecord record; at.get(record)) {
                     const auto peer = at.tail<ClockExchangeRecord>(record.peer_bytes);
@@ -257,6 +260,15 @@ class JournalReader {
 
   private:
     void saw(std::uint64_t ticks) { journal_.latest_ticks = std::max(journal_.latest_ticks, ticks); }
+
+    void read_run_problem(const RunProblemRecord& record, const StreamCursor& at) {
+        const std::uint64_t bytes = std::uint64_t{record.code_bytes} + record.text_bytes;
+        const auto tail = at.tail<RunProblemRecord>(bytes);
+        if (tail.size() != bytes || bytes == 0) return;
+        const std::string_view text(reinterpret_cast<const char*>(tail.data()), tail.size());
+        journal_.run_problems.push_back({std::string(text.substr(0, record.code_bytes)),
+                                         std::string(text.substr(record.code_bytes)), record.count});
+    }
 
     void read_identity(const ProcessIdentityRecord& record, const StreamCursor& at) {
         const std::size_t count = std::min<std::size_t>(record.ancestors, kMaxAncestors);

@@ -119,6 +119,7 @@ struct Journal {
     std::vector<JournalSiteValues> site_values;
     std::vector<JournalExchange> exchanges;
     std::optional<detail::ProcessEndRecord> process_end;
+    std::vector<ProblemInfo> run_problems;
     std::optional<detail::ProcessIdentityRecord> identity;
     std::vector<detail::AncestorRecord> ancestors;  ///< the parent first
     std::uint64_t latest_ticks = 0;

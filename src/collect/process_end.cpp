@@ -1,4 +1,5 @@
-// process_end.cpp: appends how a process ended to its capture: one more block, with one record.
+// process_end.cpp: appends to a capture how its process ended, and problems of its run: one more block for
+// each.
 #include <marey/process_end.h>
 
 #include <errno.h>
@@ -35,11 +36,25 @@ class CaptureFile {
                                 std::memcmp(header.magic, detail::kFileMagic, sizeof header.magic) == 0;
         return is_capture ? static_cast<std::uint64_t>(status.st_size) : 0;
     }
-    void write(std::uint64_t at, const void* data, std::size_t bytes) const {
-        if (::pwrite(fd_, data, bytes, static_cast<off_t>(at)) != static_cast<ssize_t>(bytes)) fail();
-    }
-    void set_length(std::uint64_t bytes) const {
-        if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) fail();
+    /// Appends a block with records of the journal to a file of this length. They fit into one block.
+    void append(std::uint64_t length, const std::string& records) const {
+        detail::BlockHeader header{};
+        header.magic = detail::kBlockMagic;
+        header.kind = static_cast<std::uint16_t>(detail::BlockKind::Journal);
+        header.blocks = 1;
+        header.sequence = ~std::uint64_t{0};  // the last part of the journal
+        header.committed = static_cast<decltype(header.committed)>(records.size());
+        const std::string block =
+            std::string(reinterpret_cast<const char*>(&header), sizeof header) + records;
+        const std::uint64_t at =
+            (length + detail::kBlockBytes - 1) / detail::kBlockBytes * detail::kBlockBytes;
+        if (::ftruncate(fd_, static_cast<off_t>(at + detail::kBlockBytes)) != 0) fail();
+        if (::pwrite(fd_, block.data(), block.size(), static_cast<off_t>(at)) ==
+            static_cast<ssize_t>(block.size()))
+            return;
+        const int error = errno;
+        if (::ftruncate(fd_, static_cast<off_t>(length)) == 0) errno = error;
+        fail();
     }
 
   private:
@@ -49,28 +64,44 @@ class CaptureFile {
     int fd_;
 };
 
+/// A record of the journal with what follows it, padded to 8.
+template <class Record>
+std::string journal_bytes(detail::JournalKind kind, Record record, const std::string& tail) {
+    const std::size_t bytes = (sizeof record + tail.size() + 7) / 8 * 8;
+    record.head = {static_cast<std::uint16_t>(kind), 0, static_cast<std::uint32_t>(bytes)};
+    std::string text(reinterpret_cast<const char*>(&record), sizeof record);
+    text += tail;
+    text.resize(bytes);
+    return text;
+}
+
 }  // namespace
 
 bool append_process_end(const std::string& capture, std::int64_t pid, const ProcessEnd& end) {
     const CaptureFile file(capture);
     const std::uint64_t length = file.bytes_if_of(pid);
     if (length == 0) return false;
-    struct {
-        detail::BlockHeader header;
-        detail::ProcessEndRecord record;
-    } block{};
-    block.record.head = {static_cast<std::uint16_t>(detail::JournalKind::ProcessEnd), 0,
-                         sizeof(detail::ProcessEndRecord)};
-    block.record.exit_code = end.exit_code;
-    block.record.signal = end.signal;
-    block.header.magic = detail::kBlockMagic;
-    block.header.kind = static_cast<std::uint16_t>(detail::BlockKind::Journal);
-    block.header.blocks = 1;
-    block.header.sequence = ~std::uint64_t{0};  // the last part of the journal
-    block.header.committed = sizeof block.record;
-    const std::uint64_t at = (length + detail::kBlockBytes - 1) / detail::kBlockBytes * detail::kBlockBytes;
-    file.set_length(at + detail::kBlockBytes);
-    file.write(at, &block, sizeof block);
+    file.append(length, journal_bytes(detail::JournalKind::ProcessEnd,
+                                      detail::ProcessEndRecord{{}, end.exit_code, end.signal}, ""));
+    return true;
+}
+
+bool append_problems(const std::string& capture, std::int64_t pid, const std::vector<ProblemInfo>& problems) {
+    const CaptureFile file(capture);
+    const std::uint64_t length = file.bytes_if_of(pid);
+    if (length == 0) return false;
+    std::string records;
+    for (const ProblemInfo& problem : problems) {
+        const detail::RunProblemRecord record{{},
+                                              problem.count,
+                                              static_cast<std::uint32_t>(problem.code.size()),
+                                              static_cast<std::uint32_t>(problem.text.size())};
+        const std::string bytes =
+            journal_bytes(detail::JournalKind::RunProblem, record, problem.code + problem.text);
+        if (sizeof(detail::BlockHeader) + records.size() + bytes.size() > detail::kBlockBytes) break;
+        records += bytes;
+    }
+    if (!records.empty()) file.append(length, records);
     return true;
 }
 

@@ -473,6 +473,8 @@ class TableFiller {
             };
             problems.add(text(note.code), text(note.text), std::max<std::uint64_t>(note.count, 1));
         }
+        for (const ProblemInfo& problem : state_.journal.run_problems)
+            problems.add(problem.code, problem.text, std::max<std::uint64_t>(problem.count, 1));
         std::uint64_t adjusted = 0;
         std::uint64_t misplaced = 0;
         for (const ThreadReplay& replay : state_.replays) {

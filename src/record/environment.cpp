@@ -12,7 +12,9 @@
 #include <marey/observe.h>
 
 #include "base/environment.h"
+#include "base/process_text.h"
 #include "record/process_identity.h"
+#include "record/process_report.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 
@@ -31,6 +33,18 @@ void check_memory() {
     void* const memory = std::malloc(std::size_t{2} << 20);
     if (memory == nullptr) throw std::bad_alloc();
     std::free(memory);
+}
+
+// So that `marey run` names this process among those that were not recorded.
+void report_failure(const std::string& text, std::string_view reason) noexcept {
+    RequestedTree tree;
+    if (!parse_tree(text, tree)) return;
+    try {
+        const ScopedLock lock(recorder_mutex);
+        report_unrecorded(tree_text(tree.id), reason);
+    } catch (const std::bad_alloc&) {
+        return;
+    }
 }
 
 }  // namespace
@@ -81,8 +95,10 @@ void start_environment_session() noexcept {
         constexpr std::string_view kText =
             "marey: not recording: less than 2 MiB of memory left (see ulimit -v)\n";
         if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) return;  // warn() needs memory
+        report_failure(text, "less than 2 MiB of memory left");
     } catch (const std::exception& error) {
         warn("not recording: MAREY=" + text + ": " + error.what());
+        report_failure(text, error.what());
     }
 }
 

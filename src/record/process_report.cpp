@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/small_file.h"
 #include "record/process_identity.h"
 
 namespace marey {
@@ -22,6 +23,24 @@ namespace {
 std::atomic<bool> is_reported{false};
 sockaddr_un reported_to{};
 std::uint64_t reported_namespace = 0;
+
+bool set_address(const std::string& tree) {
+    const std::string path = tree_socket_path(tree);
+    if (path.size() >= sizeof reported_to.sun_path) return false;
+    reported_to.sun_family = AF_UNIX;
+    path.copy(reported_to.sun_path, path.size());
+    reported_namespace = process_identity().record.pid_namespace;
+    return true;
+}
+
+ProcessPacket packet_of_this(ProcessPacket::Kind kind) noexcept {
+    ProcessPacket packet{};
+    packet.magic = kPacketMagic;
+    packet.kind = kind;
+    packet.pid = ::getpid();
+    packet.pid_namespace = reported_namespace;
+    return packet;
+}
 
 bool send_once(int socket, const ProcessPacket& packet, int descriptor) noexcept {
     iovec part{const_cast<ProcessPacket*>(&packet), sizeof packet};
@@ -64,23 +83,28 @@ std::string tree_socket_path(const std::string& tree) {
 
 void report_process(const std::string& tree, const std::string& capture) noexcept {
     struct stat info {};
-    const std::string path = tree_socket_path(tree);
-    if (path.size() >= sizeof reported_to.sun_path || ::stat(capture.c_str(), &info) != 0) return;
     const int saved = errno;
-    reported_to.sun_family = AF_UNIX;
-    path.copy(reported_to.sun_path, path.size());
-    reported_namespace = process_identity().record.pid_namespace;
-    ProcessPacket packet{};
-    packet.magic = kPacketMagic;
-    packet.kind = ProcessPacket::Begins;
-    packet.pid = ::getpid();
-    packet.pid_namespace = reported_namespace;
+    if (::stat(capture.c_str(), &info) != 0 || !set_address(tree)) return;
+    ProcessPacket packet = packet_of_this(ProcessPacket::Begins);
     packet.device = info.st_dev;
     packet.inode = info.st_ino;
     const int own = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
     is_reported.store(send_packet(packet, own), std::memory_order_release);
     if (own >= 0) ::close(own);
     errno = saved;
+}
+
+void report_unrecorded(const std::string& tree, std::string_view reason) {
+    if (!set_address(tree)) return;
+    ProcessPacket packet = packet_of_this(ProcessPacket::NotRecorded);
+    packet.start = process_identity().record.start;
+    char executable[256];
+    const ssize_t length = ::readlink("/proc/self/exe", executable, sizeof executable);
+    const std::string text = std::string(reason.substr(0, sizeof packet.text / 2)) + '\0' +
+                             std::string(executable, length < 0 ? 0 : static_cast<std::size_t>(length)) +
+                             '\0' + read_small_file("/proc/self/cmdline", sizeof packet.text);
+    text.copy(packet.text, sizeof packet.text - 1);
+    static_cast<void>(send_packet(packet, -1));
 }
 
 void report_child_end(pid_t pid, int status) noexcept {

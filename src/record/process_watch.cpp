@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -136,6 +137,8 @@ class ProcessWatch::Processes {
         return {true, !is_settled && (process.pidfd >= 0 || process.gone_at != 0), is_settled, process.end};
     }
 
+    std::vector<UnrecordedProcess> unrecorded() const { return unrecorded_; }
+
   private:
     using CaptureKey = std::pair<std::uint64_t, std::uint64_t>;  ///< device and inode
     struct Process {
@@ -190,8 +193,23 @@ class ProcessWatch::Processes {
             process = {packet.pid, packet.pid_namespace, std::exchange(descriptor, -1)};
         } else if (is_valid && packet.kind == ProcessPacket::ChildEnded) {
             settle(packet);
+        } else if (is_valid && packet.kind == ProcessPacket::NotRecorded) {
+            add_unrecorded(packet);
         }
         if (descriptor >= 0) ::close(descriptor);
+    }
+
+    void add_unrecorded(ProcessPacket& packet) {
+        if (unrecorded_.size() >= kMostProcesses) return;
+        packet.text[sizeof packet.text - 1] = '\0';
+        const std::string_view text(packet.text, sizeof packet.text);
+        const std::size_t reason = text.find('\0');
+        const std::size_t executable = text.find('\0', std::min(reason + 1, text.size() - 1));
+        std::string words(text.substr(std::min(executable + 1, text.size())));
+        words.erase(words.find_last_not_of('\0') + 1);
+        std::replace(words.begin(), words.end(), '\0', ' ');
+        unrecorded_.push_back({packet.pid, packet.start, std::string(text.substr(0, reason)),
+                               packet.text + reason + 1, std::move(words)});
     }
 
     /// A process that has replaced its program has several captures.
@@ -226,6 +244,7 @@ class ProcessWatch::Processes {
     std::uint64_t updates_ = 0;
     std::vector<int> silent_;  ///< connections without a packet so far
     std::map<CaptureKey, Process> all_;
+    std::vector<UnrecordedProcess> unrecorded_;
 };
 
 ProcessWatch::ProcessWatch(const std::string& tree) : processes_(std::make_unique<Processes>(tree)) {}
@@ -235,6 +254,9 @@ void ProcessWatch::update() {
 }
 WatchedProcess ProcessWatch::find(const std::string& capture) const {
     return processes_->find(capture);
+}
+std::vector<UnrecordedProcess> ProcessWatch::unrecorded() const {
+    return processes_->unrecorded();
 }
 
 }  // namespace marey

@@ -105,13 +105,31 @@ TEST_F(Watch, BelievesAParentThatHasWaited) {
     waitpid(child, nullptr, 0);
 }
 
+TEST_F(Watch, KnowsWhichProcessesAreNotRecordedAndWhy) {
+    {
+        const ScopedLock lock(recorder_mutex);
+        report_unrecorded(tree_, "the disk is full");
+        report_unrecorded(tree_, std::string(10'000, 'x'));
+    }
+    watch_.update();
+    const std::vector<UnrecordedProcess> found = watch_.unrecorded();
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_EQ(found[0].pid, getpid());
+    EXPECT_NE(found[0].start, 0u);
+    EXPECT_EQ(found[0].reason, "the disk is full");
+    EXPECT_NE(found[0].executable.find("record_test"), std::string::npos);
+    EXPECT_NE(found[0].command_line.find("record_test"), std::string::npos);
+    EXPECT_EQ(found[1].reason, std::string(512, 'x'));
+    EXPECT_EQ(found[1].executable, found[0].executable);
+}
+
 TEST_F(Watch, IgnoresPacketsThatAreNone) {
     const std::string path = tree_socket_path(tree_);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, path.size());
-    for (const std::string& text :
-         {std::string(), std::string("x"), std::string(48, 'x'), std::string(500, 'x')}) {
+    for (const std::string& text : {std::string(), std::string("x"), std::string(48, 'x'),
+                                    std::string(500, 'x'), std::string(sizeof(ProcessPacket), 'x')}) {
         const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
         ASSERT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
         ASSERT_EQ(send(socket, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));

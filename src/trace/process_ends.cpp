@@ -42,6 +42,24 @@ std::pair<const char*, std::string> predicate_of(const EndedProcess& process) {
                 "children of Python programs)."};
 }
 
+/// One sentence: the program, and the words after its subject.
+using Said = std::pair<std::string, std::string>;
+/// The code of the problem and the processes.
+using Subjects = std::pair<const char*, std::vector<std::int64_t>>;
+
+std::vector<ProblemInfo> sentences(std::map<Said, Subjects> groups) {
+    std::vector<ProblemInfo> problems;
+    for (auto& [said, subjects] : groups) {
+        auto& [code, pids] = subjects;
+        std::sort(pids.begin(), pids.end());
+        problems.push_back({code,
+                            (pids.size() == 1 ? "Process " : "Processes ") + list_pids(pids) + " (" +
+                                said.first + ")" + said.second,
+                            pids.size()});
+    }
+    return problems;
+}
+
 }  // namespace
 
 std::string signal_name(int signal) {
@@ -69,7 +87,7 @@ EndedProcess ended_process(const Trace& trace, Row process) {
 }
 
 std::vector<ProblemInfo> describe_ends(const std::vector<EndedProcess>& processes) {
-    std::map<std::pair<std::string, std::string>, std::pair<const char*, std::vector<std::int64_t>>> groups;
+    std::map<Said, Subjects> groups;
     for (const EndedProcess& process : processes) {
         if (process.exit_code == 0) continue;
         const auto [code, predicate] = predicate_of(process);
@@ -77,16 +95,18 @@ std::vector<ProblemInfo> describe_ends(const std::vector<EndedProcess>& processe
         its_code = code;
         pids.push_back(process.pid);
     }
-    std::vector<ProblemInfo> problems;
-    for (auto& [key, group] : groups) {
-        auto& [code, pids] = group;
-        std::sort(pids.begin(), pids.end());
-        problems.push_back({code,
-                            (pids.size() == 1 ? "Process " : "Processes ") + list_pids(pids) + " (" +
-                                key.first + ")" + key.second,
-                            pids.size()});
+    return sentences(std::move(groups));
+}
+
+std::vector<ProblemInfo> describe_unrecorded(const std::vector<UnrecordedProcess>& processes) {
+    std::map<Said, Subjects> groups;
+    for (const UnrecordedProcess& process : processes) {
+        auto& [code, pids] = groups[{program_name(process.executable, process.command_line),
+                                     " could not be recorded: " + process.reason + "."}];
+        code = "not_recorded";
+        pids.push_back(process.pid);
     }
-    return problems;
+    return sentences(std::move(groups));
 }
 
 }  // namespace marey

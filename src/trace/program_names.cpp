@@ -43,17 +43,25 @@ std::string_view program_in(const std::vector<std::string_view>& words) {
     return "";
 }
 
-}  // namespace
-
-std::optional<std::string> python_program(const Trace& trace, const ProcessInfo& process) {
-    const std::string_view executable = file_name(trace.string(process.name));
+std::optional<std::string> python_program(std::string_view executable, std::string_view command_line) {
     if (!executable.starts_with("python")) return std::nullopt;
-    const std::string_view program = program_in(split_words(trace.string(process.command_line)));
+    const std::string_view program = program_in(split_words(command_line));
     return std::string(program.empty() ? executable : program);
 }
 
+}  // namespace
+
+std::optional<std::string> python_program(const Trace& trace, const ProcessInfo& process) {
+    return python_program(file_name(trace.string(process.name)), trace.string(process.command_line));
+}
+
 std::string program_name(const Trace& trace, const ProcessInfo& process) {
-    return python_program(trace, process).value_or(std::string(file_name(trace.string(process.name))));
+    return program_name(trace.string(process.name), trace.string(process.command_line));
+}
+
+std::string program_name(std::string_view executable, std::string_view command_line) {
+    const std::string_view file = file_name(executable);
+    return python_program(file, command_line).value_or(std::string(file));
 }
 
 std::string process_label(const Trace& trace, const ProcessInfo& process) {

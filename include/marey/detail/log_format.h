@@ -326,6 +326,7 @@ enum class JournalKind : std::uint16_t {
     SiteValues = 15,
     ProcessEnd = 16,
     ProcessIdentity = 17,
+    RunProblem = 18,
     ClockExchange = 24,
 };
 
@@ -431,6 +432,13 @@ struct ProcessEndRecord {
     StreamRecord head;
     std::int32_t exit_code;
     std::int32_t signal;  ///< 0: it exited
+};
+/// A problem of the whole run. Appended by `marey run`; the code and the text follow, padded to 8.
+struct RunProblemRecord {
+    StreamRecord head;
+    std::uint64_t count;
+    std::uint32_t code_bytes;
+    std::uint32_t text_bytes;
 };
 /// One exchange with another host, in nanoseconds of CLOCK_MONOTONIC_RAW on either host. The name of the host
 /// that answered follows, padded to 8.
