@@ -71,8 +71,8 @@ struct CriticalPart {
     std::int64_t time_ns = 0;
 };
 
-/// Something wrong with a job, "hang", "died", "disagreement", "absent" or "unequal_steps", or a performance
-/// problem, "straggler", "late_input", "slow_kernels", "slow_link" or "imbalance".
+/// Something wrong with a job, "restarted", "hang", "died", "disagreement", "absent" or "unequal_steps", or a
+/// performance problem, "straggler", "late_input", "slow_kernels", "slow_link" or "imbalance".
 struct RankFinding {
     std::string rule;
     std::int32_t rank = -1;  ///< -1: no single rank
@@ -150,7 +150,7 @@ class MAREY_API RankReader {
     RankReader& operator=(RankReader&&) noexcept;
 
     /// Adds the ranks of a trace. Throws marey::Error if no process of it has a rank, or if one of its ranks
-    /// was added before.
+    /// was added before and was not started again since.
     void add(const Trace& trace);
     /// Throws marey::Error if there are fewer than two ranks.
     RankReport report() const;

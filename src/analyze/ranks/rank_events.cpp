@@ -71,6 +71,8 @@ class RankEventReader {
         const ProcessInfo& process = trace_.processes()[process_];
         events_.rank = rank;
         events_.pid = process.pid;
+        events_.process_start = process.start;
+        events_.tree = texts_.number(trace_.string(process.tree));
         events_.host = texts_.number(trace_.string(process.host));
         events_.wall_clock = wall_clock_of(trace_, process);
         events_.error_ns = trace_.clock().max_error_ns;

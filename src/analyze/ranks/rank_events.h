@@ -84,7 +84,8 @@ struct RankEvents {
     std::int32_t rank = 0;
     std::int32_t world_size = 0;  ///< 0: unknown
     std::int64_t pid = 0;
-    std::uint32_t host = 0;  ///< text
+    std::uint64_t process_start = 0;   ///< as ProcessInfo::start
+    std::uint32_t tree = 0, host = 0;  ///< texts; the tree as in ProcessInfo
     WallClock wall_clock;
     std::int64_t error_ns = 0;  ///< of its times
     RankEnd end = RankEnd::Closed;

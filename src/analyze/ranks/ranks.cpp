@@ -17,6 +17,7 @@
 #include "analyze/ranks/job_state.h"
 #include "analyze/ranks/matched_collectives.h"
 #include "analyze/ranks/rank_findings.h"
+#include "analyze/ranks/rank_lives.h"
 #include "analyze/time_ranks.h"
 
 namespace marey {
@@ -431,7 +432,7 @@ class RankComparison {
 struct RankReader::State {
     RankOptions options;
     TextNumbers texts;
-    std::vector<RankEvents> ranks;
+    std::vector<RankEvents> processes;  ///< that have a rank
 };
 
 RankReader::RankReader(RankOptions options) : state_(std::make_unique<State>()) {
@@ -448,36 +449,29 @@ void RankReader::add(const Trace& trace) {
         if (rank < 0) continue;
         has_rank = true;
         RankEvents events = read_rank(trace, process, rank, state_->options, state_->texts);
-        const auto known = std::find_if(state_->ranks.begin(), state_->ranks.end(),
-                                        [&](const RankEvents& other) { return other.rank == rank; });
-        if (known == state_->ranks.end()) {
-            state_->ranks.push_back(std::move(events));
-            continue;
+        for (const RankEvents& known : state_->processes) {
+            if (known.rank == rank && are_of_two_jobs(known, events, state_->texts))
+                throw Error("rank " + std::to_string(rank) + " is in two of the given traces (processes " +
+                            std::to_string(known.pid) + " and " + std::to_string(events.pid) + ")");
         }
-        if (!known->collectives.empty() && !events.collectives.empty())
-            throw Error("rank " + std::to_string(rank) + " is in two of the given traces (processes " +
-                        std::to_string(known->pid) + " and " + std::to_string(events.pid) + ")");
-        // A child process, such as a data loader's worker, has its parent's rank.
-        const auto weight = [](const RankEvents& each) {
-            return std::tuple(!each.collectives.empty(), each.has_steps(), -each.start_ns);
-        };
-        if (weight(events) > weight(*known)) *known = std::move(events);
+        state_->processes.push_back(std::move(events));
     }
     if (!has_rank) throw Error(std::string(kNoRankText));
 }
 
 RankReport RankReader::report() const {
-    std::vector<RankEvents>& ranks = state_->ranks;
+    const RankLives lives = find_last_lives(state_->processes, state_->texts);
+    const auto ranks = std::span(state_->processes).first(lives.ranks);
     if (ranks.size() < 2) {
         const bool is_known = !ranks.empty() && ranks[0].world_size > 1;
         throw Error("at least two ranks are needed, got " + std::to_string(ranks.size()) +
                     (is_known ? " of " + std::to_string(ranks[0].world_size) : ""));
     }
-    std::sort(ranks.begin(), ranks.end(),
-              [](const RankEvents& a, const RankEvents& b) { return a.rank < b.rank; });
     const MatchedCollectives collectives = match_collectives(ranks);
     Disagreement disagreement = find_disagreement(ranks, collectives, state_->texts);
-    return RankComparison(ranks, state_->texts, collectives, std::move(disagreement)).report();
+    RankReport report = RankComparison(ranks, state_->texts, collectives, std::move(disagreement)).report();
+    report.findings.insert(report.findings.begin(), lives.restarts.begin(), lives.restarts.end());
+    return report;
 }
 
 RankReport rank_report(std::span<const Trace> traces, const RankOptions& options) {

@@ -299,6 +299,58 @@ TEST(Ranks, AChildProcessWithItsParentsRankDoesNotCount) {
     EXPECT_EQ(reader.report().ranks[1].collectives, 2u);
 }
 
+/// The same rank of a job that was started again after some time.
+Trace life_of(int rank, std::int64_t from_ns, std::int64_t pid, int exit_code, const char* tree = "run") {
+    TraceFixture fixture;
+    ProcessInfo& process = fixture.data().processes[0];
+    process.node = rank;
+    process.pid = pid;
+    process.start = static_cast<std::uint64_t>(pid);
+    process.exit_code = exit_code;
+    process.tree = fixture.string(tree);
+    fixture.thread("main", {{"gloo:all_reduce", from_ns, kMs}, {"gloo:all_reduce", from_ns + 2 * kMs, kMs}});
+    fixture.data().window.start_ns = from_ns;
+    fixture.data().window.end_ns = from_ns + 4 * kMs;
+    return fixture.trace();
+}
+
+TEST(Ranks, OfARankThatWasStartedAgainTheLastLifeIsCompared) {
+    for (const bool is_reversed : {false, true}) {
+        std::vector<Trace> traces = {life_of(0, 0, 10, -1), life_of(1, 0, 11, 7), life_of(0, 9 * kMs, 20, 0),
+                                     life_of(1, 9 * kMs, 21, 0)};
+        if (is_reversed) std::reverse(traces.begin(), traces.end());
+        const RankReport report = rank_report(traces);
+        ASSERT_EQ(report.ranks.size(), 2u);
+        EXPECT_EQ(report.ranks[0].pid, 20);
+        EXPECT_EQ(report.ranks[1].pid, 21);
+        EXPECT_EQ(report.collectives, 2u);
+        ASSERT_EQ(report.findings.size(), 1u);
+        EXPECT_EQ(report.findings[0].rule, "restarted");
+        EXPECT_EQ(report.findings[0].text,
+                  "ranks 0, 1 (processes 10, 11) ran before: rank 1 exited with code 7; compared: ranks 0, 1 "
+                  "(processes 20, 21)");
+    }
+}
+
+TEST(Ranks, OneOfTheRanksMayBeStartedAgain) {
+    const std::vector<Trace> traces = {life_of(0, 0, 10, 0), life_of(1, 0, 11, 1), life_of(1, 5 * kMs, 12, 1),
+                                       life_of(1, 10 * kMs, 13, 0)};
+    const RankReport report = rank_report(traces);
+    ASSERT_EQ(report.ranks.size(), 2u);
+    EXPECT_EQ(report.ranks[1].pid, 13);
+    ASSERT_GE(report.findings.size(), 2u);
+    EXPECT_EQ(report.findings[0].rank, 1);
+    EXPECT_EQ(report.findings[0].text.substr(0, 30), "rank 1 (process 11) ran before");
+    EXPECT_EQ(report.findings[1].text.substr(0, 30), "rank 1 (process 12) ran before");
+}
+
+TEST(Ranks, TwoJobsAreNotComparedAsOne) {
+    RankReader reader;
+    reader.add(life_of(0, 0, 10, 0));
+    EXPECT_THROW(reader.add(life_of(0, 9 * kMs, 20, 0, "another run")), Error);
+    EXPECT_THROW(reader.add(life_of(0, 2 * kMs, 30, 0)), Error);  // at the same time
+}
+
 TEST(CollectiveNames, AreRecognised) {
     using enum CommunicationKind;
     EXPECT_EQ(communication_kind("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
