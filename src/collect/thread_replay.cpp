@@ -444,18 +444,31 @@ class Replayer {
 
 }  // namespace
 
-void drop_closed_ranges(ThreadReplay& replay) {
+void drop_closed_ranges(ThreadReplay& replay, std::uint64_t stop_ticks) {
     if (replay.open.empty()) return;
+    const bool is_stopped = stop_ticks != kNotStopped;
+    // At a stop it can only be the last range that had ended by then, because its thread does nothing else
+    // before it frees the slot. Chunks are in order of time, and a new one may have no such range yet.
+    auto first = replay.pieces.begin(), end = replay.pieces.end();
+    if (is_stopped) {
+        while (end != first && (*(end - 1))->span->base_ticks > stop_ticks) --end;
+        first = end - std::min<std::ptrdiff_t>(end - first, 2);
+    }
     const OpenIndex index(replay.open);
     std::vector<bool> is_closed(replay.open.size(), false);
     // A range without duration may be followed by an open one of the same place and tick: they are the same
     // only if it is the last of all.
     std::size_t closed_at_last = replay.open.size();
-    const auto check = [&](std::uint64_t start, bool is_empty, std::uint32_t site, std::uint32_t depth) {
+    const auto check = [&](std::uint64_t start, std::uint64_t ended, std::uint32_t site,
+                           std::uint32_t depth) {
+        const bool is_empty = ended <= start;
         closed_at_last = replay.open.size();
-        if (!index.may_hold(start)) return;
+        if (!index.may_hold(start) || ended > stop_ticks || (is_stopped && is_empty)) return;
         index.find(start, [&](std::uint32_t i) {
-            if (is_closed[i] || replay.open[i]->site != site || replay.open[i]->depth != depth) return false;
+            const OpenRange& open = *replay.open[i];
+            // One that another thread has ended has its own end.
+            if (is_closed[i] || open.site != site || open.depth != depth || (is_stopped && open.end != 0))
+                return false;
             if (is_empty) {
                 closed_at_last = i;
             } else {
@@ -464,7 +477,8 @@ void drop_closed_ranges(ThreadReplay& replay) {
             return true;
         });
     };
-    for (const LogPiece* piece : replay.pieces) {
+    for (; first != end; ++first) {
+        const LogPiece* const piece = *first;
         std::uint32_t next_long = 0;
         for (std::uint32_t at = piece->begin; at < piece->end;) {
             const std::byte* const record = piece->span->data + at;
@@ -473,10 +487,10 @@ void drop_closed_ranges(ThreadReplay& replay) {
                 if (bytes == 0) break;
                 const auto head = read_as<LongRecord>(record);
                 if (head.kind == static_cast<std::uint8_t>(RecordKind::LongRange)) {
-                    check(head.time, head.word2 <= head.time, head.site, head.depth);
+                    check(head.time, head.word2, head.site, head.depth);
                 } else if (head.kind == static_cast<std::uint8_t>(RecordKind::SequencedRange)) {
                     const SequencedFields fields = unpack_sequenced(head);
-                    check(head.time, fields.end == head.time, head.site, fields.depth);
+                    check(head.time, fields.end, head.site, fields.depth);
                 }
                 ++next_long;
                 at += static_cast<std::uint32_t>(bytes);
@@ -487,7 +501,7 @@ void drop_closed_ranges(ThreadReplay& replay) {
                 if (fields.kind == static_cast<std::uint8_t>(RecordKind::Resumed))
                     find_resumed(piece->span->data, at, fields, part);
                 if (is_compact_range(fields.kind))
-                    check(start, fields.duration == 0, fields.site, fields.depth);
+                    check(start, start + fields.duration, fields.site, fields.depth);
                 at += static_cast<std::uint32_t>(kRecordUnit);
             }
         }

@@ -133,9 +133,13 @@ struct ThreadReplay {
 /// How far counter reads may be out of order before times contradict the recorded nesting.
 inline constexpr std::int64_t kSlackNs = 2000;
 
-/// Marks the ranges of `replay.open` that are in the log as well, with their ends, and removes them (a reader
-/// of a running or killed program sees both). Not for stopped sessions, whose open ranges count.
-void drop_closed_ranges(ThreadReplay& replay);
+/// Of a session that was not stopped.
+inline constexpr std::uint64_t kNotStopped = ~std::uint64_t{0};
+
+/// Removes the ranges of `replay.open` that are in the log as well, with their ends. A reader of a running or
+/// killed program sees both. So does the stop of a session, but only if the thread was just about to free the
+/// range's slot: ranges that ended after `stop_ticks` (or kNotStopped) stay open.
+void drop_closed_ranges(ThreadReplay& replay, std::uint64_t stop_ticks);
 
 /// Replays a thread. Ranges of `async` that began on this thread are read, and their marks written; no two
 /// threads share one. Safe to run for different threads at once.

@@ -170,7 +170,7 @@ class TraceBuilder {
                 ThreadReplay& replay = state_.replays[i];
                 std::stable_sort(replay.open.begin(), replay.open.end(),
                                  [](const OpenRange* a, const OpenRange* b) { return a->depth < b->depth; });
-                if (!state_.view.stopped) drop_closed_ranges(replay);
+                drop_closed_ranges(replay, state_.view.stopped ? state_.view.stop_ticks : kNotStopped);
             },
             state_.request.threads);
     }

@@ -298,39 +298,6 @@ TEST(TraceBuilder, EachOfTwoSessionsShowsItsOwnWindow) {
     EXPECT_THROW(build_trace(log.raw(), {.session = 3}), Error);
 }
 
-TEST(TraceBuilder, RangesOpenAtStopEndWithTheWindow) {
-    LogWriter log;
-    log.start(1, 0).stop(1, 100).open_at_stop(1, 1, "outer", 10, 0).open_at_stop(1, 1, "inner", 40, 1);
-    log.thread(1).range("done", 50, 60, 2);
-    const Trace trace = build(log);
-    EXPECT_EQ(outline(trace), "thread 1: outer 10-100> { inner 40-100> { done 50-60 } }\n");
-    EXPECT_EQ(trace.ranges().self_ns[1], 50);
-}
-
-TEST(TraceBuilder, ARangeOpenAtStopThatEndedLaterAppearsOnce) {
-    LogWriter log;
-    log.start(1, 0).stop(1, 100).open_at_stop(1, 1, "outer", 10, 0).open_at_stop(1, 1, "inner", 40, 1);
-    log.thread(1)
-        .range("done", 50, 60, 2)
-        .range("inner", 40, 120, 1)
-        .range("outer", 10, 130, 0)
-        .range("late", 140, 150, 0);
-    EXPECT_EQ(outline(build(log)), "thread 1: outer 10-100> { inner 40-100> { done 50-60 } }\n");
-}
-
-TEST(TraceBuilder, OpenListsOfOtherSessionsDoNotCount) {
-    LogWriter log;
-    log.start(1, 0)
-        .start(2, 5)
-        .stop(1, 100)
-        .open_at_stop(1, 1, "a", 10, 0)
-        .stop(2, 200)
-        .open_at_stop(2, 1, "b", 150, 0);
-    log.thread(1).range("a", 10, 120, 0);
-    EXPECT_EQ(outline(build(log, 1)), "thread 1: a 10-100>\n");
-    EXPECT_EQ(outline(build(log, 2)), "thread 1: a 10-120 b 150-200>\n");
-}
-
 TEST(TraceBuilder, AKilledProgramShowsItsOpenRangesUntilTheLatestTimeSeen) {
     LogWriter log;
     log.start(1, 5);
@@ -356,18 +323,6 @@ TEST(TraceBuilder, ASnapshotEndsWhenTheLogWasRead) {
     log.thread(1).range("done", 20, 30, 1).open("work", 10, 0);
     const Trace trace = build(log);
     EXPECT_EQ(outline(trace), "thread 1: work 10-60> { done 20-30 }\n");
-    EXPECT_EQ(trace.problems().size(), 0u);
-}
-
-// The log was copied until 60; the journal, which is copied after it, already has the stop.
-TEST(TraceBuilder, ASessionThatStopsWhileItsCaptureIsReadStillRunsInIt) {
-    LogWriter log;
-    log.start(1, 5).open_at_stop(1, 1, "next", 90, 0).stop(1, 100, true);
-    log.end_ticks = 60;
-    log.thread(1).range("done", 20, 30, 1).open("work", 10, 0);
-    const Trace trace = build(log);
-    EXPECT_EQ(outline(trace), "thread 1: work 10-60> { done 20-30 }\n");
-    EXPECT_FALSE(trace.window().ceiling_reached);
     EXPECT_EQ(trace.problems().size(), 0u);
 }
 
