@@ -41,6 +41,7 @@ constexpr std::string_view kKnownWaits[] = {
     "concurrent.futures._base.wait",
     "concurrent.futures.process._ExecutorManagerThread.wait_result_broken_or_wakeup",
     "concurrent.futures.thread._worker",
+    "execnet.gateway_base.Popen2IO.read",
     "fcntl.flock",
     "fcntl.lockf",
     "gunicorn.arbiter.Arbiter.sleep",

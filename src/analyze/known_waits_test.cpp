@@ -32,6 +32,8 @@ TEST(KnownWaits, AreFunctionsOfTheStandardLibraryAndOfInstalledPackages) {
     EXPECT_TRUE(is_wait("concurrent/futures/thread.py(65): _worker",
                         "/opt/lib/python3.12/concurrent/futures/thread.py"));
     EXPECT_TRUE(is_wait("gunicorn/arbiter.py(9): Arbiter.sleep", "/v/site-packages/gunicorn/arbiter.py"));
+    EXPECT_TRUE(is_wait("execnet/gateway_base.py(529): Popen2IO.read",
+                        "/v/site-packages/execnet/gateway_base.py"));  // workers of pytest-xdist
     EXPECT_TRUE(is_wait("select.epoll.poll", "select", Scope::CFunction));
     EXPECT_FALSE(is_wait("threading.py(1): Thread.run", "/usr/lib/python3.11/threading.py"));
     EXPECT_FALSE(is_wait("select.epoll.poll", "", Scope::User));
