@@ -23,7 +23,7 @@ help:  ## Show this list
 demo:  ## Build, record a C++ and a Python example, print reports and what to type next
 	@tools/install_deps.sh build python
 	@if [ "$(PYTHON)" = off ]; then tools/build.sh release marey_cli example_pipeline large_capture_program; else \
-		tools/build.sh release --python marey_package marey_cli example_pipeline && \
+		tools/build.sh release --package marey_package marey_cli example_pipeline && \
 		tools/install_package.sh build/release; fi
 	@tools/demo.sh build/release
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# build.sh PRESET [--python] [TARGET...]: configures build/PRESET and builds the targets; with no target, only configures.
+# build.sh PRESET [--python|--package] [TARGET...]: configures build/PRESET and builds the targets; with no target, only configures.
 #
-# With --python the Python package is part of it, built for the interpreter of .venv, which is made if need be
-# (tools/python_env.sh; PYTHON=off leaves it out). Without, the folder keeps what it had. The preset python is for the
-# interpreter $PYTHON, in its own environment; what does not depend on Python is compiled once for all interpreters.
+# With --python the Python package and its tests are part of it, built for the interpreter of .venv, which is made if
+# need be (tools/python_env.sh; PYTHON=off leaves it out); --package: without the packages that only tests and checks
+# need. Without either, the folder keeps what it had. The preset python is for the interpreter $PYTHON, in its own
+# environment; what does not depend on Python is compiled once for all interpreters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset="$1"
@@ -14,12 +15,15 @@ cached() {  # cached NAME: a variable of the build folder's cache
     sed -n "s/^$1:[^=]*=//p" "$dir/CMakeCache.txt" 2>/dev/null || true
 }
 args=(--preset "$preset")
-if [ "${1:-}" = --python ]; then
+if [ "${1:-}" = --python ] || [ "${1:-}" = --package ]; then
+    environment=""
+    [ "$1" != --package ] || environment=package
+    [ "$preset" != python ] || environment=python
     shift
     if [ "${PYTHON:-}" = off ]; then
         args+=(-DMAREY_BUILD_PYTHON=OFF)
     else
-        python="$(tools/python_env.sh $([ "$preset" != python ] || echo python))"
+        python="$(tools/python_env.sh $environment)"
         args+=(-DMAREY_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python")
         # The package is tested as users get it: installed by pip (see tools/run_tests.sh).
         [ "$preset" = release ] && args+=(-DMAREY_TEST_INSTALLED_PYTHON=ON)
