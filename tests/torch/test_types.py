@@ -82,14 +82,6 @@ def test_pytorchs_memory_profiler_reads_the_tree(step):
     assert {action for _, action, _, _ in memory.timeline} >= {_memory_profiler.Action.CREATE}
 
 
-def test_pytorchs_pattern_matcher_reads_the_tree():
-    with profile(record_shapes=True, with_stack=True) as prof:
-        torch.nn.Sequential(torch.nn.Conv2d(3, 3, 3), torch.nn.BatchNorm2d(3))(torch.ones(1, 3, 9, 9))
-    matcher = pytest.importorskip("torch.profiler._pattern_matcher", reason="PyTorch 2.14 removed it")
-    pattern = matcher.Conv2dBiasFollowedByBatchNorm2dPattern(prof)
-    assert len(pattern.matched_events()) == 1
-
-
 def test_activities_and_actions_are_pytorchs():
     activity = torch.profiler.ProfilerActivity.CPU
     assert activity in marey.torch.supported_activities()

@@ -7,7 +7,7 @@ from marey.results.types import Types, _Fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from marey._marey import Trace
@@ -291,20 +291,3 @@ def nodes(trace: Trace, types: type[Types] = Types) -> list[_ProfilerEvent]:
 def nodes_of(trace: Trace) -> Callable[[int], _ProfilerEvent]:
     """Return a function from node numbers to nodes."""
     return _Tree(trace, Types).node
-
-
-def depth_first(roots: Iterable[_ProfilerEvent]) -> Iterator[_ProfilerEvent]:
-    """Yield every node, parents before their children."""
-    waiting = list(roots)[::-1]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += reversed(node.children)
-
-
-def breadth_first(roots: Iterable[_ProfilerEvent]) -> Iterator[_ProfilerEvent]:
-    """Yield every node, level by level."""
-    level = list(roots)
-    while level:
-        yield from level
-        level = [child for node in level for child in node.children]
