@@ -10,7 +10,7 @@
     \from marey.results.suspended_calls import SuspendedCall, Task
     \from marey.results.trace import TraceTable
     \from marey.results.tree import _ProfilerEvent
-    \from marey.results.view import View
+    \from marey.results.view import Viewer
     \from marey.sql.database import Result
     _Future = TypeVar("_Future")
     _F = TypeVar("_F", bound=Callable[..., Any])

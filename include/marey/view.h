@@ -27,16 +27,16 @@ struct ViewOptions {
     std::uint16_t port = 0;  ///< 0: any free port
     /// Source files below these folders and the working directory may be shown.
     std::vector<std::string> source_dirs{};
-    bool is_offline = false;  ///< do not listen: only View::answer() is used, and it waits for the traces
+    bool is_offline = false;  ///< do not listen: only Viewer::answer() is used, and it waits for the traces
 };
 
 /// A running server. The destructor stops it.
-class View {
+class Viewer {
   public:
-    View() = default;
-    View(const View&) = delete;
-    View& operator=(const View&) = delete;
-    virtual ~View() = default;
+    Viewer() = default;
+    Viewer(const Viewer&) = delete;
+    Viewer& operator=(const Viewer&) = delete;
+    virtual ~Viewer() = default;
 
     /// The address to open. Contains a secret: whoever has it can read the traces.
     virtual std::string url() const = 0;
@@ -49,6 +49,6 @@ class View {
 /// Starts a server on the loopback interface and returns at once; the traces are loaded in the background.
 /// Loads libmarey_view.so, which is in the same folder as libmarey.so. Throws marey::Error, for example if
 /// the port is in use.
-MAREY_API std::unique_ptr<View> open_view(std::vector<ViewSource> sources, const ViewOptions& options = {});
+MAREY_API std::unique_ptr<Viewer> open_view(std::vector<ViewSource> sources, const ViewOptions& options = {});
 
 }  // namespace marey

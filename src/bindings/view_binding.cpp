@@ -1,4 +1,4 @@
-// view_binding.cpp: marey::View, the running viewer, for marey.results.view.
+// view_binding.cpp: marey::Viewer, the running viewer, for marey.results.view.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -21,7 +21,7 @@ namespace {
 
 /// A viewer that can be closed. Used under the GIL, except while it is opened and closed.
 struct ViewHandle {
-    std::unique_ptr<View> view;
+    std::unique_ptr<Viewer> view;
     std::string url;
 };
 
@@ -46,7 +46,7 @@ void bind_view(nb::module_& module) {
     nb::class_<ViewHandle>(module, "OpenView")
         .def_ro("url", &ViewHandle::url)
         .def("close", [](ViewHandle& handle) {
-            std::unique_ptr<View> closed = std::move(handle.view);
+            std::unique_ptr<Viewer> closed = std::move(handle.view);
             const nb::gil_scoped_release no_gil;  // waits for the server's threads
             closed.reset();
         });

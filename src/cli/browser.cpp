@@ -99,7 +99,7 @@ void show_in_browser(std::vector<ViewSource> sources, const ViewOptions& options
     ::sigemptyset(&ends);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ends, signal);
     ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // before the viewer's threads start: they inherit it
-    const std::unique_ptr<View> view = open_view(std::move(sources), options);
+    const std::unique_ptr<Viewer> view = open_view(std::move(sources), options);
     std::string text = view->url() + "\n";
     const bool has_browser = opens_browser && start_browser(view->url());
     if (opens_browser && !has_browser) print_error("marey: no browser found: open the address yourself\n");

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "collect/session_filter.h"
 #include "collect/stack_frames.h"
-#include "collect/view.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 

@@ -28,7 +28,7 @@ struct AsyncRange {
     bool has_begin = false;
     bool has_end = false;
     bool nests = false;     ///< fits between the scopes of its thread: shown among them
-    bool is_kept = false;   ///< in the view; set by the replay of the thread that it began on
+    bool is_kept = false;   ///< it passes the filter; set by the replay of the thread that it began on
     bool on_stack = false;  ///< likewise
 
     /// Whether it is shortened to nest with the scopes that cross it.

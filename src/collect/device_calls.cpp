@@ -23,8 +23,8 @@ struct Place {
 
 class CallInserter {
   public:
-    CallInserter(ThreadReplay& replay, const View& view, const RowSlice& slice)
-        : replay_(replay), view_(view), slice_(slice), first_(slice.capacity - replay.rows) {}
+    CallInserter(ThreadReplay& replay, const SessionFilter& filter, const RowSlice& slice)
+        : replay_(replay), filter_(filter), slice_(slice), first_(slice.capacity - replay.rows) {}
 
     void run() {
         find_places();
@@ -63,7 +63,7 @@ class CallInserter {
 
     // Rows are in order of their starts, so those that start before the middle of the call come before it.
     void place_outermost(DeviceCallRow& call, Place& place) {
-        const std::int64_t from = std::max(call.start_ns, view_.start_ns);
+        const std::int64_t from = std::max(call.start_ns, filter_.start_ns);
         const std::int64_t middle = from + std::max<std::int64_t>(call.end_ns - from, 0) / 2;
         for (; next_ < replay_.rows && start_of(next_) <= middle; ++next_) {
             const std::uint32_t depth = slice_.depth[first_ + next_];
@@ -101,7 +101,7 @@ class CallInserter {
     }
 
     void drop_uncounted() {
-        if (!view_.filters_contexts || replay_.thread == view_.thread) return;
+        if (!filter_.filters_contexts || replay_.thread == filter_.thread) return;
         std::vector<DeviceCallRow> kept;
         std::vector<Place> places;
         std::vector<std::uint32_t> moved(places_.size(), kNone);
@@ -138,7 +138,7 @@ class CallInserter {
 
     std::int64_t in_window(const DeviceCallRow& call) const {
         return std::max<std::int64_t>(
-            std::min(call.end_ns, view_.end_ns) - std::max(call.start_ns, view_.start_ns), 0);
+            std::min(call.end_ns, filter_.end_ns) - std::max(call.start_ns, filter_.start_ns), 0);
     }
 
     // Writing never overtakes reading: there are as many free rows as calls to come.
@@ -175,13 +175,13 @@ class CallInserter {
         slice_.site[at] = call.site;
         slice_.depth[at] = place.depth;
         slice_.flags[at] =
-            static_cast<std::uint16_t>((call.start_ns < view_.start_ns ? kBeganBefore : 0) |
-                                       (call.runs_on && call.end_ns == view_.end_ns ? kUnfinished : 0));
+            static_cast<std::uint16_t>((call.start_ns < filter_.start_ns ? kBeganBefore : 0) |
+                                       (call.runs_on && call.end_ns == filter_.end_ns ? kUnfinished : 0));
         if (parent_row >= 0) slice_.self_ns[out + static_cast<std::size_t>(parent_row)] -= in_window(call);
     }
 
     ThreadReplay& replay_;
-    const View& view_;
+    const SessionFilter& filter_;
     const RowSlice& slice_;
     const std::size_t first_;          ///< of the rows in the slice
     std::size_t next_ = 0;             ///< first row that starts after the current call
@@ -192,8 +192,8 @@ class CallInserter {
 
 }  // namespace
 
-void insert_device_calls(ThreadReplay& replay, const View& view, const RowSlice& slice) {
-    CallInserter(replay, view, slice).run();
+void insert_device_calls(ThreadReplay& replay, const SessionFilter& filter, const RowSlice& slice) {
+    CallInserter(replay, filter, slice).run();
 }
 
 }  // namespace marey

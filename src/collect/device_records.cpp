@@ -116,7 +116,7 @@ class DeviceReader {
         const std::span<const std::byte> payload = payload_of(record, head);
         if (!is_known(kind)) {
             state_.unknown_records +=
-                state_.view.intersects(head.time, std::max(head.time, head.word2)) ? 1 : 0;
+                state_.filter.intersects(head.time, std::max(head.time, head.word2)) ? 1 : 0;
             return;
         }
         if (payload.size() < fixed_bytes(kind)) {
@@ -131,17 +131,17 @@ class DeviceReader {
             start = state_.device_clocks.correct(device, start);
             end = std::max(start, state_.device_clocks.correct(device, end));
         }
-        if (!state_.view.intersects(start, end)) return;
+        if (!state_.filter.intersects(start, end)) return;
         const bool is_wanted = place.device_type < 32 &&
-                               (state_.view.device_types >> place.device_type & 1) != 0 &&
-                               (state_.view.device_activities & device_activity(kind)) != 0;
+                               (state_.filter.device_types >> place.device_type & 1) != 0 &&
+                               (state_.filter.device_activities & device_activity(kind)) != 0;
         if (!is_wanted) return;
         DeviceWorkRow row;
         row.start_ns = state_.fit->to_ns(start);
-        row.runs_on = end > state_.view.stop_ticks && kind != DeviceWorkKind::Timed;
-        row.end_ns = state_.fit->to_ns(row.runs_on ? state_.view.stop_ticks : end);
+        row.runs_on = end > state_.filter.stop_ticks && kind != DeviceWorkKind::Timed;
+        row.end_ns = state_.fit->to_ns(row.runs_on ? state_.filter.stop_ticks : end);
         row.log = log_;
-        row.site = state_.view.site_rows.row(head.site);
+        row.site = state_.filter.site_rows.row(head.site);
         row.correlation = head.depth;
         row.stream = place.stream == ~0u ? -1 : std::int64_t{place.stream};
         row.device = device;
@@ -164,13 +164,13 @@ class DeviceReader {
             result = payload.result;
         }
         end = std::max(end, head.time);
-        if (!state_.view.intersects(head.time, end) || !includes_call(head)) return;
+        if (!state_.filter.intersects(head.time, end) || !includes_call(head)) return;
         DeviceCallRow call;
         call.start_ns = state_.fit->to_ns(head.time);
-        call.end_ns = state_.fit->to_ns(std::min(end, state_.view.stop_ticks));
-        call.runs_on = end > state_.view.stop_ticks;
+        call.end_ns = state_.fit->to_ns(std::min(end, state_.filter.stop_ticks));
+        call.runs_on = end > state_.filter.stop_ticks;
         call.log = log_;
-        call.site = state_.view.site_rows.row(head.site);
+        call.site = state_.filter.site_rows.row(head.site);
         call.correlation = head.depth;
         call.result = result;
         const auto os_tid = static_cast<std::int64_t>(head.word2 >> 32);
@@ -180,12 +180,12 @@ class DeviceReader {
     bool includes_call(const LongRecord& head) const {
         const TraceData& data = *state_.data;
         const unsigned type = head.flags & kCallDeviceMask;
-        if (state_.view.device_types == 0 || (type != 0 && (state_.view.device_types >> type & 1) == 0))
+        if (state_.filter.device_types == 0 || (type != 0 && (state_.filter.device_types >> type & 1) == 0))
             return false;
-        const std::uint32_t row = state_.view.site_rows.row(head.site);
+        const std::uint32_t row = state_.filter.site_rows.row(head.site);
         const bool is_driver =
             row < data.sites.size() && data.strings[data.sites[row].category] == "cuda_driver";
-        return (state_.view.device_activities & (is_driver ? kDeviceDriverCalls : kDeviceCalls)) != 0;
+        return (state_.filter.device_activities & (is_driver ? kDeviceDriverCalls : kDeviceCalls)) != 0;
     }
 
     void hand_over_calls() {

@@ -13,7 +13,7 @@ namespace marey {
 
 struct ReplayedLog;
 
-/// Work of a device, in the view. Points into the log.
+/// Work of a device that passes the filter. Points into the log.
 struct DeviceWorkRow {
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;
@@ -31,7 +31,7 @@ struct DeviceWorkRow {
 /// The values after the fixed part of its payload.
 std::span<const std::byte> values_of(const DeviceWorkRow& work) noexcept;
 
-/// Finds the device records that the view needs: work for `device_work`, calls for the replays of their
+/// Finds the device records that the session needs: work for `device_work`, calls for the replays of their
 /// threads. A thread that recorded nothing itself gets a replay.
 void read_device_records(ReplayedLog& state);
 

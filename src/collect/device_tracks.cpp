@@ -42,7 +42,7 @@ class DeviceTracks {
 
     DeviceFindings add() {
         find_calls();
-        if (state_.view.filters_contexts) drop_other_work();
+        if (state_.filter.filters_contexts) drop_other_work();
         using Queue = std::tuple<DeviceType, std::int32_t, std::int64_t, bool>;
         std::map<Queue, std::vector<std::uint32_t>> queues;
         for (std::uint32_t i = 0; i < state_.device_work.size(); ++i) {
@@ -69,7 +69,7 @@ class DeviceTracks {
 
     // In a session of one thread and its tasks: work that its own calls launched.
     void drop_other_work() {
-        if ((state_.view.device_activities & kDeviceCalls) == 0) return;
+        if ((state_.filter.device_activities & kDeviceCalls) == 0) return;
         std::erase_if(state_.device_work, [&](const DeviceWorkRow& work) {
             return is_launched(work.kind) && launcher_of(work) == kNoRow;
         });
@@ -194,8 +194,8 @@ class DeviceTracks {
     void add_row(const DeviceWorkRow& work, bool is_beside) {
         const auto row = static_cast<Row>(data_.range_start_ns.size());
         const std::int64_t inside =
-            std::min(work.end_ns, state_.view.end_ns) - std::max(work.start_ns, state_.view.start_ns);
-        const int flags = (work.start_ns < state_.view.start_ns ? kBeganBefore : 0) |
+            std::min(work.end_ns, state_.filter.end_ns) - std::max(work.start_ns, state_.filter.start_ns);
+        const int flags = (work.start_ns < state_.filter.start_ns ? kBeganBefore : 0) |
                           (work.runs_on ? kUnfinished : 0) | (is_beside ? kAsync : 0);
         data_.range_start_ns.push_back(work.start_ns);
         data_.range_duration_ns.push_back(work.end_ns - work.start_ns);

@@ -15,8 +15,8 @@ constexpr std::size_t kMaxSpanBytes = 0xfffffff0;
 
 class SpanScanner {
   public:
-    SpanScanner(const LogSpan& span, const View& view, SpanScan& scan)
-        : span_(span), view_(view), scan_(scan) {}
+    SpanScanner(const LogSpan& span, const SessionFilter& filter, SpanScan& scan)
+        : span_(span), filter_(filter), scan_(scan) {}
 
     void run() {
         const std::size_t bytes = std::min(span_.bytes, kMaxSpanBytes);
@@ -65,17 +65,17 @@ class SpanScanner {
             if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) [[likely]] {
                 least = std::min(least, start);
                 latest = std::max(latest, end);
-                ranges += view_.intersects(start, end) && view_.includes_site(fields.site);
+                ranges += filter_.intersects(start, end) && filter_.includes_site(fields.site);
             } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Instant)) {
                 least = std::min(least, end);
                 latest = std::max(latest, end);
-                piece.instants += view_.intersects(end, end);
+                piece.instants += filter_.intersects(end, end);
             } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Part)) {
                 ++parts;
             } else if (fields.kind == static_cast<std::uint8_t>(RecordKind::Resumed)) {
                 least = std::min(least, start);
                 latest = std::max(latest, end);
-                ranges += view_.intersects(start, end);
+                ranges += filter_.intersects(start, end);
                 ++parts;
             } else {
                 ++piece.unknown;
@@ -99,24 +99,24 @@ class SpanScanner {
         switch (static_cast<RecordKind>(head.kind)) {
             case RecordKind::LongRange:
                 saw(head.time, std::max(head.time, head.word2));
-                piece.ranges += view_.intersects(head.time, std::max(head.time, head.word2)) &&
-                                view_.includes_site(head.site);
+                piece.ranges += filter_.intersects(head.time, std::max(head.time, head.word2)) &&
+                                filter_.includes_site(head.site);
                 break;
             case RecordKind::SequencedRange: {
                 const std::uint64_t end = unpack_sequenced(head).end;
                 saw(head.time, end);
-                const bool is_wanted = view_.intersects(head.time, end) && view_.includes_site(head.site);
+                const bool is_wanted = filter_.intersects(head.time, end) && filter_.includes_site(head.site);
                 piece.ranges += is_wanted;
                 piece.sequenced += is_wanted;
                 break;
             }
             case RecordKind::LongInstant:
                 saw(head.time, head.time);
-                piece.instants += view_.intersects(head.time, head.time);
+                piece.instants += filter_.intersects(head.time, head.time);
                 break;
             case RecordKind::Counter:
                 saw(head.time, head.time);
-                piece.counters += view_.intersects(head.time, head.time);
+                piece.counters += filter_.intersects(head.time, head.time);
                 break;
             case RecordKind::AsyncBegin:
                 ++piece.ranges;  // it may turn out to nest
@@ -137,7 +137,7 @@ class SpanScanner {
             case RecordKind::Adopted:
                 break;
             case RecordKind::Dropped:
-                if (view_.intersects(head.time, head.time)) piece.dropped += head.word2;
+                if (filter_.intersects(head.time, head.time)) piece.dropped += head.word2;
                 break;
             case RecordKind::Memory:
                 saw(head.time, head.time);
@@ -165,15 +165,15 @@ class SpanScanner {
     }
 
     const LogSpan& span_;
-    const View& view_;
+    const SessionFilter& filter_;
     SpanScan& scan_;
 };
 
 }  // namespace
 
-SpanScan scan_span(const LogSpan& span, const View& view) {
+SpanScan scan_span(const LogSpan& span, const SessionFilter& filter) {
     SpanScan scan;
-    SpanScanner(span, view, scan).run();
+    SpanScanner(span, filter, scan).run();
     return scan;
 }
 

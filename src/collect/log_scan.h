@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collect/view.h"
+#include "collect/session_filter.h"
 #include "record/raw_log.h"
 
 namespace marey {
@@ -19,7 +19,7 @@ struct LogPiece {
     std::uint32_t end = 0;
     std::uint32_t thread = 0;
 
-    // Upper bounds for the rows in the view.
+    // Upper bounds for the rows in the window.
     std::uint32_t ranges = 0;
     std::uint32_t sequenced = 0;  ///< of them: SequencedRanges
     std::uint32_t parts = 0;      ///< of them: parts of calls
@@ -39,8 +39,8 @@ struct SpanScan {
     std::uint64_t latest = 0;  ///< the latest time in it
 };
 
-/// Reads the span once, forward. `view.stop_ticks` may still be unknown (the maximum). Stops at an incomplete
-/// record.
-SpanScan scan_span(const LogSpan& span, const View& view);
+/// Reads the span once, forward. `filter.stop_ticks` may still be unknown (the maximum). Stops at an
+/// incomplete record.
+SpanScan scan_span(const LogSpan& span, const SessionFilter& filter);
 
 }  // namespace marey

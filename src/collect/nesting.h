@@ -10,8 +10,8 @@
 
 #include "collect/clock_fit.h"
 #include "collect/log_records.h"
+#include "collect/session_filter.h"
 #include "collect/thread_replay.h"
-#include "collect/view.h"
 
 namespace marey {
 
@@ -23,9 +23,10 @@ namespace marey {
 /// self time.
 class NestingStack {
   public:
-    NestingStack(ThreadReplay& replay, const View& view, const ClockFit& fit, const RowSlice& slice)
+    NestingStack(ThreadReplay& replay, const SessionFilter& filter, const ClockFit& fit,
+                 const RowSlice& slice)
         : replay_(replay),
-          view_(view),
+          filter_(filter),
           converter_(fit),
           slice_(slice),
           next_row_(slice.capacity),
@@ -73,7 +74,7 @@ class NestingStack {
         if (left == 0) return add_async(start, end, site, flags, payload);
         first->has_waiting = true;
         ++crossing_;
-        waiting_.push_back({first - frames_.data(), key, times, view_.site_rows.row(site), payload, 0, 0});
+        waiting_.push_back({first - frames_.data(), key, times, filter_.site_rows.row(site), payload, 0, 0});
         last_start_ = start;
         last_place_ = Place::Waiting;
     }
@@ -110,7 +111,7 @@ class NestingStack {
         around.limit = frames_[index + 1].start;
         around.payload = payload.data();
         around.payload_bytes = static_cast<std::uint32_t>(payload.size());
-        around.site = view_.site_rows.row(site);
+        around.site = filter_.site_rows.row(site);
         around.flags = times.flags;
         frames_[index - 1].limit = times.start;
         frames_[index] = around;
@@ -179,7 +180,7 @@ class NestingStack {
     /// A range outside the nesting.
     void add_async(std::uint64_t start, std::uint64_t end, std::uint32_t site, std::uint16_t flags,
                    std::span<const std::byte> payload) {
-        add_async_row(times_of(start, end, flags), view_.site_rows.row(site), payload);
+        add_async_row(times_of(start, end, flags), filter_.site_rows.row(site), payload);
         last_start_ = start;
     }
 
@@ -325,7 +326,7 @@ class NestingStack {
     // Removes frames that cannot be around a range of that key, which ended at `end`.
     [[gnu::always_inline]] inline void pop_to(std::int64_t key, std::uint64_t end) {
         if (crossing_ != 0) [[unlikely]]
-            return pop_crossing(key, end > view_.stop_ticks ? view_.end_ns : to_ns(end));
+            return pop_crossing(key, end > filter_.stop_ticks ? filter_.end_ns : to_ns(end));
         while (top_->key >= key) pop();
     }
     // Crossing calls among them are shown from the end of that range.
@@ -333,7 +334,7 @@ class NestingStack {
         while (top_->key >= key) {
             if (top_->is_crossing && top_->start < end_ns) {
                 top_->start = std::max(top_->start, std::min(end_ns, top_->limit));
-                if (top_->start >= view_.start_ns)
+                if (top_->start >= filter_.start_ns)
                     top_->flags = static_cast<std::uint16_t>(top_->flags & ~kBeganBefore);
                 top_[-1].limit = top_->start;
             }
@@ -391,13 +392,13 @@ class NestingStack {
     [[gnu::always_inline]] inline Times times_of(std::uint64_t start, std::uint64_t end,
                                                  std::uint16_t flags) noexcept {
         Times times{to_ns(start), 0, flags};
-        if (end > view_.stop_ticks) [[unlikely]] {
+        if (end > filter_.stop_ticks) [[unlikely]] {
             times.flags |= kUnfinished;
-            times.end = view_.end_ns;
+            times.end = filter_.end_ns;
         } else {
             times.end = to_ns(end);
         }
-        if (start < view_.start_ticks) times.flags |= kBeganBefore;
+        if (start < filter_.start_ticks) times.flags |= kBeganBefore;
         if (times.start > times.end) times.start = times.end;
         return times;
     }
@@ -406,7 +407,7 @@ class NestingStack {
                                             std::uint32_t site, std::uint16_t flags,
                                             std::span<const std::byte> payload, std::uint32_t async) {
         last_start_ = start;
-        return place(key, times_of(start, end, flags), view_.site_rows.row(site), payload, async);
+        return place(key, times_of(start, end, flags), filter_.site_rows.row(site), payload, async);
     }
 
     // Takes the times apart: as a struct they would go through memory, in pieces of different sizes, for
@@ -431,8 +432,8 @@ class NestingStack {
             ++replay_.adjusted;
             end = std::clamp(end, top_->start, top_->limit);
             start = std::clamp(start, top_->start, end);
-            if (end != view_.end_ns) flags &= ~std::uint32_t{kUnfinished};
-            if (start >= view_.start_ns) flags &= ~std::uint32_t{kBeganBefore};
+            if (end != filter_.end_ns) flags &= ~std::uint32_t{kUnfinished};
+            if (start >= filter_.start_ns) flags &= ~std::uint32_t{kBeganBefore};
         }
         top_->limit = start;
         if (top_ == last_) grow();
@@ -460,7 +461,7 @@ class NestingStack {
         const Frame& frame = *top_--;
         if (next_row_ == 0) [[unlikely]]
             return;  // the log changed while it was read
-        const std::int64_t first = std::max(frame.start, view_.start_ns);
+        const std::int64_t first = std::max(frame.start, filter_.start_ns);
         const std::int64_t clipped = std::max<std::int64_t>(frame.end - first, 0);
         top_->children += clipped;
         const std::size_t row = --next_row_;
@@ -504,7 +505,7 @@ class NestingStack {
     }
 
     ThreadReplay& replay_;
-    const View& view_;
+    const SessionFilter& filter_;
     TickConverter converter_;
     RowSlice slice_;
     std::size_t next_row_;

@@ -14,9 +14,9 @@
 #include "collect/device_records.h"
 #include "collect/journal.h"
 #include "collect/log_scan.h"
+#include "collect/session_filter.h"
 #include "collect/thread_replay.h"
 #include "collect/trace_builder.h"
-#include "collect/view.h"
 #include "record/raw_log.h"
 #include "trace/trace_data.h"
 
@@ -33,7 +33,7 @@ struct ReplayedLog {
     Journal journal;
     std::vector<NamedModule> modules;
     const JournalSession* session = nullptr;  ///< in `journal`; null: the whole log
-    View view;
+    SessionFilter filter;
     std::shared_ptr<const ClockFit> fit;
     std::vector<const LogSpan*> spans;    ///< by sequence
     std::vector<SpanScan> scans;          ///< of those

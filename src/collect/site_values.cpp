@@ -11,9 +11,9 @@ void SiteValues::choose(const ReplayedLog& state) {
     if (!needs_calls || state.journal.site_values.empty()) return;
     for (const JournalSiteValues& values : state.journal.site_values) {
         const detail::SiteValuesRecord& record = values.record;
-        const std::uint32_t site = state.view.site_rows.row(record.site);
-        if (site == state.view.site_rows.count() || record.ticks < state.view.start_ticks ||
-            record.ticks > state.view.stop_ticks)
+        const std::uint32_t site = state.filter.site_rows.row(record.site);
+        if (site == state.filter.site_rows.count() || record.ticks < state.filter.start_ticks ||
+            record.ticks > state.filter.stop_ticks)
             continue;
         Known& known = sites_[site];
         if (!known.parts.empty() && record.ticks > known.ticks) continue;

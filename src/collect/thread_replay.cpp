@@ -20,9 +20,9 @@ namespace {
 /// beside it may have the same time: then the order in the log and the depth decide which came first.
 class ContextTimes {
   public:
-    ContextTimes(const ThreadReplay& replay, const View& view)
-        : start_(view.start_ticks), is_home_(replay.thread == view.thread) {
-        if (!view.filters_contexts) return;
+    ContextTimes(const ThreadReplay& replay, const SessionFilter& filter)
+        : start_(filter.start_ticks), is_home_(replay.thread == filter.thread) {
+        if (!filter.filters_contexts) return;
         std::size_t events = 0;
         for (const LogPiece* piece : replay.pieces) {
             if (!piece->has_marks && !piece->has_async) continue;
@@ -35,7 +35,7 @@ class ContextTimes {
                 if (kind != RecordKind::ContextMark || !counts(head)) continue;
                 const std::uint64_t time =
                     marks_.empty() ? head.time : std::max(head.time, marks_.back().time);
-                marks_.push_back({time, events, head.depth, view.contexts.count(head.word2) != 0});
+                marks_.push_back({time, events, head.depth, filter.contexts.count(head.word2) != 0});
             }
         }
         see_all();
@@ -123,18 +123,18 @@ class OpenIndex {
 
 class Replayer {
   public:
-    Replayer(ThreadReplay& replay, const View& view, const ClockFit& fit, std::vector<AsyncRange>& async,
-             const RowSlice& slice)
+    Replayer(ThreadReplay& replay, const SessionFilter& filter, const ClockFit& fit,
+             std::vector<AsyncRange>& async, const RowSlice& slice)
         : replay_(replay),
-          view_(view),
+          filter_(filter),
           async_(async),
-          nesting_(replay, view, fit, slice),
-          contexts_(replay, view),
-          open_(view.stopped ? std::span<const OpenRange* const>(replay.open)
-                             : std::span<const OpenRange* const>()),
+          nesting_(replay, filter, fit, slice),
+          contexts_(replay, filter),
+          open_(filter.stopped ? std::span<const OpenRange* const>(replay.open)
+                               : std::span<const OpenRange* const>()),
           next_event_(replay.async_events.size()),
-          is_plain_(!view.filters_sites && !view.filters_contexts && (!view.stopped || replay.open.empty())) {
-    }
+          is_plain_(!filter.filters_sites && !filter.filters_contexts &&
+                    (!filter.stopped || replay.open.empty())) {}
 
     void run() {
         replay_.sequenced.reserve(replay_.sequenced_capacity);
@@ -144,7 +144,7 @@ class Replayer {
         for (std::size_t i = replay_.pieces.size(); i-- != 0;) {
             nesting_.pass_gap();
             run_piece(*replay_.pieces[i]);
-            view_.report(kReplayWork * (replay_.pieces[i]->end - replay_.pieces[i]->begin));
+            filter_.report(kReplayWork * (replay_.pieces[i]->end - replay_.pieces[i]->begin));
         }
         nesting_.finish();
         std::reverse(replay_.instants.begin(), replay_.instants.end());
@@ -157,8 +157,8 @@ class Replayer {
   private:
     bool is_wanted(std::uint32_t site, std::uint64_t start, std::uint64_t end,
                    std::uint64_t depth = ContextTimes::kNoDepth) const {
-        return view_.intersects(start, end) && view_.includes_site(site) &&
-               (!view_.filters_contexts || contexts_.contains(start, depth));
+        return filter_.intersects(start, end) && filter_.includes_site(site) &&
+               (!filter_.filters_contexts || contexts_.contains(start, depth));
     }
 
     void keep_async() {
@@ -217,8 +217,8 @@ class Replayer {
     }
 
     void set_part(const OpenRange& open) noexcept {
-        const auto found = view_.open_parts.find({replay_.thread, open.start});
-        if (found == view_.open_parts.end()) return;
+        const auto found = filter_.open_parts.find({replay_.thread, open.start});
+        if (found == filter_.open_parts.end()) return;
         nesting_.set_part(open.start & kPartStartMask, found->second.first, found->second.second);
     }
 
@@ -262,7 +262,7 @@ class Replayer {
             const std::uint64_t end = base + fields.delta;
             const std::uint64_t start = end - fields.duration;
             if (fields.kind == static_cast<std::uint8_t>(RecordKind::Range)) [[likely]] {
-                if (!view_.intersects(start, end)) {
+                if (!filter_.intersects(start, end)) {
                     nesting_.pass_unseen();
                     continue;
                 }
@@ -283,7 +283,7 @@ class Replayer {
                      std::uint64_t end) {
         PartFields part{};
         const bool has_call = find_resumed(block, at, fields, part) && part.call != 0;
-        if (!view_.intersects(start, end)) return nesting_.pass_unseen();
+        if (!filter_.intersects(start, end)) return nesting_.pass_unseen();
         if (!is_plain_ && !takes_part(fields.site, start, end, fields.depth)) return;
         nesting_.push_plain(fields.depth, start, end, fields.site);
         if (has_call) nesting_.set_part(start & kPartStartMask, part.call, part.flags);
@@ -302,7 +302,7 @@ class Replayer {
     // The session's own list of open ranges has it too, with the depth as it was then.
     bool is_open_at_stop(std::uint64_t start, std::uint64_t end, std::uint32_t site) const {
         return open_.may_hold(start) && open_.find(start, [&](std::uint32_t i) {
-            return replay_.open[i]->site == site && (end > view_.stop_ticks || replay_.open[i]->end != 0);
+            return replay_.open[i]->site == site && (end > filter_.stop_ticks || replay_.open[i]->end != 0);
         });
     }
 
@@ -340,7 +340,7 @@ class Replayer {
                 nesting_.pass_dropped(head.depth);
                 break;
             case RecordKind::Adopted:
-                if (view_.intersects(head.time, head.time))
+                if (filter_.intersects(head.time, head.time))
                     nesting_.pass_adopted(head.depth, head.time, head.word2);
                 break;
             case RecordKind::ContextMark:
@@ -348,7 +348,7 @@ class Replayer {
                 break;
             case RecordKind::Blob:
                 if ((head.word2 == kBlobSend || head.word2 == kBlobReceive) &&
-                    payload.size() >= sizeof(Token) && view_.intersects(head.time, head.time))
+                    payload.size() >= sizeof(Token) && filter_.intersects(head.time, head.time))
                     replay_.messages.push_back(
                         {head.time, read_as<Token>(payload.data()), head.word2 == kBlobReceive});
                 if (head.word2 == kBlobTask && payload.size() >= sizeof(std::uint64_t)) {
@@ -374,22 +374,22 @@ class Replayer {
                 return nesting_.push_crossing(head.depth, head.time, end, head.site, flags_of(head.flags),
                                               payload);
             }
-            if (is_shown && view_.has_torch &&
+            if (is_shown && filter_.has_torch &&
                 nesting_.push_around_open(head.depth, head.time, end, head.site, flags_of(head.flags),
                                           payload))
                 return;
             // A session's open list is as of its stop: later changes of depth are not in it.
-            if (!(view_.stopped && end > view_.stop_ticks)) nesting_.pass_removed(head.depth, head.time);
+            if (!(filter_.stopped && end > filter_.stop_ticks)) nesting_.pass_removed(head.depth, head.time);
             if (is_shown) nesting_.add_async(head.time, end, head.site, flags_of(head.flags), payload);
             return;
         }
-        if (!view_.intersects(head.time, end) || !takes_part(head.site, head.time, end, head.depth)) return;
+        if (!filter_.intersects(head.time, end) || !takes_part(head.site, head.time, end, head.depth)) return;
         nesting_.push_scope(head.depth, head.time, end, head.site, flags_of(head.flags), payload);
     }
 
     void run_sequenced(const LongRecord& head) {
         const SequencedFields fields = unpack_sequenced(head);
-        if (!view_.intersects(head.time, fields.end)) return nesting_.pass_unseen();
+        if (!filter_.intersects(head.time, fields.end)) return nesting_.pass_unseen();
         if (!is_plain_ && !takes_part(head.site, head.time, fields.end, fields.depth)) return;
         nesting_.push_sequenced(head.time, fields, head.site);
     }
@@ -408,7 +408,7 @@ class Replayer {
 
     void add_instant(std::uint64_t time, std::uint32_t site, std::span<const std::byte> payload) {
         if (!is_wanted(site, time, time)) return;
-        replay_.instants.push_back({nesting_.to_ns(time), view_.site_rows.row(site),
+        replay_.instants.push_back({nesting_.to_ns(time), filter_.site_rows.row(site),
                                     static_cast<std::uint32_t>(payload.size()), payload.data()});
     }
 
@@ -420,11 +420,11 @@ class Replayer {
         } else {
             std::memcpy(&value, &head.word2, sizeof value);
         }
-        replay_.counters.push_back({nesting_.to_ns(head.time), value, view_.site_rows.row(head.site)});
+        replay_.counters.push_back({nesting_.to_ns(head.time), value, filter_.site_rows.row(head.site)});
     }
 
     void add_memory(const LongRecord& head, std::span<const std::byte> payload) {
-        if (!view_.needs_memory || !is_wanted(0, head.time, head.time)) return;
+        if (!filter_.needs_memory || !is_wanted(0, head.time, head.time)) return;
         if (payload.size() < sizeof(MemoryPayload)) {
             ++replay_.damaged_memory;
             return;
@@ -433,7 +433,7 @@ class Replayer {
     }
 
     ThreadReplay& replay_;
-    const View& view_;
+    const SessionFilter& filter_;
     std::vector<AsyncRange>& async_;
     NestingStack nesting_;
     ContextTimes contexts_;
@@ -514,9 +514,9 @@ void drop_closed_ranges(ThreadReplay& replay, std::uint64_t stop_ticks) {
     replay.open.resize(kept);
 }
 
-void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit,
+void replay_thread(ThreadReplay& replay, const SessionFilter& filter, const ClockFit& fit,
                    std::vector<AsyncRange>& async, const RowSlice& slice) {
-    Replayer(replay, view, fit, async, slice).run();
+    Replayer(replay, filter, fit, async, slice).run();
 }
 
 }  // namespace marey

@@ -11,7 +11,7 @@
 #include "collect/async_ranges.h"
 #include "collect/clock_fit.h"
 #include "collect/log_scan.h"
-#include "collect/view.h"
+#include "collect/session_filter.h"
 #include "trace/part_flags.h"
 #include "trace/trace_data.h"
 
@@ -106,7 +106,7 @@ struct DeviceCallRow {
 struct ThreadReplay {
     std::uint32_t thread = 0;
     std::vector<const LogPiece*> pieces;          ///< in order
-    std::vector<const OpenRange*> open;           ///< still open at the end of the view, by depth
+    std::vector<const OpenRange*> open;           ///< still open at the end of the window, by depth
     std::vector<AsyncEvent> async_events;         ///< in log order
     std::vector<std::uint32_t> unfinished_async;  ///< nesting ones that never ended, in order of their begins
     std::size_t range_capacity = 0;
@@ -143,7 +143,7 @@ void drop_closed_ranges(ThreadReplay& replay, std::uint64_t stop_ticks);
 
 /// Replays a thread. Ranges of `async` that began on this thread are read, and their marks written; no two
 /// threads share one. Safe to run for different threads at once.
-void replay_thread(ThreadReplay& replay, const View& view, const ClockFit& fit,
+void replay_thread(ThreadReplay& replay, const SessionFilter& filter, const ClockFit& fit,
                    std::vector<AsyncRange>& async, const RowSlice& slice);
 
 }  // namespace marey

@@ -50,7 +50,7 @@ class TraceBuilder {
         state_.data->strings = std::move(names.strings);
         state_.data->sites = std::move(names.sites);
         state_.modules = std::move(names.modules);
-        state_.view.site_rows = std::move(names.site_rows);
+        state_.filter.site_rows = std::move(names.site_rows);
         state_.journal = read_journal(state_.log.journal, state_.request.session, state_.log.end_ticks);
         if (state_.request.session != 0) {
             state_.session = state_.journal.find_session(state_.request.session);
@@ -60,37 +60,37 @@ class TraceBuilder {
         } else if (!state_.journal.sessions.empty()) {
             state_.session = &state_.journal.sessions.front();
         }
-        state_.view.open_parts = std::move(state_.journal.open_parts);
-        state_.view.has_torch = std::any_of(
+        state_.filter.open_parts = std::move(state_.journal.open_parts);
+        state_.filter.has_torch = std::any_of(
             state_.data->sites.begin(), state_.data->sites.end(),
             [&](const SiteInfo& site) { return state_.data->strings[site.name].starts_with("aten::"); });
         if (state_.session == nullptr) return;
         const SessionMarks& marks = state_.session->marks;
-        state_.view.start_ticks = marks.start_ticks;
-        state_.view.stopped = marks.stopped;
-        if (marks.stopped) state_.view.stop_ticks = marks.stop_ticks;
-        state_.view.values.keywords = (marks.option_bits & kOptionValues) != 0;
-        state_.view.values.shapes = (marks.option_bits & kOptionShapes) != 0;
-        state_.view.values.concrete = (marks.option_bits & kOptionConcreteInputs) != 0;
-        state_.view.needs_memory = (marks.option_bits & kOptionMemory) != 0;
-        state_.view.device_types = marks.device_types;
-        state_.view.device_activities = marks.option_bits / kOptionFirstDeviceActivity;
-        state_.view.thread = marks.thread;
-        state_.view.filters_contexts = marks.thread != 0;
+        state_.filter.start_ticks = marks.start_ticks;
+        state_.filter.stopped = marks.stopped;
+        if (marks.stopped) state_.filter.stop_ticks = marks.stop_ticks;
+        state_.filter.values.keywords = (marks.option_bits & kOptionValues) != 0;
+        state_.filter.values.shapes = (marks.option_bits & kOptionShapes) != 0;
+        state_.filter.values.concrete = (marks.option_bits & kOptionConcreteInputs) != 0;
+        state_.filter.needs_memory = (marks.option_bits & kOptionMemory) != 0;
+        state_.filter.device_types = marks.device_types;
+        state_.filter.device_activities = marks.option_bits / kOptionFirstDeviceActivity;
+        state_.filter.thread = marks.thread;
+        state_.filter.filters_contexts = marks.thread != 0;
         for (const auto& [context, sessions] : state_.journal.contexts) {
             if (std::find(sessions.begin(), sessions.end(), marks.id) != sessions.end()) {
-                state_.view.contexts.insert(context);
+                state_.filter.contexts.insert(context);
             }
         }
         const ScopeSet wanted = ScopeSet::from_bits(marks.scopes);
         const bool needs_calls = (marks.option_bits & kOptionStacks) != 0;
-        state_.view.included_sites.assign(state_.data->sites.size() + 1, true);
+        state_.filter.included_sites.assign(state_.data->sites.size() + 1, true);
         for (std::size_t i = 0; i < state_.data->sites.size(); ++i) {
             const SiteInfo& site = state_.data->sites[i];
             const bool is_traced_call = (names.site_flags[i] & kSiteTraced) != 0;
             if (wanted.contains(site.scope) && (needs_calls || !is_traced_call)) continue;
-            state_.view.included_sites[i] = false;
-            state_.view.filters_sites = true;
+            state_.filter.included_sites[i] = false;
+            state_.filter.filters_sites = true;
         }
     }
 
@@ -108,12 +108,12 @@ class TraceBuilder {
         meter_.emplace(bytes * (1 + kReplayWork));
         LoadProgress* const progress = state_.request.progress;
         if (progress == nullptr) {
-            if (meter_->progress() != nullptr) state_.view.progress = &meter_->progress()->done;
+            if (meter_->progress() != nullptr) state_.filter.progress = &meter_->progress()->done;
             return;
         }
         progress->done = 0;
         progress->total = bytes * (1 + kReplayWork);
-        state_.view.progress = &progress->done;
+        state_.filter.progress = &progress->done;
         if (progress->on_outline == nullptr) return;
         TraceBuilder outline(state_.log, {.session = state_.request.session});
         outline.read_metadata();
@@ -128,8 +128,8 @@ class TraceBuilder {
         parallel_for(
             state_.spans.size(),
             [&](std::size_t i) {
-                state_.scans[i] = scan_span(*state_.spans[i], state_.view);
-                state_.view.report(state_.spans[i]->bytes);
+                state_.scans[i] = scan_span(*state_.spans[i], state_.filter);
+                state_.filter.report(state_.spans[i]->bytes);
             },
             state_.request.threads);
     }
@@ -157,7 +157,7 @@ class TraceBuilder {
                 state_.dropped_in_log[piece.thread] += piece.dropped;
             }
         }
-        for (const OpenRange& open : state_.view.stopped ? state_.journal.open_at_stop : state_.log.open) {
+        for (const OpenRange& open : state_.filter.stopped ? state_.journal.open_at_stop : state_.log.open) {
             ThreadReplay& replay = replay_of(open.thread);
             replay.open.push_back(&open);
             ++replay.range_capacity;
@@ -170,7 +170,7 @@ class TraceBuilder {
                 ThreadReplay& replay = state_.replays[i];
                 std::stable_sort(replay.open.begin(), replay.open.end(),
                                  [](const OpenRange* a, const OpenRange* b) { return a->depth < b->depth; });
-                drop_closed_ranges(replay, state_.view.stopped ? state_.view.stop_ticks : kNotStopped);
+                drop_closed_ranges(replay, state_.filter.stopped ? state_.filter.stop_ticks : kNotStopped);
             },
             state_.request.threads);
     }
@@ -189,18 +189,19 @@ class TraceBuilder {
             least = std::min(least, open.start);
             latest = std::max(latest, open.start);
         }
-        if (state_.session == nullptr) state_.view.start_ticks = least == ~std::uint64_t{0} ? latest : least;
-        if (!state_.view.stopped)
-            state_.view.stop_ticks = state_.log.end_ticks != 0 ? state_.log.end_ticks : latest;
-        state_.view.stop_ticks = std::max(state_.view.stop_ticks, state_.view.start_ticks);
+        if (state_.session == nullptr)
+            state_.filter.start_ticks = least == ~std::uint64_t{0} ? latest : least;
+        if (!state_.filter.stopped)
+            state_.filter.stop_ticks = state_.log.end_ticks != 0 ? state_.log.end_ticks : latest;
+        state_.filter.stop_ticks = std::max(state_.filter.stop_ticks, state_.filter.start_ticks);
 
         state_.fit = state_.request.fit;
         if (state_.fit == nullptr)
             state_.fit =
                 std::make_shared<const ClockFit>(state_.log.clock_source, state_.log.ticks_per_second,
                                                  clock_pairs(state_.log, state_.journal));
-        state_.view.start_ns = state_.fit->to_ns(state_.view.start_ticks);
-        state_.view.end_ns = state_.fit->to_ns(state_.view.stop_ticks);
+        state_.filter.start_ns = state_.fit->to_ns(state_.filter.start_ticks);
+        state_.filter.end_ns = state_.fit->to_ns(state_.filter.stop_ticks);
     }
 
     void join_async() {
@@ -230,8 +231,8 @@ class TraceBuilder {
             },
             state_.request.threads);
         for (const AsyncRange& range : state_.async.ranges()) {
-            if (!range.has_begin && range.start == 0 && range.end >= state_.view.start_ticks &&
-                range.end <= state_.view.stop_ticks)
+            if (!range.has_begin && range.start == 0 && range.end >= state_.filter.start_ticks &&
+                range.end <= state_.filter.stop_ticks)
                 ++state_.lost_begins;
         }
     }
@@ -285,8 +286,8 @@ class TraceBuilder {
             [&](std::size_t i) {
                 ThreadReplay& replay = state_.replays[order[i]];
                 const RowSlice slice = slice_at(firsts[order[i]], replay.range_capacity);
-                replay_thread(replay, state_.view, *state_.fit, state_.async.ranges(), slice);
-                if (!replay.device_calls.empty()) insert_device_calls(replay, state_.view, slice);
+                replay_thread(replay, state_.filter, *state_.fit, state_.async.ranges(), slice);
+                if (!replay.device_calls.empty()) insert_device_calls(replay, state_.filter, slice);
             },
             state_.request.threads);
 

@@ -49,7 +49,7 @@ class TableFiller {
 
     void fill() {
         StringPool strings(state_.data->strings);
-        ArgumentDecoder arguments(*state_.data, strings, state_.view.values, state_.modules);
+        ArgumentDecoder arguments(*state_.data, strings, state_.filter.values, state_.modules);
         fill_process(strings);
         fill_threads();
         site_values_.choose(state_);
@@ -125,11 +125,11 @@ class TableFiller {
     }
 
     bool lived_in_window(std::uint32_t id, const JournalThread& thread) const {
-        if (state_.view.filters_contexts) return id == state_.view.thread;
+        if (state_.filter.filters_contexts) return id == state_.filter.thread;
         if (thread.birth == 0)
             return (thread.dropped | thread.overwritten_chunks | thread.resyncs | thread.clamped) != 0;
-        return thread.birth <= state_.view.stop_ticks &&
-               (thread.death == 0 || thread.death >= state_.view.start_ticks);
+        return thread.birth <= state_.filter.stop_ticks &&
+               (thread.death == 0 || thread.death >= state_.filter.start_ticks);
     }
 
     void fill_threads() {
@@ -255,8 +255,8 @@ class TableFiller {
                 const AsyncRow& range = ranges[order[i]];
                 state_.data->range_start_ns[row] = range.start_ns;
                 state_.data->range_duration_ns[row] = range.end_ns - range.start_ns;
-                state_.data->range_self_ns[row] =
-                    std::max<std::int64_t>(range.end_ns - std::max(range.start_ns, state_.view.start_ns), 0);
+                state_.data->range_self_ns[row] = std::max<std::int64_t>(
+                    range.end_ns - std::max(range.start_ns, state_.filter.start_ns), 0);
                 state_.data->range_site[row] = range.site;
                 state_.data->range_parent[row] = kNoRow;
                 state_.data->range_depth[row] = 0;
@@ -392,7 +392,7 @@ class TableFiller {
 
     void fill_unknown_site(StringPool& strings) {
         const auto is_used = [&](const auto& column) {
-            return std::find(column.begin(), column.end(), state_.view.site_rows.count()) != column.end();
+            return std::find(column.begin(), column.end(), state_.filter.site_rows.count()) != column.end();
         };
         if (!is_used(state_.data->range_site) && !is_used(state_.data->instant_site) &&
             !is_used(state_.data->counter_site))
@@ -409,15 +409,15 @@ class TableFiller {
         clock.ticks_per_second = state_.fit->ticks_per_second();
         clock.pairs = state_.fit->pairs_used();
         clock.max_error_ns = state_.fit->max_error_ns();
-        clock.extrapolated = state_.fit->is_extrapolated_at(state_.view.stop_ticks);
+        clock.extrapolated = state_.fit->is_extrapolated_at(state_.filter.stop_ticks);
         std::map<std::uint32_t, std::uint64_t> costs;  // the last of each kind
         for (const CostRecord& cost : state_.journal.costs) costs[cost.event] = cost.picoseconds;
         for (const auto& [event, picoseconds] : costs)
             state_.data->costs.push_back({cost_name(event), static_cast<double>(picoseconds) / 1000});
         WindowInfo& window = state_.data->window;
-        window.start_ns = state_.view.start_ns;
-        window.end_ns = state_.view.end_ns;
-        window.finished = state_.session != nullptr ? state_.view.stopped : state_.log.finished;
+        window.start_ns = state_.filter.start_ns;
+        window.end_ns = state_.filter.end_ns;
+        window.finished = state_.session != nullptr ? state_.filter.stopped : state_.log.finished;
         window.log_bytes = state_.log_bytes;
         window.policy = policy_name(0);
         if (state_.session != nullptr) {
@@ -438,7 +438,7 @@ class TableFiller {
     }
 
     void fill_metadata() {
-        if (state_.view.device_types != 0) {
+        if (state_.filter.device_types != 0) {
             std::string clocks = state_.device_clocks.report(state_.fit->ticks_per_second());
             if (!clocks.empty()) put_fact(state_.data->metadata, "gpu_clock", std::move(clocks));
         }
@@ -481,7 +481,7 @@ class TableFiller {
             adjusted += replay.adjusted;
             misplaced += replay.misplaced;
         }
-        const bool sees_calls = (state_.view.device_activities & kDeviceCalls) != 0;
+        const bool sees_calls = (state_.filter.device_activities & kDeviceCalls) != 0;
         if (sees_calls && device_findings_.without_call != 0) {
             problems.add("device_work_without_call",
                          "The launch of some device work was not recorded: it is on the device's tracks but "

@@ -82,7 +82,7 @@ void add_real(std::string& out, double value) {
 }
 
 // [array, storage, offset, elements, bytes of one, device]
-void add_array(std::string& out, const ArrayView& array, const ArrayIds& ids) {
+void add_array(std::string& out, const ArrayView& array, const ArrayKey& ids) {
     out += '[';
     append_json_number(out, ids.array);
     out += ',';
@@ -101,7 +101,7 @@ void add_array(std::string& out, const ArrayView& array, const ArrayIds& ids) {
 /// Writes the four lists of one argument side by side.
 class ArgumentWriter {
   public:
-    explicit ArgumentWriter(std::span<const ArrayIds> ids) : ids_(ids) {}
+    explicit ArgumentWriter(std::span<const ArrayKey> ids) : ids_(ids) {}
 
     void add(const Value& value) {
         separate();
@@ -126,7 +126,7 @@ class ArgumentWriter {
     void add_one(const Value& value) {
         switch (value.kind()) {
             case ValueKind::Array:
-                add_array(values_, value.array(), next_ < ids_.size() ? ids_[next_] : ArrayIds());
+                add_array(values_, value.array(), next_ < ids_.size() ? ids_[next_] : ArrayKey());
                 ++next_;
                 add_extents(shapes_, value.array().sizes);
                 add_extents(strides_, value.array().strides);
@@ -188,7 +188,7 @@ class ArgumentWriter {
         }
     }
 
-    std::span<const ArrayIds> ids_;
+    std::span<const ArrayKey> ids_;
     std::size_t next_ = 0;  ///< of ids_
     bool is_first_ = true;
     std::string values_, shapes_, types_, strides_;
@@ -249,7 +249,7 @@ std::vector<const ArrayView*> array_list(std::span<const Value> values) {
     return arrays;
 }
 
-std::string values_json(std::span<const Value> values, std::span<const ArrayIds> ids) {
+std::string values_json(std::span<const Value> values, std::span<const ArrayKey> ids) {
     ArgumentWriter writer(ids);
     for (const Value& value : values) writer.add(value);
     return writer.json();

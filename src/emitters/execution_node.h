@@ -13,7 +13,7 @@
 namespace marey {
 
 /// Identifies an array: one number for its memory, one for this view of it.
-struct ArrayIds {
+struct ArrayKey {
     std::uint64_t array = 0;
     std::uint64_t storage = 0;
 };
@@ -36,7 +36,7 @@ struct NodeFacts {
 
 /// {"values": [...], "shapes": [...], "types": [...], "strides": [...]}, the four of the same length. `ids`
 /// are those of the arrays, in the order in which array_list() gives them.
-std::string values_json(std::span<const Value> values, std::span<const ArrayIds> ids);
+std::string values_json(std::span<const Value> values, std::span<const ArrayKey> ids);
 /// All arrays in `values` that values_json() writes, including those in lists.
 std::vector<const ArrayView*> array_list(std::span<const Value> values);
 /// The attributes, including those in `keywords`: known ones have a fixed position, others follow.

@@ -26,7 +26,7 @@ TEST(ExecutionNode, ValuesOfEveryKindHaveTheirFourParts) {
     const Value values[] = {Value(array),  Value(undefined), Value(std::span<const Value>(items)),
                             Value(true),   Value(-5),        Value(1.0),
                             Value("\"\n"), Value()};
-    const ArrayIds ids[] = {{10, 11}, {0, 0}, {12, 11}};
+    const ArrayKey ids[] = {{10, 11}, {0, 0}, {12, 11}};
     EXPECT_EQ(array_list(values).size(), 3u);
     EXPECT_EQ(values_json(values, ids),
               R"x({"values": [[10,11,0,6,2,"cuda:1"],[0,0,0,0,0,"cpu"],[[12,11,0,6,2,"cuda:1"],1],)x"

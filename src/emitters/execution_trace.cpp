@@ -153,7 +153,7 @@ class ExecutionTrace::Graph {
         node.facts.forward_thread = range.forward_thread();
         node.name = range.name();
         const std::vector<const ArrayView*> arrays = array_list(range.inputs());
-        std::vector<ArrayIds> ids;
+        std::vector<ArrayKey> ids;
         {
             const std::lock_guard lock(graph_mutex());
             ThreadNodes& thread = self.thread_nodes(range.start_thread());
@@ -184,7 +184,7 @@ class ExecutionTrace::Graph {
         auto& self = *static_cast<Graph*>(data);
         const auto& own = static_cast<const NodeContext&>(*context);
         const std::vector<const ArrayView*> arrays = array_list(range.outputs());
-        std::vector<ArrayIds> ids;
+        std::vector<ArrayKey> ids;
         std::unordered_map<std::uint64_t, OpenNode>::node_type taken;
         {
             const std::lock_guard lock(graph_mutex());
@@ -240,8 +240,8 @@ class ExecutionTrace::Graph {
         return thread;
     }
 
-    std::vector<ArrayIds> array_ids(const std::vector<const ArrayView*>& arrays) {
-        std::vector<ArrayIds> ids;
+    std::vector<ArrayKey> array_ids(const std::vector<const ArrayView*>& arrays) {
+        std::vector<ArrayKey> ids;
         ids.reserve(arrays.size());
         for (const ArrayView* array : arrays) {
             const StorageKey key = StorageKey::of(*array);

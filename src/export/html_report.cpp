@@ -81,7 +81,7 @@ struct PictureHeader {
 /// Collects answers.
 class Report {
   public:
-    Report(const Trace& trace, const View& view) : trace_(trace), view_(view) {}
+    Report(const Trace& trace, const Viewer& view) : trace_(trace), view_(view) {}
 
     std::string data() {
         add("outline", "");
@@ -229,7 +229,7 @@ class Report {
     }
 
     const Trace& trace_;
-    const View& view_;
+    const Viewer& view_;
     std::string answers_;
     std::vector<std::pair<std::string, std::pair<std::size_t, std::size_t>>> places_;
     std::set<std::uint32_t> sites_;
@@ -249,7 +249,7 @@ void replace(std::string& text, std::string_view what, const std::string& by) {
 std::string html_report(const Trace& trace, const std::string& title) {
     ViewOptions options;
     options.is_offline = true;
-    const std::unique_ptr<View> view = open_view({{title, [&trace] { return trace; }}}, options);
+    const std::unique_ptr<Viewer> view = open_view({{title, [&trace] { return trace; }}}, options);
     std::string page = view->answer("/index.html");
     html::replace(page, R"(<meta name="color-scheme")",
                   R"(<meta http-equiv="Content-Security-Policy" content="default-src 'none'; )"

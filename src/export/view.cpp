@@ -10,7 +10,8 @@
 namespace marey {
 namespace {
 
-using OpenView = View* (*)(std::vector<ViewSource>* sources, const ViewOptions* options, std::string* error);
+using OpenView = Viewer* (*)(std::vector<ViewSource>* sources, const ViewOptions* options,
+                             std::string* error);
 
 /// The function that libmarey_view.so exports.
 OpenView load_open_view() {
@@ -31,10 +32,10 @@ OpenView load_open_view() {
 
 }  // namespace
 
-std::unique_ptr<View> open_view(std::vector<ViewSource> sources, const ViewOptions& options) {
+std::unique_ptr<Viewer> open_view(std::vector<ViewSource> sources, const ViewOptions& options) {
     static const OpenView open = load_open_view();
     std::string error;
-    std::unique_ptr<View> view(open(&sources, &options, &error));
+    std::unique_ptr<Viewer> view(open(&sources, &options, &error));
     if (view == nullptr) throw Error(error);
     return view;
 }

@@ -21,7 +21,7 @@ enum {
 
 }  // namespace
 
-std::vector<std::string> DeviceWork::columns_with(std::initializer_list<const char*> own) {
+std::vector<std::string> DeviceWorkReader::columns_with(std::initializer_list<const char*> own) {
     std::vector<std::string> columns = {
         "start",    "end", "deviceId", "streamId", "contextId", "correlationId", "runtimeCorrelationId",
         "globalPid"};
@@ -29,14 +29,14 @@ std::vector<std::string> DeviceWork::columns_with(std::initializer_list<const ch
     return columns;
 }
 
-bool DeviceWork::next(TableRows& rows, const std::string& table) {
+bool DeviceWorkReader::next(TableRows& rows, const std::string& table) {
     while (rows.next()) {
         if (profile_.has_times(rows, table, {kStart, kEnd})) return true;
     }
     return false;
 }
 
-LaunchCall* DeviceWork::find_call(const TableRows& rows) {
+LaunchCall* DeviceWorkReader::find_call(const TableRows& rows) {
     std::optional<std::int64_t> process;
     if (!rows.is_null(kProcess)) process = global_process_key(rows.integer(kProcess));
     LaunchCall* call = nullptr;
@@ -46,13 +46,14 @@ LaunchCall* DeviceWork::find_call(const TableRows& rows) {
     return call;
 }
 
-Row DeviceWork::process_of(const TableRows& rows, const LaunchCall* call) {
+Row DeviceWorkReader::process_of(const TableRows& rows, const LaunchCall* call) {
     if (!rows.is_null(kProcess)) return global_process(profile_, rows.integer(kProcess));
     if (call != nullptr) return profile_.trace().thread(call->thread).process;
     return profile_.process_count() > 0 ? 0 : profile_.process(0, 0);
 }
 
-TraceAssembler::RangeId DeviceWork::add(const TableRows& rows, std::uint32_t site, const LaunchCall* call) {
+TraceAssembler::RangeId DeviceWorkReader::add(const TableRows& rows, std::uint32_t site,
+                                              const LaunchCall* call) {
     const std::uint32_t lane =
         profile_.queue_lane(process_of(rows, call), rows.integer(kDevice), rows.integer(kStream));
     const TraceAssembler::RangeId range =
@@ -64,7 +65,7 @@ TraceAssembler::RangeId DeviceWork::add(const TableRows& rows, std::uint32_t sit
     return range;
 }
 
-std::uint32_t DeviceWork::kernel_site(std::int64_t name, std::int64_t symbol) {
+std::uint32_t DeviceWorkReader::kernel_site(std::int64_t name, std::int64_t symbol) {
     const std::string* mangled = symbol >= 0 ? strings_.find(symbol) : nullptr;
     const bool is_named = mangled == nullptr || strings_.find(name) != nullptr;
     SiteInfo info = profile_.trace().named(is_named ? strings_.text(name) : std::string_view(*mangled));
@@ -77,7 +78,7 @@ std::uint32_t DeviceWork::kernel_site(std::int64_t name, std::int64_t symbol) {
     return profile_.trace().site(info);
 }
 
-void DeviceWork::read_kernels(const std::string& table, const KernelNames& names) {
+void DeviceWorkReader::read_kernels(const std::string& table, const KernelNames& names) {
     enum {
         kName = kFirstOwnColumn,
         kShortName,
@@ -126,7 +127,7 @@ void DeviceWork::read_kernels(const std::string& table, const KernelNames& names
     }
 }
 
-void DeviceWork::read_copies(const std::string& table) {
+void DeviceWorkReader::read_copies(const std::string& table) {
     enum { kKind = kFirstOwnColumn, kBytes, kSource, kTarget, kSourceDevice, kTargetDevice };
     TableRows rows = file_.rows(
         table, columns_with({"copyKind", "bytes", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId"}));
@@ -146,7 +147,7 @@ void DeviceWork::read_copies(const std::string& table) {
     }
 }
 
-void DeviceWork::read_sets(const std::string& table) {
+void DeviceWorkReader::read_sets(const std::string& table) {
     enum { kValue = kFirstOwnColumn, kBytes };
     TableRows rows = file_.rows(table, columns_with({"value", "bytes"}));
     const StringId value_key = profile_.trace().string("value");
@@ -159,7 +160,7 @@ void DeviceWork::read_sets(const std::string& table) {
     }
 }
 
-void DeviceWork::read_graphs(const std::string& table) {
+void DeviceWorkReader::read_graphs(const std::string& table) {
     enum { kGraph = kFirstOwnColumn };
     TableRows rows = file_.rows(table, columns_with({"graphId"}));
     const StringId graph_key = profile_.trace().string("graph");
@@ -171,7 +172,7 @@ void DeviceWork::read_graphs(const std::string& table) {
     }
 }
 
-void DeviceWork::read_synchronizations(const std::string& table) {
+void DeviceWorkReader::read_synchronizations(const std::string& table) {
     enum { kKind = kFirstOwnColumn, kEvent };
     TableRows rows = file_.rows(table, columns_with({"syncType", "eventId"}));
     const StringId stream_key = profile_.trace().string("stream");
@@ -195,7 +196,7 @@ void DeviceWork::read_synchronizations(const std::string& table) {
     }
 }
 
-void DeviceWork::count_problems() {
+void DeviceWorkReader::count_problems() {
     for (const auto& [number, count] : other_launches_) {
         profile_.count("other_launch",
                        "Kernels were launched by " + runtime_call_name(number) + " (cbid " +

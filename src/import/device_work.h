@@ -26,12 +26,12 @@ inline Row global_process(DeviceProfile& profile, std::int64_t global_id) {
 
 /// Adds device work to the tracks of its streams, with a link from the call that launched it. The calls must
 /// have been added already.
-class DeviceWork {
+class DeviceWorkReader {
   public:
     using MemoryKindName = std::string_view (*)(std::int64_t kind) noexcept;
     /// All arguments must outlive this.
-    DeviceWork(const SqliteFile& file, DeviceProfile& profile, ProfileStrings& strings,
-               MemoryKindName memory_kind)
+    DeviceWorkReader(const SqliteFile& file, DeviceProfile& profile, ProfileStrings& strings,
+                     MemoryKindName memory_kind)
         : file_(file), profile_(profile), strings_(strings), memory_kind_(memory_kind), values_(profile) {}
 
     /// The columns with the numbers of a kernel's readable name, of a shorter name (fallback) and of its

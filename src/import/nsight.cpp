@@ -471,7 +471,7 @@ class NsightReader {
     const SqliteFile& file_;
     DeviceProfile profile_;
     ProfileStrings strings_;
-    DeviceWork work_;
+    DeviceWorkReader work_;
     RowValues values_;
     const StringId correlation_key_ = profile_.trace().string("correlation");
     std::map<DomainKey, std::string> domains_;

@@ -318,7 +318,7 @@ class NvprofReader {
     const SqliteFile& file_;
     DeviceProfile profile_;
     ProfileStrings strings_;
-    DeviceWork work_;
+    DeviceWorkReader work_;
     std::vector<MarkerSpan> spans_;
     std::int64_t last_pid_ = 0, last_tid_ = 0;
     Row last_thread_ = 0;

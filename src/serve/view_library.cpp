@@ -31,7 +31,7 @@ std::string make_secret() {
     return text;
 }
 
-class RunningView final : public View {
+class RunningView final : public Viewer {
   public:
     RunningView(std::vector<ViewSource> sources, const ViewOptions& options) : secret_(make_secret()) {
         if (!options.is_offline)
@@ -66,7 +66,7 @@ class RunningView final : public View {
 }  // namespace marey::serve
 
 /// Starts a server. Returns null and sets `error` if that fails: exceptions do not leave this library.
-extern "C" __attribute__((visibility("default"))) marey::View* marey_open_view(
+extern "C" __attribute__((visibility("default"))) marey::Viewer* marey_open_view(
     std::vector<marey::ViewSource>* sources, const marey::ViewOptions* options, std::string* error) {
     try {
         if (sources->empty()) throw marey::Error("no trace to show");

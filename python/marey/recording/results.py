@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from marey.results.averages import FunctionEventAvg
     from marey.results.event_list import EventList
-    from marey.results.view import View
+    from marey.results.view import Viewer
 
 
 class ProfilerStats:
@@ -204,7 +204,7 @@ class Results:
         with timed(self._stats, "export_call_duration_us"):
             trace.export(path, format)
 
-    def view(self, port: int = 0, browser: bool = True, source: str | PathLike[str] | Iterable[str] = ()) -> View:
+    def view(self, port: int = 0, browser: bool = True, source: str | PathLike[str] | Iterable[str] = ()) -> Viewer:
         """Show the trace in the browser; see ``marey.Trace.view``."""
         return self.trace.view(port, browser, source)
 

@@ -337,7 +337,7 @@ def _width(width: int | None) -> int | None:
     return None if width is None else max(0, int(width))
 
 
-class View(EventList):
+class LazyEvents(EventList):
     """A list whose elements are created on first use. Changing it turns it into an ordinary EventList."""
 
     _source: Any  # in C++; has a length
@@ -426,7 +426,7 @@ def _unpickled_list(events: list[Any], options: dict[str, Any]) -> EventList:
 def _changing(name: str) -> Callable[..., Any]:
     method = getattr(list, name)
 
-    def change(self: View, *args: Any, **kwargs: Any) -> Any:
+    def change(self: LazyEvents, *args: Any, **kwargs: Any) -> Any:
         self._become_list()
         return method(self, *args, **kwargs)
 
@@ -435,11 +435,11 @@ def _changing(name: str) -> Callable[..., Any]:
 
 
 for _name in "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__".split():
-    setattr(View, _name, _changing(_name))
+    setattr(LazyEvents, _name, _changing(_name))
 del _name
 
 
-class AverageList(View):
+class AverageList(LazyEvents):
     """The averages that C++ computed. Each FunctionEventAvg is made on first use, and kept."""
 
     def __init__(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from marey.results.event_list import EventList
     from marey.results.suspended_calls import SuspendedCall, Task
     from marey.results.tree import _ProfilerEvent
-    from marey.results.view import View
+    from marey.results.view import Viewer
     from marey.sql.database import Result
 
     _Base = Trace
@@ -321,7 +321,7 @@ class _Members(_Base):
 
     # ---- display
 
-    def view(self, port: int = 0, browser: bool = True, source: "str | PathLike[str] | Iterable[str]" = ()) -> "View":
+    def view(self, port: int = 0, browser: bool = True, source: "str | PathLike[str] | Iterable[str]" = ()) -> "Viewer":
         """Show the trace in the browser, like ``marey view``. Returns at once.
 
         The result has the address (`url`) and `close()`; the viewer also stops when the program ends.

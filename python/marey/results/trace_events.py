@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marey import _marey
-from marey.results.event_list import AverageList, EventList, View
+from marey.results.event_list import AverageList, EventList, LazyEvents
 from marey.results.event_parts import Interval
 from marey.results.recorded_events import RecordedEvent
 from marey.results.types import Types
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from marey.results.averages import FunctionEventAvg
 
 
-class TraceEventList(View):
+class TraceEventList(LazyEvents):
     """The events of a trace."""
 
     def __init__(

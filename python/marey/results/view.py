@@ -11,42 +11,42 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
 
-_open_views: set[View] = set()  # until they are closed: a view that the caller drops stays open
+_open_viewers: set[Viewer] = set()  # until they are closed: a viewer that the caller drops stays open
 
 
-class View:
+class Viewer:
     """A running viewer. `url` is the address of its page; it contains a secret."""
 
     def __init__(self, trace: _marey.Trace, name: str, port: int, source_dirs: list[str]) -> None:
         self._native = _marey.open_view(trace, name, port, source_dirs)
         self.url = self._native.url
-        if not _open_views:
+        if not _open_viewers:
             atexit.register(_close_all)
-        _open_views.add(self)
+        _open_viewers.add(self)
 
     def close(self) -> None:
         """Stop the server. The page shows what it has, but cannot ask for more."""
-        _open_views.discard(self)
+        _open_viewers.discard(self)
         self._native.close()
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> Viewer:
         return self
 
     def __exit__(self, *_error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<marey.View {self.url}>"
+        return f"<marey.Viewer {self.url}>"
 
 
 def view_trace(
     trace: _marey.Trace, name: str, port: int, browser: bool, source: str | PathLike[str] | Iterable[str]
-) -> View:
+) -> Viewer:
     """Start a viewer and open its page."""
     import os
 
     folders = [source] if isinstance(source, (str, os.PathLike)) else source
-    view = View(trace, name, port, [os.fsdecode(folder) for folder in folders])
+    view = Viewer(trace, name, port, [os.fsdecode(folder) for folder in folders])
     if browser:
         import webbrowser
 
@@ -55,5 +55,5 @@ def view_trace(
 
 
 def _close_all() -> None:
-    for view in list(_open_views):
+    for view in list(_open_viewers):
         view.close()

@@ -216,7 +216,7 @@ template <class Message>
 int push(Handle domain, Message message) noexcept {
     const ListenerScope inside;
     if (!inside) return kNotTracked;
-    OpenStack* const stack = inside->stack(domain);
+    NvtxStack* const stack = inside->stack(domain);
     if (stack == nullptr || !stack->has_room()) return kError;
     const bool should_record = detail::should_record(Scope::User);
     return stack->push(should_record ? open(domain, message) : Opened{0, detail::kNotOpen});
@@ -225,7 +225,7 @@ int push(Handle domain, Message message) noexcept {
 int pop(Handle domain) noexcept {
     const ListenerScope inside;
     if (!inside) return kNotTracked;
-    OpenStack* const stack = inside->stack(domain);
+    NvtxStack* const stack = inside->stack(domain);
     if (stack == nullptr || stack->empty()) return kError;
     const Opened opened = stack->pop();
     const int depth = stack->size();

@@ -18,7 +18,7 @@ ThreadRanges::ThreadRanges(std::uint64_t first_number) : next_number_(first_numb
     last_ = &stacks_.emplace_back(DomainStack{0, {}});
 }
 
-bool OpenStack::grow() noexcept {
+bool NvtxStack::grow() noexcept {
     const std::uint32_t more = capacity_ * 2 + 16;
     std::unique_ptr<detail::Opened[]> larger(new (std::nothrow) detail::Opened[more]);
     if (larger == nullptr) return false;
@@ -52,7 +52,7 @@ ThreadRanges* ThreadRanges::make() noexcept {
     return own_;
 }
 
-OpenStack* ThreadRanges::find(std::uintptr_t domain) noexcept {
+NvtxStack* ThreadRanges::find(std::uintptr_t domain) noexcept {
     for (DomainStack& each : stacks_) {
         if (each.domain == domain) return &(last_ = &each)->open;
     }

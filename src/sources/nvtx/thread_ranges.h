@@ -11,7 +11,7 @@
 namespace marey {
 
 /// The open ranges of one domain, the innermost last.
-class OpenStack {
+class NvtxStack {
   public:
     /// Makes sure that one more range fits. False: out of memory.
     bool has_room() noexcept { return size_ != capacity_ || grow(); }
@@ -41,7 +41,7 @@ class ThreadRanges {
     static ThreadRanges* own() noexcept { return own_ != nullptr ? own_ : make(); }
 
     /// The stack of a domain, valid until the next call. Null: out of memory.
-    OpenStack* stack(std::uintptr_t domain) noexcept {
+    NvtxStack* stack(std::uintptr_t domain) noexcept {
         return last_->domain == domain ? &last_->open : find(domain);
     }
 
@@ -55,13 +55,13 @@ class ThreadRanges {
   private:
     struct DomainStack {
         std::uintptr_t domain;
-        OpenStack open;
+        NvtxStack open;
     };
     static constexpr std::size_t kKept = 16;  ///< stacks that are kept even if they are empty
 
     explicit ThreadRanges(std::uint64_t first_number);
     static ThreadRanges* make() noexcept;
-    OpenStack* find(std::uintptr_t domain) noexcept;
+    NvtxStack* find(std::uintptr_t domain) noexcept;
 
     static constinit thread_local ThreadRanges* own_ __attribute__((tls_model("initial-exec")));
     /// Set while the thread's stacks are being created: an allocator that uses NVTX calls back then.

@@ -1,4 +1,4 @@
-// view.h: a session's options in the terms of the replay: its window, scopes, threads and values.
+// session_filter.h: a session's options in the terms of the replay: its window, scopes, threads and values.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct RequestedValues {
 inline constexpr std::uint64_t kReplayWork = 4;
 
 /// Filled by the builder before the replay, then only read (by all replaying threads).
-struct View {
+struct SessionFilter {
     std::uint64_t start_ticks = 0;
     std::uint64_t stop_ticks = std::numeric_limits<std::uint64_t>::max();
     std::int64_t start_ns = 0;
