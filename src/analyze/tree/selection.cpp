@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "trace/columns.h"
+#include "trace/row_selection.h"
 #include "trace/self_times.h"
 #include "trace/trace_data.h"
 
@@ -26,15 +29,12 @@ class SelectionCopy {
         : from_(from), ranges_(from.ranges()), selection_(selection), to_(std::make_shared<TraceData>()) {}
 
     Trace run() {
-        copy_tables();
         for (Row track = 0; track < from_.tracks.size(); ++track) select_track(track);
-        copy_columns();
+        copy_tables();
+        place_tracks();
+        copy_ranges();
         place_rows();
         to_->range_self_ns = self_times(*to_);
-        move_references();
-        copy_instants();
-        copy_counters();
-        copy_memory();
         return Trace(std::shared_ptr<const TraceData>(std::move(to_)));
     }
 
@@ -46,28 +46,6 @@ class SelectionCopy {
     std::int64_t end_of(Row row) const noexcept {
         return static_cast<std::int64_t>(static_cast<std::uint64_t>(ranges_.start_ns[row]) +
                                          static_cast<std::uint64_t>(ranges_.duration_ns[row]));
-    }
-
-    void copy_tables() {
-        to_->strings = from_.strings;
-        to_->sites = from_.sites;
-        to_->processes = from_.processes;
-        to_->threads = from_.threads;
-        to_->tracks = from_.tracks;
-        to_->arguments = from_.arguments;
-        to_->list_items = from_.list_items;
-        to_->arrays = from_.arrays;
-        to_->array_extents = from_.array_extents;
-        to_->metadata = from_.metadata;
-        to_->problems = from_.problems;
-        to_->costs = from_.costs;
-        to_->clock = from_.clock;
-        to_->window = from_.window;
-        to_->window.start_ns = selection_.begin_ns;
-        to_->window.end_ns = selection_.end_ns;
-        to_->tasks = from_.tasks;
-        to_->clock_exchanges = from_.clock_exchanges;
-        to_->host_clocks = from_.host_clocks;
     }
 
     /// Finds the selected rows of a track. Starts ascend along a track.
@@ -87,8 +65,6 @@ class SelectionCopy {
         }
         rows.first_new = count_;
         count_ += rows.count();
-        to_->tracks[track].first_range = rows.first_new;
-        to_->tracks[track].range_count = rows.count();
         selected_.push_back(std::move(rows));
     }
 
@@ -112,7 +88,9 @@ class SelectionCopy {
             to.insert(to.end(), from.begin() + rows.begin, from.begin() + rows.end);
         }
     }
-    void copy_columns() {
+    void copy_ranges() {
+        static_assert(sizeof(RangeColumns) == 7 * sizeof(std::span<const Row>),
+                      "copy the new column as well");
         copy(ranges_.start_ns, to_->range_start_ns);
         copy(ranges_.duration_ns, to_->range_duration_ns);
         copy(ranges_.site, to_->range_site);
@@ -160,66 +138,82 @@ class SelectionCopy {
         depth = parent == kNoRow ? 0 : to_->range_depth[parent] + 1;
     }
 
-    void move_references() {
-        for (const ArgumentSlice& slice : from_.range_arguments) {
-            if (const Row row = moved(slice.row); row != kNoRow)
-                to_->range_arguments.push_back({row, slice.first, slice.count});
-        }
-        for (RangeDetail detail : from_.range_details) {
-            detail.range = moved(detail.range);
-            if (detail.range != kNoRow) to_->range_details.push_back(detail);
-        }
-        for (MessageInfo message : from_.messages) {
-            if (!is_selected(message.thread, message.time_ns)) continue;
-            if (message.range != kNoRow) message.range = moved(message.range);
-            to_->messages.push_back(message);
-        }
-        for (LinkInfo link : from_.links) {
-            link.from = moved(link.from);
-            link.to = moved(link.to);
-            if (link.from != kNoRow && link.to != kNoRow) to_->links.push_back(link);
-        }
-    }
-
     bool is_selected(Row thread, std::int64_t time_ns) const {
         return time_ns >= selection_.begin_ns && time_ns < selection_.end_ns &&
                (selection_.tracks.empty() ||
                 (thread < is_selected_thread_.size() && is_selected_thread_[thread]));
     }
-    void copy_instants() {
-        Row next = 0;
-        auto slice = from_.instant_arguments.begin();
-        for (Row row = 0; row < from_.instant_time_ns.size(); ++row) {
-            if (!is_selected(from_.instant_thread[row], from_.instant_time_ns[row])) continue;
-            to_->instant_time_ns.push_back(from_.instant_time_ns[row]);
-            to_->instant_site.push_back(from_.instant_site[row]);
-            to_->instant_thread.push_back(from_.instant_thread[row]);
-            while (slice != from_.instant_arguments.end() && slice->row < row) ++slice;
-            if (slice != from_.instant_arguments.end() && slice->row == row)
-                to_->instant_arguments.push_back({next, slice->first, slice->count});
-            ++next;
+    RowMask rows_in_time(const std::vector<Row>& threads, const std::vector<std::int64_t>& times) const {
+        RowMask mask(times.size());
+        for (std::size_t i = 0; i < times.size(); ++i) mask[i] = is_selected(threads[i], times[i]);
+        return mask;
+    }
+
+    /// The rows of a table to copy; nothing: all.
+    std::optional<RowMask> selected_rows(ModelTable table) const {
+        using enum ModelTable;
+        switch (table) {
+            case Instants:
+                return rows_in_time(from_.instant_thread, from_.instant_time_ns);
+            case Counters:
+                return rows_in_time(from_.counter_thread, from_.counter_time_ns);
+            case Memory:
+                return rows_in_time(from_.memory_thread, from_.memory_time_ns);
+            case Messages:
+                return rows_where(from_.messages, [&](const MessageInfo& message) {
+                    return is_selected(message.thread, message.time_ns);
+                });
+            case InstantArguments:
+                return rows_where(from_.instant_arguments, [&](const ArgumentSlice& slice) {
+                    return is_selected(from_.instant_thread[slice.row], from_.instant_time_ns[slice.row]);
+                });
+            case RangeArguments:
+                return rows_where(from_.range_arguments,
+                                  [&](const ArgumentSlice& slice) { return moved(slice.row) != kNoRow; });
+            case RangeDetails:
+                return rows_where(from_.range_details,
+                                  [&](const RangeDetail& detail) { return moved(detail.range) != kNoRow; });
+            case Links:
+                return rows_where(from_.links, [&](const LinkInfo& link) {
+                    return moved(link.from) != kNoRow && moved(link.to) != kNoRow;
+                });
+            default:
+                return std::nullopt;
         }
     }
-    void copy_counters() {
-        for (std::size_t i = 0; i < from_.counter_time_ns.size(); ++i) {
-            if (!is_selected(from_.counter_thread[i], from_.counter_time_ns[i])) continue;
-            to_->counter_time_ns.push_back(from_.counter_time_ns[i]);
-            to_->counter_site.push_back(from_.counter_site[i]);
-            to_->counter_thread.push_back(from_.counter_thread[i]);
-            to_->counter_value.push_back(from_.counter_value[i]);
-        }
+
+    /// Every table but the ranges. References to ranges and instants get the new numbers.
+    void copy_tables() {
+        visit_columns([&](const TableInfo& table, const auto&... columns) {
+            if (table.id == ModelTable::Ranges) return;
+            const std::optional<RowMask> mask = selected_rows(table.id);
+            const void* last = nullptr;
+            const auto copy_vector = [&]<class Rows>(Rows TraceData::*rows) {
+                const Rows& from = from_.*rows;
+                if (std::exchange(last, &from) == &from) return;  // another column of the same vector
+                if constexpr (Vector<Rows>) {
+                    if (mask) {
+                        for (std::size_t i = 0; i < from.size(); ++i) {
+                            if ((*mask)[i]) (to_.get()->*rows).push_back(from[i]);
+                        }
+                        return;
+                    }
+                }
+                to_.get()->*rows = from;
+            };
+            (copy_vector(columns.rows), ...);
+        });
+        for_each_reference(*to_, Cells::Range, [&](Row& row) {
+            if (row != kNoRow) row = moved(row);
+        });
+        renumber_rows(*to_, Cells::Instant, *selected_rows(ModelTable::Instants));
+        to_->window.start_ns = selection_.begin_ns;
+        to_->window.end_ns = selection_.end_ns;
     }
-    void copy_memory() {
-        for (std::size_t i = 0; i < from_.memory_time_ns.size(); ++i) {
-            if (!is_selected(from_.memory_thread[i], from_.memory_time_ns[i])) continue;
-            to_->memory_time_ns.push_back(from_.memory_time_ns[i]);
-            to_->memory_thread.push_back(from_.memory_thread[i]);
-            to_->memory_address.push_back(from_.memory_address[i]);
-            to_->memory_bytes.push_back(from_.memory_bytes[i]);
-            to_->memory_total_allocated.push_back(from_.memory_total_allocated[i]);
-            to_->memory_total_reserved.push_back(from_.memory_total_reserved[i]);
-            to_->memory_device.push_back(from_.memory_device[i]);
-            to_->memory_out_of_memory.push_back(from_.memory_out_of_memory[i]);
+    void place_tracks() {
+        for (Row track = 0; track < selected_.size(); ++track) {
+            to_->tracks[track].first_range = selected_[track].first_new;
+            to_->tracks[track].range_count = selected_[track].count();
         }
     }
 

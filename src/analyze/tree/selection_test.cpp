@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <random>
 
 #include <marey/averages.h>
 
 #include "analyze/trace_fixture.h"
+#include "trace/random_trace_fixture.h"
+#include "trace/trace_difference_fixture.h"
 
 namespace marey {
 namespace {
@@ -100,6 +103,17 @@ std::vector<RangeSpec> random_ranges(std::mt19937& random, std::int64_t begin, s
         at = stop;
     }
     return ranges;
+}
+
+TEST(Selection, OfAllTimeHasEveryColumnOfEveryTable) {
+    for (unsigned seed = 0; seed < 50; ++seed) {
+        const Trace whole = testing::random_trace(seed);
+        constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max() / 4;
+        TraceData part = select_ranges(whole, {-kLongest, kLongest}).data();
+        part.window = whole.window();
+        part.range_self_ns = whole.data().range_self_ns;  // were clipped to the window
+        EXPECT_EQ(testing::find_difference(part, whole.data()), "") << seed;
+    }
 }
 
 TEST(Selection, HasTheSelfTimesThatABruteForceCountFinds) {
