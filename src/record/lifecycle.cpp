@@ -192,7 +192,8 @@ void leave_parent() noexcept {
         return;
     }
     is_forking = true;
-    seen_left_parents = ++left_parents;
+    seen_left_parents = left_parents + 1;
+    detail::store_relaxed(left_parents, seen_left_parents);
     Recorder::get().leave_parent();
     is_forking = false;
     detail::store_release(*process_mark, kOwnProcess);

@@ -88,9 +88,10 @@ void set_enabled(bool enabled) noexcept {
 
 void check_thread_slow() noexcept {
     check_process();
-    if (seen_left_parents == left_parents) return;
+    const std::uint32_t left = detail::load_relaxed(left_parents);
+    if (seen_left_parents == left) return;
     // Another thread of this process has left the parent.
-    seen_left_parents = left_parents;
+    seen_left_parents = left;
     if (switched_off != nullptr) switched_off = &unregistered_thread;
     if (is_enabled() && detail::current_thread != &idle_thread) set_current_thread(&unregistered_thread);
 }

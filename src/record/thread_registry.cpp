@@ -75,8 +75,8 @@ ThreadEntry* ThreadRegistry::find_os_thread(std::int64_t os_tid) const noexcept 
 void ThreadRegistry::mark_process() noexcept {
     std::uint32_t* const mark = words_.take();
     if (mark == nullptr) return;  // then children without fork handlers are not noticed
-    *mark = kOwnProcess;
-    process_mark = mark;
+    detail::store_relaxed(*mark, kOwnProcess);
+    detail::store_release(process_mark, mark);
 }
 
 ThreadEntry* ThreadRegistry::add(std::unique_ptr<ThreadEntry> entry, std::string_view name) noexcept {

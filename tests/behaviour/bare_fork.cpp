@@ -13,7 +13,12 @@ class BareFork : public ChildRun, public ::testing::WithParamInterface<const cha
     }
     // With the counts of the parent and of its only child.
     void expect_counts(const std::string& mode, const Counts& of_parent, const Counts& of_child) {
-        const int result = run_mode(mode, environment());
+        int result = run_mode(mode, environment());
+        // A thread of the parent was inside the recorder: then the child says that it is not recorded.
+        for (int i = 0; i < 20 && contains(error(), "not recording this process"); ++i) {
+            remove_files();
+            result = run_mode(mode, environment());
+        }
         if (result == 77) GTEST_SKIP() << "there is no _Fork() here";
         ASSERT_EQ(result, 0) << error();
         const marey::Trace parent = marey::Trace::load(capture());
@@ -84,6 +89,9 @@ TEST_P(BareFork, ASessionOfTheProgramItselfIsOverInTheChildAndContinuesInThePare
 using SharedMemory = ChildRun;
 
 TEST_F(SharedMemory, AChildOfVforkRecordsIntoItsParentsLog) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizer replaces vfork() by fork()";
+#endif
     ASSERT_EQ(run({"vfork", "vfork"}, environment(), MAREY_TEST_BIN_DIR "/bare_fork_program"), 0) << error();
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 20}, {"child work", 5}}));
     EXPECT_TRUE(other_captures().empty());

@@ -73,6 +73,10 @@ class ChildRun : public ::testing::Test {
         folder_ = mkdtemp(name);
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
+    void remove_files() {
+        for (const auto& entry : std::filesystem::directory_iterator(folder_))
+            std::filesystem::remove_all(entry.path());
+    }
 
     std::string capture() const { return folder_ + "/app.marey"; }
     std::string environment() const { return "out=" + capture(); }
