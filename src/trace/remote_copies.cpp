@@ -20,8 +20,10 @@ namespace {
 // machine interrupts; the nearest range of the same name and length is taken. A copy from another host was
 // placed in the middle of its call, and may be anywhere in it.
 constexpr std::int64_t kFitErrorNs = 1'000'000;
-// Once the distance of a copy is known, that of the ranges inside it differs by rounding.
+// Once the distance of a copy is known, that of the ranges inside it differs by rounding, and by as much as
+// the rates of the two fits do: one part in so many.
 constexpr std::int64_t kRoundingNs = 100;
+constexpr std::int64_t kRateError = 100;
 
 class RemoteCopies {
   public:
@@ -92,7 +94,7 @@ class RemoteCopies {
         std::int64_t error_ns = kFitErrorNs;
         if (const auto around = found_.find(data_.range_parent[copy]); around != found_.end()) {
             expected_ns += data_.range_start_ns[around->second] - data_.range_start_ns[around->first];
-            error_ns = kRoundingNs;
+            error_ns = kRoundingNs + data_.range_duration_ns[around->second] / kRateError;
         } else if (const auto call = callers_.find(copy); call != callers_.end() && !same_clock(*call)) {
             error_ns = std::max(error_ns, data_.range_duration_ns[call->second]);
         }
@@ -121,7 +123,7 @@ class RemoteCopies {
         constexpr std::uint16_t kCut = kBeganBefore | kUnfinished;
         const std::int64_t length_ns = data_.range_duration_ns[original];
         const std::int64_t difference_ns = std::abs(data_.range_duration_ns[copy] - length_ns);
-        if ((data_.range_flags[copy] & kCut) == 0 && difference_ns > kRoundingNs + length_ns / 10'000)
+        if ((data_.range_flags[copy] & kCut) == 0 && difference_ns > kRoundingNs + length_ns / kRateError)
             return false;
         const auto name = [&](Row row) -> std::string_view {
             return data_.strings[data_.sites[data_.range_site[row]].name];
