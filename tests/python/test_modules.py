@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from conftest import needs_plain_allocator
+from tree_walk import depth_first
 
 import marey
-from marey.results.tree import depth_first
 
 numpy = pytest.importorskip("numpy")
 

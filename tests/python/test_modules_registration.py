@@ -3,9 +3,9 @@
 import gc
 
 import pytest
+from tree_walk import depth_first
 
 import marey
-from marey.results.tree import depth_first
 
 MODES = pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
 

@@ -1,14 +1,15 @@
 """torch modules and optimizers are recognized without registration."""
 
 import gc
+import pathlib
 import subprocess
 import sys
 import textwrap
 
 import pytest
+from tree_walk import depth_first
 
 import marey
-from marey.results.tree import depth_first
 
 torch = pytest.importorskip("torch")
 
@@ -153,7 +154,7 @@ def test_torch_imported_during_a_session_is_recognized(c_calls):
     program = f"""
         import sys
         import marey
-        from marey.results.tree import depth_first
+        from tree_walk import depth_first
 
         assert "torch" not in sys.modules
         with marey.profile(with_stack=True, c_calls={c_calls}) as prof:
@@ -163,6 +164,11 @@ def test_torch_imported_during_a_session_is_recognized(c_calls):
         print([n.name for n in depth_first(prof.tree()) if n.name.startswith("nn.Module: ")])
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=600, check=False
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=pathlib.Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     assert done.stdout == "['nn.Module: Linear_0']\n", done.stderr

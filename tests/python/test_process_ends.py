@@ -156,7 +156,7 @@ WAITS = """
     found = {}
     while len(found) < 6:
         packet = server.accept()[0].recv(100)
-        magic, kind, pid, _, _, _, status, _ = struct.unpack("=IIqQQQiI", packet)
+        magic, kind, pid, _, _, _, status, _ = struct.unpack_from("=IIqQQQiI", packet)
         if kind == 2: found[pid] = status >> 8
     assert found == dict(zip(pids, [1, 2, 3, 4, 5, 6])), (found, pids)
     print("all")

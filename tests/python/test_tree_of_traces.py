@@ -1,10 +1,12 @@
 """The tree of a recording."""
 
+from tree_walk import depth_first
+
 import marey
 from marey._enumerations import DeviceType
 from marey.results.event_list import EventList
 from marey.results.events import FunctionEvent
-from marey.results.tree import breadth_first, depth_first, nodes
+from marey.results.tree import nodes
 from marey.results.types import _EventType
 
 
@@ -80,12 +82,3 @@ def test_allocations_and_kernels_appear_under_their_cause():
 
 def test_an_empty_trace_has_no_nodes():
     assert nodes(recorded(lambda: None)) == []
-
-
-def test_nodes_are_walked_down_or_across():
-    """upstream: test_dfs, test_bfs"""
-    times = {"a": (0, 50), "b": (1, 20), "c": (2, 5), "d": (6, 9), "e": (30, 40), "f": (60, 70), "g": (61, 62)}
-    events = [FunctionEvent(i, name, 1, *times[name]) for i, name in enumerate(times)]
-    roots = nodes(EventList(events)._trace())
-    assert "".join(node.name for node in depth_first(roots)) == "abcdefg"
-    assert "".join(node.name for node in breadth_first(roots)) == "afbegcd"

@@ -112,9 +112,8 @@ def test_pytorchs_report_has_equal_source_locations(tmp_path, capsys):
 
 def test_pytorchs_evaluation_reads_the_tree():
     program = half_precision(64)
-    theirs, ours = (
-        _utils.BasicEvaluation(recorded(profile, program, with_stack=False).profiler) for profile in PROFILERS
-    )
+    on_cpu = {"with_stack": False, "activities": [torch.profiler.ProfilerActivity.CPU]}
+    theirs, ours = (_utils.BasicEvaluation(recorded(profile, program, **on_cpu).profiler) for profile in PROFILERS)
     assert [key.event.name for key in ours.metrics] == [key.event.name for key in theirs.metrics]
     for key, metrics in ours.metrics.items():
         children = sum(child.duration_time_ns for child in key.event.children)

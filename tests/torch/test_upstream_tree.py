@@ -3,9 +3,9 @@
 import pytest
 import torch
 from torch._C._profiler import RecordScope, _EventType
+from torch.profiler._utils import traverse_dfs
 
 import marey.torch
-from marey.results.tree import depth_first
 from marey.torch import profile, record_function
 
 
@@ -31,7 +31,7 @@ def recorded(program, **options):
 
 
 def callers_are_parents(prof):
-    for node in depth_first(prof.tree()):
+    for node in traverse_dfs(prof.tree()):
         if node.tag not in (_EventType.PyCall, _EventType.PyCCall):
             continue
         around = node.parent
@@ -88,7 +88,7 @@ def test_allocations_are_under_the_operators_that_made_them():
     ones = lines.index("aten::ones")
     assert lines[ones + 1 : ones + 3] == ["  aten::empty", "    [memory]"]
     assert lines[-1] == "[memory]"  # freed outside any operator
-    sizes = [node.extra_fields.alloc_size for node in depth_first(prof.tree()) if node.tag == _EventType.Allocation]
+    sizes = [node.extra_fields.alloc_size for node in traverse_dfs(prof.tree()) if node.tag == _EventType.Allocation]
     assert sum(sizes) == 0 and 40 in sizes
 
 
@@ -99,7 +99,7 @@ def test_frames_operators_and_memory_form_one_tree():
         torch.ones(10)
 
     _, prof = recorded(program, profile_memory=True, with_stack=True)
-    (memory, *_) = [node for node in depth_first(prof.tree()) if node.tag == _EventType.Allocation]
+    (memory, *_) = [node for node in traverse_dfs(prof.tree()) if node.tag == _EventType.Allocation]
     path = []
     while memory is not None:
         path.append(memory.name.rpartition(": ")[2])
@@ -162,7 +162,7 @@ def test_overridden_functions_are_frames_too():
         mine + 1
         with Mode():
             torch.ones(1) + 1
-    names = [node.name for node in depth_first(prof.tree())]
+    names = [node.name for node in traverse_dfs(prof.tree())]
     assert any("test_upstream_tree" in name and name.endswith(": __torch_function__") for name in names)
     assert any(name.endswith(": __torch_dispatch__") for name in names)
     assert "PythonDispatchMode" in names or "aten::add" in names
@@ -175,7 +175,7 @@ def test_input_values_are_in_the_tree():
         x.add(0.5, alpha=2)
         torch.cat([x, x])
         torch.sum(x, dim=[0])
-    nodes = {node.name: node.extra_fields for node in depth_first(prof.tree())}
+    nodes = {node.name: node.extra_fields for node in traverse_dfs(prof.tree())}
     tensor, scalar, alpha = nodes["aten::add"].inputs
     assert (tensor.sizes, tensor.strides, tensor.dim, tensor.dtype) == ([4, 4], [12, 3], 2, torch.float32)
     assert tensor.storage_data_ptr == x.untyped_storage().data_ptr()
@@ -198,7 +198,7 @@ def test_modules_and_optimizers_have_their_parameters(kind):
     step()
     with profile(with_stack=True, record_shapes=True) as prof:
         step()
-    calls = [node.extra_fields for node in depth_first(prof.tree()) if node.tag == _EventType.PyCall]
+    calls = [node.extra_fields for node in traverse_dfs(prof.tree()) if node.tag == _EventType.PyCall]
     (module,) = [call.module for call in calls if call.module is not None]
     (used,) = [call.optimizer for call in calls if call.optimizer is not None]
     assert (module.cls_name, [name for name, _, _ in module.parameters]) == ("Linear", ["weight", "bias"])
@@ -220,7 +220,7 @@ def test_parameters_are_read_without_running_code_of_their_class(monkeypatch):
     net = torch.nn.Linear(2, 3)
     with profile(with_stack=True) as prof:
         net(torch.ones(1, 2))
-    calls = [node.extra_fields for node in depth_first(prof.tree()) if node.tag == _EventType.PyCall]
+    calls = [node.extra_fields for node in traverse_dfs(prof.tree()) if node.tag == _EventType.PyCall]
     (module,) = [call.module for call in calls if call.module is not None]
     assert [(name, value.sizes) for name, value, _ in module.parameters] == [("weight", [3, 2]), ("bias", [3])]
     assert not asked
