@@ -24,7 +24,7 @@ std::atomic<bool> is_reported{false};
 sockaddr_un reported_to{};
 std::uint64_t reported_namespace = 0;
 
-bool set_address(const std::string& tree) {
+bool set_address(const std::string& tree) MAREY_REQUIRES(recorder_mutex) {
     const std::string path = tree_socket_path(tree);
     if (path.size() >= sizeof reported_to.sun_path) return false;
     reported_to.sun_family = AF_UNIX;

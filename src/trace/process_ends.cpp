@@ -47,7 +47,7 @@ using Said = std::pair<std::string, std::string>;
 /// The code of the problem and the processes.
 using Subjects = std::pair<const char*, std::vector<std::int64_t>>;
 
-std::vector<ProblemInfo> sentences(std::map<Said, Subjects> groups) {
+std::vector<ProblemInfo> sentences(std::map<Said, Subjects>&& groups) {
     std::vector<ProblemInfo> problems;
     for (auto& [said, subjects] : groups) {
         auto& [code, pids] = subjects;
