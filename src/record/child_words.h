@@ -28,7 +28,7 @@ void leave_parent() noexcept;
 
 /// Before anything of the recorder is used out of line.
 inline void check_process() noexcept {
-    if (detail::load_relaxed(*detail::load_relaxed(process_mark)) != kOwnProcess) [[unlikely]]
+    if (detail::load_relaxed(*detail::load_acquire(process_mark)) != kOwnProcess) [[unlikely]]
         leave_parent();
 }
 

@@ -61,7 +61,7 @@ class ScopedEnable {
 /// recorder.
 void check_thread_slow() noexcept;
 inline void check_thread() noexcept {
-    if (detail::load_relaxed(*detail::load_relaxed(process_mark)) != kOwnProcess ||
+    if (detail::load_relaxed(*detail::load_acquire(process_mark)) != kOwnProcess ||
         seen_left_parents != detail::load_relaxed(left_parents)) [[unlikely]]
         check_thread_slow();
 }

@@ -11,14 +11,18 @@ class BareFork : public ChildRun, public ::testing::WithParamInterface<const cha
     int run_mode(const std::string& mode, const std::string& marey) {
         return run({mode, GetParam()}, marey, MAREY_TEST_BIN_DIR "/bare_fork_program");
     }
-    // With the counts of the parent and of its only child.
-    void expect_counts(const std::string& mode, const Counts& of_parent, const Counts& of_child) {
+    // Again if a thread of a parent was inside the recorder: then its child says that it is not recorded.
+    int run_recorded(const std::string& mode) {
         int result = run_mode(mode, environment());
-        // A thread of the parent was inside the recorder: then the child says that it is not recorded.
         for (int i = 0; i < 20 && contains(error(), "not recording this process"); ++i) {
             remove_files();
             result = run_mode(mode, environment());
         }
+        return result;
+    }
+    // With the counts of the parent and of its only child.
+    void expect_counts(const std::string& mode, const Counts& of_parent, const Counts& of_child) {
+        const int result = run_recorded(mode);
         if (result == 77) GTEST_SKIP() << "there is no _Fork() here";
         ASSERT_EQ(result, 0) << error();
         const marey::Trace parent = marey::Trace::load(capture());
@@ -63,7 +67,7 @@ TEST_P(BareFork, AnyThreadOfTheChildMayRecordFirst) {
 }
 
 TEST_P(BareFork, ChildrenMayHaveChildrenOfEitherKind) {
-    ASSERT_EQ(run_mode("generations", environment()), 0) << error();
+    ASSERT_EQ(run_recorded("generations"), 0) << error();
     std::map<int, int> sizes;  // captures by their number of ranges
     for (const std::string& path : other_captures()) ++sizes[counts(marey::Trace::load(path))["child work"]];
     EXPECT_EQ(sizes, (std::map<int, int>{{1, 1}, {2, 1}, {3, 1}}));
