@@ -17,6 +17,7 @@
 #include <marey/error.h>
 
 #include "base/environment.h"
+#include "cli/python_program.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/toml_syntax.h"
@@ -375,9 +376,22 @@ bool is_verb(const Command& command, const std::string& word) {
     return false;
 }
 
+/// The verb and its options, as given: OPTION=VALUE, several times if the option has several values.
+std::vector<std::string> given_words(const CLI::App& verb) {
+    std::vector<std::string> words{verb.get_name()};
+    for (const CLI::Option* const option : verb.get_options()) {
+        for (const std::string& value : option->results())
+            words.push_back(option->get_single_name() + "=" + value);
+    }
+    return words;
+}
+
 int run_verb(Command& command) {
     for (auto& [sub, verb] : command.verbs) {
-        if (sub->parsed()) return verb->run();
+        if (!sub->parsed()) continue;
+        const int code = verb->run();
+        if (code == kRunInPython) exec_sql_command(given_words(*sub));
+        return code;
     }
     return usage_error("", "no command given");
 }

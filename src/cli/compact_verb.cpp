@@ -12,7 +12,6 @@
 #include "cli/capture_files.h"
 #include "cli/output_argument.h"
 #include "cli/progress.h"
-#include "cli/python_program.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
@@ -44,7 +43,7 @@ class CompactVerb final : public Verb {
         std::string& path = output_.path;
         if (is_folder(file_)) {
             if (!path.empty()) throw Error("compact: a lake is rewritten in place: no -o");
-            become_sql_command({"compact", "--", file_});
+            return kRunInPython;
         }
         if (path.empty()) path = without_suffix(file_) + ".compact.marey";
         const std::uint64_t before = file_bytes(file_);

@@ -11,8 +11,6 @@
 #include "cli/footer.h"
 #include "cli/output_argument.h"
 #include "cli/progress.h"
-#include "cli/python_program.h"
-#include "cli/query_options.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
@@ -48,7 +46,10 @@ class ExportVerb final : public Verb {
         options.text(run_, "--run", "ID", "Name of the run for parquet (start, program and a hash)");
     }
     int run() override {
-        if (format_ == kParquet) add_to_lake();
+        if (format_ == kParquet) {
+            check_lake();
+            return kRunInPython;
+        }
         if (!run_.empty()) throw Error("--run: only supported for parquet");
         std::string& path = output_.path;
         const bool to_stdout = path == "-";
@@ -118,22 +119,14 @@ class ExportVerb final : public Verb {
         return spans;
     }
 
-    /// Replaces this process with the exporter in the Python package.
-    [[noreturn]] void add_to_lake() const {
+    /// Throws marey::Error for options that a lake does not have.
+    void check_lake() const {
         if (output_.path.empty()) throw Error("export: name the lake's folder with -o");
         if (!table_.empty() || !capture_.exclude.empty() || !capture_.begin.empty() ||
             !capture_.end.empty() || capture_.process || capture_.rank)
             throw Error(
                 "export: parquet has all processes, tables and ranges: no --process, --rank, --table, "
                 "--exclude, --begin or --end");
-        std::vector<std::string> words{"export"};
-        append_option(words, "--run", run_);
-        append_option(words, "--from", capture_.from);
-        if (capture_.session) append_option(words, "--session", std::to_string(*capture_.session));
-        append_option(words, "--output", output_.path);
-        words.emplace_back("--");
-        words.insert(words.end(), capture_.files.begin(), capture_.files.end());
-        become_sql_command(words);
     }
 
     CaptureArgument capture_;

@@ -82,7 +82,7 @@ std::string python_start_folder() {
     return "";
 }
 
-void become_sql_command(const std::vector<std::string>& words) {
+void exec_sql_command(const std::vector<std::string>& words) {
     const std::string start = python_start_folder();
     if (start.empty())
         throw Error(words.at(0) +

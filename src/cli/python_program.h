@@ -18,8 +18,8 @@ std::string python_program_name(const std::vector<std::string>& words);
 /// found.
 std::string python_start_folder();
 
-/// Replaces this process with a verb of the Python package: `python -m marey.sql WORDS`. Throws marey::Error
-/// if there is no package or its interpreter cannot be started.
-[[noreturn]] void become_sql_command(const std::vector<std::string>& words);
+/// Replaces this process with a verb of the Python package: `python -m marey.sql VERB OPTION=VALUE...`.
+/// Throws marey::Error if there is no package or its interpreter cannot be started.
+[[noreturn]] void exec_sql_command(const std::vector<std::string>& words);
 
 }  // namespace marey::cli

@@ -1,31 +1,36 @@
-// query_options.h: the options that marey sql and marey ask share, passed on to the Python package.
+// query_options.h: the options that marey sql and marey ask share; the Python package runs both.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "cli/command_line.h"
+#include "cli/capture_argument.h"
 #include "cli/output_argument.h"
+#include "cli/verb.h"
 
 namespace marey::cli {
 
 struct QueryOptions {
-    std::string from;  ///< of the trace, as in CaptureArgument
-    std::optional<std::uint64_t> session;
-    std::string format;
+    std::string path, from, format;
+    std::optional<std::uint64_t> session, timeout;
     OutputArgument output;
-    std::optional<std::uint64_t> timeout;
     bool skip_damaged = false;
 
-    void declare(Options& options);
-    /// Appends the given options as words of a command line. Throws marey::Error if the output, which must
-    /// not be `input`, must not be written.
-    void append_to(std::vector<std::string>& words, const std::string& input) const;
+    void declare(Options& options) {
+        declare_from(options, from);
+        declare_session(options, session);
+        options.choice(format, "--format", {"table", "csv", "json", "markdown", "parquet"},
+                       "Output format (table; with -o from its suffix)");
+        output.declare(options, "Output file (standard output)");
+        options.number(timeout, "--timeout", "Stop after N seconds (never)");
+        options.flag(skip_damaged, "--skip-damaged", "Leave out damaged files of a lake instead of failing");
+    }
+    /// Throws marey::Error if the output must not be written.
+    int run() const {
+        output.check([&] { return std::vector{path}; });
+        return kRunInPython;
+    }
 };
-
-/// Appends "NAME=VALUE" unless the value is empty.
-void append_option(std::vector<std::string>& words, const std::string& name, const std::string& value);
 
 }  // namespace marey::cli

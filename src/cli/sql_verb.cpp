@@ -1,9 +1,7 @@
 // sql_verb.cpp: marey sql: runs SQL over a trace or a lake, on DuckDB in the Python package.
 #include <marey/error.h>
 
-#include "cli/python_program.h"
 #include "cli/query_options.h"
-#include "cli/verb.h"
 
 namespace marey::cli {
 namespace {
@@ -21,27 +19,21 @@ class SqlVerb final : public Verb {
                "  marey sql lake/ -f query.sql --format csv -o result.csv";
     }
     void declare(Options& options) override {
-        options.required(path_, "FILE", "Marey capture, a trace written by another tool, or a lake");
+        options.required(shared_.path, "FILE", "Marey capture, a trace written by another tool, or a lake");
         options.optional(query_, "QUERY", "SQL to run; several statements are separated by ;");
         options.text(file_, "-f,--file", "FILE", "Read the SQL from a file (-: standard input)");
         options.flag(tables_, "--tables", "List the tables and their columns");
-        query_options_.declare(options);
+        shared_.declare(options);
     }
     int run() override {
         if (!query_.empty() && !file_.empty()) throw Error("sql: QUERY and --file are mutually exclusive");
-        std::vector<std::string> words{"sql"};
-        append_option(words, "--file", file_);
-        append_option(words, "--query", query_);
-        if (tables_) words.emplace_back("--tables");
-        query_options_.append_to(words, path_);
-        words.insert(words.end(), {"--", path_});
-        become_sql_command(words);
+        return shared_.run();
     }
 
   private:
-    std::string path_, query_, file_;
+    std::string query_, file_;
     bool tables_ = false;
-    QueryOptions query_options_;
+    QueryOptions shared_;
 };
 
 }  // namespace

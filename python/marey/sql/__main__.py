@@ -1,6 +1,6 @@
 """Runs ``marey sql``, ``marey ask``, ``marey export --to parquet`` and ``marey compact LAKE``.
 
-The command has checked the options.
+The command has read and checked the options.
 """
 
 from __future__ import annotations
@@ -29,38 +29,42 @@ class _WithoutPandas:
             raise ModuleNotFoundError("not used by the command", name=name)
 
 
-def _arguments() -> Any:
-    import argparse
+class _Options:
+    """The options of a verb, which the command has read and checked: VERB OPTION=VALUE..."""
 
-    parser = argparse.ArgumentParser("marey", allow_abbrev=False)
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    sql, ask, export = (verbs.add_parser(name, allow_abbrev=False) for name in ("sql", "ask", "export"))
-    for verb in (sql, ask, export):
-        verb.add_argument("--from", dest="source", default="")
-        verb.add_argument("--session", type=int, default=0)
-        verb.add_argument("--output", default="")
-    for verb in (sql, ask):
-        verb.add_argument("--format", default="")
-        verb.add_argument("--timeout", type=float)
-        verb.add_argument("--skip-damaged", action="store_true")
-    sql.add_argument("--query", default="")
-    sql.add_argument("--file", default="")
-    sql.add_argument("--tables", action="store_true")
-    sql.add_argument("path")
-    ask.add_argument("--list", action="store_true")
-    ask.add_argument("--parameter", action="append", default=[])
-    ask.add_argument("--engine", default="duckdb")
-    ask.add_argument("--remote", default="")
-    ask.add_argument("--print-sql", default="")
-    ask.add_argument("question")
-    ask.add_argument("path")
-    export.add_argument("--run", default="")
-    export.add_argument("paths", nargs="+")
-    verbs.add_parser("compact", allow_abbrev=False).add_argument("path")
-    return parser.parse_args()
+    def __init__(self, words: list[str]) -> None:
+        self.verb, *given = words
+        self._values: dict[str, list[str]] = {}
+        for word in given:
+            name, _, value = word.partition("=")
+            self._values.setdefault(name, []).append(value)
+
+    def all(self, name: str) -> list[str]:
+        """Return the values of an option that may be repeated."""
+        return self._values.get(name, [])
+
+    def text(self, name: str) -> str:
+        """Return the value of an option, "" if it is not given."""
+        return self._values.get(name, [""])[-1]
+
+    @property
+    def path(self) -> str:
+        return self.text("FILE")
+
+    @property
+    def session(self) -> int:
+        return int(self.text("session") or 0)
+
+    @property
+    def timeout(self) -> float | None:
+        return float(self.text("timeout")) if self.text("timeout") else None
+
+    @property
+    def skips_damaged(self) -> bool:
+        return bool(self.text("skip-damaged"))
 
 
-def _database(options: Any, sql: str | None = None, fold_imports: bool = False) -> Database:
+def _database(options: _Options, sql: str | None = None, fold_imports: bool = False) -> Database:
     """Open a trace, or the lake in a folder; of a lake only the tables that occur in the query, if one is given.
 
     With `fold_imports`, each import in a trace is one range, as in ``marey report``.
@@ -68,37 +72,38 @@ def _database(options: Any, sql: str | None = None, fold_imports: bool = False) 
     if os.path.isdir(options.path):
         from marey.sql.lake import Lake
 
-        return Lake(options.path, skip_damaged=options.skip_damaged).database(sql)
+        return Lake(options.path, skip_damaged=options.skips_damaged).database(sql)
     from marey.sql.database import of_trace
 
-    trace = _marey.load(options.path, options.source, options.session)
+    trace = _marey.load(options.path, options.text("from"), options.session)
     return of_trace(trace._filtered([], True, False) if fold_imports else trace)
 
 
-def _read_query(options: Any) -> str:
-    if not options.file:
-        return str(options.query)
+def _read_query(options: _Options) -> str:
+    path = options.text("file")
+    if not path:
+        return options.text("QUERY")
     try:
-        if options.file == "-":
+        if path == "-":
             return sys.stdin.read()
-        with open(options.file, encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise Error(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}") from None
+        raise Error(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _sql(options: Any) -> None:
+def _sql(options: _Options) -> None:
     from marey.sql import output, prompt
 
     query = _read_query(options)
     database = _database(options, query or None)
-    if options.tables:
+    if options.text("tables"):
         prompt.print_tables(database.connection)
-    elif not query and not options.file:
-        prompt.run_prompt(database, options.format, options.timeout)
+    elif not query and not options.text("file"):
+        prompt.run_prompt(database, options.text("format"), options.timeout)
     else:
         with database.stream(query, options.timeout) as reader:
-            output.write_rows(reader, options.format, options.output)
+            output.write_rows(reader, options.text("format"), options.text("output"))
 
 
 def _given(words: Iterable[str]) -> dict[str, str]:
@@ -121,25 +126,25 @@ def _print_questions() -> None:
             print(f"{'':<15}   {parameter} = {found.defaults[parameter]}: {meaning}")
 
 
-def _ask(options: Any) -> None:
+def _ask(options: _Options) -> None:
     """Answer a question about a trace or a lake, and print the rows."""
     from marey.sql.question import add_tables, question, translated
 
-    if options.list:
+    if options.text("list"):
         _print_questions()
         return
-    asked = question(options.question)
-    sql = asked.text(_given(options.parameter))
-    if options.print_sql:
-        sys.stdout.write(translated(sql, options.print_sql))
+    asked = question(options.text("QUESTION"))
+    sql = asked.text(_given(options.all("parameter")))
+    if options.text("print-sql"):
+        sys.stdout.write(translated(sql, options.text("print-sql")))
         return
-    if options.engine == "spark":
+    if options.text("engine") == "spark":
         from marey.sql import engines
         from marey.sql.lake import Lake
 
         if not os.path.isdir(options.path):
             raise Error("--engine spark reads lakes: marey export CAPTURES --to parquet -o LAKE")
-        rows = engines.run_on_spark(Lake(options.path, options.skip_damaged), sql, options.remote)
+        rows = engines.run_on_spark(Lake(options.path, options.skips_damaged), sql, options.text("remote"))
         _write_answer(asked, rows.to_reader(), options)
         return
     database = _database(options, sql, fold_imports=True)
@@ -148,23 +153,24 @@ def _ask(options: Any) -> None:
         _write_answer(asked, reader, options)
 
 
-def _write_answer(asked: Question, reader: Any, options: Any) -> None:
+def _write_answer(asked: Question, reader: Any, options: _Options) -> None:
     """Write the rows, and say why there are none."""
     from marey.sql import output
 
-    rows = output.write_rows(reader, options.format, options.output)
+    rows = output.write_rows(reader, options.text("format"), options.text("output"))
     if rows == 0 and asked.why_empty:
         print(f"marey: ask: no rows: {asked.why_empty}", file=sys.stderr)
 
 
-def _export(options: Any) -> None:
+def _export(options: _Options) -> None:
     from marey.sql.export import export_run
 
-    for line in export_run(options.paths, options.output, options.run, options.source, options.session):
+    paths, lake = options.all("FILE"), options.text("output")
+    for line in export_run(paths, lake, options.text("run"), options.text("from"), options.session):
         print(line, file=sys.stderr)
 
 
-def _compact(options: Any) -> None:
+def _compact(options: _Options) -> None:
     from marey.sql.export import compact_lake
 
     for line in compact_lake(options.path):
@@ -176,8 +182,8 @@ def main() -> int:
     import signal
 
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the reader closes the pipe
-    options = _arguments()
-    if getattr(options, "engine", "") != "spark":  # Spark Connect needs it
+    options = _Options(sys.argv[1:])
+    if options.text("engine") != "spark":  # Spark Connect needs it
         sys.meta_path.insert(0, _WithoutPandas)
     try:
         {"sql": _sql, "ask": _ask, "export": _export, "compact": _compact}[options.verb](options)
