@@ -13,8 +13,8 @@
 
 #include "analyze/averages/input_shapes.h"
 #include "analyze/averages/site_groups.h"
+#include "analyze/events/event_categories.h"
 #include "analyze/tree/range_stack.h"
-#include "trace/chrome_categories.h"
 
 namespace marey {
 namespace {

@@ -8,14 +8,14 @@
 #include <marey/flops.h>
 
 #include "analyze/averages/range_groups.h"
+#include "analyze/events/event_categories.h"
 #include "analyze/events/event_order.h"
+#include "analyze/events/input_types.h"
 #include "analyze/gpu/device_time.h"
 #include "analyze/memory/range_memory.h"
 #include "analyze/track_place.h"
 #include "analyze/tree/child_index.h"
 #include "analyze/tree/range_stack.h"
-#include "trace/chrome_categories.h"
-#include "trace/chrome_types.h"
 
 namespace marey {
 namespace {

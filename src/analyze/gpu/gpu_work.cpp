@@ -6,11 +6,11 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "analyze/events/event_categories.h"
 #include "analyze/gpu/device_time.h"
 #include "analyze/name_slots.h"
 #include "analyze/track_place.h"
 #include "base/text_hash.h"
-#include "trace/chrome_categories.h"
 #include "trace/trace_data.h"
 
 namespace marey {

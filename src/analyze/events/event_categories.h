@@ -1,0 +1,31 @@
+// event_categories.h: the category names of PyTorch's traces.
+#pragma once
+
+#include <string_view>
+
+#include <marey/scope.h>
+#include <marey/trace.h>
+
+namespace marey {
+
+/// The metadata event with the window of a trace that is written for viewers: its start and duration.
+inline constexpr const char* kChromeWindow = "marey_window";
+
+/// Whether PyTorch calls it an operator: all of its scopes except the user scope.
+inline bool is_operator(Scope scope) noexcept {
+    return static_cast<int>(scope) <= static_cast<int>(Scope::RuntimeModel) && scope != Scope::User;
+}
+/// Whether the trace has PyTorch's operators: then times and ids follow PyTorch's conventions.
+bool has_torch_operators(const Trace& trace);
+inline bool is_python_frame(Scope scope) noexcept {
+    return scope == Scope::PythonFunction || scope == Scope::CFunction;
+}
+
+/// "cpu_op", "kernel", ...; for an imported trace the original category, if known.
+std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool on_device);
+/// The same for a site whose original category is not known.
+std::string_view chrome_category(Scope scope, std::string_view name, bool on_device);
+/// The scope that a reader of our files derives from a category, so that only other scopes must be written.
+Scope default_scope(std::string_view category);
+
+}  // namespace marey

@@ -1,0 +1,519 @@
+// write.cpp: trace columns as Arrow arrays. Each array owns its data or keeps the trace that does.
+#include <marey/arrow.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <marey/error.h>
+
+#include "base/enum_names.h"
+#include "base/utf8.h"
+#include "formats/trace_columns.h"
+
+namespace marey {
+namespace {
+
+constexpr const char* kTextFormat = "U";  // utf8 with 64-bit offsets
+constexpr std::int64_t kValidity = 0;     // index of the validity buffer
+
+/// Stands in for an empty buffer: some readers treat null as a missing buffer.
+alignas(64) constexpr std::byte kNothing[64] = {};
+
+// ---- schemas ----
+
+struct SchemaParts {
+    std::string name;
+    std::vector<std::unique_ptr<ArrowSchema>> children;
+    std::vector<ArrowSchema*> child_pointers;
+    std::unique_ptr<ArrowSchema> dictionary;
+};
+
+void release_schema(ArrowSchema* schema) {
+    auto* const parts = static_cast<SchemaParts*>(schema->private_data);
+    for (const auto& child : parts->children) {
+        if (child->release != nullptr) child->release(child.get());
+    }
+    if (parts->dictionary != nullptr && parts->dictionary->release != nullptr)
+        parts->dictionary->release(parts->dictionary.get());
+    delete parts;
+    schema->release = nullptr;
+}
+
+void fill_schema(ArrowSchema& schema, const char* format, std::string_view name, bool is_nullable,
+                 std::unique_ptr<SchemaParts> parts) {
+    parts->name = name;
+    for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
+    schema = {};
+    schema.format = format;
+    schema.name = parts->name.c_str();
+    schema.flags = is_nullable ? ARROW_FLAG_NULLABLE : 0;
+    schema.n_children = static_cast<std::int64_t>(parts->children.size());
+    schema.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
+    schema.dictionary = parts->dictionary.get();
+    schema.release = release_schema;
+    schema.private_data = parts.release();
+}
+
+/// The format of a dictionary column is that of its indexes.
+const char* format_of(CellType type) {
+    static constexpr const char* kFormats[] = {"b", "C", "S", "I", "L", "i", "l", "g", "i", "i", kTextFormat};
+    return name_at(kFormats, type, "n");
+}
+
+bool has_dictionary(CellType type) {
+    return type == CellType::String || type == CellType::Name;
+}
+
+void fill_table_schema(ArrowSchema& schema, std::span<const TraceColumn> columns) {
+    auto parts = std::make_unique<SchemaParts>();
+    for (const TraceColumn& column : columns) {
+        auto of_column = std::make_unique<SchemaParts>();
+        if (has_dictionary(column.type)) {
+            of_column->dictionary = std::make_unique<ArrowSchema>();
+            fill_schema(*of_column->dictionary, kTextFormat, "", false, std::make_unique<SchemaParts>());
+        }
+        parts->children.push_back(std::make_unique<ArrowSchema>());
+        fill_schema(*parts->children.back(), format_of(column.type), column.name, column.is_null != nullptr,
+                    std::move(of_column));
+    }
+    fill_schema(schema, "+s", "", false, std::move(parts));
+}
+
+// ---- arrays ----
+
+struct ArrayParts {
+    Trace trace;  ///< keeps the exported data alive
+    std::array<std::unique_ptr<std::byte[]>, 3> owned;
+    std::array<const void*, 3> buffers{};
+    std::vector<std::unique_ptr<ArrowArray>> children;
+    std::vector<ArrowArray*> child_pointers;
+    std::unique_ptr<ArrowArray> dictionary;
+};
+
+void release_array(ArrowArray* array) {
+    auto* const parts = static_cast<ArrayParts*>(array->private_data);
+    for (const auto& child : parts->children) {
+        if (child->release != nullptr) child->release(child.get());
+    }
+    if (parts->dictionary != nullptr && parts->dictionary->release != nullptr)
+        parts->dictionary->release(parts->dictionary.get());
+    delete parts;
+    array->release = nullptr;
+}
+
+/// Takes ownership of `parts`; owned buffers are used unless a pointer is given already.
+void fill_array(ArrowArray& array, std::size_t length, std::size_t nulls, std::int64_t buffers,
+                std::unique_ptr<ArrayParts> parts) {
+    for (std::int64_t i = 0; i < buffers; ++i) {
+        if (parts->buffers[i] != nullptr || (i == kValidity && nulls == 0)) continue;
+        parts->buffers[i] = parts->owned[i] == nullptr ? kNothing : parts->owned[i].get();
+    }
+    for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
+    array = {};
+    array.length = static_cast<std::int64_t>(length);
+    array.null_count = static_cast<std::int64_t>(nulls);
+    array.n_buffers = buffers;
+    array.n_children = static_cast<std::int64_t>(parts->children.size());
+    array.buffers = parts->buffers.data();
+    array.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
+    array.dictionary = parts->dictionary.get();
+    array.release = release_array;
+    array.private_data = parts.release();
+}
+
+/// Sets the bits from `first` to before `end`.
+void set_bits(std::byte* bits, std::size_t first, std::size_t end) {
+    for (; first < end && first % 8 != 0; ++first)
+        bits[first / 8] |= static_cast<std::byte>(1u << (first % 8));
+    if (first == end) return;
+    std::memset(bits + first / 8, 0xff, end / 8 - first / 8);
+    for (std::size_t at = end - end % 8; at < end; ++at)
+        bits[at / 8] |= static_cast<std::byte>(1u << (at % 8));
+}
+
+/// Room for `count` bits, which are 0.
+std::byte* no_bits(std::unique_ptr<std::byte[]>& bytes, std::size_t count) {
+    bytes = std::make_unique<std::byte[]>((count + 7) / 8);
+    return bytes.get();
+}
+
+/// Room for `count` values, which are not initialized.
+template <class T>
+T* room_for(std::unique_ptr<std::byte[]>& bytes, std::size_t count) {
+    bytes = std::make_unique_for_overwrite<std::byte[]>(count * sizeof(T));
+    return reinterpret_cast<T*>(bytes.get());
+}
+
+/// Texts stored one after another, with their end offsets.
+class TextColumn {
+  public:
+    void add(std::string_view bytes) {
+        append_utf8(text_, bytes);
+        offsets_.push_back(static_cast<std::int64_t>(text_.size()));
+    }
+    void add_null() { offsets_.push_back(offsets_.back()); }
+    std::size_t size() const { return offsets_.size() - 1; }
+
+    void move_into(ArrayParts& parts) {
+        auto* const offsets = room_for<std::int64_t>(parts.owned[1], offsets_.size());
+        std::memcpy(offsets, offsets_.data(), offsets_.size() * sizeof offsets_[0]);
+        char* const text = room_for<char>(parts.owned[2], text_.size());
+        if (!text_.empty()) std::memcpy(text, text_.data(), text_.size());
+    }
+
+  private:
+    std::string text_;
+    std::vector<std::int64_t> offsets_{0};
+};
+
+/// Maps cell values to indexes into the distinct texts.
+class Dictionary {
+  public:
+    std::int32_t index_of(const TraceTables& tables, const TraceColumn& column, std::uint64_t number) {
+        if (number >= known_.size()) known_.resize(number + 1, -1);
+        std::int32_t& index = known_[number];
+        if (index < 0) {
+            std::string valid;
+            append_utf8(valid, column.type == CellType::Name
+                                   ? column.name_of(number)
+                                   : tables.trace().string(static_cast<StringId>(number)));
+            if (texts_.size() >= std::numeric_limits<std::int32_t>::max())
+                throw Error("too many names for an Arrow dictionary (at most 2147483647)");
+            const auto [found, is_new] = places_.try_emplace(valid, static_cast<std::int32_t>(texts_.size()));
+            if (is_new) texts_.add(valid);
+            index = found->second;
+        }
+        return index;
+    }
+
+    std::unique_ptr<ArrowArray> array() {
+        auto parts = std::make_unique<ArrayParts>();
+        texts_.move_into(*parts);
+        auto made = std::make_unique<ArrowArray>();
+        fill_array(*made, texts_.size(), 0, 3, std::move(parts));
+        return made;
+    }
+
+  private:
+    std::vector<std::int32_t> known_;  ///< by cell value; -1: not yet used
+    std::unordered_map<std::string, std::int32_t> places_;
+    TextColumn texts_;
+};
+
+class ColumnExport {
+  public:
+    /// Exports `rows` rows from `first_row` on.
+    ColumnExport(const TraceTables& tables, const TraceColumn& column, std::size_t first_row,
+                 std::size_t rows)
+        : tables_(tables),
+          column_(column),
+          first_row_(first_row),
+          rows_(rows),
+          key_count_(count_keys()),
+          parts_(std::make_unique<ArrayParts>()) {}
+
+    void fill(ArrowArray& array) {
+        if (column_.is_null != nullptr) find_nulls();
+        switch (column_.type) {
+            case CellType::Bool:
+                fill_bits();
+                break;
+            case CellType::UInt8:
+                fill_numbers<std::uint8_t>();
+                break;
+            case CellType::UInt16:
+                fill_numbers<std::uint16_t>();
+                break;
+            case CellType::UInt32:
+                fill_numbers<std::uint32_t>();
+                break;
+            case CellType::UInt64:
+                fill_numbers<std::uint64_t>();
+                break;
+            case CellType::Int32:
+                fill_numbers<std::int32_t>();
+                break;
+            case CellType::Int64:
+                fill_numbers<std::int64_t>();
+                break;
+            case CellType::Double:
+                fill_numbers<double>();
+                break;
+            case CellType::String:
+            case CellType::Name:
+                fill_indexes();
+                break;
+            case CellType::Text:
+                fill_texts();
+                break;
+        }
+        fill_array(array, rows_, nulls_, column_.type == CellType::Text ? 3 : 2, std::move(parts_));
+    }
+
+  private:
+    // Rows are counted from the first one that is exported.
+    std::uint64_t number(std::size_t row) const { return column_.number(first_row_ + row); }
+    bool is_null_cell(std::size_t row) const { return column_.is_null(first_row_ + row); }
+    bool is_null(std::size_t row) const { return nulls_ != 0 && is_null_cell(row); }
+    std::span<const std::uint32_t> keys() const { return {column_.keys->data() + first_row_, rows_}; }
+
+    /// Calls `fill(first, end)` for stretches of rows with equal cells.
+    template <class Fill>
+    void for_each_stretch(const Fill& fill) const {
+        for (std::size_t row = 0; row < rows_;) {
+            std::size_t end = row + 1;
+            if (column_.stretch_end != nullptr)
+                end = std::clamp(column_.stretch_end(first_row_ + row, first_row_ + rows_) - first_row_, end,
+                                 rows_);
+            fill(row, end);
+            row = end;
+        }
+    }
+
+    void find_nulls() {
+        std::byte* const bits = no_bits(parts_->owned[kValidity], rows_);
+        if (key_count_ != 0) return find_nulls_by_key(bits);
+        for_each_stretch([&](std::size_t first, std::size_t end) {
+            if (is_null_cell(first)) {
+                nulls_ += end - first;
+            } else {
+                set_bits(bits, first, end);
+            }
+        });
+    }
+
+    void fill_bits() {
+        std::byte* const bits = no_bits(parts_->owned[1], rows_);
+        for_each_stretch([&](std::size_t first, std::size_t end) {
+            if (!is_null(first) && number(first) != 0) set_bits(bits, first, end);
+        });
+    }
+
+    template <class T>
+    void fill_numbers() {
+        if (column_.in_place != nullptr && rows_ != 0) {
+            parts_->trace = tables_.trace();
+            parts_->buffers[1] = static_cast<const T*>(column_.in_place) + first_row_;
+            return;
+        }
+        T* const numbers = room_for<T>(parts_->owned[1], rows_);
+        for_each_stretch([&](std::size_t first, std::size_t end) {
+            const std::uint64_t value = is_null(first) ? 0 : number(first);
+            if constexpr (std::is_same_v<T, double>) {
+                std::fill(numbers + first, numbers + end, std::bit_cast<double>(value));
+            } else {
+                std::fill(numbers + first, numbers + end, static_cast<T>(value));
+            }
+        });
+    }
+
+    void fill_indexes() {
+        Dictionary dictionary;
+        auto* const indexes = room_for<std::int32_t>(parts_->owned[1], rows_);
+        if (key_count_ != 0) {
+            fill_indexes_by_key(dictionary, indexes);
+        } else {
+            for_each_stretch([&](std::size_t first, std::size_t end) {
+                std::fill(indexes + first, indexes + end,
+                          is_null(first) ? 0 : dictionary.index_of(tables_, column_, number(first)));
+            });
+        }
+        parts_->dictionary = dictionary.array();
+    }
+
+    /// One more than the highest key; 0 if there are no keys, or if they exceed the rows, as in a damaged
+    /// trace.
+    std::size_t count_keys() const {
+        if (column_.keys == nullptr || rows_ == 0) return 0;
+        const std::size_t highest = *std::max_element(keys().begin(), keys().end());
+        return highest < rows_ ? highest + 1 : 0;
+    }
+
+    void fill_indexes_by_key(Dictionary& dictionary, std::int32_t* indexes) {
+        const std::span<const std::uint32_t> keys = this->keys();
+        std::vector<std::int32_t> known(key_count_, -1);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            std::int32_t& index = known[keys[row]];
+            if (index < 0) index = is_null(row) ? 0 : dictionary.index_of(tables_, column_, number(row));
+            indexes[row] = index;
+        }
+    }
+
+    void find_nulls_by_key(std::byte* bits) {
+        const std::span<const std::uint32_t> keys = this->keys();
+        enum : std::uint8_t { kUnknown, kNull, kValue };
+        std::vector<std::uint8_t> known(key_count_, kUnknown);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            std::uint8_t& state = known[keys[row]];
+            if (state == kUnknown) state = is_null_cell(row) ? kNull : kValue;
+            if (state == kNull) {
+                ++nulls_;
+            } else {
+                set_bits(bits, row, row + 1);
+            }
+        }
+    }
+
+    void fill_texts() {
+        TextColumn texts;
+        for (std::size_t row = 0; row < rows_; ++row) {
+            is_null(row) ? texts.add_null() : texts.add(column_.text(first_row_ + row));
+        }
+        texts.move_into(*parts_);
+    }
+
+    const TraceTables& tables_;
+    const TraceColumn& column_;
+    std::size_t first_row_;
+    std::size_t rows_;
+    std::size_t key_count_;
+    std::size_t nulls_ = 0;
+    std::unique_ptr<ArrayParts> parts_;
+};
+
+/// The named columns of the table; all if there are no names.
+std::vector<TraceColumn> selected(const TraceTable& table, const std::vector<std::string>& names) {
+    if (names.empty()) return table.columns;
+    std::vector<TraceColumn> columns;
+    for (const std::string& name : names) {
+        const auto found = std::find_if(table.columns.begin(), table.columns.end(),
+                                        [&](const TraceColumn& column) { return column.name == name; });
+        if (found == table.columns.end())
+            throw Error("unknown column '" + name + "' of the table " + std::string(table.name));
+        columns.push_back(*found);
+    }
+    return columns;
+}
+
+/// Exports `rows` rows from `first_row` on.
+void export_rows(const TraceTables& tables, std::size_t first_row, std::size_t rows,
+                 std::span<const TraceColumn> columns, ArrowArray* array) {
+    ArrowArray whole{};
+    fill_array(whole, rows, 0, 1, std::make_unique<ArrayParts>());
+    auto* const parts = static_cast<ArrayParts*>(whole.private_data);
+    try {
+        for (const TraceColumn& column : columns) {
+            parts->children.push_back(std::make_unique<ArrowArray>());
+            ColumnExport(tables, column, first_row, rows).fill(*parts->children.back());
+        }
+        for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
+    } catch (...) {
+        whole.release(&whole);
+        throw;
+    }
+    whole.n_children = static_cast<std::int64_t>(parts->children.size());
+    whole.children = parts->child_pointers.data();
+    *array = whole;
+}
+
+/// One table of a trace, or some of its columns, as a stream of batches.
+class TableStream {
+  public:
+    TableStream(const Trace& trace, std::string_view table, std::vector<std::string> columns,
+                std::size_t batch_rows)
+        : trace_(trace), table_(table), columns_(std::move(columns)), batch_rows_(batch_rows) {}
+
+    static int get_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept {
+        return of(stream).run(
+            [&](TableStream& self) { export_arrow_schema(self.trace_, self.table_, self.columns_, out); });
+    }
+    static int get_next(ArrowArrayStream* stream, ArrowArray* out) noexcept {
+        *out = {};
+        return of(stream).run([&](TableStream& self) { self.next(out); });
+    }
+    static const char* get_last_error(ArrowArrayStream* stream) noexcept { return of(stream).error_.c_str(); }
+    static void release(ArrowArrayStream* stream) noexcept {
+        delete &of(stream);
+        stream->release = nullptr;
+    }
+
+  private:
+    static TableStream& of(ArrowArrayStream* stream) noexcept {
+        return *static_cast<TableStream*>(stream->private_data);
+    }
+    /// Returns 0, or an errno value with the reason in `error_`.
+    template <class Export>
+    int run(const Export& exporting) noexcept {
+        try {
+            exporting(*this);
+            return 0;
+        } catch (const std::exception& failure) {
+            error_ = failure.what();
+            return EIO;
+        }
+    }
+    void next(ArrowArray* out) {
+        if (tables_ == nullptr) {
+            tables_ = std::make_unique<TraceTables>(trace_);
+            chosen_ = selected(tables_->table(table_), columns_);
+        }
+        const std::size_t rows = tables_->table(table_).rows;
+        if (next_row_ == rows && has_batch_) return;
+        const std::size_t count =
+            batch_rows_ == 0 ? rows : std::min<std::size_t>(batch_rows_, rows - next_row_);
+        export_rows(*tables_, next_row_, count, chosen_, out);
+        next_row_ += count;
+        has_batch_ = true;  // an empty table is one empty batch
+    }
+
+    Trace trace_;
+    std::string table_;
+    std::vector<std::string> columns_;  ///< empty: all
+    std::size_t batch_rows_;
+    std::unique_ptr<TraceTables> tables_;  ///< made for the first batch
+    std::vector<TraceColumn> chosen_;
+    std::size_t next_row_ = 0;
+    bool has_batch_ = false;
+    std::string error_;
+};
+
+}  // namespace
+
+void export_arrow(const Trace& trace, std::string_view name, ArrowSchema* schema, ArrowArray* array) {
+    export_arrow(trace, name, {}, schema, array);
+}
+
+void export_arrow(const Trace& trace, std::string_view name, const std::vector<std::string>& columns,
+                  ArrowSchema* schema, ArrowArray* array) {
+    *schema = {};
+    *array = {};
+    const TraceTables tables(trace);
+    const TraceTable& table = tables.table(name);
+    const std::vector<TraceColumn> chosen = selected(table, columns);
+    export_rows(tables, 0, table.rows, chosen, array);
+    try {
+        fill_table_schema(*schema, chosen);
+    } catch (...) {
+        array->release(array);
+        throw;
+    }
+}
+
+void export_arrow_schema(const Trace& trace, std::string_view name, const std::vector<std::string>& columns,
+                         ArrowSchema* schema) {
+    *schema = {};
+    const TraceTables tables(trace);
+    fill_table_schema(*schema, selected(tables.table(name), columns));
+}
+
+void export_arrow_stream(const Trace& trace, std::string_view table, std::vector<std::string> columns,
+                         std::size_t batch_rows, ArrowArrayStream* stream) {
+    auto reader = std::make_unique<TableStream>(trace, table, std::move(columns), batch_rows);
+    stream->get_schema = TableStream::get_schema;
+    stream->get_next = TableStream::get_next;
+    stream->get_last_error = TableStream::get_last_error;
+    stream->release = TableStream::release;
+    stream->private_data = reader.release();
+}
+
+}  // namespace marey

@@ -1,0 +1,27 @@
+// write.cpp: writes folded stacks, the input of flame graph tools.
+#include <marey/export.h>
+
+#include "base/output_file.h"
+
+namespace marey {
+
+std::size_t write_stacks(const Trace& trace, const std::string& path, const StackOptions& options) {
+    const std::vector<FoldedStack> stacks = fold_stacks(trace, options);
+    OutputFile file(path);
+    for (const FoldedStack& stack : stacks) {
+        file.write(stack.stack);
+        file.write(" " + std::to_string(stack.value) + "\n");
+    }
+    file.commit();
+    return stacks.size();
+}
+
+void write_folded(const Trace& trace, const std::string& path) {
+    write_stacks(trace, path, {});
+}
+
+void export_stacks(const Trace& trace, const std::string& path, const std::string& metric) {
+    write_stacks(trace, path, {.metric = metric, .frames = StackFrames::Python, .microseconds = true});
+}
+
+}  // namespace marey

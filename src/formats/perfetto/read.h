@@ -1,0 +1,15 @@
+// read.h: reads Perfetto traces from memory, for the file reader and its fuzzer.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <marey/trace.h>
+
+namespace marey {
+
+/// `bytes`: a whole file, plain or gzip. Throws marey::Error, starting with `name`, if it contains no
+/// packets.
+Trace read_perfetto_bytes(std::string_view bytes, const std::string& name);
+
+}  // namespace marey

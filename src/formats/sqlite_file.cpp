@@ -1,0 +1,333 @@
+// sqlite_file.cpp: reads databases with libsqlite3, if available, with every feature disabled through which a
+// database could run code.
+#include "formats/sqlite_file.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include <marey/error.h>
+
+#if MAREY_HAVE_SQLITE
+#include <sqlite3.h>
+#endif
+
+namespace marey {
+namespace {
+
+constexpr std::string_view kMagic("SQLite format 3\0", 16);
+
+bool is_same_name(std::string_view a, std::string_view b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char left, unsigned char right) {
+        return std::tolower(left) == std::tolower(right);
+    });
+}
+
+}  // namespace
+
+bool is_sqlite_head(std::span<const std::byte> head) noexcept {
+    return head.size() >= kMagic.size() && std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+bool SqliteFile::has_table(std::string_view table) const noexcept {
+    return std::any_of(tables_.begin(), tables_.end(),
+                       [&](const std::string& known) { return is_same_name(known, table); });
+}
+
+bool SqliteFile::has_column(const std::string& table, std::string_view column) const {
+    const std::vector<std::string> known = columns(table);
+    return std::any_of(known.begin(), known.end(),
+                       [&](const std::string& name) { return is_same_name(name, column); });
+}
+
+TableRows SqliteFile::rows(const std::string& table, std::initializer_list<const char*> columns) const {
+    return rows(table, std::vector<std::string>(columns.begin(), columns.end()));
+}
+
+SqliteProducer SqliteFile::producer() const {
+    for (const char* table : {"StringIds", "NVTX_EVENTS", "ANALYSIS_DETAILS", "META_DATA_EXPORT",
+                              "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV"}) {
+        if (has_table(table)) return SqliteProducer::Nsight;
+    }
+    for (const char* table : {"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", "CUPTI_ACTIVITY_KIND_RUNTIME",
+                              "CUPTI_ACTIVITY_KIND_DRIVER", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"}) {
+        if (has_table(table)) return SqliteProducer::Nvprof;
+    }
+    return SqliteProducer::Unknown;
+}
+
+#if MAREY_HAVE_SQLITE
+
+namespace {
+
+// Reading a table of a valid database takes a few SQLite VM steps per byte of the file, and every row takes
+// some bytes. A damaged database may have tables that contain themselves.
+constexpr std::uint64_t kStepsPerByte = 8;
+constexpr std::uint64_t kStepsForTheSchema = 1'000'000;
+constexpr int kStepsPerCheck = 10'000;
+constexpr std::uint64_t kMinBytesPerRow = 4;
+constexpr int kLongestValue = 64 << 20;
+
+std::string quoted_name(std::string_view name) {
+    std::string text = "\"";
+    for (const char c : name) text.append(c == '"' ? 2 : 1, c);
+    return text + "\"";
+}
+
+std::string uri_of(const std::string& path, const char* parameters) {
+    constexpr char kDigits[] = "0123456789ABCDEF";
+    std::string uri = "file:";
+    if (path.starts_with("//")) uri += "//";  // else what follows would be the name of a host
+    for (const char c : path) {
+        if (std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr("/._-~", c) != nullptr) {
+            uri += c;
+        } else {
+            const auto byte = static_cast<unsigned char>(c);
+            uri += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+        }
+    }
+    return uri + parameters;
+}
+
+std::uint64_t file_bytes(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+void check_head(const std::string& path) {
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw Error(path + ": " + std::generic_category().message(errno != 0 ? errno : EIO));
+    char head[16] = {};
+    file.read(head, sizeof head);
+    const std::string_view bytes(head, static_cast<std::size_t>(file.gcount()));
+    if (bytes == kMagic) return;
+    if (bytes.starts_with("\x1f\x8b"))
+        throw Error(path + ": the file is compressed; decompress it first (gunzip)");
+    throw Error(path + ": not a SQLite database");
+}
+
+}  // namespace
+
+struct SqliteConnection {
+    sqlite3* database = nullptr;
+    std::string path;
+    std::uint64_t bytes = 0;
+    std::uint64_t steps_left = 0;
+
+    ~SqliteConnection() { sqlite3_close_v2(database); }
+
+    [[noreturn]] void fail(int code) const {
+        std::string cause = database != nullptr ? sqlite3_errmsg(database) : sqlite3_errstr(code);
+        if (code == SQLITE_INTERRUPT) cause = "damaged: a table does not end";
+        throw Error(path + ": " + cause);
+    }
+
+    static int on_progress(void* self) {
+        std::uint64_t& left = static_cast<SqliteConnection*>(self)->steps_left;
+        if (left < kStepsPerCheck) return 1;
+        left -= kStepsPerCheck;
+        return 0;
+    }
+
+    void open(const char* parameters) {
+        const std::string uri = uri_of(path, parameters);
+        const int code = sqlite3_open_v2(
+            uri.c_str(), &database, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+        if (code != SQLITE_OK) fail(code);
+        sqlite3_extended_result_codes(database, 0);
+        sqlite3_limit(database, SQLITE_LIMIT_LENGTH, kLongestValue);
+        sqlite3_limit(database, SQLITE_LIMIT_ATTACHED, 0);
+        for (const auto& [option, value] :
+             {std::pair{SQLITE_DBCONFIG_DEFENSIVE, 1}, std::pair{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+              std::pair{SQLITE_DBCONFIG_ENABLE_VIEW, 0}, std::pair{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+              std::pair{SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1}}) {
+            sqlite3_db_config(database, option, value, nullptr);
+        }
+        steps_left = kStepsForTheSchema + bytes * kStepsPerByte;
+        sqlite3_progress_handler(database, kStepsPerCheck, on_progress, this);
+    }
+
+    sqlite3_stmt* prepare(const std::string& sql) const {
+        sqlite3_stmt* statement = nullptr;
+        const int code =
+            sqlite3_prepare_v2(database, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+        if (code != SQLITE_OK) fail(code);
+        return statement;
+    }
+};
+
+struct TableRows::State {
+    const SqliteConnection* connection = nullptr;
+    sqlite3_stmt* statement = nullptr;  // null: the table does not exist
+    std::uint64_t rows_left = 0;
+
+    State() = default;
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() { sqlite3_finalize(statement); }
+};
+
+TableRows::TableRows(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+TableRows::TableRows(TableRows&&) noexcept = default;
+TableRows::~TableRows() = default;
+
+bool TableRows::next() {
+    if (state_->statement == nullptr) return false;
+    const int code = sqlite3_step(state_->statement);
+    if (code == SQLITE_DONE) return false;
+    if (code != SQLITE_ROW) state_->connection->fail(code);
+    if (state_->rows_left == 0)
+        throw Error(state_->connection->path + ": damaged: a table has more rows than fit into the file");
+    --state_->rows_left;
+    return true;
+}
+
+bool TableRows::is_null(int column) const noexcept {
+    return sqlite3_column_type(state_->statement, column) == SQLITE_NULL;
+}
+
+bool TableRows::is_number(int column) const noexcept {
+    const int type = sqlite3_column_type(state_->statement, column);
+    return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+}
+
+bool TableRows::is_whole_number(int column) const noexcept {
+    return sqlite3_column_type(state_->statement, column) == SQLITE_INTEGER;
+}
+
+std::int64_t TableRows::integer(int column) const noexcept {
+    return sqlite3_column_int64(state_->statement, column);
+}
+
+double TableRows::real(int column) const noexcept {
+    return sqlite3_column_double(state_->statement, column);
+}
+
+std::string_view TableRows::text(int column) const noexcept {
+    const void* bytes = sqlite3_column_type(state_->statement, column) == SQLITE_BLOB
+                            ? sqlite3_column_blob(state_->statement, column)
+                            : sqlite3_column_text(state_->statement, column);
+    if (bytes == nullptr) return {};
+    const int count = sqlite3_column_bytes(state_->statement, column);
+    return {static_cast<const char*>(bytes), static_cast<std::size_t>(count)};
+}
+
+SqliteFile::SqliteFile(const std::string& path)
+    : path_(path), connection_(std::make_unique<SqliteConnection>()) {
+    check_head(path);
+    connection_->path = path;
+    const std::uint64_t log_bytes = file_bytes(path + "-wal");
+    connection_->bytes = file_bytes(path) + log_bytes;
+    is_settled_ = file_bytes(path + "-journal") == 0;
+    if (log_bytes == 0) {
+        connection_->open("?mode=ro&immutable=1");
+    } else {
+        // An exclusive connection keeps the write-ahead log index in its own memory; without locking, none is
+        // requested on a file that may not be writable.
+        connection_->open("?mode=ro&vfs=unix-none");
+        sqlite3_exec(connection_->database, "PRAGMA locking_mode=EXCLUSIVE", nullptr, nullptr, nullptr);
+    }
+    // Ordinary tables have a root page; views and virtual tables do not.
+    const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement(
+        connection_->prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"),
+        sqlite3_finalize);
+    int code = SQLITE_OK;
+    while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
+        const unsigned char* name = sqlite3_column_text(statement.get(), 0);
+        const std::string_view text = name != nullptr ? reinterpret_cast<const char*>(name) : "";
+        if (!text.empty() && !text.starts_with("sqlite_")) tables_.emplace_back(text);
+    }
+    if (code != SQLITE_DONE) connection_->fail(code);
+}
+
+SqliteFile::~SqliteFile() = default;
+
+std::vector<std::string> SqliteFile::columns(const std::string& table) const {
+    std::vector<std::string> names;
+    const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement(
+        connection_->prepare("PRAGMA table_info(" + quoted_name(table) + ")"), sqlite3_finalize);
+    while (sqlite3_step(statement.get()) == SQLITE_ROW) {
+        const unsigned char* name = sqlite3_column_text(statement.get(), 1);
+        names.emplace_back(name != nullptr ? reinterpret_cast<const char*>(name) : "");
+    }
+    return names;
+}
+
+TableRows SqliteFile::rows(const std::string& table, std::span<const std::string> columns) const {
+    auto state = std::make_unique<TableRows::State>();
+    state->connection = connection_.get();
+    state->rows_left = connection_->bytes / kMinBytesPerRow;
+    if (has_table(table)) {
+        const std::vector<std::string> known = this->columns(table);
+        std::string sql = "SELECT ";
+        for (const std::string& column : columns) {
+            const bool is_known = std::any_of(known.begin(), known.end(), [&](const std::string& name) {
+                return is_same_name(name, column);
+            });
+            if (sql.size() > 7) sql += ",";
+            sql += is_known ? quoted_name(column) : "NULL";
+        }
+        if (columns.empty()) sql += "NULL";
+        state->statement = connection_->prepare(sql + " FROM " + quoted_name(table) + " NOT INDEXED");
+    }
+    return TableRows(std::move(state));
+}
+
+#else
+
+struct SqliteConnection {};
+struct TableRows::State {};
+
+TableRows::TableRows(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+TableRows::TableRows(TableRows&&) noexcept = default;
+TableRows::~TableRows() = default;
+bool TableRows::next() {
+    return false;
+}
+bool TableRows::is_null(int) const noexcept {
+    return true;
+}
+bool TableRows::is_number(int) const noexcept {
+    return false;
+}
+bool TableRows::is_whole_number(int) const noexcept {
+    return false;
+}
+std::int64_t TableRows::integer(int) const noexcept {
+    return 0;
+}
+double TableRows::real(int) const noexcept {
+    return 0;
+}
+std::string_view TableRows::text(int) const noexcept {
+    return {};
+}
+
+SqliteFile::SqliteFile(const std::string& path) : path_(path) {
+    throw Error(path + ": cannot read SQLite databases: this Marey was built without SQLite");
+}
+SqliteFile::~SqliteFile() = default;
+std::vector<std::string> SqliteFile::columns(const std::string&) const {
+    return {};
+}
+TableRows SqliteFile::rows(const std::string&, std::span<const std::string>) const {
+    return TableRows(nullptr);
+}
+
+#endif
+
+std::uint64_t SqliteFile::row_count(const std::string& table) const {
+    TableRows all = rows(table, std::span<const std::string>());
+    std::uint64_t count = 0;
+    while (all.next()) ++count;
+    return count;
+}
+
+}  // namespace marey

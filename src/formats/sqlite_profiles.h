@@ -1,0 +1,17 @@
+// sqlite_profiles.h: the two supported kinds of SQLite profiles.
+#pragma once
+
+#include <marey/trace.h>
+
+#include "formats/sqlite_file.h"
+
+namespace marey {
+
+/// Reads an nvprof database: markers, CUDA runtime and driver calls, kernels, copies. Throws marey::Error if
+/// a marker is duplicated, or if a launch call inside a marker launched several kernels.
+Trace read_nvprof(const SqliteFile& file);
+
+/// Reads the output of `nsys export --type sqlite`.
+Trace read_nsight(const SqliteFile& file);
+
+}  // namespace marey
