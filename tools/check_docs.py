@@ -9,7 +9,7 @@ from pathlib import Path
 
 from source_files import ROOT, repository_files
 
-# `src/record/clock.h` and the like: a path below one of these folders, with no placeholder in it. A * is a glob.
+# `src/record/clocks/clock.h` and the like: a path below one of these folders, with no placeholder in it. A * is a glob.
 FOLDERS = ("include", "src", "python", "tests", "benchmarks", "examples", "docs", "tools", "cmake", ".ci")
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

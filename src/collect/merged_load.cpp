@@ -18,7 +18,7 @@
 #include "base/process_text.h"
 #include "base/work_meter.h"
 #include "collect/capture_reader.h"
-#include "collect/clock_fit.h"
+#include "collect/clocks/clock_fit.h"
 #include "collect/log_records.h"
 #include "collect/packed_capture.h"
 #include "collect/trace_builder.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collect/clock_fit.h"
+#include "collect/clocks/clock_fit.h"
 #include "collect/log_records.h"
 #include "collect/session_filter.h"
 #include "collect/thread_replay.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "collect/async_ranges.h"
-#include "collect/clock_fit.h"
-#include "collect/device_clocks.h"
+#include "collect/clocks/clock_fit.h"
+#include "collect/clocks/device_clocks.h"
 #include "collect/device_records.h"
 #include "collect/journal.h"
 #include "collect/log_scan.h"

@@ -19,7 +19,7 @@
 #include <marey/detail/thread_state.h>
 
 #include "base/small_file.h"
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 
 namespace marey {
 

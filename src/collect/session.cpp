@@ -9,7 +9,7 @@
 #include "collect/remote_events.h"
 #include "collect/trace_builder.h"
 #include "json/json_scanner.h"
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/process_identity.h"
 #include "record/recorder.h"
 

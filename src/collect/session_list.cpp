@@ -7,7 +7,7 @@
 
 #include "base/mapped_file.h"
 #include "collect/capture_reader.h"
-#include "collect/clock_fit.h"
+#include "collect/clocks/clock_fit.h"
 #include "collect/journal.h"
 #include "collect/trace_builder.h"
 #include "collect/tree_file.h"

@@ -9,7 +9,7 @@
 #include <marey/token.h>
 
 #include "collect/async_ranges.h"
-#include "collect/clock_fit.h"
+#include "collect/clocks/clock_fit.h"
 #include "collect/log_scan.h"
 #include "collect/session_filter.h"
 #include "trace/part_flags.h"

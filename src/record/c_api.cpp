@@ -9,7 +9,7 @@
 #include <marey/memory.h>
 #include <marey/range.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/observers.h"
 #include "record/owned_log.h"
 #include "record/recorder.h"

@@ -8,7 +8,7 @@
 #include <marey/observe.h>
 #include <marey/session.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/journal.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"

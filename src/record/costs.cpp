@@ -7,7 +7,7 @@
 #include <marey/memory.h>
 #include <marey/range.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/journal.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"

@@ -6,7 +6,7 @@
 #include <marey/device.h>
 
 #include "base/enum_names.h"
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/owned_log.h"
 #include "record/value_encoding.h"
 

@@ -21,7 +21,7 @@
 #include <marey/error.h>
 #include <marey/observe.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/recorder.h"
 #include "record/source.h"
 #include "record/source_writer.h"

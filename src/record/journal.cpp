@@ -10,7 +10,7 @@
 #include <marey/detail/log_format.h>
 
 #include "native/function_name.h"
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/recorder.h"
 #include "record/value_encoding.h"
 

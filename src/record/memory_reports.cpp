@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/observers.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"

@@ -7,7 +7,7 @@
 
 #include <marey/detail/values.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/observer_calls.h"
 #include "record/observers.h"
 #include "record/recorder.h"

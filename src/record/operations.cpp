@@ -7,7 +7,7 @@
 #include <marey/error.h>
 #include <marey/observe.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/observers.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"

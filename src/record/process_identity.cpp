@@ -17,7 +17,7 @@
 #include "base/environment.h"
 #include "base/process_text.h"
 #include "base/small_file.h"
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/spool.h"
 
 namespace marey {

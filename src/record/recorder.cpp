@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/thread_log.h"
 
 namespace marey {

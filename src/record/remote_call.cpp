@@ -2,7 +2,7 @@
 #include <marey/range.h>
 #include <marey/remote.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 

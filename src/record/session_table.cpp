@@ -7,7 +7,7 @@
 
 #include <marey/error.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/devices.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"

@@ -12,7 +12,7 @@
 
 #include "base/process_text.h"
 #include "base/small_file.h"
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/devices.h"
 #include "record/nvtx_injection.h"
 #include "record/process_identity.h"

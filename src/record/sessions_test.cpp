@@ -17,7 +17,7 @@
 #include <marey/all.h>
 #include <marey/c.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/recorder.h"
 #include "record/recorder_mutex.h"
 

@@ -10,7 +10,7 @@
 
 #include <marey/detail/log_format.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/journal.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"

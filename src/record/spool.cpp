@@ -19,7 +19,7 @@
 #include <marey/error.h>
 
 #include "base/small_file.h"
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/process_identity.h"
 #include "record/recorder.h"
 

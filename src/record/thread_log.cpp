@@ -10,7 +10,7 @@
 #include <marey/observe.h>
 #include <marey/range.h>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/observers.h"
 #include "record/recorder.h"
 

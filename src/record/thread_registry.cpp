@@ -11,7 +11,7 @@
 #include <new>
 #include <utility>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 #include "record/process_identity.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "collect/clock_lines.h"
-#include "collect/clock_simulation_fixture.h"
+#include "collect/clocks/clock_lines.h"
+#include "collect/clocks/clock_simulation_fixture.h"
 
 namespace marey {
 namespace {

@@ -1,5 +1,5 @@
 // device_clocks_test.cpp: times of a device whose clock drifts from the host's.
-#include "collect/device_clocks.h"
+#include "collect/clocks/device_clocks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // clock_test.cpp: clock pairs, and the injected clock.
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 
 #include <atomic>
 #include <vector>

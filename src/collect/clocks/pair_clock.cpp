@@ -1,5 +1,5 @@
 // pair_clock.cpp: the relation between the clocks of two hosts: lines in windows, joined at knots.
-#include "collect/pair_clock.h"
+#include "collect/clocks/pair_clock.h"
 
 #include <algorithm>
 #include <cmath>

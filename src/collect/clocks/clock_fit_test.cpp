@@ -1,5 +1,5 @@
 // clock_fit_test.cpp: ticks to nanoseconds: exact, monotone, continuous, robust.
-#include "collect/clock_fit.h"
+#include "collect/clocks/clock_fit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // clock_fit.cpp: chooses knots among clock pairs and computes fixed-point slopes between them.
-#include "collect/clock_fit.h"
+#include "collect/clocks/clock_fit.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // clock_lines.cpp: all lines between two sets of points, by convex hulls and linear programming.
-#include "collect/clock_lines.h"
+#include "collect/clocks/clock_lines.h"
 
 #include <algorithm>
 #include <limits>

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "collect/clock_simulation_fixture.h"
+#include "collect/clocks/clock_simulation_fixture.h"
 
 namespace marey {
 namespace {

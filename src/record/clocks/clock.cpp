@@ -1,5 +1,5 @@
 // clock.cpp: chooses the counter and reads all clocks together.
-#include "record/clock.h"
+#include "record/clocks/clock.h"
 
 #include <dlfcn.h>
 #include <sys/prctl.h>

@@ -1,5 +1,5 @@
 // device_clocks.cpp: linear interpolation between clock readings.
-#include "collect/device_clocks.h"
+#include "collect/clocks/device_clocks.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 
 #include <marey/host_clocks.h>
 
-#include "collect/clock_lines.h"
+#include "collect/clocks/clock_lines.h"
 
 namespace marey {
 

@@ -8,7 +8,7 @@
 #include <queue>
 #include <utility>
 
-#include "collect/pair_clock.h"
+#include "collect/clocks/pair_clock.h"
 
 namespace marey {
 namespace {
