@@ -55,6 +55,10 @@ check_lint() {
     tools/build.sh release --python && tools/build.sh lint --python && python3 tools/lint.py "$tidy"
 }
 
+check_odr() {
+    tools/build.sh release --python && python3 tools/check_odr.py
+}
+
 step format check_format
 step layers python3 tools/check_layers.py
 step sizes python3 tools/check_sizes.py
@@ -65,6 +69,7 @@ step words python3 tools/check_words.py
 step parity python3 tools/check_parity.py
 step page tools/web.sh --check
 step "tools' own tests" python3 -m unittest discover -q -s tools -p '*_test.py'
+step "types defined once" check_odr
 step lint check_lint
 
 if [ ${#failed[@]} -gt 0 ]; then

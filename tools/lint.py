@@ -45,6 +45,15 @@ def sources(file: str) -> list[str]:
     return [file, *re.findall(r'#include "(/[^"]+)"', text)] if "/Unity/" in file else [file]
 
 
+def headers_digest() -> hashlib._Hash:
+    """Of all headers that a source may include."""
+    digest = hashlib.sha256()
+    for path in repository_files(ROOT):
+        if path.startswith(("include/", "src/")) and path.endswith(".h"):
+            digest.update((ROOT / path).read_bytes())
+    return digest
+
+
 def run(job: tuple[list[str], str, str]) -> bool:
     command, folder, key = job
     stamp = STAMPS / hashlib.sha256(key.encode()).hexdigest()[:40]
@@ -62,10 +71,8 @@ def run(job: tuple[list[str], str, str]) -> bool:
 def main() -> int:
     STAMPS.mkdir(parents=True, exist_ok=True)
     tidy = sys.argv[1]
-    rules = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + Path(__file__).read_bytes())
-    for path in repository_files(ROOT):
-        if path.startswith(("include/", "src/")) and path.endswith(".h"):
-            rules.update((ROOT / path).read_bytes())
+    rules = headers_digest()
+    rules.update((ROOT / ".clang-tidy").read_bytes() + Path(__file__).read_bytes())
     jobs = []
     for folder in ("build/release", "build/lint"):
         for entry in commands(folder):

@@ -32,7 +32,7 @@ class ArgumentDecoder {
 
     std::uint64_t damaged() const noexcept { return damaged_; }
     /// Facts about the stacks so far. They are the value "Call stack", a list of texts.
-    StackFrames& frames() noexcept { return frames_; }
+    FrameTexts& frames() noexcept { return frames_; }
 
   private:
     /// Which part of a value and its items is kept; the rest becomes None with the original kind.
@@ -54,7 +54,7 @@ class ArgumentDecoder {
     TraceData& data_;
     StringPool& strings_;
     RequestedValues wanted_;
-    StackFrames frames_;
+    FrameTexts frames_;
     StringId stack_key_ = 0;  ///< "Call stack", once there is one
     std::uint64_t damaged_ = 0;
 };

@@ -23,7 +23,7 @@ std::string hexadecimal(std::uint64_t number) {
 
 }  // namespace
 
-StringId StackFrames::text_of(std::uint64_t word) {
+StringId FrameTexts::text_of(std::uint64_t word) {
     const auto [at, fresh] = known_.try_emplace(word, 0);
     if (fresh) {
         const bool is_native = (word & kFrameNative) != 0;
@@ -34,7 +34,7 @@ StringId StackFrames::text_of(std::uint64_t word) {
 
 // The name of a code object's site contains its first line, "file.py(10): f"; the frame has the line that
 // ran.
-std::string StackFrames::python_text(std::uint64_t word) const {
+std::string FrameTexts::python_text(std::uint64_t word) const {
     const auto site = static_cast<std::uint32_t>(word);
     const auto line = static_cast<std::uint32_t>(word >> kFrameLineShift);
     if (site == 0 || site > data_.sites.size()) return "??";
@@ -47,7 +47,7 @@ std::string StackFrames::python_text(std::uint64_t word) const {
 }
 
 // If a path had two different files, the build id distinguishes them.
-void StackFrames::name_modules() {
+void FrameTexts::name_modules() {
     std::map<StringId, StringId> builds;
     for (const NamedModule& module : modules_) {
         const auto [at, fresh] = builds.try_emplace(module.path, module.build_id);
@@ -59,7 +59,7 @@ void StackFrames::name_modules() {
     }
 }
 
-std::string StackFrames::native_text(std::uint64_t word) {
+std::string FrameTexts::native_text(std::uint64_t word) {
     const auto module = static_cast<std::uint32_t>(word >> kFrameModuleShift) % kMaxModules;
     const std::uint64_t offset = word & ((std::uint64_t{1} << kFrameModuleShift) - 1);
     if (module == 0 || module > modules_.size()) return hexadecimal(offset);
@@ -68,7 +68,7 @@ std::string StackFrames::native_text(std::uint64_t word) {
     return shown_[module - 1] + "+" + hexadecimal(offset);
 }
 
-std::string StackFrames::modules_json() {
+std::string FrameTexts::modules_json() {
     if (shown_.empty()) name_modules();
     std::string text;
     JsonWriter json(text);

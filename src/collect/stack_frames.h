@@ -15,10 +15,10 @@ namespace marey {
 
 /// Makes the text of a frame word (log_format.h): "file.py(12): f" for Python frames, "library+0x12ab" for
 /// native ones, which symbolize_trace() may name later; "??" for unknown ones. Each once.
-class StackFrames {
+class FrameTexts {
   public:
     /// The sites of `data` are complete. All must outlive this.
-    StackFrames(const TraceData& data, StringPool& strings, std::span<const NamedModule> modules)
+    FrameTexts(const TraceData& data, StringPool& strings, std::span<const NamedModule> modules)
         : data_(data), strings_(strings), modules_(modules) {}
 
     StringId text_of(std::uint64_t word);
