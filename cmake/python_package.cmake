@@ -22,8 +22,7 @@ marey_target_options(marey_python)
 marey_unity(marey_python)
 # Each of these defines one CPython type, or one hook, in the names that CPython's manual gives the parts.
 foreach(name IN ITEMS bindings/events_object bindings/open_ranges bindings/ranged_function
-                      bindings/record_function bindings/record_function_fast bindings/request_ranges bindings/requests
-                      bindings/traceback_object
+                      bindings/parts bindings/record_function bindings/record_function_fast bindings/traceback_object
                       sources/python/monitoring sources/python/py311/profile_hook)
     set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/${name}.cpp" PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 
 from marey import _marey
+from marey.recording.request_ranges import RequestRange
 from marey.recording.web_requests import BUSY, REPORT_HEADER, Requests, page_headers
 
 TYPE_CHECKING = False
@@ -111,7 +112,7 @@ class _Asgi(MareyMiddleware):
 
     def __init__(self, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> None:
         super().__init__(app, interface, **options)
-        self._record = self._requests.recorder(app, self._find)
+        self._names = self._requests.finder(self._find)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if self._is_plain and not _is_recording():
@@ -119,14 +120,14 @@ class _Asgi(MareyMiddleware):
         elif (kind := scope["type"]) != "http" and kind != "websocket":
             await self._app(scope, receive, send)
         elif not self._has_options:
-            await self._record(scope, receive, send, _NO_VALUES)
+            await RequestRange(self._names, scope, False, _NO_VALUES).call(self._app, scope, receive, send)
         elif self._requests.gives_reports and kind == "http" and self._asks(scope):
             await self._send_report(scope, receive, send)
         else:
             begin, values = self._requests.begin_slow(), self._values(scope)
-            request = self._record(scope, receive, send, values)
+            request = RequestRange(self._names, scope, False, values)
             try:
-                await request
+                await request.call(self._app, scope, receive, send)
             finally:
                 self._requests.end_slow(begin, request.name, values)
 
@@ -137,16 +138,15 @@ class _Asgi(MareyMiddleware):
 
         return self._requests.values(header, scope.get("query_string", b"").decode("latin-1"), scope)
 
-    def _find(self, scope: dict[str, Any]) -> tuple[str, str | None, Any]:
-        """Return the method, the route, and the framework's object for it: Starlette's or FastAPI's."""
+    def _find(self, scope: dict[str, Any]) -> tuple[str, str | None]:
+        """Return the method and the route, as Starlette or FastAPI has found it."""
         own = self._requests.route
-        found, route = None, own(scope) if own is not None else None
+        route = own(scope) if own is not None else None
         if route is None:
-            found = scope.get("route")
-            route = getattr(found, "path", None)
+            route = getattr(scope.get("route"), "path", None)
         if route is None and (found := scope.get("endpoint")) is not None:
             route = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
-        return scope.get("method") or "WEBSOCKET", route, found if own is None else None
+        return scope.get("method") or "WEBSOCKET", route
 
     def _asks(self, scope: dict[str, Any]) -> bool:
         try:
@@ -168,8 +168,8 @@ class _Asgi(MareyMiddleware):
             await self._answer(send, 503, BUSY, "text/plain")
             return
         try:
-            request = self._record(scope, receive, _discard, _NO_VALUES)
-            await request
+            request = RequestRange(self._names, scope, False, _NO_VALUES)
+            await request.call(self._app, scope, receive, _discard)
             await self._answer(send, 200, await _in_thread(report.page, f"{request.name}: {request.status}"))
         finally:
             report.discard()
@@ -200,7 +200,7 @@ class _Wsgi(MareyMiddleware):
 
     def __init__(self, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> None:
         super().__init__(app, interface, **options)
-        self._record = self._requests.recorder(None, _WsgiRequest.find)
+        self._names = self._requests.finder(_WsgiRequest.find)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if self._is_plain and not _is_recording():
@@ -208,7 +208,7 @@ class _Wsgi(MareyMiddleware):
             return body
         if self._requests.gives_reports and self._asks(environ):
             return self._report(environ, start_response)
-        return _WsgiRequest(self, environ, start_response).run(self._app)
+        return _WsgiRequest(self, environ, start_response).respond(self._app)
 
     def _asks(self, environ: dict[str, Any]) -> bool:
         try:
@@ -230,7 +230,7 @@ class _Wsgi(MareyMiddleware):
             return [BUSY]
         try:
             request = _WsgiRequest(self, environ, None)
-            response = request.run(self._app)
+            response = request.respond(self._app)
             try:
                 for _ in response:  # the response itself is discarded
                     pass
@@ -262,32 +262,26 @@ def _content_length(headers: Any) -> float:
         return float("inf")
 
 
-class _WsgiRequest:
+class _WsgiRequest(RequestRange):
     """One request. Its range ends when the application has handed over the whole response, or gives it up.
 
     Servers close a response at the end, but test clients may not: the last byte of one with a ``Content-Length``, or
     the end of the iterator, is the end of the request too.
     """
 
-    _is_open = False
-
     def __init__(self, middleware: _Wsgi, environ: dict[str, Any], start_response: Any) -> None:
         requests = self._requests = middleware._requests
         self._environ = environ
         self._start_response = start_response
         self._flask_rule: Any = None
-        self._begin = requests.begin_slow()
-        self._values = _values_of(requests, environ, environ) if requests.recorded else _NO_VALUES
-        self._range = middleware._record.begin(self, self._values, True)
-        self._is_open = True
+        self._start_ns = requests.begin_slow()
         self._length = float("inf")  # of the whole body, if it is known
-        self.status = 0
-        self.bytes = 0
-        self.name = ""
+        values = _values_of(requests, environ, environ) if requests.recorded else _NO_VALUES
+        super().__init__(middleware._names, self, True, values)
 
-    def run(self, app: Any) -> Iterable[bytes]:
+    def respond(self, app: Any) -> Iterable[bytes]:
         try:
-            body = self._range.run(app, self._environ, self._start)
+            body = self.run(app, self._environ, self._start)
         except BaseException:
             self.status = self.status or 500
             self.end()
@@ -322,21 +316,17 @@ class _WsgiRequest:
             self.end()
 
     def end(self) -> None:
-        if not self._is_open:
-            return
-        self._is_open = False
-        self._range.status, self._range.bytes = self.status, self.bytes
-        self._range.end()
-        self.name = self._range.name
-        self._requests.end_slow(self._begin, self.name, self._values)
+        if self.is_open:
+            super().end()
+            self._requests.end_slow(self._start_ns, self.name, self._values)
 
-    def find(self) -> tuple[str, str | None, Any]:
-        """Return the method, the route, and None."""
+    def find(self) -> tuple[str, str | None]:
+        """Return the method and the route."""
         own = self._requests.route
         route = own(self._environ) if own is not None else None
         if route is None:
             route = getattr(self._flask_rule or self._find_flask_rule(), "rule", None)
-        return self._environ.get("REQUEST_METHOD", ""), route, None
+        return self._environ.get("REQUEST_METHOD", ""), route
 
     def _find_flask_rule(self) -> Any:
         """Return the rule that Flask has found. It forgets the request before the response is closed."""
@@ -406,7 +396,7 @@ class DjangoMiddleware:
 
         self._get_response = get_response
         self._requests = Requests(**getattr(settings, "MAREY", {}))
-        self._record = self._requests.recorder(None, self._find)
+        self._names = self._requests.finder(self._find)
         self._is_async = bool(iscoroutinefunction(get_response))
         if self._is_async:
             markcoroutinefunction(self)
@@ -418,7 +408,7 @@ class DjangoMiddleware:
         if report is False:
             return self._page(BUSY, 503, "text/plain")
         begin, values = self._begin_values(request)
-        recorded = self._record.begin(request, values, True)
+        recorded = RequestRange(self._names, request, True, values)
         response = None
         try:
             response = recorded.run(self._get_response, request)
@@ -433,7 +423,7 @@ class DjangoMiddleware:
         if report is False:
             return self._page(BUSY, 503, "text/plain")
         begin, values = self._begin_values(request)
-        recorded = self._record.begin(request, values, False)
+        recorded = RequestRange(self._names, request, False, values)
         response = None
         try:
             response = await recorded.awaits(self._get_response(request))
@@ -458,12 +448,12 @@ class DjangoMiddleware:
         requests = self._requests
         return requests.begin_slow(), _values_of(requests, request.META, request.META) if requests.recorded else {}
 
-    def _find(self, request: Any) -> tuple[str, str | None, Any]:
-        """Return the method, the route, and None."""
+    def _find(self, request: Any) -> tuple[str, str | None]:
+        """Return the method and the route."""
         route = getattr(getattr(request, "resolver_match", None), "route", None)
-        return request.method or "", f"/{route}" if route is not None else None, None
+        return request.method or "", f"/{route}" if route is not None else None
 
-    def _end(self, recorded: _marey.request, begin: int, response: Any, values: Values) -> str:
+    def _end(self, recorded: RequestRange, begin: int, response: Any, values: Values) -> str:
         try:
             recorded.status = 500 if response is None else response.status_code
             recorded.bytes = 0 if response is None or response.streaming else len(response.content)

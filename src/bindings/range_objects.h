@@ -14,7 +14,7 @@ bool add_record_function(PyObject* module) noexcept;
 bool add_record_function_fast(PyObject* module) noexcept;
 bool add_mark_functions(PyObject* module) noexcept;  ///< begin, end, instant, counter, step_mark, thread_name
 bool add_open_ranges(PyObject* module) noexcept;     ///< async_range, and the type of take_over()
-bool add_requests(PyObject* module) noexcept;        ///< request, requests
+bool add_parts(PyObject* module) noexcept;           ///< parts
 bool add_ranged_function(PyObject* module) noexcept;  ///< the type of make_ranged_function()
 
 /// Creates a callable that marks each call of `function` with a range of that name. Functions that suspend

@@ -195,6 +195,17 @@ def test_coroutines_pass_exceptions_and_cancellation_through():
     assert not any(row["flags"] & 2 for row in seen.rows)
 
 
+def test_a_traceback_has_one_frame_of_the_decorator():
+    @marey.record_function("fails")
+    async def fails():
+        await asyncio.sleep(0)
+        raise KeyError("own")
+
+    with pytest.raises(KeyError, match="own") as raised:
+        asyncio.run(fails())
+    assert [entry.name for entry in raised.traceback][-2:] == ["coroutine", "fails"]
+
+
 def test_async_generators_keep_their_protocol():
     async def main():
         assert [i async for i in emits(3)] == [0, 1, 2]

@@ -17,8 +17,8 @@ from recorded import recording, report_names
 from web_clients import Route, call_asgi, call_wsgi, greet, requests_of, users
 
 import marey
-from marey import _marey, web
-from marey.recording import web_requests
+from marey import web
+from marey.recording import request_ranges, web_requests  # parts of which no framework makes odd use
 from marey.web import MareyMiddleware
 
 SECRET = "open sesame"
@@ -127,9 +127,7 @@ def test_the_work_of_wsgi_requests_in_threads_is_named_after_them():
 
 
 def test_functions_are_handed_to_threads_unchanged_without_a_request():
-    assert _marey.request_work(work_of_nobody) is work_of_nobody
-    with pytest.raises(TypeError, match="run\\(\\) takes a function"):
-        _marey.requests(None, lambda _: ()).begin({}, {}, False).run()
+    assert request_ranges.request_work(work_of_nobody) is work_of_nobody
 
 
 def work_of_nobody():
@@ -169,8 +167,8 @@ def test_parts_pass_on_values_exceptions_and_results():
 
 
 async def await_parts(awaitable):
-    requests = _marey.requests(None, lambda argument: (None, None, *["part"] * 4))
-    return await requests.begin("test", {}, False).awaits(awaitable)
+    request = request_ranges.RequestRange(lambda subject: web_requests.Names("test"), None, False, {})
+    return await request.awaits(awaitable)
 
 
 def test_concurrent_requests_are_ranges_of_their_own():
@@ -361,7 +359,7 @@ def test_many_routes_are_folded_and_that_is_reported_once():
     assert [str(warning.message) for warning in warned] == [
         "more than 1000 routes: further ones are recorded as (other routes)"
     ]
-    assert {app._requests.name("GET", f"/{n}") for n in range(1_000, 100_000)} == {"GET (other routes)"}
+    assert {app._requests.names("GET", f"/{n}").request for n in range(1_000, 100_000)} == {"GET (other routes)"}
     assert len(app._requests._names) <= web_requests.MAX_ROUTES + 1
 
 
@@ -552,8 +550,8 @@ def test_an_application_must_be_callable_and_its_interface_is_recognised():
 
 def test_importing_the_module_imports_no_framework(run_python):
     text = "import sys, marey; before = set(sys.modules); import marey.web; print(*set(sys.modules) - before)"
-    ours = {"marey.web", "marey.recording", "marey.recording.web_requests"}
-    assert set(run_python(text).split()) <= {*ours, "__future__"}
+    ours = {f"marey.{name}" for name in ("web", "recording", "recording.web_requests", "recording.request_ranges")}
+    assert set(run_python(text).split()) <= {*ours, "__future__", "contextvars", "_contextvars"}
 
 
 def test_the_first_three_lines_of_the_guide_work_when_pasted(tmp_path):

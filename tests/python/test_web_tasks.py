@@ -10,7 +10,7 @@ from recorded import recording
 from web_clients import Route
 
 import marey
-from marey import _marey
+from marey.recording.request_ranges import RequestRange
 from marey.web import MareyMiddleware
 
 TASK, RUNNING, THREAD = (f"GET /users/{{id}} ({place})" for place in ("in a task", "running", "in a thread"))
@@ -86,7 +86,7 @@ def test_tasks_outlive_their_request_and_hold_nothing_afterwards():
     assert [recorded.path(row) for row in recorded.named("later")] == [(TASK, "later")] * 5
     left.clear()
     gc.collect()
-    assert not [each for each in gc.get_objects() if type(each) is _marey.request]
+    assert not [each for each in gc.get_objects() if isinstance(each, RequestRange)]
 
 
 def test_a_task_shows_the_coroutine_of_the_program():

@@ -85,8 +85,11 @@ def _follow_processes() -> Followed | None:
         return None
 
 
-def follow_requests() -> None:
+def follow_requests(work: Callable[[Any], Any], task: Callable[[Any], Any]) -> None:
     """Make the work that web requests do in tasks and threads ranges of these requests, until the process ends.
+
+    `work` is called with each function that is handed to another thread, `task` with each coroutine of a new task; the
+    results take their places.
 
     Wraps ``create_task`` of asyncio's and uvloop's event loops, ``ThreadPoolExecutor.submit``, which asyncio and
     asgiref use too, and ``anyio.to_thread.run_sync``.
@@ -96,35 +99,35 @@ def follow_requests() -> None:
         from concurrent.futures.thread import ThreadPoolExecutor
 
         pool: Any = ThreadPoolExecutor
-        pool.submit = functools.wraps(pool.submit)(_make_request_submit(pool.submit))
+        pool.submit = functools.wraps(pool.submit)(_make_request_submit(pool.submit, work))
         for module, name in (("asyncio.base_events", "BaseEventLoop"), ("uvloop", "Loop")):
             loop: Any = getattr(sys.modules.get(module), name, None)
             if loop is not None:
-                loop.create_task = functools.wraps(loop.create_task)(_make_create_task(loop.create_task))
+                loop.create_task = functools.wraps(loop.create_task)(_make_create_task(loop.create_task, task))
         to_thread: Any = sys.modules.get("anyio.to_thread")
         if to_thread is not None:
-            to_thread.run_sync = functools.wraps(to_thread.run_sync)(_make_run_sync(to_thread.run_sync))
+            to_thread.run_sync = functools.wraps(to_thread.run_sync)(_make_run_sync(to_thread.run_sync, work))
     finally:
         _marey.release_tracer()
 
 
-def _make_request_submit(original: Any) -> Callable[..., Any]:
+def _make_request_submit(original: Any, work: Any) -> Callable[..., Any]:
     def submit(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return original(self, _marey.request_work(fn), *args, **kwargs)
+        return original(self, work(fn), *args, **kwargs)
 
     return submit
 
 
-def _make_create_task(original: Any) -> Callable[..., Any]:
+def _make_create_task(original: Any, task: Any) -> Callable[..., Any]:
     def create_task(self: Any, coro: Any, **kwargs: Any) -> Any:
-        return original(self, _marey.request_task(coro), **kwargs)
+        return original(self, task(coro), **kwargs)
 
     return create_task
 
 
-def _make_run_sync(original: Any) -> Callable[..., Any]:
+def _make_run_sync(original: Any, work: Any) -> Callable[..., Any]:
     async def run_sync(func: Any, *args: Any, **kwargs: Any) -> Any:
-        return await original(_marey.request_work(func), *args, **kwargs)
+        return await original(work(func), *args, **kwargs)
 
     return run_sync
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 
-from marey._marey import async_range, begin_part, end_part, record_function
+from marey._marey import async_range, begin_part, end_part, parts, record_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,68 +56,45 @@ def _life_name(name: str) -> str:
 class _SuspendableRange:
     """The life of one generator or coroutine: makes a range for each stretch of running."""
 
-    __slots__ = ("_name", "_args", "_stack", "_whole", "_pause", "_has_begun")
+    __slots__ = ("_name", "_args", "_stack", "_whole", "_has_begun")
 
-    def __init__(self, name: str, args: str | None, stack: bool | str, pause: Any = ()) -> None:
-        """Create it. `pause`: the exceptions with which a stretch ends, but not the call."""
+    def __init__(self, name: str, args: str | None, stack: bool | str) -> None:
         self._name = name
         self._args = args
         self._stack = stack
         self._whole = async_range(_life_name(name))
-        self._pause = pause
         self._has_begun = False
 
     def end(self) -> None:
         self._whole.end()
 
-    def run(self, step: _Function, *given: Any, is_last: bool = False) -> Any:
-        """Run one stretch; it is the last if it raises an exception."""
+    def begin_stretch(self) -> record_function:
         stretch = record_function(self._name, self._args, stack=self._stack)
         stretch.__enter__()
         begin_part(self, stretch, not self._has_begun)
         self._has_begun = True
-        try:
-            result = step(*given)
-        except self._pause:
-            end_part(self, stretch, False)
-            raise
-        except BaseException:
-            end_part(self, stretch, True)
-            raise
-        end_part(self, stretch, is_last)
-        return result
+        return stretch
 
 
-class _Steps:
-    """Forwards every resume to a generator, or to an awaitable's ``__await__()``, as one stretch each."""
+class _Steps(parts):
+    """Forwards every resume to a generator, or to an awaitable's ``__await__()``, as one stretch each.
 
-    __slots__ = ("_life", "_inner")
+    `pauses`: the call goes on when `inner` returns.
+    """
 
-    def __init__(self, life: _SuspendableRange, inner: Any) -> None:
+    __slots__ = ("_life", "_pauses", "inner")
+
+    def __init__(self, life: _SuspendableRange, inner: Any, pauses: bool = False) -> None:
         self._life = life
-        self._inner = inner
+        self._pauses = pauses
+        self.inner = inner
 
-    def __iter__(self) -> _Steps:
-        return self
+    def begin_part(self) -> record_function:
+        return self._life.begin_stretch()
 
-    __await__ = __iter__
-
-    def __next__(self) -> Any:
-        return self._life.run(next, self._inner)
-
-    def send(self, value: Any) -> Any:
-        return self._life.run(self._inner.send, value)
-
-    def throw(self, *exception: Any) -> Any:
-        throw = getattr(self._inner, "throw", None)
-        if throw is None:  # an awaitable whose iterator is not a generator
-            raise exception[0]
-        return self._life.run(throw, *exception)
-
-    def close(self) -> None:
-        close = getattr(self._inner, "close", None)
-        if close is not None:
-            self._life.run(close, is_last=True)
+    def end_part(self, stretch: record_function, is_last: bool, error: type[BaseException] | None) -> None:
+        is_pause = self._pauses and (error is None or error is StopIteration)
+        end_part(self._life, stretch, is_last and not is_pause)
 
 
 def _wrap_generator(function: _Function, name: str, args: str | None, stack: bool | str) -> _Function:
@@ -144,10 +121,10 @@ def _wrap_coroutine(function: _Function, name: str, args: str | None, stack: boo
 
 def _wrap_async_generator(function: _Function, name: str, args: str | None, stack: bool | str) -> _Function:
     async def async_generator(*positional: Any, **keywords: Any) -> AsyncGenerator[Any, Any]:
-        life = _SuspendableRange(name, args, stack, StopIteration)  # it hands out an item with StopIteration
+        life = _SuspendableRange(name, args, stack)
 
         def step(awaitable: Any) -> _Steps:
-            return _Steps(life, awaitable.__await__())
+            return _Steps(life, awaitable.__await__(), pauses=True)
 
         inner = function(*positional, **keywords)
         try:

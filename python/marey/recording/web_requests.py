@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     Route = Callable[[dict[str, Any]], "str | None"]
     Values = dict[str, str]
-    Names = tuple[Any, str | None, str, str, str, str]
 
 MAX_ROUTES = 1000
 MAX_VALUES = 10
@@ -23,6 +22,18 @@ _METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY
 _PARAMETER = "marey"
 _OTHER_ROUTES = "(other routes)"
 _NO_ROUTE = "(no route)"
+
+
+class Names:
+    """The names of the ranges of a request: all of it, each time it runs, and its work in threads and tasks."""
+
+    __slots__ = ("part", "request", "task", "thread")
+
+    def __init__(self, name: str) -> None:
+        self.request = name
+        self.part = f"{name} (running)"
+        self.thread = f"{name} (in a thread)"
+        self.task = f"{name} (in a task)"
 
 
 class Requests:
@@ -51,9 +62,8 @@ class Requests:
         self._debug = bool(debug)
         self.route = route  # the user's function, or None
         self.recorded = _recorded(record)
-        self._names: dict[tuple[str, str], str] = {}
-        self._parts: dict[str, tuple[str, str, str]] = {}  # of parts and of work in threads and tasks, by name
-        self._has_faults = False
+        self._names: dict[tuple[str, str | None], Names] = {}  # by method and route
+        self._has_warned = self._has_faults = False
         self._reports = _ReportLock()
         self.slow: SlowRequests | None = None
         if folder:
@@ -63,45 +73,35 @@ class Requests:
         self.gives_reports = debug or secret is not None
         self.is_plain = not self.gives_reports and self.slow is None  # it only records into other sessions
 
-    def name(self, method: str, route: str | None) -> str:
-        """Return the name of a request: its method and route."""
-        key = (method, route or _NO_ROUTE)
-        known = self._names.get(key)
-        if known is not None:
-            return known
-        if method not in _METHODS:
-            key = ("OTHER", key[1])
-        if len(self._names) >= MAX_ROUTES:
-            if not self._has_warned():
+    def names(self, method: str, route: str | None) -> Names:
+        """Return the names of a request with this method and route."""
+        key = (method if method in _METHODS else "OTHER", route or None)
+        if len(self._names) >= MAX_ROUTES and key not in self._names:
+            key = (key[0], _OTHER_ROUTES)
+            if not self._has_warned:
                 from marey._warnings import warn
 
+                self._has_warned = True
                 warn(f"more than {MAX_ROUTES} routes: further ones are recorded as {_OTHER_ROUTES}")
                 _marey.instant(f"marey: more than {MAX_ROUTES} routes")
-            return f"{key[0]} {_OTHER_ROUTES}"
-        from marey._text import printable
+        if key not in self._names:
+            from marey._text import printable
 
-        name = self._names[key] = printable(f"{key[0]} {key[1]}"[:200])
-        return name
+            self._names[key] = Names(printable(f"{key[0]} {key[1] or _NO_ROUTE}"[:200]))
+        return self._names[key]
 
-    def names(self, method: str, route: str | None, found: Any = None) -> Names:
-        """Return `found` and the method, and the names of the request, its parts and its work in threads and tasks."""
-        name = self.name(method, route)
-        parts = self._parts.get(name)
-        if parts is None:
-            parts = self._parts[name] = (f"{name} (running)", f"{name} (in a thread)", f"{name} (in a task)")
-        return found, method, name, *parts
+    def finder(self, find: Callable[[Any], tuple[str, str | None]]) -> Callable[[Any], Names]:
+        """Return a function that returns the names of a request; `find` returns its method and route."""
 
-    def recorder(self, app: Any, find: Callable[[Any], tuple[str, str | None, Any]]) -> _marey.requests:
-        """Return an object that records requests. `find` returns the arguments of `names` for one."""
-
-        def names(argument: Any) -> Names:
+        def names(subject: Any) -> Names:
             try:
-                return self.names(*find(argument))
+                method_and_route = find(subject)
+                return self._names.get(method_and_route) or self.names(*method_and_route)
             except Exception as error:
                 self.fault(error)
                 return self.names("OTHER", None)
 
-        return _marey.requests(app, names)
+        return names
 
     def begin_slow(self) -> int:
         """Return the time at which a request begins, if slow ones are kept."""
@@ -135,11 +135,6 @@ class Requests:
         except Exception as error:
             self.fault(error)
         return values
-
-    def _has_warned(self) -> bool:
-        warned = ("", "") in self._names
-        self._names.setdefault(("", ""), "")
-        return warned
 
     def asks_for_report(self, query: str, header: str | None) -> bool:
         """Return whether a request is allowed to get its report, and asks for it."""

@@ -1,0 +1,169 @@
+// parts.cpp: marey._marey.parts, the base class of coroutines that run another one and note each time it
+// runs. In C++, because a Python function would be a frame of every traceback.
+#include <Python.h>
+
+#include "bindings/range_objects.h"
+#include "sources/python/asyncio_tasks.h"
+#include "sources/python/live_calls.h"
+
+namespace marey::bindings {
+namespace {
+
+PyTypeObject* parts_type = nullptr;
+PyObject *inner_name, *begin_name, *end_name;  ///< interned
+
+/// The iterator that a Python object runs, as a new reference. Runs no program code.
+PyObject* inner_of(PyObject* self) noexcept {
+    return PyObject_GenericGetAttr(self, inner_name);
+}
+
+/// Raises the StopIteration that returns `result`, which is taken.
+void stop(PyObject* result) noexcept {
+    if (PyObject* const error = PyObject_CallOneArg(PyExc_StopIteration, result)) {
+        PyErr_SetObject(PyExc_StopIteration, error);
+        Py_DECREF(error);
+    }
+    Py_DECREF(result);
+}
+
+/// Calls self.end_part(part, is_last, error) with the type of the raised exception, or `ending`, and keeps
+/// that exception. False with another one set if the call fails.
+bool end_part(PyObject* self, PyObject* part, bool is_last, PyObject* ending) noexcept {
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject* const ended = PyObject_CallMethodObjArgs(self, end_name, part, is_last ? Py_True : Py_False,
+                                                       type != nullptr ? type : ending, nullptr);
+    if (ended != nullptr) {
+        Py_DECREF(ended);
+        PyErr_Restore(type, value, traceback);
+        return true;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return false;
+}
+
+/// Runs `run(inner)`, which returns what was sent, between begin_part() and end_part().
+template <class Run>
+PyObject* run_part(PyObject* self, PyObject* ending, Run run) noexcept {
+    PyObject* const inner = inner_of(self);
+    if (inner == nullptr) return nullptr;
+    if (inner == Py_None) {
+        Py_DECREF(inner);
+        PyErr_SetString(PyExc_RuntimeError, "cannot reuse already awaited coroutine");
+        return nullptr;
+    }
+    PyObject* result = nullptr;
+    if (PyObject* const part = PyObject_CallMethodNoArgs(self, begin_name)) {
+        PySendResult sent = run(inner, &result);
+        // A generator's `throw` and `close` raise StopIteration themselves.
+        if (!end_part(self, part, sent != PYGEN_NEXT || ending != Py_None, ending)) {
+            Py_CLEAR(result);
+            sent = PYGEN_ERROR;
+        }
+        Py_DECREF(part);
+        if (sent == PYGEN_RETURN) {
+            stop(result);
+            result = nullptr;
+        }
+    }
+    Py_DECREF(inner);
+    return result;
+}
+
+PyObject* send(PyObject* self, PyObject* value) {
+    return run_part(self, Py_None, [value](PyObject* inner, PyObject** result) {
+        return PyIter_Send(inner, value, result);
+    });
+}
+
+PyObject* next(PyObject* self) {
+    return send(self, Py_None);
+}
+
+/// Calls a method of the inner iterator, or does `otherwise` if it has none.
+template <class Otherwise>
+PyObject* forward(PyObject* self, const char* name, PyObject* args, PyObject* ending, Otherwise otherwise) {
+    PyObject* const inner = inner_of(self);
+    PyObject* const method =
+        inner != nullptr && inner != Py_None ? PyObject_GetAttrString(inner, name) : nullptr;
+    Py_XDECREF(inner);
+    if (method == nullptr) {
+        PyErr_Clear();
+        return otherwise();
+    }
+    PyObject* const made = run_part(self, ending, [&](PyObject*, PyObject** result) {
+        *result = PyObject_CallObject(method, args);
+        return *result != nullptr ? PYGEN_NEXT : PYGEN_ERROR;
+    });
+    Py_DECREF(method);
+    return made;
+}
+
+PyObject* throw_in(PyObject* self, PyObject* args) {
+    return forward(self, "throw", args, Py_None, [args]() -> PyObject* {
+        // An iterator that takes no exceptions: they are raised where it is awaited.
+        PyObject* const error = PyTuple_GET_SIZE(args) != 0 ? PyTuple_GET_ITEM(args, 0) : PyExc_TypeError;
+        const bool is_made = PyExceptionInstance_Check(error) != 0;
+        PyErr_SetObject(is_made ? PyExceptionInstance_Class(error) : error, is_made ? error : nullptr);
+        return nullptr;
+    });
+}
+
+PyObject* close(PyObject* self, PyObject*) {
+    return forward(self, "close", nullptr, PyExc_GeneratorExit, [] { return Py_NewRef(Py_None); });
+}
+
+PyObject* itself(PyObject* self) {
+    return Py_NewRef(self);
+}
+
+void destroy(PyObject* self) {
+    PyTypeObject* const type = Py_TYPE(self);
+    python::forget_call(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+PyMethodDef kMethods[] = {
+    {"send", send, METH_O, nullptr},
+    {"throw", throw_in, METH_VARARGS, nullptr},
+    {"close", close, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyType_Slot kSlots[] = {
+    {Py_am_await, reinterpret_cast<void*>(itself)},
+    {Py_tp_iter, reinterpret_cast<void*>(itself)},
+    {Py_tp_iternext, reinterpret_cast<void*>(next)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_methods, kMethods},
+    {0, nullptr},
+};
+PyType_Spec kSpec = {"marey.parts", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, kSlots};
+
+/// Tasks of web requests have a coroutine of this type around that of the program.
+PyObject* program_coroutine(PyObject* coroutine) noexcept {
+    if (PyObject_TypeCheck(coroutine, parts_type) == 0) return coroutine;
+    PyObject* const inner = inner_of(coroutine);
+    if (inner == nullptr) {
+        PyErr_Clear();
+        return coroutine;
+    }
+    Py_DECREF(inner);  // the other one has it
+    return inner;
+}
+
+}  // namespace
+
+bool add_parts(PyObject* module) noexcept {
+    inner_name = PyUnicode_InternFromString("inner");
+    begin_name = PyUnicode_InternFromString("begin_part");
+    end_name = PyUnicode_InternFromString("end_part");
+    parts_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&kSpec));
+    python::coroutine_of_task = program_coroutine;
+    return inner_name != nullptr && begin_name != nullptr && end_name != nullptr && parts_type != nullptr &&
+           PyModule_AddType(module, parts_type) == 0;
+}
+
+}  // namespace marey::bindings
