@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter_ns
+
 from marey._marey import Error, Trace, join_traces
 from marey.recording.active import running
 from marey.results.types import Types
@@ -52,6 +54,10 @@ class ProfilerStats:
         """Return itself: PyTorch's two profilers differ in whether ``_stats`` is called."""
         return self
 
+    def add_time(self, name: str, begin_ns: int) -> None:
+        """Add the time since then, rounded up, to the statistic with this name."""
+        setattr(self, name, getattr(self, name) - (begin_ns - perf_counter_ns()) // 1000)
+
     def __repr__(self) -> str:
         return "ProfilerStats(" + ", ".join(f"{name}={getattr(self, name)}" for name in self.__slots__) + ")"
 
@@ -59,22 +65,17 @@ class ProfilerStats:
 class timed:
     """Adds the time that its block takes to one of a profiler's statistics."""
 
-    __slots__ = ("_stats", "_name", "_start")
+    __slots__ = ("_stats", "_name", "_begin_ns")
 
     def __init__(self, stats: ProfilerStats, name: str) -> None:
         self._stats = stats
         self._name = name
 
     def __enter__(self) -> None:
-        from time import perf_counter_ns
-
-        self._start = perf_counter_ns()
+        self._begin_ns = perf_counter_ns()
 
     def __exit__(self, *_: object) -> None:
-        from time import perf_counter_ns
-
-        spent_us = -((self._start - perf_counter_ns()) // 1000)  # rounded up
-        setattr(self._stats, self._name, spent_us + getattr(self._stats, self._name))
+        self._stats.add_time(self._name, self._begin_ns)
 
 
 class Results:
@@ -150,13 +151,22 @@ class Results:
         Calls of Python and C functions are included unless `include_python_functions` is False. Its default with
         ``marey.torch`` is that of the installed PyTorch (docs/reference/versions.md).
         """
-        from marey.results.trace_events import events_of
+        from marey.results.trace_events import averages_of
 
-        trace = self.trace
-        with timed(self._stats, "averages_call_duration_us"):
-            return events_of(trace, **self._event_options()).key_averages(
-                group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
-            )
+        trace, begin = self.trace, perf_counter_ns()
+        averages = averages_of(
+            trace,
+            group_by_input_shape,
+            group_by_stack_n,
+            group_by_overload_name,
+            include_python_functions,
+            use_device=self.use_device,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            types=self._types,
+        )
+        self._stats.add_time("averages_call_duration_us", begin)
+        return averages
 
     def total_average(self) -> FunctionEventAvg:
         """Return the total of all events."""

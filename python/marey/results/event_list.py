@@ -142,14 +142,17 @@ class EventList(list["Any"]):
         """
         options = {
             "row_limit": -1 if row_limit is None else row_limit,
-            "max_src_column_width": _width(max_src_column_width),
-            "max_name_column_width": _width(max_name_column_width),
-            "max_shapes_column_width": _width(max_shapes_column_width),
+            "max_src_column_width": max_src_column_width,
+            "max_name_column_width": max_name_column_width,
+            "max_shapes_column_width": max_shapes_column_width,
             "header": header,
             "top_level_events_only": bool(top_level_events_only),
             "ascending": bool(ascending),
             "device_name": self._device_name(),
         }
+        for name in ("max_src_column_width", "max_name_column_width", "max_shapes_column_width"):
+            if (width := options[name]) is not None:
+                options[name] = max(0, int(width))
         if time_unit is not None:
             options["time_unit"] = str(time_unit)
         return self._text("table", sort_by, columns, options)
@@ -190,17 +193,12 @@ class EventList(list["Any"]):
         else:
             events = sorted(self, key=attrgetter(_device_key(sort_by)), reverse=not options["ascending"])
             averages = self._averages_of(events)
-        self._set_shares(averages)
-        return self._shown(averages).text(form, options)
-
-    def _set_shares(self, averages: Averages) -> None:
-        """Set the events' percentages, as text."""
-        for event in self:
-            set_shares(event, averages)
-
-    def _shown(self, averages: Averages) -> Averages:
-        """Return the averages that a table shows: without FLOPs unless with_flops is set."""
-        return averages if self._with_flops or not averages.has_flops else averages.without_flops()
+        if not isinstance(self, LazyEvents):  # which have them from the beginning, or not at all
+            for event in self:
+                set_shares(event, averages)
+        if averages.has_flops and not self._with_flops:
+            averages = averages.without_flops()
+        return averages.text(form, options)
 
     def __str__(self) -> str:
         return self.table()
@@ -333,10 +331,6 @@ def _is_call(event: Any) -> bool:
     return event.is_python_function or event.scope in _CALL_SCOPES
 
 
-def _width(width: int | None) -> int | None:
-    return None if width is None else max(0, int(width))
-
-
 class LazyEvents(EventList):
     """A list whose elements are created on first use. Changing it turns it into an ordinary EventList."""
 
@@ -352,9 +346,6 @@ class LazyEvents(EventList):
         self.__class__ = EventList  # type: ignore[assignment]
         self.__dict__ = {name: value for name, value in self.__dict__.items() if name in _FIELDS}
         list.extend(self, items)
-
-    def _set_shares(self, averages: Averages) -> None:
-        pass  # set when an event is created, or not at all
 
     def __len__(self) -> int:
         return len(self._source)
@@ -379,37 +370,8 @@ class LazyEvents(EventList):
     def __iter__(self) -> Iterator[Any]:
         return map(self._getter(), range(len(self._source)))
 
-    def __reversed__(self) -> Iterator[Any]:
-        return map(self._getter(), range(len(self._source) - 1, -1, -1))
-
-    def __contains__(self, wanted: object) -> bool:
-        return any(event is wanted or event == wanted for event in self)
-
-    def index(self, *args: Any) -> int:
-        return list(self).index(*args)
-
-    def count(self, wanted: object) -> int:
-        return sum(event is wanted or event == wanted for event in self)
-
-    def copy(self) -> list[Any]:
-        return list(self)
-
-    def __add__(self, other: Any) -> Any:
-        return list(self) + list(other) if isinstance(other, list) else NotImplemented
-
     def __radd__(self, other: Any) -> Any:
         return list(other) + list(self) if isinstance(other, list) else NotImplemented
-
-    def __mul__(self, times: SupportsIndex) -> list[Any]:
-        return list(self) * times
-
-    __rmul__ = __mul__
-
-    def __eq__(self, other: object) -> bool:
-        return list(self) == list(other) if isinstance(other, list) else NotImplemented
-
-    def __ne__(self, other: object) -> bool:
-        return list(self) != list(other) if isinstance(other, list) else NotImplemented
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         options = {**self._options(), "_tree_built": True}
@@ -423,6 +385,15 @@ def _unpickled_list(events: list[Any], options: dict[str, Any]) -> EventList:
     return made
 
 
+def _reading(name: str) -> Callable[..., Any]:
+    method = getattr(list, name)
+
+    def read(self: LazyEvents, *args: Any) -> Any:
+        return method(list(self), *[list(each) if isinstance(each, LazyEvents) else each for each in args])
+
+    return read
+
+
 def _changing(name: str) -> Callable[..., Any]:
     method = getattr(list, name)
 
@@ -430,10 +401,11 @@ def _changing(name: str) -> Callable[..., Any]:
         self._become_list()
         return method(self, *args, **kwargs)
 
-    change.__name__ = name
     return change
 
 
+for _name in "__reversed__ __contains__ index count copy __add__ __mul__ __rmul__ __eq__ __ne__".split():
+    setattr(LazyEvents, _name, _reading(_name))
 for _name in "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__".split():
     setattr(LazyEvents, _name, _changing(_name))
 del _name
@@ -442,15 +414,23 @@ del _name
 class AverageList(LazyEvents):
     """The averages that C++ computed. Each FunctionEventAvg is made on first use, and kept."""
 
+    _source: Averages
+
     def __init__(
         self,
         averages: Averages,
         first_event: Callable[[int], Any],
         by_input_shape: bool,
         types: type[Types],
-        **options: Any,
+        *,
+        use_device: str | None,
+        profile_memory: bool,
+        with_flops: bool,
     ) -> None:
-        super().__init__(**options)
+        self._use_device = use_device
+        self._profile_memory = profile_memory
+        self._with_flops = with_flops
+        self._tree_built = False
         self._source = averages
         self._first_event = first_event
         self._by_input_shape = by_input_shape
@@ -471,12 +451,10 @@ class AverageList(LazyEvents):
 
     def _averages(self) -> Averages:
         """Return the averages of C++, unless an attribute of one was changed since it was made."""
-        is_changed = any(
-            any(average.__dict__.get(name) != value for name, value in given.items())
-            for average, given in self._made.values()
-        )
-        averages: Averages = super()._averages() if is_changed else self._source
-        return averages
+        for average, fields in self._made.values():
+            if any(average.__dict__.get(name) != value for name, value in fields.items()):
+                return super()._averages()
+        return self._source
 
     def _device_name(self) -> str:
         return self._use_device or ""

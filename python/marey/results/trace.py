@@ -198,14 +198,16 @@ class _Members(_Base):
         **options: "Any",
     ) -> "EventList":
         """Group its ranges by name and return an ``EventList`` of ``FunctionEventAvg``; `options` as in events()."""
-        from marey.results.trace_events import events_of
+        from marey.results.trace_events import averages_of
 
-        return events_of(self, **options).key_averages(
+        return averages_of(
+            self,
             group_by_input_shapes,
             group_by_stack_n,
             group_by_overload_name,
             group_by_thread=group_by_thread,
             percentiles=percentiles,
+            **options,
         )
 
     def tree(self) -> "list[_ProfilerEvent]":

@@ -10,6 +10,7 @@ from marey.results.types import Types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from marey._marey import Averages, Trace
@@ -86,16 +87,18 @@ class TraceEventList(LazyEvents):
                 include_python_functions,
                 percentiles=percentiles,
             )
-        averages = self._grouped(
-            by_input_shape=bool(group_by_input_shapes),
-            stack_entries=max(int(group_by_stack_n), 0),
-            by_overload=bool(group_by_overload_name),
-            by_thread=bool(group_by_thread),
-            percentiles=bool(percentiles),
+        return averages_of(
+            self._recorded,
+            group_by_input_shapes,
+            group_by_stack_n,
+            group_by_overload_name,
+            include_python_functions,
+            group_by_thread=group_by_thread,
+            percentiles=percentiles,
+            types=self._types,
+            first_event=self._event_of_range,
+            **self._options(),
         )
-        if not self._includes_calls(include_python_functions):
-            averages = averages.without_calls()
-        return AverageList(averages, self._event_of_range, bool(group_by_input_shapes), self._types, **self._options())
 
     def _event_of_range(self, row: int) -> Any:
         index = self._source.event_of_range(row)
@@ -109,6 +112,53 @@ class TraceEventList(LazyEvents):
 
     def _metric(self, metric: str) -> str:
         return super()._metric(metric) if self._is_changed() else metric
+
+
+def averages_of(
+    trace: Trace,
+    group_by_input_shapes: bool = False,
+    group_by_stack_n: int = 0,
+    group_by_overload_name: bool = False,
+    include_python_functions: bool | None = None,
+    *,
+    group_by_thread: bool = False,
+    percentiles: bool = False,
+    use_device: str | None = None,
+    profile_memory: bool | None = None,
+    with_flops: bool = False,
+    types: type[Types] = Types,
+    first_event: Callable[[int], Any] | None = None,
+) -> AverageList:
+    """Group the ranges of a trace by name. `first_event` returns the event of a range (made when needed).
+
+    The options are those of EventList.key_averages() and events_of().
+    """
+    if use_device is None:
+        use_device = _marey.device_of(trace)
+    if profile_memory is None:
+        profile_memory = _marey.has_memory(trace)
+    averages = _marey.key_averages(
+        trace,
+        by_input_shape=bool(group_by_input_shapes),
+        stack_entries=max(int(group_by_stack_n), 0),
+        by_overload=bool(group_by_overload_name),
+        by_thread=bool(group_by_thread),
+        percentiles=bool(percentiles),
+        flops=bool(with_flops),
+        memory=bool(profile_memory),
+    )
+    includes_calls = types.AVERAGES_INCLUDE_CALLS if include_python_functions is None else include_python_functions
+    if not includes_calls:
+        averages = averages.without_calls()
+    options: dict[str, Any] = {"use_device": use_device, "profile_memory": profile_memory, "with_flops": with_flops}
+    made: list[TraceEventList] = []
+
+    def event_of_range(row: int) -> Any:
+        if not made:
+            made.append(TraceEventList(trace, types=types, **options))
+        return made[0]._event_of_range(row)
+
+    return AverageList(averages, first_event or event_of_range, bool(group_by_input_shapes), types, **options)
 
 
 def events_of(
