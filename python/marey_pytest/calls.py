@@ -22,7 +22,7 @@ class RecordedCalls:
     """The calls of a test, and of the threads, tasks and processes that it starts, while it runs and afterwards."""
 
     def __init__(self) -> None:
-        self._profile = marey.profile(threads="tasks", with_stack=True, c_calls="all")
+        self._profile = marey.profile(threads="tasks", with_stack=True, c_calls="all", config=True)
 
     def __enter__(self) -> RecordedCalls:
         self._profile.start()

@@ -1,5 +1,7 @@
 """Defaults of options from files, completion scripts, and leaving out what must not be shared."""
 
+import ast
+import inspect
 import json
 import os
 import re
@@ -8,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import SOURCE
 from running import environment
 
 import marey
@@ -72,7 +75,7 @@ def test_wrong_defaults_are_one_line_of_error(folder, line, message):
     assert "pyproject.toml" in done.stderr and message in done.stderr
 
 
-def profiled(folder, table, given="", shown=""):
+def profiled(folder, table, given="config=True", shown=""):
     """Create a profiler in a project with these defaults, and return what is printed of it, or the error."""
     (folder / "app.py").write_text(f"import marey; p = marey.profile({given}); print({shown})\n")
     (folder / "pyproject.toml").write_text(f"[tool.marey.profile]\n{table}\n")
@@ -82,7 +85,30 @@ def profiled(folder, table, given="", shown=""):
 
 def test_profile_takes_session_options_from_files(folder):
     table = 'policy = "ring"\nexclude = ["x"]\nmax-bytes = 4096'
-    assert profiled(folder, table, "", "p.session_options['policy'], p.session_options['max_bytes']") == "ring 4096"
+    shown = "p.session_options['policy'], p.session_options['max_bytes']"
+    assert profiled(folder, table, "config=True", shown) == "ring 4096"
+
+
+def test_a_library_reads_no_files_unless_it_is_asked(folder):
+    shown = "p.with_stack, p.session_options.get('policy')"
+    table = 'with_stack = true\npolicy = "ring"'
+    assert profiled(folder, table, "", shown) == "False None" == profiled(folder, table, "config=False", shown)
+    assert profiled(folder, table, "config=True", shown) == "True ring"
+    assert profiled(folder, "not toml", "", "p.enabled") == "True"
+
+
+def test_editors_know_every_session_option_of_profile():
+    """They are read from the source: type checkers see the class, programs do not."""
+    text = (SOURCE / "python/marey/recording/options.py").read_text(encoding="utf-8")
+    (declared,) = [
+        {field.target.id for field in node.body if isinstance(field, ast.AnnAssign)}
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef) and node.name == "SessionOptions"
+    ]
+    table = (SOURCE / "include/marey/session_options.h").read_text(encoding="utf-8").partition("kSessionOptions[]")[2]
+    names = set(re.findall(r"^    \{&\w+::\w+, \"(\w+)\"", table, re.M))
+    own = set(inspect.signature(marey.profile).parameters) | {"devices", "device_activities"}  # activities choose these
+    assert names - own == declared
 
 
 def test_profile_takes_its_own_options_from_files(folder):
@@ -90,11 +116,11 @@ def test_profile_takes_its_own_options_from_files(folder):
     table += 'activities = ["cpu"]\nscopes = ["user_scope", "STEP"]\nacc_events = true'
     shown = "p.with_stack, p.record_shapes, p.c_calls, p.acc_events, p.session_options['threads'], "
     shown += "p.session_options.get('exclude'), len(p.activities), bin(p.scopes).count('1')"
-    assert profiled(folder, table, "", shown) == "True True False True tasks ('x',) 1 2"
-    given = "with_stack=False, record_shapes=False, threads='all', acc_events=None"
+    assert profiled(folder, table, "config=True", shown) == "True True False True tasks ('x',) 1 2"
+    given = "config=True, with_stack=False, record_shapes=False, threads='all', acc_events=None"
     assert profiled(folder, table, given, shown) == "False False False True all None 1 2"
-    assert profiled(folder, "enabled = false", "", "p.enabled") == "False"
-    assert profiled(folder, "enabled = false", "True", "p.enabled") == "True"
+    assert profiled(folder, "enabled = false", "config=True", "p.enabled") == "False"
+    assert profiled(folder, "enabled = false", "True, config=True", "p.enabled") == "True"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Defaults of ``marey.profile`` from files: [tool.marey.profile] in pyproject.toml, [profile] in marey.toml.
 
-The same files hold the defaults of the command (src/cli/file_defaults.cpp).
+The same files hold the defaults of the command (src/cli/command_line.cpp), which always reads them. A program has to
+ask: ``marey.profile(config=True)``.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ _OBJECTS = (
 
 
 def with_file_defaults(function: Function) -> Function:
-    """Decorate ``profile.__init__``: keywords that are not given, or None, have the values of the files."""
+    """Decorate ``profile.__init__``: with ``config``, keywords that are not given, or None, come from the files."""
 
     @functools.wraps(function)
     def __init__(self: Any, *args: Any, **given: Any) -> None:
-        found = _defaults()
         given = {key: value for key, value in given.items() if value is not None}
+        found = _defaults() if given.get("config") else {}
         with_stack = given.get("with_stack", found.get("with_stack"))
         for key, value in found.items():
             # Options that select calls count only if calls are recorded; `enabled` may be positional.

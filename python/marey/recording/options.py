@@ -5,6 +5,7 @@ from __future__ import annotations
 from marey._enumerations import ProfilerActivity, ProfilerState, RecordScope
 from marey._marey import CALL_OPTIONS, Error, check_options, device_error
 from marey._warnings import warn
+from marey.compat.config import _ExperimentalConfig
 from marey.recording.activities import (
     activity_of_device,
     check_filters,
@@ -13,13 +14,34 @@ from marey.recording.activities import (
     supported_activities,
     usable_devices,
 )
+from marey.recording.schedule import ProfilerAction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import Any, Literal, TypedDict
 
     from marey.recording.activities import Filters
+
+    class SessionOptions(TypedDict, total=False):
+        """Options of sessions that ``marey.profile`` takes besides its own."""
+
+        name: str
+        max_bytes: int | str
+        policy: Literal["stop", "drop", "ring"]
+        record_values: bool
+        record_command_line: bool
+        concrete_inputs: bool
+        with_nvtx: bool
+        clock_exchange: str
+        include: Iterable[str]
+        exclude: Iterable[str]
+        fold_libraries: bool
+        min_duration_us: float
+        max_depth: int
+        call_budget: int
+        call_lines: bool
+
 
 # Activity type -> bit of device_activities.
 _DEVICE_BITS = {
@@ -162,7 +184,24 @@ def choose_scopes(scopes: Iterable[RecordScope] | None, activities: set[Profiler
     return sum(1 << scope for scope in wanted)
 
 
-def choose_options(given: dict[str, Any], with_stack: bool) -> dict[str, Any]:
+def check_arguments(
+    schedule: Any, on_trace_ready: Any, experimental_config: Any, post_processing_timeout_s: float | None, c_calls: Any
+) -> None:
+    """Raise TypeError or ValueError if one of these arguments of ``marey.profile`` is wrong."""
+    if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
+        raise ValueError(f"post_processing_timeout_s must be non-negative, not {post_processing_timeout_s}")
+    if c_calls not in (True, False, "fast", "all"):
+        raise ValueError(f"c_calls must be True, False, 'fast' or 'all', not {c_calls!r}")
+    if experimental_config is not None and not isinstance(experimental_config, _ExperimentalConfig):
+        raise TypeError(f"experimental_config must be an _ExperimentalConfig, not {experimental_config!r}")
+    for name, function in (("on_trace_ready", on_trace_ready), ("schedule", schedule)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be callable, not {function!r}")
+    if schedule is not None and schedule(0) is ProfilerAction.DEVICE_STOPPED:
+        raise ValueError("a schedule must not return DEVICE_STOPPED")
+
+
+def choose_options(given: Mapping[str, Any], with_stack: bool) -> dict[str, Any]:
     """Return the session options given by keyword, checked. Warn if some of them have no effect."""
     options: dict[str, Any] = check_options(**given)
     ignored = [option for option, value in options.items() if value and option in CALL_OPTIONS]

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from os import PathLike
     from types import TracebackType
-    from typing import Any, Literal
+    from typing import Any, Literal, Unpack
 
     from marey._marey import Trace
     from marey.context.propagation import Carried
+    from marey.recording.options import SessionOptions
 
 _STEP_REQUESTER = "ProfilerStep"
 
@@ -50,6 +51,7 @@ class profile(Results):
         scopes: The kinds of range to record (``RecordScope``); all by default.
         c_calls: With ``with_stack``: True to record calls into C functions too. "all" on Python 3.12+ includes call
             sites that also call Python functions.
+        config: True to take options that are not given from files (docs/guide/run.md, "Defaults").
 
     Keyword Args:
         max_bytes (int): The size limit of the recording.
@@ -62,7 +64,6 @@ class profile(Results):
         call_budget (int): Stop recording calls after this many; 0 for no limit.
         call_lines (bool): Record the line from which each call was made.
 
-    Options that are not given come from files (docs/guide/run.md, "Defaults").
     docs/reference/python_tracer.md describes the options for calls; docs/reference/environment.md lists all options.
     """
 
@@ -95,20 +96,10 @@ class profile(Results):
         threads: Literal["all", "tasks"] | None = None,
         scopes: Iterable[RecordScope] | None = None,
         c_calls: bool | Literal["fast", "all"] = True,
-        **session_options: Any,
+        config: bool = False,
+        **session_options: Unpack[SessionOptions],
     ) -> None:
-        if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
-            raise ValueError(f"post_processing_timeout_s must be non-negative, not {post_processing_timeout_s}")
-        if c_calls not in (True, False, "fast", "all"):
-            raise ValueError(f"c_calls must be True, False, 'fast' or 'all', not {c_calls!r}")
-        if experimental_config is not None and not isinstance(experimental_config, _ExperimentalConfig):
-            raise TypeError(f"experimental_config must be an _ExperimentalConfig, not {experimental_config!r}")
-        if on_trace_ready is not None and not callable(on_trace_ready):
-            raise TypeError(f"on_trace_ready must be callable, not {on_trace_ready!r}")
-        if schedule is not None and not callable(schedule):
-            raise TypeError(f"schedule must be callable, not {schedule!r}")
-        if schedule is not None and schedule(0) is ProfilerAction.DEVICE_STOPPED:
-            raise ValueError("a schedule must not return DEVICE_STOPPED")
+        options.check_arguments(schedule, on_trace_ready, experimental_config, post_processing_timeout_s, c_calls)
         self.enabled = enabled
         self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
         self._activities, self.activity_filters = options.choose_activities(
