@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from marey._marey import Trace
 
-_USAGE = "%%marey [--calls | --no-calls] [--torch] [--gpu] [--view]"
-_OPTIONS = frozenset(("--calls", "--no-calls", "--torch", "--gpu", "--view"))
+_USAGE = "%%marey [--c-calls | --no-calls] [--torch] [--gpu] [--view]"
+_OPTIONS = frozenset(("--c-calls", "--no-calls", "--torch", "--gpu", "--view", "--calls"))  # the last one: until 0.3
 # The notebook's own code. It is left out with everything that it calls.
 _OWN = "IPython codeop ipykernel ipywidgets comm traitlets tornado zmq jupyter_client jupyter_core".split()
 _HIDDEN = tuple(pattern for name in _OWN for pattern in (f"{name}/*", f"*/{name}/*.py(*", f"{name}.py(*"))
@@ -239,10 +239,15 @@ def _profiler(options: set[str], name: str) -> Any:
 
     Raise ImportError if --torch is given and PyTorch is missing.
     """
-    calls = "--calls" in options or not options & {"--no-calls", "--torch", "--gpu"}
+    if "--calls" in options:
+        from marey._warnings import warn
+
+        warn("%%marey --calls is now --c-calls: it records calls into C functions", FutureWarning)
+    c_calls = bool(options & {"--c-calls", "--calls"})
+    calls = c_calls or not options & {"--no-calls", "--torch", "--gpu"}
     settings: dict[str, Any] = {"threads": "tasks", "with_stack": calls, "custom_trace_id_callback": lambda: name}
     if calls:
-        settings.update(c_calls="--calls" in options or sys.version_info >= (3, 12))
+        settings.update(c_calls=c_calls or sys.version_info >= (3, 12))
     if "--gpu" in options:
         settings["use_device"] = "cuda"
     if "--torch" in options:

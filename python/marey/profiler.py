@@ -5,8 +5,8 @@ from __future__ import annotations
 from marey._enumerations import DeviceType, ProfilerActivity, ProfilerState, RecordScope
 from marey._marey import record_function
 from marey.compat.config import ProfilerConfig, _ExperimentalConfig, kineto_available
-from marey.compat.event_parts import EnforceUnique, MemRecordsAcc
 from marey.compat.handlers import tensorboard_trace_handler
+from marey.compat.name_tables import EnforceUnique, MemRecordsAcc
 from marey.compat.nvprof import load_nvprof, parse_nvprof_trace
 from marey.compat.steps import KinetoStepTracker
 from marey.recording.active import is_enabled, profiler_type

@@ -9,7 +9,7 @@ import pytest
 
 import marey
 from marey._enumerations import DeviceType
-from marey.compat.event_parts import EnforceUnique, MemRecordsAcc, StringTable
+from marey.compat.name_tables import EnforceUnique, MemRecordsAcc, StringTable
 from marey.results.averages import FunctionEventAvg
 from marey.results.event_list import EventList
 from marey.results.event_parts import FormattedTimesMixin, Interval, Kernel, event_metadata

@@ -215,8 +215,16 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_recording(kernel):
 def test_a_wrong_option_is_named_and_the_cell_does_not_run(kernel):
     outputs = kernel.run("%%marey --fast\nprint('no')")
     text = "".join(output.get("text", "") for output in outputs)
-    assert "unknown option '--fast'; usage: %%marey [--calls" in text and "no\n" not in text
+    assert "unknown option '--fast'; usage: %%marey [--c-calls" in text and "no\n" not in text
     assert "usage: %marey STATEMENT" in "".join(output.get("text", "") for output in kernel.run("%marey"))
+
+
+def test_the_old_name_of_an_option_works_and_is_reported(kernel):
+    for option, warns in (("--c-calls", False), ("--calls", True)):
+        outputs = kernel.run(f"%%marey {option}\nlen('text')\ntwice(1)")
+        text = "".join(output.get("text", "") for output in outputs)
+        assert ("--calls is now --c-calls" in text) == warns
+        assert "len" in kernel.printed(NAMES)
 
 
 def test_a_part_that_is_missing_is_reported_and_the_cell_runs(kernel):

@@ -23,7 +23,7 @@ from marey.recording.active import running
 from marey.recording.cycle import Cycle
 from marey.recording.defaults import with_file_defaults
 from marey.recording.metadata import checked_metadata, metadata_text
-from marey.recording.results import ProfilerStats, Results, timed
+from marey.recording.profile_results import ProfilerStats, Results, timed
 from marey.recording.schedule import ProfilerAction, always_record
 
 TYPE_CHECKING = False

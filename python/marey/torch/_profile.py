@@ -19,7 +19,7 @@ from marey._warnings import warn
 from marey.compat.config import _ExperimentalConfig
 from marey.recording import profile as own
 from marey.recording.metadata import checked_metadata
-from marey.recording.results import timed
+from marey.recording.profile_results import timed
 from marey.torch import _clocks, _graph_lanes, _hooks, _ranks, _versions
 from marey.torch._activities import to_marey_activities, to_marey_activity, to_marey_schedule
 from marey.torch._emitters import ExecutionTraceObserver
