@@ -189,6 +189,7 @@ struct Argument {
     bool truncated = false;  ///< only the beginning of the string or list was kept
     /// Kind None: the original kind, if the session did not record the value. Kind String: Bool, Int or
     /// Double, if it is the text of a scalar that Marey has no number type for, such as a complex number.
+    /// Kind List: Array, if it is empty and its items would be arrays.
     ValueKind left_out = ValueKind::None;
     union {
         bool boolean;

@@ -181,11 +181,17 @@ class Value {
         made.counts_as_ = ValueKind::String;
         return made;
     }
+    /// An empty list whose items would be arrays.
+    static constexpr Value no_arrays() noexcept {
+        Value made((Span<const Value>()));
+        made.counts_as_ = ValueKind::Array;
+        return made;
+    }
     template <class T, class = std::enable_if_t<!std::is_same_v<std::remove_cv_t<T>, char>>>
     Value(T*) = delete;  ///< so that addresses do not convert to bool
 
     constexpr ValueKind kind() const noexcept { return kind_; }
-    /// The kind passed to scalar_text(); String for shown_as(); otherwise None.
+    /// The kind passed to scalar_text(); String for shown_as(); Array for no_arrays(); otherwise None.
     constexpr ValueKind counts_as() const noexcept { return counts_as_; }
     // Call only the accessor of the value's kind; string() also for shown_as().
     constexpr bool boolean() const noexcept { return boolean_; }

@@ -84,7 +84,8 @@ nb::object value_object(const Trace& trace, const Argument& value) {
 
 nb::object concrete_object(const Trace& trace, const Argument& value) {
     const std::span<const Argument> items = items_of(trace, value);
-    const bool has_array = std::any_of(items.begin(), items.end(),
+    const bool has_array = value.left_out == ValueKind::Array ||
+                           std::any_of(items.begin(), items.end(),
                                        [](const Argument& item) { return item.kind == ValueKind::Array; });
     return has_array ? nb::object(nb::none()) : value_object(trace, value);
 }

@@ -82,7 +82,9 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
     const auto kind = static_cast<ValueKind>(head.kind);
     value.key = head.key < data_.strings.size() ? head.key : 0;
     value.role = kept.role;
-    const bool is_kept = kind == ValueKind::Array  ? kept.arrays
+    const bool has_no_arrays =
+        kind == ValueKind::List && head.count == 0 && (head.flags & kValueScalar) == kValueScalar;
+    const bool is_kept = kind == ValueKind::Array || has_no_arrays ? kept.arrays
                          : kind == ValueKind::List ? kept.scalars || holds_array(rest, nesting)
                                                    : kept.scalars || kind == ValueKind::None;
     if (!is_kept) {
@@ -129,6 +131,7 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
                 if (!read_value(rest, item, kept, nesting + 1)) return false;
                 items.push_back(item);
             }
+            if (has_no_arrays) value.left_out = ValueKind::Array;
             value.list.first = static_cast<std::uint32_t>(data_.list_items.size());
             value.list.count = static_cast<std::uint32_t>(items.size());
             data_.list_items.insert(data_.list_items.end(), items.begin(), items.end());

@@ -21,7 +21,7 @@ constexpr int kMaxNesting = 4;  // lists in lists
 
 // A list of arrays is metadata like an array; any other list is a value.
 bool is_metadata(const Value& value) noexcept {
-    if (value.kind() == ValueKind::Array) return true;
+    if (value.kind() == ValueKind::Array || value.counts_as() == ValueKind::Array) return true;
     return value.kind() == ValueKind::List && !value.list().empty() && is_metadata(value.list().front());
 }
 
@@ -59,6 +59,7 @@ void ValueEncoder::add_nested(std::uint32_t key, std::uint8_t flags, const Value
             flags |= static_cast<std::uint8_t>(static_cast<unsigned>(value.counts_as()) << kValueScalarShift);
             return add_string(key, flags, value.string());
         case ValueKind::List:
+            if (value.counts_as() == ValueKind::Array) flags |= kValueScalar;
             return add_list(key, flags, value.list(), needs, nesting);
         case ValueKind::Array:
             return put_array(key, flags, value.array());

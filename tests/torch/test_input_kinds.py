@@ -83,6 +83,23 @@ def inputs_of(prof):
     return [(e.name, e.input_shapes, e.concrete_inputs) for e in events]
 
 
+@pytest.mark.parametrize("options", ({}, {"profile_memory": True}), ids=("straight", "identified"))
+def test_an_empty_list_of_tensors_is_a_list_of_tensors(tmp_path, options):
+    """K18"""
+    found = []
+    for kind in (profile, torch_profile):
+        with kind(record_shapes=True, **options) as prof:
+            torch.block_diag()
+        path = tmp_path / "trace.json"
+        prof.export_chrome_trace(str(path))
+        rows = [row for row in json.loads(path.read_text())["traceEvents"] if row["name"] == "aten::block_diag"]
+        found.append(
+            [{key: row["args"][key] for key in ("Input Dims", "Input type", "Concrete Inputs")} for row in rows]
+        )
+    assert found[0] == found[1]
+    assert found[0][0]["Input type"][0] == "TensorList"
+
+
 @pytest.mark.parametrize(
     "work", (strided, lists, scalars, indices, zero_dimensions, deep, meta, sparse), ids=lambda each: each.__name__
 )

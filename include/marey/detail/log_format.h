@@ -168,7 +168,8 @@ static_assert(sizeof(ValueHeader) == 8);
 inline constexpr std::uint8_t kValueTruncated = 1 << 0;
 inline constexpr std::uint8_t kValueInput = 1 << 1;  ///< one of the range's inputs, in order
 inline constexpr std::uint8_t kValueOutput = 1 << 2;
-/// Two bits of a String: the kind of scalar that it is the text of (Bool, Int, Double); 0: plain text.
+/// Two bits of a String: the kind of scalar that it is the text of (Bool, Int, Double); 0: plain text. Both
+/// are set in an empty List whose items would be arrays.
 inline constexpr unsigned kValueScalarShift = 3;
 inline constexpr std::uint8_t kValueScalar = 3 << kValueScalarShift;
 struct ArrayHeader {

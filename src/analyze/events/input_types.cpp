@@ -43,6 +43,7 @@ std::string_view input_type_text(const Trace& trace, const Argument& value) noex
     const std::span<const Argument> items = items_of(trace, value);
     if (!items.empty() && array_of(trace, items[0]) != nullptr)
         return value.truncated || is_array_list(trace, value) ? "TensorList" : "";
+    if (items.empty() && value.left_out == ValueKind::Array) return "TensorList";
     const bool are_scalars = std::all_of(items.begin(), items.end(), [](const Argument& item) {
         return item.kind != ValueKind::None && is_scalar(item);
     });

@@ -160,6 +160,7 @@ class Inputs {
         }
         Argument value = plain();
         value.kind = ValueKind::List;
+        if (items.empty()) value.left_out = ValueKind::Array;
         value.list = assembler_.add_list(items);
         return value;
     }

@@ -109,7 +109,8 @@ void ChromeArguments::append_type(const Argument& value) {
 }
 
 void ChromeArguments::append_concrete(const Argument& value) {
-    if (value.kind == ValueKind::None || value.kind == ValueKind::Array) {
+    if (value.kind == ValueKind::None || value.kind == ValueKind::Array ||
+        value.left_out == ValueKind::Array) {
         out_.put("\"\"");
         return;
     }

@@ -131,6 +131,16 @@ TEST_F(ChromeArgumentsTest, ATruncatedListOfArraysIsEmpty) {
         R"({"Input Dims":[[]],"Input type":["TensorList"],"Input Strides":[[]],"Concrete Inputs":[""]})");
 }
 
+// K18
+TEST_F(ChromeArgumentsTest, AnEmptyListOfArraysIsAListOfTensors) {
+    Argument arrays = list({});
+    arrays.left_out = ValueKind::Array;
+    put(arrays);
+    put(list({}));
+    EXPECT_EQ(members(), R"({"Input Dims":[[],[]],"Input type":["TensorList","ScalarList"],)"
+                         R"("Input Strides":[[],[]],"Concrete Inputs":["","[]"]})");
+}
+
 TEST_F(ChromeArgumentsTest, ScalarTextsAreScalars) {
     Argument complex = text("1.+2.j");
     complex.left_out = ValueKind::Double;

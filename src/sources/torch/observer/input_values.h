@@ -187,6 +187,7 @@ class InputValues {
         if (argument.isDouble()) return argument.toDouble();
         if (argument.isBool()) return argument.toBool();
         if (argument.isString()) return std::string_view(argument.toStringRef());
+        if (argument.isTensorList() && argument.toListRef().empty()) return Value::no_arrays();
         if (argument.isList())
             return nesting < kMaxNesting ? list_of(argument.toListRef(), nesting + 1) : Value();
         return argument.isNone() ? Value() : other_of(argument);
