@@ -49,6 +49,10 @@ class MAREY_API EventList {
     std::uint32_t parent(std::size_t event) const;
     std::span<const std::uint32_t> children(std::size_t event) const;
 
+    /// Whether it only spans time. A step that crosses ranges of its thread does not: it is among them, as in
+    /// PyTorch.
+    bool is_async(std::size_t event) const;
+
     std::int64_t start_ns(std::size_t event) const noexcept;     ///< since the window's start; clipped to it
     std::int64_t duration_ns(std::size_t event) const noexcept;  ///< of the part in the window
     std::int64_t self_ns(std::size_t event) const noexcept;      ///< of CPU events; 0 for async events

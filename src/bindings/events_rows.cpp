@@ -152,7 +152,7 @@ nb::object EventRows::range_field(const Trace& trace, Row row, std::size_t key) 
         case kScope:
             return nb::int_(static_cast<int>(scope()));
         case kIsAsync:
-            return nb::bool_(track().kind == TrackKind::Async);
+            return nb::bool_(events_.is_async(events_.event_of(row)));
         case kIsRemote:
             return nb::bool_((trace.ranges().flags[row] & kRemote) != 0);
         case kIsUserAnnotation:

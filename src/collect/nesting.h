@@ -142,18 +142,25 @@ class NestingStack {
         pop_to(key + 1, end);
         return push(key, start, end, site, flags, payload, id);
     }
-    /// The same for a step. Of the step and a scope that began in it and outlived it, the one that loses less
-    /// time is cut: the step begins with the scope, or the scope begins at the end of the step.
-    bool push_step(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
-                   std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id) {
+    /// The same for a step, which is shown from `from`, the end of the last scope that it began in and
+    /// outlived. Of the step and a scope that began in it and outlived it, the one that loses less time is
+    /// cut: the step begins with the scope, or the scope begins at the end of the step. Where that would take
+    /// away more than 1/kStepShare of the step's time, the step keeps its times and becomes async: false.
+    bool push_step(std::uint32_t depth, std::uint64_t start, std::uint64_t from, std::uint64_t end,
+                   std::uint32_t site, std::uint16_t flags, std::span<const std::byte> payload,
+                   std::uint32_t id) {
         std::int64_t key = std::int64_t{depth} * 2 - 1;
         pop_to(key + 1, end);
-        const Times times = times_of(start, end, flags);
+        const Times whole = times_of(start, end, flags);
         Frame* scope = top_ + 1;
-        while (scope[-1].start > times.start) --scope;
-        for (std::int64_t from = times.start; scope <= top_; ++scope) {
-            if (scope->start - from > times.end - scope->start) break;
-            from = scope->start;
+        std::int64_t first = times_of(from, end, flags).start;
+        while (scope[-1].start > first) --scope;
+        for (; scope <= top_ && scope->start - first <= whole.end - scope->start; ++scope)
+            first = scope->start;
+        const std::int64_t lost = first - whole.start + (scope <= top_ ? whole.end - scope->start : 0);
+        if (lost > (whole.end - whole.start) / kStepShare) {
+            add_async(start, end, site, flags, payload);
+            return false;
         }
         if (scope <= top_) {
             key = scope->key - 1;
@@ -163,7 +170,7 @@ class NestingStack {
             pop_to(key + 1, end);
         }
         cuts_far_ = true;
-        const bool is_placed = push(key, start, end, site, flags, payload, id);
+        const bool is_placed = push(key, from, end, site, flags, payload, id);
         cuts_far_ = false;
         if (is_placed) top_->ends_by_time = true;
         return is_placed;
@@ -257,6 +264,7 @@ class NestingStack {
     static constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min() / 2;
     static constexpr std::size_t kMaxShifted =
         4096;  // against hostile logs; real programs do not close this far from the top
+    static constexpr std::int64_t kStepShare = 20;
 
     struct Frame {
         std::int64_t key = 0;    ///< scopes: twice the depth; movable ranges: one less

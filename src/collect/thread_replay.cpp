@@ -226,12 +226,13 @@ class Replayer {
         AsyncRange& range = async_[index];
         const std::uint64_t end = range.has_end ? std::max(range.start, range.end) : ~std::uint64_t{0};
         const std::uint32_t depth = range.has_end ? range.end_depth : range.begin_depth;
-        const std::uint64_t start = std::max(range.start, std::min(range.shown_from, end));
+        const std::uint64_t from = std::max(range.start, std::min(range.shown_from, end));
         const std::span<const std::byte> payload{range.payload, range.payload_bytes};
         const std::uint16_t flags = flags_of(range.flags);
-        range.on_stack = range.is_step()
-                             ? nesting_.push_step(depth, start, end, range.site, flags, payload, index + 1)
-                             : nesting_.push_async(depth, start, end, range.site, flags, payload, index + 1);
+        range.on_stack =
+            range.is_step()
+                ? nesting_.push_step(depth, range.start, from, end, range.site, flags, payload, index + 1)
+                : nesting_.push_async(depth, range.start, end, range.site, flags, payload, index + 1);
     }
 
     static std::uint16_t flags_of(std::uint8_t record_flags) noexcept {

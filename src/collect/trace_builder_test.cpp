@@ -412,24 +412,23 @@ TEST(TraceBuilder, AMovableRangeThatOutlivesItsScopeIsAsync) {
     EXPECT_EQ(outline(build(log)), "thread 1: a 10-30\nthread 1 async: moved 20-40~\n");
 }
 
-TEST(TraceBuilder, AStepIsShortenedWhereCallsCrossIt) {
+TEST(TraceBuilder, AStepIsShortenedWhereThatLosesLittle) {
     LogWriter log;
     log.thread(1)
-        .step_begin(1, "step 0", 5, 0)
-        .range("work", 11, 14, 1)
-        .async_end(1, 20, 1)  // within a call that began in it
-        .step_begin(2, "step 1", 21, 1)
-        .range("rest", 22, 28, 1)
-        .range("helper", 10, 30, 0)
-        .range("between", 32, 35, 0)
-        .range("work", 41, 44, 1)
-        .async_end(2, 50, 1)
-        .step_begin(3, "step 2", 52, 1)
-        .range("helper", 40, 60, 0)
-        .async_end(3, 70, 0);  // after the call that it began in
+        .step_begin(1, "step 0", 995, 0)
+        .range("work", 1100, 1400, 1)
+        .async_end(1, 2000, 1)  // within a call that began in it
+        .step_begin(2, "step 1", 2950, 1)
+        .range("rest", 2960, 2990, 1)
+        .range("helper", 1000, 3000, 0)
+        .range("work", 4100, 4400, 1)
+        .async_end(2, 5000, 1)
+        .step_begin(3, "step 2", 5050, 1)
+        .range("helper", 3010, 5100, 0)
+        .async_end(3, 7000, 0);  // after the call that it began in
     EXPECT_EQ(outline(build(log)),
-              "thread 1: helper 10-30 { step 0 10-20 { work 11-14 } rest 22-28 } between 32-35 "
-              "helper 40-60 { step 1 40-50 { work 41-44 } } step 2 60-70\n");
+              "thread 1: helper 1000-3000 { step 0 1000-2000 { work 1100-1400 } rest 2960-2990 } "
+              "helper 3010-5100 { step 1 3010-5000 { work 4100-4400 } } step 2 5100-7000\n");
 }
 
 TEST(TraceBuilder, ACallIsCutWhereThatLosesLessThanCuttingTheStep) {
@@ -437,14 +436,34 @@ TEST(TraceBuilder, ACallIsCutWhereThatLosesLessThanCuttingTheStep) {
     log.thread(1)
         .step_begin(1, "step 0", 5, 1)
         .range("callback", 4, 7, 0)
-        .range("work", 10, 80, 0)
-        .range("inner", 92, 94, 2)
-        .async_end(1, 95, 2)  // a callback of the program, which calls step()
-        .range("hook", 91, 97, 1)
-        .range("callback", 90, 98, 0);
-    EXPECT_EQ(
-        outline(build(log)),
-        "thread 1: callback 4-7 step 0 7-95 { work 10-80 inner 92-94 } callback 95-98 { hook 95-97 }\n");
+        .range("work", 10, 180, 0)
+        .range("inner", 192, 194, 2)
+        .async_end(1, 195, 2)  // a callback of the program, which calls step()
+        .range("hook", 191, 197, 1)
+        .range("callback", 190, 198, 0);
+    EXPECT_EQ(outline(build(log)),
+              "thread 1: callback 4-7 step 0 7-195 { work 10-180 inner 192-194 } callback 195-198 { hook "
+              "195-197 }\n");
+}
+
+// K17
+TEST(TraceBuilder, AStepThatCrossesLongRangesIsAsyncAndAllKeepTheirTimes) {
+    LogWriter log;
+    log.thread(1)
+        .range("forward", 10, 40, 1)
+        .step_begin(1, "step 0", 50, 1)
+        .range("backward", 60, 90, 1)
+        .range("optimizer step", 0, 100, 0)
+        .range("forward", 210, 240, 1)
+        .async_end(1, 250, 1)
+        .step_begin(2, "step 1", 251, 1)
+        .range("backward", 260, 290, 1)
+        .range("optimizer step", 200, 300, 0)
+        .async_end(2, 400, 0);
+    EXPECT_EQ(outline(build(log)),
+              "thread 1: optimizer step 0-100 { forward 10-40 backward 60-90 } "
+              "optimizer step 200-300 { forward 210-240 backward 260-290 }\n"
+              "thread 1 async: step 0 50-250~ step 1 251-400~\n");
 }
 
 TEST(TraceBuilder, AStepThatNothingCrossesIsWhole) {

@@ -129,10 +129,60 @@ def test_a_function_that_calls_step_keeps_its_time():
     events = prof.events()
     assert not [event.name for event in events if event.is_async]
     inside = [event for event in events if event.name.endswith((": before", ": after"))]
-    assert len(inside) == 6 and all(": helper" in ancestors(event) for event in inside)
+    assert len(inside) == 6 and all(
+        "helper" in ancestors(event) or "ProfilerStep" in ancestors(event) for event in inside
+    )
     steps = [event for event in events if event.name.startswith("ProfilerStep")]
-    assert len(steps) == 3 and all(": helper" in ancestors(step) for step in steps)
-    assert ["ProfilerStep" in ancestors(event) for event in inside if event.name.endswith("before")] == [True] * 3
+    functions = [event for event in events if event.name.endswith(": helper")]
+    assert len(steps) == 3 and all(event.cpu_time_total >= 2000 for event in steps + functions[1:])
+
+
+def pause():
+    time.sleep(0.02)  # a step and a range that cross for a moment only are cut
+
+
+def train_as_lightning(kind):
+    """Call step() inside a range, between the forward and the backward pass, and start and stop inside others."""
+    prof = kind(schedule=schedule(wait=0, warmup=1, active=3, repeat=1), profile_memory=True)
+    values = torch.ones(64, 64)
+    kept = []
+    with torch.profiler.record_function("fit"):
+        prof.start()
+        for _ in range(5):
+            with torch.profiler.record_function("load"):
+                torch.zeros(3)
+            with torch.profiler.record_function("optimizer_step"):
+                with torch.profiler.record_function("training_step"):
+                    kept.append(torch.mm(values, values))
+                    pause()
+                prof.step()
+                with torch.profiler.record_function("backward"):
+                    torch.add(values, values)
+                    pause()
+        prof.stop()
+    return prof
+
+
+def test_a_step_and_ranges_that_cross_are_those_of_pytorch(tmp_path):
+    """K17"""
+    found = []
+    for kind in (profile, torch.profiler.profile):
+        prof = train_as_lightning(kind)
+        events = [event for event in prof.events() if event.name != "[memory]"]
+        starts = [place for place, event in enumerate(events) if event.name == "ProfilerStep*"]
+        events = events[: starts[-1]]  # not the range that was running at the end
+        parents = [(event.name, event.cpu_parent and event.cpu_parent.name) for event in events]
+        memory = [event.cpu_memory_usage for event in events if event.name == "ProfilerStep*"]
+        rows = exported(prof, tmp_path)
+        steps = [row for row in rows if row["name"].startswith("ProfilerStep#")]
+        threads = {row["tid"] for row in rows if row["cat"] == "cpu_op"}
+        assert threads == {row["tid"] for row in steps}
+        found.append((parents, memory, [step["name"] for step in steps]))
+        crossing = [event for event in events if event.name in ("ProfilerStep*", "optimizer_step")]
+        assert all(event.cpu_time_total >= 40_000 and not event.is_async for event in crossing)
+        assert all(event.self_cpu_time_total >= 0 for event in events)
+    assert found[0] == found[1]
+    assert ("aten::add", "backward") in found[0][0] and ("backward", "ProfilerStep*") in found[0][0]
 
 
 def test_a_callback_that_calls_step_leaves_the_step_whole():

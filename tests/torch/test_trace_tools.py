@@ -1,5 +1,6 @@
 """Tools for PyTorch's traces find the same in Marey's."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -34,7 +35,8 @@ def read(request):
     return with_tools
 
 
-def traced(kind, path):
+def traced(kind, path, crosses=False):
+    """Record four steps; if they cross ranges, step() is called inside one, as Lightning does."""
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
@@ -45,16 +47,21 @@ def traced(kind, path):
     with kind(schedule=plan, on_trace_ready=save, record_shapes=True, profile_memory=True) as prof:
         for _ in range(5):
             optimizer.zero_grad()
-            model(torch.ones(4, 8)).sum().backward()
-            optimizer.step()
-            prof.step()
+            with torch.profiler.record_function("around") if crosses else contextlib.nullcontext():
+                model(torch.ones(4, 8)).sum().backward()
+                if crosses:
+                    prof.step()
+                optimizer.step()
+            if not crosses:
+                prof.step()
 
 
-def test_hta_and_tensorboard_find_the_same_as_in_pytorchs_trace(tmp_path, read):
+@pytest.mark.parametrize("crosses", [False, True])
+def test_hta_and_tensorboard_find_the_same_as_in_pytorchs_trace(tmp_path, read, crosses):
     found = []
     for kind in (marey.torch.profile, torch.profiler.profile):
         path = tmp_path / f"{kind.__module__}.pt.trace.json"
-        traced(kind, path)
+        traced(kind, path, crosses)
         found.append(read(path))
     ours, theirs = found
     assert ours["hta"]["steps"] == theirs["hta"]["steps"] == ["ProfilerStep#2", "ProfilerStep#3"]

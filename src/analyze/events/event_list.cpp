@@ -8,6 +8,7 @@
 #include <marey/flops.h>
 
 #include "analyze/averages/range_groups.h"
+#include "analyze/events/crossing_steps.h"
 #include "analyze/events/event_categories.h"
 #include "analyze/events/event_order.h"
 #include "analyze/events/input_types.h"
@@ -41,8 +42,9 @@ struct EventList::Data {
     Trace trace;
     std::size_t range_count = 0;
     std::vector<std::uint32_t> nodes;  ///< per event: the range row, or the range count plus the report row
-    std::vector<std::uint32_t> of_range;    ///< per range: its event
-    std::vector<std::int64_t> merged_self;  ///< per event; empty: no ranges are merged
+    std::vector<std::uint32_t> of_range;  ///< per range: its event
+    std::vector<std::int64_t> own_self;   ///< per event; empty: those of its range
+    CrossingSteps crossing;
 
     struct Launches {
         std::vector<LaunchedTime> all;    ///< sorted by the owner's event, then by start
@@ -63,7 +65,8 @@ struct EventList::Data {
     Once<std::shared_ptr<const RangeStacks>> stacks;
     Once<bool> is_torch;
 
-    explicit Data(Trace given) : trace(std::move(given)), range_count(trace.ranges().size()) {
+    explicit Data(Trace given)
+        : trace(std::move(given)), range_count(trace.ranges().size()), crossing(trace) {
         const RangeGroups groups(trace, {}, true);
         nodes.reserve(groups.size());
         for (Row row = 0; row < range_count; ++row) {
@@ -76,13 +79,14 @@ struct EventList::Data {
         for (std::uint32_t event = 0; event < nodes.size(); ++event) {
             if (nodes[event] < range_count) of_range[nodes[event]] = event;
         }
-        if (!is_merged) return;
-        merged_self.assign(nodes.size(), 0);
+        if (!is_merged && crossing.parent.empty()) return;
+        own_self.assign(nodes.size(), 0);
         const RangeColumns ranges = trace.ranges();
         for (Row row = 0; row < range_count; ++row) {  // a parent's row comes first
             if (of_range[row] == kNoRow) of_range[row] = of_range[ranges.parent[row]];
-            merged_self[of_range[row]] += ranges.self_ns[row];
+            own_self[of_range[row]] += ranges.self_ns[row];
         }
+        for (const auto& [row, more_ns] : crossing.more_self_ns) own_self[of_range[row]] += more_ns;
     }
 
     void add_reports_outside_ranges() {
@@ -97,20 +101,22 @@ struct EventList::Data {
 
     /// Whether the event is a nested call on a thread.
     bool nests(std::size_t event) const noexcept {
-        return is_range(event) && place_of(trace.tracks()[trace.track_of(nodes[event])]) == Place::Host;
+        return is_range(event) && (place_of(trace.tracks()[trace.track_of(nodes[event])]) == Place::Host ||
+                                   crossing.contains(nodes[event]));
     }
 
     ChildIndex make_children() const {
         std::vector<std::uint32_t> parent(nodes.size(), kNoRow);
         const RangeColumns ranges = trace.ranges();
+        const auto place = [&](Row row, Row above) {
+            if (above != kNoRow && of_range[above] != of_range[row]) parent[of_range[row]] = of_range[above];
+        };
         for (const TrackInfo& track : trace.tracks()) {
             if (place_of(track) != Place::Host) continue;
-            for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
-                const Row above = ranges.parent[row];
-                if (above != kNoRow && of_range[above] != of_range[row])
-                    parent[of_range[row]] = of_range[above];
-            }
+            for (Row row = track.first_range; row < track.first_range + track.range_count; ++row)
+                place(row, ranges.parent[row]);
         }
+        for (const auto& [row, above] : crossing.parent) place(row, above);
         std::vector<std::uint32_t> order(nodes.size());
         std::iota(order.begin(), order.end(), 0u);
         return {parent, order};
@@ -142,6 +148,10 @@ struct EventList::Data {
         if (trace.memory().size() == 0) return made;
         made.self = range_memory(trace).self;
         made.total = total_range_memory(trace, made.self);
+        const std::vector<RangeBytes> of_steps = memory_during(trace, crossing.steps);
+        made.total.insert(made.total.end(), of_steps.begin(), of_steps.end());
+        std::sort(made.total.begin(), made.total.end(),
+                  [](const RangeBytes& a, const RangeBytes& b) { return a.range < b.range; });
         return made;
     }
 
@@ -187,11 +197,20 @@ std::uint32_t EventList::event_of(Row range) const noexcept {
 
 std::uint32_t EventList::parent(std::size_t event) const {
     if (!data_->nests(event)) return kNoRow;
-    return event_of(data_->trace.ranges().parent[data_->nodes[event]]);
+    const Row row = data_->nodes[event];
+    const auto crossing = data_->crossing.parent.find(row);
+    return event_of(crossing != data_->crossing.parent.end() ? crossing->second
+                                                             : data_->trace.ranges().parent[row]);
 }
 
 std::span<const std::uint32_t> EventList::children(std::size_t event) const {
     return data_->children.get([&] { return data_->make_children(); }).of(event);
+}
+
+bool EventList::is_async(std::size_t event) const {
+    return data_->is_range(event) &&
+           place_of(data_->trace.tracks()[data_->trace.track_of(data_->nodes[event])]) == Place::Async &&
+           !data_->crossing.contains(data_->nodes[event]);
 }
 
 std::int64_t EventList::start_ns(std::size_t event) const noexcept {
@@ -209,8 +228,8 @@ std::int64_t EventList::duration_ns(std::size_t event) const noexcept {
 
 std::int64_t EventList::self_ns(std::size_t event) const noexcept {
     if (!data_->nests(event)) return 0;
-    return data_->merged_self.empty() ? data_->trace.ranges().self_ns[data_->nodes[event]]
-                                      : data_->merged_self[event];
+    return data_->own_self.empty() ? data_->trace.ranges().self_ns[data_->nodes[event]]
+                                   : data_->own_self[event];
 }
 
 std::int64_t EventList::device_total_ns(std::size_t event) const {

@@ -47,6 +47,33 @@ TEST(EventList, ARepeatedRangeIsMergedIntoItsParent) {
     EXPECT_EQ(events.event_of(1), 0u);
 }
 
+// K17
+TEST(EventList, AStepThatCrossesRangesIsTheParentOfTheOnesInIt) {
+    const EventList events(
+        TraceFixture()
+            .thread("main", {{"fit",
+                              0,
+                              900,
+                              {{"one", 10, 100, {{"forward", 10, 30}, {"backward", 60, 30}}},
+                               {"load", 150, 20},
+                               {"two", 200, 100, {{"forward", 210, 30}}}}}})
+            .async("main async", {{"ProfilerStep#1", 50, 200, {}, kAsync}, {"request", 400, 5, {}, kAsync}})
+            .trace());
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < events.size(); ++i) {
+        const std::uint32_t parent = events.parent(i);
+        lines.push_back(names(events)[i] + " in " + (parent == kNoRow ? "-" : names(events)[parent]) +
+                        " self " + std::to_string(events.self_ns(i)) + (events.is_async(i) ? " async" : ""));
+    }
+    EXPECT_EQ(lines, (std::vector<std::string>{"fit in - self 500", "one in fit self 70",
+                                               "forward in one self 30", "ProfilerStep#1 in fit self 150",
+                                               "backward in ProfilerStep#1 self 30",
+                                               "load in ProfilerStep#1 self 20", "two in fit self 70",
+                                               "forward in two self 30", "request in - self 0 async"}));
+    EXPECT_EQ(events.children(3).size(), 2u);
+    EXPECT_EQ(events.children(0).size(), 3u);
+}
+
 TEST(EventList, TimesAreRelativeToTheWindowAndClipped) {
     const EventList events(
         TraceFixture().window(50, 90).thread("main", {{"a", 40, 20}, {"b", 70, 40}}).trace());

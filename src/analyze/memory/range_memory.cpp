@@ -119,6 +119,21 @@ RangeMemory range_memory_by_time(const Trace& trace) {
     return memory;
 }
 
+std::vector<RangeBytes> memory_during(const Trace& trace, std::span<const Row> rows) {
+    const RangeColumns ranges = trace.ranges();
+    std::vector<RangeBytes> result;
+    if (rows.empty()) return result;
+    const ReportsByTime reports(trace);
+    for (const Row row : rows) {
+        const std::int64_t start = ranges.start_ns[row];
+        const auto inside = reports.between(start, start + ranges.duration_ns[row]);
+        if (inside.empty()) continue;
+        result.push_back(reports.sum(inside));
+        result.back().range = row;
+    }
+    return result;
+}
+
 std::vector<RangeBytes> total_range_memory(const Trace& trace, std::span<const RangeBytes> self) {
     const RangeColumns ranges = trace.ranges();
     // From the largest row down: all ranges inside a range are processed before it.

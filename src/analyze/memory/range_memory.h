@@ -35,6 +35,9 @@ RangeMemory range_memory(const Trace& trace);
 /// a parent. Considers only CPU ranges that are not async.
 RangeMemory range_memory_by_time(const Trace& trace);
 
+/// Per range, in the given order: what all threads allocated and freed while it ran, as PyTorch counts.
+std::vector<RangeBytes> memory_during(const Trace& trace, std::span<const Row> rows);
+
 /// Per range that owns reports, directly or through ranges inside it, sorted by range: the sum of all of
 /// them.
 std::vector<RangeBytes> total_range_memory(const Trace& trace, std::span<const RangeBytes> self);

@@ -3,12 +3,14 @@
 #include <array>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include <marey/call_tree.h>
 #include <marey/error.h>
 
+#include "analyze/events/crossing_steps.h"
 #include "analyze/gpu/device_time.h"
 #include "analyze/name_slots.h"
 #include "analyze/tree/merged_ranges.h"
@@ -321,7 +323,11 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& given) {
     }
     const NameSlots slots(trace, options.merge_steps);
     std::vector<StepRange> steps;
-    MergedRanges merged = merge_ranges(trace, slots, merge_options(trace, slots, options, steps));
+    RangeMergeOptions merging = merge_options(trace, slots, options, steps);
+    std::optional<CrossingSteps> crossing;
+    if (!steps.empty()) crossing.emplace(trace);
+    if (crossing && !crossing->steps.empty()) merging.crossing = &*crossing;
+    MergedRanges merged = merge_ranges(trace, slots, merging);
     PathTree& paths = merged.tree;
     std::unordered_map<std::uint32_t, std::int64_t> step_of;  // by root node
     for (const StepRange& step : steps) step_of.emplace(merged.node_of[step.row], step.number);

@@ -259,6 +259,24 @@ TEST(CallTreeTest, StepsAreRootsInTimeOrder) {
     EXPECT_TRUE(call_tree(trace, {.step = 9}).nodes.empty());
 }
 
+TEST(CallTreeTest, StepsThatCrossRangesContainTheOnesInThem) {
+    const Trace trace = TraceFixture()
+                            .thread("t", {{"fit",
+                                           0,
+                                           900,
+                                           {{"one", 10, 100, {{"forward", 10, 30}, {"backward", 60, 30}}},
+                                            {"load", 150, 20},
+                                            {"two", 200, 100, {{"forward", 210, 30}}},
+                                            {"ProfilerStep#2", 400, 100, {{"load", 410, 20}}}}}})
+                            .async("t async", {{"ProfilerStep#1", 50, 200, {}, kAsync}})
+                            .trace();
+    EXPECT_EQ(drawing(call_tree(trace, {.step = 1})),
+              "ProfilerStep#1 1 200 150\n  backward 1 30 30\n  load 1 20 20\n");
+    EXPECT_EQ(drawing(call_tree(trace, {.by_step = true})),
+              "ProfilerStep#1 1 200 150\n  backward 1 30 30\n  load 1 20 20\n"
+              "ProfilerStep#2 1 100 80\n  load 1 20 20\n");
+}
+
 TEST(CallTreeTest, TheRootsOfStepsHaveTheirNumbers) {
     TraceFixture fixture;
     fixture.site("round", Scope::Step);

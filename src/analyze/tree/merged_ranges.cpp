@@ -1,7 +1,9 @@
 // merged_ranges.cpp: merges ranges by the names of the enclosing ranges, and maps each range to its node.
 #include "analyze/tree/merged_ranges.h"
 
+#include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "analyze/gpu/device_time.h"
 #include "analyze/tree/path_growth.h"
@@ -23,6 +25,7 @@ class Merge {
 
     MergedRanges run() {
         result_.node_of.resize(trace_.ranges().size(), kNoRow);
+        if (options_.crossing != nullptr) make_roots();
         do {
             next_wanted_ = 0;
             work_.emplace(trace_);
@@ -34,21 +37,42 @@ class Merge {
     }
 
   private:
+    /// In order of time: crossing steps are in later rows than others.
+    void make_roots() {
+        const RangeColumns ranges = trace_.ranges();
+        std::vector<Row> rows = *options_.inside;
+        std::stable_sort(rows.begin(), rows.end(),
+                         [&](Row a, Row b) { return ranges.start_ns[a] < ranges.start_ns[b]; });
+        for (const Row row : rows)
+            result_.node_of[row] = outermost(trace_.tracks()[trace_.track_of(row)], Place::Host,
+                                             slots_.of_site[ranges.site[row]]);
+        for (const auto& [row, more_ns] : options_.crossing->more_self_ns) more_self_[row] += more_ns;
+    }
+
+    Row parent_of(Row row) const {
+        if (options_.crossing != nullptr) {
+            const auto found = options_.crossing->parent.find(row);
+            if (found != options_.crossing->parent.end()) return found->second;
+        }
+        return trace_.ranges().parent[row];
+    }
+
     void add_track(const TrackInfo& track) {
         const RangeColumns ranges = trace_.ranges();
-        const Place place = place_of(track);
+        const bool has_crossing = options_.crossing != nullptr && track.kind == TrackKind::Async;
+        const Place place = has_crossing ? Place::Host : place_of(track);
         PathTree& tree = result_.tree;
         for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
             meter_->add_row(row);
             const std::uint32_t slot = slots_.of_site[ranges.site[row]];
-            const Row parent = ranges.parent[row];
+            const Row parent = parent_of(row);
             const bool is_nested = parent != kNoRow && result_.node_of[parent] != kNoRow;
             std::uint32_t index;
             if (is_nested) {
                 index = inside(result_.node_of[parent], slot);
             } else {
                 if (options_.inside && !is_selected(row)) continue;
-                index = outermost(track, place, slot);
+                index = result_.node_of[row] != kNoRow ? result_.node_of[row] : outermost(track, place, slot);
             }
             result_.node_of[row] = index;
             if (place == Place::Device) add_work(row);
@@ -60,6 +84,7 @@ class Merge {
             node.total_ns += duration;
             if (place == Place::Device) continue;
             node.self_ns += ranges.self_ns[row];
+            if (options_.crossing != nullptr) node.self_ns += more_self_[row];
             if (!is_nested && node.parent != kNoRow && place != Place::Async)
                 tree.nodes[node.parent].total_ns += duration;
         }
@@ -168,6 +193,7 @@ class Merge {
     MergedRanges result_;
     PathGrowth growth_;  ///< with `parts`
     std::vector<std::uint32_t> thread_node_;
+    std::unordered_map<Row, std::int64_t> more_self_;  ///< with `crossing`
     std::size_t next_wanted_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "analyze/events/crossing_steps.h"
 #include "analyze/name_slots.h"
 #include "analyze/tree/path_tree.h"
 
@@ -14,6 +15,8 @@ struct RangeMergeOptions {
     bool by_thread = false;  ///< the outermost nodes are threads
     /// Rows in ascending order: only these ranges and the ranges nested in them count.
     std::optional<std::vector<Row>> inside;
+    /// With `inside`: these steps contain the ranges that they have among events. Null: none.
+    const CrossingSteps* crossing = nullptr;
     bool separate_roots = false;  ///< with `inside`: each of these ranges gets a separate node
     /// CallTreeOptions::parts. Not with by_thread and separate_roots.
     std::uint32_t parts = 0;

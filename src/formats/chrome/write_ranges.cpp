@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analyze/events/event_categories.h"
+#include "analyze/tree/step_ranges.h"
 
 namespace marey {
 namespace {
@@ -48,9 +49,13 @@ void ChromeRanges::write(std::size_t index, Row first, Row end) {
     const bool on_device = is_of_device(track);
     const std::vector<ChromeSite>& sites = tables_.sites(on_device);
     const bool has_parts = tables_.modules.has_parts();
-    const Stamp row_stamp(chrome_row_text(tables_.rows.track[index]));
-    const std::size_t most =
-        tables_.largest_stamps() + row_stamp.size() + 2 * kDecimalBytes + kMaxRestBytes + 2 * Stamp::kBlock;
+    const Stamp track_stamp(chrome_row_text(tables_.rows.track[index]));
+    // A step that crosses ranges of its thread is among them, as in PyTorch's files: HTA looks for it there.
+    const std::vector<bool> is_step =
+        track.kind == TrackKind::Async && !on_device ? step_sites(trace_, "") : std::vector<bool>();
+    const Stamp thread_stamp(chrome_row_text(tables_.rows.of_thread(track.thread)));
+    const std::size_t most = tables_.largest_stamps() + std::max(track_stamp.size(), thread_stamp.size()) +
+                             2 * kDecimalBytes + kMaxRestBytes + 2 * Stamp::kBlock;
     // Local copies, so that the compiler can assume that the output does not alias them.
     const ChromeClock clock = tables_.clock;
     const RangeColumns ranges = ranges_;
@@ -60,6 +65,7 @@ void ChromeRanges::write(std::size_t index, Row first, Row end) {
         const std::uint64_t from = clock.since_base(ranges.start_ns[row]);
         const std::uint64_t to = clock.since_base(ranges.start_ns[row] + ranges.duration_ns[row]);
         const ChromeSite& site = sites[ranges.site[row]];
+        const Stamp& row_stamp = !is_step.empty() && is_step[ranges.site[row]] ? thread_stamp : track_stamp;
         char* out = out_.room(most);
         out = site.head.put(out);
         out = row_stamp.put(out);

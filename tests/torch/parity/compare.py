@@ -132,9 +132,8 @@ The columns after LSTM are the MLP:
 In the last four the framework makes `torch.profiler.profile`, and Marey replaces it with
 `marey.torch.patch()`. Where they differ:
 
-- Lightning calls `step()` inside ranges, so that steps and ranges cross. PyTorch shows both in
-  full. Marey cuts the step or the range, whichever loses less time, so that all nest.
-- An empty list of tensors is a `TensorList` in PyTorch and a `ScalarList` in Marey.
+- Lightning calls `step()` inside ranges, and its ranges are running when the recording ends. Such a
+  range is async in PyTorch, and not the parent of those in it; in Marey it is unfinished.
 - The stack of a step has the function that called `step()` in PyTorch; that function returned
   before the step ended, so Marey does not count it.
 """
