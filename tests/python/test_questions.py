@@ -38,7 +38,7 @@ def simulated(folder, **facts):
 
 def test_every_question_has_a_title_and_runs_on_a_trace_and_a_lake(lake, capture):
     listed = marey_command("ask", "--list")
-    of_capture = of_trace(marey.load(capture))
+    of_capture = of_trace(marey.load(capture)._filtered([], True, False))
     question.add_tables(of_capture.connection)
     for name in question.names():
         found = question.question(name)
@@ -72,8 +72,7 @@ def test_hot_counts_recursion_once_and_folds_imports_as_a_report_does(tmp_path):
         "import part": (1, 300_000, 300_000),
     }
     export.export_run([str(tmp_path / "x.json")], str(tmp_path / "lake"), "one")
-    totals = {row["name"]: row["total_ns"] for row in marey.lake(tmp_path / "lake").ask("hot").to_pylist()}
-    assert totals["app.py(2): walk"] == 400_000
+    assert marey.lake(tmp_path / "lake").ask("hot").to_pylist() == rows
 
 
 @pytest.fixture(scope="module")

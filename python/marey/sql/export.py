@@ -45,7 +45,7 @@ def export_run(paths: Iterable[str], lake: str, run: str = "", format: str = "",
     """Add captures to a lake as one run, and replace that run if it exists. Return lines that say what was done."""
     require("pyarrow.parquet")
     names = list(paths)
-    heads = [_head(_marey.load(path, format, session), keep=len(names) == 1) for path in names]
+    heads = [_head(_load(path, format, session), keep=len(names) == 1) for path in names]
     run = run or run_id(heads)
     start_ns = min(head.start_ns for head in heads)
     lake = os.path.abspath(lake)
@@ -56,7 +56,7 @@ def export_run(paths: Iterable[str], lake: str, run: str = "", format: str = "",
             sizes = [0, 0]
             for path, head in zip(names, heads):
                 name = _free_name(head, taken)
-                source = TraceSource(head.trace or _marey.load(path, format, session), run, name, start_ns)
+                source = TraceSource(head.trace or _load(path, format, session), run, name, start_ns)
                 sizes[0] += len(source.trace)
                 sizes[1] += write_capture(source, stage)
             _write_run(stage, run, heads)
@@ -69,6 +69,11 @@ def export_run(paths: Iterable[str], lake: str, run: str = "", format: str = "",
     return [
         f"{lake}: run {run}: {_plural(len(names), 'capture')}, {_plural(sizes[0], 'range')}, " f"{each:.1f} bytes each"
     ]
+
+
+def _load(path: str, format: str, session: int) -> Any:
+    """Return a trace in which each Python import is one range, as in reports and other exports."""
+    return _marey.load(path, format, session)._filtered([], True, False)
 
 
 def _plural(count: int, noun: str) -> str:
