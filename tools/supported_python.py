@@ -7,7 +7,6 @@ uses no recent syntax and no other module of the project.
 import os
 import re
 import sys
-import sysconfig
 
 
 def supported(text):
@@ -16,7 +15,7 @@ def supported(text):
     return (3, int(found.group(1))), (3, int(found.group(2)))
 
 
-def objection(implementation, version, has_gil, first, end):
+def objection(implementation, version, first, end):
     """Return why an interpreter cannot build the package; an empty text if it can."""
     wanted = f"CPython 3.{first[1]} to 3.{end[1] - 1}"
     name = f"{implementation} {'.'.join(str(part) for part in version[:3])}"
@@ -24,8 +23,6 @@ def objection(implementation, version, has_gil, first, end):
         return f"{name} is not supported: the package reads CPython's own structures (use {wanted})"
     if not first <= tuple(version[:2]) < end:
         return f"{name} is not supported: the package was checked on {wanted}"
-    if not has_gil:
-        return f"the free-threaded build of {name} is not supported (use the regular build)"
     return ""
 
 
@@ -36,8 +33,7 @@ def main():
     implementation = getattr(sys, "implementation", None)
     names = {"cpython": "CPython", "pypy": "PyPy"}
     name = implementation.name if implementation else "Python"
-    has_gil = not sysconfig.get_config_var("Py_GIL_DISABLED")
-    text = objection(names.get(name, name), sys.version_info, has_gil, first, end)
+    text = objection(names.get(name, name), sys.version_info, first, end)
     if text:
         sys.exit("marey: " + text)
 

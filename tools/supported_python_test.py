@@ -23,23 +23,17 @@ class Interpreters(unittest.TestCase):
 
     def test_a_checked_cpython_is_supported(self):
         for minor in range(FIRST[1], END[1]):
-            self.assertEqual(objection("CPython", (3, minor, 0), True, FIRST, END), "")
+            self.assertEqual(objection("CPython", (3, minor, 0), FIRST, END), "")
 
     def test_others_get_one_line_that_names_them_and_what_to_use(self):
         self.assertEqual(
-            objection("CPython", (3, 16, 0), True, FIRST, END),
+            objection("CPython", (3, 16, 0), FIRST, END),
             "CPython 3.16.0 is not supported: the package was checked on CPython 3.11 to 3.15",
         )
-        self.assertIn("CPython 3.10.2 is not supported", objection("CPython", (3, 10, 2), True, FIRST, END))
+        self.assertIn("CPython 3.10.2 is not supported", objection("CPython", (3, 10, 2), FIRST, END))
         self.assertEqual(
-            objection("PyPy", (3, 11, 13), True, FIRST, END),
+            objection("PyPy", (3, 11, 13), FIRST, END),
             "PyPy 3.11.13 is not supported: the package reads CPython's own structures (use CPython 3.11 to 3.15)",
-        )
-
-    def test_free_threaded_builds_get_one_line(self):
-        self.assertEqual(
-            objection("CPython", (3, 14, 4), False, FIRST, END),
-            "the free-threaded build of CPython 3.14.4 is not supported (use the regular build)",
         )
 
     def test_the_program_prints_that_line_and_fails(self):

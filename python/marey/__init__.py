@@ -8,6 +8,10 @@ print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 PYTEST_DONT_REWRITE: `marey run -m pytest` imports the package before pytest could change its assertions.
 """
 
+import sys
+
+if getattr(sys.flags, "gil", None) == 0:  # otherwise a free-threaded Python enables it for the extension
+    raise ImportError("Marey needs the GIL: remove PYTHON_GIL=0 or -X gil=0")
 try:
     from marey import _marey
 except ImportError as error:

@@ -29,6 +29,16 @@ def command(*arguments, cwd=None, env=None, check=True):
 
 # ---- importing
 
+
+@pytest.mark.skipif(not hasattr(sys.flags, "gil") or sys.flags.gil == 1, reason="needs a free-threaded Python")
+def test_a_free_threaded_python_gets_its_gil_or_one_line():
+    text = "import sys, marey\nprint(sys._is_gil_enabled())"
+    kept = subprocess.run([sys.executable, "-X", "gil=1", "-c", text], capture_output=True, text=True)
+    assert (kept.stdout, kept.stderr) == ("True\n", "")
+    forbidden = subprocess.run([sys.executable, "-X", "gil=0", "-c", text], capture_output=True, text=True)
+    assert forbidden.stderr.splitlines()[-1] == "ImportError: Marey needs the GIL: remove PYTHON_GIL=0 or -X gil=0"
+
+
 # Modules that `import marey` may load in addition to those of a bare interpreter. Each takes well under a millisecond;
 # slower ones (json, uuid, asyncio, concurrent.futures, inspect, typing, dataclasses) are imported where they are used.
 CHEAP = set(
