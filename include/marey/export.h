@@ -87,7 +87,12 @@ MAREY_API void export_stacks(const Trace& trace, const std::string& path,
 
 /// Returns a flame graph as an SVG picture: names merged by their call paths, each as wide as its share of
 /// the time. Readable in light and dark; details are in tooltips.
-MAREY_API std::string flame_graph_svg(const Trace& trace);
+struct FlameGraphOptions {
+    std::string title = {};  ///< empty: the program
+    std::string count = {};  ///< "12 calls"; empty: the number of ranges
+    double width = 1600;     ///< pixels; letters have 11.5
+};
+MAREY_API std::string flame_graph_svg(const Trace& trace, const FlameGraphOptions& options = {});
 /// Returns every track against time as an SVG picture; ranges narrower than a pixel are merged.
 MAREY_API std::string timeline_svg(const Trace& trace);
 /// Write the same. Compress if `path` ends in ".gz". Throw marey::Error.

@@ -156,8 +156,13 @@ void bind_trace(nb::module_& module) {
                 return symbolize_trace(trace, debug_dirs).trace;
             },
             nb::arg("debug_dirs"), no_gil)
-        .def("flame_graph", &flame_graph_svg, no_gil,
-             "Return a flame graph as SVG text: names merged by their call paths.")
+        .def(
+            "flame_graph",
+            [](const Trace& trace, const std::string& title, const std::string& count, double width) {
+                return flame_graph_svg(trace, {title, count, width});
+            },
+            nb::arg("title") = "", nb::arg("count") = "", nb::arg("width") = 1600.0, no_gil,
+            "Return a flame graph as SVG text: names merged by their call paths.")
         .def("timeline", &timeline_svg, no_gil, "Return every track against time as SVG text.")
         .def("_export_stacks", &export_stacks, nb::arg("path"), nb::arg("metric"), no_gil);
     module.def("load", load, nb::arg("path"), nb::arg("format") = "", nb::arg("session") = 0, no_gil);

@@ -16,7 +16,7 @@ import pytest
 from conftest import SOURCE
 
 import marey
-from marey.results.notebook_page import MAX_BYTES, inline_flame_graph, summary_rows, within
+from marey.results.notebook_page import MAX_BYTES, PICTURE_WIDTH, inline_flame_graph, summary_rows, within
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
@@ -365,7 +365,7 @@ def test_the_narrowest_boxes_are_left_out_of_a_large_picture():
         events.append(marey.FunctionEvent(2 * n, f"range {n}", 1, 100 * n, 100 * n + 100))
         events.append(marey.FunctionEvent(2 * n + 1, f"inner range {n} with a long name", 1, 100 * n, 100 * n + 99))
     trace = marey.EventList(events)._trace()
-    whole = trace.flame_graph()
+    whole = trace.flame_graph(width=PICTURE_WIDTH)
     svg = inline_flame_graph(trace)
     assert len(whole) > MAX_BYTES >= len(svg.encode())
     assert "narrow boxes not shown" in svg and svg.count("<g>") > 10
@@ -386,6 +386,8 @@ def test_a_picture_keeps_its_colors_without_its_style_sheet():
     assert len(boxes) == 30 and len({box.get("fill") for box in boxes}) > 3
     assert all(f".{box.get('class')}{{fill:{box.get('fill')}}}" in light for box in boxes)
     assert svg.get("font-size") == "11.5"
+    width = float(svg.get("viewBox").split()[2])
+    assert 7 < 11.5 * 600 / width  # the size of letters in a page of 600 pixels
 
 
 def test_calls_that_were_running_at_the_start_can_be_left_out():

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from marey._marey import Trace
 
 MAX_BYTES = 150_000
+PICTURE_WIDTH = 960  # about a cell's: pages scale the picture to theirs, and its letters with it
 
 _BOX_END = "</g>\n"
 _WIDTH = re.compile(r'<rect [^>]*? width="([\d.]+)"')
 _COLOR = re.compile(r"\.(c\d)\{fill:(#\w+)\}")
 _COLORED = re.compile(r'<rect class="(c\d)"')
 _SIZE = re.compile(r' width="[\d.]+" height="[\d.]+"')
-_TITLE = re.compile(r'(<text class="t"[^>]*>)[^<]*')
-_RANGES = re.compile(r'(<text class="s"[^>]*>[^<]*?by call path; )[\d,]+ ranges?')
 
 
 _TITLES = ("self", "share", "total", "calls", "function")
@@ -118,16 +117,9 @@ def page_of(trace: Trace) -> str:
 
 def inline_flame_graph(trace: Trace, limit: int = MAX_BYTES) -> str:
     """Return the flame graph of a trace as SVG of at most `limit` bytes: the narrowest boxes are left out."""
-    return within(titled(colored(trace.flame_graph()), trace), limit)
-
-
-def titled(svg: str, trace: Trace) -> str:
-    """Return a picture that is named after its cell, not after the kernel, and counts calls as the summary does."""
-    calls = html.escape(headline(trace).partition(" in ")[0])
-    svg = _RANGES.sub(lambda match: match[1] + calls, svg, count=1)
-    if not trace.name.startswith("In["):
-        return svg
-    return _TITLE.sub(lambda match: match[1] + html.escape(trace.name), svg, count=1)
+    # Named after its cell, not after the kernel. It counts calls as the summary does.
+    title = trace.name if trace.name.startswith("In[") else ""
+    return within(colored(trace.flame_graph(title, headline(trace).partition(" in ")[0], PICTURE_WIDTH)), limit)
 
 
 def colored(svg: str) -> str:

@@ -129,7 +129,8 @@ std::size_t hue(std::string_view name) {
 
 class Picture {
   public:
-    explicit Picture(const Trace& trace) : trace_(trace) {}
+    explicit Picture(const Trace& trace, double width = kWidth, std::string title = {})
+        : width_(width), title_(title.empty() ? program(trace) : std::move(title)) {}
 
     void text(double x, double y, std::string_view style, std::string_view words) {
         body_ += text_element(x, y, style, words);
@@ -150,10 +151,10 @@ class Picture {
         body_ += "</g>\n";
     }
     std::string finish(double height, const std::string& subtitle) const {
-        const std::string w = number(kWidth), h = number(height);
+        const std::string w = number(width_), h = number(height);
         return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + w + "\" height=\"" + h +
                "\" viewBox=\"0 0 " + w + " " + h + "\">\n" + std::string(kStyle) +
-               text_element(kMargin, 28, "t", title()) + text_element(kMargin, 47, "s", subtitle) + lines_ +
+               text_element(kMargin, 28, "t", title_) + text_element(kMargin, 47, "s", subtitle) + lines_ +
                body_ + "</svg>\n";
     }
 
@@ -172,14 +173,15 @@ class Picture {
         while (end > 0 && (static_cast<unsigned char>(valid[end]) & 0xC0) == 0x80) --end;
         return valid.substr(0, end) + "\xE2\x80\xA6";
     }
-    std::string title() const {
-        if (trace_.processes().empty()) return "marey";
-        const ProcessInfo& process = trace_.processes().front();
-        const std::string_view path = trace_.string(process.name);
-        return python_program(trace_, process).value_or(std::string(path.substr(path.find_last_of('/') + 1)));
+    static std::string program(const Trace& trace) {
+        if (trace.processes().empty()) return "marey";
+        const ProcessInfo& process = trace.processes().front();
+        const std::string_view path = trace.string(process.name);
+        return python_program(trace, process).value_or(std::string(path.substr(path.find_last_of('/') + 1)));
     }
 
-    const Trace& trace_;
+    double width_;
+    std::string title_;
     std::string lines_, body_;
 };
 
@@ -190,8 +192,11 @@ double share_of(std::int64_t part, std::int64_t whole) {
 /// Names merged by their call paths; a box is as wide as its share of the recorded time.
 class FlameGraph {
   public:
-    explicit FlameGraph(const Trace& trace)
-        : trace_(trace), tree_(call_tree(trace, {.merge_steps = true})), picture_(trace) {}
+    FlameGraph(const Trace& trace, const FlameGraphOptions& options)
+        : tree_(call_tree(trace, {.merge_steps = true})),
+          picture_(trace, options.width, options.title),
+          width_(std::max(options.width, 3 * kMargin) - 2 * kMargin),
+          count_(options.count.empty() ? count_text(trace.ranges().size(), "range") : options.count) {}
 
     std::string draw() {
         // Devices and async work overlap the threads: only if there is nothing else are they shown.
@@ -205,8 +210,7 @@ class FlameGraph {
             i = end;
         }
         std::string about = time_text(static_cast<double>(whole_ns_)) +
-                            (has_host ? " in ranges" : " on devices") + ", by call path; " +
-                            count_text(trace_.ranges().size(), "range");
+                            (has_host ? " in ranges" : " on devices") + ", by call path; " + count_;
         if (hidden_ > 0)
             about += "; " + count_text(hidden_, "path") + " narrower than a third of a pixel not shown";
         return picture_.finish(kHeader + kMargin + kRow * std::max(levels_, 1.0), about);
@@ -247,18 +251,17 @@ class FlameGraph {
         return width_of(tree_.nodes[first]);
     }
 
-    double width_of(const CallTreeNode& node) const {
-        return share_of(node.total_ns, whole_ns_) * (kWidth - 2 * kMargin);
-    }
+    double width_of(const CallTreeNode& node) const { return share_of(node.total_ns, whole_ns_) * width_; }
     std::string tip(const CallTreeNode& node) const {
         return node.name + "\ntotal " + time_text(static_cast<double>(node.total_ns)) + " (" +
                number(100 * share_of(node.total_ns, whole_ns_)) + " %), self " +
                time_text(static_cast<double>(node.self_ns)) + ", " + count_text(node.count, "call");
     }
 
-    const Trace& trace_;
     CallTree tree_;
     Picture picture_;
+    double width_;
+    std::string count_;
     std::int64_t whole_ns_ = 0;
     double levels_ = 0;
     std::uint64_t hidden_ = 0;
@@ -354,8 +357,8 @@ void write_text(const std::string& path, const std::string& text) {
 }  // namespace
 }  // namespace svg
 
-std::string flame_graph_svg(const Trace& trace) {
-    return svg::FlameGraph(trace).draw();
+std::string flame_graph_svg(const Trace& trace, const FlameGraphOptions& options) {
+    return svg::FlameGraph(trace, options).draw();
 }
 
 std::string timeline_svg(const Trace& trace) {
