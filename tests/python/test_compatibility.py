@@ -17,7 +17,9 @@ def test_every_release_from_0_2_0_on_has_files():
     assert {path.parent.name for path in FILES} >= {"0.2.0"}
     for folder in {path.parent for path in FILES}:
         names = {path.name.removesuffix(".marey.gz") for path in folder.glob("*.marey.gz")}
-        assert names >= {"capture", "compacted", "killed", "ring", "saved"}, folder
+        assert names >= {"capture", "compacted", "killed", "ring", "run", "saved"}, folder
+        run = gzip.decompress((folder / "run.marey.gz").read_bytes())
+        assert run.startswith(b"MAREYTRE") and run[8] == 1
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")

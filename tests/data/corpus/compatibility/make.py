@@ -2,7 +2,8 @@
 """make.py: writes the files that tests/python/test_compatibility.py reads, with the installed Marey, once per release.
 
 Every form that Marey promises to keep readable (docs/formats/compatibility.md) goes into a folder named after the version:
-a capture, a compacted capture, a capture of a killed program, a ring, a saved trace; and its tables as CSV.
+a capture, a run with a child process, a compacted capture, a capture of a killed program, a ring, a saved trace; and its
+tables as CSV. Files that are there already are kept.
 """
 
 import gzip
@@ -14,7 +15,7 @@ from pathlib import Path
 import marey
 
 PROGRAM = """
-import asyncio, os, signal, sys, threading, time
+import asyncio, os, signal, subprocess, sys, threading, time
 import marey
 
 @marey.record_function("parse", args="values")
@@ -41,11 +42,24 @@ thread = threading.Thread(target=work, name="worker é")
 thread.start()
 thread.join()
 asyncio.run(main())
+if sys.argv[1:] == ["parent"]:
+    subprocess.run([sys.executable, __file__], check=True)
 if sys.argv[1:] == ["killed"]:
     with marey.record_function("open at the end"):
         os.kill(os.getpid(), signal.SIGKILL)
 """
-TABLES = ("ranges", "instants", "counters", "arguments", "links", "tracks", "threads", "processes", "metadata", "problems")
+TABLES = (
+    "ranges",
+    "instants",
+    "counters",
+    "arguments",
+    "links",
+    "tracks",
+    "threads",
+    "processes",
+    "metadata",
+    "problems",
+)
 
 
 def main() -> None:
@@ -63,10 +77,13 @@ def main() -> None:
         options = ("--include", "*/program.py", "-o")
         run("run", *options, here / "capture.marey", program)
         run("run", *options, here / "killed.marey", program, "killed", check=False)
+        run("run", *options, here / "run.marey", program, "parent")
         run("run", "--ring", *options, here / "ring.marey", program)
         run("compact", here / "capture.marey", "-o", here / "compacted.marey")
         run("export", "--to", "marey", here / "capture.marey", "-o", here / "saved.marey")
         for capture in sorted(here.glob("*.marey")):
+            if (target / f"{capture.name}.gz").exists():
+                continue
             with gzip.GzipFile(target / f"{capture.name}.gz", "wb", mtime=0) as out:
                 out.write(capture.read_bytes())
             for table in TABLES:
