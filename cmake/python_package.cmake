@@ -20,6 +20,9 @@ nanobind_add_module(marey_python NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS
                     ${binding_sources} ${python_sources} ${python_c_sources} ${torch_sources})
 marey_target_options(marey_python)
 marey_unity(marey_python)
+if(MAREY_UNITY)  # as in its own nb_combined.cpp
+    set_target_properties(nanobind-static PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+endif()
 # Each of these defines one CPython type, or one hook, in the names that CPython's manual gives the parts.
 foreach(name IN ITEMS bindings/events_object bindings/open_ranges bindings/ranged_function
                       bindings/parts bindings/record_function bindings/record_function_fast bindings/traceback_object
