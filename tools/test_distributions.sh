@@ -36,9 +36,11 @@ for name in index-url extra-index-url trusted-host proxy; do
     case "$value" in "" | *file:*) continue ;; esac  # folders of this machine are not in the root
     settings+=("PIP_$(echo "$name" | tr a-z- A-Z_)=$value")
 done
-for name in http_proxy https_proxy no_proxy; do
+for name in http_proxy https_proxy no_proxy CMAKE_ARGS CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER; do
     [ -z "${!name:-}" ] || settings+=("$name=${!name}")
 done
+launcher="${CMAKE_CXX_COMPILER_LAUNCHER:-}"  # installed in the roots: ccache saves compiling the library for each Python
+settings+=(CCACHE_BASEDIR=/root/marey CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros)
 
 inside() {  # inside ROOT COMMAND: runs a command in a root
     local root="$1"
@@ -106,7 +108,7 @@ for each in "${suites[@]}"; do
         continue
     fi
     enter "$root"
-    step "$root" packages "apt-get update && apt-get install -y --no-install-recommends make git python3-dev python3-venv"
+    step "$root" packages "apt-get update && apt-get install -y --no-install-recommends make git python3-dev python3-venv $launcher"
     step "$root" demo "make demo"
     step "$root" test "make test"
     own="$(inside "$root" "python3 -c 'import sys; print(\"3.%d\" % sys.version_info[1])'")"

@@ -155,7 +155,10 @@ def test_bash_completes_verbs_options_values_and_files(folder):
 
 
 def test_every_option_of_the_help_is_completed(folder):
-    options = run(folder, "report", "--help").stdout.partition("Options:")[2].partition("--by groups")[0]
+    text = run(folder, "report", "--help").stdout
+    options = re.split("^options:$", text, maxsplit=1, flags=re.MULTILINE | re.IGNORECASE)[1].partition("--by groups")[
+        0
+    ]
     names = set(re.findall(r"^  .*?(--[a-z-]+)", options, re.MULTILINE))
     assert len(names) > 10 and names <= set(completed(folder, "marey", "report", "--"))
 
