@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_layers.py: enforces include and import rules, purpose lines, file names, and the one use of getenv.
+"""check_layers.py: enforces include and import rules, purpose lines, file names, the use of getenv, and checked locks.
 
 The rules are the tables below; the table in CONTRIBUTING.md repeats them. To allow a room a new include, change both
 tables in the same commit as the include, and explain why in the commit message.
@@ -22,21 +22,22 @@ from source_files import ROOT, repository_files
 # A name ending in .h is that one header, not its room. `detail` holds code that must be inlined: the user's compiler
 # sees it, but only rooms that handle raw records may include it. src/sources/memory does not exist yet.
 PUBLIC, DETAIL = "include/marey", "include/marey/detail"
+LOCKS = "include/marey/detail/thread_safety.h"
 MODEL = ["include/marey/trace.h", "include/marey/scope.h", "include/marey/value.h", "include/marey/error.h"]
 # fmt: off
 ROOMS = {
     PUBLIC:               [DETAIL],
     "include/marey/python": [PUBLIC],
     DETAIL:               ["include/marey/scope.h", "include/marey/traceback.h", "include/marey/value.h"],
-    "src/base":           ["include/marey/error.h", "include/marey/progress.h"],
+    "src/base":           ["include/marey/error.h", "include/marey/progress.h", LOCKS],
     "src/json":           ["include/marey/error.h", "src/base"],
-    "src/native":         ["include/marey/error.h", "src/base"],
+    "src/native":         ["include/marey/error.h", LOCKS, "src/base"],
     "src/record":         [PUBLIC, DETAIL, "src/native", "src/base"],
     "src/sources/python": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/nvtx":   [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/memory": [PUBLIC, DETAIL, "src/record", "src/base"],
     "src/sources/cuda":   [PUBLIC, DETAIL, "src/record", "src/base", "src/trace/device_names.h"],
-    "src/sources/mpi":    [PUBLIC],
+    "src/sources/mpi":    [PUBLIC, LOCKS],
     "src/sources/torch":  [PUBLIC, DETAIL, "src/record", "src/base", "src/sources/torch/observer"],
     # Compiled on the user's machine, where no other Marey headers are installed.
     "src/sources/torch/observer": [PUBLIC, DETAIL],
@@ -44,12 +45,12 @@ ROOMS = {
     "src/collect":        [PUBLIC, DETAIL, "src/record", "src/trace", "src/json", "src/native", "src/base"],
     "src/trace":          [*MODEL, "include/marey/assemble.h", "include/marey/merge.h", "include/marey/process_end.h",
                            DETAIL, "src/json", "src/native", "src/base"],
-    "src/analyze":        [PUBLIC, "src/trace", "src/json", "src/native", "src/base"],
+    "src/analyze":        [PUBLIC, LOCKS, "src/trace", "src/json", "src/native", "src/base"],
     "src/export":         [PUBLIC, "src/trace", "src/analyze", "src/json", "src/base"],
     "src/formats":        [PUBLIC, "src/trace", "src/analyze", "src/export", "src/json", "src/base"],
     "src/view":           [PUBLIC, "src/trace", "src/json", "src/base"],
-    "src/serve":          [PUBLIC, "src/json", "src/base", "src/analyze/trace_fixture.h"],  # for tests
-    "src/cli":            [PUBLIC, "src/base/environment.h"],
+    "src/serve":          [PUBLIC, LOCKS, "src/json", "src/base", "src/analyze/trace_fixture.h"],  # for tests
+    "src/cli":            [PUBLIC, LOCKS, "src/base/environment.h"],
     "src/bindings":       [PUBLIC, DETAIL, "src/sources/python", "src/sources/torch", "src/sources/torch/observer",
                            "src/emitters"],
     "tests":              [PUBLIC, DETAIL],
@@ -137,6 +138,11 @@ ENVIRONMENT_READER = "src/base/environment.h"
 # ------------------------------------------------------------------------------------------------ the check
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+# Locks that the thread safety analysis cannot follow, and the files that wrap them.
+UNCHECKED_LOCK = re.compile(
+    r"\bstd::(?:(?:shared_|recursive_|timed_)?mutex|lock_guard|unique_lock|scoped_lock|shared_lock)\b"
+)
+LOCK_WRAPPERS = (LOCKS, "src/base/fork_mutex.h", "src/record/recorder_mutex.h")
 GETENV = re.compile(r"(?<!\w)(?:secure_)?getenv\s*\(")
 CODE = (".h", ".cpp", ".c")
 
@@ -215,6 +221,14 @@ def check_environment(path: str, text: str) -> list[Finding]:
         return []
     reason = "use environment_text() (src/base/environment.h), which ignores the variables in set-uid programs"
     return [Finding(path, text.count("\n", 0, match.start()) + 1, reason) for match in GETENV.finditer(text)]
+
+
+def check_locks(path: str, text: str) -> list[Finding]:
+    """Findings about locks of the standard library in product code."""
+    if not path.startswith(("src/", "include/")) or path in LOCK_WRAPPERS or path.endswith(tuple(KINDS)):
+        return []
+    reason = "use Mutex and ScopedLock (marey/detail/thread_safety.h), which make check verifies"
+    return [Finding(path, text.count("\n", 0, match.start()) + 1, reason) for match in UNCHECKED_LOCK.finditer(text)]
 
 
 def imports_of(tree: ast.AST) -> list[tuple[int, str, bool]]:
@@ -352,7 +366,7 @@ def check(root: Path) -> tuple[int, list[Finding]]:
             count += 1
             text = (root / path).read_text(encoding="utf-8")
             findings += check_purpose(path, text) + check_includes(path, text, known)
-            findings += check_environment(path, text)
+            findings += check_environment(path, text) + check_locks(path, text)
         elif path.endswith((".py", ".pyi")) and path.startswith(tuple(room + "/" for room in PYTHON_ROOMS)):
             count += 1
             text = (root / path).read_text(encoding="utf-8")

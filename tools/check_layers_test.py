@@ -123,6 +123,14 @@ class CheckLayers(unittest.TestCase):
         self.write("src/record/clock.cpp", first="// clock.cpp" + code)
         self.assert_one("src/record/clock.cpp:3:", "use environment_text()")
 
+    def test_locks_are_those_that_the_analysis_checks(self) -> None:
+        code = ": for a test.\n// A std::mutex_like word.\nstd::mutex lock;"
+        for path in ("include/marey/detail/thread_safety.h", "src/base/mutex_test.cpp", "tests/behaviour/locks.cpp"):
+            self.write(path, first="// " + path.rpartition("/")[2] + code)
+        self.assertEqual(self.findings(), [])
+        self.write("src/record/clock.cpp", first="// clock.cpp" + code)
+        self.assert_one("src/record/clock.cpp:3:", "use Mutex and ScopedLock")
+
     def test_a_source_outside_every_room_is_found(self) -> None:
         self.write("src/stuff.cpp")
         self.assert_one("not in any room")

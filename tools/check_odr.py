@@ -36,7 +36,7 @@ def compile_object(words: list[str], folder: str, target: Path) -> bool:
 
 
 def link(compiler: str, objects: list[Path]) -> str:
-    """What the linker says of types that differ, or nothing."""
+    """Return what the linker says of types that differ, or nothing."""
     together = [compiler, "-r", "-flinker-output=rel", "-flto", "-O0", "-Wodr", "-Werror=odr", "-z", "muldefs"]
     done = subprocess.run(
         [*together, *map(str, objects), "-o", os.devnull], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

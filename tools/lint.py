@@ -4,7 +4,7 @@
 clang-tidy runs over the files of a room together, as they are built (build/release), which takes a sixth of the time. A
 missing include would not show there, so the compiler also parses every file on its own (build/lint), and the fuzzers,
 which are not built for tests. clang-tidy also reports clang's thread safety analysis: the locks that
-src/base/thread_safety.h declares are held where they must be. A command that passed does not run again until its
+marey/detail/thread_safety.h declares are held where they must be. A command that passed does not run again until its
 sources, a header or the rules change; the stamps are in build/tidy.
 """
 

@@ -5,18 +5,20 @@
 #include <cstdint>
 #include <mutex>
 
+#include <marey/detail/thread_safety.h>
+
 namespace marey {
 
 /// Held by the forking thread while the process forks, so that no other thread is inside the code it
 /// protects. Must live as long as the process. Where two are held at once, the one that was made first is
 /// taken first.
-class ForkMutex {
+class MAREY_CAPABILITY("fork_mutex") ForkMutex {
   public:
     ForkMutex();
     ForkMutex(const ForkMutex&) = delete;
     ForkMutex& operator=(const ForkMutex&) = delete;
-    void lock() { mutex_.lock(); }
-    void unlock() { mutex_.unlock(); }
+    void lock() MAREY_ACQUIRE() { mutex_.lock(); }
+    void unlock() MAREY_RELEASE() { mutex_.unlock(); }
 
   private:
     std::mutex mutex_;

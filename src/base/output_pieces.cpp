@@ -2,10 +2,10 @@
 #include "base/output_pieces.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include <marey/detail/thread_safety.h>
 
 #include "base/parallel.h"
 #include "base/work_meter.h"
@@ -27,18 +27,18 @@ class Pieces {
         try {
             MemoryOutput out;
             const PieceWriter write = make_writer(out);
-            std::unique_lock lock(mutex_);
+            const ScopedLock lock(mutex_);
             while (!has_failed_ && (is_caller ? written_ : begun_) < count_) {
                 if (is_caller && ring_[written_ % ring_.size()].is_made) {
-                    put_piece(lock);
+                    put_piece();
                 } else if (begun_ < count_ && begun_ - written_ < ring_.size()) {
-                    make_piece(lock, out, write);
+                    make_piece(out, write);
                 } else {
-                    (is_caller ? made_ : room_).wait(lock);
+                    (is_caller ? made_ : room_).wait(mutex_);
                 }
             }
         } catch (...) {
-            const std::lock_guard lock(mutex_);
+            const ScopedLock lock(mutex_);
             has_failed_ = true;
             made_.notify_all();
             room_.notify_all();
@@ -52,13 +52,14 @@ class Pieces {
         bool is_made = false;
     };
 
-    /// Both are called with the lock held, and release it while they work.
-    void make_piece(std::unique_lock<std::mutex>& lock, MemoryOutput& out, const PieceWriter& write) {
+    /// Both release the lock while they work.
+    void make_piece(MemoryOutput& out, const PieceWriter& write) MAREY_REQUIRES(mutex_) {
         const std::size_t piece = begun_++;
         if (begun_ == count_) room_.notify_all();  // nothing is left to wait for
-        lock.unlock();
-        write(piece);
-        lock.lock();
+        {
+            const ScopedUnlock unlocked(mutex_);
+            write(piece);
+        }
         // The block that was freed last is the likeliest to be in a cache.
         MemoryOutput::Block next;
         if (!free_.empty()) {
@@ -68,11 +69,12 @@ class Pieces {
         ring_[piece % ring_.size()] = {out.exchange(std::move(next)), true};
         if (piece == written_) made_.notify_one();
     }
-    void put_piece(std::unique_lock<std::mutex>& lock) {
+    void put_piece() MAREY_REQUIRES(mutex_) {
         MemoryOutput::Block block = std::move(ring_[written_ % ring_.size()].block);
-        lock.unlock();
-        file_.write(block.bytes());
-        lock.lock();
+        {
+            const ScopedUnlock unlocked(mutex_);
+            file_.write(block.bytes());
+        }
         ring_[written_ % ring_.size()].is_made = false;
         free_.push_back(std::move(block));
         ++written_;
@@ -83,14 +85,14 @@ class Pieces {
     OutputFile& file_;
     const std::size_t count_;
     WorkMeter& meter_;
-    std::mutex mutex_;
-    std::condition_variable made_;  ///< the caller waits for the next piece
-    std::condition_variable room_;  ///< the others wait for room in the ring
-    std::vector<Slot> ring_;        ///< of the pieces from written_ on
-    std::vector<MemoryOutput::Block> free_;
-    std::size_t begun_ = 0;
-    std::size_t written_ = 0;
-    bool has_failed_ = false;
+    Mutex mutex_;
+    Condition made_;                                   ///< the caller waits for the next piece
+    Condition room_;                                   ///< the others wait for room in the ring
+    std::vector<Slot> ring_ MAREY_GUARDED_BY(mutex_);  ///< of the pieces from written_ on
+    std::vector<MemoryOutput::Block> free_ MAREY_GUARDED_BY(mutex_);
+    std::size_t begun_ MAREY_GUARDED_BY(mutex_) = 0;
+    std::size_t written_ MAREY_GUARDED_BY(mutex_) = 0;
+    bool has_failed_ MAREY_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include <marey/detail/thread_safety.h>
 
 namespace marey {
 
@@ -23,13 +24,13 @@ void on_threads(unsigned threads, const std::function<void(unsigned)>& work) {
         work(0);
         return;
     }
-    std::mutex mutex;
+    Mutex mutex;
     std::exception_ptr failure;
     const auto run = [&](unsigned number) noexcept {
         try {
             work(number);
         } catch (...) {
-            const std::lock_guard lock(mutex);
+            const ScopedLock lock(mutex);
             if (failure == nullptr) failure = std::current_exception();
         }
     };

@@ -63,7 +63,7 @@ nb::dict wanted_options() {
 
 void add_capture(GuardedSession& session, const std::string& path) {
     const std::string message = pack_events(Trace::load(path));
-    const std::lock_guard lock(session.mutex);
+    const ScopedLock lock(session.mutex);
     session.session.add_events(message);
 }
 

@@ -3,8 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include <mutex>
-
+#include <marey/detail/thread_safety.h>
 #include <marey/session.h>
 
 namespace marey::bindings {
@@ -12,8 +11,8 @@ namespace marey::bindings {
 /// A marey::Session may be used by one thread at a time. The GIL does not guarantee this because long
 /// operations release it.
 struct GuardedSession {
-    std::mutex mutex;  ///< protects the session; locked without the GIL
-    Session session;
+    Mutex mutex;  ///< locked without the GIL
+    Session session MAREY_GUARDED_BY(mutex);
 
     GuardedSession() = default;
     GuardedSession(const GuardedSession&) = delete;

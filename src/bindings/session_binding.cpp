@@ -10,7 +10,6 @@
 #include <exception>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -146,7 +145,7 @@ nb::dict set_keywords(SessionOptions& options, const nb::kwargs& given) {
 template <class Use>
 auto with_session(GuardedSession& session, Use use) {
     const nb::gil_scoped_release released;
-    const std::lock_guard lock(session.mutex);
+    const ScopedLock lock(session.mutex);
     return std::invoke(use, session.session);
 }
 

@@ -72,7 +72,7 @@ void MemberPacking::start(int program) {
 
 void MemberPacking::stop() {
     {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         is_over_ = true;
     }
     over_.notify_all();
@@ -85,9 +85,7 @@ void MemberPacking::work() {
     // On Linux, a priority is that of one thread.
     if (::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kNiceness) != 0) errno = 0;
     Time::time_point next_packing = Time::now() + kPackPeriod;
-    std::unique_lock lock(mutex_);
-    while (!over_.wait_for(lock, kLookPeriod, [this] { return is_over_; })) {
-        lock.unlock();
+    while (waits_for_look()) {
         watch_.update();
         look();
         if (const Time::time_point begin = Time::now(); packs_ && begin >= next_packing) {
@@ -95,8 +93,16 @@ void MemberPacking::work() {
             next_packing =
                 Time::now() + std::max<Time::duration>(kPackPeriod, kMaxShare * (Time::now() - begin));
         }
-        lock.lock();
     }
+}
+
+/// False: it is over.
+bool MemberPacking::waits_for_look() {
+    const ScopedLock lock(mutex_);
+    const Time::time_point end = Time::now() + kLookPeriod;
+    while (!is_over_ && over_.wait_until(mutex_, end)) {
+    }
+    return !is_over_;
 }
 
 /// Looks for processes if it is time to. Neither the time for packing counts, nor that for which others had
@@ -148,7 +154,7 @@ void MemberPacking::pack_ended() {
             if (is_added) facts_.keep(capture);
         }
         look();
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         if (is_over_) return;
     }
 }

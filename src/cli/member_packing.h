@@ -2,14 +2,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/merge.h>
 #include <marey/process_end.h>
 
@@ -41,6 +40,7 @@ class MemberPacking {
 
   private:
     void work();
+    bool waits_for_look();
     void look();
     void look_at(std::int64_t pid);
     void pack_ended();
@@ -55,9 +55,9 @@ class MemberPacking {
     MemberFacts facts_;
     std::set<ProcessKey> known_;
     std::chrono::steady_clock::time_point next_look_{};
-    std::mutex mutex_;
-    std::condition_variable over_;
-    bool is_over_ = false;  ///< guarded by mutex_
+    Mutex mutex_;
+    Condition over_;
+    bool is_over_ MAREY_GUARDED_BY(mutex_) = false;
     std::thread thread_;
 };
 

@@ -24,7 +24,7 @@ Progress::Progress(std::string text) : text_(std::move(text)) {
 Progress::~Progress() {
     if (!thread_.joinable()) return;
     {
-        std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         done_ = true;
     }
     over_.notify_one();
@@ -32,9 +32,13 @@ Progress::~Progress() {
 }
 
 void Progress::show() {
-    std::unique_lock lock(mutex_);
+    const ScopedLock lock(mutex_);
+    auto next = std::chrono::steady_clock::now();
     for (int seconds = 1;; ++seconds) {
-        if (over_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; })) {
+        next += std::chrono::seconds(1);
+        while (!done_ && over_.wait_until(mutex_, next)) {
+        }
+        if (done_) {
             if (seconds > 1) print_error("\r\x1b[K");
             return;
         }

@@ -1,12 +1,11 @@
 // progress.h: a progress line on stderr for operations that take over a second.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/progress.h>
 
 namespace marey::cli {
@@ -27,9 +26,9 @@ class Progress {
     std::string text_;
     WorkProgress work_;
     const WatchedWork watched_{work_};
-    std::mutex mutex_;
-    std::condition_variable over_;
-    bool done_ = false;  ///< guarded by mutex_
+    Mutex mutex_;
+    Condition over_;
+    bool done_ MAREY_GUARDED_BY(mutex_) = false;
     std::thread thread_;
 };
 

@@ -1,14 +1,13 @@
 // merged_load.cpp: reads captures of several processes, with one clock fit for each machine, and merges them.
+#include <marey/detail/thread_safety.h>
 #include <marey/error.h>
 #include <marey/merge.h>
 
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -150,16 +149,15 @@ class BuiltMembers {
     /// From any thread. Waits while another one merges and is far behind, as the traces would fill the
     /// memory.
     void put(std::size_t index, Trace trace) {
-        std::unique_lock lock(mutex_);
+        const ScopedLock lock(mutex_);
         members_[index] = std::move(trace);
         if (!is_one_clock_) return;
-        merged_.wait(lock, [&] { return !is_merging_ || index < next_ + usable_cores(); });
+        while (is_merging_ && index >= next_ + usable_cores()) merged_.wait(mutex_);
         if (is_merging_) return;
         is_merging_ = true;
         try {
-            merge_built(lock);
+            merge_built();
         } catch (...) {
-            if (!lock.owns_lock()) lock.lock();
             next_ = members_.size();
             finish_merging();
             throw;
@@ -169,7 +167,7 @@ class BuiltMembers {
 
     /// For ViewRequest: the memory of a trace that is merged, if there is one.
     TraceData spare() {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         if (spares_.empty()) return {};
         TraceData spare = std::move(spares_.back());
         spares_.pop_back();
@@ -178,6 +176,7 @@ class BuiltMembers {
 
     /// Once all are there, and at least one has no error.
     Trace merge() {
+        const ScopedLock lock(mutex_);
         spares_.clear();
         if (is_one_clock_) return merger_.finish();
         std::vector<Trace> traces;
@@ -189,36 +188,38 @@ class BuiltMembers {
 
   private:
     /// Unlocks while it merges, and may throw then.
-    void merge_built(std::unique_lock<std::mutex>& lock) {
+    void merge_built() MAREY_REQUIRES(mutex_) {
         for (; next_ < members_.size() && members_[next_]; ++next_) {
             bytes_ += outlines_[next_].member.bytes.size();
             if (!outlines_[next_].error.empty()) continue;
             Trace next = std::exchange(*members_[next_], Trace());
-            lock.unlock();
-            TraceData spare =
-                merger_.add(std::move(next), static_cast<double>(bytes_) / static_cast<double>(total_bytes_));
-            lock.lock();
+            const double share = static_cast<double>(bytes_) / static_cast<double>(total_bytes_);
+            TraceData spare;
+            {
+                const ScopedUnlock unlocked(mutex_);
+                spare = merger_.add(std::move(next), share);
+            }
             spares_.push_back(std::move(spare));
             merged_.notify_all();
         }
     }
 
-    void finish_merging() {
+    void finish_merging() MAREY_REQUIRES(mutex_) {
         is_merging_ = false;
         merged_.notify_all();
     }
 
     const std::vector<Outline>& outlines_;
     bool is_one_clock_;
-    std::mutex mutex_;
-    std::condition_variable merged_;
-    std::vector<std::optional<Trace>> members_;  ///< those that are built
-    bool is_merging_ = false;                    ///< by some thread
-    std::size_t next_ = 0;                       ///< those before it are merged
-    std::uint64_t bytes_ = 0;                    ///< of these
     std::uint64_t total_bytes_ = 0;
-    std::vector<TraceData> spares_;
-    TraceMerger merger_;
+    Mutex mutex_;
+    Condition merged_;
+    std::vector<std::optional<Trace>> members_ MAREY_GUARDED_BY(mutex_);  ///< those that are built
+    bool is_merging_ MAREY_GUARDED_BY(mutex_) = false;                    ///< by some thread
+    std::size_t next_ MAREY_GUARDED_BY(mutex_) = 0;                       ///< those before it are merged
+    std::uint64_t bytes_ MAREY_GUARDED_BY(mutex_) = 0;                    ///< of these
+    std::vector<TraceData> spares_ MAREY_GUARDED_BY(mutex_);
+    TraceMerger merger_;  ///< used by the thread that merges
 };
 
 class MergedLoad {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -61,6 +60,7 @@ class ExecutionTrace::Graph {
         NodeFacts root;
         root.id = root.parent = kRoot;
         root.name = kProcessNode;
+        const ScopedLock lock(graph_mutex());
         append_bare(root);
         file_.flush();
     }
@@ -82,7 +82,7 @@ class ExecutionTrace::Graph {
     }
     void stop() {
         if (handle_ != 0 && is_running_.exchange(false)) disable_observer(handle_);
-        const std::lock_guard lock(graph_mutex());
+        const ScopedLock lock(graph_mutex());
         if (is_ours()) file_.flush();
     }
     bool is_running() const noexcept { return is_running_.load(); }
@@ -94,7 +94,7 @@ class ExecutionTrace::Graph {
         handle_ = 0;
     }
     void complete() {
-        const std::lock_guard lock(graph_mutex());
+        const ScopedLock lock(graph_mutex());
         if (!is_ours()) return;
         for (const auto& [id, node] : open_) file_.append(node.json(kNoValues));
         open_.clear();
@@ -103,7 +103,7 @@ class ExecutionTrace::Graph {
     bool is_ours() const noexcept { return generation_ == fork_generation(); }
 
     void save_elements_in(const std::string& folder) {
-        const std::lock_guard lock(graph_mutex());
+        const ScopedLock lock(graph_mutex());
         folder_ = folder;
     }
 
@@ -155,7 +155,7 @@ class ExecutionTrace::Graph {
         const std::vector<const ArrayView*> arrays = array_list(range.inputs());
         std::vector<ArrayKey> ids;
         {
-            const std::lock_guard lock(graph_mutex());
+            const ScopedLock lock(graph_mutex());
             ThreadNodes& thread = self.thread_nodes(range.start_thread());
             node.facts.id = context->id = self.next_id_++;
             node.facts.parent = thread.top();
@@ -172,7 +172,7 @@ class ExecutionTrace::Graph {
             self.save(context->id, *offered_elements);
         }
         node.attributes = attributes_json(node.facts, keywords);
-        const std::lock_guard lock(graph_mutex());
+        const ScopedLock lock(graph_mutex());
         // Last, so that a failure leaves nothing to undo. This thread cannot begin another range in between.
         self.open_.emplace(context->id, std::move(node));
         if (context->is_stacked) self.threads_[context->thread].open.push_back(context->id);
@@ -187,7 +187,7 @@ class ExecutionTrace::Graph {
         std::vector<ArrayKey> ids;
         std::unordered_map<std::uint64_t, OpenNode>::node_type taken;
         {
-            const std::lock_guard lock(graph_mutex());
+            const ScopedLock lock(graph_mutex());
             if (!self.is_ours()) return;
             if (own.is_stacked) std::erase(self.threads_[own.thread].open, own.id);
             taken = self.open_.extract(own.id);
@@ -195,14 +195,14 @@ class ExecutionTrace::Graph {
         }
         if (taken.empty()) return;
         const std::string json = taken.mapped().json(values_json(range.outputs(), ids));
-        const std::lock_guard lock(graph_mutex());
+        const ScopedLock lock(graph_mutex());
         self.file_.append(json);
     }
 
     void save(std::uint64_t node, const detail::ArrayElements& elements) {
         std::string start;
         {
-            const std::lock_guard lock(graph_mutex());
+            const ScopedLock lock(graph_mutex());
             if (folder_.empty()) return;
             start = folder_ + "/nid_" + std::to_string(node) + "_tid_";
         }
@@ -223,11 +223,11 @@ class ExecutionTrace::Graph {
     static void on_memory(const MemoryReport& report, void* data) {
         if (report.bytes >= 0 || report.is_out_of_memory) return;
         auto& self = *static_cast<Graph*>(data);
-        const std::lock_guard lock(graph_mutex());
+        const ScopedLock lock(graph_mutex());
         self.storages_.forget({reinterpret_cast<std::uintptr_t>(report.address), true});
     }
 
-    ThreadNodes& thread_nodes(std::uint32_t number) {
+    ThreadNodes& thread_nodes(std::uint32_t number) MAREY_REQUIRES(graph_mutex()) {
         ThreadNodes& thread = threads_[number];
         if (thread.root == 0) {
             NodeFacts root;
@@ -240,7 +240,8 @@ class ExecutionTrace::Graph {
         return thread;
     }
 
-    std::vector<ArrayKey> array_ids(const std::vector<const ArrayView*>& arrays) {
+    std::vector<ArrayKey> array_ids(const std::vector<const ArrayView*>& arrays)
+        MAREY_REQUIRES(graph_mutex()) {
         std::vector<ArrayKey> ids;
         ids.reserve(arrays.size());
         for (const ArrayView* array : arrays) {
@@ -265,20 +266,20 @@ class ExecutionTrace::Graph {
         return ids;
     }
 
-    void append_bare(const NodeFacts& facts) {
+    void append_bare(const NodeFacts& facts) MAREY_REQUIRES(graph_mutex()) {
         file_.append(node_json(facts, kNoValues, kNoValues, attributes_json(facts, {})));
     }
 
     const std::uint32_t generation_ = fork_generation();
     std::atomic<bool> is_running_{false};
     ObserverHandle handle_ = 0;
-    // Guarded by graph_mutex():
-    NodeFile file_;
-    std::string folder_;  ///< for the elements of arrays; empty: they are not saved
-    std::uint64_t next_id_ = kRoot + 1;
-    std::map<std::uint32_t, ThreadNodes> threads_;  ///< by logical thread id
-    std::unordered_map<std::uint64_t, OpenNode> open_;
-    StorageMap<Storage> storages_{kMaxStorages};
+    NodeFile file_ MAREY_GUARDED_BY(graph_mutex());
+    std::string folder_
+        MAREY_GUARDED_BY(graph_mutex());  ///< for the elements of arrays; empty: they are not saved
+    std::uint64_t next_id_ MAREY_GUARDED_BY(graph_mutex()) = kRoot + 1;
+    std::map<std::uint32_t, ThreadNodes> threads_ MAREY_GUARDED_BY(graph_mutex());  ///< by logical thread id
+    std::unordered_map<std::uint64_t, OpenNode> open_ MAREY_GUARDED_BY(graph_mutex());
+    StorageMap<Storage> storages_ MAREY_GUARDED_BY(graph_mutex()){kMaxStorages};
 };
 
 namespace {
@@ -289,19 +290,19 @@ ForkMutex& lifetime_mutex() {
     return only;
 }
 
-ExecutionTrace* existing = nullptr;  // guarded by lifetime_mutex()
+ExecutionTrace* existing MAREY_GUARDED_BY(lifetime_mutex()) = nullptr;
 
 }  // namespace
 
 void ExecutionTrace::finish_at_exit() noexcept {
-    const std::lock_guard lock(lifetime_mutex());  // so that it is not destroyed in the meantime
+    const ScopedLock lock(lifetime_mutex());  // so that it is not destroyed in the meantime
     if (existing != nullptr) existing->finish_or_warn();
 }
 
 ExecutionTrace::ExecutionTrace(const std::string& path) {
     static const int at_exit = std::atexit(finish_at_exit);
     static_cast<void>(at_exit);
-    const std::lock_guard lock(lifetime_mutex());
+    const ScopedLock lock(lifetime_mutex());
     if (existing != nullptr && existing->graph_ != nullptr && existing->graph_->is_ours())
         throw Error("another execution trace is being written: a process can write only one at a time");
     graph_ = std::make_unique<Graph>(path);
@@ -309,34 +310,34 @@ ExecutionTrace::ExecutionTrace(const std::string& path) {
 }
 
 ExecutionTrace::~ExecutionTrace() {
-    const std::lock_guard lock(lifetime_mutex());
+    const ScopedLock lock(lifetime_mutex());
     finish_or_warn();
     if (existing == this) existing = nullptr;
 }
 
 void ExecutionTrace::start() {
-    const std::lock_guard lock(lifetime_mutex());
+    const ScopedLock lock(lifetime_mutex());
     if (graph_ == nullptr) throw Error("cannot start the execution trace: it is already finished");
     graph_->start();
 }
 
 void ExecutionTrace::save_elements_in(const std::string& folder) {
-    const std::lock_guard lock(lifetime_mutex());
+    const ScopedLock lock(lifetime_mutex());
     if (graph_ != nullptr) graph_->save_elements_in(folder);
 }
 
 void ExecutionTrace::stop() {
-    const std::lock_guard lock(lifetime_mutex());
+    const ScopedLock lock(lifetime_mutex());
     if (graph_ != nullptr) graph_->stop();
 }
 
 bool ExecutionTrace::is_running() const noexcept {
-    const std::lock_guard lock(lifetime_mutex());
+    const ScopedLock lock(lifetime_mutex());
     return graph_ != nullptr && graph_->is_running();
 }
 
 void ExecutionTrace::finish() {
-    const std::lock_guard lock(lifetime_mutex());
+    const ScopedLock lock(lifetime_mutex());
     finish_locked();
 }
 
@@ -348,7 +349,7 @@ void ExecutionTrace::finish_or_warn() noexcept {
     }
 }
 
-void ExecutionTrace::finish_locked() {
+void ExecutionTrace::finish_locked() MAREY_UNCHECKED_LOCKS {  // its callers hold lifetime_mutex()
     if (graph_ == nullptr) return;
     graph_->detach();
     const std::unique_ptr<Graph> graph = std::move(graph_);

@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
@@ -48,7 +47,7 @@ class IttCollector {
 
     /// The handle of a text; equal texts have the same handle. Any thread.
     IttString* string(const std::string& text) {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         const auto [place, is_new] = strings_.try_emplace(text, nullptr);
         if (is_new) {
             const char* const kept = place->first.c_str();  // nodes of the map never move
@@ -101,8 +100,8 @@ class IttCollector {
     std::string reason_;
     IttDomain* domain_ = nullptr;  ///< null: no collector
     IttString* details_ = nullptr;
-    ForkMutex mutex_;  ///< guards strings_ and global_.strings
-    std::unordered_map<std::string, IttString*> strings_;
+    ForkMutex mutex_;  ///< guards global_.strings too
+    std::unordered_map<std::string, IttString*> strings_ MAREY_GUARDED_BY(mutex_);
 };
 
 IttCollector& collector() {

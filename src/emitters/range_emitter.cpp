@@ -2,7 +2,6 @@
 #include <marey/emit.h>
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,12 +39,12 @@ class RangeEmitter {
 
     std::uint64_t start(const EmitOptions& options) {
         usable_tool();
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         if (run_.load(std::memory_order_relaxed) != 0)
             throw Error(std::string("an ") + name_ +
                         " emitter is already running: ranges would be emitted twice");
         {
-            const std::lock_guard producers_lock(producers_mutex_);
+            const ScopedLock producers_lock(producers_mutex_);
             producers_.clear();
         }
         Observer observer;
@@ -69,7 +68,7 @@ class RangeEmitter {
     }
 
     void stop(std::uint64_t run) noexcept {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         if (run == 0 || run_.load(std::memory_order_relaxed) != run) return;
         // Not drained: ranges that are open on other threads are popped when they end.
         remove_observer(handle_);
@@ -134,13 +133,13 @@ class RangeEmitter {
     static void on_memory(const MemoryReport& report, void* data) {
         if (report.bytes >= 0 || report.is_out_of_memory) return;
         auto& self = *static_cast<RangeEmitter*>(data);
-        const std::lock_guard lock(self.producers_mutex_);
+        const ScopedLock lock(self.producers_mutex_);
         self.producers_.forget({reinterpret_cast<std::uintptr_t>(report.address), true});
     }
 
     std::vector<Producer> producers_of(const std::vector<const ArrayView*>& arrays) {
         std::vector<Producer> producers(arrays.size());
-        const std::lock_guard lock(producers_mutex_);
+        const ScopedLock lock(producers_mutex_);
         for (std::size_t i = 0; i < arrays.size(); ++i) {
             if (arrays[i] == nullptr) continue;
             const StorageKey key = StorageKey::of(*arrays[i]);
@@ -151,7 +150,7 @@ class RangeEmitter {
     }
 
     void keep_outputs(const ObservedRange& range) {
-        const std::lock_guard lock(producers_mutex_);
+        const ScopedLock lock(producers_mutex_);
         for (std::size_t i = 0; i < range.outputs().size(); ++i) {
             for (const ArrayView* array : arrays_of({&range.outputs()[i], 1})) {
                 if (array == nullptr || !StorageKey::of(*array).is_known()) continue;
@@ -163,11 +162,12 @@ class RangeEmitter {
     AnnotationBackend& tool_;
     const char* const name_;
     ForkMutex mutex_;  ///< guards start and stop
-    std::uint64_t next_run_ = 1;
-    ObserverHandle handle_ = 0;
+    std::uint64_t next_run_ MAREY_GUARDED_BY(mutex_) = 1;
+    ObserverHandle handle_ MAREY_GUARDED_BY(mutex_) = 0;
     std::atomic<std::uint64_t> run_{0};  ///< the current run; 0: none
     ForkMutex producers_mutex_;
-    StorageMap<Producer> producers_{kMaxProducers};  ///< the range that wrote each array
+    /// The range that wrote each array.
+    StorageMap<Producer> producers_ MAREY_GUARDED_BY(producers_mutex_){kMaxProducers};
 };
 
 RangeEmitter& nvtx_emitter() {

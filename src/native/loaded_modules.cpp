@@ -10,6 +10,8 @@
 #include <cstring>
 #include <mutex>
 
+#include <marey/detail/thread_safety.h>
+
 namespace marey {
 namespace {
 
@@ -84,8 +86,8 @@ int add_module(dl_phdr_info* info, std::size_t /*size*/, void* out) {
 }
 
 struct Current {
-    std::mutex mutex;  ///< only tried, never waited for: another thread may have held it at a fork
-    std::shared_ptr<const LoadedModules> list;
+    Mutex mutex;  ///< only tried, never waited for: another thread may have held it at a fork
+    std::shared_ptr<const LoadedModules> list MAREY_GUARDED_BY(mutex);
 };
 
 Current& current() {
@@ -108,16 +110,19 @@ std::shared_ptr<const LoadedModules> loaded_modules() {
     Counts now;
     dl_iterate_phdr(read_counts, &now);
     Current& kept = current();
-    {
-        const std::unique_lock lock(kept.mutex, std::try_to_lock);
-        if (lock && kept.list && kept.list->loaded == now.loaded && kept.list->unloaded == now.unloaded)
+    if (kept.mutex.try_lock()) {
+        const ScopedLock lock(kept.mutex, std::adopt_lock);
+        if (kept.list && kept.list->loaded == now.loaded && kept.list->unloaded == now.unloaded)
             return kept.list;
     }
     auto list = std::make_shared<LoadedModules>();
     dl_iterate_phdr(add_module, list.get());
     std::sort(list->modules.begin(), list->modules.end(),
               [](const LoadedModule& a, const LoadedModule& b) { return a.begin < b.begin; });
-    if (const std::unique_lock lock(kept.mutex, std::try_to_lock); lock) kept.list = list;
+    if (kept.mutex.try_lock()) {
+        const ScopedLock lock(kept.mutex, std::adopt_lock);
+        kept.list = list;
+    }
     return list;
 }
 

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/error.h>
 
 #if MAREY_HAVE_ELFUTILS
@@ -248,8 +248,8 @@ bool can_read_lines() noexcept {
 namespace {
 
 struct OpenFiles {
-    std::mutex mutex;  ///< innermost; no Python lock is ever taken while it is held
-    std::map<std::pair<std::string, std::string>, std::unique_ptr<SymbolFile>> files;
+    Mutex mutex;  ///< innermost; no Python lock is ever taken while it is held
+    std::map<std::pair<std::string, std::string>, std::unique_ptr<SymbolFile>> files MAREY_GUARDED_BY(mutex);
 };
 
 OpenFiles& open_files() {
@@ -262,7 +262,7 @@ OpenFiles& open_files() {
 std::vector<std::vector<NativeSymbol>> symbols_at(const std::string& path, const std::string& build_id,
                                                   std::span<const std::uint64_t> offsets) {
     OpenFiles& open = open_files();
-    const std::lock_guard lock(open.mutex);
+    const ScopedLock lock(open.mutex);
     std::unique_ptr<SymbolFile>& file = open.files[{path, build_id}];
     if (!file) file = std::make_unique<SymbolFile>(path, build_id);
     std::vector<std::vector<NativeSymbol>> symbols;

@@ -8,6 +8,7 @@
 
 #include <marey/detail/log_format.h>
 #include <marey/detail/python_stacks.h>
+#include <marey/detail/thread_safety.h>
 
 #include "native/loaded_modules.h"
 #include "record/python_stacks.h"
@@ -21,9 +22,9 @@ namespace {
 /// thread that does not get it computes the word itself.
 struct FrameWordCache {
     static constexpr std::size_t kMaxEntries = std::size_t{1} << 16;
-    std::mutex mutex;
-    std::shared_ptr<const LoadedModules> modules;
-    std::unordered_map<std::uintptr_t, std::uint64_t> words;
+    Mutex mutex;
+    std::shared_ptr<const LoadedModules> modules MAREY_GUARDED_BY(mutex);
+    std::unordered_map<std::uintptr_t, std::uint64_t> words MAREY_GUARDED_BY(mutex);
 };
 
 FrameWordCache& frame_word_cache() {
@@ -51,16 +52,16 @@ std::uint64_t native_word(const LoadedModules& modules, std::uintptr_t address) 
 void native_words(Span<const std::uintptr_t> addresses, std::uint64_t* out) {
     const std::shared_ptr<const LoadedModules> modules = loaded_modules();
     FrameWordCache& known = frame_word_cache();
-    const std::unique_lock lock(known.mutex, std::try_to_lock);
-    if (lock && (known.modules != modules || known.words.size() > FrameWordCache::kMaxEntries)) {
+    if (!known.mutex.try_lock()) {
+        for (std::size_t i = 0; i < addresses.size(); ++i) out[i] = native_word(*modules, addresses[i]);
+        return;
+    }
+    const ScopedLock lock(known.mutex, std::adopt_lock);
+    if (known.modules != modules || known.words.size() > FrameWordCache::kMaxEntries) {
         known.words.clear();
         known.modules = modules;
     }
     for (std::size_t i = 0; i < addresses.size(); ++i) {
-        if (!lock) {
-            out[i] = native_word(*modules, addresses[i]);
-            continue;
-        }
         const auto [at, fresh] = known.words.try_emplace(addresses[i], 0);
         if (fresh) at->second = native_word(*modules, addresses[i]);
         out[i] = at->second;

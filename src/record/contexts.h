@@ -8,10 +8,9 @@
 #include <vector>
 
 #include <marey/detail/context_node.h>
+#include <marey/detail/thread_safety.h>
 #include <marey/detail/thread_state.h>
 #include <marey/session.h>
-
-#include "base/thread_safety.h"
 
 namespace marey {
 

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -102,7 +101,7 @@ class DeviceTimer final : public Source {
         const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
         std::vector<Pair> pairs;
         {
-            const std::lock_guard lock(mutex_);
+            const ScopedLock lock(mutex_);
             pairs.swap(waiting_);
         }
         if (pairs.empty()) return;
@@ -195,14 +194,14 @@ class DeviceTimer final : public Source {
     }
 
     void keep_waiting(std::vector<Pair>& pairs) {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         waiting_.insert(waiting_.begin(), std::move_iterator(pairs.begin()), std::move_iterator(pairs.end()));
     }
 
     void keep(Pair pair) {
         std::vector<Pair> older;
         {
-            const std::lock_guard lock(mutex_);
+            const ScopedLock lock(mutex_);
             waiting_.push_back(std::move(pair));
             if (waiting_.size() >= kMaxWaiting) {
                 const auto middle = waiting_.begin() + kMaxWaiting / 2;
@@ -268,8 +267,8 @@ class DeviceTimer final : public Source {
     std::unique_ptr<DeviceLog> log_;  ///< made before any callback can come
     std::atomic<bool> is_on_{false};
     std::atomic<int> reported_{0};
-    std::mutex mutex_;
-    std::vector<Pair> waiting_;  ///< guarded by mutex_
+    Mutex mutex_;
+    std::vector<Pair> waiting_ MAREY_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -326,9 +325,9 @@ class DeviceSource final : public Source {
 };
 
 struct Registry {
-    std::mutex mutex;
-    std::vector<std::shared_ptr<DeviceRuntime>> devices;
-    std::vector<std::string> tried_libraries;  ///< of devices, that were loaded
+    Mutex mutex;
+    std::vector<std::shared_ptr<DeviceRuntime>> devices MAREY_GUARDED_BY(mutex);
+    std::vector<std::string> tried_libraries MAREY_GUARDED_BY(mutex);  ///< of devices, that were loaded
 };
 
 Registry& registry() {
@@ -337,7 +336,7 @@ Registry& registry() {
 }
 
 std::shared_ptr<DeviceRuntime> find_registered(std::string_view name) {
-    std::lock_guard lock(registry().mutex);
+    const ScopedLock lock(registry().mutex);
     for (const auto& device : registry().devices) {
         if (device->name() == name) return device;
     }
@@ -362,7 +361,7 @@ std::string load_device_library(std::string_view name) {
     constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
     if (name.empty() || name.find_first_not_of(kLetters) != name.npos) return {};
     {
-        std::lock_guard lock(registry().mutex);
+        const ScopedLock lock(registry().mutex);
         auto& tried_libraries = registry().tried_libraries;
         if (std::find(tried_libraries.begin(), tried_libraries.end(), name) != tried_libraries.end())
             return {};
@@ -378,7 +377,7 @@ std::string load_device_library(std::string_view name) {
     const auto register_it = reinterpret_cast<Register>(dlsym(library, "marey_register_device"));
     if (register_it == nullptr) return "it does not export marey_register_device";
     {
-        std::lock_guard lock(registry().mutex);
+        const ScopedLock lock(registry().mutex);
         auto& tried_libraries = registry().tried_libraries;
         if (std::find(tried_libraries.begin(), tried_libraries.end(), name) != tried_libraries.end())
             return {};
@@ -415,7 +414,7 @@ void register_device(std::shared_ptr<DeviceRuntime> device) {
     if (device_bit(device->type()) == 0 || device->type() == DeviceType::Cpu)
         throw Error("register_device: " + name + " needs a device type that is not the CPU's");
     {
-        std::lock_guard lock(registry().mutex);
+        const ScopedLock lock(registry().mutex);
         for (const auto& other : registry().devices) {
             if (other->name() == name)
                 throw Error("register_device: a device named " + name + " is already registered");
@@ -453,7 +452,7 @@ void synchronize_devices() noexcept {
     if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) find_device("cuda");
     std::vector<std::shared_ptr<DeviceRuntime>> devices;
     {
-        std::lock_guard lock(registry().mutex);
+        const ScopedLock lock(registry().mutex);
         devices = registry().devices;
     }
     for (const auto& device : devices) {
@@ -465,7 +464,7 @@ void synchronize_devices() noexcept {
 }
 
 std::vector<std::string> registered_devices() {
-    std::lock_guard lock(registry().mutex);
+    const ScopedLock lock(registry().mutex);
     std::vector<std::string> names;
     for (const auto& device : registry().devices) names.push_back(device->name());
     return names;
@@ -495,8 +494,8 @@ void device_begins(std::string_view name) noexcept {
 }
 
 void time_on_device(std::span<const std::string_view> range_names, bool is_timed) {
-    static std::mutex& mutex = *new std::mutex;
-    const std::lock_guard lock(mutex);
+    static Mutex& mutex = *new Mutex;
+    const ScopedLock lock(mutex);
     const NamesSnapshot* const newest = untimed_names().load(std::memory_order_acquire);
     auto changed = std::unique_ptr<NamesSnapshot>(new NamesSnapshot{newest->names, newest});
     for (const std::string_view name : range_names) {

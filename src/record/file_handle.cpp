@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include <marey/detail/thread_safety.h>
+
 namespace marey {
 
 int avoid_standard_fds(int fd) noexcept {
@@ -33,7 +35,7 @@ FileHandle::FileHandle(int fd) noexcept : is_held_(true), fd_(fd) {
 }
 
 void FileHandle::set_path(const std::string& path) {
-    const std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     path_ = path;
 }
 
@@ -54,12 +56,12 @@ bool FileHandle::is_at(const std::string& path) const noexcept {
 
 bool FileHandle::has_name() noexcept {
     struct stat status {};
-    const std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     return is_ours(fd_) && syscall(SYS_fstat, fd_, &status) == 0 && status.st_nlink > 0;
 }
 
 int FileHandle::descriptor() noexcept {
-    const std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     if (is_ours(fd_)) return fd_;
     fd_ = -1;  // not closed: the number is free or belongs to the program
     reopen_error_.store(reopen(), std::memory_order_relaxed);
@@ -68,7 +70,7 @@ int FileHandle::descriptor() noexcept {
 
 void FileHandle::stop_reopening() noexcept {
     descriptor();
-    const std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     path_.clear();
 }
 
@@ -88,7 +90,7 @@ int FileHandle::reopen() noexcept {
 }
 
 int FileHandle::close_file() noexcept {
-    const std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     const int error = is_ours(fd_) && close(fd_) != 0 ? errno : 0;
     fd_ = -1;
     path_.clear();

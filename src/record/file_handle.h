@@ -6,6 +6,8 @@
 #include <atomic>
 #include <string>
 
+#include <marey/detail/thread_safety.h>
+
 #include "record/recorder_mutex.h"
 
 namespace marey {
@@ -50,14 +52,14 @@ class FileHandle {
     int close_file() noexcept;
 
   private:
-    int reopen() noexcept;  // an errno
+    int reopen() noexcept MAREY_REQUIRES(mutex_);  // an errno
 
     bool is_held_ = false;
     dev_t device_ = 0;
     ino_t inode_ = 0;
-    RecorderMutex mutex_;  // guards fd_ and path_
-    int fd_ = -1;
-    std::string path_;
+    RecorderMutex mutex_;
+    int fd_ MAREY_GUARDED_BY(mutex_) = -1;
+    std::string path_ MAREY_GUARDED_BY(mutex_);
     std::atomic<int> reopen_error_{0};
 };
 

@@ -99,7 +99,7 @@ bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) n
         left = static_cast<std::uint32_t>(std::min<std::uint64_t>(ranges.skip, 0xffffffff));
         ranges.skip -= left;
         auto& entry = *static_cast<ThreadEntry*>(state.owner);
-        const std::lock_guard lock(entry.arming);
+        const ScopedLock lock(entry.arming);
         const std::uint64_t armed = load_relaxed(state.armed);
         if ((armed & (detail::kArmedRecorder | detail::kArmedAttention)) == 0)
             set_armed(state, armed | detail::kArmedSkip);

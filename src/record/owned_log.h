@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstring>
-#include <mutex>
 #include <span>
+
+#include <marey/detail/thread_safety.h>
 
 #include "record/recorder.h"
 #include "record/thread_log.h"
@@ -20,7 +21,7 @@ inline bool is_recording(const detail::ThreadState& state) noexcept {
 template <class Append>
 bool with_owned_log(ThreadEntry& entry, Append append) noexcept {
     check_process();
-    std::lock_guard lock(entry.log_lock);
+    const ScopedLock lock(entry.log_lock);
     if ((detail::load_relaxed(entry.state->armed) & detail::kArmedAttention) != 0)
         Recorder::get().handle_log_attention(entry);
     return is_recording(*entry.state) && append(*entry.state);

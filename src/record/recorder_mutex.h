@@ -8,7 +8,8 @@
 #include <memory>
 #include <mutex>
 
-#include "base/thread_safety.h"
+#include <marey/detail/thread_safety.h>
+
 #include "record/child_words.h"
 
 namespace marey {

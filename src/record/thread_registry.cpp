@@ -295,7 +295,8 @@ void ThreadRegistry::before_fork(const ThreadState* forking) noexcept {
         if (!entry->spool) continue;
         if (entry->is_thread) {
             if (entry->state == forking) copy_for_child(*entry);
-        } else if (const std::unique_lock log(entry->log_lock, std::try_to_lock); log.owns_lock()) {
+        } else if (entry->log_lock.try_lock()) {
+            const ScopedLock log(entry->log_lock, std::adopt_lock);
             copy_for_child(*entry);
         }
     }

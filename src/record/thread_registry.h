@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
 #include <marey/detail/hot_path.h>
+#include <marey/detail/thread_safety.h>
 
 #include "record/background.h"
 #include "record/contexts.h"
@@ -44,7 +44,7 @@ struct ThreadEntry {
     std::uint64_t period MAREY_GUARDED_BY(recorder_mutex) =
         0;                         ///< SessionTable::period when it last handled attention
     std::uint64_t full_since = 0;  ///< SessionTable::space_epoch when a chunk was refused; owner only
-    std::mutex log_lock;           ///< logs that are not threads: one writer at a time
+    Mutex log_lock;                ///< logs that are not threads: one writer at a time
 
     /// The thread's armed word, written by its owner (contexts) and the recorder: both hold `arming`, the
     /// recorder inside its own lock. `sessions` is written by the owner alone.

@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/merge.h>
 
 #include "record/process_report.h"
@@ -36,8 +36,8 @@ std::string path_of(const std::string& tree) {
 }
 
 // The descriptors that hold the locks of the ledgers that this process has created.
-std::mutex locks_mutex;
-std::map<std::string, int> locks;
+Mutex locks_mutex;
+std::map<std::string, int> locks MAREY_GUARDED_BY(locks_mutex);
 
 /// Removes the ledgers of commands that were killed: their owners no longer hold the lock. Processes that
 /// still map one go on with it.
@@ -110,7 +110,7 @@ bool create_tree_ledger(const std::string& tree, std::uint64_t max_bytes) noexce
         ::pwrite(fd, &page, sizeof page, 0) == static_cast<ssize_t>(sizeof page) &&
         ::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path_of(tree).c_str(), AT_SYMLINK_FOLLOW) == 0;
     if (is_created) {
-        const std::lock_guard lock(locks_mutex);
+        const ScopedLock lock(locks_mutex);
         locks[tree] = fd;
     } else {
         ::close(fd);
@@ -120,7 +120,7 @@ bool create_tree_ledger(const std::string& tree, std::uint64_t max_bytes) noexce
 
 void remove_tree_ledger(const std::string& tree) noexcept {
     ::unlink(path_of(tree).c_str());
-    const std::lock_guard lock(locks_mutex);
+    const ScopedLock lock(locks_mutex);
     if (const auto held = locks.extract(tree)) ::close(held.mapped());
 }
 

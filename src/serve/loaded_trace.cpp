@@ -32,13 +32,13 @@ LoadedTrace::LoadedTrace(Trace trace, std::uint64_t generation)
 Trace LoadedTrace::selected(const Selection& selection) const {
     if (selects_everything(recorded_, selection)) return recorded_;
     {
-        std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         for (const auto& [known, part] : selections_) {
             if (known == selection) return part;
         }
     }
     Trace part = select_ranges(recorded_, selection);
-    std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     selections_.emplace_front(selection, part);
     if (selections_.size() > kKeptSelections) selections_.pop_back();
     return part;
@@ -47,14 +47,14 @@ Trace LoadedTrace::selected(const Selection& selection) const {
 std::string LoadedTrace::remembered(const std::string& target,
                                     const std::function<std::string()>& make) const {
     {
-        std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         for (const auto& [known, answer] : answers_) {
             if (known == target) return answer;
         }
     }
     std::string answer = make();
     if (answer.size() > kLongestKept) return answer;
-    std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     answers_.emplace_front(target, answer);
     if (answers_.size() > kKeptAnswers) answers_.pop_back();
     return answer;
@@ -63,11 +63,11 @@ std::string LoadedTrace::remembered(const std::string& target,
 TraceSlot::TraceSlot(ViewSource source) : source_(std::move(source)) {
     if (source_.progress != nullptr) {
         source_.progress->on_outline = [this](const Trace& outline) {
-            std::lock_guard lock(mutex_);
+            const ScopedLock lock(mutex_);
             status_.outline = outline;
         };
     }
-    std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     start();
 }
 
@@ -76,7 +76,7 @@ TraceSlot::~TraceSlot() {
 }
 
 TraceSlot::Status TraceSlot::status() const {
-    std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     Status status = status_;
     if (status.state != LoadState::Loading) return status;
     status.elapsed_ms = milliseconds_since(begin_);
@@ -87,12 +87,12 @@ TraceSlot::Status TraceSlot::status() const {
 }
 
 void TraceSlot::wait() const {
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [this] { return status_.state != LoadState::Loading; });
+    const ScopedLock lock(mutex_);
+    while (status_.state == LoadState::Loading) ended_.wait(mutex_);
 }
 
 std::uint64_t TraceSlot::reload() {
-    std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     if (status_.state != LoadState::Loading) start();
     return status_.generation;
 }
@@ -115,7 +115,7 @@ void TraceSlot::load(std::uint64_t generation) {
     } catch (const std::exception& caught) {
         error = caught.what();
     }
-    std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     status_.elapsed_ms = milliseconds_since(begin_);
     status_.error = error;
     status_.state = loaded != nullptr ? LoadState::Ready : LoadState::Failed;

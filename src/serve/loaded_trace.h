@@ -2,16 +2,15 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/selection.h>
 #include <marey/timeline.h>
 #include <marey/trace.h>
@@ -52,9 +51,10 @@ class LoadedTrace {
     std::vector<CounterSeries> counters_;
     RangeLinks links_;
     std::uint64_t generation_;
-    mutable std::mutex mutex_;
-    mutable std::deque<std::pair<Selection, Trace>> selections_;       ///< guarded by mutex_; newest first
-    mutable std::deque<std::pair<std::string, std::string>> answers_;  ///< likewise
+    mutable Mutex mutex_;
+    // Newest first:
+    mutable std::deque<std::pair<Selection, Trace>> selections_ MAREY_GUARDED_BY(mutex_);
+    mutable std::deque<std::pair<std::string, std::string>> answers_ MAREY_GUARDED_BY(mutex_);
 };
 
 enum class LoadState : std::uint8_t { Loading, Ready, Failed };
@@ -85,15 +85,15 @@ class TraceSlot {
     std::uint64_t reload();
 
   private:
-    void start();
+    void start() MAREY_REQUIRES(mutex_);
     void load(std::uint64_t generation);
 
     ViewSource source_;
-    mutable std::mutex mutex_;  ///< guards the members below
-    Status status_;
-    std::chrono::steady_clock::time_point begin_;
-    mutable std::condition_variable ended_;
-    std::thread thread_;
+    mutable Mutex mutex_;
+    Status status_ MAREY_GUARDED_BY(mutex_);
+    std::chrono::steady_clock::time_point begin_ MAREY_GUARDED_BY(mutex_);
+    mutable Condition ended_;
+    std::thread thread_ MAREY_GUARDED_BY(mutex_);
 };
 
 }  // namespace marey::serve

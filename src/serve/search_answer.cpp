@@ -1,9 +1,10 @@
 // search_answer.cpp: /api/search and /api/next: ranges by name.
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <utility>
+
+#include <marey/detail/thread_safety.h>
 
 #include "base/parallel.h"
 #include "serve/api.h"
@@ -113,12 +114,12 @@ bool search_quickly(const RangeColumns& ranges, const std::vector<std::uint8_t>&
 /// Searches on all cores; each thread marks into counts of its own.
 void search_all(const RangeColumns& ranges, const std::vector<std::uint8_t>& wanted, std::size_t limit,
                 std::vector<Piece>& pieces, HitMarks& marks) {
-    std::mutex mutex;
+    Mutex mutex;
     const HitMarks none = marks;
     parallel_for(pieces.size(), [&](std::size_t i) {
         HitMarks own = none;
         search_piece(ranges, wanted, limit, pieces[i], own);
-        std::lock_guard lock(mutex);
+        const ScopedLock lock(mutex);
         marks.add(own);
     });
 }

@@ -187,7 +187,7 @@ Server::~Server() {
     close_socket(wake_[1]);  // the other end becomes readable
     if (acceptor_.joinable()) acceptor_.join();
     {
-        std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         for (Connection& connection : connections_) {
             if (!connection.is_done) ::shutdown(connection.socket, SHUT_RDWR);
         }
@@ -224,7 +224,7 @@ void Server::accept_one(int listener) {
     ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     const int yes = 1;
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     if (connections_.size() >= kMaxConnections) {
         Request refused;
         refused.keeps_alive = false;
@@ -256,7 +256,7 @@ void Server::serve(Connection& connection) {
         send_all(socket, answer_bytes(request, error_answer(error.status(), error.what())));
     }
     if (!is_stopping_) close_politely(socket);
-    std::lock_guard lock(mutex_);
+    const ScopedLock lock(mutex_);
     close_socket(connection.socket);
     connection.is_done = true;
 }
@@ -264,7 +264,7 @@ void Server::serve(Connection& connection) {
 void Server::close_finished() {
     std::list<Connection> finished;
     {
-        std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         for (auto at = connections_.begin(); at != connections_.end();) {
             const auto next = std::next(at);
             if (at->is_done) finished.splice(finished.end(), connections_, at);

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <string>
 #include <thread>
+
+#include <marey/detail/thread_safety.h>
 
 #include "serve/answer.h"
 #include "serve/http_request.h"
@@ -52,8 +53,8 @@ class Server {
     int listeners_[2] = {-1, -1};  ///< IPv4, IPv6
     int wake_[2] = {-1, -1};       ///< a pipe: written to stop the accepting thread
     std::atomic<bool> is_stopping_{false};
-    std::mutex mutex_;
-    std::list<Connection> connections_;  ///< guarded by mutex_, and so are `socket` and `is_done`
+    Mutex mutex_;
+    std::list<Connection> connections_ MAREY_GUARDED_BY(mutex_);  ///< `socket` and `is_done` too
     std::thread acceptor_;
 };
 

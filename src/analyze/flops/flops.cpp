@@ -1,12 +1,11 @@
 // flops.cpp: the registry of formulas, and their application to a trace.
+#include <marey/detail/thread_safety.h>
 #include <marey/flops.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <mutex>
-#include <shared_mutex>
 
 #include "analyze/flops/flops_formulas.h"
 #include "trace/trace_data.h"
@@ -28,11 +27,11 @@ class FormulaRegistry {
     }
 
     void set(std::string_view name, FlopsFormula formula) {
-        const std::unique_lock lock(mutex_);
+        const ScopedLock lock(mutex_);
         own_.insert_or_assign(std::string(name), std::move(formula));
     }
     bool remove(std::string_view name) {
-        const std::unique_lock lock(mutex_);
+        const ScopedLock lock(mutex_);
         const auto found = own_.find(name);
         if (found == own_.end()) return false;
         own_.erase(found);
@@ -41,7 +40,7 @@ class FormulaRegistry {
     /// `of_pytorch`: only for operators that PyTorch's profiler counts, or that have a formula of a user.
     FlopsFormula find(std::string_view name, bool of_pytorch = false) const {
         {
-            const std::shared_lock lock(mutex_);
+            const ScopedLock lock(mutex_);
             if (const auto found = own_.find(name); found != own_.end()) return found->second;
         }
         if (of_pytorch &&
@@ -56,7 +55,7 @@ class FormulaRegistry {
     }
     std::vector<std::string> names() const {
         std::vector<std::string> names;
-        const std::shared_lock lock(mutex_);
+        const ScopedLock lock(mutex_);
         for (const BuiltInFlops& entry : built_in_flops()) {
             if (own_.find(entry.name) == own_.end()) names.emplace_back(entry.name);
         }
@@ -68,8 +67,8 @@ class FormulaRegistry {
     }
 
   private:
-    mutable std::shared_mutex mutex_;
-    std::map<std::string, FlopsFormula, std::less<>> own_;  ///< protected by mutex_
+    mutable Mutex mutex_;
+    std::map<std::string, FlopsFormula, std::less<>> own_ MAREY_GUARDED_BY(mutex_);
 };
 
 FlopsFormula formula_in(const Trace& trace, std::string_view name) {

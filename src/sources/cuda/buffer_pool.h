@@ -1,13 +1,13 @@
 // buffer_pool.h: the buffers that CUPTI fills and Marey's worker thread reads.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
+
+#include <marey/detail/thread_safety.h>
 
 namespace marey::cuda {
 
@@ -28,7 +28,7 @@ class BufferPool {
 
     /// Null: the limit is reached; CUPTI then drops records and counts them.
     std::uint8_t* take() noexcept {
-        std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex);
         if (!free_.empty()) {
             std::uint8_t* const data = free_.back();
             free_.pop_back();
@@ -42,38 +42,37 @@ class BufferPool {
     }
     void put_filled(const FilledBuffer& filled) noexcept {
         {
-            std::lock_guard lock(mutex_);
+            const ScopedLock lock(mutex);
             filled_.push_back(filled);
         }
-        changed_.notify_all();
+        changed.notify_all();
     }
     /// The next filled buffer; false: there is none now.
     bool next(FilledBuffer& filled) noexcept {
-        std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex);
         if (filled_.empty()) return false;
         filled = filled_.front();
         filled_.pop_front();
         return true;
     }
     void recycle(std::uint8_t* data) noexcept {
-        std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex);
         free_.push_back(data);
     }
 
-    std::mutex& mutex() noexcept { return mutex_; }
-    std::condition_variable& changed() noexcept { return changed_; }
-    bool has_filled() const noexcept { return !filled_.empty(); }  ///< needs the mutex
+    bool has_filled() const noexcept MAREY_REQUIRES(mutex) { return !filled_.empty(); }
+
+    Mutex mutex;  ///< also guards what its owner shares with the worker
+    Condition changed;
 
   private:
     struct Buffer {
         alignas(64) std::uint8_t bytes[kBufferBytes];
     };
     const std::size_t most_;
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::vector<std::unique_ptr<Buffer>> owned_;
-    std::vector<std::uint8_t*> free_;
-    std::deque<FilledBuffer> filled_;
+    std::vector<std::unique_ptr<Buffer>> owned_ MAREY_GUARDED_BY(mutex);
+    std::vector<std::uint8_t*> free_ MAREY_GUARDED_BY(mutex);
+    std::deque<FilledBuffer> filled_ MAREY_GUARDED_BY(mutex);
 };
 
 }  // namespace marey::cuda

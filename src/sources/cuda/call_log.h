@@ -4,9 +4,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <utility>
+
+#include <marey/detail/thread_safety.h>
 
 namespace marey::cuda {
 
@@ -80,18 +81,18 @@ class CallLog {
 
   private:
     CallChunk* first() noexcept {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         return all_;
     }
     void recycle(CallChunk* chunk) noexcept {
         chunk->taken = 0;
         chunk->written.store(0, std::memory_order_relaxed);
         chunk->is_closed.store(false, std::memory_order_relaxed);
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         chunk->next_free = std::exchange(free_, chunk);
     }
     CallChunk* open(std::int32_t os_tid) noexcept {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         CallChunk* chunk = free_;
         if (chunk != nullptr) {
             free_ = chunk->next_free;
@@ -107,10 +108,10 @@ class CallLog {
     }
 
     const std::size_t most_;
-    std::mutex mutex_;
-    CallChunk* all_ = nullptr;  ///< newest first
-    CallChunk* free_ = nullptr;
-    std::size_t count_ = 0;
+    Mutex mutex_;
+    CallChunk* all_ MAREY_GUARDED_BY(mutex_) = nullptr;  ///< newest first
+    CallChunk* free_ MAREY_GUARDED_BY(mutex_) = nullptr;
+    std::size_t count_ MAREY_GUARDED_BY(mutex_) = 0;
     std::atomic<bool> has_closed_{false};
     std::atomic<std::uint64_t> lost_{0};
 };

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <new>
 #include <utility>
+
+#include <marey/detail/thread_safety.h>
 
 namespace marey::cuda {
 
@@ -37,17 +37,17 @@ struct Noted {
         int users = 0;
         bool is_forgotten = false;  ///< removed with its last user
     };
-    std::mutex mutex;
-    std::condition_variable unused;
-    std::vector<Context> contexts;
+    Mutex mutex;
+    Condition unused;
+    std::vector<Context> contexts MAREY_GUARDED_BY(mutex);
     std::atomic<std::uint32_t> forgotten{0};
 
-    Context* find(void* context) {
+    Context* find(void* context) MAREY_REQUIRES(mutex) {
         const auto found = std::find_if(contexts.begin(), contexts.end(),
                                         [&](const Context& each) { return each.context == context; });
         return found != contexts.end() ? &*found : nullptr;
     }
-    void erase(void* context) {
+    void erase(void* context) MAREY_REQUIRES(mutex) {
         std::erase_if(contexts, [&](const Context& each) { return each.context == context; });
     }
 };
@@ -61,7 +61,7 @@ Noted& noted() {
 class UsedContext {
   public:
     explicit UsedContext(void* context) : context_(context) {
-        std::lock_guard lock(noted().mutex);
+        const ScopedLock lock(noted().mutex);
         Noted::Context* const found = noted().find(context);
         if (found == nullptr || found->is_forgotten) return;
         ++found->users;
@@ -70,7 +70,7 @@ class UsedContext {
     ~UsedContext() {
         if (!is_noted_) return;
         {
-            std::lock_guard lock(noted().mutex);
+            const ScopedLock lock(noted().mutex);
             Noted::Context* const found = noted().find(context_);
             if (found != nullptr && --found->users == 0 && found->is_forgotten) noted().erase(context_);
         }
@@ -89,7 +89,7 @@ class UsedContext {
 
 bool note_context(void* context) noexcept {
     if (context == nullptr) return false;
-    std::lock_guard lock(noted().mutex);
+    const ScopedLock lock(noted().mutex);
     if (Noted::Context* const found = noted().find(context)) return std::exchange(found->is_forgotten, false);
     try {
         noted().contexts.push_back({.context = context});
@@ -99,17 +99,19 @@ bool note_context(void* context) noexcept {
 }
 
 void context_ends(void* context) noexcept {
-    std::unique_lock lock(noted().mutex);
-    noted().unused.wait_for(lock, std::chrono::seconds(2), [&] {
-        const Noted::Context* const found = noted().find(context);
-        return found == nullptr || found->users == 0;
-    });
-    noted().erase(context);
-    noted().forgotten.fetch_add(1, std::memory_order_relaxed);
+    Noted& all = noted();
+    const ScopedLock lock(all.mutex);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    for (;;) {
+        const Noted::Context* const found = all.find(context);
+        if (found == nullptr || found->users == 0 || !all.unused.wait_until(all.mutex, limit)) break;
+    }
+    all.erase(context);
+    all.forgotten.fetch_add(1, std::memory_order_relaxed);
 }
 
 void forget_contexts() noexcept {
-    std::lock_guard lock(noted().mutex);
+    const ScopedLock lock(noted().mutex);
     std::erase_if(noted().contexts, [](const Noted::Context& each) { return each.users == 0; });
     for (Noted::Context& each : noted().contexts) each.is_forgotten = true;
     noted().forgotten.fetch_add(1, std::memory_order_relaxed);
@@ -139,7 +141,7 @@ void for_each_context(const std::function<void(int device, void* context)>& visi
     }
     std::vector<Noted::Context> others;
     {
-        std::lock_guard lock(noted().mutex);
+        const ScopedLock lock(noted().mutex);
         others = noted().contexts;
     }
     for (const Noted::Context& other : others) {

@@ -1,12 +1,12 @@
 // cuda_device.cpp: NVIDIA GPUs as a Marey device.
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/device.h>
 #include <marey/emit.h>
 #include <marey/error.h>
@@ -28,7 +28,7 @@ class EventPool {
   public:
     void* take(std::uint64_t context) {
         {
-            std::lock_guard lock(mutex_);
+            const ScopedLock lock(mutex_);
             std::vector<void*>& free = free_[context];
             if (!free.empty()) {
                 void* const event = free.back();
@@ -41,13 +41,13 @@ class EventPool {
         return event;
     }
     void recycle(std::uint64_t context, void* event) noexcept {
-        std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         free_[context].push_back(event);
     }
 
   private:
-    std::mutex mutex_;
-    std::unordered_map<std::uint64_t, std::vector<void*>> free_;
+    Mutex mutex_;
+    std::unordered_map<std::uint64_t, std::vector<void*>> free_ MAREY_GUARDED_BY(mutex_);
 };
 
 EventPool& events() {

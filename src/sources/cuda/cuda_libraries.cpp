@@ -5,10 +5,10 @@
 #include <dlfcn.h>
 
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/nvtx.h>
 
 #include "base/environment.h"
@@ -203,7 +203,7 @@ Libraries load() {
     return loaded;
 }
 
-std::mutex cupti_mutex;  ///< separate, because CUPTI may be found long after the driver
+Mutex cupti_mutex;  ///< separate, because CUPTI may be found long after the driver
 
 Libraries& loaded_libraries() {
     static auto& loaded = *new Libraries(load());
@@ -221,14 +221,14 @@ void replace_libraries(const Libraries& others) {
 }
 
 bool find_cupti() {
-    std::lock_guard lock(cupti_mutex);
+    const ScopedLock lock(cupti_mutex);
     Libraries& loaded = loaded_libraries();
     if (!loaded.has_cupti && loaded.trouble.empty()) load_cupti(loaded);
     return loaded.has_cupti;
 }
 
 std::uint32_t cupti_version() {
-    std::lock_guard lock(cupti_mutex);
+    const ScopedLock lock(cupti_mutex);
     return libraries().cupti_version;
 }
 

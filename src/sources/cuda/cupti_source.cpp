@@ -7,8 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
 #include <set>
 #include <system_error>
+
+#include <marey/detail/thread_safety.h>
 
 #include "record/source_writer.h"
 #include "sources/cuda/cuda_contexts.h"
@@ -68,11 +71,11 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
     }
     // Checked without the lock: a thread that initialises CUDA calls begins() and may block others.
     const bool waits = needs.activities != 0 && will_begin();
-    std::lock_guard lock(kinds_mutex_);
+    const ScopedLock lock(kinds_mutex_);
     if (is_over_.load()) return "";
     needs_ = needs;
     {
-        std::lock_guard pool_lock(pool_.mutex());
+        const ScopedLock pool_lock(pool_.mutex);
         if (log_ != &log) log_ = &log;  // the worker may be writing there
     }
     if (needs.activities == 0) {
@@ -87,7 +90,7 @@ std::string CuptiSource::record(const DeviceNeeds& needs, DeviceLog& log) noexce
 void CuptiSource::begins() noexcept {
     std::string trouble;
     {
-        std::lock_guard lock(kinds_mutex_);
+        const ScopedLock lock(kinds_mutex_);
         has_begun_ = true;
         if (needs_.activities != 0 && !is_started_ && !is_over_.load() && !is_forked_) trouble = adapt();
     }
@@ -116,7 +119,7 @@ std::string CuptiSource::start() {
     }
     is_started_ = true;
     {
-        std::lock_guard lock(pool_.mutex());
+        const ScopedLock lock(pool_.mutex);
         is_on_ = true;
         off_at_.reset();
         has_started_ = true;
@@ -148,7 +151,7 @@ std::string CuptiSource::register_buffers() {
 void CuptiSource::stop() noexcept {
     if (!std::exchange(is_started_, false)) return;
     calls_.stop();
-    std::lock_guard lock(pool_.mutex());
+    const ScopedLock lock(pool_.mutex);
     is_on_ = false;
     off_at_ = std::chrono::steady_clock::now() + linger_;
     lost_ = 0;
@@ -156,7 +159,7 @@ void CuptiSource::stop() noexcept {
 
 // The enabled kinds belong to the current user of CUPTI. If that is another profiler by now, they stay.
 void CuptiSource::switch_off() noexcept {
-    std::lock_guard lock(kinds_mutex_);
+    const ScopedLock lock(kinds_mutex_);
     if (needs_.activities == 0) disable_all();
 }
 
@@ -224,21 +227,22 @@ void CuptiSource::configure_unified_memory(int device) {
 
 bool CuptiSource::flush(std::uint64_t timeout_ns, bool wait_for_work) noexcept {
     if (is_forked_ || is_over_.load()) return true;
-    std::unique_lock lock(pool_.mutex());
+    const ScopedLock lock(pool_.mutex);
     DeviceLog* const log = log_;
     if (log == nullptr) return true;
     if (!is_on_) {  // CUPTI's records belong to another profiler
-        lock.unlock();
+        const ScopedUnlock unlocked(pool_.mutex);
         write_device_facts(*log);
         return true;
     }
     const std::uint64_t request = ++flushes_requested_;
     flush_waits_ = flush_waits_ || wait_for_work;
-    pool_.changed().notify_all();
-    const bool is_done = pool_.changed().wait_for(lock, std::chrono::nanoseconds(timeout_ns),
-                                                  [&] { return flushes_done_ >= request; });
-    const bool is_whole = is_done && sync_error_.empty();
-    lock.unlock();
+    pool_.changed.notify_all();
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+    while (flushes_done_ < request && pool_.changed.wait_until(pool_.mutex, limit)) {
+    }
+    const bool is_whole = flushes_done_ >= request && sync_error_.empty();
+    const ScopedUnlock unlocked(pool_.mutex);
     // Not on the worker: looking for a library waits for threads that are loading one, possibly this one.
     const SuppressCalls ours;
     if (const int version = runtime_version(); version != 0)
@@ -251,17 +255,9 @@ void CuptiSource::run_worker() {
     const SuppressCalls ours;
     decoder_.leave_out_thread(static_cast<std::uint32_t>(pthread_self()));
     auto next_flush = Clock::now() + kFirstFlush;
-    std::unique_lock lock(pool_.mutex());
-    const auto has_something = [&] {
-        return has_started_ || measures_soon_ || pool_.has_filled() || calls_.has_full() ||
-               flushes_requested_ != flushes_done_;
-    };
+    const ScopedLock lock(pool_.mutex);
     while (!is_over_.load()) {
-        if (is_on_ || off_at_.has_value()) {
-            pool_.changed().wait_until(lock, is_on_ ? next_flush : *off_at_, has_something);
-        } else {
-            pool_.changed().wait(lock, has_something);
-        }
+        wait_for_work_or(next_flush);
         if (std::exchange(has_started_, false)) {
             next_flush = Clock::now() + kFirstFlush;
             decoder_.forget_allocations();  // releases since then were not recorded
@@ -274,22 +270,36 @@ void CuptiSource::run_worker() {
         const std::uint64_t request = flushes_requested_;
         const bool is_requested = request != flushes_done_;
         const bool waits = std::exchange(flush_waits_, false);
-        lock.unlock();
-        if (goes_off) switch_off();
-        if (is_requested || (is_on && Clock::now() >= next_flush)) {
-            flush_on_worker(is_requested && waits, !is_requested || waits);
-            next_flush = Clock::now() + kFlushPeriod;
+        {
+            const ScopedUnlock unlocked(pool_.mutex);
+            if (goes_off) switch_off();
+            if (is_requested || (is_on && Clock::now() >= next_flush)) {
+                flush_on_worker(is_requested && waits, !is_requested || waits);
+                next_flush = Clock::now() + kFlushPeriod;
+            }
+            if (is_on || is_requested) {
+                decode_filled();
+            } else {
+                discard_filled();
+            }
         }
-        if (is_on || is_requested) {
-            decode_filled();
-        } else {
-            discard_filled();
-        }
-        lock.lock();
         if (is_requested) {
             flushes_done_ = request;
-            pool_.changed().notify_all();
+            pool_.changed.notify_all();
         }
+    }
+}
+
+/// Until there is something to do, or it is time for the next flush or for switching off.
+void CuptiSource::wait_for_work_or(std::chrono::steady_clock::time_point next_flush) {
+    const bool has_limit = is_on_ || off_at_.has_value();
+    const auto limit = is_on_ ? next_flush : off_at_.value_or(next_flush);
+    while (!has_started_ && !measures_soon_ && !pool_.has_filled() && !calls_.has_full() &&
+           flushes_requested_ == flushes_done_) {
+        if (!has_limit)
+            pool_.changed.wait(pool_.mutex);
+        else if (!pool_.changed.wait_until(pool_.mutex, limit))
+            return;
     }
 }
 
@@ -297,7 +307,7 @@ void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
     std::string trouble;
     if (is_over_.load()) return;
     {
-        std::lock_guard lock(kinds_mutex_);
+        const ScopedLock lock(kinds_mutex_);
         enable_unified_memory();
     }
     if (const std::uint64_t lost = take_lost()) log_->count_lost(lost);
@@ -309,13 +319,13 @@ void CuptiSource::flush_on_worker(bool wait_for_work, bool measure_clocks) {
     // back earlier work. Work that is still unfinished now was launched since; it is lost to sessions that
     // keep recording.
     if (wait_for_work) deliver_records(kAll);
-    std::lock_guard lock(pool_.mutex());
+    const ScopedLock lock(pool_.mutex);
     lost_ += decoder_.take_unfinished();
     sync_error_ = std::move(trouble);
 }
 
 std::uint64_t CuptiSource::take_lost() {
-    std::lock_guard lock(pool_.mutex());
+    const ScopedLock lock(pool_.mutex);
     return std::exchange(lost_, 0);
 }
 
@@ -366,7 +376,7 @@ void CuptiSource::decode_filled() {
 
 // Does nothing if a session has begun in the meantime.
 void CuptiSource::discard_filled() {
-    const std::lock_guard lock(kinds_mutex_);
+    const ScopedLock lock(kinds_mutex_);
     if (needs_.activities != 0) return;
     for (FilledBuffer filled; pool_.next(filled);) pool_.recycle(filled.data);
     calls_.take([](std::int32_t, const RecordedCall&) {});
@@ -375,18 +385,18 @@ void CuptiSource::discard_filled() {
 
 void CuptiSource::wake_worker() noexcept {
     // After this the worker either has not checked yet or is waiting.
-    { const std::lock_guard lock(pool_.mutex()); }
-    pool_.changed().notify_all();
+    { const ScopedLock lock(pool_.mutex); }
+    pool_.changed.notify_all();
 }
 
 // A device's clock can be read only once the program has a context.
 void CuptiSource::measure_soon() noexcept {
     {
-        std::lock_guard lock(pool_.mutex());
+        const ScopedLock lock(pool_.mutex);
         if (!std::exchange(awaits_context_, false)) return;
         measures_soon_ = true;
     }
-    pool_.changed().notify_all();
+    pool_.changed.notify_all();
 }
 
 void CuptiSource::count_dropped(void* context, std::uint32_t stream) {
@@ -397,7 +407,7 @@ void CuptiSource::count_dropped(void* context, std::uint32_t stream) {
 void CuptiSource::finish() noexcept {
     if (is_forked_ || is_over_.load()) return;
     flush(2'000'000'000, true);
-    std::lock_guard lock(kinds_mutex_);
+    const ScopedLock lock(kinds_mutex_);
     needs_ = {};
     stop();
     disable_all();
@@ -405,7 +415,9 @@ void CuptiSource::finish() noexcept {
 }
 
 void CuptiSource::forked() noexcept {
-    if (!has_buffers_) {  // CUPTI was never used, so the child may use it
+    if (!has_buffers_) {                   // CUPTI was never used, so the child may use it
+        std::construct_at(&kinds_mutex_);  // a thread of the parent may have held it
+        const ScopedLock lock(kinds_mutex_);
         needs_ = {};
         return;
     }

@@ -3,10 +3,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/device.h>
 
 #include "sources/cuda/activity_decoder.h"
@@ -84,18 +83,19 @@ class CuptiSource final : public DeviceActivitySource {
     static void complete_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes,
                                 std::size_t valid_bytes);
 
-    std::string start();
-    std::string adapt();
-    std::string register_buffers();
-    void stop() noexcept;
+    std::string start() MAREY_REQUIRES(kinds_mutex_);
+    std::string adapt() MAREY_REQUIRES(kinds_mutex_);
+    std::string register_buffers() MAREY_REQUIRES(kinds_mutex_);
+    void stop() noexcept MAREY_REQUIRES(kinds_mutex_);
     void switch_off() noexcept;
-    void disable_all() noexcept;
-    CuptiResult enable(const DeviceNeeds& needs);
-    CuptiResult enable_kind(std::uint32_t kind);
-    void enable_unified_memory();
-    void configure_unified_memory(int device);
+    void disable_all() noexcept MAREY_REQUIRES(kinds_mutex_);
+    CuptiResult enable(const DeviceNeeds& needs) MAREY_REQUIRES(kinds_mutex_);
+    CuptiResult enable_kind(std::uint32_t kind) MAREY_REQUIRES(kinds_mutex_);
+    void enable_unified_memory() MAREY_REQUIRES(kinds_mutex_);
+    void configure_unified_memory(int device) MAREY_REQUIRES(kinds_mutex_);
 
     void run_worker();
+    void wait_for_work_or(std::chrono::steady_clock::time_point next_flush) MAREY_REQUIRES(pool_.mutex);
     void flush_on_worker(bool wait_for_work, bool measure_clocks);
     void write_device_facts(DeviceLog& log);
     void deliver_records(std::uint32_t which);
@@ -113,34 +113,37 @@ class CuptiSource final : public DeviceActivitySource {
     CallRecorder calls_;
 
     /// Held while kinds are enabled or disabled; CUPTI makes callbacks during that time.
-    std::mutex kinds_mutex_;
-
-    // Guarded by kinds_mutex_:
-    DeviceNeeds needs_;
-    bool is_started_ = false;
-    bool has_begun_ = false;                ///< the driver has reported that CUDA is initialised
-    std::vector<std::uint32_t> enabled_;    ///< kinds
+    Mutex kinds_mutex_;
+    DeviceNeeds needs_ MAREY_GUARDED_BY(kinds_mutex_);
+    bool is_started_ MAREY_GUARDED_BY(kinds_mutex_) = false;
+    std::atomic<bool> has_begun_{false};  ///< the driver has reported that CUDA is initialised
+    std::vector<std::uint32_t> enabled_ MAREY_GUARDED_BY(kinds_mutex_);  ///< kinds
+    /// Devices for which unified memory was configured.
+    std::set<int> configured_ MAREY_GUARDED_BY(kinds_mutex_);
+    bool has_unified_memory_ MAREY_GUARDED_BY(kinds_mutex_) = false;
     std::atomic<bool> has_buffers_{false};  ///< CUPTI has our buffer functions; the worker runs until the end
-    std::set<int> configured_;              ///< devices for which unified memory was configured
-    bool has_unified_memory_ = false;
-    bool is_forked_ = false;
+    bool is_forked_ = false;                ///< set in the child of a fork, which has one thread then
     std::atomic<bool> was_cuda_used_{false};  ///< then CUDA does not work in a forked child
 
-    // Used by the worker; guarded by the pool's mutex if other threads use it too:
-    DeviceLog* log_ = nullptr;
+    // Used by the worker alone:
     RecordIterator records_;
     ActivityDecoder decoder_;
     ClockProbe probe_;
-    bool is_on_ = false;           ///< something is recorded
-    bool awaits_context_ = false;  ///< no context has been seen since the start
-    bool measures_soon_ = false;
-    bool has_started_ = false;                                     ///< since the worker last checked
-    std::optional<std::chrono::steady_clock::time_point> off_at_;  ///< when to disable CUPTI, if pending
-    std::uint64_t flushes_requested_ = 0;
-    std::uint64_t flushes_done_ = 0;
-    bool flush_waits_ = false;
-    std::uint64_t lost_ = 0;  ///< work whose record was taken before the work ended
-    std::string sync_error_;
+
+    /// Written with the pool's mutex. The worker reads it without: it is set before the worker starts, and
+    /// another log comes only after a fork.
+    DeviceLog* log_ = nullptr;
+    bool is_on_ MAREY_GUARDED_BY(pool_.mutex) = false;           ///< something is recorded
+    bool awaits_context_ MAREY_GUARDED_BY(pool_.mutex) = false;  ///< no context has been seen since the start
+    bool measures_soon_ MAREY_GUARDED_BY(pool_.mutex) = false;
+    bool has_started_ MAREY_GUARDED_BY(pool_.mutex) = false;  ///< since the worker last checked
+    /// When to disable CUPTI, if pending.
+    std::optional<std::chrono::steady_clock::time_point> off_at_ MAREY_GUARDED_BY(pool_.mutex);
+    std::uint64_t flushes_requested_ MAREY_GUARDED_BY(pool_.mutex) = 0;
+    std::uint64_t flushes_done_ MAREY_GUARDED_BY(pool_.mutex) = 0;
+    bool flush_waits_ MAREY_GUARDED_BY(pool_.mutex) = false;
+    std::uint64_t lost_ MAREY_GUARDED_BY(pool_.mutex) = 0;  ///< work whose record was taken before it ended
+    std::string sync_error_ MAREY_GUARDED_BY(pool_.mutex);
     std::atomic<bool> is_over_{false};  ///< CUDA is shutting down
 };
 

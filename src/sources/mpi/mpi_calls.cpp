@@ -7,12 +7,12 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include <marey/clock_exchange.h>
+#include <marey/detail/thread_safety.h>
 #include <marey/marey.h>
 #include <marey/observe.h>
 
@@ -31,7 +31,7 @@ struct Numbers {
     std::int64_t next = 0;
 };
 
-std::mutex mutex;
+Mutex mutex;  // while a communicator gets its numbers, and takes the next one
 
 int forget(MPI_Comm, int, void* numbers, void*) {
     delete static_cast<Numbers*>(numbers);
@@ -71,7 +71,7 @@ std::int64_t group_number(MPI_Comm comm) {
 
 /// Any thread, as far as MPI allows calls on one communicator at all.
 NumberedCollective next_collective(MPI_Comm comm) {
-    const std::lock_guard lock(mutex);
+    const ScopedLock lock(mutex);
     Numbers* numbers = nullptr;
     int is_known = 0;
     if (PMPI_Comm_get_attr(comm, numbers_key(), static_cast<void*>(&numbers), &is_known) != MPI_SUCCESS)

@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
-#include <mutex>
 #include <new>
 #include <unordered_map>
 #include <utility>
@@ -41,7 +40,7 @@ class StartedRanges {
   private:
     struct Part {
         ForkMutex mutex;
-        std::unordered_map<std::uint64_t, Range> ranges;
+        std::unordered_map<std::uint64_t, Range> ranges MAREY_GUARDED_BY(mutex);
     };
     Part& part(std::uint64_t number) noexcept { return parts_[(number >> 1 ^ number >> 40) % parts_.size()]; }
     std::array<Part, 16> parts_;
@@ -49,13 +48,13 @@ class StartedRanges {
 
 void StartedRanges::add(std::uint64_t number, Range range) {
     Part& own = part(number);
-    const std::lock_guard lock(own.mutex);
+    const ScopedLock lock(own.mutex);
     own.ranges.emplace(number, std::move(range));
 }
 
 Range StartedRanges::take(std::uint64_t number) noexcept {
     Part& own = part(number);
-    const std::lock_guard lock(own.mutex);
+    const ScopedLock lock(own.mutex);
     const auto found = own.ranges.find(number);
     if (found == own.ranges.end()) return {};
     Range range = std::move(found->second);

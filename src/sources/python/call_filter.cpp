@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <marey/call_pattern.h>
+#include <marey/detail/thread_safety.h>
 
 #include "record/source_writer.h"
 #include "sources/python/import_prefixes.h"
@@ -147,8 +147,8 @@ struct Patterns {
 // None of these is ever destroyed: calls and sessions may occur until the process ends.
 
 // The requests of the sessions; written without the GIL.
-std::mutex requested_mutex;
-auto& wanted = *new std::vector<SessionCalls>;
+Mutex requested_mutex;
+auto& wanted MAREY_GUARDED_BY(requested_mutex) = *new std::vector<SessionCalls>;
 
 // Guarded by the GIL.
 auto& present = *new std::vector<SessionCalls>;
@@ -289,7 +289,7 @@ void merge() {
 
 void set_requested_calls(const std::vector<SessionCalls>& sessions) noexcept {
     try {
-        std::lock_guard lock(requested_mutex);
+        const ScopedLock lock(requested_mutex);
         wanted = sessions;
     } catch (const std::bad_alloc&) {  // the filter stays as it is
     }
@@ -304,7 +304,7 @@ bool renew_call_filter() noexcept {
     const SavedError error;
     try {
         {
-            std::lock_guard lock(requested_mutex);
+            const ScopedLock lock(requested_mutex);
             if (wanted == present) return false;
             present = wanted;
         }

@@ -6,8 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
+
+#include <marey/detail/thread_safety.h>
 
 #include "base/backoff.h"
 #include "record/source_writer.h"
@@ -50,8 +51,9 @@ Backoff looks_for_c_calls;  // for code whose call events cannot be switched off
 std::atomic<std::uint64_t> lost_instructions{0};  // switched off although they have called C functions
 
 // All threads that have one. Threads end without the GIL, hence the lock.
-std::mutex threads_mutex;
-auto& threads = *new std::vector<MonitoredThread*>;  // never destroyed: threads may still exist at exit
+Mutex threads_mutex;
+auto& threads MAREY_GUARDED_BY(threads_mutex) =
+    *new std::vector<MonitoredThread*>;  // never destroyed: threads may still exist at exit
 
 struct ThreadHolder {
     std::unique_ptr<MonitoredThread> trace;
@@ -59,7 +61,7 @@ struct ThreadHolder {
         if (trace == nullptr) return;
         if (detail::current_thread->tracer == trace.get()) detail::current_thread->tracer = nullptr;
         forget_greenlets(trace->stack);
-        std::lock_guard lock(threads_mutex);
+        const ScopedLock lock(threads_mutex);
         std::erase(threads, trace.get());
     }
 };
@@ -70,7 +72,7 @@ thread_local ThreadHolder thread_holder;
     try {
         if (thread_holder.trace == nullptr) {
             thread_holder.trace = std::make_unique<MonitoredThread>();
-            std::lock_guard lock(threads_mutex);
+            const ScopedLock lock(threads_mutex);
             threads.push_back(thread_holder.trace.get());
         }
         MonitoredThread& trace = *thread_holder.trace;
@@ -244,7 +246,7 @@ bool is_python_function(PyObject* callable) noexcept {
     if (!looks_for_c_calls.is_due(code)) Py_RETURN_NONE;
     const std::uintptr_t key = CallKey::c(code);
     {
-        std::lock_guard lock(threads_mutex);
+        const ScopedLock lock(threads_mutex);
         for (const MonitoredThread* const thread : threads) {
             if (thread->period != period || !(thread->stack.holds(key) || thread->filtered.holds(key)))
                 continue;
@@ -503,7 +505,7 @@ void change_monitoring(bool c_calls, bool all_c_calls) noexcept {
     }
     c_function_sites.forget();
     {
-        std::lock_guard lock(threads_mutex);
+        const ScopedLock lock(threads_mutex);
         for (MonitoredThread* const thread : threads) {
             thread->filtered.forget_filter();
             if (c_calls) continue;
@@ -518,7 +520,7 @@ void change_monitoring(bool c_calls, bool all_c_calls) noexcept {
 
 void pause_monitoring() noexcept {
     {
-        std::lock_guard lock(threads_mutex);
+        const ScopedLock lock(threads_mutex);
         for (MonitoredThread* const thread : threads) {
             thread->filtered.close_all(thread->thread, true);
             if (thread->thread == detail::thread_number()) thread->stack.close_all_late();
@@ -588,7 +590,7 @@ void stop_monitoring() noexcept {
     follow_greenlets(nullptr);
     c_function_sites.clear();
     c_call_instructions.clear();
-    std::lock_guard lock(threads_mutex);
+    const ScopedLock lock(threads_mutex);
     for (MonitoredThread* const thread : threads) {
         thread->filtered.close_all(thread->thread, false);
         thread->stack.close_all(thread->thread);

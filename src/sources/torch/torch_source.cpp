@@ -5,12 +5,12 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include <marey/detail/log_format.h>
 #include <marey/detail/operator_path.h>
+#include <marey/detail/thread_safety.h>
 #include <marey/error.h>
 
 #include "base/environment.h"
@@ -25,20 +25,20 @@ constexpr std::uint32_t kScopes = 0x3ff;  // PyTorch's scopes, which have the sa
 
 /// The requests of sessions and other users, and the observer that receives them.
 struct Requests {
-    std::mutex mutex;  // guards all members
-    const ObserverTable* table = nullptr;
-    std::uint32_t session_needs = 0;
-    std::array<std::uint32_t, 32> holds{};  // by bit of ObserverNeeds
+    Mutex mutex;
+    const ObserverTable* table = nullptr;  // set once, before the source of operators is added
+    std::uint32_t session_needs MAREY_GUARDED_BY(mutex) = 0;
+    std::array<std::uint32_t, 32> holds MAREY_GUARDED_BY(mutex){};  // by bit of ObserverNeeds
 
-    void hold(std::uint32_t needs) noexcept {
+    void hold(std::uint32_t needs) noexcept MAREY_REQUIRES(mutex) {
         for (std::size_t bit = 0; bit < holds.size(); ++bit) holds[bit] += needs >> bit & 1;
     }
-    void release(std::uint32_t needs) noexcept {
+    void release(std::uint32_t needs) noexcept MAREY_REQUIRES(mutex) {
         for (std::size_t bit = 0; bit < holds.size(); ++bit) {
             if ((needs >> bit & 1) != 0 && holds[bit] != 0) --holds[bit];
         }
     }
-    bool apply() noexcept {
+    bool apply() noexcept MAREY_REQUIRES(mutex) {
         std::uint32_t needs = session_needs;
         for (std::size_t bit = 0; bit < holds.size(); ++bit)
             needs |= holds[bit] != 0 ? std::uint32_t{1} << bit : 0;
@@ -61,7 +61,7 @@ class OperatorSource final : public Source {
             if ((needs.option_bits & detail::kOptionMemory) != 0) wanted |= kNeedsMemory;
         }
         Requests& all = requests();
-        const std::lock_guard lock(all.mutex);
+        const ScopedLock lock(all.mutex);
         all.session_needs = wanted;
         if (!all.apply())
             note_problem("torch_operators_missing", "could not register a callback with PyTorch");
@@ -78,7 +78,7 @@ class OperatorSource final : public Source {
 };
 
 const ObserverTable* loaded_table() noexcept {
-    const std::lock_guard lock(requests().mutex);
+    const ScopedLock lock(requests().mutex);
     return requests().table;
 }
 
@@ -121,7 +121,7 @@ ExecutionTraceRequest execution_trace_request() {
 void load_observer(const std::string& path) {
     Requests& all = requests();
     {
-        const std::lock_guard lock(all.mutex);
+        const ScopedLock lock(all.mutex);
         if (all.table != nullptr) return;
         void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) throw Error(load_error(path));
@@ -141,7 +141,7 @@ bool is_observer_loaded() noexcept {
 
 void hold_needs(std::uint32_t needs) {
     Requests& all = requests();
-    const std::lock_guard lock(all.mutex);
+    const ScopedLock lock(all.mutex);
     if (all.table == nullptr) throw Error("the PyTorch observer is not loaded");
     const std::string prefix = "ENABLE_PYTORCH_EXECUTION_TRACE_SAVE_INTEGRAL_TENSOR_";
     all.table->set_elements(environment_text((prefix + "RANGE").c_str()) == "1",
@@ -154,7 +154,7 @@ void hold_needs(std::uint32_t needs) {
 
 void release_needs(std::uint32_t needs) noexcept {
     Requests& all = requests();
-    const std::lock_guard lock(all.mutex);
+    const ScopedLock lock(all.mutex);
     all.release(needs);
     all.apply();
 }

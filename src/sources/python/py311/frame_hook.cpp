@@ -9,8 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <utility>
+
+#include <marey/detail/thread_safety.h>
 
 #include "record/source_writer.h"
 #include "sources/python/code_sites.h"
@@ -38,15 +39,16 @@ bool is_on = false;
 std::atomic<std::uint64_t> gap_count{0};
 
 // All threads that have one. Threads end without the GIL, hence the lock.
-std::mutex threads_mutex;
-auto& threads = *new std::vector<FrameThread*>;  // never destroyed: threads may still exist at exit
+Mutex threads_mutex;
+auto& threads MAREY_GUARDED_BY(threads_mutex) =
+    *new std::vector<FrameThread*>;  // never destroyed: threads may still exist at exit
 
 struct ThreadHolder {
     std::unique_ptr<FrameThread> trace;
     ~ThreadHolder() {
         if (trace == nullptr) return;
         if (detail::current_thread->tracer == trace.get()) detail::current_thread->tracer = nullptr;
-        std::lock_guard lock(threads_mutex);
+        const ScopedLock lock(threads_mutex);
         std::erase(threads, trace.get());
     }
 };
@@ -71,7 +73,7 @@ std::uintptr_t middle_of_stack() noexcept {
         if (thread.tracer == nullptr) {
             if (thread_holder.trace == nullptr) {
                 thread_holder.trace = std::make_unique<FrameThread>();
-                std::lock_guard lock(threads_mutex);
+                const ScopedLock lock(threads_mutex);
                 threads.push_back(thread_holder.trace.get());
             }
             thread.tracer = thread_holder.trace.get();
@@ -308,7 +310,7 @@ bool start_frame_hook(void (*cannot_follow)(PyObject* origin) noexcept) noexcept
     const _PyFrameEvalFunction present = _PyInterpreterState_GetEvalFrameFunc(interpreter);
     if (!is_ours(present)) inner_eval = present;
     {
-        std::lock_guard lock(threads_mutex);
+        const ScopedLock lock(threads_mutex);
         for (FrameThread* const thread : threads) {
             thread->stack_floor = kUninitialized;
             thread->has_stale_frames = false;
@@ -318,7 +320,7 @@ bool start_frame_hook(void (*cannot_follow)(PyObject* origin) noexcept) noexcept
     is_on = true;
     follow_greenlets(
         []() noexcept {
-            std::lock_guard lock(threads_mutex);
+            const ScopedLock lock(threads_mutex);
             for (FrameThread* const thread : threads) thread->stack_floor = kUninitialized;
         },
         cannot_follow);
@@ -337,7 +339,7 @@ void pause_frame_hook() noexcept {
     PyInterpreterState* const interpreter = PyInterpreterState_Main();
     is_on = false;
     follow_greenlets(nullptr);
-    std::lock_guard lock(threads_mutex);
+    const ScopedLock lock(threads_mutex);
     for (FrameThread* const thread : threads) thread->has_stale_frames = true;
     if (is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter)))
         _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
@@ -370,7 +372,7 @@ void stop_frame_hook(bool will_restart) noexcept {
     // Another hook that was set later calls ours: it stays in place and passes all calls through.
     pause_frame_hook();
     if (will_restart) return;
-    std::lock_guard lock(threads_mutex);
+    const ScopedLock lock(threads_mutex);
     for (FrameThread* const thread : threads) {
         while (!thread->adopted.empty()) {
             const Opened opened = thread->adopted.back().opened;

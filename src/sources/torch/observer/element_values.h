@@ -6,12 +6,12 @@
 #include <ATen/record_function.h>
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <marey/detail/array_elements.h>
+#include <marey/detail/thread_safety.h>
 
 namespace marey::torch {
 
@@ -23,27 +23,27 @@ class ElementRequest {
         return only;
     }
     void set(bool has_ranges, const char* operators) {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         has_ranges_ = has_ranges;
         operators_ = ',' + std::string(operators) + ',';
         is_any_.store(has_ranges_ || operators_ != ",,", std::memory_order_release);
     }
     bool is_any() const noexcept { return is_any_.load(std::memory_order_acquire); }
     bool has_ranges() const {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         return has_ranges_;
     }
     /// Whether the elements of this operator's inputs are saved.
     bool saves(std::string_view name) const {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         return operators_.find(',' + std::string(name) + ',') != std::string::npos;
     }
 
   private:
-    mutable std::mutex mutex_;
+    mutable Mutex mutex_;
     std::atomic<bool> is_any_{false};
-    bool has_ranges_ = false;
-    std::string operators_ = ",,";  ///< with a comma before and after each
+    bool has_ranges_ MAREY_GUARDED_BY(mutex_) = false;
+    std::string operators_ MAREY_GUARDED_BY(mutex_) = ",,";  ///< with a comma before and after each
 };
 
 /// Offers the elements of an operator's integral inputs while it exists. Waits for the device that has them.

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -15,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/device.h>
 #include <marey/operation.h>
 
@@ -239,11 +239,11 @@ void end_range(const at::RecordFunction& range, at::ObserverContext* context) {
 
 // ---- the table
 
-std::mutex registration;  // guards the next two
-at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
-bool is_over = false;
+Mutex registration;
+at::CallbackHandle handle MAREY_GUARDED_BY(registration) = at::INVALID_CALLBACK_HANDLE;
+bool is_over MAREY_GUARDED_BY(registration) = false;
 
-void unregister_callback() {
+void unregister_callback() MAREY_REQUIRES(registration) {
     if (handle != at::INVALID_CALLBACK_HANDLE)
         at::removeCallback(std::exchange(handle, at::INVALID_CALLBACK_HANDLE));
 }
@@ -251,7 +251,7 @@ void unregister_callback() {
 /// Created after PyTorch's list of callbacks, and so destroyed before it when the program ends.
 struct CallbackRemover {
     ~CallbackRemover() {
-        const std::lock_guard lock(registration);
+        const ScopedLock lock(registration);
         unregister_callback();
         is_over = true;
     }
@@ -259,7 +259,7 @@ struct CallbackRemover {
 
 bool set_needs(std::uint32_t needs) noexcept {
     try {
-        const std::lock_guard lock(registration);
+        const ScopedLock lock(registration);
         const std::uint32_t before = current_needs.exchange(needs);
         if ((before & ~needs & kNeedsMemory) != 0) {
             SharedState::retire();
@@ -282,16 +282,16 @@ bool set_needs(std::uint32_t needs) noexcept {
     }
 }
 
-std::mutex states_mutex;  // guards the next
-auto& states = *new std::map<std::uint64_t, std::shared_ptr<CarriedState>>;
-std::uint64_t last_token = 0;
+Mutex states_mutex;
+auto& states MAREY_GUARDED_BY(states_mutex) = *new std::map<std::uint64_t, std::shared_ptr<CarriedState>>;
+std::uint64_t last_token MAREY_GUARDED_BY(states_mutex) = 0;
 
 std::uint64_t enter(bool shapes) noexcept {
     try {
         register_torch_thread();
         auto state = enter_state(shapes);
         if (state == nullptr) return 0;
-        const std::lock_guard lock(states_mutex);
+        const ScopedLock lock(states_mutex);
         states.emplace(++last_token, std::move(state));
         return last_token;
     } catch (const std::exception&) {
@@ -301,7 +301,7 @@ std::uint64_t enter(bool shapes) noexcept {
 
 void leave(std::uint64_t token) noexcept {
     {
-        const std::lock_guard lock(states_mutex);
+        const ScopedLock lock(states_mutex);
         const auto found = states.find(token);
         if (found == states.end()) return;
         found->second->retire();

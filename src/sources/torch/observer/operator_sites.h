@@ -8,10 +8,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string_view>
 
 #include <marey/c.h>
+#include <marey/detail/thread_safety.h>
 #include <marey/detail/values.h>
 
 namespace marey::torch {
@@ -62,7 +62,7 @@ class OperatorSites {
 
     /// Removes a schema that has been destroyed.
     void forget(const c10::FunctionSchema* schema) noexcept {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         for (std::size_t i = 0; i < kMaxProbes; ++i) {
             Entry& entry = entries_[(hash(schema) + i) & (kEntries - 1)];
             if (entry.schema.load(std::memory_order_relaxed) == schema) entry.schema.store(tombstone());
@@ -95,7 +95,7 @@ class OperatorSites {
         const std::uint32_t site = by_overload ? detail::operator_site(name, schema.overload_name(), scope)
                                                : marey_intern(name.c_str(), nullptr, 0, MAREY_SCOPE_FUNCTION);
         if (scope != Scope::Function || site == 0) return site;
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         for (std::size_t i = 0; i < kMaxProbes; ++i) {
             Entry& entry = entries_[(hash(&schema) + i) & (kEntries - 1)];
             const auto* const key = entry.schema.load(std::memory_order_relaxed);
@@ -109,7 +109,7 @@ class OperatorSites {
     }
 
     std::array<Entry, kEntries> entries_;
-    std::mutex mutex_;  ///< for writing
+    Mutex mutex_;  ///< for writing
 };
 
 inline constinit OperatorSites operator_sites;

@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <marey/context.h>
+#include <marey/detail/thread_safety.h>
 #include <marey/memory.h>
 #include <marey/observe.h>
 
@@ -100,12 +100,12 @@ class UnobservedThreads {
     }
     void add() noexcept {
         const std::uint32_t id = current_thread_id();
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         if (std::find(known_.begin(), known_.end(), id) != known_.end()) return;
         known_.push_back(id);
     }
     bool next(char* name, std::uint32_t bytes) noexcept {
-        const std::lock_guard lock(mutex_);
+        const ScopedLock lock(mutex_);
         if (told_ == known_.size()) {
             known_.clear();
             told_ = 0;
@@ -116,31 +116,31 @@ class UnobservedThreads {
     }
 
   private:
-    std::mutex mutex_;
-    std::vector<std::uint32_t> known_;
-    std::size_t told_ = 0;
+    Mutex mutex_;
+    std::vector<std::uint32_t> known_ MAREY_GUARDED_BY(mutex_);
+    std::size_t told_ MAREY_GUARDED_BY(mutex_) = 0;
 };
 
 /// The state of threads that only report their allocations, while a session records them.
 class SharedState {
   public:
     static std::shared_ptr<CarriedState> get() {
-        const std::lock_guard lock(mutex());
+        const ScopedLock lock(mutex());
         if (place() == nullptr) place() = std::make_shared<CarriedState>(Context(), false);
         return place();
     }
     static void retire() noexcept {
-        const std::lock_guard lock(mutex());
+        const ScopedLock lock(mutex());
         if (place() != nullptr) place()->retire();
         place() = nullptr;
     }
 
   private:
-    static std::mutex& mutex() noexcept {
-        static auto* const made = new std::mutex;
+    static Mutex& mutex() noexcept {
+        static auto* const made = new Mutex;
         return *made;
     }
-    static std::shared_ptr<CarriedState>& place() noexcept {
+    static std::shared_ptr<CarriedState>& place() noexcept MAREY_REQUIRES(mutex()) {
         static auto* const made = new std::shared_ptr<CarriedState>;
         return *made;
     }

@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include <marey/detail/thread_safety.h>
 #include <marey/value.h>
 
 namespace marey::torch {
@@ -34,14 +34,16 @@ class TensorObjects {
     /// Releases all references.
     static void clear() noexcept {
         Table& table = *place().load(std::memory_order_acquire);
-        const std::lock_guard lock(table.mutex);
+        const ScopedLock lock(table.mutex);
         for (std::atomic<std::uint64_t>& slot : table.slots.load()->words)
             if (const std::uint64_t word = slot.exchange(0)) (void)reference_of(word);
         table.count = 0;
         ++table.life;  // tensors that are seen again get another number
     }
     /// For the child of a fork: the lock may be held by a thread that no longer exists.
-    static void forked() noexcept { place().store(new Table(place().load()->life + 1)); }
+    static void forked() noexcept MAREY_UNCHECKED_LOCKS {
+        place().store(new Table(place().load()->life + 1));
+    }
 
   private:
     using Reference = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
@@ -91,7 +93,7 @@ class TensorObjects {
             const std::uintptr_t address = address_of(tensor);
             if (address != reinterpret_cast<std::uintptr_t>(tensor.unsafeGetTensorImpl())) return 0;
             try {
-                const std::lock_guard lock(mutex);
+                const ScopedLock lock(mutex);
                 if (const std::uint64_t word = slots.load()->at(address)) return word;
                 if (count == limit) drop_dead();
                 (void)Reference(tensor.getIntrusivePtr()).release();
@@ -101,7 +103,7 @@ class TensorObjects {
                 return 0;
             }
         }
-        void drop_dead() {
+        void drop_dead() MAREY_REQUIRES(mutex) {
             Slots& before = *slots.load();
             const auto alive =
                 static_cast<std::size_t>(std::count_if(before.words.begin(), before.words.end(), is_alive));
@@ -116,9 +118,11 @@ class TensorObjects {
             for (const std::uint64_t word : before.words)
                 if (word != 0 && after.at(word & kObjectAddress) == 0) (void)reference_of(word);
         }
-        Slots& make(std::size_t size) { return *all.emplace_back(std::make_unique<Slots>(size)); }
+        Slots& make(std::size_t size) MAREY_REQUIRES(mutex) {
+            return *all.emplace_back(std::make_unique<Slots>(size));
+        }
         /// Unused ones of this size. None are ever freed, since readers may still be in them.
-        Slots& spare(std::size_t size) {
+        Slots& spare(std::size_t size) MAREY_REQUIRES(mutex) {
             for (const std::unique_ptr<Slots>& each : all) {
                 if (each.get() == slots || each->words.size() != size) continue;
                 std::fill(each->words.begin(), each->words.end(), 0);
@@ -127,12 +131,12 @@ class TensorObjects {
             return make(size);
         }
 
-        std::mutex mutex;  ///< guards the other members, except for reading `slots`
-        std::vector<std::unique_ptr<Slots>> all;
-        std::atomic<Slots*> slots;
-        std::size_t count = 0;
-        std::size_t limit = kMinLimit;
-        std::uint64_t life;  ///< incremented whenever some are dropped
+        Mutex mutex;
+        std::vector<std::unique_ptr<Slots>> all MAREY_GUARDED_BY(mutex);
+        std::atomic<Slots*> slots;  ///< written with the mutex
+        std::size_t count MAREY_GUARDED_BY(mutex) = 0;
+        std::size_t limit MAREY_GUARDED_BY(mutex) = kMinLimit;
+        std::uint64_t life MAREY_GUARDED_BY(mutex);  ///< incremented whenever some are dropped
     };
 
     static std::atomic<Table*>& place() noexcept {
