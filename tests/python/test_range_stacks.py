@@ -27,7 +27,7 @@ def line_of(function, plus):
 
 
 @pytest.mark.parametrize("choice", ["cpp", "both"])
-def test_native_stacks_do_not_begin_with_marey_frames(choice):
+def test_native_stacks_begin_with_frames_of_the_program(choice):
     fast = marey.record_function_fast("fast", keyword_values={"n": 1}, stack=choice)
 
     @marey.record_function("decorated", stack=choice)
@@ -193,7 +193,7 @@ session.stop()
     saved = marey.load(tmp_path / "saved.marey")
     assert by_name(saved, "work")[0].stack == event.stack
     named = by_name(saved.symbolize(), "work")[0].stack
-    assert any("_PyEval_EvalFrameDefault" in frame for frame in named)
+    assert any("PyEval_EvalCode" in frame for frame in named)  # exported, so that stripped interpreters have its name
     assert [frame for frame in named if frame.endswith((": work", ": <module>"))] == python
 
 
