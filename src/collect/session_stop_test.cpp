@@ -29,6 +29,21 @@ TEST(SessionStop, ARangeThatEndedJustBeforeTheStopIsNotOpenToo) {
     EXPECT_EQ(outline(trace), "thread 1: before 5-8 late 10-900000 { child 20-30 } open 910000-950000>\n");
 }
 
+// The record of the range does not fit into the thread's chunk any more, and getting a new one reaches the size
+// limit of the session, which stops it. Another session goes on.
+TEST(SessionStop, ARangeWhoseRecordIsInTheFirstChunkAfterTheStopIsNotOpenToo) {
+    LogWriter log;
+    log.start(7, 0).stop(7, 950'000, true).open_at_stop(7, 1, "late", 10, 0);
+    log.thread(1)
+        .range("child", 20, 30, 1)
+        .next_chunk(960'000)
+        .range("late", 10, 900'000, 0)
+        .range("next", 970'000, 980'000, 0);
+    const Trace trace = build(log, 7);
+    EXPECT_EQ(problem_codes(trace), "ceiling_reached");
+    EXPECT_EQ(outline(trace), "thread 1: late 10-900000 { child 20-30 }\n");
+}
+
 TEST(SessionStop, RangesOpenAtStopEndWithTheWindow) {
     LogWriter log;
     log.start(1, 0).stop(1, 100).open_at_stop(1, 1, "outer", 10, 0).open_at_stop(1, 1, "inner", 40, 1);

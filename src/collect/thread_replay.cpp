@@ -449,11 +449,13 @@ void drop_closed_ranges(ThreadReplay& replay, std::uint64_t stop_ticks) {
     if (replay.open.empty()) return;
     const bool is_stopped = stop_ticks != kNotStopped;
     // At a stop it can only be the last range that had ended by then, because its thread does nothing else
-    // before it frees the slot. Chunks are in order of time, and a new one may have no such range yet.
+    // before it frees the slot. Chunks are in order of time. The last one may have no such range yet, and the
+    // first one after the stop may have it, if getting that chunk was what stopped the session.
     auto first = replay.pieces.begin(), end = replay.pieces.end();
     if (is_stopped) {
         while (end != first && (*(end - 1))->span->base_ticks > stop_ticks) --end;
-        first = end - std::min<std::ptrdiff_t>(end - first, 2);
+        if (end != replay.pieces.end()) ++end;
+        first = end - std::min<std::ptrdiff_t>(end - first, 3);
     }
     const OpenIndex index(replay.open);
     std::vector<bool> is_closed(replay.open.size(), false);
