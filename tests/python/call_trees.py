@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from marey import RecordScope, _marey
+from marey import RecordScope, _marey  # private: range_rows: every field of a range, unchanged
 
 # The values of c_calls, and whether the trace then has every call into C that sys.setprofile reports.
 MODES = pytest.mark.parametrize("c_calls", [False, True, "all"], ids=["python", "with_c", "all_c"])

@@ -22,7 +22,7 @@ PRELUDE = """
 import array, threading
 import marey
 from marey import itt, nvtx
-from marey.recording.emitters import emit_itt, emit_nvtx
+from marey import emit_itt, emit_nvtx
 from marey.profiler import is_enabled as _is_profiler_enabled
 def on_a_thread(function):
     thread = threading.Thread(target=function)

@@ -6,7 +6,7 @@ import gzip
 import json
 
 import marey
-from marey import _marey
+from marey import _marey  # private: range_rows: every field of a range, unchanged
 
 ASYNC, UNFINISHED, BEGAN_BEFORE = 4, 2, 1
 

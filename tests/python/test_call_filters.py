@@ -11,7 +11,7 @@ import call_trees
 import pytest
 
 import marey
-from marey import _marey
+from marey import _marey  # private: count_as_program: what the command calls
 
 MODES = pytest.mark.parametrize("c_calls", [False, True], ids=["python", "with_c"])
 
@@ -137,7 +137,7 @@ def test_matches_are_recomputed_for_every_filter():
 def test_the_main_module_matches_main_and_its_own_name(run_python):
     text = """
 import marey
-from marey import _marey
+from marey import _marey  # private: count_as_program: what the command calls
 def work(): pass
 found = []
 for pattern in ("__main__", "program", "program.py", "other"):

@@ -285,7 +285,7 @@ PROCESSES = """
 import multiprocessing, os, sys, threading
 from concurrent.futures import ProcessPoolExecutor
 import marey
-from marey import _marey
+from marey import _marey  # private: Context: public only through threads and tasks
 from marey.context import propagation
 
 def work(n):

@@ -4,8 +4,7 @@ import pytest
 from collectors import needs_nvtx, run
 
 import marey
-from marey import nvtx
-from marey.recording.emitters import emit_itt, emit_nvtx
+from marey import emit_itt, emit_nvtx, nvtx
 
 
 @needs_nvtx

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from collectors import run
 
-from marey import _marey
+from marey import _marey  # private: its file
 
 
 @pytest.mark.parametrize("collector", ["itt_collector", "itt_collector_old"])

@@ -8,12 +8,15 @@ import warnings
 import pytest
 
 import marey
-from marey._enumerations import DeviceType
-from marey.compat.name_tables import EnforceUnique, MemRecordsAcc, StringTable
-from marey.results.averages import FunctionEventAvg
-from marey.results.event_list import EventList
-from marey.results.event_parts import FormattedTimesMixin, Interval, Kernel, event_metadata
-from marey.results.events import FunctionEvent
+from marey import EventList, FunctionEvent, FunctionEventAvg
+from marey.compat.name_tables import StringTable  # private: only modules of PyTorch use it
+from marey.profiler import DeviceType, EnforceUnique, MemRecordsAcc
+from marey.results.event_parts import (  # private: parts of events, made by hand
+    FormattedTimesMixin,
+    Interval,
+    Kernel,
+    event_metadata,
+)
 
 
 def event(name, start, end, id=0, thread=1, **options):

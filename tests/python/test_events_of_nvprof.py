@@ -6,8 +6,8 @@ import sqlite3
 import pytest
 
 import marey
-from marey.compat.nvprof import load_nvprof, parse_nvprof_trace
-from marey.results.event_list import EventList
+from marey import EventList
+from marey.profiler import load_nvprof, parse_nvprof_trace
 
 SAMPLES = pathlib.Path(__file__).resolve().parents[1] / "data" / "samples"
 

@@ -13,11 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey._enumerations import DeviceType
-from marey.results.averages import FunctionEventAvg
-from marey.results.event_list import EventList
-from marey.results.events import FunctionEvent
-from marey.results.trace_events import events_of
+from marey import EventList, FunctionEvent, FunctionEventAvg
+from marey.profiler import DeviceType
+from marey.results.trace_events import events_of  # private: lists before a program gets them
 
 
 def recorded(program, **options):
@@ -380,7 +378,7 @@ def test_a_trace_of_events_made_by_hand_has_their_averages(described):
 
 
 def test_event_fields_work_only_on_events():
-    from marey._marey import EventRow
+    from marey._marey import EventRow  # private: a base class that cannot be made
 
     with pytest.raises(TypeError, match="got int"):
         EventRow.__dict__["name"].__get__(5, int)

@@ -11,7 +11,7 @@ from conftest import BUILD
 from execution_graphs import ROOT, THREAD, attribute, named, nodes_of, read, run
 
 import marey
-from marey.recording.execution_trace import ExecutionTraceObserver
+from marey import ExecutionTraceObserver
 
 COMMAND = BUILD / "marey"
 
@@ -117,7 +117,7 @@ def test_ids_match_the_chrome_trace(observer, tmp_path):
 
 def test_it_follows_the_schedule_of_a_profiler(observer):
     """upstream: test_execution_trace_with_kineto (the window)"""
-    from marey.recording.profile import profile
+    from marey import profile
 
     with profile(
         schedule=marey.schedule(skip_first=3, wait=1, warmup=1, active=2, repeat=1), execution_trace_observer=observer
@@ -250,7 +250,7 @@ def test_the_file_is_json_however_the_program_ends(tmp_path, end, is_whole):
     run(
         f"""if True:
         import os, sys, marey
-        from marey.recording.execution_trace import ExecutionTraceObserver
+        from marey import ExecutionTraceObserver
         observer = ExecutionTraceObserver().register_callback({str(path)!r})
         observer.start()
         with marey.record_function("a"):

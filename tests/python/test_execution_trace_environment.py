@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from execution_graphs import ROOT, nodes_of, run
 
-from marey.recording.execution_trace import ExecutionTraceObserver
+from marey import ExecutionTraceObserver
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_folder_is_created_only_if_enabled(observer):
 # ---- the environment
 
 BUILD_FROM_ENVIRONMENT = """
-from marey.recording.execution_trace import ExecutionTraceObserver
+from marey import ExecutionTraceObserver
 observer = ExecutionTraceObserver.build_execution_trace_obs_from_env()
 if observer is None:
     print(None)

@@ -15,7 +15,7 @@ AHEAD_S = {"asking": 500, "answering": 2000}  # of the machine's clock
 
 HOST = """
     import socket, sys, time
-    from marey import _marey
+    from marey import _marey  # private: the clock exchange of MPI, without MPI
     def work(): pass
     mode, address, port, delays = sys.argv[1:]
     work()

@@ -16,10 +16,10 @@ from lakes import make_lake, marey_command, record
 from running import environment
 
 import marey
-from marey import _marey
+from marey import _marey  # private: table_names: the list to compare with
 from marey.sql import export, question
-from marey.sql.lake import fault_of
-from marey.sql.runs import encoded
+from marey.sql.lake import fault_of  # private: damaged parts, one at a time
+from marey.sql.runs import encoded  # private: names of folders, without writing a lake
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,13 @@ import pytest
 from conftest import SOURCE
 
 import marey
-from marey.results.notebook_page import MAX_BYTES, PICTURE_WIDTH, inline_flame_graph, summary_rows, within
+from marey.results.notebook_page import (  # private: its limits
+    MAX_BYTES,
+    PICTURE_WIDTH,
+    inline_flame_graph,
+    summary_rows,
+    within,
+)
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")

@@ -141,7 +141,7 @@ def test_run_without_calls_records_the_ranges_of_a_script(tmp_path):
 
 
 def test_without_the_command_the_package_reports_why(tmp_path):
-    from marey.launch.command import main
+    from marey.launch.command import main  # private: the start script, in this process
 
     assert "fmt or CLI11" in main([str(tmp_path)], ["marey", "report"])
     assert "no CMake files" in main([str(tmp_path)], ["marey", "--cmake-dir"])

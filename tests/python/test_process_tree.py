@@ -332,7 +332,7 @@ def test_captures_of_two_hosts_are_put_on_one_clock(tmp_path):
         tmp_path,
         """
         import os, socket, sys
-        from marey import _marey
+        from marey import _marey  # private: the clock exchange of MPI, without MPI
         def asking(): pass
         def answering(): pass
         ours, theirs = socket.socketpair()

@@ -7,7 +7,7 @@ from recorded import names, work
 
 import marey
 from marey.profiler import ProfilerAction
-from marey.recording.cycle import TRANSITIONS
+from marey.recording.cycle import TRANSITIONS  # private: the table of all transitions
 
 N, W, R, S = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import SOURCE
 
 import marey
-from marey import _marey
+from marey import _marey  # private: range_rows: every field of a range, unchanged
 
 pytest_plugins = ["pytester"]
 

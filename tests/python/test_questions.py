@@ -14,7 +14,7 @@ from lakes import make_lake, marey_command, record
 
 import marey
 from marey.sql import export, question
-from marey.sql.database import of_trace
+from marey.sql.database import of_trace  # private: a connection to a trace, as questions open it
 
 
 @pytest.fixture(scope="module")

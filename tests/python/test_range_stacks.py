@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import marey
-from marey import _marey
+from marey import _marey  # private: has_native_lines: what this build can do
 
 
 def by_name(trace, name):

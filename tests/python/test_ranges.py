@@ -202,7 +202,7 @@ def test_a_range_left_on_another_thread_has_ended_for_an_immediate_stop():
     range_ = marey.record_function("x")
     range_.__enter__()
     on_thread(leave, range_)
-    from marey import _marey
+    from marey import _marey  # private: range_rows: every field of a range, unchanged
 
     for trace in (session.snapshot(), session.stop()):
         (row,) = _marey.range_rows(trace)
@@ -224,7 +224,7 @@ def test_a_range_left_on_another_thread_is_in_the_capture_with_its_end(tmp_path)
     on_thread(leave, range_)
     inner.discard()
     session.stop()
-    from marey import _marey
+    from marey import _marey  # private: range_rows: every field of a range, unchanged
 
     (row,) = _marey.range_rows(marey.load(path))
     assert row["flags"] == 4 and row["keywords"] == {"key": "value"}

@@ -11,7 +11,7 @@ import pytest
 from recorded import UNFINISHED, is_async, recording
 
 import marey
-from marey import _marey
+from marey import _marey  # private: range_rows: every field of a range, unchanged
 
 
 def taken(future, name="x", method="end_on_future"):

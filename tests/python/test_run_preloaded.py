@@ -11,7 +11,7 @@ import sysconfig
 import pytest
 from running import environment, functions, write
 
-from marey import _marey
+from marey import _marey  # private: list_sessions: of captures with several
 
 PROGRAM = """
     import marey

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from running import environment
 
 import marey
-from marey import _marey
-from marey.sql.database import of_trace
+from marey import _marey  # private: table_names: the list to compare with
+from marey.sql.database import of_trace  # private: a connection to a trace, as questions open it
 
 duckdb = pytest.importorskip("duckdb")
 

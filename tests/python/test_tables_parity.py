@@ -5,9 +5,8 @@ import pathlib
 
 import pytest
 
-from marey._enumerations import DeviceType
-from marey.results.event_list import EventList
-from marey.results.events import FunctionEvent
+from marey import EventList, FunctionEvent
+from marey.profiler import DeviceType
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 CASES = json.loads((DATA / "parity" / "table_cases.json").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ import weakref
 import pytest
 
 import marey
-from marey import CapturedTraceback, _marey
+from marey import CapturedTraceback, _marey  # private: symbolize_tracebacks: many at once, as PyTorch calls it
 
 
 def names(tb):

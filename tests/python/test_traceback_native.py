@@ -10,7 +10,7 @@ import pytest
 from building import build_extensions
 
 import marey
-from marey import CapturedTraceback, _marey
+from marey import CapturedTraceback, _marey  # private: has_native_lines: what this build can do
 
 HERE = Path(__file__).resolve().parent
 

@@ -254,7 +254,7 @@ def test_greenlets_imported_while_tracing_are_kept_apart(c_calls):
     assert (
         run_program(f"""
         import marey
-        from marey import _marey
+        from marey import _marey  # private: range_rows: every field of a range, unchanged
         def leaf(): pass
         with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             import greenlet

@@ -3,11 +3,10 @@
 from tree_walk import depth_first
 
 import marey
-from marey._enumerations import DeviceType
-from marey.results.event_list import EventList
-from marey.results.events import FunctionEvent
-from marey.results.tree import nodes
-from marey.results.types import _EventType
+from marey import EventList, FunctionEvent
+from marey.profiler import DeviceType
+from marey.results.tree import nodes  # private: nodes with types of another package
+from marey.results.types import _EventType  # private: values of an enumeration that has no other name
 
 
 def recorded(program, **options):

@@ -38,7 +38,7 @@ def test_exported_traces_are_json_an_empty_one_too(tmp_path):
 
 def test_the_type_of_the_running_profiler_is_reported():
     """upstream: test_profiler_type"""
-    from marey._enumerations import ActiveProfilerType
+    from marey._enumerations import ActiveProfilerType  # private: the values of is_enabled()
     from marey.profiler import _profiler_type
 
     assert _profiler_type() is ActiveProfilerType.NONE

@@ -14,7 +14,7 @@ from recorded import report_names
 from running import environment
 
 import marey
-from marey import _marey
+from marey import _marey  # private: range_rows: every field of a range, unchanged
 
 pytestmark = pytest.mark.skipif("MAREY_TEST_SANITIZER" in os.environ, reason="the servers load other programs")
 

@@ -10,7 +10,7 @@ from recorded import recording
 from web_clients import Route
 
 import marey
-from marey.recording.request_ranges import RequestRange
+from marey.recording.request_ranges import RequestRange  # private: its objects are counted
 from marey.web import MareyMiddleware
 
 TASK, RUNNING, THREAD = (f"GET /users/{{id}} ({place})" for place in ("in a task", "running", "in a thread"))

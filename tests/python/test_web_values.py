@@ -10,7 +10,7 @@ from recorded import recording
 from web_clients import call_asgi, call_wsgi, greet, users
 
 import marey
-from marey import _marey
+from marey import _marey  # private: range_rows: every field of a range, unchanged
 from marey.web import MareyMiddleware
 
 HEADERS = [(b"User-Agent", b"test\r\nX: \x1b[31m\xff"), (b"authorization", b"hunter2")]

@@ -7,7 +7,7 @@ import torch
 from listings import bytes_by_category, categories, flow, recorded, recorded_by_both, timeline
 
 import marey
-from marey.results.memory_profile import Action, Category, TensorKey
+from marey.results.memory_profile import Action, Category, TensorKey  # private: keys of its results
 from marey.torch import profile, record_function
 
 
@@ -384,7 +384,7 @@ def test_exported_timelines_equal_those_of_pytorchs_profiler(tmp_path):
 def test_a_saved_trace_has_the_same_memory_profile(tmp_path):
     prof = recorded(module_training)
     prof.trace.save(str(tmp_path / "saved.marey"))
-    from marey.results.memory_profile import MemoryProfile
+    from marey.results.memory_profile import MemoryProfile  # private: keys of its results
 
     loaded = MemoryProfile(marey.load(str(tmp_path / "saved.marey")))
     assert loaded.timeline == prof.memory_profile().timeline

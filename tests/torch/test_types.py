@@ -10,7 +10,7 @@ from torch.profiler import _memory_profiler, _utils
 
 import marey
 import marey.torch
-from marey._enumerations import ProfilerState
+from marey.profiler import ProfilerState
 from marey.torch import profile
 
 ALL = {"record_shapes": True, "profile_memory": True, "with_stack": True}
