@@ -29,8 +29,8 @@ TEST(SessionStop, ARangeThatEndedJustBeforeTheStopIsNotOpenToo) {
     EXPECT_EQ(outline(trace), "thread 1: before 5-8 late 10-900000 { child 20-30 } open 910000-950000>\n");
 }
 
-// The record of the range does not fit into the thread's chunk any more, and getting a new one reaches the size
-// limit of the session, which stops it. Another session goes on.
+// The record of the range does not fit into the thread's chunk any more, and getting a new one reaches the
+// size limit of the session, which stops it. Another session goes on.
 TEST(SessionStop, ARangeWhoseRecordIsInTheFirstChunkAfterTheStopIsNotOpenToo) {
     LogWriter log;
     log.start(7, 0).stop(7, 950'000, true).open_at_stop(7, 1, "late", 10, 0);
