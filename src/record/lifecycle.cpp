@@ -15,7 +15,7 @@
 #include <marey/nvtx.h>
 
 #include "base/environment.h"
-#include "record/devices.h"
+#include "record/devices/devices.h"
 #include "record/nvtx_injection.h"
 #include "record/process_identity.h"
 #include "record/recorder.h"

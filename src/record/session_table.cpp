@@ -8,7 +8,7 @@
 #include <marey/error.h>
 
 #include "record/clocks/clock.h"
-#include "record/devices.h"
+#include "record/devices/devices.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 

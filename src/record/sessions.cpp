@@ -13,7 +13,7 @@
 #include "base/process_text.h"
 #include "base/small_file.h"
 #include "record/clocks/clock.h"
-#include "record/devices.h"
+#include "record/devices/devices.h"
 #include "record/nvtx_injection.h"
 #include "record/process_identity.h"
 #include "record/process_report.h"

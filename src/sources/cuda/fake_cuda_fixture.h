@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "record/device_fixture.h"
+#include "record/devices/device_fixture.h"
 #include "sources/cuda/cuda_libraries.h"
 
 namespace marey::cuda {

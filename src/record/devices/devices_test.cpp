@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <marey/all.h>
 
-#include "record/device_fixture.h"
+#include "record/devices/device_fixture.h"
 
 extern "C" int InitializeInjection();
 
