@@ -64,10 +64,10 @@ MAREY_API MergedCaptures load_merged(const std::vector<std::string>& paths, cons
 
 /// One size limit for the processes of a tree: creates the page in which they add up the sizes of their logs.
 /// False: it cannot be created, and the limit counts for each process separately.
-MAREY_API bool create_tree_ledger(const std::string& tree, std::uint64_t max_bytes) noexcept;
-MAREY_API void remove_tree_ledger(const std::string& tree) noexcept;
+MAREY_API bool create_run_ledger(const std::string& tree, std::uint64_t max_bytes) noexcept;
+MAREY_API void remove_run_ledger(const std::string& tree) noexcept;
 
-/// The result of TreePacker::finish().
+/// The result of RunPacker::finish().
 struct PackedTree {
     std::size_t processes = 0;      ///< in the file
     std::size_t empty = 0;          ///< captures that had no records, and were removed
@@ -77,13 +77,13 @@ struct PackedTree {
 /// Packs the captures of a run into one file, which Trace::load() reads as one trace, and removes them. What
 /// is packed while the run goes on is in a file beside it ("app.packed.marey" for "app.marey"), which is a
 /// part of the run too: nothing is lost at any time. Not thread-safe.
-class MAREY_API TreePacker {
+class MAREY_API RunPacker {
   public:
     /// `output`: the file of the run. Until finish(), it is the capture of the run's first process.
-    explicit TreePacker(std::string output) : output_(std::move(output)) {}
-    ~TreePacker();
-    TreePacker(const TreePacker&) = delete;
-    TreePacker& operator=(const TreePacker&) = delete;
+    explicit RunPacker(std::string output) : output_(std::move(output)) {}
+    ~RunPacker();
+    RunPacker(const RunPacker&) = delete;
+    RunPacker& operator=(const RunPacker&) = delete;
 
     /// Packs a capture whose process has ended, and removes it. Throws marey::Error if that is not possible;
     /// then the capture stays.

@@ -35,7 +35,7 @@ class MemberPacking {
     void stop();
 
     // After stop().
-    TreePacker& packer() { return packer_; }
+    RunPacker& packer() { return packer_; }
     MemberFacts& facts() { return facts_; }
 
   private:
@@ -51,7 +51,7 @@ class MemberPacking {
     std::set<std::string> left_alone_;  ///< captures of other runs, and those that cannot be packed
     const bool packs_, summarizes_;
     int program_ = 0;
-    TreePacker packer_;
+    RunPacker packer_;
     MemberFacts facts_;
     std::set<ProcessKey> known_;
     std::chrono::steady_clock::time_point next_look_{};

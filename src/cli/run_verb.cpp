@@ -170,7 +170,7 @@ class RunVerb final : public Verb {
         before.push_back(output_);
         std::erase_if(before, [](const std::string& path) { return ::access(path.c_str(), F_OK) != 0; });
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
-        create_tree_ledger(tree_, session_.wanted().max_bytes);
+        create_run_ledger(tree_, session_.wanted().max_bytes);
         ProcessWatch watch(tree_);
         std::optional<MemberPacking> packing;  // a name with the program's process id is known when it runs
         const ChildEnd end = run_child(words, variables, [&](int program) {
@@ -179,7 +179,7 @@ class RunVerb final : public Verb {
             packing->start(program);
         });
         if (packing) packing->stop();
-        remove_tree_ledger(tree_);
+        remove_run_ledger(tree_);
         if (end.exec_error != 0) {
             print_error(
                 fmt::format("marey: {}\n", printable(start_failure_reason(words[0], end.exec_error))));
@@ -364,7 +364,7 @@ class RunVerb final : public Verb {
 
     /// Packs the captures into the output file and returns a line about it; "" if they stay as they are.
     /// `extent`: what they contain.
-    std::string pack(std::vector<std::string>& captures, const ProcessWatch& watch, TreePacker& packer,
+    std::string pack(std::vector<std::string>& captures, const ProcessWatch& watch, RunPacker& packer,
                      const std::string& extent) const {
         if (captures.front() != output_) return "";
         if (!view_) {

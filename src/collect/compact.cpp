@@ -12,7 +12,7 @@
 #include "base/output_file.h"
 #include "collect/capture_reader.h"
 #include "collect/packed_capture.h"
-#include "collect/tree_file.h"
+#include "collect/run_file.h"
 #include "trace/saved_trace.h"
 
 namespace marey {
@@ -70,7 +70,7 @@ std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path, 
 
 void compact_capture(const std::string& in, const std::string& out) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(in);
-    if (is_tree_file(file->bytes()))
+    if (is_run_file(file->bytes()))
         throw Error(in + ": is packed already (it contains all processes of a run)");
     if (is_saved_trace(file->bytes())) {  // has no records; it is already as small as possible
         Trace(unpack_trace(file->bytes(), in)).save(out);

@@ -20,8 +20,8 @@
 #include "collect/clocks/clock_fit.h"
 #include "collect/log_records.h"
 #include "collect/packed_capture.h"
+#include "collect/run_file.h"
 #include "collect/trace_builder.h"
-#include "collect/tree_file.h"
 #include "trace/saved_trace.h"
 #include "trace/trace_join.h"
 
@@ -33,7 +33,7 @@ using detail::FileHeader;
 
 /// A member before its events are read.
 struct Outline {
-    TreeMember member;
+    RunMember member;
     bool is_saved = false;
     std::string error;  ///< why it cannot be read; empty: it can
     std::string tree;
@@ -298,12 +298,12 @@ class MergedLoad {
         }
         try {
             const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-            if (!is_tree_file(file->bytes())) {
+            if (!is_run_file(file->bytes())) {
                 outlines_.emplace_back().member = {path, file, file->bytes()};
                 return;
             }
-            TreeContents contents = read_tree_file(file, path);
-            for (TreeMember& member : contents.members) outlines_.emplace_back().member = std::move(member);
+            RunContents contents = read_run_file(file, path);
+            for (RunMember& member : contents.members) outlines_.emplace_back().member = std::move(member);
             for (const std::string& damage : contents.damage) leave_out(path, damage);
         } catch (const Error& error) {
             leave_out(path, error.what());
@@ -323,7 +323,7 @@ class MergedLoad {
         std::erase_if(outlines_, [](const Outline& outline) { return !outline.error.empty(); });
     }
 
-    /// A capture may also be in a tree file if the program that packed it was killed.
+    /// A capture may also be in a run file if the program that packed it was killed.
     void drop_copies() {
         std::set<std::pair<std::string, std::uint64_t>> known;
         std::erase_if(outlines_, [&](const Outline& outline) {
@@ -424,7 +424,7 @@ CaptureOrigin capture_origin(const std::string& path) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
     const std::span<const std::byte> bytes = file->bytes();
     if (is_saved_trace(bytes)) return {};
-    if (is_tree_file(bytes)) return {read_tree_file(file, path).tree, 0, -1};
+    if (is_run_file(bytes)) return {read_run_file(file, path).tree, 0, -1};
     FileHeader header{};
     if (bytes.size() < sizeof header ||
         std::memcmp(bytes.data(), detail::kFileMagic, sizeof detail::kFileMagic) != 0)

@@ -20,7 +20,7 @@
 #include "base/process_text.h"
 #include "collect/log_fixture.h"
 #include "collect/packed_capture.h"
-#include "collect/tree_file.h"
+#include "collect/run_file.h"
 #include "trace/trace_assembler.h"
 #include "trace/trace_damage.h"
 
@@ -226,7 +226,7 @@ TEST_F(MergedLoad, UnusableFilesAreNamedAndTheRestIsMerged) {
     EXPECT_THROW(load_merged({later}), Error);
 }
 
-TEST_F(MergedLoad, ATreeFileHoldsItsIntactProcesses) {
+TEST_F(MergedLoad, ARunFileHoldsItsIntactProcesses) {
     if (!can_compress()) GTEST_SKIP() << "this build has no zstd";
     std::vector<std::byte> file = tree_header("01000000000000000000000000000000");
     const auto add = [&](std::int64_t pid, const std::string& name) {

@@ -9,8 +9,8 @@
 #include "collect/capture_reader.h"
 #include "collect/clocks/clock_fit.h"
 #include "collect/journal.h"
+#include "collect/run_file.h"
 #include "collect/trace_builder.h"
-#include "collect/tree_file.h"
 #include "trace/saved_trace.h"
 
 namespace marey {
@@ -21,7 +21,7 @@ namespace {
 /// too.
 using Known = std::set<std::pair<std::int64_t, std::uint64_t>>;
 
-void add_sessions(const TreeMember& member, Known& known, std::vector<SessionInfo>& sessions) {
+void add_sessions(const RunMember& member, Known& known, std::vector<SessionInfo>& sessions) {
     const RawLog log = read_member(member, false);
     const Journal journal = read_journal(log.journal, 0);
     std::vector<detail::ClockPair> pairs = clock_pairs(log, journal);
@@ -44,12 +44,12 @@ std::vector<SessionInfo> list_sessions(const std::string& path) {
         const WindowInfo window = unpack_window(file->bytes(), path);
         return {{window.session_id, window.session_name, window.start_ns, window.end_ns, window.finished}};
     }
-    const std::vector<TreeMember> members = is_tree_file(file->bytes())
-                                                ? read_tree_file(file, path).members
-                                                : std::vector<TreeMember>{{path, file, file->bytes()}};
+    const std::vector<RunMember> members = is_run_file(file->bytes())
+                                               ? read_run_file(file, path).members
+                                               : std::vector<RunMember>{{path, file, file->bytes()}};
     Known known;
     std::vector<SessionInfo> sessions;
-    for (const TreeMember& member : members) add_sessions(member, known, sessions);
+    for (const RunMember& member : members) add_sessions(member, known, sessions);
     return sessions;
 }
 

@@ -25,7 +25,7 @@ sockaddr_un reported_to{};
 std::uint64_t reported_namespace = 0;
 
 bool set_address(const std::string& tree) MAREY_REQUIRES(recorder_mutex) {
-    const std::string path = tree_socket_path(tree);
+    const std::string path = run_socket_path(tree);
     if (path.size() >= sizeof reported_to.sun_path) return false;
     reported_to.sun_family = AF_UNIX;
     path.copy(reported_to.sun_path, path.size());
@@ -77,7 +77,7 @@ bool send_packet(const ProcessPacket& packet, int descriptor) noexcept {
 
 }  // namespace
 
-std::string tree_socket_path(const std::string& tree) {
+std::string run_socket_path(const std::string& tree) {
     return "/dev/shm/marey-" + tree + ".ends";
 }
 

@@ -38,7 +38,7 @@ struct ProcessPacket {
 inline constexpr std::uint32_t kPacketMagic = 0x4552414d;  // "MARE"
 
 /// Where the command listens; the folder is that of the tree's ledger.
-std::string tree_socket_path(const std::string& tree);
+std::string run_socket_path(const std::string& tree);
 
 /// This process writes `capture`. Never blocks; if the command does not listen, nothing happens.
 void report_process(const std::string& tree, const std::string& capture) noexcept

@@ -90,7 +90,7 @@ std::optional<ProcessEnd> end_behind(int pidfd) {
 
 class ProcessWatch::Processes {
   public:
-    explicit Processes(const std::string& tree) : path_(tree_socket_path(tree)) {
+    explicit Processes(const std::string& tree) : path_(run_socket_path(tree)) {
         sockaddr_un address{};
         address.sun_family = AF_UNIX;
         if (path_.size() >= sizeof address.sun_path) return;

@@ -124,7 +124,7 @@ TEST_F(Watch, KnowsWhichProcessesAreNotRecordedAndWhy) {
 }
 
 TEST_F(Watch, IgnoresPacketsThatAreNone) {
-    const std::string path = tree_socket_path(tree_);
+    const std::string path = run_socket_path(tree_);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, path.size());

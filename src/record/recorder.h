@@ -170,7 +170,7 @@ class Recorder {
     ThreadRegistry threads_{store_, journal_, sessions_, background_};
     Observers observers_;
 
-    TreeLedger ledger_ MAREY_GUARDED_BY(recorder_mutex);
+    RunLedger ledger_ MAREY_GUARDED_BY(recorder_mutex);
 
     std::atomic<std::int32_t> node_{-1};
     std::atomic<std::uint64_t> lost_outside_{0};  ///< records of threads that could not be registered

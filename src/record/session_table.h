@@ -15,8 +15,8 @@
 
 #include "record/contexts.h"
 #include "record/journal.h"
+#include "record/run_ledger.h"
 #include "record/source.h"
-#include "record/tree_ledger.h"
 
 namespace marey {
 
@@ -41,7 +41,7 @@ struct SessionEntry {
     std::shared_ptr<TaskSession> tasks;  ///< if it follows tasks: its entry in contexts
     std::deque<Block*> chunks;
     std::uint64_t claimed_bytes = 0;
-    TreeLedger* ledger = nullptr;    ///< counts them for all processes of the tree; null: no other counts
+    RunLedger* ledger = nullptr;     ///< counts them for all processes of the tree; null: no other counts
     std::uint64_t remote_bytes = 0;  ///< of messages added
     std::map<std::string, std::string> device_facts;  ///< as reported, by key
 

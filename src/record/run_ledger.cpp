@@ -1,5 +1,5 @@
-// tree_ledger.cpp: the ledger is a file in shared memory, named by the tree's id, for its owner alone.
-#include "record/tree_ledger.h"
+// run_ledger.cpp: the ledger is a file in shared memory, named by the tree's id, for its owner alone.
+#include "record/run_ledger.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ constexpr std::uint32_t kMagic = 0x4c52414d;  // "MARL"
 constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kTreeDigits = 32;
-static_assert(sizeof(TreeLedger::Page) <= kPageBytes && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(RunLedger::Page) <= kPageBytes && std::atomic<std::uint64_t>::is_always_lock_free);
 
 constexpr char kFolder[] = "/dev/shm";
 constexpr std::string_view kPrefix = "marey-";
@@ -50,13 +50,13 @@ void remove_stale() noexcept {
         const int fd =
             ::openat(::dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0) continue;
-        TreeLedger::Page page{};
+        RunLedger::Page page{};
         struct stat info {};
         if (::fstat(fd, &info) == 0 && info.st_uid == ::geteuid() &&
             ::pread(fd, &page, sizeof page, 0) == static_cast<ssize_t>(sizeof page) && page.magic == kMagic &&
             page.version == kVersion && ::flock(fd, LOCK_EX | LOCK_NB) == 0) {
             ::unlinkat(::dirfd(folder), entry->d_name, 0);
-            ::unlink(tree_socket_path(std::string(name.substr(kPrefix.size()))).c_str());
+            ::unlink(run_socket_path(std::string(name.substr(kPrefix.size()))).c_str());
         }
         ::close(fd);
     }
@@ -65,7 +65,7 @@ void remove_stale() noexcept {
 
 }  // namespace
 
-bool TreeLedger::open(const std::string& tree, std::string& problem) noexcept {
+bool RunLedger::open(const std::string& tree, std::string& problem) noexcept {
     if (page_ != nullptr) return true;
     if (tree.size() != kTreeDigits) return false;
     const int fd = ::open(path_of(tree).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -90,16 +90,16 @@ bool TreeLedger::open(const std::string& tree, std::string& problem) noexcept {
     return false;
 }
 
-void TreeLedger::close() noexcept {
+void RunLedger::close() noexcept {
     if (page_ != nullptr) ::munmap(std::exchange(page_, nullptr), kPageBytes);
 }
 
 // The file gets its name when it is complete and locked; remove_stale() leaves locked ones alone.
-bool create_tree_ledger(const std::string& tree, std::uint64_t max_bytes) noexcept {
+bool create_run_ledger(const std::string& tree, std::uint64_t max_bytes) noexcept {
     remove_stale();
     const int fd = ::open(kFolder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     if (fd < 0) return false;
-    TreeLedger::Page page{};
+    RunLedger::Page page{};
     page.version = kVersion;
     page.max_bytes = max_bytes;
     tree.copy(page.tree, sizeof page.tree - 1);
@@ -118,7 +118,7 @@ bool create_tree_ledger(const std::string& tree, std::uint64_t max_bytes) noexce
     return is_created;
 }
 
-void remove_tree_ledger(const std::string& tree) noexcept {
+void remove_run_ledger(const std::string& tree) noexcept {
     ::unlink(path_of(tree).c_str());
     const ScopedLock lock(locks_mutex);
     if (const auto held = locks.extract(tree)) ::close(held.mapped());

@@ -1,4 +1,4 @@
-// tree_ledger.h: one size limit for all processes of a tree: a page that they share.
+// run_ledger.h: one size limit for all processes of a tree: a page that they share.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace marey {
 /// The bytes that the processes of a tree have claimed for their logs. `marey run` creates it, every process
 /// of the tree maps it; forked processes inherit the mapping. The bytes of a process that has ended stay
 /// counted, as its records do. Any thread.
-class TreeLedger {
+class RunLedger {
   public:
     /// Maps the ledger of a tree. `problem` is set if there is one that cannot be used. False: there is none.
     bool open(const std::string& tree, std::string& problem) noexcept;

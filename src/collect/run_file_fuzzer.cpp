@@ -1,4 +1,4 @@
-// tree_file_fuzzer.cpp: any bytes as the file of a process tree, and as members of one with right checksums.
+// run_file_fuzzer.cpp: any bytes as the file of a process tree, and as members of one with right checksums.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include <marey/error.h>
 #include <marey/merge.h>
 
-#include "collect/tree_file.h"
+#include "collect/run_file.h"
 #include "trace/trace_damage.h"
 
 namespace {

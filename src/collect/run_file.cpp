@@ -1,5 +1,5 @@
-// tree_file.cpp: a header, then sections: each a packed capture with its length and checksum.
-#include "collect/tree_file.h"
+// run_file.cpp: a header, then sections: each a packed capture with its length and checksum.
+#include "collect/run_file.h"
 
 #include <cstring>
 
@@ -43,11 +43,11 @@ std::vector<std::byte> bytes_of(const T& header) {
 
 }  // namespace
 
-bool is_tree_file(std::span<const std::byte> head) noexcept {
+bool is_run_file(std::span<const std::byte> head) noexcept {
     return head.size() >= sizeof kTreeMagic && std::memcmp(head.data(), kTreeMagic, sizeof kTreeMagic) == 0;
 }
 
-TreeContents read_tree_file(const std::shared_ptr<const MappedFile>& file, const std::string& path) {
+RunContents read_run_file(const std::shared_ptr<const MappedFile>& file, const std::string& path) {
     const std::span<const std::byte> bytes = file->bytes();
     if (bytes.size() < sizeof(TreeHeader)) throw Error(path + ": truncated in its header");
     const auto header = read_as<TreeHeader>(bytes.data());
@@ -57,7 +57,7 @@ TreeContents read_tree_file(const std::shared_ptr<const MappedFile>& file, const
         throw Error(path + ": written by a newer Marey (tree format " + std::to_string(header.version) + ")");
     if (header.version == 0 || header.header_bytes < sizeof header || header.header_bytes > bytes.size())
         throw Error(path + ": damaged header");
-    TreeContents contents;
+    RunContents contents;
     contents.tree = tree_text(header.tree);
     for (std::size_t at = header.header_bytes; at < bytes.size();) {
         const std::span<const std::byte> rest = bytes.subspan(at);
@@ -83,7 +83,7 @@ TreeContents read_tree_file(const std::shared_ptr<const MappedFile>& file, const
     return contents;
 }
 
-RawLog read_member(const TreeMember& member, bool with_records) {
+RawLog read_member(const RunMember& member, bool with_records) {
     if (member.bytes.data() == member.file->bytes().data())
         return read_capture(member.file, member.name, with_records);
     return read_capture_bytes(member.bytes, member.file, member.name, with_records);

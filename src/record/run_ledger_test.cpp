@@ -1,5 +1,5 @@
-// tree_ledger_test.cpp: the size limit that the processes of a tree share.
-#include "record/tree_ledger.h"
+// run_ledger_test.cpp: the size limit that the processes of a tree share.
+#include "record/run_ledger.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -16,9 +16,9 @@ namespace {
 class Ledger : public ::testing::Test {
   protected:
     void SetUp() override {
-        if (!create_tree_ledger(tree_, 1000)) GTEST_SKIP() << "this machine has no shared memory";
+        if (!create_run_ledger(tree_, 1000)) GTEST_SKIP() << "this machine has no shared memory";
     }
-    void TearDown() override { remove_tree_ledger(tree_); }
+    void TearDown() override { remove_run_ledger(tree_); }
     static std::string name() {
         char text[33];
         std::snprintf(text, sizeof text, "%032x", static_cast<unsigned>(getpid()));
@@ -29,12 +29,12 @@ class Ledger : public ::testing::Test {
 };
 
 TEST_F(Ledger, CountsForAllProcesses) {
-    TreeLedger own;
+    RunLedger own;
     ASSERT_TRUE(own.open(tree_, problem_));
     EXPECT_FALSE(own.would_exceed(1000));
     const pid_t child = fork();
     if (child == 0) {
-        TreeLedger other;
+        RunLedger other;
         std::string problem;
         if (!other.open(tree_, problem)) _exit(1);
         other.add(600);
@@ -50,30 +50,30 @@ TEST_F(Ledger, CountsForAllProcesses) {
 }
 
 TEST_F(Ledger, IsNotReplaced) {
-    EXPECT_FALSE(create_tree_ledger(tree_, 5));
+    EXPECT_FALSE(create_run_ledger(tree_, 5));
 }
 
 // Each run removes the ledgers of earlier ones that were killed; a running one keeps its own.
 TEST_F(Ledger, IsRemovedByTheNextRunIfItsOwnerWasKilled) {
     const std::string other = tree_.substr(0, 31) + "f";
     const pid_t child = fork();
-    if (child == 0) _exit(create_tree_ledger(other, 5) ? 0 : 1);
+    if (child == 0) _exit(create_run_ledger(other, 5) ? 0 : 1);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_EQ(status, 0);
     ASSERT_EQ(access(("/dev/shm/marey-" + other).c_str(), F_OK), 0);
     const std::string next = "f" + tree_.substr(1);
-    ASSERT_TRUE(create_tree_ledger(next, 5));
+    ASSERT_TRUE(create_run_ledger(next, 5));
     EXPECT_NE(access(("/dev/shm/marey-" + other).c_str(), F_OK), 0);
     EXPECT_EQ(access(("/dev/shm/marey-" + tree_).c_str(), F_OK), 0);
-    remove_tree_ledger(next);
+    remove_run_ledger(next);
 }
 
 TEST_F(Ledger, OneThatIsDamagedIsReported) {
     const std::string path = "/dev/shm/marey-" + tree_;
     for (const std::string& content : {std::string("torn"), std::string(4096, 'x'), std::string()}) {
         std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
-        TreeLedger ledger;
+        RunLedger ledger;
         problem_.clear();
         EXPECT_FALSE(ledger.open(tree_, problem_));
         EXPECT_NE(problem_.find("is damaged"), std::string::npos);
@@ -81,7 +81,7 @@ TEST_F(Ledger, OneThatIsDamagedIsReported) {
 }
 
 TEST_F(Ledger, OneThatDoesNotExistIsNoProblem) {
-    TreeLedger ledger;
+    RunLedger ledger;
     EXPECT_FALSE(ledger.open("00000000000000000000000000000000", problem_));
     EXPECT_FALSE(ledger.open("../../../tmp/x", problem_));
     EXPECT_EQ(problem_, "");

@@ -1,4 +1,4 @@
-// tree_ledger_fuzzer.cpp: any bytes as the page in which the processes of a tree add up their sizes.
+// run_ledger_fuzzer.cpp: any bytes as the page in which the processes of a tree add up their sizes.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,13 +8,13 @@
 
 #include <marey/merge.h>
 
-#include "record/tree_ledger.h"
+#include "record/run_ledger.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     char tree[33];
     std::snprintf(tree, sizeof tree, "%032x", static_cast<unsigned>(getpid()));
-    marey::remove_tree_ledger(tree);
-    if (!marey::create_tree_ledger(tree, 1000)) return 0;
+    marey::remove_run_ledger(tree);
+    if (!marey::create_run_ledger(tree, 1000)) return 0;
     const int fd = open(("/dev/shm/marey-" + std::string(tree)).c_str(), O_RDWR | O_CLOEXEC);
     // One byte says how long the file becomes, and where the others go.
     if (size > 0 && fd >= 0) {
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             return 0;
     }
     close(fd);
-    marey::TreeLedger ledger;
+    marey::RunLedger ledger;
     std::string problem;
     if (ledger.open(tree, problem)) {
         ledger.add(100);
@@ -31,6 +31,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         ledger.subtract(100);
         ledger.close();
     }
-    marey::remove_tree_ledger(tree);
+    marey::remove_run_ledger(tree);
     return 0;
 }

@@ -1,4 +1,4 @@
-// tree_pack.cpp: packs the captures of a run into one file, while it goes on and at its end.
+// run_pack.cpp: packs the captures of a run into one file, while it goes on and at its end.
 #include <marey/error.h>
 #include <marey/merge.h>
 
@@ -16,7 +16,7 @@
 #include "collect/capture_reader.h"
 #include "collect/compact.h"
 #include "collect/packed_capture.h"
-#include "collect/tree_file.h"
+#include "collect/run_file.h"
 #include "record/spool.h"
 
 namespace marey {
@@ -49,13 +49,13 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-TreePacker::~TreePacker() {
+RunPacker::~RunPacker() {
     if (file_ < 0) return;
     if (result_.processes == 0) ::unlink(beside_.c_str());  // the disk was full: it contains nothing
     ::close(file_);
 }
 
-void TreePacker::append(const std::vector<std::byte>& bytes) {
+void RunPacker::append(const std::vector<std::byte>& bytes) {
     for (std::size_t done = 0; done < bytes.size();) {
         const ssize_t count =
             ::pwrite(file_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(length_ + done));
@@ -71,7 +71,7 @@ void TreePacker::append(const std::vector<std::byte>& bytes) {
     length_ += bytes.size();
 }
 
-void TreePacker::pack(const std::string& capture) {
+void RunPacker::pack(const std::string& capture) {
     const RawLog log = read_capture(capture);
     if (log.is_running) throw Error(capture + ": its process is still running");
     if (has_records(log)) {
@@ -94,8 +94,8 @@ void TreePacker::pack(const std::string& capture) {
     ::unlink(capture.c_str());
 }
 
-PackedTree TreePacker::finish(const std::vector<std::string>& captures,
-                              const std::function<bool(const std::string&)>& is_running) {
+PackedTree RunPacker::finish(const std::vector<std::string>& captures,
+                             const std::function<bool(const std::string&)>& is_running) {
     PackedTree result = result_;
     if (captures.empty()) return result;
     if (!can_compress()) throw Error(output_ + ": cannot be packed: this Marey was built without zstd");
