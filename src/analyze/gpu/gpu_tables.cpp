@@ -7,7 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "analyze/time_ranks.h"
+#include "analyze/time_percentiles.h"
 
 namespace marey {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "analyze/gpu/gpu_tables.h"
 #include "analyze/gpu/gpu_work.h"
-#include "analyze/time_ranks.h"
+#include "analyze/time_percentiles.h"
 
 namespace marey {
 namespace {

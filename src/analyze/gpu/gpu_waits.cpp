@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "analyze/gpu/gpu_tables.h"
-#include "analyze/time_ranks.h"
+#include "analyze/time_percentiles.h"
 #include "analyze/track_place.h"
 
 namespace marey {

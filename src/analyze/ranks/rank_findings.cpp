@@ -5,7 +5,7 @@
 #include <string>
 
 #include "analyze/ranks/finding_text.h"
-#include "analyze/time_ranks.h"
+#include "analyze/time_percentiles.h"
 
 namespace marey {
 namespace {

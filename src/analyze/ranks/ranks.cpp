@@ -18,7 +18,7 @@
 #include "analyze/ranks/matched_collectives.h"
 #include "analyze/ranks/rank_findings.h"
 #include "analyze/ranks/rank_lives.h"
-#include "analyze/time_ranks.h"
+#include "analyze/time_percentiles.h"
 
 namespace marey {
 namespace {

@@ -10,7 +10,7 @@
 #include <marey/steps.h>
 
 #include "analyze/name_slots.h"
-#include "analyze/time_ranks.h"
+#include "analyze/time_percentiles.h"
 #include "analyze/tree/path_tree.h"
 #include "analyze/tree/step_ranges.h"
 

@@ -1,5 +1,5 @@
-// time_ranks.cpp: searches each rank only in the values after the previous one.
-#include "analyze/time_ranks.h"
+// time_percentiles.cpp: searches each rank only in the values after the previous one.
+#include "analyze/time_percentiles.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// time_ranks.h: statistics of times, in linear time.
+// time_percentiles.h: statistics of times, in linear time.
 #pragma once
 
 #include <cstddef>

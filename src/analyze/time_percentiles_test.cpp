@@ -1,5 +1,5 @@
-// time_ranks_test.cpp: time statistics, compared with those of the sorted list.
-#include "analyze/time_ranks.h"
+// time_percentiles_test.cpp: time statistics, compared with those of the sorted list.
+#include "analyze/time_percentiles.h"
 
 #include <gtest/gtest.h>
 
