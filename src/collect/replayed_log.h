@@ -12,7 +12,7 @@
 #include "collect/clocks/clock_fit.h"
 #include "collect/clocks/device_clocks.h"
 #include "collect/device_records.h"
-#include "collect/journal.h"
+#include "collect/journal_reader.h"
 #include "collect/log_scan.h"
 #include "collect/session_filter.h"
 #include "collect/thread_replay.h"

@@ -8,7 +8,7 @@
 #include "base/mapped_file.h"
 #include "collect/capture_reader.h"
 #include "collect/clocks/clock_fit.h"
-#include "collect/journal.h"
+#include "collect/journal_reader.h"
 #include "collect/run_file.h"
 #include "collect/trace_builder.h"
 #include "trace/saved_trace.h"

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collect/journal.h"
+#include "collect/journal_reader.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 

@@ -8,7 +8,7 @@
 #include <marey/load.h>
 #include <marey/trace.h>
 
-#include "collect/journal.h"
+#include "collect/journal_reader.h"
 #include "record/raw_log.h"
 
 namespace marey {

@@ -9,7 +9,7 @@
 #include <marey/session.h>
 
 #include "record/clocks/clock.h"
-#include "record/journal.h"
+#include "record/journal_writer.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 

@@ -8,7 +8,7 @@
 #include <marey/range.h>
 
 #include "record/clocks/clock.h"
-#include "record/journal.h"
+#include "record/journal_writer.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"

@@ -32,7 +32,7 @@
 #include <marey/session.h>
 
 #include "record/background.h"
-#include "record/journal.h"
+#include "record/journal_writer.h"
 #include "record/observers.h"
 #include "record/raw_log.h"
 #include "record/recorder_mutex.h"

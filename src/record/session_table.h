@@ -14,7 +14,7 @@
 #include <marey/session.h>
 
 #include "record/contexts.h"
-#include "record/journal.h"
+#include "record/journal_writer.h"
 #include "record/run_ledger.h"
 #include "record/source.h"
 

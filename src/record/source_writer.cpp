@@ -11,7 +11,7 @@
 #include <marey/detail/log_format.h>
 
 #include "record/clocks/clock.h"
-#include "record/journal.h"
+#include "record/journal_writer.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 #include "record/value_encoding.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "record/journal.h"
+#include "record/journal_writer.h"
 #include "record/name_table.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"

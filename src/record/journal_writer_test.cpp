@@ -1,5 +1,5 @@
-// journal_test.cpp: the journal writer without a recorder.
-#include "record/journal.h"
+// journal_writer_test.cpp: the journal writer without a recorder.
+#include "record/journal_writer.h"
 
 #include <cstring>
 #include <vector>

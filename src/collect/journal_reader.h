@@ -1,4 +1,5 @@
-// journal.h: the decoded journal and names streams: threads, sessions, contexts, losses, strings, sites.
+// journal_reader.h: the decoded journal and names streams: threads, sessions, contexts, losses, strings,
+// sites.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// journal.h: what captures have besides the logs of threads: names, and the journal.
+// journal_writer.h: what captures have besides the logs of threads: names, and the journal.
 #pragma once
 
 #include <cstring>

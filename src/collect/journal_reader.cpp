@@ -1,5 +1,5 @@
-// journal.cpp: reads the two metadata streams. Survives any bytes; memory stays in proportion to them.
-#include "collect/journal.h"
+// journal_reader.cpp: reads the two metadata streams. Survives any bytes; memory stays in proportion to them.
+#include "collect/journal_reader.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,6 @@
-// journal.cpp: interning, and how names and the journal get into captures and into the logs of sessions.
-#include "record/journal.h"
+// journal_writer.cpp: interning, and how names and the journal get into captures and into the logs of
+// sessions.
+#include "record/journal_writer.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
-// journal_test.cpp: reading the names stream.
-#include "collect/journal.h"
+// journal_reader_test.cpp: reading the names stream.
+#include "collect/journal_reader.h"
 
 #include <cstring>
 #include <vector>
