@@ -10,7 +10,7 @@
 
 namespace marey {
 
-/// The calling thread's stack as a value of a range, an instant or an operation (OperationFacts::stack):
+/// The calling thread's stack as a value of a range, an instant or an operation (OperationProperties::stack):
 ///
 ///     MAREY_RANGE("load", "stack", marey::CallStack());
 ///     marey::Range range("request", "stack", marey::CallStack({.native = true}));

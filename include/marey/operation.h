@@ -15,7 +15,7 @@ class CallStack;
 
 /// Facts about an operation other than its values: the link between its forward and backward half, and the
 /// call stack.
-struct OperationFacts {
+struct OperationProperties {
     /// Forward half: peek_sequence(); backward half: the number of the forward half.
     std::int64_t sequence = -1;
     std::uint32_t forward_thread = 0;  ///< backward half: current_thread_id() of the forward half
@@ -66,26 +66,26 @@ class Operation {
 
     /// Begins the operation. The memory that the values refer to need not outlive the call. At most 16
     /// keywords and 16 KiB of values are kept; if there are more, the last one kept is marked as truncated.
-    void begin(std::string_view name, const OperationFacts& facts = {}, Span<const Value> inputs = {},
+    void begin(std::string_view name, const OperationProperties& facts = {}, Span<const Value> inputs = {},
                Span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_) start(name, facts, inputs, keywords);
     }
-    void begin(std::string_view name, const OperationFacts& facts,
+    void begin(std::string_view name, const OperationProperties& facts,
                std::initializer_list<Value> inputs) noexcept {
         begin(name, facts, Span(inputs.begin(), inputs.size()));
     }
     /// Begins the operation with a name that is a string literal: MAREY_SITE("mm").
-    void begin(detail::Site& site, const OperationFacts& facts = {}, Span<const Value> inputs = {},
+    void begin(detail::Site& site, const OperationProperties& facts = {}, Span<const Value> inputs = {},
                Span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_) start(site, facts, inputs, keywords);
     }
-    void begin(detail::Site& site, const OperationFacts& facts,
+    void begin(detail::Site& site, const OperationProperties& facts,
                std::initializer_list<Value> inputs) noexcept {
         begin(site, facts, Span(inputs.begin(), inputs.size()));
     }
     /// Begins the operation with the number of a site of the same scope (detail::dynamic_site,
     /// detail::operator_site). Does nothing if it is 0.
-    void begin(std::uint32_t site, const OperationFacts& facts = {}, Span<const Value> inputs = {},
+    void begin(std::uint32_t site, const OperationProperties& facts = {}, Span<const Value> inputs = {},
                Span<const KeyedValue> keywords = {}) noexcept {
         if (is_active_ && site != 0) start(site, facts, inputs, keywords);
     }
@@ -98,11 +98,11 @@ class Operation {
 
   private:
     MAREY_API void prepare() noexcept;
-    MAREY_API void start(std::string_view name, const OperationFacts& facts, Span<const Value> inputs,
+    MAREY_API void start(std::string_view name, const OperationProperties& facts, Span<const Value> inputs,
                          Span<const KeyedValue> keywords) noexcept;
-    MAREY_API void start(detail::Site& site, const OperationFacts& facts, Span<const Value> inputs,
+    MAREY_API void start(detail::Site& site, const OperationProperties& facts, Span<const Value> inputs,
                          Span<const KeyedValue> keywords) noexcept;
-    MAREY_API void start(std::uint32_t site, const OperationFacts& facts, Span<const Value> inputs,
+    MAREY_API void start(std::uint32_t site, const OperationProperties& facts, Span<const Value> inputs,
                          Span<const KeyedValue> keywords) noexcept;
     MAREY_API void finish() noexcept;
 
@@ -121,7 +121,7 @@ class Operation {
 namespace detail {
 /// Opens a range with facts and inputs, if may_open_with_inputs(); close_with_inputs() (operator_path.h)
 /// closes it. The memory that the values refer to need not outlive the call.
-MAREY_API Opened open_with_inputs(std::uint32_t site, Scope scope, const RangeFacts& facts,
+MAREY_API Opened open_with_inputs(std::uint32_t site, Scope scope, const RangeProperties& facts,
                                   Span<const Value> inputs) noexcept;
 }  // namespace detail
 

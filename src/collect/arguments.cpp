@@ -188,8 +188,8 @@ bool ArgumentDecoder::read_array(std::span<const std::byte>& rest, std::uint32_t
 
 bool ArgumentDecoder::read_facts(std::span<const std::byte>& rest, RangeDetail& detail) {
     rest = rest.subspan(sizeof(ValueHeader));
-    if (rest.size() < sizeof(RangeFacts)) return false;
-    const auto facts = read_as<RangeFacts>(rest.data());
+    if (rest.size() < sizeof(RangeProperties)) return false;
+    const auto facts = read_as<RangeProperties>(rest.data());
     rest = rest.subspan(sizeof facts);
     // No thread has such an id: cut to 32 bits it would be another thread's.
     if (facts.forward_thread > 0xffffffff) {

@@ -103,7 +103,7 @@ class Values {
     /// Facts about the range itself.
     Values& facts(std::int64_t sequence, std::uint64_t forward_thread = 0, std::uint64_t id = 0) {
         header("", detail::kValueFacts, false, 0);
-        list_.add(detail::RangeFacts{sequence, forward_thread, id});
+        list_.add(detail::RangeProperties{sequence, forward_thread, id});
         return *this;
     }
     /// Where it began, the innermost frame first: words as log_format.h has them.

@@ -255,7 +255,7 @@ std::string values_json(std::span<const Value> values, std::span<const ArrayKey>
     return writer.json();
 }
 
-std::string attributes_json(const NodeFacts& facts, std::span<const KeyedValue> keywords) {
+std::string attributes_json(const NodeProperties& facts, std::span<const KeyedValue> keywords) {
     std::string out;
     add_attribute(out, "rf_id", "uint64", facts.range);
     add_attribute(out, "fw_parent", "uint64", facts.forward_parent);
@@ -275,7 +275,7 @@ std::string attributes_json(const NodeFacts& facts, std::span<const KeyedValue> 
     return "[" + out + "]";
 }
 
-std::string node_json(const NodeFacts& facts, std::string_view inputs, std::string_view outputs,
+std::string node_json(const NodeProperties& facts, std::string_view inputs, std::string_view outputs,
                       std::string_view attributes) {
     std::string out = "{\n        \"id\": ";
     append_json_number(out, facts.id);

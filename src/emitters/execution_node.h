@@ -22,7 +22,7 @@ inline constexpr std::string_view kProcessNode = "[pytorch|profiler|execution_tr
 inline constexpr std::string_view kThreadNode = "[pytorch|profiler|execution_trace|thread]";
 
 /// The properties of a node other than its inputs and outputs.
-struct NodeFacts {
+struct NodeProperties {
     std::uint64_t id = 0;
     std::string_view name;
     std::uint64_t parent = 0;
@@ -40,9 +40,9 @@ std::string values_json(std::span<const Value> values, std::span<const ArrayKey>
 /// All arrays in `values` that values_json() writes, including those in lists.
 std::vector<const ArrayView*> array_list(std::span<const Value> values);
 /// The attributes, including those in `keywords`: known ones have a fixed position, others follow.
-std::string attributes_json(const NodeFacts& facts, std::span<const KeyedValue> keywords);
+std::string attributes_json(const NodeProperties& facts, std::span<const KeyedValue> keywords);
 /// The node, assembled from its parts.
-std::string node_json(const NodeFacts& facts, std::string_view inputs, std::string_view outputs,
+std::string node_json(const NodeProperties& facts, std::string_view inputs, std::string_view outputs,
                       std::string_view attributes);
 
 }  // namespace marey

@@ -82,7 +82,7 @@ TEST(ExecutionNode, ListsAreTruncatedAndElementCountsSaturate) {
 
 // E7 E10
 TEST(ExecutionNode, NamesAndKeywordsAreEscaped) {
-    NodeFacts facts;
+    NodeProperties facts;
     facts.id = 5;
     facts.name = "a \"b\" \xff";
     facts.parent = 2;

@@ -57,7 +57,7 @@ void detail::offer_elements(const ArrayElements* elements) noexcept {
 class ExecutionTrace::Graph {
   public:
     explicit Graph(const std::string& path) : file_(path) {
-        NodeFacts root;
+        NodeProperties root;
         root.id = root.parent = kRoot;
         root.name = kProcessNode;
         const ScopedLock lock(graph_mutex());
@@ -113,13 +113,13 @@ class ExecutionTrace::Graph {
 
     /// A range that has begun: everything except its outputs.
     struct OpenNode {
-        NodeFacts facts;
+        NodeProperties facts;
         std::string name;
         std::string inputs;
         std::string attributes;
 
         std::string json(std::string_view outputs) const {
-            NodeFacts named = facts;
+            NodeProperties named = facts;
             named.name = name;
             return node_json(named, inputs, outputs, attributes);
         }
@@ -230,7 +230,7 @@ class ExecutionTrace::Graph {
     ThreadNodes& thread_nodes(std::uint32_t number) MAREY_REQUIRES(graph_mutex()) {
         ThreadNodes& thread = threads_[number];
         if (thread.root == 0) {
-            NodeFacts root;
+            NodeProperties root;
             root.id = thread.root = next_id_++;
             root.name = kThreadNode;
             root.parent = kRoot;
@@ -266,7 +266,7 @@ class ExecutionTrace::Graph {
         return ids;
     }
 
-    void append_bare(const NodeFacts& facts) MAREY_REQUIRES(graph_mutex()) {
+    void append_bare(const NodeProperties& facts) MAREY_REQUIRES(graph_mutex()) {
         file_.append(node_json(facts, kNoValues, kNoValues, attributes_json(facts, {})));
     }
 

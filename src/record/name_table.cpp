@@ -88,7 +88,7 @@ std::uint32_t NameTable::intern_site(std::string_view name, std::string_view fil
     const auto id = static_cast<std::uint32_t>(sites_.size() + 1);
     sites_.emplace(key, id);
     facts_.push_back({text(key.name), scope});
-    site_facts_.set(id, &facts_.back());
+    site_properties_.set(id, &facts_.back());
     detail::SiteRecord record{};
     record.head.kind = static_cast<std::uint16_t>(detail::NameKind::Site);
     record.id = id;

@@ -140,18 +140,18 @@ class NameTable {
         const std::string_view* const found = texts_.find(id);
         return found != nullptr ? *found : std::string_view();
     }
-    struct SiteFacts {
+    struct SiteProperties {
         std::string_view name;
         Scope scope = Scope::User;
     };
     /// Of any site that was ever interned. Any thread, without the lock.
-    SiteFacts site(std::uint32_t id) const noexcept {
+    SiteProperties site(std::uint32_t id) const noexcept {
         if (id < detail::kFirstRunTimeSite) {
-            const SiteFacts* const facts = site_facts_.find(id);
-            return facts != nullptr ? *facts : SiteFacts();
+            const SiteProperties* const facts = site_properties_.find(id);
+            return facts != nullptr ? *facts : SiteProperties();
         }
         const DynamicName* const name = dynamic_by_id_.find(id);
-        return name != nullptr ? SiteFacts{{name->text, name->length}, name->scope} : SiteFacts();
+        return name != nullptr ? SiteProperties{{name->text, name->length}, name->scope} : SiteProperties();
     }
 
     /// The part of the names stream (log_format.h) that all captures have, only ever appended to.
@@ -256,8 +256,8 @@ class NameTable {
     std::size_t arena_left_ MAREY_GUARDED_BY(recorder_mutex) = 0;
     char* arena_next_ MAREY_GUARDED_BY(recorder_mutex) = nullptr;
     Directory<const std::string_view> texts_;
-    Directory<const SiteFacts> site_facts_;
-    std::deque<SiteFacts> facts_ MAREY_GUARDED_BY(recorder_mutex);  // do not move
+    Directory<const SiteProperties> site_properties_;
+    std::deque<SiteProperties> facts_ MAREY_GUARDED_BY(recorder_mutex);  // do not move
     std::unordered_map<std::string_view, std::uint32_t> strings_ MAREY_GUARDED_BY(recorder_mutex);
     std::unordered_map<SiteKey, std::uint32_t, SiteKeyHash> sites_ MAREY_GUARDED_BY(recorder_mutex);
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> modules_

@@ -27,8 +27,9 @@ ObserverFrame* frame_of(void* frame) noexcept {
 }
 
 // Puts facts, inputs and keywords onto the side stack. 0: there are none, or there is no space.
-std::uint32_t push_operation(std::uint64_t armed, const detail::RangeFacts& facts, const CallStack* stack,
-                             Span<const Value> inputs, Span<const KeyedValue> keywords) noexcept {
+std::uint32_t push_operation(std::uint64_t armed, const detail::RangeProperties& facts,
+                             const CallStack* stack, Span<const Value> inputs,
+                             Span<const KeyedValue> keywords) noexcept {
     const ValueNeeds needs{(armed & detail::kArmedShapes) != 0, (armed & detail::kArmedConcrete) != 0};
     const bool has_facts = facts.sequence >= 0 || facts.forward_thread != 0 || facts.id != 0;
     if ((armed & detail::kArmedValues) == 0) {
@@ -88,7 +89,8 @@ void push_outputs(std::uint64_t start, Span<const Value> outputs) noexcept {
 
 }  // namespace
 
-void detail::close_with_facts_slow(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept {
+void detail::close_with_facts_slow(Opened opened, std::uint32_t thread,
+                                   const RangeProperties& facts) noexcept {
     const ScopedEnable enabled;
     if (!may_read_clock()) return;
     const std::uint64_t now = Clock::now();
@@ -97,7 +99,7 @@ void detail::close_with_facts_slow(Opened opened, std::uint32_t thread, const Ra
     close_recorded(opened.index, opened.start, now);
 }
 
-detail::Opened detail::open_with_inputs(std::uint32_t site, Scope scope, const RangeFacts& facts,
+detail::Opened detail::open_with_inputs(std::uint32_t site, Scope scope, const RangeProperties& facts,
                                         Span<const Value> inputs) noexcept {
     const std::uint64_t armed = load_relaxed(current_thread->armed);
     return open_with_side(site, scope, push_operation(armed, facts, nullptr, inputs, {}));
@@ -132,12 +134,12 @@ void Operation::prepare() noexcept {
         (frame != nullptr && frame->needs.outputs) || (records && (armed & detail::kArmedShapes) != 0);
 }
 
-void Operation::start(std::string_view name, const OperationFacts& facts, Span<const Value> inputs,
+void Operation::start(std::string_view name, const OperationProperties& facts, Span<const Value> inputs,
                       Span<const KeyedValue> keywords) noexcept {
     start(detail::dynamic_site(name, scope_), facts, inputs, keywords);
 }
 
-void Operation::start(detail::Site& site, const OperationFacts& facts, Span<const Value> inputs,
+void Operation::start(detail::Site& site, const OperationProperties& facts, Span<const Value> inputs,
                       Span<const KeyedValue> keywords) noexcept {
     // A site that stands for another scope would be filtered by that scope.
     const std::uint32_t id =
@@ -145,7 +147,7 @@ void Operation::start(detail::Site& site, const OperationFacts& facts, Span<cons
     start(id, facts, inputs, keywords);
 }
 
-void Operation::start(std::uint32_t site, const OperationFacts& facts, Span<const Value> inputs,
+void Operation::start(std::uint32_t site, const OperationProperties& facts, Span<const Value> inputs,
                       Span<const KeyedValue> keywords) noexcept {
     if (has_begun_) return;
     has_begun_ = true;

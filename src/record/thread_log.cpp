@@ -323,7 +323,7 @@ void end_waited(ThreadState& state, std::uint32_t index, std::uint64_t now) noex
 bool is_waited_for(std::uint32_t site) noexcept {
     const detail::IsWaitedFor decide = waited_ranges.load(std::memory_order_relaxed);
     if (decide == nullptr || site == 0) return false;
-    const NameTable::SiteFacts facts = Recorder::get().names().site(site);
+    const NameTable::SiteProperties facts = Recorder::get().names().site(site);
     return decide(facts.scope, facts.name);
 }
 

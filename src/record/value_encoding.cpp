@@ -221,7 +221,7 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
         }
     }
     flags = detail::kValueInput;  // not a keyword
-    if (head.kind == detail::kValueFacts) return take(sizeof(detail::RangeFacts)) != nullptr;
+    if (head.kind == detail::kValueFacts) return take(sizeof(detail::RangeProperties)) != nullptr;
     return head.kind == detail::kValueStack && take(head.count * sizeof(std::uint64_t)) != nullptr;
 }
 

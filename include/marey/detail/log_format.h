@@ -95,7 +95,7 @@ enum class RecordKind : std::uint8_t {
     DeviceClock = 0x8d,   ///< time = according to the device; word 2 = ticks to add to it, an int64; depth =
                           ///< error of that in ticks; payload = DevicePlace
     SequencedRange = 0x8e,  ///< a closed scope with a sequence number: time = start, flags = its depth,
-                            ///< word 2 = duration:32 | number:32, depth = RangeFacts::forward_thread
+                            ///< word 2 = duration:32 | number:32, depth = RangeProperties::forward_thread
     Adopted = 0x8f,  ///< time; puts `word 2` scopes that began earlier onto the open stack, the first at
                      ///< `depth`; the scopes that were there are now inside them
 };
@@ -155,8 +155,8 @@ static_assert(sizeof(LongRecord) == 32);
 //   u32 key (string id, 0 inside lists) | u8 kind (ValueKind) | u8 flags (ValueFlags) | u16 count
 // then  Bool, Int, Double: 8 bytes;  String: `count` bytes padded to 8;  List: `count` values without keys;
 // None: nothing (`count` is the kind of the value that was left out);  Array: an ArrayHeader, `count` sizes
-// and, if its flags include kArrayStrides, `count` strides, i64 each (or u32);  kValueFacts: a RangeFacts,
-// `count` 0;  kValueStack: `count` frames, a word each.
+// and, if its flags include kArrayStrides, `count` strides, i64 each (or u32);  kValueFacts: a
+// RangeProperties, `count` 0;  kValueStack: `count` frames, a word each.
 struct ValueHeader {
     std::uint32_t key;
     std::uint8_t kind;
@@ -193,7 +193,7 @@ enum ArrayFlags : std::uint8_t {
 static_assert(kArrayRead * 2 == kArrayWritten);  // ArrayAccess, in two bits
 /// A value kind for internal facts of the range, such as its sequence number.
 inline constexpr std::uint8_t kValueFacts = 0x40;
-struct RangeFacts {
+struct RangeProperties {
     std::int64_t sequence;         ///< -1: none
     std::uint64_t forward_thread;  ///< 0: none
     std::uint64_t id;              ///< 0: none
@@ -216,7 +216,7 @@ struct MemoryPayload {
     std::uint8_t out_of_memory;
     std::uint16_t reserved;
 };
-static_assert(sizeof(ArrayHeader) == 24 && sizeof(RangeFacts) == 24 && sizeof(MemoryPayload) == 32);
+static_assert(sizeof(ArrayHeader) == 24 && sizeof(RangeProperties) == 24 && sizeof(MemoryPayload) == 32);
 /// The device and queue of a piece of work.
 struct DevicePlace {
     std::uint32_t stream;  ///< ~0: none

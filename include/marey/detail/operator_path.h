@@ -10,7 +10,8 @@ namespace marey::detail {
 inline namespace layout1 {
 
 /// Closes a range of the calling thread, or of thread `thread`, with facts that are not in the log yet.
-MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread, const RangeFacts& facts) noexcept;
+MAREY_API void close_with_facts_slow(Opened opened, std::uint32_t thread,
+                                     const RangeProperties& facts) noexcept;
 
 /// Decides whether the code that begins a range waits for its end, though another thread may end it: such a
 /// range nests on the thread that began it.
@@ -27,7 +28,7 @@ MAREY_API void set_waited_ranges(IsWaitedFor decide) noexcept;
 /// Closes a range that thread `number` opened inline, with its facts. The facts are in the log only from then
 /// on; after an earlier crash they are missing.
 [[gnu::always_inline]] inline void close_with_facts(const Opened opened, std::uint32_t number,
-                                                    const RangeFacts& facts) noexcept {
+                                                    const RangeProperties& facts) noexcept {
     constexpr std::size_t kBytes = sizeof(LongRecord);
     ThreadState* const thread = current_thread;
     if (!is_usual(thread) || thread->block.thread != number) [[unlikely]]

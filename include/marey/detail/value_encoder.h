@@ -33,7 +33,7 @@ class ValueEncoder {
     /// The padded size of a value, a multiple of eight bytes.
     static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 7) & ~std::size_t{7}; }
 
-    void add_facts(const RangeFacts& facts) noexcept;
+    void add_facts(const RangeProperties& facts) noexcept;
     /// Adds the innermost frames that fit.
     void add_stack(std::span<const std::uint64_t> frames, bool is_cut) noexcept;
     /// Adds a value. `flags` is its role; a value that `needs` excludes becomes None with its kind. If it
@@ -78,7 +78,7 @@ inline void ValueEncoder::put(const void* bytes, std::size_t count) noexcept {
     cursor_ += count;
 }
 
-inline void ValueEncoder::add_facts(const RangeFacts& facts) noexcept {
+inline void ValueEncoder::add_facts(const RangeProperties& facts) noexcept {
     if (!fits(sizeof(ValueHeader) + sizeof facts)) return;
     const ValueHeader head{0, kValueFacts, 0, 0};
     put(&head, sizeof head);

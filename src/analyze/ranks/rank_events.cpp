@@ -95,7 +95,7 @@ class RankEventReader {
     }
 
   private:
-    struct SiteFacts {
+    struct SiteProperties {
         CommunicationKind communication;
         bool is_input;
         bool is_operator;
@@ -302,7 +302,7 @@ class RankEventReader {
             const std::uint32_t depth = ranges_.depth[row];
             if (communication != kNone && depth <= communication) communication = kNone;
             if (operation != kNone && depth <= operation) operation = kNone;
-            const SiteFacts& site = sites_[ranges_.site[row]];
+            const SiteProperties& site = sites_[ranges_.site[row]];
             const Interval time{ranges_.start_ns[row], ranges_.start_ns[row] + ranges_.duration_ns[row]};
             bool skips_children = false;
             const Given* const own = own_numbers(row, site);
@@ -329,7 +329,7 @@ class RankEventReader {
         }
     }
     /// A range with the values `group` and `sequence` is a collective, whatever its name is.
-    const Given* own_numbers(Row row, const SiteFacts& site) const {
+    const Given* own_numbers(Row row, const SiteProperties& site) const {
         if (given_.empty() || site.communication == CommunicationKind::Call) return nullptr;
         const Given* const numbers = given(row);
         return numbers != nullptr && numbers->range == row ? numbers : nullptr;
@@ -450,7 +450,7 @@ class RankEventReader {
     const Row process_;
     const RankOptions& options_;
     TextNumbers& texts_;
-    std::vector<SiteFacts> sites_;
+    std::vector<SiteProperties> sites_;
     std::vector<Given> given_;  ///< by range
     RankEvents events_;
     Row step_thread_ = kNoRow;

@@ -73,7 +73,7 @@ void ChromeBuilder::add_complete(const ChromeEvent& event) {
         return;
     if (!event.has_duration) ++no_duration_;
     const std::uint32_t row = rows_.index(event.pid, event.tid);
-    const RangeFacts facts = describe(event, row);
+    const RangeProperties facts = describe(event, row);
     const std::uint32_t lane = rows_.lane(row);
     const RangeId range =
         add_range(lane, event.time_ns, event.time_ns + event.duration_ns, facts, arguments_.finish());
@@ -84,8 +84,8 @@ void ChromeBuilder::add_complete(const ChromeEvent& event) {
     if (event.has_bind_id) add_bound_flows(event, range);
 }
 
-ChromeBuilder::RangeFacts ChromeBuilder::describe(const ChromeEvent& event, std::uint32_t row) {
-    RangeFacts facts;
+ChromeBuilder::RangeProperties ChromeBuilder::describe(const ChromeEvent& event, std::uint32_t row) {
+    RangeProperties facts;
     ChromeSiteKey key{event.name, event.category};
     const CategoryMeaning& meaning = sites_.meaning(event.category);
     facts.is_device = meaning.place == CategoryMeaning::Place::Device;
@@ -105,7 +105,7 @@ ChromeBuilder::RangeFacts ChromeBuilder::describe(const ChromeEvent& event, std:
     return facts;
 }
 
-void ChromeBuilder::read_numbers(RangeFacts& facts) {
+void ChromeBuilder::read_numbers(RangeProperties& facts) {
     if (const auto sequence = arguments_.integer(ChromeKey::Sequence); sequence && *sequence >= 0) {
         facts.sequence = *sequence;
         arguments_.forget(ChromeKey::Sequence);
@@ -123,7 +123,7 @@ void ChromeBuilder::read_numbers(RangeFacts& facts) {
 }
 
 /// Reads the members that our exporter adds.
-void ChromeBuilder::read_marey_arguments(RangeFacts& facts, ChromeSiteKey& key) {
+void ChromeBuilder::read_marey_arguments(RangeProperties& facts, ChromeSiteKey& key) {
     read_marey_site(key);
     if (arguments_.take_bool(ChromeKey::BeganBefore, true)) facts.flags |= kBeganBefore;
     if (arguments_.take_bool(ChromeKey::EndInferred, true)) facts.flags |= kEndInferred;
@@ -163,7 +163,7 @@ void ChromeBuilder::read_device(std::uint32_t index, const CategoryMeaning& mean
 }
 
 ChromeBuilder::RangeId ChromeBuilder::add_range(std::uint32_t lane, std::int64_t start_ns,
-                                                std::int64_t end_ns, const RangeFacts& facts,
+                                                std::int64_t end_ns, const RangeProperties& facts,
                                                 std::span<const Argument> values) {
     see(start_ns);
     see(end_ns);

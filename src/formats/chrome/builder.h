@@ -19,7 +19,7 @@
 namespace marey {
 
 /// Facts about the file from outside the event list.
-struct ChromeFacts {
+struct ChromeMetadata {
     bool is_marey_trace = false;  ///< written by our exporter
     std::int64_t base_ns = 0;
     std::int32_t rank = -1;
@@ -30,7 +30,7 @@ class ChromeBuilder {
   public:
     TraceAssembler& assembler() { return assembler_; }
     ImportedArguments& arguments() { return arguments_; }
-    ChromeFacts& facts() { return facts_; }
+    ChromeMetadata& facts() { return facts_; }
 
     /// Adds an event, whose values are in arguments().
     void add(const ChromeEvent& event);
@@ -47,7 +47,7 @@ class ChromeBuilder {
     using LinkEnd = TraceAssembler::LinkEnd;
 
     /// Properties of a range other than its times.
-    struct RangeFacts {
+    struct RangeProperties {
         std::uint32_t site = 0;
         std::uint16_t flags = 0;
         bool has_correlation = false;
@@ -65,7 +65,7 @@ class ChromeBuilder {
         std::int64_t time_ns;
         std::uint32_t row;
         StringId name;
-        RangeFacts facts;
+        RangeProperties facts;
         std::vector<Argument> values;
     };
     /// An end event that comes before its begin event in the file.
@@ -88,14 +88,14 @@ class ChromeBuilder {
     void name_row(const ChromeEvent& event);
     bool is_window_mark(const ChromeEvent& event);
 
-    RangeFacts describe(const ChromeEvent& event, std::uint32_t row);
-    void read_numbers(RangeFacts& facts);
-    void read_marey_arguments(RangeFacts& facts, ChromeSiteKey& key);
+    RangeProperties describe(const ChromeEvent& event, std::uint32_t row);
+    void read_numbers(RangeProperties& facts);
+    void read_marey_arguments(RangeProperties& facts, ChromeSiteKey& key);
     void read_marey_site(ChromeSiteKey& key);
     void read_device(std::uint32_t row, const CategoryMeaning& meaning);
     std::uint32_t point_site(const ChromeEvent& event);
-    RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t end_ns, const RangeFacts& facts,
-                      std::span<const Argument> values);
+    RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t end_ns,
+                      const RangeProperties& facts, std::span<const Argument> values);
     void add_bound_flows(const ChromeEvent& event, RangeId range);
     void close(Open& open, std::int64_t end_ns, std::uint16_t flags, std::span<const Argument> more);
     void close_async(Open& open, std::int64_t end_ns, std::uint16_t flags, std::span<const Argument> more);
@@ -113,7 +113,7 @@ class ChromeBuilder {
     ImportedRows rows_{assembler_};
     ImportedSites sites_{assembler_};
     ImportedFlows flows_{assembler_};
-    ChromeFacts facts_;
+    ChromeMetadata facts_;
     struct Unfinished {
         RangeId range;
         std::int64_t end_ns;

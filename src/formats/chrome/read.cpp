@@ -125,7 +125,7 @@ class ChromeReader {
     }
 
     void keep_fact(const std::string& key, std::string_view json) {
-        ChromeFacts& facts = builder_.facts();
+        ChromeMetadata& facts = builder_.facts();
         if (key == "displayTimeUnit" || key == "schemaVersion" || key == "traceEvents") return;
         JsonCursor value(json.data(), text_.end());
         if (key == "baseTimeNanoseconds" && value.read_scaled(0, facts.base_ns)) return;
@@ -190,7 +190,7 @@ class ChromeReader {
 
     /// Reads the facts that our exporter writes. Returns false if another program wrote the file.
     bool read_marey_facts(std::string_view json) {
-        ChromeFacts& facts = builder_.facts();
+        ChromeMetadata& facts = builder_.facts();
         WindowInfo& window = builder_.assembler().window();
         ClockInfo& clock = builder_.assembler().clock();
         bool is_marey_trace = false;

@@ -20,9 +20,9 @@
 namespace marey {
 namespace {
 
-class NsightFacts {
+class NsightMetadata {
   public:
-    NsightFacts(const SqliteFile& file, DeviceProfile& profile, const ProfileStrings& strings)
+    NsightMetadata(const SqliteFile& file, DeviceProfile& profile, const ProfileStrings& strings)
         : file_(file), profile_(profile), strings_(strings) {}
 
     std::vector<std::string> read() {
@@ -230,7 +230,7 @@ class NsightFacts {
 /// were read.
 std::vector<std::string> read_nsight_facts(const SqliteFile& file, DeviceProfile& profile,
                                            const ProfileStrings& strings) {
-    return NsightFacts(file, profile, strings).read();
+    return NsightMetadata(file, profile, strings).read();
 }
 
 /// Row types of NVTX_EVENTS.

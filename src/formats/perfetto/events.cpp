@@ -23,7 +23,7 @@ struct PerfettoEvents::Fields {
     PerfettoSequence::Place place;
     std::vector<std::uint64_t> flows, flow_ends;
     std::vector<Argument> values;
-    ReadFacts facts;
+    ReadMetadata facts;
     bool has_value = false;
     double value = 0;
     std::vector<std::uint64_t> extra_tracks, extra_double_tracks;
@@ -312,7 +312,7 @@ std::uint32_t PerfettoEvents::site_of(const Fields& fields, bool& is_memory) {
 }
 
 std::uint32_t PerfettoEvents::keep_extras(const Fields& fields, std::int64_t time) {
-    const ReadFacts& facts = fields.facts;
+    const ReadMetadata& facts = fields.facts;
     if (fields.values.empty() && fields.flows.empty() && fields.flow_ends.empty() && facts.flags == 0 &&
         !facts.has_detail)
         return kNone;

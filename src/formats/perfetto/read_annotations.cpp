@@ -325,7 +325,7 @@ void PerfettoValues::flatten(const Node& node, StringId key, std::vector<Argumen
     }
 }
 
-void PerfettoValues::read_facts(const Node& node, std::vector<Argument>& values, ReadFacts& facts) {
+void PerfettoValues::read_facts(const Node& node, std::vector<Argument>& values, ReadMetadata& facts) {
     const auto flag = [&](std::string_view name, std::uint16_t bit) {
         if (entry(node, name) != nullptr) facts.flags |= bit;
     };
@@ -363,7 +363,7 @@ void PerfettoValues::read_facts(const Node& node, std::vector<Argument>& values,
 }
 
 void PerfettoValues::read(std::string_view message, const PerfettoSequence& sequence, bool is_marey_trace,
-                          std::vector<Argument>& values, ReadFacts& facts) {
+                          std::vector<Argument>& values, ReadMetadata& facts) {
     sequence_ = &sequence;
     is_marey_trace_ = is_marey_trace;
     const Node node = parse(message, 0);

@@ -14,7 +14,7 @@
 namespace marey {
 
 /// Properties of a range other than its values, in files written by Marey.
-struct ReadFacts {
+struct ReadMetadata {
     std::uint16_t flags = 0;
     bool has_detail = false;
     std::int64_t sequence = -1;
@@ -39,7 +39,7 @@ class PerfettoValues {
     /// Appends the contents of a DebugAnnotation message. `is_marey_trace`: the file was written by Marey.
     /// Throws protozero::exception if the message is damaged.
     void read(std::string_view message, const PerfettoSequence& sequence, bool is_marey_trace,
-              std::vector<Argument>& values, ReadFacts& facts);
+              std::vector<Argument>& values, ReadMetadata& facts);
 
     std::uint64_t unread() const { return unread_; }  ///< values of unknown types, or nested too deeply
     std::uint64_t unnamed() const {
@@ -68,7 +68,7 @@ class PerfettoValues {
     Argument array_of(const Node& node);
     void extents_of(const Node* list, std::vector<std::int64_t>& extents);
     void flatten(const Node& node, StringId key, std::vector<Argument>& values);
-    void read_facts(const Node& node, std::vector<Argument>& values, ReadFacts& facts);
+    void read_facts(const Node& node, std::vector<Argument>& values, ReadMetadata& facts);
 
     TraceAssembler& assembler_;
     const PerfettoSequence* sequence_ = nullptr;

@@ -345,7 +345,7 @@ class PerfettoTrace {
         }
     }
 
-    PerfettoFacts facts_of(std::uint32_t site, const Extras& extras) const {
+    PerfettoMetadata facts_of(std::uint32_t site, const Extras& extras) const {
         const SiteInfo& info = trace_.sites()[site];
         return {extras.flags, extras.detail, info.overload, info.raw_name};
     }

@@ -38,7 +38,7 @@ class PerfettoAnnotations::Writer {
         }
     }
 
-    void add_facts(std::span<const Argument> values, const PerfettoFacts& facts) {
+    void add_facts(std::span<const Argument> values, const PerfettoMetadata& facts) {
         constexpr std::uint16_t kShown = kBeganBefore | kUnfinished | kEndInferred | kRemote;
         const bool has_positions = std::any_of(values.begin(), values.end(), [](const Argument& value) {
             return value.role == ArgumentRole::Input || value.role == ArgumentRole::Output;
@@ -231,7 +231,7 @@ class PerfettoAnnotations::Writer {
 };
 
 void PerfettoAnnotations::append(std::string& event, std::string& interned, std::span<const Argument> values,
-                                 const PerfettoFacts& facts) {
+                                 const PerfettoMetadata& facts) {
     Writer writer(*this, event, interned);
     writer.add_values(values);
     writer.add_facts(values, facts);

@@ -12,7 +12,7 @@
 namespace marey {
 
 /// Properties of a range other than its values; shown in one dictionary named "marey".
-struct PerfettoFacts {
+struct PerfettoMetadata {
     std::uint16_t flags = 0;
     const RangeDetail* detail = nullptr;  ///< null: no details
     StringId overload = 0;
@@ -28,7 +28,7 @@ class PerfettoAnnotations {
     /// Starts another sequence, without interned texts.
     void begin_sequence() { ++sequence_; }
     void append(std::string& event, std::string& interned, std::span<const Argument> values,
-                const PerfettoFacts& facts);
+                const PerfettoMetadata& facts);
     /// Appends an allocation report.
     void append_memory(std::string& event, std::string& interned, Row report);
 

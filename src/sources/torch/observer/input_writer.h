@@ -22,7 +22,7 @@ class InputWriter {
   public:
     /// Opened::index is kNotOpen if the case is unusual; then nothing was done. If `is_identified`,
     /// tensors get their identity and the operator's access to them.
-    static detail::Opened open(const OperatorSite& found, const detail::RangeFacts& facts,
+    static detail::Opened open(const OperatorSite& found, const detail::RangeProperties& facts,
                                c10::ArrayRef<const c10::IValue> arguments, bool is_identified) {
         constexpr detail::Opened kNothing{0, detail::kNotOpen};
         detail::ThreadState* const thread = detail::current_thread;

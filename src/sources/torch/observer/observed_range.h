@@ -86,7 +86,7 @@ class PlainRange final : public RangeContext {
   private:
     std::uint32_t thread_;
     detail::Opened opened_;
-    detail::RangeFacts facts_;
+    detail::RangeProperties facts_;
 };
 
 /// A range with inputs and without observers.

@@ -110,7 +110,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
 }
 
 [[gnu::noinline]] void begin_with_inputs(Operation& operation, std::uint32_t site,
-                                         const OperationFacts& facts, const at::RecordFunction& range,
+                                         const OperationProperties& facts, const at::RecordFunction& range,
                                          std::uint32_t needs) {
     InputValues inputs;
     add_inputs(inputs, range, needs);
@@ -121,7 +121,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
 }
 
 /// Begins a range that is not an operator: it may have keyword values too.
-[[gnu::noinline]] void begin_named(Operation& operation, std::uint32_t site, const OperationFacts& facts,
+[[gnu::noinline]] void begin_named(Operation& operation, std::uint32_t site, const OperationProperties& facts,
                                    const at::RecordFunction& range, std::uint32_t needs) {
     InputValues inputs;
     std::vector<KeyedValue> keywords;
@@ -161,7 +161,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     auto kept = std::make_unique<FullRange>(scope, std::move(followed));
     register_torch_thread();
     Operation& operation = kept->operation();
-    const OperationFacts facts{range.seqNr(), forward_thread(range), nullptr};
+    const OperationProperties facts{range.seqNr(), forward_thread(range), nullptr};
     if (schema_of(range) == nullptr && (operation.needs_inputs() || range.isNcclMeta())) {
         begin_named(operation, site, facts, range, needs);
     } else if (operation.needs_inputs() && !range.inputs().empty()) {
@@ -172,7 +172,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     return kept;
 }
 
-[[gnu::noinline]] detail::Opened open_slow(std::uint32_t site, const detail::RangeFacts& facts,
+[[gnu::noinline]] detail::Opened open_slow(std::uint32_t site, const detail::RangeProperties& facts,
                                            const at::RecordFunction& range, std::uint32_t needs) {
     InputValues inputs;
     add_inputs(inputs, range, needs);
@@ -188,7 +188,7 @@ void add_inputs(InputValues& inputs, const at::RecordFunction& range, std::uint3
     if (found.site == kNoSite || found.site == 0) return nullptr;
     if ((needs & kNeedsMemory) != 0) watch_allocations();
     register_torch_thread();
-    const detail::RangeFacts facts{range.seqNr(), forward_thread(range), 0};
+    const detail::RangeProperties facts{range.seqNr(), forward_thread(range), 0};
     const bool is_identified = (needs & kNeedsIdentities) == kNeedsIdentities;
     detail::Opened opened =
         InputWriter::open(found, facts, last_of(range.inputs(), schema.arguments().size()), is_identified);
