@@ -16,9 +16,9 @@
 #include "base/reserve_expected.h"
 #include "trace/columns.h"
 #include "trace/facts.h"
-#include "trace/moved_rows.h"
 #include "trace/process_links.h"
 #include "trace/remote_copies.h"
+#include "trace/row_mapping.h"
 #include "trace/self_times.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
@@ -39,7 +39,7 @@ class TraceJoin {
     explicit TraceJoin(bool is_merge) : is_merge_(is_merge) {}
 
     Trace join(std::span<const Trace> traces) {
-        std::vector<Moved> all = in_order({traces.begin(), traces.end()}, {});
+        std::vector<RowMapping> all = in_order({traces.begin(), traces.end()}, {});
         check_windows(all);
         take_all(std::move(all));
         settle();
@@ -87,7 +87,7 @@ class TraceJoin {
             traces.push_back(std::exchange(each.trace, Trace()));
             moves.push_back(std::move(each.move));
         }
-        std::vector<Moved> all = in_order(std::move(traces), std::move(moves));
+        std::vector<RowMapping> all = in_order(std::move(traces), std::move(moves));
         for (std::size_t i = 0; i < added.size(); ++i) all[i + 1].caller = added[i].caller;
         take_all(std::move(all));
         settle();
@@ -98,8 +98,8 @@ class TraceJoin {
     }
 
   private:
-    static Moved moved_of(Trace& trace, ClockMove move) {
-        Moved moved;
+    static RowMapping moved_of(Trace& trace, ClockMove move) {
+        RowMapping moved;
         moved.trace = with_own_ranges(trace);
         trace = Trace();
         moved.from = &moved.trace.data();
@@ -110,18 +110,18 @@ class TraceJoin {
         return moved;
     }
 
-    static std::vector<Moved> in_order(std::vector<Trace> traces, std::vector<ClockMove> moves) {
+    static std::vector<RowMapping> in_order(std::vector<Trace> traces, std::vector<ClockMove> moves) {
         moves.resize(traces.size());
-        std::vector<Moved> all;
+        std::vector<RowMapping> all;
         for (std::size_t i = 0; i < traces.size(); ++i)
             all.push_back(moved_of(traces[i], std::move(moves[i])));
-        std::stable_sort(all.begin(), all.end(), [](const Moved& a, const Moved& b) {
+        std::stable_sort(all.begin(), all.end(), [](const RowMapping& a, const RowMapping& b) {
             return a.window.start_ns < b.window.start_ns;
         });
         return all;
     }
 
-    static void check_windows(const std::vector<Moved>& all) {
+    static void check_windows(const std::vector<RowMapping>& all) {
         for (std::size_t i = 1; i < all.size(); ++i) {
             if (all[i].window.start_ns < all[i - 1].window.end_ns)
                 throw Error("traces can be joined only when one ends before the next begins");
@@ -143,7 +143,7 @@ class TraceJoin {
             if (process.origin == ProcessOrigin::Exec && process.parent != kNoRow)
                 is_replaced[process.parent] = true;
         }
-        for (const Moved& moved : moved_) {
+        for (const RowMapping& moved : moved_) {
             if (!moved.has_crashed) continue;
             const Row process = moved.processes.empty() ? kNoRow : moved.processes.front();
             if (process != kNoRow && is_replaced[process]) {
@@ -163,12 +163,12 @@ class TraceJoin {
         for (const ProblemInfo& problem : describe_ends(ended)) add_problem(problem);
     }
 
-    void take_all(std::vector<Moved> all) {
+    void take_all(std::vector<RowMapping> all) {
         std::size_t rows = 0;
-        for (const Moved& moved : all) rows += moved.from->range_start_ns.size();
+        for (const RowMapping& moved : all) rows += moved.from->range_start_ns.size();
         check_rows(rows);
         for_each_vector<ModelTable::Ranges>(*data_, [&](auto& column) { reserve_filled(column, rows); });
-        for (Moved& moved : all) static_cast<void>(take(std::move(moved), 1));  // frees it
+        for (RowMapping& moved : all) static_cast<void>(take(std::move(moved), 1));  // frees it
     }
 
     static void check_rows(std::size_t rows) {
@@ -180,8 +180,8 @@ class TraceJoin {
     }
 
     /// Appends the rows of a trace, and returns it. `fraction`: of all rows, about, that are there then.
-    Trace take(Moved taken, double fraction) {
-        Moved& moved = moved_.emplace_back(std::move(taken));
+    Trace take(RowMapping taken, double fraction) {
+        RowMapping& moved = moved_.emplace_back(std::move(taken));
         sites_.begin_trace();
         processes_.begin_trace();
         threads_.begin_trace();
@@ -203,16 +203,16 @@ class TraceJoin {
         WindowInfo& whole = data_->window;
         whole.start_ns = moved_.front().window.start_ns;
         whole.end_ns = moved_.front().window.end_ns;
-        for (const Moved& moved : moved_) {
+        for (const RowMapping& moved : moved_) {
             whole.start_ns = std::min(whole.start_ns, moved.window.start_ns);
             whole.end_ns = std::max(whole.end_ns, moved.window.end_ns);
         }
-        for (const Moved& moved : moved_) clip(moved);
+        for (const RowMapping& moved : moved_) clip(moved);
         join_tracks();
         sort_rows();
     }
 
-    void move_names(Moved& moved) {
+    void move_names(RowMapping& moved) {
         for (const std::string& text : moved.from->strings) moved.strings.push_back(strings_.intern(text));
         for (const SiteInfo& site : renumbered<ModelTable::Sites>(&TraceData::sites, moved)) {
             moved.sites.push_back(sites_.match(key_of(site), data_->sites.size()));
@@ -220,7 +220,7 @@ class TraceJoin {
         }
     }
 
-    void move_places(Moved& moved) {
+    void move_places(RowMapping& moved) {
         const std::size_t known_processes = data_->processes.size();
         for (const ProcessInfo& process : renumbered<ModelTable::Processes>(&TraceData::processes, moved)) {
             const ProcessKey key{
@@ -256,7 +256,7 @@ class TraceJoin {
 
     // The same track of each trace becomes one, unless a later one begins before the end of an earlier one;
     // overlap tracks stay separate, so that tracks with the parents of their ranges still come before them.
-    void place_tracks(Moved& moved) {
+    void place_tracks(RowMapping& moved) {
         for (const TrackInfo& track : renumbered<ModelTable::Tracks>(&TraceData::tracks, moved)) {
             const TrackKey key{track.kind,        track.thread,       track.name,
                                track.device.type, track.device.index, track.stream};
@@ -280,7 +280,7 @@ class TraceJoin {
     }
 
     /// The time from a track's first range to its last, in the window of its trace.
-    static std::pair<std::int64_t, std::int64_t> span_of(const Moved& moved, const TrackInfo& track) {
+    static std::pair<std::int64_t, std::int64_t> span_of(const RowMapping& moved, const TrackInfo& track) {
         const TraceData& from = *moved.from;
         using Limits = std::numeric_limits<std::int64_t>;
         if (track.range_count == 0) return {Limits::max(), Limits::min()};
@@ -291,7 +291,7 @@ class TraceJoin {
                          moved.window.end_ns)};
     }
 
-    void append_ranges(Moved& moved, double fraction) {
+    void append_ranges(RowMapping& moved, double fraction) {
         const std::size_t first = data_->range_start_ns.size();
         const std::size_t rows = first + moved.from->range_start_ns.size();
         check_rows(rows);
@@ -322,7 +322,7 @@ class TraceJoin {
 
     // Ranges that exceed their own window end there: the time outside it is not this trace's, but may be in
     // the window of all. A merged trace with the same window as all keeps the times that exceed it.
-    void clip(const Moved& moved) {
+    void clip(const RowMapping& moved) {
         const WindowInfo& own = moved.window;
         const bool keeps_start = is_merge_ && own.start_ns == data_->window.start_ns;
         const bool keeps_end = is_merge_ && own.end_ns == data_->window.end_ns;
@@ -375,7 +375,7 @@ class TraceJoin {
     }
 
     // A process all of whose ranges came in messages is not the one that recorded the trace.
-    void note_copies(const Moved& moved) {
+    void note_copies(const RowMapping& moved) {
         const TraceData& from = *moved.from;
         std::vector<bool> has_own(from.processes.size());
         const auto process_of = [&](const TrackInfo& track) { return from.threads[track.thread].process; };
@@ -392,7 +392,7 @@ class TraceJoin {
         }
     }
 
-    void append_rows(Moved& moved) {
+    void append_rows(RowMapping& moved) {
         moved.first_argument = static_cast<std::uint32_t>(data_->arguments.size());
         moved.first_item = static_cast<std::uint32_t>(data_->list_items.size());
         moved.first_array = static_cast<std::uint32_t>(data_->arrays.size());
@@ -415,7 +415,7 @@ class TraceJoin {
     }
 
     // The outermost ranges, unless one of the same trace called them.
-    void link_call(const Moved& moved) {
+    void link_call(const RowMapping& moved) {
         const TraceData& from = *moved.from;
         std::vector<bool> is_called(from.range_start_ns.size());
         for (const LinkInfo& link : from.links) {
@@ -431,7 +431,7 @@ class TraceJoin {
     }
 
     // Two of their times are on the clock of the host that answered.
-    void move_exchanges(const Moved& moved) {
+    void move_exchanges(const RowMapping& moved) {
         const std::vector<ClockExchangeInfo>& from = moved.from->clock_exchanges;
         const std::size_t first = data_->clock_exchanges.size() - from.size();
         for (std::size_t i = 0; i < from.size(); ++i) {
@@ -443,11 +443,11 @@ class TraceJoin {
     }
 
     template <ModelTable... kTables>
-    void append(const Moved& moved) {
+    void append(const RowMapping& moved) {
         (append_table<kTables>(moved), ...);
     }
     template <ModelTable kTable>
-    void append_table(const Moved& moved) {
+    void append_table(const RowMapping& moved) {
         model::visit_table(Only<kTable>(), [&](const TableInfo&, const auto& front, const auto&... others) {
             const std::size_t first = front.in(*data_).size();
             const auto one = [&](const auto& column) {
@@ -473,7 +473,7 @@ class TraceJoin {
         }
     }
 
-    void join_facts(Moved& moved, bool is_first) {
+    void join_facts(RowMapping& moved, bool is_first) {
         const TraceData& from = *moved.from;
         for (const MetadataInfo& fact : from.metadata) {
             // The end of each process is in the table of processes; this is about the first.
@@ -507,7 +507,7 @@ class TraceJoin {
     void add_up(WindowInfo window) {
         window.log_bytes = 0;
         window.first_id = moved_.front().window.first_id;
-        for (const Moved& moved : moved_) {
+        for (const RowMapping& moved : moved_) {
             window.log_bytes += moved.window.log_bytes;
             window.ceiling_reached = window.ceiling_reached || moved.window.ceiling_reached;
         }
@@ -522,7 +522,7 @@ class TraceJoin {
     bool explains_ends_ = false;  ///< how each process ended is found out at the end
     std::shared_ptr<TraceData> data_ = std::make_shared<TraceData>();
     StringPool strings_{data_->strings};
-    std::vector<Moved> moved_;
+    std::vector<RowMapping> moved_;
     std::vector<Segment> segments_;  ///< in the order of their rows
     RowDeduplicator<std::vector<std::uint32_t>> sites_;
     RowDeduplicator<ProcessKey> processes_;

@@ -1,4 +1,4 @@
-// moved_rows.h: the numbers that the rows of a trace get where traces are joined.
+// row_mapping.h: the numbers that the rows of a trace get where traces are joined.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace marey {
 
 /// The new rows of one trace.
-struct Moved {
+struct RowMapping {
     Trace trace;
     const TraceData* from = nullptr;
     ClockMove move;
@@ -75,7 +75,8 @@ struct Moved {
 
 /// Gives the references of a column their new numbers, from row `first` on.
 template <class Rows, class Member>
-void renumber(TraceData& data, const Column<Rows, Member>& column, std::size_t first, const Moved& moved) {
+void renumber(TraceData& data, const Column<Rows, Member>& column, std::size_t first,
+              const RowMapping& moved) {
     if constexpr (std::is_same_v<typename Column<Rows, Member>::Value, std::uint32_t>) {
         auto& rows = column.in(data);
         moved.with_numbers(column.cells, [&](const auto& number) {
@@ -96,7 +97,7 @@ void renumber(TraceData& data, const Column<Rows, Member>& column, std::size_t f
 
 /// The rows of a small table with their new numbers.
 template <ModelTable kTable, class Info>
-std::vector<Info> renumbered(std::vector<Info> TraceData::*table, const Moved& moved) {
+std::vector<Info> renumbered(std::vector<Info> TraceData::*table, const RowMapping& moved) {
     TraceData data;
     data.*table = moved.from->*table;
     model::visit_table(Only<kTable>(), [&](const TableInfo&, const auto&... columns) {
