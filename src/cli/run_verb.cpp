@@ -42,7 +42,7 @@ class SessionFlags {
     void declare(Options& options) {
         for (std::size_t i = 0; i < std::size(kSessionOptions); ++i) {
             const SessionOption& option = kSessionOptions[i];
-            Given& given = given_[i];
+            OptionText& given = given_[i];
             if (*option.flag == '\0') continue;
             if (option.form == OptionForm::Patterns) {
                 options.texts(given.texts, option.flag, option.placeholder, option.help);
@@ -78,7 +78,7 @@ class SessionFlags {
     const SessionOptions& wanted() const { return wanted_; }
 
   private:
-    struct Given {
+    struct OptionText {
         bool is_set = false;
         std::string text;
         std::vector<std::string> texts;
@@ -104,7 +104,7 @@ class SessionFlags {
         return option_entry(option.key, value);
     }
 
-    Given given_[std::size(kSessionOptions)];
+    OptionText given_[std::size(kSessionOptions)];
     SessionOptions wanted_;
 };
 

@@ -75,7 +75,7 @@ ArgumentRole role_of(const ValueHeader& head) {
 
 }  // namespace
 
-bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& value, const Kept& kept,
+bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& value, const ValueFilter& kept,
                                  int nesting) {
     if (rest.size() < sizeof(ValueHeader)) return false;
     const auto head = read_as<ValueHeader>(rest.data());

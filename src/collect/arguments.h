@@ -36,7 +36,7 @@ class ArgumentDecoder {
 
   private:
     /// Which part of a value and its items is kept; the rest becomes None with the original kind.
-    struct Kept {
+    struct ValueFilter {
         bool scalars;
         bool arrays;
         ArgumentRole role;
@@ -48,7 +48,7 @@ class ArgumentDecoder {
     void add_slice(std::vector<ArgumentSlice>& index, Row row, std::size_t first);
     bool read_facts(std::span<const std::byte>& rest, RangeDetail& detail);
     bool read_stack(std::span<const std::byte>& rest);
-    bool read_value(std::span<const std::byte>& rest, Argument& value, const Kept& kept, int nesting);
+    bool read_value(std::span<const std::byte>& rest, Argument& value, const ValueFilter& kept, int nesting);
     bool read_array(std::span<const std::byte>& rest, std::uint32_t dimensions, Argument& value);
 
     TraceData& data_;

@@ -19,9 +19,9 @@ namespace {
 
 /// Process and session of those that are listed. A session may be in the file of another one of its process
 /// too.
-using Known = std::set<std::pair<std::int64_t, std::uint64_t>>;
+using ListedSessions = std::set<std::pair<std::int64_t, std::uint64_t>>;
 
-void add_sessions(const RunMember& member, Known& known, std::vector<SessionInfo>& sessions) {
+void add_sessions(const RunMember& member, ListedSessions& known, std::vector<SessionInfo>& sessions) {
     const RawLog log = read_member(member, false);
     const Journal journal = read_journal(log.journal, 0);
     std::vector<detail::ClockPair> pairs = clock_pairs(log, journal);
@@ -47,7 +47,7 @@ std::vector<SessionInfo> list_sessions(const std::string& path) {
     const std::vector<RunMember> members = is_run_file(file->bytes())
                                                ? read_run_file(file, path).members
                                                : std::vector<RunMember>{{path, file, file->bytes()}};
-    Known known;
+    ListedSessions known;
     std::vector<SessionInfo> sessions;
     for (const RunMember& member : members) add_sessions(member, known, sessions);
     return sessions;

@@ -15,7 +15,7 @@ void SiteValues::choose(const ReplayedLog& state) {
         if (site == state.filter.site_rows.count() || record.ticks < state.filter.start_ticks ||
             record.ticks > state.filter.stop_ticks)
             continue;
-        Known& known = sites_[site];
+        SiteInput& known = sites_[site];
         if (!known.parts.empty() && record.ticks > known.ticks) continue;
         if (record.ticks < known.ticks) known.parts.clear();
         known.ticks = record.ticks;
@@ -23,10 +23,10 @@ void SiteValues::choose(const ReplayedLog& state) {
     }
     if (sites_.empty()) return;
     const TraceData& data = *state.data;
-    std::vector<Known*> by_site(data.sites.size() + 1, nullptr);
+    std::vector<SiteInput*> by_site(data.sites.size() + 1, nullptr);
     for (auto& [site, known] : sites_) by_site[site] = &known;
     for (Row row = 0; row < state.nested_rows; ++row) {
-        Known* const known = by_site[data.range_site[row]];
+        SiteInput* const known = by_site[data.range_site[row]];
         if (known == nullptr) continue;
         if (known->first == kNoRow || data.range_start_ns[row] < data.range_start_ns[known->first])
             known->first = row;

@@ -32,7 +32,7 @@ class SiteValues {
     std::span<const std::span<const std::byte>> take_of_site(std::uint32_t site) noexcept;
 
   private:
-    struct Known {
+    struct SiteInput {
         std::uint64_t ticks = 0;
         Parts parts;
         Row first = kNoRow;
@@ -42,8 +42,8 @@ class SiteValues {
         const Parts* parts;
     };
 
-    std::unordered_map<std::uint32_t, Known> sites_;  ///< by row of Trace::sites()
-    std::vector<Placed> rows_;                        ///< by row
+    std::unordered_map<std::uint32_t, SiteInput> sites_;  ///< by row of Trace::sites()
+    std::vector<Placed> rows_;                            ///< by row
     std::size_t at_ = 0;
 };
 

@@ -44,7 +44,7 @@ class StorageMap {
     }
     /// Removes the oldest entry if there are too many. The result is valid until the next set().
     T* set(const StorageKey& key, const T& value) {
-        const auto [at, is_new] = map_.try_emplace(key, Known{value, next_turn_});
+        const auto [at, is_new] = map_.try_emplace(key, DatedValue{value, next_turn_});
         if (!is_new) {
             at->second.value = value;
             return &at->second.value;
@@ -67,7 +67,7 @@ class StorageMap {
     std::size_t size() const noexcept { return map_.size(); }
 
   private:
-    struct Known {
+    struct DatedValue {
         T value;
         std::uint64_t turn;  ///< when it was added
     };
@@ -77,7 +77,7 @@ class StorageMap {
     };
     std::size_t most_;
     std::uint64_t next_turn_ = 0;
-    std::unordered_map<StorageKey, Known, StorageKeyHash> map_;
+    std::unordered_map<StorageKey, DatedValue, StorageKeyHash> map_;
     std::deque<Place> order_;  ///< oldest first; includes forgotten entries
 };
 

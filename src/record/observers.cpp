@@ -159,7 +159,7 @@ void Observers::adopt(Recorder& recorder, std::shared_ptr<const ObserverList> li
     recorder.arm(entry);
 }
 
-Observers::Found Observers::find(ThreadObservers* thread, ObserverHandle handle) const noexcept {
+Observers::HandleOwner Observers::find(ThreadObservers* thread, ObserverHandle handle) const noexcept {
     const auto among = [handle](const ObserverList& list) -> std::shared_ptr<ObserverEntry> {
         for (const auto& entry : list) {
             if (entry->handle == handle) return entry;
@@ -176,7 +176,7 @@ bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
     ThreadObservers* const thread = part_of(*calling_thread());
     if (how == Removal::Drained && ((thread != nullptr && thread->inside != 0) || inside_without_part != 0))
         throw Error("remove_and_drain() cannot be called from a callback: it would wait for itself");
-    Found found;
+    HandleOwner found;
     {
         const ScopedLock lock(recorder_mutex);
         found = find(thread, handle);
@@ -223,7 +223,7 @@ void Observers::wait_for_callbacks(const ObserverEntry& entry) {
 
 bool Observers::switch_on(Recorder& recorder, ObserverHandle handle, bool on) noexcept {
     const ScopedLock lock(recorder_mutex);
-    const Found found = find(part_of(*calling_thread()), handle);
+    const HandleOwner found = find(part_of(*calling_thread()), handle);
     if (!found.entry) return false;
     if (found.entry->is_enabled.exchange(on) != on) change(recorder);
     return true;

@@ -194,11 +194,12 @@ class Observers {
     void keep_only(ThreadObservers* thread) noexcept MAREY_REQUIRES(recorder_mutex);
 
   private:
-    struct Found {
+    struct HandleOwner {
         std::shared_ptr<ObserverEntry> entry;
         bool is_thread_local = false;
     };
-    Found find(ThreadObservers* thread, ObserverHandle handle) const noexcept MAREY_REQUIRES(recorder_mutex);
+    HandleOwner find(ThreadObservers* thread, ObserverHandle handle) const noexcept
+        MAREY_REQUIRES(recorder_mutex);
     ThreadObservers* part_of_this_thread() noexcept MAREY_EXCLUDES(recorder_mutex);
     static void set_thread_list(ThreadObservers& thread, std::shared_ptr<const ObserverList> list) noexcept;
     void change(Recorder& recorder) noexcept MAREY_REQUIRES(recorder_mutex);

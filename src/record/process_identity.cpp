@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::string_view kTreeKey = ",tree=";
 
-struct Kept {
+struct OwnProcess {
     ProcessIdentity identity;
     std::int64_t pid = 0;  ///< the process that `identity` describes; 0: none yet
     bool has_tree = false;
@@ -40,7 +40,7 @@ struct Kept {
     std::uint32_t fork_thread = 0;
 };
 // Recorders live once per process, and so does this.
-Kept kept MAREY_GUARDED_BY(recorder_mutex);
+OwnProcess kept MAREY_GUARDED_BY(recorder_mutex);
 
 std::uint64_t inode_of(const char* path) noexcept {
     struct stat info {};

@@ -87,20 +87,20 @@ JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives
         }
     }
     if (hosts > 1) {
-        struct Stay {
+        struct HostInterval {
             std::int64_t entered, left, error;
             bool is_present;
         };
-        std::vector<Stay> stays(hosts);
+        std::vector<HostInterval> stays(hosts);
         for (std::size_t i = 0; i < collectives.size(); ++i) {
             const std::span<const CollectiveMember> members = collectives.of(i);
             const RankCollective& first = ranks[members[0].rank].collectives[members[0].index];
             if (members.size() < 2 || !is_synchronising[first.name]) continue;
-            std::fill(stays.begin(), stays.end(), Stay{});
+            std::fill(stays.begin(), stays.end(), HostInterval{});
             for (const CollectiveMember& member : members) {
                 const RankCollective& each = ranks[member.rank].collectives[member.index];
                 if (each.is_partial) continue;
-                Stay& stay = stays[result.host_of[member.rank]];
+                HostInterval& stay = stays[result.host_of[member.rank]];
                 const std::int64_t error = ranks[member.rank].error_ns;
                 if (!std::exchange(stay.is_present, true)) {
                     stay.entered = each.start_ns;

@@ -102,7 +102,7 @@ class RankEventReader {
         bool is_step;
     };
     /// The group and number that a range's values give a collective.
-    struct Given {
+    struct CollectiveNumbers {
         Row range;
         std::uint32_t group;
         std::int64_t sequence;
@@ -144,10 +144,11 @@ class RankEventReader {
         }
     }
     /// The numbers of a range or of the nearest range around it; null if there are none.
-    const Given* given(Row range) const {
+    const CollectiveNumbers* given(Row range) const {
         for (; range != kNoRow && !given_.empty(); range = ranges_.parent[range]) {
-            const auto found = std::partition_point(given_.begin(), given_.end(),
-                                                    [&](const Given& each) { return each.range < range; });
+            const auto found =
+                std::partition_point(given_.begin(), given_.end(),
+                                     [&](const CollectiveNumbers& each) { return each.range < range; });
             if (found != given_.end() && found->range == range) return &*found;
         }
         return nullptr;
@@ -259,7 +260,7 @@ class RankEventReader {
                 has_kernels_ = true;
                 const std::uint32_t site = ranges_.site[piece.range];
                 if (sites_[site].communication == CommunicationKind::Kernel) {
-                    const Given* const numbers = given(piece.range);
+                    const CollectiveNumbers* const numbers = given(piece.range);
                     add_collective(piece.range, {piece.start_ns, piece.end_ns},
                                    numbers != nullptr ? numbers : given(piece.call),
                                    ranges_.flags[piece.range]);
@@ -280,7 +281,7 @@ class RankEventReader {
             if (each.group == kNotNumbered) return;  // its ranges last from entering to leaving a collective
             known.emplace(each.group, each.sequence);
         }
-        for (const Given& launch : given_) {
+        for (const CollectiveNumbers& launch : given_) {
             const std::uint32_t site = ranges_.site[launch.range];
             const Row track = trace_.track_of(launch.range);
             if (track == kNoRow || sites_[site].communication != CommunicationKind::Call ||
@@ -305,7 +306,7 @@ class RankEventReader {
             const SiteProperties& site = sites_[ranges_.site[row]];
             const Interval time{ranges_.start_ns[row], ranges_.start_ns[row] + ranges_.duration_ns[row]};
             bool skips_children = false;
-            const Given* const own = own_numbers(row, site);
+            const CollectiveNumbers* const own = own_numbers(row, site);
             if (site.communication == CommunicationKind::Collective || own != nullptr) {
                 if (!has_collective_kernels_)
                     add_collective(row, time, own != nullptr ? own : given(row), ranges_.flags[row]);
@@ -329,9 +330,9 @@ class RankEventReader {
         }
     }
     /// A range with the values `group` and `sequence` is a collective, whatever its name is.
-    const Given* own_numbers(Row row, const SiteProperties& site) const {
+    const CollectiveNumbers* own_numbers(Row row, const SiteProperties& site) const {
         if (given_.empty() || site.communication == CommunicationKind::Call) return nullptr;
-        const Given* const numbers = given(row);
+        const CollectiveNumbers* const numbers = given(row);
         return numbers != nullptr && numbers->range == row ? numbers : nullptr;
     }
 
@@ -342,7 +343,8 @@ class RankEventReader {
         work_.push_back({time.start_ns, time.end_ns - time.start_ns - busy, site});
     }
 
-    void add_collective(Row range, const Interval& time, const Given* numbers, std::uint16_t flags) {
+    void add_collective(Row range, const Interval& time, const CollectiveNumbers* numbers,
+                        std::uint16_t flags) {
         const bool is_partial = (flags & (kBeganBefore | kUnfinished)) != 0;
         if (!is_partial) communication_.push_back(time);
         const std::uint32_t site = ranges_.site[range];
@@ -451,7 +453,7 @@ class RankEventReader {
     const RankOptions& options_;
     TextNumbers& texts_;
     std::vector<SiteProperties> sites_;
-    std::vector<Given> given_;  ///< by range
+    std::vector<CollectiveNumbers> given_;  ///< by range
     RankEvents events_;
     Row step_thread_ = kNoRow;
     bool has_kernels_ = false, has_collective_kernels_ = false;

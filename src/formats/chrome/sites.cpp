@@ -85,9 +85,9 @@ std::uint32_t ImportedSites::site(const ChromeSiteKey& key) {
 }
 
 void ImportedSites::grow() {
-    std::vector<Known> old(std::max<std::size_t>(64, 2 * known_.size()));
+    std::vector<SiteSlot> old(std::max<std::size_t>(64, 2 * known_.size()));
     old.swap(known_);
-    for (const Known& entry : old) {
+    for (const SiteSlot& entry : old) {
         if (!entry.is_used) continue;
         std::size_t slot = entry.hash & (known_.size() - 1);
         while (known_[slot].is_used) slot = (slot + 1) & (known_.size() - 1);

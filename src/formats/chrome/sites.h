@@ -42,7 +42,7 @@ class ImportedSites {
     std::uint32_t site(const ChromeSiteKey& key);
 
   private:
-    struct Known {
+    struct SiteSlot {
         ChromeSiteKey key;
         std::uint32_t site = 0;
         bool is_used = false;
@@ -53,7 +53,7 @@ class ImportedSites {
 
     TraceAssembler& assembler_;
     std::vector<CategoryMeaning> meanings_;  ///< by string
-    std::vector<Known> known_;               ///< size is a power of two, at most half used
+    std::vector<SiteSlot> known_;            ///< size is a power of two, at most half used
     std::size_t known_count_ = 0;
 };
 

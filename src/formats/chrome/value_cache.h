@@ -25,7 +25,7 @@ class ChromeValueCache {
   public:
     static constexpr std::size_t kLongestText = 1024;
 
-    struct Known {
+    struct CachedText {
         Stamp text;               ///< up to the gap, if there is one
         Stamp rest;               ///< after the gap
         std::uint32_t given = 0;  ///< ChromeNumbers that the values provide
@@ -38,7 +38,7 @@ class ChromeValueCache {
     void set_own_key(StringId key) noexcept { own_key_ = key; }
 
     /// Returns null if the values are not cached; then learn() may be called before the next find().
-    const Known* find(std::span<const Argument> values) {
+    const CachedText* find(std::span<const Argument> values) {
         size_ = 0;
         own_ = nullptr;
         if (misses_ > hits_ + kMaxExcessMisses || !gather(values)) return nullptr;
@@ -69,7 +69,7 @@ class ChromeValueCache {
     static constexpr std::size_t kMaxWords = 64;
     struct Slot {
         std::vector<std::uint64_t> content;
-        Known known;
+        CachedText known;
     };
 
     /// Collects everything that the text depends on in content_, and hashes most of it into hash_. Returns

@@ -262,7 +262,7 @@ void ChromeArguments::append_positional(std::span<const Argument> values, Argume
 }
 
 void ChromeArguments::append_values(std::span<const Argument> values) {
-    const ChromeValueCache::Known* const known = is_empty_ ? cache_.find(values) : nullptr;
+    const ChromeValueCache::CachedText* const known = is_empty_ ? cache_.find(values) : nullptr;
     if (known != nullptr) {
         out_.put(known->text);
         if (const Argument* const own = cache_.own(); own != nullptr) {

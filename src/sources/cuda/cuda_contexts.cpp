@@ -31,7 +31,7 @@ namespace {
 
 /// The contexts in which calls were seen, and their users here. Never destroyed: callbacks arrive until the
 /// process ends.
-struct Noted {
+struct NotedContexts {
     struct Context {
         void* context;
         int users = 0;
@@ -52,8 +52,8 @@ struct Noted {
     }
 };
 
-Noted& noted() {
-    static auto& noted = *new Noted;
+NotedContexts& noted() {
+    static auto& noted = *new NotedContexts;
     return noted;
 }
 
@@ -62,7 +62,7 @@ class UsedContext {
   public:
     explicit UsedContext(void* context) : context_(context) {
         const ScopedLock lock(noted().mutex);
-        Noted::Context* const found = noted().find(context);
+        NotedContexts::Context* const found = noted().find(context);
         if (found == nullptr || found->is_forgotten) return;
         ++found->users;
         is_noted_ = true;
@@ -71,7 +71,7 @@ class UsedContext {
         if (!is_noted_) return;
         {
             const ScopedLock lock(noted().mutex);
-            Noted::Context* const found = noted().find(context_);
+            NotedContexts::Context* const found = noted().find(context_);
             if (found != nullptr && --found->users == 0 && found->is_forgotten) noted().erase(context_);
         }
         noted().unused.notify_all();
@@ -90,7 +90,8 @@ class UsedContext {
 bool note_context(void* context) noexcept {
     if (context == nullptr) return false;
     const ScopedLock lock(noted().mutex);
-    if (Noted::Context* const found = noted().find(context)) return std::exchange(found->is_forgotten, false);
+    if (NotedContexts::Context* const found = noted().find(context))
+        return std::exchange(found->is_forgotten, false);
     try {
         noted().contexts.push_back({.context = context});
     } catch (const std::bad_alloc&) {  // Marey does not wait for it then
@@ -99,11 +100,11 @@ bool note_context(void* context) noexcept {
 }
 
 void context_ends(void* context) noexcept {
-    Noted& all = noted();
+    NotedContexts& all = noted();
     const ScopedLock lock(all.mutex);
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
     for (;;) {
-        const Noted::Context* const found = all.find(context);
+        const NotedContexts::Context* const found = all.find(context);
         if (found == nullptr || found->users == 0 || !all.unused.wait_until(all.mutex, limit)) break;
     }
     all.erase(context);
@@ -112,8 +113,8 @@ void context_ends(void* context) noexcept {
 
 void forget_contexts() noexcept {
     const ScopedLock lock(noted().mutex);
-    std::erase_if(noted().contexts, [](const Noted::Context& each) { return each.users == 0; });
-    for (Noted::Context& each : noted().contexts) each.is_forgotten = true;
+    std::erase_if(noted().contexts, [](const NotedContexts::Context& each) { return each.users == 0; });
+    for (NotedContexts::Context& each : noted().contexts) each.is_forgotten = true;
     noted().forgotten.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -139,12 +140,12 @@ void for_each_context(const std::function<void(int device, void* context)>& visi
         visited.push_back(context);
         driver.primary_release(device);
     }
-    std::vector<Noted::Context> others;
+    std::vector<NotedContexts::Context> others;
     {
         const ScopedLock lock(noted().mutex);
         others = noted().contexts;
     }
-    for (const Noted::Context& other : others) {
+    for (const NotedContexts::Context& other : others) {
         void* const context = other.context;
         if (std::find(visited.begin(), visited.end(), context) != visited.end()) continue;
         const UsedContext used(context);

@@ -45,7 +45,7 @@ class Numbers {
 };
 
 /// An object that has been called. Identified by its address while it exists.
-struct Known {
+struct ModuleObject {
     PyObject* reference = nullptr;  ///< weak; the object itself if it does not support weak references
     bool is_weak = true;
     std::uint32_t site = 0;
@@ -56,7 +56,7 @@ struct Known {
 
 // All guarded by the GIL. Never destroyed: when the process ends there is no interpreter to release objects.
 auto& types = *new std::vector<std::shared_ptr<const ModuleType>>;
-auto& known_objects = *new std::unordered_map<PyObject*, Known>;
+auto& known_objects = *new std::unordered_map<PyObject*, ModuleObject>;
 auto& numbers_of = *new std::unordered_map<std::string, Numbers>;  // by prefix and name
 constexpr std::size_t kFewKnown = 1024;
 std::size_t next_sweep_size = kFewKnown;  // number of known objects at which deleted ones are removed next
@@ -68,7 +68,7 @@ thread_local bool is_describing = false;
 
 std::atomic<bool> with_children{false};
 
-bool is_alive(const Known& known, PyObject* object) noexcept {
+bool is_alive(const ModuleObject& known, PyObject* object) noexcept {
     if (!known.is_weak) return true;
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject* found = nullptr;
@@ -83,7 +83,7 @@ bool is_alive(const Known& known, PyObject* object) noexcept {
 // Removes deleted objects. Runs no program code: the references have no callbacks.
 void forget_gone() noexcept {
     for (auto at = known_objects.begin(); at != known_objects.end();) {
-        Known& known = at->second;
+        ModuleObject& known = at->second;
         if (is_alive(known, at->first)) {
             ++at;
             continue;
@@ -114,7 +114,7 @@ std::string class_name_of(const ModuleType& type, PyObject* self) {
 }
 
 // Null: tracing has ended in between.
-Known* learn(const ModuleType& type, PyObject* self) {
+ModuleObject* learn(const ModuleType& type, PyObject* self) {
     const std::uint64_t forgotten = times_forgotten;
     std::string class_name = class_name_of(type, self);
     // Creating the reference may collect garbage and so run any code, like reading the object. Nothing runs
@@ -138,7 +138,7 @@ Known* learn(const ModuleType& type, PyObject* self) {
     }
     std::string name = type.prefix + class_name;
     Numbers& numbers = numbers_of[name];
-    Known known{.is_weak = is_weak, .numbers = &numbers, .class_name = std::move(class_name)};
+    ModuleObject known{.is_weak = is_weak, .numbers = &numbers, .class_name = std::move(class_name)};
     known.number = numbers.take();
     name += '_';
     name += std::to_string(known.number);
@@ -147,12 +147,12 @@ Known* learn(const ModuleType& type, PyObject* self) {
     with_text(type.code->co_filename, [&](std::string_view text) { file = text; });
     known.site = traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file),
                              static_cast<std::uint32_t>(type.code->co_firstlineno), Scope::PythonFunction);
-    Known& kept = known_objects.emplace(self, std::move(known)).first->second;
+    ModuleObject& kept = known_objects.emplace(self, std::move(known)).first->second;
     kept.reference = Py_NewRef(reference);
     return &kept;
 }
 
-void describe(const ModuleType& type, PyObject* self, const Known& known) {
+void describe(const ModuleType& type, PyObject* self, const ModuleObject& known) {
     const std::uint32_t site = known.site;
     const std::uint64_t ticks = source_ticks();
     std::vector<KeyedValue> values;
@@ -173,7 +173,7 @@ std::uint32_t site_of_object(PyCodeObject* code, PyObject* self) {
     }
     if (type == nullptr) return 0;
     const auto found = known_objects.find(self);
-    Known* known =
+    ModuleObject* known =
         found != known_objects.end() && is_alive(found->second, self) ? &found->second : learn(*type, self);
     if (known == nullptr) return 0;
     const std::uint32_t site = known->site;
@@ -284,7 +284,7 @@ void set_module_children(bool wanted) noexcept {
 void forget_modules() noexcept {
     const SavedError error;
     ++times_forgotten;
-    std::unordered_map<PyObject*, Known> dropped;
+    std::unordered_map<PyObject*, ModuleObject> dropped;
     dropped.swap(known_objects);
     numbers_of.clear();
     next_sweep_size = kFewKnown;

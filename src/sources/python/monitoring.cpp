@@ -67,7 +67,7 @@ struct ThreadHolder {
 };
 thread_local ThreadHolder thread_holder;
 
-[[gnu::noinline]] MonitoredThread* meet() noexcept {
+[[gnu::noinline]] MonitoredThread* register_thread() noexcept {
     if (!attach_thread()) return nullptr;
     try {
         if (thread_holder.trace == nullptr) {
@@ -90,15 +90,15 @@ thread_local ThreadHolder thread_holder;
 }
 
 // The calls of a thread that has had an event before; otherwise null.
-inline MonitoredThread* met(const detail::ThreadState* thread) noexcept {
+inline MonitoredThread* known_thread(const detail::ThreadState* thread) noexcept {
     auto* const trace = static_cast<MonitoredThread*>(thread->tracer);
     return trace != nullptr && trace->period == period ? trace : nullptr;
 }
 
 // The calls of the calling thread; null: it does not record.
 MonitoredThread* monitored() noexcept {
-    MonitoredThread* const trace = met(detail::current_thread);
-    return trace != nullptr ? trace : meet();
+    MonitoredThread* const trace = known_thread(detail::current_thread);
+    return trace != nullptr ? trace : register_thread();
 }
 
 // Events have the code, not the frame: it identifies a call. Returns of unknown calls are ignored.
@@ -168,7 +168,7 @@ bool is_throw_at_start(PyObject* const* args) noexcept {
 
 inline PyObject* end(std::uintptr_t key) noexcept {
     detail::ThreadState* const thread = detail::current_thread;
-    MonitoredThread* const trace = met(thread);
+    MonitoredThread* const trace = known_thread(thread);
     if (trace == nullptr || !trace->stack.try_close(thread, key)) [[unlikely]]
         return end_unusual(key, true);
     Py_RETURN_NONE;
@@ -177,7 +177,7 @@ inline PyObject* end(std::uintptr_t key) noexcept {
 PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1) Py_RETURN_NONE;
     detail::ThreadState* const thread = detail::current_thread;
-    MonitoredThread* const trace = met(thread);
+    MonitoredThread* const trace = known_thread(thread);
     const CodeWord word = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
     if (trace == nullptr || !is_usual(word) ||
         !trace->stack.try_open(thread, python_key(args[0]), site_of(word), Scope::PythonFunction))
@@ -201,7 +201,7 @@ PyObject* start_part(PyObject* code, bool is_start) noexcept {
 PyObject* on_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1) Py_RETURN_NONE;
     detail::ThreadState* const thread = detail::current_thread;
-    MonitoredThread* const trace = met(thread);
+    MonitoredThread* const trace = known_thread(thread);
     const CodeWord word = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
     if (trace == nullptr || !is_usual(word & ~kCodeGenerator)) return start_part(args[0], false);
     const bool is_awaited = trace->stack.is_in_part();
@@ -226,7 +226,7 @@ PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
 PyObject* on_yield(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1) Py_RETURN_NONE;
     detail::ThreadState* const thread = detail::current_thread;
-    MonitoredThread* const trace = met(thread);
+    MonitoredThread* const trace = known_thread(thread);
     const std::uintptr_t key = python_key(args[0]);
     const auto suspended = []() { return EndingPart{running_frame(), false}; };
     if (trace == nullptr || !trace->stack.try_close_part(thread, key, suspended))
@@ -282,7 +282,7 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
         return after_python_call(args[0], args[1]);
     }
     detail::ThreadState* const thread = detail::current_thread;
-    MonitoredThread* const trace = met(thread);
+    MonitoredThread* const trace = known_thread(thread);
     const std::uint32_t site = c_function_sites.known_site(callable);
     const CodeWord caller = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
     if (trace == nullptr || site == 0 || (caller & kCodeSkipped) != 0 ||

@@ -167,15 +167,15 @@ class ShadowStack {
     /// Ends the ranges of all calls of the calling thread, which are parts of these calls, and returns the
     /// calls, the outermost first.
     std::vector<SuspendedCall> suspend() {
-        struct Found {
+        struct StoppedCall {
             std::uint32_t depth;
             SuspendedCall call;
             detail::Opened opened;
         };
-        std::vector<Found> found;
+        std::vector<StoppedCall> found;
         const detail::ThreadState* const thread = detail::current_thread;
         for (std::uint32_t index = 0; index < detail::kInlineDepth; ++index) {
-            const Usual& usual = usual_[index];
+            const InlineCall& usual = usual_[index];
             if (usual.key == 0) continue;
             const detail::OpenSlot& slot = thread->slots[index];
             const bool is_there = index < thread->depth && detail::load_relaxed(slot.start) == usual.start;
@@ -187,7 +187,7 @@ class ShadowStack {
             found.push_back({list_[i].depth, {list_[i].key, 0, nullptr}, list_[i].opened});
         // At equal depth: the usual one first, others in their order.
         std::stable_sort(found.begin(), found.end(),
-                         [](const Found& a, const Found& b) { return a.depth < b.depth; });
+                         [](const StoppedCall& a, const StoppedCall& b) { return a.depth < b.depth; });
         std::vector<SuspendedCall> calls(found.size());
         used_ = 0;
         list_depth_ = 0;
@@ -228,14 +228,14 @@ class ShadowStack {
         return find_usual(key) != 0;
     }
     bool is_empty() const noexcept {
-        for (const Usual& each : usual_) {
+        for (const InlineCall& each : usual_) {
             if (each.key != 0) return false;
         }
         return used_ == 0;
     }
 
   private:
-    struct Usual {
+    struct InlineCall {
         std::uintptr_t key;  ///< 0: none
         std::uint64_t start;
     };
@@ -290,7 +290,7 @@ class ShadowStack {
         list_[used_++] = {{usual_[index].start, index}, usual_[index].key, index};
     }
     Entry take_usual(std::uint32_t index) noexcept {
-        const Usual usual = usual_[index];
+        const InlineCall usual = usual_[index];
         usual_[index].key = 0;
         return {{usual.start, index}, usual.key, 0};
     }
@@ -343,7 +343,7 @@ class ShadowStack {
     std::size_t capacity_ = 0;
     Entry* list_ = nullptr;
     std::vector<Resumed> resumed_;  ///< the running parts of calls with kResumed, the innermost last
-    std::array<Usual, detail::kInlineDepth> usual_{};
+    std::array<InlineCall, detail::kInlineDepth> usual_{};
 };
 
 }  // namespace marey::python

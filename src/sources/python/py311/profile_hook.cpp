@@ -160,7 +160,7 @@ bool is_dropped(ProfileThread* self) noexcept {
 }
 
 // Handles the first event of a thread.
-void meet(ProfileThread* self) noexcept {
+void register_thread(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
     self->is_prepared = watch_greenlets(&self->stack, &self->filtered);
@@ -242,7 +242,7 @@ bool makes_threads(PyObject* function) noexcept {
 [[gnu::noinline]] int on_unusual_event(ProfileThread* self, _PyInterpreterFrame* frame, int what,
                                        PyObject* arg) noexcept {
     const ThreadRef held(self);
-    if (!self->is_prepared) meet(self);
+    if (!self->is_prepared) register_thread(self);
     if (is_dropped(self)) return 0;
     switch (what) {
         case PyTrace_CALL: {
@@ -371,7 +371,7 @@ void prepare_profile_thread() noexcept {
     auto* const self = reinterpret_cast<ProfileThread*>(state->c_profileobj);
     if (self->is_prepared) return;
     Py_INCREF(reinterpret_cast<PyObject*>(self));  // handling its first event may end tracing
-    meet(self);
+    register_thread(self);
     Py_DECREF(reinterpret_cast<PyObject*>(self));
 }
 
