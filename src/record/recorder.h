@@ -3,7 +3,7 @@
 // The recorder owns five parts and does what needs several of them. Each part may use those above it:
 //
 //   LogStore        spool.h             the blocks: plain memory, or the capture file
-//   JournalWriter   journal.h           the streams of captures: names, and the journal
+//   JournalWriter   journal_writer.h    the streams of captures: names, and the journal
 //   SessionTable    session_table.h     the sessions, and their claims on chunks
 //   Background      background.h        hands out blocks and keeps more ready, on the recorder's own thread
 //   ThreadRegistry  thread_registry.h   the threads and other owners of logs, with their open ranges

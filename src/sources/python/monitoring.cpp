@@ -22,6 +22,7 @@
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/live_calls.h"
 #include "sources/python/module_calls.h"
+#include "sources/python/monitoring_tool.h"
 #include "sources/python/python_text.h"
 #include "sources/python/shadow_stack.h"
 #include "sources/python/start_frames.h"
@@ -38,10 +39,8 @@ struct MonitoredThread {
     FilteredStack filtered;  ///< calls that began while a filter was on
 };
 
-constexpr const char* kToolName = "marey";
-
 // Guarded by the GIL.
-int tool = -1;
+MonitoringTool tool;
 std::uint64_t period = 0;
 bool keeps_call_events = false;  // c_calls "all"
 PyObject* disable = nullptr;     // sys.monitoring.DISABLE
@@ -79,7 +78,7 @@ thread_local ThreadHolder thread_holder;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
         const bool is_prepared = watch_greenlets(&trace.stack, &trace.filtered);
-        if (tool < 0) return nullptr;  // this has ended tracing
+        if (!tool.is_claimed()) return nullptr;  // this has ended tracing
         trace.period = is_prepared ? period : period - 1;
         const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
         call_filter.is_on ? trace.filtered.adopt(adopted) : trace.stack.adopt(adopted);
@@ -426,83 +425,20 @@ const Event events[] = {
     {"C_RAISE", c_end_methods, true, false},
 };
 
-// A new reference to sys.monitoring; null with the error cleared.
-PyObject* monitoring_module() noexcept {
-    return Py_XNewRef(PySys_GetObject("monitoring"));
-}
-
-// Takes the result of a call; whether there is one. Errors are cleared.
-bool succeeded(PyObject* result) noexcept {
-    Py_XDECREF(result);
-    PyErr_Clear();
-    return result != nullptr;
-}
-
-// Likewise; 0 if it is not a number.
-long number_of(PyObject* result) noexcept {
-    const long number = result != nullptr ? PyLong_AsLong(result) : 0;
-    succeeded(result);
-    return number > 0 ? number : 0;
-}
-
-long event_bit(PyObject* module, const char* name) noexcept {
-    PyObject* const names = PyObject_GetAttrString(module, "events");
-    const long bit = number_of(names != nullptr ? PyObject_GetAttrString(names, name) : nullptr);
-    Py_XDECREF(names);
-    return bit;
-}
-
-bool claim_tool(PyObject* module) noexcept {
-    for (const int id : {3, 4, 2}) {
-        if (!succeeded(PyObject_CallMethod(module, "use_tool_id", "is", id, kToolName))) continue;
-        tool = id;
-        return true;
-    }
-    return false;
-}
-
-// Whether the tool id is still ours: a program can free it and assign it to another tool.
-bool has_tool(PyObject* module) noexcept {
-    if (tool < 0) return false;
-    PyObject* const name = PyObject_CallMethod(module, "get_tool", "i", tool);
-    const bool is_ours =
-        name != nullptr && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kToolName) == 0;
-    Py_XDECREF(name);
-    PyErr_Clear();
-    return is_ours;
-}
-
-long events_of_tool(PyObject* module) noexcept {
-    return number_of(PyObject_CallMethod(module, "get_events", "i", tool));
-}
-
 // Registers the callbacks for the current filter, and enables their events.
-void request_events(PyObject* module, bool c_calls) noexcept {
-    long requested = 0;
+void request_events(bool c_calls) noexcept {
+    tool.begin_request();
     for (const Event& event : events) {
         if (event.is_c_event && !c_calls) continue;
-        const long bit = event_bit(module, event.name);
-        PyObject* const callback = PyCFunction_New(event.methods + (call_filter.is_on ? 1 : 0), nullptr);
-        if (callback == nullptr || bit == 0) {
-            Py_XDECREF(callback);
-            PyErr_Clear();
-            continue;
-        }
-        succeeded(PyObject_CallMethod(module, "register_callback", "ilN", tool, bit, callback));
-        if (event.is_requested) requested |= bit;
+        tool.request(event.name, event.methods + (call_filter.is_on ? 1 : 0), event.is_requested);
     }
-    succeeded(PyObject_CallMethod(module, "set_events", "il", tool, requested));
-    succeeded(PyObject_CallMethod(module, "restart_events", nullptr));
+    tool.end_request();
 }
 
 }  // namespace
 
 void change_monitoring(bool c_calls, bool all_c_calls) noexcept {
-    PyObject* const module = monitoring_module();
-    if (module == nullptr || !has_tool(module)) {
-        Py_XDECREF(module);
-        return;
-    }
+    if (!tool.is_ours()) return;
     c_function_sites.forget();
     {
         const ScopedLock lock(threads_mutex);
@@ -514,8 +450,7 @@ void change_monitoring(bool c_calls, bool all_c_calls) noexcept {
         }
     }
     keeps_call_events = all_c_calls;
-    request_events(module, c_calls);
-    Py_DECREF(module);
+    request_events(c_calls);
 }
 
 void pause_monitoring() noexcept {
@@ -530,21 +465,16 @@ void pause_monitoring() noexcept {
 }
 
 bool start_monitoring(bool c_calls, bool all_c_calls) noexcept {
-    PyObject* const module = monitoring_module();
-    if (module == nullptr || !claim_tool(module)) {
-        Py_XDECREF(module);
+    if (!tool.claim()) {
         note_problem("python_calls_missing", "sys.monitoring has no free tool id: calls are not recorded");
         return false;
     }
-    if (disable == nullptr) disable = PyObject_GetAttrString(module, "DISABLE");
-    if (disable == nullptr) disable = Py_NewRef(Py_None);
-    PyErr_Clear();
+    if (disable == nullptr) disable = MonitoringTool::disable_answer();
     ++period;
     keeps_call_events = all_c_calls;
     follow_greenlets([]() noexcept { ++period; });
     c_function_sites.prepare();
-    request_events(module, c_calls);
-    Py_DECREF(module);
+    request_events(c_calls);
     return true;
 }
 
@@ -553,11 +483,7 @@ void prepare_monitored_thread() noexcept {
 }
 
 bool is_monitoring_intact() noexcept {
-    PyObject* const module = monitoring_module();
-    const bool is_whole = module != nullptr && has_tool(module) &&
-                          (events_of_tool(module) & event_bit(module, "PY_START")) != 0;
-    Py_XDECREF(module);
-    return is_whole;
+    return tool.is_ours() && tool.has_event("PY_START");
 }
 
 std::uint64_t monitoring_lost_instructions() noexcept {
@@ -575,17 +501,9 @@ void monitoring_forked() noexcept {
 }
 
 void stop_monitoring() noexcept {
-    PyObject* const module = monitoring_module();
-    if (module != nullptr && has_tool(module)) {
-        succeeded(PyObject_CallMethod(module, "set_events", "ii", tool, 0));
-        for (const Event& event : events) {
-            if (const long bit = event_bit(module, event.name))
-                succeeded(PyObject_CallMethod(module, "register_callback", "ilO", tool, bit, Py_None));
-        }
-        succeeded(PyObject_CallMethod(module, "free_tool_id", "i", tool));
-    }
-    Py_XDECREF(module);
-    tool = -1;
+    if (tool.switch_off())
+        for (const Event& event : events) tool.forget(event.name);
+    tool.release();
     ++period;
     follow_greenlets(nullptr);
     c_function_sites.clear();
