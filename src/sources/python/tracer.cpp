@@ -1,4 +1,4 @@
-// tracer.cpp: selects the hook, and sets and removes it with the sessions; records garbage collections.
+// tracer.cpp: selects the hook, and sets and removes it with the sessions.
 #include "sources/python/tracer.h"
 
 #include <Python.h>
@@ -16,6 +16,7 @@
 #include "sources/python/call_costs.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/filtered_calls.h"
+#include "sources/python/gc_ranges.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
 #include "sources/python/live_calls.h"
@@ -27,107 +28,6 @@
 #include "sources/python/start_frames.h"
 
 namespace marey::python {
-namespace {
-
-using detail::Opened;
-
-// Guarded by the GIL. One collection runs at a time, and ends on the thread on which it began.
-PyObject* gc_callback = nullptr;  // created once, never freed
-PyObject* callbacks = nullptr;    // the list that holds it, while tracing
-Opened collection_range{0, detail::kNotOpen};
-std::uint32_t opened_thread = 0;
-
-std::int64_t number(PyObject* info, const char* key) noexcept {
-    PyObject* const value = PyDict_Check(info) ? PyDict_GetItemString(info, key) : nullptr;  // borrowed
-    const long long read = value != nullptr && PyLong_Check(value) ? PyLong_AsLongLong(value) : -1;
-    PyErr_Clear();
-    return read;
-}
-
-void begin_collection() noexcept {
-    static std::uint32_t site = 0;
-    if (site == 0) site = traced_site("Python GC", "gc", 0, Scope::GarbageCollection);
-    if (collection_range.index != detail::kNotOpen) return;
-    before_range();
-    collection_range = detail::open_range(site, Scope::GarbageCollection);
-    opened_thread = detail::thread_number();
-}
-
-void end_collection(PyObject* info) noexcept {
-    const Opened ended = std::exchange(collection_range, {0, detail::kNotOpen});
-    if (ended.index == detail::kNotOpen) return;
-    if (opened_thread != detail::thread_number()) return detail::close_elsewhere(ended, opened_thread);
-    const KeyedValue values[] = {{"generation", number(info, "generation")},
-                                 {"collected", number(info, "collected")},
-                                 {"uncollectable", number(info, "uncollectable")}};
-    close_with_values(ended, values);
-}
-
-// The interpreter's last collections are not part of the program.
-bool is_ending() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    return Py_IsFinalizing() != 0;
-#else
-    return _Py_IsFinalizing() != 0;
-#endif
-}
-
-// phase, info
-PyObject* on_collection(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count >= 2 && callbacks != nullptr && !is_ending() && PyUnicode_Check(args[0])) {
-        const SavedError error;
-        if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
-            begin_collection();
-        } else if (PyUnicode_CompareWithASCIIString(args[0], "stop") == 0) {
-            end_collection(args[1]);
-        }
-    }
-    Py_RETURN_NONE;
-}
-
-PyMethodDef method = {"on_collection", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(on_collection)),
-                      METH_FASTCALL, nullptr};
-
-// The index of the gc_callback in the list, or -1. Comparing by identity runs no code.
-Py_ssize_t place_in(PyObject* list) noexcept {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-        if (PyList_GET_ITEM(list, i) == gc_callback) return i;
-    }
-    return -1;
-}
-
-/// Both need the GIL and keep the error indicator. Starting adds a callback to gc.callbacks unless it is
-/// there already.
-void start_gc_ranges() noexcept {
-    const SavedError error;
-    if (callbacks != nullptr) return;
-    if (gc_callback == nullptr) gc_callback = PyCFunction_New(&method, nullptr);
-    PyObject* const module = PyImport_ImportModule("gc");
-    PyObject* const list = module != nullptr ? PyObject_GetAttrString(module, "callbacks") : nullptr;
-    Py_XDECREF(module);
-    const bool is_there = gc_callback != nullptr && list != nullptr && PyList_Check(list) &&
-                          (place_in(list) >= 0 || PyList_Append(list, gc_callback) == 0);
-    if (is_there) {
-        callbacks = list;
-    } else {
-        Py_XDECREF(list);
-    }
-    PyErr_Clear();
-}
-
-void stop_gc_ranges() noexcept {
-    const SavedError error;
-    PyObject* const list = std::exchange(callbacks, nullptr);
-    if (list == nullptr) return;
-    if (const Py_ssize_t place = place_in(list); place >= 0) PyList_SetSlice(list, place, place + 1, nullptr);
-    Py_DECREF(list);
-    PyErr_Clear();
-    const Opened ended = std::exchange(collection_range, {0, detail::kNotOpen});
-    if (ended.index != detail::kNotOpen) detail::close_elsewhere(ended, opened_thread);
-}
-
-}  // namespace
-
 bool is_tracing = false;
 
 namespace {
@@ -147,25 +47,91 @@ enum class Mode : std::uint8_t {
     WithAllC = 3,  ///< also at call sites that call Python functions
 };
 
-// The mode that the sessions request. Written when one starts or stops, read with the GIL.
-std::atomic<Mode> requested_mode{Mode::Off};
-std::atomic<bool> requests_all_c{false};
-std::atomic<std::uint64_t> start_ticks{0};  // of the session that is starting; 0: not known yet
+/// The requests of sessions, and the hook that is set. Applying a request may run Python code, and so a pending
+/// call or another thread that applies too: that is done when the first one has finished.
+class TracerState {
+  public:
+    // -- any thread --
+    /// Tells what the running sessions need. False: nothing has to be applied.
+    bool request(Mode mode, bool has_filters) noexcept {
+        if (requested_.exchange(mode) == mode && !has_filters) return false;
+        if (start_ticks_.load() == 0) start_ticks_.store(source_ticks());
+        return true;
+    }
+    Mode requested() const noexcept { return requested_.load(std::memory_order_relaxed); }
+    Mode c_mode() const noexcept { return is_all_c_.load() ? Mode::WithAllC : Mode::WithC; }
+    void prepare_start(bool all_c_calls) noexcept {
+        if (all_c_calls) is_all_c_.store(true);
+        start_ticks_.store(source_ticks());
+    }
+    std::uint64_t take_start_ticks() noexcept { return start_ticks_.exchange(0); }
+    /// While held, nothing is applied: callers start sessions, and apply when everything is ready.
+    void hold() noexcept { held_.fetch_add(1); }
+    void release() noexcept {
+        int count = held_.load();
+        while (count > 0 && !held_.compare_exchange_weak(count, count - 1)) {  // 0: a fork in between
+        }
+    }
+    bool is_held() const noexcept { return held_.load() != 0; }
+    /// In the child of a fork, where no session runs.
+    void forked() noexcept {
+        requested_.store(Mode::Off);
+        is_all_c_.store(false);
+        start_ticks_.store(0);
+        held_.store(0);
+    }
 
-Mode current_mode = Mode::Off;  // guarded by the GIL, like the next
-bool is_paused = false;         // the budget is spent: the hook is removed
-bool are_costs_known[4] = {};   // by mode
+    // -- with the GIL --
+    Mode mode() const noexcept { return mode_; }
+    bool is_off() const noexcept { return mode_ == Mode::Off; }
+    /// The budget is spent, and the hook removed.
+    bool is_paused() const noexcept { return is_paused_; }
+    bool is_recording() const noexcept { return !is_off() && !is_paused_; }
+    bool is_applying() const noexcept { return is_applying_; }
 
-// The number of sessions being started by callers that will call apply_tracer() when everything is ready.
-std::atomic<int> held{0};
+    void started(Mode mode) noexcept { mode_ = mode; }
+    void changed(Mode mode) noexcept { mode_ = mode; }
+    void paused() noexcept { is_paused_ = true; }
+    void resumed() noexcept { is_paused_ = false; }
+    void stopped() noexcept { mode_ = Mode::Off; }
+    void forget_all_c() noexcept { is_all_c_.store(false); }
 
-// Applying may run Python code, and so a pending call or another thread that applies too: that is done when
-// the first one has finished. Guarded by the GIL.
-bool is_requested = false;
-bool is_applying = false;
+    /// Calls apply() until no request is left. False: somebody does so already.
+    template <class Apply>
+    bool apply_requests(Apply apply) noexcept {
+        is_pending_ = true;
+        if (is_applying_) return false;
+        is_applying_ = true;
+        while (std::exchange(is_pending_, false)) apply();
+        is_applying_ = false;
+        return true;
+    }
+    /// Around a change that no session requested. True: requests came in between.
+    void begin_change() noexcept { is_applying_ = true; }
+    bool end_change() noexcept {
+        is_applying_ = false;
+        return is_pending_;
+    }
+
+    bool knows_costs(Mode mode) const noexcept { return has_costs_[static_cast<std::size_t>(mode)]; }
+    void learned_costs(Mode mode) noexcept { has_costs_[static_cast<std::size_t>(mode)] = true; }
+
+  private:
+    std::atomic<Mode> requested_{Mode::Off};
+    std::atomic<bool> is_all_c_{false};
+    std::atomic<std::uint64_t> start_ticks_{0};  ///< of the session that is starting; 0: not known yet
+    std::atomic<int> held_{0};
+    Mode mode_ = Mode::Off;
+    bool is_paused_ = false;
+    bool is_pending_ = false;
+    bool is_applying_ = false;
+    bool has_costs_[4] = {};  ///< by mode
+};
+
+constinit TracerState tracer_state;
 
 int apply_pending(void*) {
-    if (held.load() == 0) apply_tracer();
+    if (!tracer_state.is_held()) apply_tracer();
     return 0;
 }
 
@@ -187,13 +153,11 @@ class TracerSource final : public Source {
         Mode mode = Mode::Off;
         if ((needs.option_bits & detail::kOptionStacks) != 0) {
             if (scopes.contains(Scope::PythonFunction)) mode = Mode::PythonCalls;
-            if (scopes.contains(Scope::CFunction))
-                mode = requests_all_c.load() ? Mode::WithAllC : Mode::WithC;
+            if (scopes.contains(Scope::CFunction)) mode = tracer_state.c_mode();
         }
         set_module_children((needs.option_bits & detail::kOptionModules) != 0);
         set_requested_calls(needs.calls);
-        if (requested_mode.exchange(mode) == mode && needs.calls.empty()) return;
-        if (start_ticks.load() == 0) start_ticks.store(source_ticks());
+        if (!tracer_state.request(mode, !needs.calls.empty())) return;
         // We must not wait for the GIL here: the interpreter makes a pending call, unless a thread with the
         // GIL applies first.
         if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
@@ -216,10 +180,7 @@ class TracerSource final : public Source {
     // The interpreter's locks are as the parent's other threads left them, so the interpreter must not be
     // called. Its own fork handler runs later, and calls unhook_child().
     void forked() noexcept override {
-        requested_mode.store(Mode::Off);
-        requests_all_c.store(false);
-        start_ticks.store(0);
-        held.store(0);
+        tracer_state.forked();
         clear_requested_calls();
         forget_other_threads();
     }
@@ -294,9 +255,11 @@ bool has_foreign_profile_hook() noexcept {
 // them, so the profile hook, which stores its calls, takes over. Calls of `origin`, which was running, stay
 // open around those of the others.
 void leave_frame_hook(PyObject* origin) noexcept {
-    if (is_applying || is_profiling || is_paused || current_mode != Mode::PythonCalls) return;
+    if (tracer_state.is_applying() || is_profiling || tracer_state.is_paused() ||
+        tracer_state.mode() != Mode::PythonCalls)
+        return;
     const SavedError error;
-    is_applying = true;  // audit hooks run
+    tracer_state.begin_change();  // audit hooks run
     const bool is_possible = !has_foreign_profile_hook() && is_profile_hook_allowed();
     if (is_possible) {
         PyObject* const frame = PyObject_GetAttrString(origin, "gr_frame");
@@ -304,7 +267,7 @@ void leave_frame_hook(PyObject* origin) noexcept {
         if (frame != nullptr && PyFrame_Check(frame))
             end_stale_thread_frames(reinterpret_cast<PyFrameObject*>(frame)->f_frame);
         Py_XDECREF(frame);
-        start_profiling(current_mode);
+        start_profiling(tracer_state.mode());
     } else {
         follow_greenlets(nullptr);
         note_problem(
@@ -312,8 +275,7 @@ void leave_frame_hook(PyObject* origin) noexcept {
             "the program switches greenlets, and has its own profile hook or does not allow Marey's: "
             "calls of a greenlet may appear inside calls of another");
     }
-    is_applying = false;
-    if (is_requested) apply_tracer();
+    if (tracer_state.end_change()) apply_tracer();
 }
 
 bool start_hook(Mode mode) noexcept {
@@ -395,59 +357,56 @@ void end_budget() noexcept {
 }
 
 void hold_tracer() noexcept {
-    held.fetch_add(1);
+    tracer_state.hold();
 }
 
 void release_tracer() noexcept {
-    int count = held.load();
-    while (count > 0 && !held.compare_exchange_weak(count, count - 1)) {  // 0: a fork happened in between
-    }
+    tracer_state.release();
     apply_tracer();
 }
 
 void check_tracer() noexcept {
     const SavedError error;
-    if (current_mode != Mode::Off && !is_paused) check_hook();
+    if (tracer_state.is_recording()) check_hook();
     note_open_parts();
 }
 
 void prepare_tracer(bool all_c_calls) noexcept {
-    if (all_c_calls) requests_all_c.store(true);
-    start_ticks.store(source_ticks());
+    tracer_state.prepare_start(all_c_calls);
 }
 
 namespace {
 
 void apply_once() noexcept {
-    const Mode mode = requested_mode.load(std::memory_order_relaxed);
+    const Mode mode = tracer_state.requested();
     const bool is_new_filter = renew_call_filter();
     const SavedError error;
-    if (mode == current_mode && is_paused == call_filter.is_spent()) {
-        if (is_new_filter && mode != Mode::Off && !is_paused) change_hook(mode);
+    if (mode == tracer_state.mode() && tracer_state.is_paused() == call_filter.is_spent()) {
+        if (is_new_filter && tracer_state.is_recording()) change_hook(mode);
         return;
     }
-    if (mode == current_mode && !is_paused) {
+    if (mode == tracer_state.mode() && !tracer_state.is_paused()) {
         pause_hook();
-        is_paused = true;
+        tracer_state.paused();
         return;
     }
-    if (mode != Mode::Off && current_mode != Mode::Off && !is_paused) {  // open calls stay open
-        start_ticks.store(0);
-        if (change_hook(mode)) current_mode = mode;
+    if (mode != Mode::Off && tracer_state.is_recording()) {  // open calls stay open
+        tracer_state.take_start_ticks();
+        if (change_hook(mode)) tracer_state.changed(mode);
         return;
     }
-    is_paused = false;
+    tracer_state.resumed();
     if (is_new_filter) c_function_sites.forget();
-    if (current_mode != Mode::Off) {
+    if (!tracer_state.is_off()) {
         stop_gc_ranges();
         stop_hook(mode != Mode::Off);
         start_frames.clear();
         live_calls.clear();
         forget_asyncio();
-        current_mode = Mode::Off;
+        tracer_state.stopped();
     }
     if (mode == Mode::Off) {
-        requests_all_c.store(false);
+        tracer_state.forget_all_c();
         forget_modules();
         return;
     }
@@ -462,15 +421,15 @@ void apply_once() noexcept {
         start_gc_ranges();  // imports a module, which must not appear in the trace
         live_calls.clear();
         std::optional<CallCostProbe> probe;
-        if (!call_filter.is_on && !are_costs_known[static_cast<std::size_t>(mode)]) probe.emplace();
-        start_frames.take(start_ticks.exchange(0));
-        if (start_hook(mode)) current_mode = mode;
-        if (probe && current_mode != Mode::Off) {
+        if (!call_filter.is_on && !tracer_state.knows_costs(mode)) probe.emplace();
+        start_frames.take(tracer_state.take_start_ticks());
+        if (start_hook(mode)) tracer_state.started(mode);
+        if (probe && !tracer_state.is_off()) {
             prepare_thread();
             probe->finish();
-            are_costs_known[static_cast<std::size_t>(mode)] = true;
+            tracer_state.learned_costs(mode);
         }
-        if (current_mode == Mode::Off) stop_gc_ranges();
+        if (tracer_state.is_off()) stop_gc_ranges();
     } catch (const std::bad_alloc&) {
         note_problem("python_calls_missing", "out of memory: calls are not recorded");
     }
@@ -487,14 +446,9 @@ void prepare_thread() noexcept {
 }
 
 void apply_tracer() noexcept {
-    if (held.load() != 0) return;
+    if (tracer_state.is_held()) return;
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) return;
-    is_requested = true;
-    if (is_applying) return;
-    is_applying = true;
-    while (std::exchange(is_requested, false)) apply_once();
-    is_applying = false;
-    is_tracing = current_mode != Mode::Off && !is_paused;
+    if (tracer_state.apply_requests(apply_once)) is_tracing = tracer_state.is_recording();
 }
 
 const char* tracer_error(bool c_calls) noexcept {
