@@ -493,6 +493,7 @@ std::uint64_t monitoring_lost_instructions() noexcept {
 void monitoring_forked() noexcept {
     // A thread that was ending may have held the lock and been changing the list.
     std::construct_at(&threads_mutex);
+    const ScopedLock lock(threads_mutex);
     std::construct_at(&threads);
     try {
         if (thread_holder.trace != nullptr) threads.push_back(thread_holder.trace.get());
