@@ -170,7 +170,7 @@ class InfoVerb final : public Verb {
         std::string policy =
             fmt::format("{}, then {}", format_bytes(window.max_bytes), printable(window.policy));
         if (window.ceiling_reached) policy += "; reached";
-        if (window.max_bytes > 0) fact("ceiling", policy);
+        if (window.max_bytes > 0) fact("size limit", policy);
     }
 
     void show_events(const Trace& trace) {

@@ -76,7 +76,7 @@ if [ -w /dev/shm ]; then
     grep -q "^marey-$id$" <<<"$settings" || fail "the processes of a run share memory" "$settings"
     bytes=$(cat ./limit*.marey | wc -c)
     [ "$bytes" -lt 10000000 ] || fail "the limit holds for all processes together" "$bytes bytes"
-    check "it says so" 0 'ceiling +4\.00 MiB, then stop; reached' "$marey" info limit.marey
+    check "it says so" 0 'size limit +4\.00 MiB, then stop; reached' "$marey" info limit.marey
     [ ! -e "/dev/shm/marey-$id" ] || fail "the run leaves nothing in shared memory"
 fi
 
