@@ -20,6 +20,9 @@ class Lifecycle : public ChildRun {
         setenv("LD_PRELOAD", preload_.c_str(), 1);
         setenv("MAREY_TEST_RANGE_AT_END", "1", 1);
     }
+    int run_fork(const std::vector<std::string>& arguments, const std::string& marey) {
+        return run(arguments, marey, MAREY_TEST_BIN_DIR "/fork_program");
+    }
     std::string preload_;  ///< a library for the next program
 };
 
@@ -132,7 +135,7 @@ TEST_F(Lifecycle, ASignalEndsAProgramWhoseMainThreadHasEnded) {
 // ---------------------------------------------------------------------------------------------------
 
 TEST_F(Lifecycle, AForkedChildHasItsOwnCapture) {
-    ASSERT_EQ(run({"fork"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork"}, environment()), 0) << error();
     const marey::Trace parent = marey::Trace::load(capture());
     EXPECT_EQ(counts(parent), (Counts{{"work", 20}, {"open at fork", 1}}));
     EXPECT_FALSE(has_flag(parent, "open at fork", marey::kBeganBefore | marey::kUnfinished));
@@ -155,7 +158,7 @@ TEST_F(Lifecycle, AForkedChildHasItsOwnCapture) {
 }
 
 TEST_F(Lifecycle, AMovableRangeOpenAtForkEndsInBoth) {
-    ASSERT_EQ(run({"fork_movable"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_movable"}, environment()), 0) << error();
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"movable at fork", 1}}));
     ASSERT_EQ(other_captures().size(), 1u);
     const marey::Trace child = marey::Trace::load(other_captures()[0]);
@@ -164,14 +167,15 @@ TEST_F(Lifecycle, AMovableRangeOpenAtForkEndsInBoth) {
 }
 
 TEST_F(Lifecycle, AForkLeavesOnlyTheThreadsOfTheProgramAndRecordingContinues) {
-    ASSERT_EQ(run({"fork_alone"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_alone"}, environment()), 0) << error();
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 100010}}));
 }
 
 // The thread's state lies in the parent's file, which the child has too.
 TEST_F(Lifecycle, EachChildContinuesFromItsForkHoweverFarItsParentIsByThen) {
     // The last: deeper than one block can hold, with more values than it can hold.
-    ASSERT_EQ(run({"fork_while_recording", "5", "2", "3", "0", "1500", "900"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_while_recording", "5", "2", "3", "0", "1500", "900"}, environment()), 0)
+        << error();
     const marey::Trace parent = marey::Trace::load(capture());
     EXPECT_EQ(counts(parent), (Counts{{"level", 1508}, {"parent's level", 4 + 4 + 601}}));
     std::set<int> depths;
@@ -197,7 +201,7 @@ TEST_F(Lifecycle, EachChildContinuesFromItsForkHoweverFarItsParentIsByThen) {
 }
 
 TEST_F(Lifecycle, AChildContinuesFromTheForkAlsoWhenItsParentsThreadIsGoneByThen) {
-    ASSERT_EQ(run({"fork_and_leave"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_and_leave"}, environment()), 0) << error();
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"open at fork", 1}}));
     ASSERT_EQ(other_captures().size(), 1u);
     const marey::Trace child = marey::Trace::load(other_captures()[0]);
@@ -206,19 +210,19 @@ TEST_F(Lifecycle, AChildContinuesFromTheForkAlsoWhenItsParentsThreadIsGoneByThen
 }
 
 TEST_F(Lifecycle, AChildThatRecordsNothingLeavesNoFile) {
-    ASSERT_EQ(run({"fork_silent"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_silent"}, environment()), 0) << error();
     EXPECT_TRUE(other_captures().empty());
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 10}, {"open at fork", 1}}));
 }
 
 TEST_F(Lifecycle, AChildThatExecutesAnotherProgramAtOnceLeavesNoFile) {
-    ASSERT_EQ(run({"fork_exec"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_exec"}, environment()), 0) << error();
     EXPECT_TRUE(other_captures().empty());
     EXPECT_TRUE(leftover_files().empty());
 }
 
 TEST_F(Lifecycle, AnyThreadMayFork) {
-    ASSERT_EQ(run({"fork_from_thread"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_from_thread"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
     const marey::Trace child = marey::Trace::load(other_captures()[0]);
     EXPECT_EQ(counts(child), (Counts{{"child work", 10}, {"open on forker", 1}}));
@@ -229,7 +233,7 @@ TEST_F(Lifecycle, AnyThreadMayFork) {
 }
 
 TEST_F(Lifecycle, AProgramThatNeverRecordedMayFork) {
-    ASSERT_EQ(run({"fork_without_records"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_without_records"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
     EXPECT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 5}}));
     EXPECT_EQ(marey::Trace::load(capture()).ranges().size(), 0u);
@@ -241,7 +245,7 @@ TEST_F(Lifecycle, AChildMayBeginOnManyThreadsAtOnce) {
         << "a lock of AddressSanitizer's allocator may be held by a thread that the child does not have";
 #endif
     for (int i = 0; i < 5; ++i) {
-        ASSERT_EQ(run({"fork_threads"}, environment()), 0) << error();
+        ASSERT_EQ(run_fork({"fork_threads"}, environment()), 0) << error();
         ASSERT_EQ(other_captures().size(), 1u);
         ASSERT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 8}}));
         std::filesystem::remove(other_captures()[0]);
@@ -250,7 +254,7 @@ TEST_F(Lifecycle, AChildMayBeginOnManyThreadsAtOnce) {
 }
 
 TEST_F(Lifecycle, GrandchildrenRecordToo) {
-    ASSERT_EQ(run({"fork_grandchildren"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_grandchildren"}, environment()), 0) << error();
     std::map<int, int> sizes;  // captures by their number of ranges
     for (const std::string& path : other_captures()) ++sizes[counts(marey::Trace::load(path))["child work"]];
     EXPECT_EQ(sizes, (std::map<int, int>{{1, 1}, {7, 1}, {9, 1}}));
@@ -258,7 +262,7 @@ TEST_F(Lifecycle, GrandchildrenRecordToo) {
 }
 
 TEST_F(Lifecycle, FiftyForksWhileThreeThreadsRecordAtFullSpeed) {
-    ASSERT_EQ(run({"fork_storm", "50"}, environment() + ",max=16MB,policy=ring"), 0) << error();
+    ASSERT_EQ(run_fork({"fork_storm", "50"}, environment() + ",max=16MB,policy=ring"), 0) << error();
     EXPECT_EQ(other_captures().size(), 50u);
     int finished = 0;
     for (const std::string& path : other_captures()) {
@@ -276,22 +280,22 @@ TEST_F(Lifecycle, FiftyForksWhileThreeThreadsRecordAtFullSpeed) {
 }
 
 TEST_F(Lifecycle, AChildMayRecordForLong) {
-    ASSERT_EQ(run({"fork_repeatedly"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_repeatedly"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
     EXPECT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 1'000'000}}));
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 300'000}}));
 }
 
 TEST_F(Lifecycle, LogsThatAreNotThreadsContinueInTheChild) {
-    ASSERT_EQ(run({"fork_log"}, environment()), 0) << error();
+    ASSERT_EQ(run_fork({"fork_log"}, environment()), 0) << error();
     ASSERT_EQ(other_captures().size(), 1u);
     EXPECT_EQ(counts(marey::Trace::load(other_captures()[0])), (Counts{{"child work", 1}, {"streamed", 3}}));
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"streamed", 20}}));
 }
 
 TEST_F(Lifecycle, ASessionOfTheProgramItselfIsOverInTheChildAndContinuesInTheParent) {
-    EXPECT_EQ(run({"session_across_fork"}, ""), 0) << error();
-    EXPECT_EQ(run({"session_across_fork", capture()}, ""), 0) << error();
+    EXPECT_EQ(run_fork({"session_across_fork"}, ""), 0) << error();
+    EXPECT_EQ(run_fork({"session_across_fork", capture()}, ""), 0) << error();
     EXPECT_EQ(counts(marey::Trace::load(capture())), (Counts{{"work", 20}, {"open at fork", 1}}));
     EXPECT_TRUE(other_captures().empty());
 }
