@@ -1,4 +1,4 @@
-// program_modes.h: the work that programs of several modes record, and the modes' arguments.
+// program_modes.h: work to record, and arguments, for programs that have several modes.
 #pragma once
 
 #include <sys/wait.h>
