@@ -47,8 +47,8 @@ enum class Mode : std::uint8_t {
     WithAllC = 3,  ///< also at call sites that call Python functions
 };
 
-/// The requests of sessions, and the hook that is set. Applying a request may run Python code, and so a pending
-/// call or another thread that applies too: that is done when the first one has finished.
+/// The requests of sessions, and the hook that is set. Applying a request may run Python code, and so a
+/// pending call or another thread that applies too: that is done when the first one has finished.
 class TracerState {
   public:
     // -- any thread --
