@@ -10,24 +10,15 @@
 
 #include <marey/analyze.h>
 #include <marey/detail/export.h>
+#include <marey/file_format.h>
 #include <marey/table.h>
 #include <marey/trace.h>
 
 namespace marey {
 
-/// A format that a trace can be written in.
-struct ExportFormat {
-    std::string_view name;                       ///< the name for `marey export --to`
-    std::string_view description;                ///< one line for users
-    std::span<const std::string_view> suffixes;  ///< suffixes of file names, the usual one first
-    void (*write)(const Trace& trace, const std::string& path);
-};
-
-/// Returns every format that this library can write.
-MAREY_API std::span<const ExportFormat> export_formats() noexcept;
 /// Returns the format with this name or, if `name` is empty, the one with the longest suffix that matches
 /// `path`. Throws marey::Error, which lists the known formats, if there is none.
-MAREY_API const ExportFormat& export_format(std::string_view name, const std::string& path);
+MAREY_API const FileFormat& export_format(std::string_view name, const std::string& path);
 
 /// Writes `trace` to `path` in the given format, or in the format selected by the suffix of `path`. Throws
 /// marey::Error.

@@ -8,6 +8,7 @@
 
 #include "analyze/finding_list.h"
 #include "json/json_writer.h"
+#include "trace/torch_names.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -30,11 +31,9 @@ constexpr ValidationRule kRules[] = {
     {"collective", "record_param_comms has the collective name, data type, sizes and group"},
     {"strict_json", "the file is strict JSON: RFC 8259, UTF-8"},
     {"unique_keys", "no object has duplicate keys"},
-    {"trace_events", "traceEvents, or the whole file, is a list of objects"},
     {"event_fields", "an event has a phase, a time and a row, with the right types"},
     {"row_nesting", "ranges on one row nest properly"},
-    {"begin_end", "every begin event has an end event on the same row"},
-    {"async_begin_end", "every async begin event has an end event"},
+    {"begin_end", "every begin event has an end event: on the same row or, if it is async, with the same id"},
     {"file_window", "events lie between time zero and Record Window End"},
     {"flow_without_end", "every flow that starts also ends"},
     {"flow_without_start", "every flow that ends also starts"},
@@ -265,8 +264,7 @@ class TraceCheck {
 
     /// The autograd engine's range around a backward range has the same sequence number.
     static std::string_view backward_name(std::string_view name) {
-        constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
-        return name.starts_with(kEngine) ? name.substr(kEngine.size()) : name;
+        return is_engine_range(name) ? name.substr(kEngineRange.size()) : name;
     }
 
     void check_sequences() {

@@ -67,12 +67,6 @@ nb::list sessions_of(const path& file) {
     return sessions;
 }
 
-nb::list formats_of(std::span<const ExportFormat> formats) {
-    nb::list names;
-    for (const ExportFormat& format : formats) names.append(nb::make_tuple(format.name, format.description));
-    return names;
-}
-
 }  // namespace
 
 void bind_trace(nb::module_& module) {
@@ -201,7 +195,6 @@ void bind_trace(nb::module_& module) {
     module.def("output_target", target_of, nb::arg("path"),
                "Return the file that an output replaces or creates; empty if it is written in place.");
     module.def("list_sessions", sessions_of, nb::arg("path"));
-    module.def("export_formats", [] { return formats_of(export_formats()); });
 }
 
 }  // namespace marey::bindings

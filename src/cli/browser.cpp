@@ -63,7 +63,7 @@ std::string host_name() {
 }  // namespace
 
 ViewSource file_source(const std::string& file, const std::string& format, bool uses_cache) {
-    const ImportFormat* const found = format.empty() ? import_format(file) : nullptr;
+    const FileFormat* const found = format.empty() ? detect_format(file) : nullptr;
     if (format.empty() && found == nullptr)  // before the browser opens
         open_trace(file, format);            // throws, with the known formats
     const bool is_capture = format == "marey" || (found != nullptr && found->name == "marey");

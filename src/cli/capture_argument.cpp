@@ -31,7 +31,9 @@ constexpr const char* kFileHelp = "Marey capture, or a trace written by another 
 
 void declare_from(Options& options, std::string& from) {
     std::vector<std::string> names;
-    for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
+    for (const FileFormat& format : file_formats()) {
+        if (format.read != nullptr) names.emplace_back(format.name);
+    }
     options.choice(from, "--from", names, "Format of FILE (detected from its content)");
 }
 
@@ -88,9 +90,9 @@ std::vector<std::string> CaptureArgument::paths() const {
 Trace CaptureArgument::load_one(const std::string& path) const {
     const Progress progress("reading " + path);
     if (!session) return open_trace(path, from);
-    const ImportFormat* const detected = from.empty() ? import_format(path) : nullptr;
+    const FileFormat* const detected = from.empty() ? detect_format(path) : nullptr;
     const std::string_view format = detected != nullptr ? detected->name : std::string_view(from);
-    if (!format.empty() && format != import_formats().front().name)
+    if (!format.empty() && format != "marey")
         throw Error(path + ": --session applies only to Marey captures, and this file has the format " +
                     std::string(format));
     return Trace::load(path, *session);

@@ -19,22 +19,35 @@ namespace {
 
 constexpr const char* kParquet = "parquet";  // written by the Python package
 
+std::string format_list() {
+    std::string text;
+    for (const FileFormat& format : file_formats()) {
+        if (format.write == nullptr) continue;
+        text += fmt::format("  {:<11}{:<18}{}\n", format.name, format.suffixes.front(), format.description);
+    }
+    return text;
+}
+
 class ExportVerb final : public Verb {
   public:
     const char* help() const override { return "Write a capture in the format of another tool"; }
     const char* details() const override {
-        return "Open Chrome traces at https://ui.perfetto.dev or chrome://tracing, and speedscope files\n"
-               "at https://www.speedscope.app. If the output name ends in .gz, the file is compressed;\n"
-               "-o - writes to standard output. See marey stacks for more ways to fold stacks.\n\n"
-               "--to parquet adds all given captures as one run to the lake in the folder -o, for marey\n"
-               "sql, marey ask and other engines (pip install duckdb pyarrow); exporting a run again\n"
-               "replaces it.";
+        static const std::string text =
+            format_list() +
+            "\nIf the output name ends in .gz, the file is compressed; -o - writes to standard output.\n"
+            "See marey stacks for more ways to fold stacks.\n\n"
+            "--to parquet adds all given captures as one run to the lake in the folder -o, for marey\n"
+            "sql, marey ask and other engines (pip install duckdb pyarrow); exporting a run again\n"
+            "replaces it.";
+        return text.c_str();
     }
     void declare(Options& options) override {
         capture_.declare(options);
         capture_.declare_filter(options);
         std::vector<std::string> names;
-        for (const ExportFormat& format : export_formats()) names.emplace_back(format.name);
+        for (const FileFormat& format : file_formats()) {
+            if (format.write != nullptr) names.emplace_back(format.name);
+        }
         names.emplace_back(kParquet);
         options.choice(format_, "--to", names, "Output format (from the output's suffix, otherwise chrome)");
         std::vector<std::string> tables;
@@ -53,9 +66,8 @@ class ExportVerb final : public Verb {
         if (!run_.empty()) throw Error("--run: only supported for parquet");
         std::string& path = output_.path;
         const bool to_stdout = path == "-";
-        if (format_.empty() && output_.is_standard_output())
-            format_ = table_.empty() ? export_formats().front().name : "csv";
-        const ExportFormat& format = export_format(format_, path);
+        if (format_.empty() && output_.is_standard_output()) format_ = table_.empty() ? "chrome" : "csv";
+        const FileFormat& format = export_format(format_, path);
         if (!table_.empty() && format.name != "csv")
             throw Error("--table: only supported for csv, not for " + std::string(format.name));
         if (!min_duration_.empty() && format.name != "otlp")

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "trace/engine_ranges.h"
+#include "trace/torch_names.h"
 
 namespace marey {
 namespace {

@@ -17,6 +17,7 @@
 #include "collect/replayed_log.h"
 #include "collect/used_names.h"
 #include "trace/columns.h"
+#include "trace/torch_names.h"
 
 namespace marey {
 
@@ -63,7 +64,7 @@ class TraceBuilder {
         state_.filter.open_parts = std::move(state_.journal.open_parts);
         state_.filter.has_torch = std::any_of(
             state_.data->sites.begin(), state_.data->sites.end(),
-            [&](const SiteInfo& site) { return state_.data->strings[site.name].starts_with("aten::"); });
+            [&](const SiteInfo& site) { return is_torch_operator(state_.data->strings[site.name]); });
         if (state_.session == nullptr) return;
         const SessionMarks& marks = state_.session->marks;
         state_.filter.start_ticks = marks.start_ticks;

@@ -1,4 +1,5 @@
-// file_header.cpp: reads the start of a file; decompresses damaged gzip data as far as possible.
+// file_header.cpp: reads the start of a file, or all of it; decompresses damaged gzip data as far as
+// possible.
 #include "formats/file_header.h"
 
 #include <errno.h>
@@ -35,6 +36,21 @@ std::vector<std::byte> read_file_head(const std::string& path) {
     if (size == 0 && !source->damage().empty()) throw Error(path + ": " + source->damage());
     head.resize(size);
     return head;
+}
+
+std::string read_whole_file(const std::string& path, std::string& damage) {
+    const std::unique_ptr<ByteSource> source = open_source(path);
+    constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+    std::string text;
+    std::size_t count = 0;
+    do {
+        const std::size_t before = text.size();
+        text.resize(before + kPieceBytes);
+        count = source->read(text.data() + before, kPieceBytes);
+        text.resize(before + count);
+    } while (count != 0);
+    damage = source->damage();
+    return text;
 }
 
 }  // namespace marey

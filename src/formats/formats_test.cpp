@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 
 #include <marey/error.h>
 #include <marey/import.h>
+
+#include "base/golden_fixture.h"
 
 #if MAREY_HAVE_ZLIB
 #include <zlib.h>
@@ -47,6 +50,40 @@ class ImportFormatsTest : public ::testing::Test {
   private:
     std::filesystem::path folder_;
 };
+
+TEST(FileFormatsTest, TheGuideListsEachOfThem) {
+    const std::filesystem::path page =
+        std::filesystem::path(MAREY_SOURCE_DIR) / "docs" / "guide" / "formats.md";
+    const std::string now = read_text(page);
+    const std::string mark = "<!-- formats_test writes this table (MAREY_WRITE_GOLDENS=1). -->\n";
+    const std::size_t begin = now.find(mark), end = now.find("<!-- end of the table -->"),
+                      read = now.find("## Read");
+    ASSERT_TRUE(begin < end && end < read && read != now.npos);
+    std::string table = "| `--to` | suffix | what it is | leaves out |\n|---|---|---|---|\n";
+    for (const FileFormat& format : file_formats()) {
+        const std::string name = "`" + std::string(format.name) + "`";
+        if (format.read != nullptr && format.name != "marey") {
+            EXPECT_NE(now.find(name, read), now.npos) << name << " is read";
+        }
+        if (format.write == nullptr) continue;
+        table.append("| ").append(name).append(" | `").append(format.suffixes.front()).append("` | ");
+        table.append(format.description).append(" | ");
+        table.append(format.leaves_out.empty() ? "nothing" : format.leaves_out).append(" |\n");
+    }
+    expect_file(now.substr(0, begin + mark.size()) + "\n" + table + "\n" + now.substr(end), page);
+}
+
+TEST(FileFormatsTest, HaveDistinctNamesAndSuffixes) {
+    std::set<std::string_view> seen;
+    for (const FileFormat& format : file_formats()) {
+        EXPECT_TRUE(seen.insert(format.name).second) << format.name;
+        for (const std::string_view suffix : format.suffixes)
+            EXPECT_TRUE(seen.insert(suffix).second) << suffix;
+        EXPECT_EQ(format.recognizes == nullptr, format.read == nullptr) << format.name;
+        EXPECT_EQ(format.suffixes.empty(), format.write == nullptr) << format.name;
+        EXPECT_TRUE(format.read != nullptr || format.write != nullptr) << format.name;
+    }
+}
 
 TEST_F(ImportFormatsTest, AnUnknownFormatIsAnErrorThatListsTheKnownOnes) {
     const std::string expected =

@@ -13,7 +13,7 @@
 #include <marey/error.h>
 #include <marey/validate.h>
 
-#include "formats/profile_readers.h"
+#include "formats/formats.h"
 #include "json/input_text.h"
 
 namespace marey::testing {

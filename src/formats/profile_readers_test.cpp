@@ -59,7 +59,7 @@ TEST(ProfileReaders, EverySampleOfTheCorpusIsRecognizedAndRead) {
         for (const auto& entry : fs::directory_iterator(profile_corpus(format))) {
             SCOPED_TRACE(entry.path());
             ++files;
-            const ImportFormat* const detected = import_format(entry.path().string());
+            const FileFormat* const detected = detect_format(entry.path().string());
             ASSERT_NE(detected, nullptr);
             EXPECT_EQ(detected->name, format == "perf_script" ? "perf" : format);
             const Trace trace = open_trace(entry.path().string());

@@ -2,12 +2,11 @@
 #include "formats/sampled_profile.h"
 
 #include <algorithm>
-#include <memory>
 
 #include <marey/error.h>
 
 #include "analyze/tree/child_index.h"
-#include "json/input_text.h"
+#include "formats/file_header.h"
 
 namespace marey {
 namespace {
@@ -213,21 +212,11 @@ std::vector<std::int64_t> sample_durations(std::span<const std::int64_t> times_n
 
 Trace read_profile_file(const std::string& path,
                         Trace (*read)(std::string_view text, const std::string& name)) {
-    const std::unique_ptr<ByteSource> source = open_source(path);
-    std::string text;
-    constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-    while (true) {
-        const std::size_t before = text.size();
-        text.resize(before + kPieceBytes);
-        const std::size_t count = source->read(text.data() + before, kPieceBytes);
-        text.resize(before + count);
-        if (count == 0) break;
-    }
-    Trace trace = read(text, path);
-    if (source->damage().empty()) return trace;
+    std::string damage;
+    Trace trace = read(read_whole_file(path, damage), path);
+    if (damage.empty()) return trace;
     const auto data = changeable_data(std::move(trace));
-    data->problems.push_back(
-        {"cut_short", "Only the part before the damage was read: " + source->damage(), 1});
+    data->problems.push_back({"cut_short", "Only the part before the damage was read: " + damage, 1});
     return Trace(data);
 }
 

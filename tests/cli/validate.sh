@@ -18,7 +18,7 @@ cat >crossing.json <<'JSON'
 [{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":10},{"ph":"X","name":"b","pid":1,"tid":1,"ts":5,"dur":10},
  {"ph":"s","name":"f","cat":"f","id":1,"pid":1,"tid":1,"ts":1}]
 JSON
-check "crossing ranges" 1 "^row_nesting: 1 finding; first: 'b' at byte" "$marey" validate crossing.json
+check "crossing ranges" 1 "^row_nesting: 1 finding; first: 'b' at 5.000 us starts inside 'a'" "$marey" validate crossing.json
 check "a lone arrow" 1 "^flow_without_end: 1 finding" "$marey" validate crossing.json
 check "as JSON" 1 '"rule": "row_nesting"' "$marey" validate --json crossing.json
 printf '\357\273\277[]' >marked.json

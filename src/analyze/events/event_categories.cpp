@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "trace/torch_names.h"
+
 namespace marey {
 namespace {
 
@@ -25,7 +27,7 @@ bool is_driver_call(std::string_view name) {
 
 bool has_torch_operators(const Trace& trace) {
     return std::any_of(trace.sites().begin(), trace.sites().end(),
-                       [&](const SiteInfo& site) { return trace.string(site.name).starts_with("aten::"); });
+                       [&](const SiteInfo& site) { return is_torch_operator(trace.string(site.name)); });
 }
 
 std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool on_device) {

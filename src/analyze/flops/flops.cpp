@@ -13,10 +13,6 @@
 namespace marey {
 namespace {
 
-/// None of them calls another one, so that sums count everything once.
-constexpr std::string_view kOfPytorch[] = {"aten::add",    "aten::addmm", "aten::baddbmm", "aten::bmm",
-                                           "aten::conv2d", "aten::mm",    "aten::mul"};
-
 /// Formulas set by users override the built-in ones.
 class FormulaRegistry {
   public:
@@ -43,9 +39,7 @@ class FormulaRegistry {
             const ScopedLock lock(mutex_);
             if (const auto found = own_.find(name); found != own_.end()) return found->second;
         }
-        if (of_pytorch &&
-            std::find(std::begin(kOfPytorch), std::end(kOfPytorch), name) == std::end(kOfPytorch))
-            return {};
+        if (of_pytorch && !is_counted_by_pytorch(name)) return {};
         const std::span<const BuiltInFlops> known = built_in_flops();
         const auto place = std::lower_bound(
             known.begin(), known.end(), name,

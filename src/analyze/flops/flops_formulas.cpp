@@ -404,4 +404,10 @@ std::span<const BuiltInFlops> built_in_flops() {
     return all;
 }
 
+bool is_counted_by_pytorch(std::string_view name) noexcept {
+    constexpr std::string_view kCounted[] = {"aten::add",    "aten::addmm", "aten::baddbmm", "aten::bmm",
+                                             "aten::conv2d", "aten::mm",    "aten::mul"};
+    return std::find(std::begin(kCounted), std::end(kCounted), name) != std::end(kCounted);
+}
+
 }  // namespace marey

@@ -16,5 +16,8 @@ struct BuiltInFlops {
 
 /// Sorted by name.
 std::span<const BuiltInFlops> built_in_flops();
+/// Whether PyTorch's profiler has a formula for it too. None of these operators calls another one, so that
+/// sums count everything once.
+bool is_counted_by_pytorch(std::string_view name) noexcept;
 
 }  // namespace marey

@@ -11,6 +11,7 @@
 
 #include "analyze/memory/live_memory.h"
 #include "analyze/memory/memory_flow.h"
+#include "trace/torch_names.h"
 
 namespace marey {
 namespace {
@@ -145,15 +146,13 @@ class CategoryFinder {
         const RangeColumns ranges = trace_.ranges();
         for (Row range = 0; range < ranges.size(); ++range) {
             const SiteInfo& site = trace_.sites()[ranges.site[range]];
-            if (site.scope != Scope::BackwardFunction ||
-                trace_.string(site.name) != "torch::autograd::AccumulateGrad")
+            if (site.scope != Scope::BackwardFunction || trace_.string(site.name) != kAccumulateGradient)
                 continue;
             const auto children = tree_.children(range);
             const auto first = std::find_if(children.begin(), children.end(),
                                             [&](std::uint32_t child) { return child < ranges.size(); });
             if (first == children.end()) continue;
-            const std::string_view name = trace_.range_name(*first);
-            if (name != "aten::detach" && name != "aten::add_") continue;
+            if (!accumulates_gradient(trace_.range_name(*first))) continue;
             for (const Argument& value : trace_.range_arguments(*first)) {
                 if (value.role != ArgumentRole::Input) continue;
                 set_array(value, MemoryCategory::Gradient);

@@ -16,7 +16,7 @@ namespace {
 /// Whether a file that is not a capture may have ranks.
 bool is_trace(const std::string& path) {
     try {
-        const ImportFormat* const format = import_format(path);
+        const FileFormat* const format = detect_format(path);
         return format != nullptr && (format->name == "chrome" || format->name == "perfetto");
     } catch (const Error&) {
         return false;

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "trace/engine_ranges.h"
+#include "trace/torch_names.h"
 
 namespace marey {
 namespace {

@@ -13,6 +13,9 @@ namespace {
 // 73 years around zero: sums and differences of times never overflow.
 constexpr std::int64_t kMaxChromeTimeNs = std::int64_t{1} << 61;
 
+constexpr std::string_view kNoBegin = "has no begin event";
+constexpr std::string_view kNoEnd = "has no end event";
+
 bool is_far(std::int64_t time_ns) {
     return time_ns > kMaxChromeTimeNs || time_ns < -kMaxChromeTimeNs;
 }
@@ -20,6 +23,8 @@ bool is_far(std::int64_t time_ns) {
 }  // namespace
 
 void ChromeBuilder::add(const ChromeEvent& event) {
+    if (event.has_text_time)
+        findings_.add("event_fields", event.name, event.time_ns, "has a time that is not a number");
     if (event.phase == 'M') {
         add_metadata(event);
     } else if (!is_read_phase(event.phase)) {
@@ -27,12 +32,12 @@ void ChromeBuilder::add(const ChromeEvent& event) {
         if (event.phase != 0) {
             ++unread_[event.phase];
         } else if (!is_empty) {  // some programs end the list with {}
-            add_malformed("missing phase");
+            add_malformed("missing phase", event);
         }
     } else if (!event.has_time) {
-        add_malformed("missing time");
+        add_malformed("missing time", event);
     } else if (is_far(event.time_ns) || is_far(event.duration_ns)) {
-        add_malformed("time out of range");
+        add_malformed("time out of range", event);
     } else {
         add_timed(event);
     }
@@ -72,7 +77,10 @@ void ChromeBuilder::add_complete(const ChromeEvent& event) {
         assembler_.text(event.category) == "gpu_user_annotation")
         return;
     if (!event.has_duration) ++no_duration_;
+    if (!event.has_duration || event.duration_ns < 0)
+        findings_.add("event_fields", event.name, event.time_ns, "has no duration or a negative one");
     const std::uint32_t row = rows_.index(event.pid, event.tid);
+    findings_.add_range(row, event.name, event.time_ns, event.time_ns + event.duration_ns);
     const RangeProperties facts = describe(event, row);
     const std::uint32_t lane = rows_.lane(row);
     const RangeId range =
@@ -195,25 +203,26 @@ void ChromeBuilder::begin(const ChromeEvent& event) {
 /// Ends the innermost open range or, if the name matches an outer one, that range and all ranges inside it.
 void ChromeBuilder::end(const ChromeEvent& event) {
     const std::uint32_t row = rows_.index(event.pid, event.tid);
-    if (row >= open_.size() || open_[row].empty()) {
-        ++unmatched_ends_;
-        return;
-    }
+    if (row >= open_.size() || open_[row].empty()) return add_unmatched_end(event);
     std::vector<Open>& stack = open_[row];
     if (event.has_name && event.name != stack.back().name) {
         const bool is_open = std::any_of(stack.begin(), stack.end(),
                                          [&](const Open& open) { return open.name == event.name; });
-        if (!is_open && event.name != 0) {
-            ++unmatched_ends_;
-            return;
-        }
+        if (!is_open && event.name != 0) return add_unmatched_end(event);
         for (; is_open && stack.back().name != event.name; stack.pop_back()) {
             ++mismatched_ends_;
+            findings_.add("begin_end", stack.back().name, stack.back().time_ns, kNoEnd);
             close(stack.back(), event.time_ns, kEndInferred, {});
         }
     }
+    findings_.add_range(row, stack.back().name, stack.back().time_ns, event.time_ns);
     close(stack.back(), event.time_ns, 0, arguments_.finish());
     stack.pop_back();
+}
+
+void ChromeBuilder::add_unmatched_end(const ChromeEvent& event) {
+    ++unmatched_ends_;
+    findings_.add("begin_end", event.name, event.time_ns, kNoBegin);
 }
 
 void ChromeBuilder::close(Open& open, std::int64_t end_ns, std::uint16_t flags,
@@ -235,7 +244,7 @@ std::uint64_t ChromeBuilder::async_key(const ChromeEvent& event) const {
 }
 
 void ChromeBuilder::begin_async(const ChromeEvent& event) {
-    if (!event.has_id) return add_malformed("async event without an id");
+    if (!event.has_id) return add_malformed("async event without an id", event);
     const std::uint32_t row = rows_.index(event.pid, event.tid);
     Open open{event.time_ns, row, event.name, describe(event, row), {}};
     const std::span<const Argument> values = arguments_.finish();
@@ -245,12 +254,12 @@ void ChromeBuilder::begin_async(const ChromeEvent& event) {
 }
 
 void ChromeBuilder::end_async(const ChromeEvent& event) {
-    if (!event.has_id) return add_malformed("async event without an id");
+    if (!event.has_id) return add_malformed("async event without an id", event);
     const std::uint64_t key = async_key(event);
     const std::span<const Argument> values = arguments_.finish();
     const auto found = open_async_.find(key);
     if (found == open_async_.end() || found->second.empty() || found->second.back().time_ns > event.time_ns) {
-        early_ends_[key].push_back({event.time_ns, {values.begin(), values.end()}});
+        early_ends_[key].push_back({event.time_ns, event.name, {values.begin(), values.end()}});
         return;
     }
     close_async(found->second.back(), event.time_ns, 0, values);
@@ -271,6 +280,7 @@ void ChromeBuilder::match_early_ends() {
         const auto found = open_async_.find(key);
         if (found == open_async_.end()) {
             unmatched_ends_ += ends.size();
+            for (const EarlyEnd& end : ends) findings_.add("begin_end", end.name, end.time_ns, kNoBegin);
             continue;
         }
         std::multimap<std::int64_t, EarlyEnd*> by_time;
@@ -290,18 +300,24 @@ void ChromeBuilder::match_early_ends() {
         }
         begins = std::move(rest);
         unmatched_ends_ += by_time.size();
+        for (const auto& [time_ns, end] : by_time) findings_.add("begin_end", end->name, time_ns, kNoBegin);
     }
+}
+
+void ChromeBuilder::add_unmatched_begins(std::span<const Open> begins) {
+    unmatched_begins_ += begins.size();
+    for (const Open& open : begins) findings_.add("begin_end", open.name, open.time_ns, kNoEnd);
 }
 
 /// Ranges that are still open end with the window.
 void ChromeBuilder::close_all() {
     match_early_ends();
     for (std::vector<Open>& stack : open_) {
-        unmatched_begins_ += stack.size();
+        add_unmatched_begins(stack);
         for (Open& open : stack) close(open, last_ns_, kUnfinished, {});
     }
     for (auto& [key, begins] : open_async_) {
-        unmatched_begins_ += begins.size();
+        add_unmatched_begins(begins);
         for (Open& open : begins) close_async(open, last_ns_, kUnfinished, {});
     }
 }
@@ -382,7 +398,7 @@ void ChromeBuilder::add_counter(const ChromeEvent& event) {
 // ---- flows
 
 void ChromeBuilder::add_flow(const ChromeEvent& event) {
-    if (!event.has_id) return add_malformed("flow event without an id");
+    if (!event.has_id) return add_malformed("flow event without an id", event);
     const std::uint32_t row = rows_.index(event.pid, event.tid);
     const ImportedRow& state = rows_.at(row);
     const std::string& name = assembler_.text(event.name);
@@ -434,6 +450,7 @@ bool ChromeBuilder::is_window_mark(const ChromeEvent& event) {
     const bool is_start = event.phase != 'X' && pid == "Traces" && name.starts_with("Iteration Start");
     const bool is_end = event.phase != 'X' && name == "Record Window End";
     if (!is_span && !is_start && !is_end) return false;
+    if (is_end) findings_.end_window(event.time_ns);
     if (is_end && facts_.is_marey_trace) return true;  // the span ends with the window, this a little later
     see(event.time_ns);
     if (is_span) see(event.time_ns + std::max<std::int64_t>(event.duration_ns, 0));
@@ -477,6 +494,7 @@ void ChromeBuilder::name_row(const ChromeEvent& event) {
 Trace ChromeBuilder::finish() {
     if (first_ns_ > last_ns_) first_ns_ = last_ns_ = 0;
     close_all();
+    findings_.finish(first_ns_, last_ns_);
     std::uint64_t ended = 0;
     for (const Unfinished& range : unfinished_) {
         if (range.end_ns == last_ns_) {

@@ -10,6 +10,7 @@
 #include <marey/trace.h>
 
 #include "formats/chrome/event.h"
+#include "formats/chrome/findings.h"
 #include "formats/chrome/flows.h"
 #include "formats/chrome/read_arguments.h"
 #include "formats/chrome/read_rows.h"
@@ -28,13 +29,18 @@ struct ChromeMetadata {
 
 class ChromeBuilder {
   public:
+    /// Rules that the file breaks are added to `findings`, if there is one.
+    explicit ChromeBuilder(FindingList* findings) : findings_(assembler_, findings) {}
     TraceAssembler& assembler() { return assembler_; }
     ImportedArguments& arguments() { return arguments_; }
     ChromeMetadata& facts() { return facts_; }
 
     /// Adds an event, whose values are in arguments().
     void add(const ChromeEvent& event);
-    void add_malformed(const char* cause) { ++malformed_[cause]; }
+    void add_malformed(const char* cause, const ChromeEvent& event = {}) {
+        ++malformed_[cause];
+        findings_.add("event_fields", event.name, event.time_ns, cause);
+    }
     /// See TraceAssembler::expect().
     void expect(double fraction) {
         assembler_.expect(fraction);
@@ -71,6 +77,7 @@ class ChromeBuilder {
     /// An end event that comes before its begin event in the file.
     struct EarlyEnd {
         std::int64_t time_ns;
+        StringId name;
         std::vector<Argument> values;
     };
 
@@ -78,6 +85,8 @@ class ChromeBuilder {
     void add_complete(const ChromeEvent& event);
     void begin(const ChromeEvent& event);
     void end(const ChromeEvent& event);
+    void add_unmatched_end(const ChromeEvent& event);
+    void add_unmatched_begins(std::span<const Open> begins);
     void begin_async(const ChromeEvent& event);
     void end_async(const ChromeEvent& event);
     void add_instant(const ChromeEvent& event);
@@ -109,10 +118,11 @@ class ChromeBuilder {
     }
 
     TraceAssembler assembler_;
+    ChromeFindings findings_;
     ImportedArguments arguments_{assembler_};
     ImportedRows rows_{assembler_};
     ImportedSites sites_{assembler_};
-    ImportedFlows flows_{assembler_};
+    ImportedFlows flows_{assembler_, findings_};
     ChromeMetadata facts_;
     struct Unfinished {
         RangeId range;

@@ -10,6 +10,7 @@
 #include <marey/export.h>
 #include <marey/validate.h>
 
+#include "formats/chrome/findings.h"
 #include "formats/chrome/read.h"
 #include "trace/trace_dump_fixture.h"
 
@@ -29,10 +30,21 @@ bool is_structural(std::string_view rule) {
     return false;
 }
 
+bool is_rule(std::string_view name) {
+    for (const marey::ValidationRule& rule : marey::validation_rules()) {
+        if (rule.name == name) return true;
+    }
+    return false;
+}
+
 /// A dump of the trace; empty if reading failed.
 std::string read(const std::string& text, std::size_t piece, bool exports) {
     try {
-        const marey::Trace trace = marey::read_chrome_json("input", marey::memory_source(text), piece);
+        marey::FindingList findings;
+        marey::check_json(text, findings);
+        const marey::Trace trace =
+            marey::read_chrome_json("input", marey::memory_source(text), piece, &findings);
+        for (const marey::Finding& finding : findings.take()) require(is_rule(finding.rule), "a known rule:");
         for (const marey::Finding& finding : marey::validate(trace))
             require(!is_structural(finding.rule),
                     "the tables hold together:", finding.rule + ": " + finding.example);

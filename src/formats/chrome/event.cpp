@@ -132,9 +132,9 @@ bool ChromeEventReader::read_member(JsonCursor& cursor, std::uint32_t member, Ch
         case kPhase:
             return read_phase(cursor, event);
         case kTime:
-            return read_time(cursor, event.has_time, event.time_ns);
+            return read_time(cursor, event, event.has_time, event.time_ns);
         case kDuration:
-            return read_time(cursor, event.has_duration, event.duration_ns);
+            return read_time(cursor, event, event.has_duration, event.duration_ns);
         case kPid:
             return read_row_id(cursor, event.pid);
         case kTid:
@@ -222,10 +222,12 @@ bool ChromeEventReader::read_row_id(JsonCursor& cursor, ChromeId& id) {
     return true;
 }
 
-bool ChromeEventReader::read_time(JsonCursor& cursor, bool& is_there, std::int64_t& time_ns) {
+bool ChromeEventReader::read_time(JsonCursor& cursor, ChromeEvent& event, bool& is_there,
+                                  std::int64_t& time_ns) {
     if (cursor.peek() == '"') {
         std::string_view text;
         if (!cursor.read_string(text)) return false;
+        event.has_text_time = true;
         is_there = scaled_decimal(text, kMicrosToNanos, time_ns);
         return is_there || fail("a time that is not a number or is out of range");
     }

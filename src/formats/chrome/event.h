@@ -30,6 +30,7 @@ struct ChromeEvent {
     bool has_name = false;
     bool has_time = false;
     bool has_duration = false;
+    bool has_text_time = false;  ///< a time or a duration is not a number but a text
     bool has_id = false;
     bool is_local_id = false;  ///< the id is unique only within its pid
     bool flows_in = false;
@@ -82,7 +83,7 @@ class ChromeEventReader {
     bool read_member(JsonCursor& cursor, std::uint32_t member, ChromeEvent& event);
     bool read_phase(JsonCursor& cursor, ChromeEvent& event);
     bool read_row_id(JsonCursor& cursor, ChromeId& id);
-    bool read_time(JsonCursor& cursor, bool& is_there, std::int64_t& time_ns);
+    bool read_time(JsonCursor& cursor, ChromeEvent& event, bool& is_there, std::int64_t& time_ns);
     bool read_hash(JsonCursor& cursor, std::uint64_t& hash);
     bool read_id(JsonCursor& cursor, ChromeEvent& event, std::uint64_t& hash);
     bool read_id2(JsonCursor& cursor, ChromeEvent& event);

@@ -2,6 +2,7 @@
 #include "formats/chrome/flows.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace marey {
 
@@ -59,9 +60,11 @@ std::uint64_t ImportedFlows::link_chain(std::vector<std::uint32_t>& members) {
     std::vector<std::size_t> unused;  // starts without an end
     std::size_t last_start = 0;
     std::uint64_t unmatched = 0;
+    bool has_start = false;
     for (const std::uint32_t i : members) {
         const Entry& entry = points_[i];
         if (entry.point == Point::Start) {
+            if (std::exchange(has_start, true)) find("flow_id_repeated", i);
             if (!last_is_used) unused.push_back(last_start);
             last = &entry;
             last_start = i;
@@ -78,8 +81,12 @@ std::uint64_t ImportedFlows::link_chain(std::vector<std::uint32_t>& members) {
     for (std::size_t i = 0; i < std::max(early.size(), unused.size()); ++i) {
         if (i < early.size() && i < unused.size()) {
             link(points_[unused[i]], points_[early[i]]);
+            const bool is_launch = points_[early[i]].kind == LinkKind::Launch;
+            find(is_launch ? "kernel_before_launch" : "flow_backwards", early[i]);
         } else {
             ++unmatched;
+            find(i < early.size() ? "flow_without_start" : "flow_without_end",
+                 i < early.size() ? early[i] : unused[i]);
         }
     }
     return unmatched;

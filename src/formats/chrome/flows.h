@@ -8,6 +8,7 @@
 #include <marey/trace.h>
 
 #include "base/reserve_expected.h"
+#include "formats/chrome/findings.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {
@@ -20,7 +21,8 @@ class ImportedFlows {
   public:
     enum class Point : std::uint8_t { Start, Step, End };
 
-    explicit ImportedFlows(TraceAssembler& assembler) : assembler_(assembler) {}
+    ImportedFlows(TraceAssembler& assembler, ChromeFindings& findings)
+        : assembler_(assembler), findings_(findings) {}
 
     void add(std::uint64_t key, Point point, const TraceAssembler::LinkEnd& place, LinkKind kind,
              StringId name) {
@@ -62,7 +64,12 @@ class ImportedFlows {
         assembler_.add_link(from.place, to.place, to.kind, to.name);
     }
 
+    void find(const char* rule, std::size_t point) {
+        findings_.add(rule, points_[point].name, points_[point].place.time_ns, "(an arrow)");
+    }
+
     TraceAssembler& assembler_;
+    ChromeFindings& findings_;
     std::vector<Entry> points_;
     std::vector<Launch> launches_;
     std::vector<std::uint64_t> known_;

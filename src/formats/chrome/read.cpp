@@ -23,8 +23,9 @@ constexpr int kMaxResyncs = 16;
 
 class ChromeReader {
   public:
-    ChromeReader(const std::string& name, std::unique_ptr<ByteSource> source, std::size_t piece_bytes)
-        : name_(name), text_(std::move(source), piece_bytes) {}
+    ChromeReader(const std::string& name, std::unique_ptr<ByteSource> source, std::size_t piece_bytes,
+                 FindingList* findings)
+        : name_(name), text_(std::move(source), piece_bytes), builder_(findings) {}
 
     Trace read() {
         attempt(3, [&] { return text_.end() - text_.begin() >= 3; });
@@ -372,8 +373,9 @@ class ChromeReader {
 
 }  // namespace
 
-Trace read_chrome_json(const std::string& name, std::unique_ptr<ByteSource> source, std::size_t piece_bytes) {
-    return ChromeReader(name, std::move(source), piece_bytes).read();
+Trace read_chrome_json(const std::string& name, std::unique_ptr<ByteSource> source, std::size_t piece_bytes,
+                       FindingList* findings) {
+    return ChromeReader(name, std::move(source), piece_bytes, findings).read();
 }
 
 Trace read_chrome_json_file(const std::string& path) {

@@ -7,13 +7,15 @@
 
 #include <marey/trace.h>
 
+#include "analyze/finding_list.h"
 #include "json/input_text.h"
 
 namespace marey {
 
 /// `name` is used in errors. The text is read in pieces of `piece_bytes`, or more if an event is longer.
-/// Throws marey::Error if it is not a Chrome trace.
+/// Rules of `marey validate` that the file breaks are added to `findings`, if there is one. Throws
+/// marey::Error if it is not a Chrome trace.
 Trace read_chrome_json(const std::string& name, std::unique_ptr<ByteSource> source,
-                       std::size_t piece_bytes = 128 << 10);
+                       std::size_t piece_bytes = 128 << 10, FindingList* findings = nullptr);
 
 }  // namespace marey

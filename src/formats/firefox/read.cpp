@@ -7,7 +7,6 @@
 #include <marey/error.h>
 
 #include "formats/formats.h"
-#include "formats/profile_readers.h"
 #include "formats/sampled_profile.h"
 #include "json/json_document.h"
 
@@ -211,10 +210,6 @@ class FirefoxReader {
 
 Trace read_firefox_text(std::string_view text, const std::string& name) {
     return FirefoxReader(text, name).read();
-}
-
-Trace read_firefox(const std::string& path) {
-    return read_profile_file(path, read_firefox_text);
 }
 
 bool is_firefox(std::span<const std::byte> head) noexcept {

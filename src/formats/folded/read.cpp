@@ -7,7 +7,6 @@
 #include <marey/error.h>
 
 #include "formats/formats.h"
-#include "formats/profile_readers.h"
 #include "formats/sampled_profile.h"
 
 namespace marey {
@@ -70,10 +69,6 @@ Trace read_collapsed_text(std::string_view text, const std::string& name) {
         profile.assembler().add_problem("unread_lines", "Lines without a stack and a weight were skipped.",
                                         unread);
     return profile.finish("unit of the weights");
-}
-
-Trace read_collapsed(const std::string& path) {
-    return read_profile_file(path, read_collapsed_text);
 }
 
 bool is_collapsed(std::span<const std::byte> head) noexcept {

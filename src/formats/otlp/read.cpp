@@ -10,7 +10,6 @@
 #include <marey/error.h>
 
 #include "formats/formats.h"
-#include "formats/profile_readers.h"
 #include "formats/sampled_profile.h"
 #include "json/json_document.h"
 #include "trace/trace_context.h"
@@ -205,10 +204,6 @@ class OtlpReader {
 
 Trace read_otlp_text(std::string_view text, const std::string& name) {
     return OtlpReader(name).read(text);
-}
-
-Trace read_otlp(const std::string& path) {
-    return read_profile_file(path, read_otlp_text);
 }
 
 bool is_otlp(std::span<const std::byte> head) noexcept {

@@ -10,7 +10,6 @@
 #include <marey/error.h>
 
 #include "formats/formats.h"
-#include "formats/profile_readers.h"
 #include "formats/sampled_profile.h"
 #include "json/json_cursor.h"
 
@@ -181,10 +180,6 @@ class PerfScriptReader {
 
 Trace read_perf_script_text(std::string_view text, const std::string& name) {
     return PerfScriptReader(text, name).read();
-}
-
-Trace read_perf_script(const std::string& path) {
-    return read_profile_file(path, read_perf_script_text);
 }
 
 /// The first line that is not a comment is the header of a sample, and the second is a frame or empty.

@@ -5,7 +5,6 @@
 #include <marey/error.h>
 
 #include "formats/formats.h"
-#include "formats/profile_readers.h"
 #include "formats/sampled_profile.h"
 
 #if MAREY_HAVE_PROTOZERO
@@ -371,11 +370,3 @@ bool is_pprof(std::span<const std::byte>) noexcept {
 }  // namespace marey
 
 #endif
-
-namespace marey {
-
-Trace read_pprof(const std::string& path) {
-    return read_profile_file(path, read_pprof_bytes);
-}
-
-}  // namespace marey

@@ -10,7 +10,6 @@
 #include <marey/error.h>
 
 #include "formats/formats.h"
-#include "formats/profile_readers.h"
 #include "formats/pstats/marshal.h"
 #include "formats/sampled_profile.h"
 
@@ -210,10 +209,6 @@ class PstatsReader {
 
 Trace read_pstats_bytes(std::string_view bytes, const std::string& name) {
     return PstatsReader(bytes, name).read();
-}
-
-Trace read_pstats(const std::string& path) {
-    return read_profile_file(path, read_pstats_bytes);
 }
 
 /// A dictionary whose first key is a tuple.

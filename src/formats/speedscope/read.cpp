@@ -7,7 +7,6 @@
 #include <marey/error.h>
 
 #include "formats/formats.h"
-#include "formats/profile_readers.h"
 #include "formats/sampled_profile.h"
 #include "json/json_document.h"
 
@@ -148,10 +147,6 @@ class SpeedscopeReader {
 
 Trace read_speedscope_text(std::string_view text, const std::string& name) {
     return SpeedscopeReader(text, name).read();
-}
-
-Trace read_speedscope(const std::string& path) {
-    return read_profile_file(path, read_speedscope_text);
 }
 
 bool is_speedscope(std::span<const std::byte> head) noexcept {
