@@ -9,7 +9,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
-GOLDEN_TESTS := collect_test trace_test formats_test
+GOLDEN_TESTS := collect_test trace_test analyze_test formats_test
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON TORCH
 
 .DEFAULT_GOAL := help

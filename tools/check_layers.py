@@ -45,9 +45,10 @@ ROOMS = {
     "src/collect":        [PUBLIC, DETAIL, "src/record", "src/trace", "src/json", "src/native", "src/base"],
     "src/trace":          [*MODEL, "include/marey/assemble.h", "include/marey/merge.h", "include/marey/process_end.h",
                            DETAIL, "src/json", "src/native", "src/base"],
-    "src/analyze":        [PUBLIC, LOCKS, "src/trace", "src/json", "src/native", "src/base"],
-    "src/export":         [PUBLIC, "src/trace", "src/analyze", "src/json", "src/base"],
-    "src/formats":        [PUBLIC, "src/trace", "src/analyze", "src/export", "src/json", "src/base"],
+    "src/results":        [PUBLIC, "src/trace", "src/json", "src/base"],
+    "src/analyze":        [PUBLIC, LOCKS, "src/results", "src/trace", "src/json", "src/native", "src/base"],
+    "src/export":         [PUBLIC, "src/trace", "src/analyze", "src/results", "src/json", "src/base"],
+    "src/formats":        [PUBLIC, "src/trace", "src/analyze", "src/results", "src/json", "src/base"],
     "src/view":           [PUBLIC, "src/trace", "src/json", "src/base"],
     "src/serve":          [PUBLIC, LOCKS, "src/json", "src/base", "src/analyze/trace_fixture.h"],  # for tests
     "src/cli":            [PUBLIC, LOCKS, "src/base/environment.h"],

@@ -38,7 +38,7 @@ one() {
         echo "# $title"
         echo "\$ marey run -o $name.marey $*"
         (cd "$folder" && run run -o "$name.marey" "$@" 2>&1)
-        for verb in "report --rows 15" "report --by package --rows 8" "report --by process --rows 8" "tree --depth 6 --limit 20"; do
+        for verb in "report --limit 15" "report --by package --limit 8" "report --by process --limit 8" "tree --depth 6 --limit 20"; do
             echo
             echo "\$ marey $verb $name.marey"
             # shellcheck disable=SC2086

@@ -53,14 +53,6 @@ MAREY_API void write_chrome_json(const Trace& trace, const std::string& path, Ch
 /// Actions and categories are those of marey/memory_profile.h; a new version is written as two events. Times
 /// are wall-clock times. Throws marey::Error.
 MAREY_API void write_memory_timeline(const Trace& trace, const std::string& path, const Device& device = {});
-/// Returns the memory use as JSON text.
-MAREY_API std::string memory_use_json(const Trace& trace, const MemoryUse& use);
-/// Returns the device use as JSON text; times are in nanoseconds.
-MAREY_API std::string gpu_use_json(const Trace& trace, const GpuUse& use);
-/// Returns the comparison of ranks as JSON text; times are in nanoseconds.
-MAREY_API std::string rank_report_json(const RankReport& report);
-/// Returns the kernels of all devices as CSV (RFC 4180), with a header line.
-MAREY_API std::string gpu_kernels_csv(const Trace& trace, const GpuUse& use);
 
 /// Writes the file format of speedscope (https://www.speedscope.app): one evented profile per track that has
 /// ranges, in nanoseconds since the window's start, clipped to the window. The file is strict JSON, whatever
@@ -96,14 +88,6 @@ MAREY_API void write_timeline(const Trace& trace, const std::string& path);
 MAREY_API std::string html_report(const Trace& trace, const std::string& title);
 /// Writes the same. Compresses if `path` ends in ".gz".
 MAREY_API void write_html_report(const Trace& trace, const std::string& path, const std::string& title);
-
-/// Returns a call tree as JSON text: its nodes in order, each with the index of its parent; times are in
-/// nanoseconds.
-MAREY_API std::string call_tree_json(const Trace& trace, const CallTree& tree);
-/// Returns hot_path() and the `count` heaviest_nodes() with the names on their paths, as JSON text.
-MAREY_API std::string hot_paths_json(const Trace& trace, const CallTree& tree, std::size_t count);
-/// Returns a step report as JSON text; times are in nanoseconds.
-MAREY_API std::string step_report_json(const Trace& trace, const StepReport& report);
 
 /// Returns the names of the tables that write_csv() can write, "ranges" first; docs/reference/tables.md
 /// describes them.

@@ -55,4 +55,14 @@ MAREY_API std::vector<std::string> stack_metrics();
 /// which lists the known metrics, for an unknown metric.
 MAREY_API std::vector<FoldedStack> fold_stacks(const Trace& trace, const StackOptions& options = {});
 
+/// A path of entries, and the value of the ranges with exactly this path.
+struct StackNode {
+    std::string name;
+    std::uint32_t parent = kNoRow;  ///< index of the node above, less than this node's
+    std::int64_t value = 0;
+};
+/// Returns the same as a tree. Names are those of the ranges; the ranges named ProfilerStep#n are one node,
+/// "ProfilerStep*".
+MAREY_API std::vector<StackNode> stack_tree(const Trace& trace, const StackOptions& options = {});
+
 }  // namespace marey

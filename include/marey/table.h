@@ -30,6 +30,11 @@ struct TableOptions {
     std::string time_unit{};             ///< "s", "ms" or "us" for all times; otherwise chosen for each time
     std::vector<std::string> columns{};  ///< keys; empty: all columns that have values
     std::string device_name{};           ///< in titles; empty: that of Averages::device
+    // For terminals.
+    std::size_t width =
+        0;               ///< cut names, to 20 characters or more, so that lines have this length; 0: no limit
+    bool trims = false;  ///< no blanks at the ends of lines
+    std::function<std::string(std::string_view)> title_style{};  ///< returns the line of titles in a style
     /// Selects the rows to print; empty: all. Sums and shares include all rows.
     std::function<bool(const AverageRow&)> shows{};
 };

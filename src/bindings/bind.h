@@ -18,6 +18,7 @@ void bind_events(nanobind::module_& module);
 void bind_tree(nanobind::module_& module);
 void bind_view(nanobind::module_& module);
 void bind_arrow(nanobind::module_& module);
+void bind_results(nanobind::module_& module);
 void bind_memory(nanobind::module_& module);
 void bind_memory_profile(nanobind::module_& module);
 void bind_emitters(nanobind::module_& module);

@@ -30,6 +30,7 @@ NB_MODULE(_marey_contents, module) {
     marey::bindings::bind_tree(module);
     marey::bindings::bind_view(module);
     marey::bindings::bind_arrow(module);
+    marey::bindings::bind_results(module);
     marey::bindings::bind_memory(module);
     marey::bindings::bind_memory_profile(module);
     marey::bindings::bind_emitters(module);

@@ -113,23 +113,6 @@ void bind_trace(nb::module_& module) {
             nb::arg("begin_ns"), nb::arg("end_ns"), nb::arg("tracks"), no_gil)
         .def("_info", &trace_info_json)
         .def(
-            "_gpu_use",
-            [](const Trace& trace, std::optional<std::int32_t> device, std::size_t longest_gaps) {
-                return gpu_use_json(trace, gpu_use(trace, {.device = device, .longest_gaps = longest_gaps}));
-            },
-            nb::arg("device").none(), nb::arg("longest_gaps"), no_gil)
-        .def(
-            "_step_report",
-            [](const Trace& trace, const std::string& name, std::size_t slowest) {
-                return step_report_json(trace, step_report(trace, {.name = name, .slowest = slowest}));
-            },
-            nb::arg("name"), nb::arg("slowest"), no_gil)
-        .def(
-            "_call_tree", [](const Trace& trace) { return call_tree_json(trace, call_tree(trace)); }, no_gil)
-        .def(
-            "_memory_use", [](const Trace& trace) { return memory_use_json(trace, memory_use(trace)); },
-            no_gil)
-        .def(
             "_save", [](const Trace& trace, const path& file) { trace.save(file.string()); }, nb::arg("path"),
             no_gil)
         .def(
@@ -160,26 +143,6 @@ void bind_trace(nb::module_& module) {
         .def("timeline", &timeline_svg, no_gil, "Return every track against time as SVG text.")
         .def("_export_stacks", &export_stacks, nb::arg("path"), nb::arg("metric"), no_gil);
     module.def("load", load, nb::arg("path"), nb::arg("format") = "", nb::arg("session") = 0, no_gil);
-    module.def(
-        "_rank_report",
-        [](const std::vector<Trace>& traces, const std::string& step_name, const std::string& input_name) {
-            return rank_report_json(rank_report(traces, {.step_name = step_name, .input_name = input_name}));
-        },
-        nb::arg("traces"), nb::arg("step_name"), nb::arg("input_name"), no_gil);
-    module.def(
-        "_read_ranks",
-        [](const std::vector<path>& paths, const std::string& step_name, const std::string& input_name) {
-            RankFiles files;
-            {
-                const nb::gil_scoped_release release;
-                files = read_ranks(texts_of(paths), {.step_name = step_name, .input_name = input_name});
-            }
-            nb::list left_out;
-            for (const RankFileError& file : files.left_out)
-                left_out.append(nb::make_tuple(text_object(file.path), text_object(file.text)));
-            return nb::make_tuple(rank_report_json(files.report), left_out);
-        },
-        nb::arg("paths"), nb::arg("step_name"), nb::arg("input_name"));
     module.def(
         "join_traces", [](const std::vector<Trace>& traces) { return join_traces(traces); },
         nb::arg("traces"), no_gil, "Join traces that follow one another into one trace.");

@@ -38,6 +38,7 @@ struct CompletedOption {
 std::vector<CompletedOption> options_of(const CLI::App& verb) {
     std::vector<CompletedOption> options;
     for (const CLI::Option* option : verb.get_options()) {
+        if (option->get_group().empty()) continue;  // an old name
         CompletedOption its;
         for (const std::string& name : option->get_lnames()) its.names.push_back("--" + name);
         for (const std::string& name : option->get_snames()) its.names.push_back("-" + name);
@@ -491,6 +492,20 @@ void Options::choice(std::string& value, const std::string& names, const std::ve
 
 void Options::flag(bool& value, const std::string& names, const std::string& help) {
     app_.add_flag(names, value, help);
+}
+
+void Options::old_name(const std::string& old, const std::string& name) {
+    CLI::Option* const option = app_.get_option(name);
+    const auto forward = [option, old, name](const std::vector<std::string>& values) {
+        print_error("marey: " + old + " is now called " + name + "\n");
+        for (const std::string& value : values) option->add_result(value);
+        option->run_callback();
+    };
+    if (option->get_items_expected_max() == 0) {
+        app_.add_flag_function(old, [forward](std::int64_t) { forward({"true"}); })->group("");
+    } else {
+        app_.add_option_function<std::vector<std::string>>(old, forward)->allow_extra_args(false)->group("");
+    }
 }
 
 void Options::flag_or_text(std::string& value, const std::string& names, const std::string& usual,

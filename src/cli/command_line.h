@@ -35,6 +35,8 @@ class Options {
     /// A flag with an optional value: `--gpu` sets `usual`, `--gpu=NAME` sets NAME.
     void flag_or_text(std::string& value, const std::string& names, const std::string& usual,
                       const std::string& placeholder, const std::string& help);
+    /// A name that an option had before: it works, with a warning, and --help does not show it.
+    void old_name(const std::string& old, const std::string& name);
     /// A program and its arguments: all words after "--", or from the first word that is not an option.
     void command(std::vector<std::string>& words);
 

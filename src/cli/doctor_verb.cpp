@@ -140,11 +140,12 @@ class DoctorVerb final : public Verb {
         struct statvfs info {};
         if (::statvfs(folder_.c_str(), &info) != 0) return;
         const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
-        add_line(free >= kDefaultMaxBytes ? State::Ok : State::Bad, "space", format_bytes(free) + " free",
-                 free >= kDefaultMaxBytes
-                     ? ""
-                     : "a recording may take up to 1 GiB: set a lower limit (marey run --max 64MB) or use "
-                       "another folder (-o)");
+        add_line(
+            free >= kDefaultMaxBytes ? State::Ok : State::Bad, "space", format_bytes(free) + " free",
+            free >= kDefaultMaxBytes
+                ? ""
+                : "a recording may take up to 1 GiB: set a lower limit (marey run --max-bytes 64MB) or use "
+                  "another folder (-o)");
     }
 
     void check_native_lines() {

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cctype>
 
-#include <marey/analyze.h>
 #include <marey/error.h>
 #include <marey/import.h>
+#include <marey/results.h>
 
 #include "cli/capture_argument.h"
 #include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/result_argument.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
@@ -29,20 +29,25 @@ class FindVerb final : public Verb {
     void declare(Options& options) override {
         options.required(id_, "ID", "Trace id, its first digits, or a traceparent header");
         options.required(files_, "FILE", "Marey captures, or folders of them");
+        output_.declare(options);
     }
     int run() override {
+        output_.check();
         const std::string start = id_start();
-        Table table({{"at"}, {"duration"}, {"process"}, {"name", true}, {"file", true, true}});
-        bool is_found = false;
+        Result result = make_result({}, "find");
         for (const std::string& path : capture_paths(files_, true)) {
             try {
-                is_found = add(table, path, start) || is_found;
+                result.tables[0].append(found_in(path, start));
             } catch (const Error& error) {
                 print_error(fmt::format("marey: skipped: {}\n", printable(error.what())));
             }
         }
-        if (!is_found) throw Error("no range has the trace id " + start);
-        write_out(table.text(standard_output()));
+        if (result.tables[0].rows == 0) throw Error("no range has the trace id " + start);
+        if (output_.is_data()) {
+            output_.write(std::move(result));
+        } else {
+            write_out(output_.lines(result.tables[0], standard_output()));
+        }
         return kSuccess;
     }
 
@@ -60,23 +65,15 @@ class FindVerb final : public Verb {
         return start;
     }
 
-    static bool add(Table& table, const std::string& path, const std::string& start) {
+    static ResultTable found_in(const std::string& path, const std::string& start) {
         const Progress progress("reading " + path);
         const Trace trace = open_trace(path);
-        const std::vector<Row> rows = ranges_with_trace_id(trace, start);
-        for (const Row row : rows) {
-            const TrackInfo& track = trace.tracks()[trace.track_of(row)];
-            const ProcessInfo& process = trace.processes()[trace.threads()[track.thread].process];
-            const std::int64_t begin = trace.ranges().start_ns[row] - trace.window().start_ns;
-            table.add({format_duration(static_cast<double>(std::max<std::int64_t>(begin, 0))),
-                       format_duration(static_cast<double>(trace.ranges().duration_ns[row])),
-                       fmt::format("{}", process.pid), printable(trace.range_name(row)), printable(path)});
-        }
-        return !rows.empty();
+        return found_result(trace, ranges_with_trace_id(trace, start), path).tables[0];
     }
 
     std::string id_;
     std::vector<std::string> files_;
+    ResultArgument output_{.verb = "find", .table = "found_ranges"};
 };
 
 }  // namespace

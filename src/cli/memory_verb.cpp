@@ -1,23 +1,21 @@
 // memory_verb.cpp: marey memory: how much memory was held, its peak, and which ranges allocated it.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 
 #include <marey/analyze.h>
 #include <marey/error.h>
-#include <marey/export.h>
+#include <marey/results.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/result_argument.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
 namespace {
-
-constexpr std::uint64_t kDefaultHolderLimit = 20;
 
 std::string bytes_text(std::int64_t bytes) {
     const auto size = static_cast<std::uint64_t>(bytes);
@@ -49,20 +47,20 @@ class MemoryVerb final : public Verb {
                "peak: memory that these ranges had allocated and still held at the peak. taken: all\n"
                "memory that they allocated; total: including the ranges inside them. freed: memory freed\n"
                "in these ranges, wherever it was allocated. kept: allocated in the window and not freed\n"
-               "in it. Counts are numbers of allocations; --sort count sorts by taken count. A report\n"
-               "belongs to the innermost range that was open on its thread.";
+               "in it. Counts are numbers of allocations. A report belongs to the innermost range that\n"
+               "was open on its thread. The main table is memory_holders in docs/reference/results.md;\n"
+               "--sort also takes peak, taken, total, kept and count.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
         options.choice(by_, "--by", {"path", "name"}, "Show one row per path of names, or per name (path)");
-        options.choice(sort_, "--sort", {"peak", "taken", "total", "kept", "count"},
-                       "Column to sort by, largest first (peak)");
-        options.number(limit_, "--limit", "Rows to show per device (20; 0 shows all)");
-        options.flag(json_, "--json", "Print every row as JSON, in bytes and nanoseconds");
+        output_.declare(options);
     }
     int run() override {
+        output_.sort = column_key(output_.sort);
+        output_.check();
         const Trace trace = capture_.load();
-        MemoryUse use = [&] {
+        const MemoryUse use = [&] {
             const Progress progress("following allocations");
             return memory_use(trace, {.by_name = by_ == "name"});
         }();
@@ -72,9 +70,8 @@ class MemoryVerb final : public Verb {
                 "memory: no allocation reports in this file: record PyTorch with marey run --torch --memory, "
                 "or call marey.report_allocation");
         }
-        for (DeviceMemory& memory : use.devices) sort(memory);
-        if (json_) {
-            write_data(memory_use_json(trace, use));
+        if (output_.is_data()) {
+            output_.write(memory_result(trace, use));
             return kSuccess;
         }
         terminal_ = standard_output();
@@ -84,16 +81,14 @@ class MemoryVerb final : public Verb {
     }
 
   private:
-    void sort(DeviceMemory& memory) const {
-        auto key = [&](const MemoryHolder& holder) {
-            if (sort_ == "taken") return holder.allocated_bytes;
-            if (sort_ == "total") return holder.total_allocated_bytes;
-            if (sort_ == "kept") return holder.kept_bytes;
-            if (sort_ == "count") return static_cast<std::int64_t>(holder.allocations);
-            return holder.peak_bytes;
-        };
-        std::stable_sort(memory.holders.begin(), memory.holders.end(),
-                         [&](const MemoryHolder& a, const MemoryHolder& b) { return key(a) > key(b); });
+    static std::string column_key(const std::string& name) {
+        static const std::map<std::string, std::string> kShort = {{"peak", "peak_bytes"},
+                                                                  {"taken", "allocated_bytes"},
+                                                                  {"total", "total_allocated_bytes"},
+                                                                  {"kept", "kept_bytes"},
+                                                                  {"count", "allocations"}};
+        const auto found = kShort.find(name);
+        return found == kShort.end() ? name : found->second;
     }
 
     void fact(std::string_view title, const std::string& value) {
@@ -128,11 +123,14 @@ class MemoryVerb final : public Verb {
         fact("kept", fmt::format("{} in {}", bytes_text(memory.kept_bytes),
                                  format_plural(memory.kept_allocations, "allocation")));
         show_refusals(trace, memory);
-        show_holders(memory);
+        ResultTable holders = memory_result(trace, {{memory}}).table("memory_holders");
+        holders.columns[holders.column("path")].heading = by_;
+        const std::string lines = output_.lines(holders, terminal_);
+        text_ += (lines.empty() ? "" : "\n" + lines) + "\n";
     }
 
     void show_refusals(const Trace& trace, const DeviceMemory& memory) {
-        const std::uint64_t limit = limit_.value_or(kDefaultHolderLimit);
+        const std::uint64_t limit = output_.limit.value_or(output_.usual_limit);
         std::size_t shown = 0;
         for (const OutOfMemoryEvent& event : memory.refusals) {
             if (limit > 0 && shown++ == limit) {
@@ -149,39 +147,9 @@ class MemoryVerb final : public Verb {
         }
     }
 
-    void show_holders(const DeviceMemory& memory) {
-        Table table({{by_, true, true},
-                     {"at peak"},
-                     {"peak count"},
-                     {"taken"},
-                     {"taken count"},
-                     {"total"},
-                     {"freed"},
-                     {"kept"},
-                     {"kept count"}});
-        const std::uint64_t limit = limit_.value_or(kDefaultHolderLimit);
-        std::size_t shown = 0;
-        for (const MemoryHolder& holder : memory.holders) {
-            if (limit > 0 && shown == limit) break;
-            ++shown;
-            table.add({path_text(holder.path), bytes_text(holder.peak_bytes),
-                       format_count(holder.peak_allocations), bytes_text(holder.allocated_bytes),
-                       format_count(holder.allocations), bytes_text(holder.total_allocated_bytes),
-                       bytes_text(holder.freed_bytes), bytes_text(holder.kept_bytes),
-                       format_count(holder.kept_allocations)});
-        }
-        if (shown > 0) text_ += "\n" + table.text(terminal_);
-        if (shown < memory.holders.size())
-            text_ += fmt::format("... and {} (--limit 0 shows all)\n",
-                                 format_plural(memory.holders.size() - shown, "more row"));
-        text_ += "\n";
-    }
-
     CaptureArgument capture_;
     std::string by_ = "path";
-    std::string sort_ = "peak";
-    std::optional<std::uint64_t> limit_;
-    bool json_ = false;
+    ResultArgument output_{.verb = "memory", .table = "memory_holders", .usual_limit = 20};
     Terminal terminal_;
     std::string text_;
 };

@@ -4,27 +4,21 @@
 #include <algorithm>
 
 #include <marey/error.h>
-#include <marey/export.h>
-#include <marey/ranks.h>
+#include <marey/results.h>
 
 #include "cli/capture_argument.h"
 #include "cli/capture_files.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/result_argument.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kDefaultRows = 16;
 constexpr std::size_t kSteps = 5;
 constexpr std::size_t kCriticalParts = 8;
-
-std::string rank_time(double ns) {
-    return format_duration(ns);
-}
 
 class RanksVerb final : public Verb {
   public:
@@ -37,18 +31,20 @@ class RanksVerb final : public Verb {
                "nothing was computed. waiting: in collectives, before the last rank entered. last:\n"
                "collectives that this rank entered last. delayed: time for which only this rank kept the\n"
                "others waiting. critical: its part of the critical path. Findings are rules with\n"
-               "thresholds, listed in docs/guide/ranks.md. --json prints everything, in nanoseconds.";
+               "thresholds, listed in docs/guide/ranks.md. The main table is ranks in "
+               "docs/reference/results.md.";
     }
     void declare(Options& options) override {
         declare_files(options, files_, from_);
-        options.text(step_, "--name", "PATTERN",
+        options.text(step_, "--step-name", "PATTERN",
                      "Ranges to use as steps; * matches any text (ProfilerStep#*)");
+        options.old_name("--name", "--step-name");
         options.text(input_, "--input", "TEXT",
                      "Ranges whose name contains TEXT wait for input (dataloader)");
-        options.number(limit_, "--limit", "Ranks to list (16; 0 lists all)");
-        options.flag(json_, "--json", "Print JSON");
+        output_.declare(options);
     }
     int run() override {
+        output_.check();
         const RankFiles files = [&] {
             require_files(files_);
             // While a program runs, each of its processes has a capture.
@@ -67,11 +63,12 @@ class RanksVerb final : public Verb {
             print_error(
                 fmt::format("marey: ranks: left out {}: {}\n", printable(file.path), printable(file.text)));
         }
-        if (json_) {
-            write_data(rank_report_json(files.report));
+        const Result result = rank_result(files.report);
+        if (output_.is_data()) {
+            output_.write(result);
         } else {
             terminal_ = standard_output();
-            write_out(text(files.report));
+            write_out(text(files.report, result));
         }
         return kSuccess;
     }
@@ -81,12 +78,15 @@ class RanksVerb final : public Verb {
         return "\n" + styled(terminal_, Style::Bold, title) + "\n";
     }
 
-    std::string text(const RankReport& report) const {
-        std::string text = faults(report) + rank_table(report) + step_table(report) + critical_table(report);
+    std::string text(const RankReport& report, const Result& result) const {
+        std::string text = faults(report) + rank_table(result.table("ranks")) +
+                           step_table(result.table("rank_steps")) +
+                           critical_table(result.table("rank_critical_path"));
         if (report.worst_rank >= 0) {
-            text += fmt::format(
-                "\nIf rank {} were as fast as the median, a step would take {} instead of {}.\n",
-                report.worst_rank, rank_time(report.step_without_worst_ns), rank_time(report.mean_step_ns));
+            text +=
+                fmt::format("\nIf rank {} were as fast as the median, a step would take {} instead of {}.\n",
+                            report.worst_rank, format_duration(report.step_without_worst_ns),
+                            format_duration(report.mean_step_ns));
         }
         text += findings(report) + "\n" + collectives_line(report) + clock_line(report);
         for (const ProblemInfo& problem : report.problems) {
@@ -98,83 +98,24 @@ class RanksVerb final : public Verb {
     }
 
     /// All ranks, or those that delayed the others most and their neighbours in the list.
-    std::string rank_table(const RankReport& report) const {
-        std::vector<const RankInfo*> shown;
-        for (const RankInfo& rank : report.ranks) shown.push_back(&rank);
-        const std::uint64_t limit = limit_.value_or(kDefaultRows);
-        const bool is_cut = limit > 0 && shown.size() > limit;
-        if (is_cut) {
-            std::stable_sort(shown.begin(), shown.end(), [](const RankInfo* a, const RankInfo* b) {
-                return a->delayed_ns > b->delayed_ns;
-            });
-            shown.resize(limit);
-        }
-        Table table({{"rank"},
-                     {"host", true, true},
-                     {"steps"},
-                     {"step"},
-                     {"compute"},
-                     {"input"},
-                     {"communication"},
-                     {"exposed"},
-                     {"waiting"},
-                     {"last"},
-                     {"delayed"},
-                     {"critical"}});
-        for (const RankInfo* const rank : shown) {
-            const auto per_step = [&](std::int64_t ns) {
-                return rank_time(static_cast<double>(ns) /
-                                 static_cast<double>(std::max<std::uint64_t>(rank->steps, 1)));
-            };
-            table.add(
-                {std::to_string(rank->rank), printable(rank->host), format_count(rank->steps),
-                 rank_time(rank->step_times.mean_ns), per_step(rank->compute_ns), per_step(rank->input_ns),
-                 per_step(rank->communication_ns), per_step(rank->exposed_ns()), per_step(rank->waiting_ns),
-                 format_count(rank->times_last), per_step(rank->delayed_ns), per_step(rank->critical_ns)});
-        }
-        std::string text = table.text(terminal_);
-        if (is_cut)
-            text += fmt::format("... and {} that delayed the others less (--limit 0 lists all)\n",
-                                format_plural(report.ranks.size() - limit, "more rank"));
-        return text;
+    std::string rank_table(const ResultTable& ranks) const {
+        const std::uint64_t limit = output_.limit.value_or(output_.usual_limit);
+        const bool is_cut = output_.sort.empty() && limit > 0 && limit < ranks.rows;
+        if (!is_cut) return output_.lines(ranks, terminal_);
+        return output_.lines(ranks.sorted("delayed_ns").limited(limit), terminal_) +
+               fmt::format("... and {} that delayed the others less (--limit 0 lists all)\n",
+                           format_plural(ranks.rows - limit, "more rank"));
     }
 
-    std::string step_table(const RankReport& report) const {
-        if (report.steps.empty()) return "";
-        std::vector<const RankStepInfo*> shown;
-        for (const RankStepInfo& step : report.steps) shown.push_back(&step);
-        std::stable_sort(shown.begin(), shown.end(), [](const RankStepInfo* a, const RankStepInfo* b) {
-            return a->imbalance > b->imbalance;
-        });
-        shown.resize(std::min(shown.size(), kSteps));
-        Table table(
-            {{"step"}, {"ranks"}, {"duration"}, {"most work"}, {"on rank"}, {"median"}, {"imbalance"}});
-        for (const RankStepInfo* const step : shown) {
-            table.add({std::to_string(step->number), format_count(step->ranks),
-                       rank_time(static_cast<double>(step->duration_ns)),
-                       rank_time(static_cast<double>(step->most_work_ns)), std::to_string(step->slowest),
-                       rank_time(static_cast<double>(step->median_work_ns)), format_share(step->imbalance)});
-        }
-        return heading(fmt::format("Least balanced of {}", format_plural(report.steps.size(), "step"))) +
-               table.text(terminal_);
+    std::string step_table(const ResultTable& steps) const {
+        if (steps.rows == 0) return "";
+        return heading(fmt::format("Least balanced of {}", format_plural(steps.rows, "step"))) +
+               result_lines(steps.sorted("imbalance").limited(kSteps), terminal_);
     }
 
-    std::string critical_table(const RankReport& report) const {
-        if (report.critical_path.empty()) return "";
-        double total = 0;
-        for (const CriticalPart& part : report.critical_path) total += static_cast<double>(part.time_ns);
-        Table table({{"time"}, {"share"}, {"count"}, {"rank"}, {"name", true, true}});
-        const std::size_t shown = std::min(report.critical_path.size(), kCriticalParts);
-        for (std::size_t i = 0; i < shown; ++i) {
-            const CriticalPart& part = report.critical_path[i];
-            const auto time = static_cast<double>(part.time_ns);
-            table.add({rank_time(time), format_share(total > 0 ? time / total : 0), format_count(part.count),
-                       std::to_string(part.rank),
-                       part.name.empty()    ? "(in no range)"
-                       : part.is_collective ? printable(part.name) + " (collective)"
-                                            : printable(part.name)});
-        }
-        return heading("Critical path over ranks") + table.text(terminal_);
+    std::string critical_table(const ResultTable& parts) const {
+        if (parts.rows == 0) return "";
+        return heading("Critical path over ranks") + result_lines(parts.limited(kCriticalParts), terminal_);
     }
 
     std::string finding_line(const RankFinding& finding) const {
@@ -234,8 +175,7 @@ class RanksVerb final : public Verb {
     std::string from_;
     std::string step_;
     std::string input_ = "dataloader";
-    std::optional<std::uint64_t> limit_;
-    bool json_ = false;
+    ResultArgument output_{.verb = "ranks", .table = "ranks", .usual_limit = 16, .row = "rank"};
     Terminal terminal_{};
 };
 

@@ -24,7 +24,6 @@ namespace marey::cli {
 namespace {
 
 constexpr std::uint64_t kDefaultRowLimit = 40;
-constexpr std::size_t kNarrowestName = 20;
 constexpr std::size_t kMaxTasks = 10;
 
 std::vector<std::string> split(const std::string& text) {
@@ -56,40 +55,6 @@ std::string task_section(const Trace& trace, const Terminal& terminal) {
     return text;
 }
 
-/// Removes trailing blanks, which would wrap on a terminal.
-std::string without_trailing_blanks(const std::string& text) {
-    std::string result;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find('\n', at), text.size() - 1);
-        const std::string line = text.substr(at, end - at);
-        result += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-        at = end + 1;
-    }
-    return result;
-}
-
-/// The table with bold titles, its name column narrowed so that it fits the terminal.
-std::string fitted_table(const Averages& averages, TableOptions options, const Terminal& terminal) {
-    std::string text = averages_table(averages, options);
-    if (text.empty()) return text;
-    const auto rule_of = [](const std::string& table) {
-        return table.starts_with("---") ? 0 : table.find("\n---") + 1;
-    };
-    const std::size_t rule = rule_of(text);
-    const std::size_t used = text.find('\n', rule) - rule - 2;  // it ends in a gap
-    if (terminal.width > 0 && used > terminal.width) {
-        const std::size_t name = text.find(' ', rule) - rule;
-        const std::size_t excess = used - terminal.width;
-        options.max_name_column_width = std::max(kNarrowestName, name > excess ? name - excess : 0);
-        text = averages_table(averages, options);
-    }
-    if (terminal.is_terminal) text = without_trailing_blanks(text);
-    const std::size_t first = text.find('\n', rule_of(text)) + 1;
-    const std::size_t end = text.find('\n', first);
-    return text.substr(0, first) + styled(terminal, Style::Bold, text.substr(first, end - first)) +
-           text.substr(end);
-}
-
 class ReportVerb final : public Verb {
   public:
     const char* help() const override { return "Show where the time went, as a table of names"; }
@@ -100,7 +65,8 @@ class ReportVerb final : public Verb {
         options.text(sort_, "--sort", "COLUMN", "Column to sort by, largest first (self)");
         options.flag(ascending_, "--ascending", "Sort the smallest first");
         options.text(columns_, "--columns", "LIST", "Columns to show, separated by commas");
-        options.number(limit_, "--rows,--limit", "Rows to show (40; 0 shows all)");
+        options.number(limit_, "--limit", "Rows to show (40; 0 shows all)");
+        options.old_name("--rows", "--limit");
         options.flag(by_shape_, "--by-shape", "Show one row per name and input shapes");
         options.number(by_stack_, "--by-stack", "Show one row per name and innermost N stack frames");
         options.flag(by_thread_, "--by-thread", "Show one row per name and thread");
@@ -207,7 +173,8 @@ class ReportVerb final : public Verb {
     /// Reports wrong columns before a large file is read.
     static void check(const TableOptions& options) {
         try {
-            averages_table({}, options);
+            for (const std::string& key : options.columns) table_column_key(key);
+            if (!options.sort_by.empty()) table_column_key(options.sort_by, "sort key");
         } catch (const Error& error) {
             throw Error(std::string("report: ") + error.what());
         }
@@ -297,13 +264,19 @@ class ReportVerb final : public Verb {
             text = averages.range_count == 0 ? "no ranges\n"
                                              : fmt::format("no name contains '{}'\n", printable(filter_));
         } else if (layout_ == "torch") {
-            text = fitted_table(averages, options, terminal);
+            TableOptions fitted = options;
+            fitted.width = terminal.width;
+            fitted.trims = terminal.is_terminal;
+            fitted.title_style = [&](std::string_view titles) {
+                return styled(terminal, Style::Bold, titles);
+            };
+            text = averages_table(averages, fitted);
         } else {
             text = plain_table(averages, options).text(terminal);
         }
         if (options.row_limit >= 0 && found > static_cast<std::size_t>(options.row_limit)) {
             text +=
-                fmt::format("... and {} (--rows 0 shows all)\n",
+                fmt::format("... and {} (--limit 0 shows all)\n",
                             format_plural(found - static_cast<std::size_t>(options.row_limit), "more row"));
         }
         return end_lines(trace, terminal) + text + task_section(trace, terminal) + "\n" +
@@ -323,7 +296,7 @@ class ReportVerb final : public Verb {
                "layout, total counts recursive calls once, and per call is total / calls. PyTorch's\n"
                "layout and the keys call wall time on the host \"CPU time\".\n"
                "Ranges are clipped to the session's window. Percentages are shares of the self time of\n"
-               "all ranges. csv and json use nanoseconds and bytes, and contain every row unless --rows\n"
+               "all ranges. csv and json use nanoseconds and bytes, and contain every row unless --limit\n"
                "is given.";
     }
 

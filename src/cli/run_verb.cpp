@@ -44,13 +44,16 @@ class SessionFlags {
             const SessionOption& option = kSessionOptions[i];
             OptionText& given = given_[i];
             if (*option.flag == '\0') continue;
+            const std::string names = option.flag;
+            const std::string name = names.substr(0, names.find(','));
             if (option.form == OptionForm::Patterns) {
-                options.texts(given.texts, option.flag, option.placeholder, option.help);
+                options.texts(given.texts, name, option.placeholder, option.help);
             } else if (*option.placeholder != '\0') {
-                options.text(given.text, option.flag, option.placeholder, option.help);
+                options.text(given.text, name, option.placeholder, option.help);
             } else {
-                options.flag(given.is_set, option.flag, option.help);
+                options.flag(given.is_set, name, option.help);
             }
+            if (name != names) options.old_name(names.substr(name.size() + 1), name);
         }
     }
 
@@ -99,7 +102,7 @@ class SessionFlags {
             set_option(wanted_, option, value);
         } catch (const Error& error) {
             const std::string_view flags = option.flag;
-            throw Error(fmt::format("run: {}: {}", flags.substr(flags.rfind("--")), error.what()));
+            throw Error(fmt::format("run: {}: {}", flags.substr(0, flags.find(',')), error.what()));
         }
         return option_entry(option.key, value);
     }

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include <marey/error.h>
-#include <marey/export.h>
-#include <marey/steps.h>
+#include <marey/results.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
+#include "cli/result_argument.h"
 #include "cli/table.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
@@ -17,7 +17,6 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kDefaultStepLimit = 40;
 constexpr std::uint64_t kDefaultSlowest = 3;
 constexpr std::uint64_t kDefaultDifferences = 8;
 
@@ -34,22 +33,23 @@ class StepsVerb final : public Verb {
   public:
     const char* help() const override { return "Show the steps of a loop, and why the slow ones were slow"; }
     const char* details() const override {
-        return "Steps are ranges of scope step, ranges named ProfilerStep#n, or the ranges that --name\n"
+        return "Steps are ranges of scope step, ranges named ProfilerStep#n, or the ranges that --step-name\n"
                "selects. Slow steps are compared with the median step, name by name: first their own\n"
                "thread, then other threads and devices during the same time. Steps cut off by the\n"
                "session's window are marked and not included in the statistics. marey tree --step N\n"
-               "shows one step. --json prints everything, in nanoseconds.";
+               "shows one step. The main table is steps in docs/reference/results.md.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.text(name_, "--name", "PATTERN",
+        options.text(name_, "--step-name", "PATTERN",
                      "Ranges to use as steps; * matches any text (ProfilerStep#*)");
+        options.old_name("--name", "--step-name");
         options.number(slowest_, "--slowest", "Slow steps to explain (3)");
         options.number(differences_, "--differences", "Names to show for each slow step (8; 0 shows all)");
-        options.number(limit_, "--limit", "Steps to list (40; 0 lists all)");
-        options.flag(json_, "--json", "Print JSON");
+        output_.declare(options);
     }
     int run() override {
+        output_.check();
         const Trace trace = capture_.load();
         const StepReport report = [&] {
             const Progress progress("comparing steps");
@@ -57,69 +57,32 @@ class StepsVerb final : public Verb {
         }();
         if (report.steps.empty()) {
             throw Error(name_.empty() ? "steps: no range has scope step or is named ProfilerStep#n; use "
-                                        "--name to select other ranges"
+                                        "--step-name to select other ranges"
                                       : "steps: no range has a name that matches '" + name_ + "'");
         }
-        json_ ? write_data(step_report_json(trace, report)) : write_out(text(trace, report));
+        const Result result = step_result(trace, report);
+        output_.is_data() ? output_.write(result) : write_out(text(trace, report, result));
         return kSuccess;
     }
 
   private:
-    std::string text(const Trace& trace, const StepReport& report) const {
+    std::string text(const Trace& trace, const StepReport& report, const Result& result) const {
         const Terminal terminal = standard_output();
-        std::string text = list(trace, report, terminal) + "\n" + statistics(report, terminal);
-        for (const SlowStep& slow : report.slowest) text += "\n" + explanation(report, slow, terminal);
-        return end_lines(trace, terminal) + text + "\n" + footer(trace, terminal);
-    }
-
-    std::string list(const Trace& trace, const StepReport& report, const Terminal& terminal) const {
+        ResultTable steps = result.table("steps");
         const bool has_threads =
             std::any_of(report.steps.begin(), report.steps.end(),
                         [&](const StepInfo& step) { return step.thread != report.steps.front().thread; });
-        std::vector<Table::Column> columns = {
-            {"step", true, true}, {"start"}, {"duration"}, {"vs median"}, {"gap"}};
-        if (has_threads) columns.push_back({"thread", true});
-        Table table(std::move(columns));
-        const std::uint64_t limit = limit_.value_or(kDefaultStepLimit);
-        const std::size_t shown =
-            limit == 0 ? report.steps.size() : std::min<std::size_t>(limit, report.steps.size());
-        const auto median = static_cast<double>(report.durations.median_ns);
-        for (std::size_t i = 0; i < shown; ++i) {
-            const StepInfo& step = report.steps[i];
-            const double ratio = median > 0 ? static_cast<double>(step.duration_ns) / median - 1 : 0;
-            std::vector<std::string> cells = {
-                printable(step.name) + number(step), time(step.start_ns - trace.window().start_ns),
-                time(step.duration_ns), step.is_partial ? "cut off" : fmt::format("{:+.1f}%", ratio * 100),
-                step.gap_ns < 0 ? "" : time(step.gap_ns)};
-            if (has_threads) cells.push_back(thread_label(trace, step.thread));
-            table.add(std::move(cells));
-        }
-        std::string text = table.text(terminal);
-        if (shown < report.steps.size()) {
-            text += fmt::format("... and {} (--limit 0 lists all)\n",
-                                format_plural(report.steps.size() - shown, "more step"));
-        }
-        return text;
+        if (!has_threads) steps.columns[steps.column("thread")].shown = ResultShown::No;
+        std::string text =
+            output_.lines(steps, terminal) + "\n" + result_lines(result.table("step_statistics"), terminal);
+        for (const SlowStep& slow : report.slowest) text += "\n" + explanation(report, slow, terminal);
+        return end_lines(trace, terminal) + text + "\n" + footer(trace, terminal);
     }
 
     /// " 3" if the name does not contain the number.
     static std::string number(const StepInfo& step) {
         const std::string number = std::to_string(step.number);
         return step.name.ends_with("#" + number) ? "" : " " + number;
-    }
-
-    static std::string statistics(const StepReport& report, const Terminal& terminal) {
-        Table table(
-            {{"", true}, {"count"}, {"mean"}, {"stdev"}, {"min"}, {"median"}, {"p90"}, {"p99"}, {"max"}});
-        const auto add = [&](const char* title, const TimeStatistics& of) {
-            if (of.count == 0) return;
-            table.add({title, format_count(of.count), format_duration(of.mean_ns),
-                       format_duration(of.stdev_ns), time(of.min_ns), time(of.median_ns), time(of.p90_ns),
-                       time(of.p99_ns), time(of.max_ns)});
-        };
-        add("duration", report.durations);
-        add("gap", report.gaps);
-        return table.text(terminal);
     }
 
     std::string explanation(const StepReport& report, const SlowStep& slow, const Terminal& terminal) const {
@@ -160,8 +123,7 @@ class StepsVerb final : public Verb {
     std::string name_;
     std::optional<std::uint64_t> slowest_;
     std::optional<std::uint64_t> differences_;
-    std::optional<std::uint64_t> limit_;
-    bool json_ = false;
+    ResultArgument output_{.verb = "steps", .table = "steps", .usual_limit = 40, .row = "step"};
 };
 
 }  // namespace

@@ -3,11 +3,12 @@
 
 #include <marey/analyze.h>
 #include <marey/error.h>
-#include <marey/export.h>
+#include <marey/results.h>
 
 #include "cli/capture_argument.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
+#include "cli/result_argument.h"
 #include "cli/table.h"
 #include "cli/text_format.h"
 #include "cli/verb.h"
@@ -15,7 +16,6 @@
 namespace marey::cli {
 namespace {
 
-constexpr std::uint64_t kDefaultNodeLimit = 100;
 constexpr std::uint64_t kDefaultPaths = 5;
 constexpr double kDefaultMinShare = 0.1;
 constexpr std::size_t kIndent = 2;
@@ -31,7 +31,7 @@ class TreeVerb final : public Verb {
                "--inside, --row, --step and --by-step restrict the tree to some ranges; rows are numbered\n"
                "as in marey export --to csv with the same --exclude and --show-importlib. --hot shows the\n"
                "path from the root to the heaviest callee at each level, and the paths with the most\n"
-               "self time. --json prints every node unless a limit is given.";
+               "self time. --json and --csv print every node unless a limit is given.";
     }
     void declare(Options& options) override {
         capture_.declare(options);
@@ -47,29 +47,35 @@ class TreeVerb final : public Verb {
         options.number(depth_, "--depth", "Levels to show (all)");
         options.percent(min_share_, "--min-share", "Hide lines with a smaller share than this (0.1)");
         options.choice(by_, "--by", {"name", "thread"}, "Show one tree for all threads or per thread (name)");
-        options.number(limit_, "--limit", "Lines to show (100; 0 shows all); with --hot, paths (5)");
-        options.flag(json_, "--json", "Print JSON");
+        output_.declare(options);
     }
     int run() override {
+        if (hot_) {
+            output_.result = "hot";
+            output_.table = "heaviest";
+        }
+        output_.check();
         if (hot_ && bottom_up_) throw Error("tree: --hot and --bottom-up are mutually exclusive");
         Trace trace = capture_.load();
-        if (!json_) footer_ = footer(trace, standard_output());
+        if (!output_.is_data()) footer_ = footer(trace, standard_output());
         is_sampled_ = is_sampled(trace);
         trace = capture_.filtered(std::move(trace));
         CallTree tree = make_tree(trace);
         if (tree.nodes.empty()) check_inside_matches(trace);
         if (hot_) {
-            json_ ? write_data(hot_paths_json(trace, tree, limit_.value_or(kDefaultPaths)))
-                  : write_out(hot_text(trace, tree));
+            const std::size_t paths = output_.limit.value_or(kDefaultPaths);
+            output_.is_data() ? output_.write(hot_path_result(trace, tree, paths))
+                              : write_out(hot_text(trace, tree, paths));
             return kSuccess;
         }
         TreeLimits limits;
         limits.max_depth = depth_.value_or(0);
         limits.min_share = min_share();
-        limits.max_nodes = limit_.value_or(json_ ? 0 : kDefaultNodeLimit);
+        limits.max_nodes = output_.limit.value_or(output_.is_data() ? 0 : output_.usual_limit);
         const bool is_empty = tree.nodes.empty();
         const std::size_t hidden = limit_tree(tree, limits);
-        json_ ? write_data(call_tree_json(trace, tree)) : write_out(text(trace, tree, hidden, is_empty));
+        output_.is_data() ? output_.write(tree_result(trace, tree))
+                          : write_out(text(trace, tree, hidden, is_empty));
         return kSuccess;
     }
 
@@ -104,7 +110,9 @@ class TreeVerb final : public Verb {
     }
 
     /// The share below which lines are hidden, 0 to 1.
-    double min_share() const { return (min_share_ >= 0 ? min_share_ : json_ ? 0 : kDefaultMinShare) / 100; }
+    double min_share() const {
+        return (min_share_ >= 0 ? min_share_ : output_.is_data() ? 0 : kDefaultMinShare) / 100;
+    }
 
     void check_inside_matches(const Trace& trace) const {
         if (trace.ranges().size() == 0) return;
@@ -124,7 +132,11 @@ class TreeVerb final : public Verb {
         const Terminal terminal = standard_output();
         Table table = empty_table();
         for (const CallTreeNode& node : tree.nodes) add(table, trace, node, node.depth);
-        std::string text = is_empty ? "no ranges\n" : tree.nodes.empty() ? "" : table.text(terminal);
+        std::string text = is_empty             ? "no ranges\n"
+                           : tree.nodes.empty() ? ""
+                           : output_.chooses()
+                               ? output_.lines(tree_result(trace, tree).table("tree"), terminal)
+                               : table.text(terminal);
         if (hidden > 0) {
             text += fmt::format("... and {} (see --min-share, --depth, --limit)\n",
                                 format_plural(hidden, "more line"));
@@ -132,14 +144,14 @@ class TreeVerb final : public Verb {
         return end_lines(trace, terminal) + text + "\n" + imports_line(trace, terminal) + footer_;
     }
 
-    std::string hot_text(const Trace& trace, const CallTree& tree) const {
+    std::string hot_text(const Trace& trace, const CallTree& tree, std::size_t paths) const {
         const Terminal terminal = standard_output();
         if (tree.nodes.empty()) return "no ranges\n\n" + footer_;
         Table path = empty_table();
         for (const std::uint32_t node : hot_path(tree))
             add(path, trace, tree.nodes[node], tree.nodes[node].depth);
         Table heaviest({{"self"}, {"share"}, {"count"}, {"path", true, true}});
-        for (const std::uint32_t end : heaviest_nodes(tree, limit_.value_or(kDefaultPaths))) {
+        for (const std::uint32_t end : heaviest_nodes(tree, paths)) {
             std::string names;
             for (const std::uint32_t node : path_to(tree, end))
                 names += (names.empty() ? "" : " > ") + label(trace, tree.nodes[node]);
@@ -189,8 +201,7 @@ class TreeVerb final : public Verb {
     std::optional<std::uint64_t> depth_;
     double min_share_ = -1;
     std::string by_ = "name";
-    std::optional<std::uint64_t> limit_;
-    bool json_ = false;
+    ResultArgument output_{.verb = "tree", .table = "tree", .usual_limit = 100, .row = "line"};
 };
 
 }  // namespace

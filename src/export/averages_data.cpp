@@ -3,11 +3,11 @@
 
 #include <marey/table.h>
 
-#include "export/csv_field.h"
-#include "export/problems_json.h"
 #include "export/table_cells.h"
 #include "export/table_columns.h"
 #include "json/json_writer.h"
+#include "results/csv_field.h"
+#include "results/problems_json.h"
 
 namespace marey {
 namespace {

@@ -1,5 +1,6 @@
 // averages_table.cpp: reproduces the table of PyTorch's profiler character for character.
 #include <algorithm>
+#include <numeric>
 
 #include <marey/table.h>
 
@@ -12,6 +13,7 @@ namespace {
 constexpr std::size_t kPadding = 4;  ///< beyond the longest text
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kDots = "...";
+constexpr std::size_t kNarrowestName = 20;
 
 /// Prints one table, line by line.
 class TextTable {
@@ -20,8 +22,19 @@ class TextTable {
         : options_(options),
           columns_(shown_columns(averages, options)),
           cells_(averages, columns_, options),
-          rows_(sorted_rows(averages, options)) {
-        for (const ColumnInfo* column : columns_) widths_.push_back(width_of(*column));
+          rows_(sorted_rows(averages, options)),
+          name_limit_(options.max_name_column_width) {
+        const auto measure = [&] {
+            widths_.clear();
+            for (const ColumnInfo* column : columns_) widths_.push_back(width_of(*column));
+            return std::accumulate(widths_.begin(), widths_.end(), (widths_.size() - 1) * kGap.size());
+        };
+        const std::size_t length = measure();
+        if (options.width > 0 && length > options.width) {
+            const std::size_t excess = length - options.width;
+            name_limit_ = std::max(kNarrowestName, widths_[0] > excess ? widths_[0] - excess : 0);
+            measure();
+        }
         limit_rows(rows_, options);
     }
 
@@ -32,14 +45,19 @@ class TextTable {
             length += width + kGap.size();
             rule.append(width, '-').append(kGap);
         }
+        if (options_.trims) rule.resize(rule.size() - kGap.size());
         rule += '\n';
         const std::string heavy(length - kGap.size(), '=');
         if (options_.header) out_ += heavy + "\n" + *options_.header + "\n";
         if (options_.top_level_events_only)
             out_ += heavy + "\nThis report only display top-level ops statistics\n";
         out_ += rule;
+        const std::size_t titles = out_.size();
         for (std::size_t i = 0; i < columns_.size(); ++i) put(i, cells_.title(*columns_[i]));
-        out_ += '\n' + rule;
+        trim();
+        if (options_.title_style) out_.replace(titles, out_.npos, options_.title_style(out_.substr(titles)));
+        end_line();
+        out_ += rule;
         for (const AverageRow* row : rows_) put(*row);
         return out_ + rule + cells_.closing_lines();
     }
@@ -59,8 +77,7 @@ class TextTable {
         };
         switch (column.kind) {
             case CellKind::Name:  // all name columns are as wide as the first
-                return capped(longest(find_column("name", "column")) + kPadding,
-                              options_.max_name_column_width);
+                return capped(longest(find_column("name", "column")) + kPadding, name_limit_);
             case CellKind::Shapes:
                 return capped(longest(column) + kPadding, options_.max_shapes_column_width);
             case CellKind::Text:
@@ -78,6 +95,14 @@ class TextTable {
         }
     }
 
+    void trim() {
+        if (options_.trims) out_.resize(out_.find_last_not_of(' ') + 1);
+    }
+    void end_line() {
+        trim();
+        out_ += '\n';
+    }
+
     /// Right-aligned, except for stacks. Text that is too long is not cut.
     void put(std::size_t column, std::string_view text) {
         const std::size_t used = character_count(text);
@@ -90,10 +115,9 @@ class TextTable {
     }
 
     std::string cut_name(std::string text) const {
-        if (!options_.max_name_column_width) return text;
+        if (!name_limit_) return text;
         const auto length = static_cast<std::int64_t>(character_count(text));
-        const auto limit = static_cast<std::int64_t>(*options_.max_name_column_width) -
-                           static_cast<std::int64_t>(kDots.size());
+        const auto limit = static_cast<std::int64_t>(*name_limit_) - static_cast<std::int64_t>(kDots.size());
         if (length < limit) return text;
         // A limit shorter than the dots counts from the end of the name, like upstream's slices.
         const std::int64_t kept = limit >= 0 ? limit : std::max<std::int64_t>(0, length + limit);
@@ -120,7 +144,7 @@ class TextTable {
             }
             put(i, text);
         }
-        out_ += '\n';
+        end_line();
         if (stack_column == columns_.size()) return;
         // One line per further entry, then an empty line.
         for (std::size_t entry = 1; entry <= std::max<std::size_t>(1, row.stack.size()); ++entry) {
@@ -128,7 +152,7 @@ class TextTable {
                 const bool is_entry = i == stack_column && entry < row.stack.size();
                 put(i, is_entry ? cut_path(row.stack[entry], widths_[i]) : "");
             }
-            out_ += '\n';
+            end_line();
         }
     }
 
@@ -136,6 +160,7 @@ class TextTable {
     std::vector<const ColumnInfo*> columns_;
     TableCells cells_;
     std::vector<const AverageRow*> rows_;
+    std::optional<std::size_t> name_limit_;
     std::vector<std::size_t> widths_;
     std::string out_;
 };

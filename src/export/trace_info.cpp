@@ -1,8 +1,8 @@
 // trace_info.cpp: the properties of a trace as JSON.
 #include <marey/export.h>
 
-#include "export/problems_json.h"
 #include "json/json_writer.h"
+#include "results/problems_json.h"
 
 namespace marey {
 namespace {

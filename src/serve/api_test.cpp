@@ -11,6 +11,7 @@
 #include <marey/analyze.h>
 #include <marey/error.h>
 #include <marey/export.h>
+#include <marey/results.h>
 #include <marey/table.h>
 
 #include "analyze/trace_fixture.h"
@@ -196,9 +197,9 @@ TEST(Api, ReportsWhatTheCommandReports) {
     const Trace part = select_ranges(trace, {1100, 1450, {0}});
     EXPECT_EQ(api.body("/api/table?begin=100&end=450&tracks=0"),
               averages_json(part, key_averages(part, options), table));
-    EXPECT_EQ(api.body("/api/steps"), step_report_json(trace, step_report(trace)));
-    EXPECT_EQ(api.body("/api/gpu"), gpu_use_json(trace, gpu_use(trace)));
-    EXPECT_EQ(api.body("/api/memory"), memory_use_json(trace, memory_use(trace)));
+    EXPECT_EQ(api.body("/api/steps"), result_json(step_result(trace, step_report(trace))));
+    EXPECT_EQ(api.body("/api/gpu"), result_json(gpu_result(trace, gpu_use(trace))));
+    EXPECT_EQ(api.body("/api/memory"), result_json(memory_result(trace, memory_use(trace))));
     EXPECT_EQ(api.body("/api/table?text=REA").find("parse"), std::string::npos);
     EXPECT_EQ(api.status("/api/table?sort=nothing"), 400);
 }

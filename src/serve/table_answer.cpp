@@ -2,7 +2,6 @@
 // verbs of the command report, for a selection.
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,7 +10,7 @@
 
 #include <marey/analyze.h>
 #include <marey/call_tree.h>
-#include <marey/export.h>
+#include <marey/results.h>
 #include <marey/stacks.h>
 #include <marey/table.h>
 
@@ -40,20 +39,6 @@ void add_up(std::vector<FlameNode>& nodes) {
     for (std::size_t i = nodes.size(); i-- > 0;) {
         if (nodes[i].parent != kNoRow) nodes[nodes[i].parent].value += nodes[i].value;
     }
-}
-
-/// The names of sites that look different in folded stacks, by that form.
-std::unordered_map<std::string, std::string_view> names_in_stacks(const Trace& trace) {
-    std::unordered_map<std::string, std::string_view> names;
-    for (const SiteInfo& site : trace.sites()) {
-        const std::string_view name = trace.string(site.name);
-        std::string folded(name);
-        for (char& c : folded) {
-            if (c == ' ' || c == ';' || c == '\t' || c == '\n' || c == '\r') c = '_';
-        }
-        if (folded != name) names.emplace(std::move(folded), name);
-    }
-    return names;
 }
 
 class FlameWriter {
@@ -142,8 +127,7 @@ class FlameWriter {
     std::unordered_map<std::string_view, std::int64_t> numbers_;
 };
 
-/// The nodes of folded stacks, with the names of the trace's sites instead of their form in stacks, which has
-/// no spaces. The names refer to the stacks and the trace.
+// The names of flame nodes refer to the tree.
 std::vector<FlameNode> flame_nodes(const CallTree& tree, FlameValue value) {
     const bool has_host = std::any_of(tree.nodes.begin(), tree.nodes.end(), [](const CallTreeNode& node) {
         return !node.is_async && !node.is_device;
@@ -173,30 +157,10 @@ std::vector<FlameNode> flame_nodes(const CallTree& tree, FlameValue value) {
     return nodes;
 }
 
-std::vector<FlameNode> flame_nodes(const std::vector<FoldedStack>& stacks, const Trace& trace) {
+std::vector<FlameNode> flame_nodes(const std::vector<StackNode>& stacks) {
     std::vector<FlameNode> nodes;
-    std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> places;
-    for (const FoldedStack& stack : stacks) {
-        const std::string_view text = stack.stack;
-        std::uint32_t node = kNoRow;
-        for (std::size_t at = 0; at <= text.size();) {
-            const std::size_t end = std::min(text.find(';', at), text.size());
-            std::string_view name = text.substr(at, end - at);
-            if (name.starts_with("ProfilerStep#")) name = "ProfilerStep*";  // one tree for all steps
-            const auto [found, is_new] =
-                places.emplace(std::pair(node, name), static_cast<std::uint32_t>(nodes.size()));
-            if (is_new) nodes.push_back({node, name, 0, 0, 0});
-            node = found->second;
-            at = end + 1;
-        }
-        nodes[node].own += stack.value;
-        nodes[node].value += stack.value;
-    }
-    const auto names = names_in_stacks(trace);
-    for (FlameNode& node : nodes) {
-        if (const auto known = names.find(std::string(node.name)); known != names.end())
-            node.name = known->second;
-    }
+    for (const StackNode& stack : stacks)
+        nodes.push_back({stack.parent, stack.name, stack.value, stack.value, 0});
     add_up(nodes);
     return nodes;
 }
@@ -227,11 +191,11 @@ std::uint32_t flame_pixels(const Question& question) {
     return static_cast<std::uint32_t>(question.query.integer("pixels", 1, kMaxPixels, 1500));
 }
 
-void write_folded_flame(JsonWriter& json, const Question& question, const char* metric) {
+void write_stack_flame(JsonWriter& json, const Question& question, const char* metric) {
     StackOptions options;
     options.metric = metric;
-    const std::vector<FoldedStack> stacks = fold_stacks(question.selected(), options);
-    write_flame(json, flame_nodes(stacks, question.trace()), flame_pixels(question));
+    const std::vector<StackNode> stacks = stack_tree(question.selected(), options);
+    write_flame(json, flame_nodes(stacks), flame_pixels(question));
 }
 
 void write_called_flame(JsonWriter& json, const Question& question, FlameValue value) {
@@ -288,10 +252,10 @@ Answer answer_flame(const Question& question) {
         write_called_flame(json, question, FlameValue::Calls);
     } else if (value == "bytes") {
         json.member("unit", "bytes");
-        write_folded_flame(json, question, "allocated_bytes");
+        write_stack_flame(json, question, "allocated_bytes");
     } else if (value == "gpu") {
         json.member("unit", "ns");
-        write_folded_flame(json, question, "self_device_time_total");
+        write_stack_flame(json, question, "self_device_time_total");
     } else {
         throw RequestError(400, "parameter 'value': expected total, self, calls, bytes or gpu");
     }
@@ -335,18 +299,19 @@ Answer answer_steps(const Question& question) {
     const Trace trace = question.selected();
     StepOptions options;
     options.name = question.query.text("name");
-    return {200, "application/json", step_report_json(trace, step_report(trace, options))};
+    return {200, "application/json", result_json(step_result(trace, step_report(trace, options)))};
 }
 
 Answer answer_gpu(const Question& question) {
     const Trace trace = question.selected();
-    return {200, "application/json", gpu_use_json(trace, gpu_use(trace))};
+    return {200, "application/json", result_json(gpu_result(trace, gpu_use(trace)))};
 }
 
 Answer answer_memory(const Question& question) {
     const Trace trace = question.selected();
     return {200, "application/json",
-            memory_use_json(trace, memory_use(trace, {.by_name = question.query.text("by") == "name"}))};
+            result_json(
+                memory_result(trace, memory_use(trace, {.by_name = question.query.text("by") == "name"})))};
 }
 
 }  // namespace marey::serve

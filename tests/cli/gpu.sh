@@ -35,7 +35,7 @@ check "the device" 0 '^device +cuda 0, NVIDIA A100, 108 multiprocessors$' "$mare
 check "busy" 0 '^busy +480 us of 1\.00 ms, 48\.0%; 54\.5% between' "$marey" gpu trace.json
 check "idle" 0 '^idle +520 us in 3 gaps; 400 us of that with nothing queued' "$marey" gpu trace.json
 check "concurrency" 0 '^concurrency +several kernels at once for 100 us, at most 2; 1\.25 on average' "$marey" gpu trace.json
-check "a stream" 0 '^8 +200 us +20\.0% +1 +200 us +0 +0 ns +0 +2 +700 us' "$marey" gpu trace.json
+check "a stream" 0 '^ *8 +200 us +20\.0% +1 +200 us +0 +0 ns +0 +2 +700 us' "$marey" gpu trace.json
 check "queue times" 0 "^queue, from the call's start +3 +.* 5\.00 us +15\.0 us +200 us +200 us +200 us$" "$marey" gpu trace.json
 check "a gap" 0 '^100 us +400 us +nothing queued +.* 97\.5%  train\.py\(9\): load in train\.py\(5\): step' "$marey" gpu trace.json
 check "a kernel" 0 '^ *500 us +86\.2% +2 +250 us +200 us +300 us +102 us +54 +128 +32 +0\.50 +3\.1%  sgemm$' "$marey" gpu trace.json
@@ -45,11 +45,13 @@ check "bandwidth" 0 '^HtoD, pageable +1 +781 KiB +80\.0 us +10\.00$' "$marey" gp
 check "waits" 0 '^waiting .*: 310 us in 1 wait, 31\.0% of the window' "$marey" gpu trace.json
 check "a finding" 0 '^host_bound \(cuda 0\): 45% of the time' "$marey" gpu trace.json
 check "its evidence" 0 '^    thread activity during the gaps: train\.py\(9\): load in train\.py\(5\): step: 390 us$' "$marey" gpu trace.json
-check "the limit" 0 '^\.\.\. and 1 more row \(--top 0 shows all\)' "$marey" gpu --top 1 trace.json
-"$marey" gpu --top 0 trace.json | grep -q 'more row' && fail "--top 0 shows all"
+check "the limit" 0 '^\.\.\. and 1 more row \(--limit 0 shows all\)' "$marey" gpu --limit 1 trace.json
+"$marey" gpu --limit 0 trace.json | grep -q 'more row' && fail "--limit 0 shows all"
+check "the old name of --limit" 0 '^marey: --top is now called --limit$' "$marey" gpu --top 1 trace.json
+check "chosen columns" 0 '^ *count +kernel$' "$marey" gpu --columns count,name trace.json
 check "a chosen device" 0 '^device +cuda 0' "$marey" gpu --device 0 trace.json
 check "another device" 2 '^marey: gpu: no work on device 1 in this file' "$marey" gpu --device 1 trace.json
-check "csv" 0 '^100,0,sgemm,2,500000,250000,200000,300000,0\.86[0-9]*,102500,54x1x1,128x1x1,32,0,0\.5,2,0\.03125$' \
+check "csv" 0 '^100,cuda,0,500000,0\.86[0-9]*,2,250000,200000,200000,300000,300000,2,102500,54x1x1,128x1x1,32,0,1,0\.5,2,0\.03125,[0-9]*,[0-9]*,sgemm$' \
     "$marey" gpu --csv trace.json
 "$marey" gpu trace.json | grep -q $'\e' && fail "no colour in a pipe"
 if command -v python3 >/dev/null; then
@@ -57,13 +59,13 @@ if command -v python3 >/dev/null; then
     python3 - <<'PYTHON' || fail "--json has the values of the tables"
 import json
 use = json.load(open("gpu.json", encoding="utf-8"))
-(device,) = use["devices"]
-assert device["busy_ns"] + device["idle_ns"] == use["window_end_ns"] - use["window_start_ns"] == 1_000_000
-assert [stream["stream"] for stream in device["streams"]] == [7, 8]
-assert device["kernel_table"][0]["grid"] == [54, 1, 1] and device["kernel_table"][0]["occupancy"] == 0.03125
-assert device["longest_gaps"][0]["host"][0]["name"] == "train.py(9): load"
-assert [wait["count"] for wait in use["waits"]] == [1]
-assert {finding["rule"] for finding in use["findings"]} == {"host_bound", "pageable_copies", "small_grids"}
+(device,) = use["gpu_devices"]
+assert device["busy_ns"] + device["idle_ns"] == use["gpu"]["window_end_ns"] - use["gpu"]["window_start_ns"] == 1_000_000
+assert [stream["stream"] for stream in use["gpu_streams"]] == [7, 8]
+assert use["gpu_kernels"][0]["grid"] == [54, 1, 1] and use["gpu_kernels"][0]["occupancy"] == 0.03125
+assert use["gpu_gap_hosts"][0]["name"] == "train.py(9): load"
+assert [wait["count"] for wait in use["gpu_waits"]] == [1]
+assert {finding["rule"] for finding in use["gpu_findings"]} == {"host_bound", "pageable_copies", "small_grids"}
 PYTHON
 fi
 
@@ -76,16 +78,16 @@ cat >bare.json <<'JSON'
 JSON
 check "no range" 0 '^unattributed +1 piece of work launched outside any range$' "$marey" gpu bare.json
 check "launched outside any range" 0 '^ *300 us +100\.0% +1  \(in no range\)$' "$marey" gpu bare.json
-check "launched outside any range, JSON" 0 '"ranges": \[ *\{ *"name": null, *"count": 1,' \
+check "launched outside any range, JSON" 0 '"gpu_ranges": \[ *\{[^}]*"count": 1,[^}]*"name": null' \
     bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$marey"
 
 for verb in gpu info report; do
     check "the device clock: $verb" 0 '^clock .*; device times accurate to 1\.57 us \(6 readings, median 1\.35 us\)$' "$marey" $verb bare.json
     "$marey" $verb trace.json | grep -q 'device times' && fail "no device clock: $verb"
 done
-check "the clock, JSON" 0 '"clock": \{ *"readings": 6, *"median_error_ns": 1347, *"worst_error_ns": 1567 *\}' \
+check "the clock, JSON" 0 '"clock_readings": 6, *"clock_median_error_ns": 1347, *"clock_worst_error_ns": 1567' \
     bash -c '"$1" gpu --json bare.json | tr -d "\n"' - "$marey"
-check "no clock, JSON" 0 '^  "clock": null,$' "$marey" gpu --json trace.json
+check "no clock, JSON" 0 '^    "clock_readings": null,$' "$marey" gpu --json trace.json
 
 echo '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}' >plain.json
 check "no device work" 2 '^marey: gpu: no device work in this file \(record it with marey run --gpu\)' "$marey" gpu plain.json

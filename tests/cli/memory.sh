@@ -6,7 +6,7 @@
 check "help" 0 'Usage: marey memory' "$marey" memory --help
 check "no file" 2 '^marey: memory: FILE is required' "$marey" memory
 check "a missing file" 2 '^marey: missing\.marey: .*No such file' "$marey" memory missing.marey
-check "wrong sort key" 2 "^marey: memory: --sort: invalid value 'zzz': expected one of" "$marey" memory --sort zzz x.marey
+check "wrong sort key" 2 "^marey: memory: unknown column 'zzz'; known: pid, device, device_index, path," "$marey" memory --sort zzz x.marey
 check "run passes the settings to the program" 0 ',memory=on,shapes=on,flops=on(,|$)' \
     "$marey" run --memory --shapes --flops -- sh -c 'echo "$MAREY"'
 
@@ -26,17 +26,20 @@ if [ -x "$network" ]; then
     "$marey" memory --limit 0 net.marey | grep -q 'more row' && fail "--limit 0 shows all"
     first=$("$marey" memory --sort total --by name net.marey | grep -A1 '^name ' | tail -1)
     grep -q '^step ' <<<"$first" || fail "--sort total" "$first"
+    check "chosen columns" 0 '^ *taken +name$' "$marey" memory --columns allocated_bytes,name net.marey
+    check "csv" 0 '^name,peak_bytes$' "$marey" memory --csv --columns name,peak_bytes net.marey
     if command -v python3 >/dev/null; then
         "$marey" memory --json net.marey >net.json || fail "--json"
         python3 - <<'PYTHON' || fail "--json has the values of the table"
 import json
-(device,) = json.load(open("net.json", encoding="utf-8"))["devices"]
+use = json.load(open("net.json", encoding="utf-8"))
+(device,), holders = use["memory_devices"], use["memory_holders"]
 assert device["device"] == "cpu" and device["has_totals"] is True
 assert device["allocations"] == device["frees"] > 0
 assert device["start_bytes"] == device["end_bytes"] == device["kept_bytes"] == 0
-assert sum(holder["peak_bytes"] for holder in device["holders"]) == device["peak_bytes"] - device["peak_unknown_bytes"]
-assert sum(holder["allocated_bytes"] for holder in device["holders"]) == device["allocated_bytes"]
-assert [event["asked_bytes"] for event in device["out_of_memory"]] == [16 << 20]
+assert sum(holder["peak_bytes"] for holder in holders) == device["peak_bytes"] - device["peak_unknown_bytes"]
+assert sum(holder["allocated_bytes"] for holder in holders) == device["allocated_bytes"]
+assert [event["asked_bytes"] for event in use["memory_refusals"]] == [16 << 20]
 PYTHON
     fi
     "$marey" run -o plain.marey -- "$network" 1 >/dev/null 2>&1

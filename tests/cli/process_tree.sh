@@ -70,7 +70,7 @@ check "a folder without captures" 2 '^marey: nothing: contains no captures' "$ma
 
 # ---- one limit for all processes
 if [ -w /dev/shm ]; then
-    settings=$("$marey" run -q --keep-captures --max 4MB -o limit.marey -- \
+    settings=$("$marey" run -q --keep-captures --max-bytes 4MB -o limit.marey -- \
         sh -c '"$0" fork 8 200000 && echo "$MAREY" && ls /dev/shm' "$tree") || fail "limit: exit code"
     id=$(sed -n 's/.*,tree=\([0-9a-f]*\).*/\1/p' <<<"$settings")
     grep -q "^marey-$id$" <<<"$settings" || fail "the processes of a run share memory" "$settings"

@@ -32,8 +32,9 @@ check "the critical path" 0 '^8\.10 ms .* +1 +1  sgemm' "$marey" ranks rank0.jso
 check "the estimate" 0 'If rank 1 were as fast as the median, a step would take 8\.00 ms instead of 10\.0 ms' "$marey" ranks rank0.json rank1.json
 check "the finding" 0 '^slow_kernels: rank 1 on node0 keeps the others waiting for 20% of the time, in 2 of 2 steps: its kernels' "$marey" ranks rank0.json rank1.json
 check "one host" 0 '^clock +one host' "$marey" ranks rank0.json rank1.json
+check "csv" 0 '^rank,step_compute_ns$' "$marey" ranks --csv --columns rank,step_compute_ns rank0.json rank1.json
 check "json" 0 '"rule": "slow_kernels"' "$marey" ranks --json rank0.json rank1.json
-check "other steps" 0 '^collectives +2 matched' "$marey" ranks --name 'nothing' rank0.json rank1.json
+check "other steps" 0 '^collectives +2 matched' "$marey" ranks --step-name 'nothing' rank0.json rank1.json
 echo broken >broken.marey
 check "a file that cannot be read is left out" 0 '^marey: ranks: left out broken\.marey: ' "$marey" ranks rank0.json broken.marey rank1.json
 check "the same rank twice" 0 '^marey: ranks: left out rank1\.json: rank 1 is in two' "$marey" ranks rank0.json rank1.json rank1.json

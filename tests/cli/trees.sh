@@ -38,20 +38,26 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "tree: steps" 0 ' 1  handle block \(step [0-9]+\)$' "$marey" tree --by-step --step-name 'handle block' p.marey
 
     holds "tree: self times of the JSON add up" \
-        'sum(n["self_ns"] for n in d["nodes"] if not n["is_async"]) == d["recorded_ns"]' "$marey" tree --json p.marey
-    holds "tree: self times of the names add up" 'sum(n["self_ns"] for n in d["nodes"] if not n["is_async"] and
-        n["parent"] is None) == d["recorded_ns"]' "$marey" tree --bottom-up --json p.marey
+        'sum(n["self_ns"] for n in d["tree"] if not n["is_async"]) == d["tree_totals"]["recorded_ns"]' "$marey" tree --json p.marey
+    holds "tree: self times of the names add up" 'sum(n["self_ns"] for n in d["tree"] if not n["is_async"] and
+        n["parent"] is None) == d["tree_totals"]["recorded_ns"]' "$marey" tree --bottom-up --json p.marey
     holds "tree: JSON of the hot path" 'd["hot_path"] and len(d["heaviest"]) == 2' \
         "$marey" tree --hot --limit 2 --json p.marey
-    holds "tree: limits of the JSON" 'len(d["nodes"]) == 3' "$marey" tree --limit 3 --json p.marey
+    holds "tree: limits of the JSON" 'len(d["tree"]) == 3' "$marey" tree --limit 3 --json p.marey
 
     check "steps: none" 2 '^marey: steps: no range has scope step or is named ProfilerStep#n' "$marey" steps p.marey
-    check "steps: none of that name" 2 "^marey: steps: no range has a name that matches 'zzz'" "$marey" steps --name zzz p.marey
-    check "steps" 0 '^duration +[0-9]+ ' "$marey" steps --name 'make bl*' p.marey
-    check "steps: limit" 0 '^\.\.\. and [0-9]+ more steps' "$marey" steps --name 'make block' --limit 2 p.marey
-    check "steps: the slow ones" 0 'other threads at that time' "$marey" steps --name 'make block' p.marey
-    holds "steps: JSON" 'len(d["steps"]) == d["durations"]["count"] == d["gaps"]["count"] + 1 and len(d["slowest"]) == 2' \
-        "$marey" steps --name 'make block' --slowest 2 --json p.marey
+    check "steps: none of that name" 2 "^marey: steps: no range has a name that matches 'zzz'" "$marey" steps --step-name zzz p.marey
+    check "steps" 0 '^duration +[0-9]+ ' "$marey" steps --step-name 'make bl*' p.marey
+    check "steps: the old name of an option" 0 '^marey: --name is now called --step-name$' \
+        "$marey" steps --name 'make bl*' p.marey
+    check "steps: columns" 0 '^ *duration +gap$' "$marey" steps --step-name 'make bl*' --columns duration_ns,gap_ns p.marey
+    check "tree: columns" 0 '^ *count +name$' "$marey" tree --columns count,name p.marey
+    check "tree: csv" 0 '^node,parent,depth,total_ns,' "$marey" tree --csv p.marey
+    check "steps: limit" 0 '^\.\.\. and [0-9]+ more steps' "$marey" steps --step-name 'make block' --limit 2 p.marey
+    check "steps: the slow ones" 0 'other threads at that time' "$marey" steps --step-name 'make block' p.marey
+    holds "steps: JSON" '(len(d["steps"]) == d["step_statistics"][0]["count"] == d["step_statistics"][1]["count"] + 1 and
+        len({n["range"] for n in d["step_differences"]}) == 2)' \
+        "$marey" steps --step-name 'make block' --slowest 2 --json p.marey
 
     # stack_sum FILE: the sum of the numbers at the ends of its lines.
     stack_sum() { awk '{ sum += $NF } END { printf "%.0f\n", sum }' "$1"; }
@@ -61,9 +67,9 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     "$marey" export p.marey -o p.folded 2>/dev/null || fail "export: folded"
     "$marey" export p.marey -o p.stacks.txt 2>/dev/null || fail "export: folded, by its other name"
     cmp out.folded p.folded && cmp out.folded p.stacks.txt || fail "export: folded equals the output of stacks"
-    holds "stacks: all the time is there" "d['recorded_ns'] == $(stack_sum out.folded)" "$marey" tree --json p.marey
+    holds "stacks: all the time is there" "d['tree_totals']['recorded_ns'] == $(stack_sum out.folded)" "$marey" tree --json p.marey
     "$marey" stacks --metric count p.marey >counts
-    holds "stacks: all ranges are there" "sum(n['count'] for n in d['nodes'] if not n['is_async']) == $(stack_sum counts)" \
+    holds "stacks: all ranges are there" "sum(n['count'] for n in d['tree'] if not n['is_async']) == $(stack_sum counts)" \
         "$marey" tree --json p.marey
     check "export: speedscope" 0 '^p\.speedscope\.json: ' "$marey" export --to speedscope p.marey
     holds "export: speedscope has every range" \

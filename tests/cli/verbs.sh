@@ -17,7 +17,7 @@ check "misspelt verb in help" 2 "did you mean 'tree'\?" "$marey" help tre
 check "unknown option" 2 '^marey: report: .*--frob' "$marey" report --frob x.marey
 check "no file" 2 '^marey: report: FILE is required' "$marey" report
 check "wrong sort key" 2 "^marey: report: unknown sort key 'zzz'; known: name, " "$marey" report --sort zzz x.marey
-check "wrong number" 2 "^marey: report: --rows: invalid value '-1': expected a non-negative integer" "$marey" report --limit -1 x.marey
+check "wrong number" 2 "^marey: report: --limit: invalid value '-1': expected a non-negative integer" "$marey" report --limit -1 x.marey
 for verb in info report tree export validate compact; do
     check "$verb of a missing file" 2 '^marey: missing\.marey: .*No such file' "$marey" $verb missing.marey
 done
@@ -47,7 +47,7 @@ check "run: a missing interpreter" 126 '^marey: \./lost: .*interpreter' "$marey"
 check "run: no program" 2 'no program given' "$marey" run
 check "run: an invalid pattern" 2 "^marey: run: --include: the pattern '\[' has an unclosed '\['" "$marey" run --include '[' -- true
 check "run: an empty pattern" 2 "^marey: run: --exclude: the pattern '' is empty" "$marey" run --exclude '' -- true
-check "run: wrong size" 2 "--max: invalid size '12q'" "$marey" run --max 12q -- true
+check "run: wrong size" 2 "--max-bytes: invalid size '12q'" "$marey" run --max 12q -- true
 check "run: wrong scope" 2 "unknown scope 'nonsense'" "$marey" run --scopes user,nonsense -- true
 check "run: no such folder" 2 '^marey: nowhere/: ' "$marey" run -o nowhere/x.marey -- true
 check "run: a folder where no file can be created" 2 '^marey: /proc/: cannot write a capture here: ' "$marey" run -o /proc/x.marey -- true
@@ -55,7 +55,7 @@ check "run: an existing capture is not overwritten" 2 '^marey: text\.marey: alre
     "$marey" run -o text.marey -- true
 check "run: --force replaces it" 0 'loaded libmarey' "$marey" run --force -o text.marey -- sh -c '! test -e text.marey'
 check "run: the settings" 0 "^out=$folder/a\\\\,b\.marey,max=64MB,policy=ring,scopes=user\|function(,c_calls=auto,calls=on)?,tree=[0-9a-f]{32}:[0-9]+\$" \
-    "$marey" run -o a,b.marey --max 64MB --policy ring --scopes user,function -- sh -c 'echo "$MAREY"'
+    "$marey" run -o a,b.marey --max-bytes 64MB --policy ring --scopes user,function -- sh -c 'echo "$MAREY"'
 : >sh.marey
 check "run: a free name" 0 "^out=$folder/sh-2\.marey" "$marey" run -- sh -c 'echo "$MAREY"'
 rm sh.marey
@@ -123,8 +123,8 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "report: top level only, as PyTorch" 0 'only display top-level' "$marey" report --layout torch --top-level pipeline.marey
     check "report: all groupings" 0 '^ +self +share' "$marey" report --by-shape --by-stack 3 --by-thread \
         --by-overload --merge-repeated --subtract-overhead pipeline.marey
-    check "report: one row per range" 0 '^\.\.\. and [0-9,]+ more rows' "$marey" report --list --rows 5 pipeline.marey
-    [ "$("$marey" report --csv --rows 2 pipeline.marey | wc -l)" = 3 ] || fail "report: --rows applies to csv"
+    check "report: one row per range" 0 '^\.\.\. and [0-9,]+ more rows' "$marey" report --list --limit 5 pipeline.marey
+    [ "$("$marey" report --csv --limit 2 pipeline.marey | wc -l)" = 3 ] || fail "report: --limit applies to csv"
     check "tree" 0 '%.* main$' "$marey" tree pipeline.marey
     check "unknown session" 2 '^marey: pipeline\.marey: ' "$marey" report --session 999 pipeline.marey
     check "export: default name" 0 '^pipeline\.json: .* ranges' "$marey" export pipeline.marey

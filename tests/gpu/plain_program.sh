@@ -11,8 +11,8 @@ nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
 
 # has_kernels FILE: whether the kernels of every context were recorded once.
 has_kernels() {
-    "$marey" gpu --csv "$1" | grep -q '"\?before_reset(float\*)"\?,300,' &&
-        "$marey" gpu --csv "$1" | grep -q '"\?after_reset(float\*)"\?,150,'
+    "$marey" gpu --csv --columns name,count "$1" | grep -q '"\?before_reset(float\*)"\?,300$' &&
+        "$marey" gpu --csv --columns name,count "$1" | grep -q '"\?after_reset(float\*)"\?,150$'
 }
 
 check "exit code and output" 3 '^no error$' "$marey" run --gpu -o a.marey -- ./plain
@@ -40,7 +40,7 @@ has_kernels "$child" || fail "each kernel once, forked child" "$(ls)" "$("$marey
 check "thread that only called CUDA" 0 '^plain ' "$marey" info "$child"
 check "clock readings at both ends" 0 '\([2-9][0-9]* readings' "$marey" info a.marey
 check "recording waits" 3 '^no error$' "$marey" run --gpu --gpu-activities all -o f.marey -- ./plain
-check "waits in the report" 0 'Context Sync' "$marey" report --rows 0 f.marey
+check "waits in the report" 0 'Context Sync' "$marey" report --limit 0 f.marey
 
 # Python packages: NVIDIA's CUPTI package is installed next to Marey.
 mkdir -p site/marey site/nvidia/cu13/lib

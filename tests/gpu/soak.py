@@ -87,7 +87,7 @@ def record_in_ring(step, seconds, found):
     full = [mb for mb in memory if mb - memory[0] > 0.9 * RING_MB]  # once the ring buffer is full
     found["memory_growth_later_mb"] = full[-1] - full[0] if full else 0
     found["problems"] = {code: count for code, _, count in trace.problems}
-    found["steps"], found["kernels"] = steps, trace.gpu_use()["devices"][0]["kernels"]["count"]
+    found["steps"], found["kernels"] = steps, trace.gpu_use()["gpu_devices"][0]["kernels"]
 
 
 def main():

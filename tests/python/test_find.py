@@ -1,5 +1,6 @@
 """`marey find`: from the id of a distributed trace to the captures and ranges that belong to it."""
 
+import json
 import subprocess
 import sys
 
@@ -47,6 +48,12 @@ def test_ranges_are_found_by_the_trace_id_in_any_capture_of_a_folder(tmp_path):
             ["GET", "/cart", "captures/one.marey"],
             ["GET", "/pay", "captures/two.marey"],
         ]
+    found = json.loads(find(tmp_path, TRACE, "captures", "--json").stdout)["found_ranges"]
+    assert [(row["name"], row["file"]) for row in found] == [
+        ("GET /cart", "captures/one.marey"),
+        ("GET /pay", "captures/two.marey"),
+    ]
+    assert find(tmp_path, TRACE, "captures", "--csv", "--columns", "name").stdout == "name\nGET /cart\nGET /pay\n"
 
 
 def test_a_new_trace_is_found_by_the_id_that_was_sent(tmp_path):

@@ -147,7 +147,7 @@ def run(*words):
 def reported(path):
     """Self and total nanoseconds by function, as `marey report` prints them."""
     times = collections.defaultdict(lambda: [0, 0])
-    for row in csv.DictReader(io.StringIO(run("report", "--format", "csv", "--rows", 0, path))):
+    for row in csv.DictReader(io.StringIO(run("report", "--format", "csv", "--limit", 0, path))):
         if row["async_count"] == row["count"]:  # markers
             continue
         function = row["name"].replace("_", " ").rpartition("): ")[2]  # collapsed stacks have no spaces

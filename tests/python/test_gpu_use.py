@@ -40,29 +40,30 @@ def test_gpu_use_reports_times_gaps_queue_times_and_launchers(tmp_path):
     events = [event("python_function", "train.py(3): step", (100, 100), 0, 100)]
     events += launch(10, 20, 10, 1) + launch(40, 50, 30, 2)
     use = loaded(tmp_path, events).gpu_use()
-    (device,) = use["devices"]
-    assert (device["device"], device["index"]) == ("cuda", 0)
+    (device,) = use["gpu_devices"]
+    assert (device["device"], device["device_index"]) == ("cuda", 0)
     assert device["busy_ns"] == 40_000
     assert device["idle_ns"] == 60_000
-    assert device["queue"]["median_ns"] == 10_000
-    assert device["queue_after_call"]["max_ns"] == 8_000
-    gaps = [
-        (gap["start_ns"] - use["window_start_ns"], gap["duration_ns"], gap["place"]) for gap in device["longest_gaps"]
-    ]
+    launches = {row["kind"]: row for row in use["gpu_launches"]}
+    assert launches["queue"]["median_ns"] == 10_000
+    assert launches["queue_after_call"]["max_ns"] == 8_000
+    start = use["gpu"]["window_start_ns"]
+    gaps = [(gap["start_ns"] - start, gap["duration_ns"], gap["place"]) for gap in use["gpu_gaps"]]
     assert gaps == [(0, 20_000, "before_first"), (30_000, 20_000, "between"), (80_000, 20_000, "after_last")]
-    assert device["longest_gaps"][1]["is_starved"] is True
-    assert device["longest_gaps"][1]["host"][0] == {"name": "train.py(3): step", "function": None, "time_ns": 18_000}
-    assert [row["name"] for row in device["functions"]] == ["train.py(3): step"]
-    assert device["kernel_table"][0]["grid"] is None
+    assert use["gpu_gaps"][1]["is_starved"] is True
+    first = next(row for row in use["gpu_gap_hosts"] if row["gap"] == 1)
+    assert (first["name"], first["function"], first["time_ns"]) == ("train.py(3): step", None, 18_000)
+    assert [row["name"] for row in use["gpu_functions"]] == ["train.py(3): step"]
+    assert use["gpu_kernels"][0]["grid"] is None
 
 
 def test_a_device_and_the_number_of_gaps_can_be_chosen(tmp_path):
     trace = loaded(tmp_path, launch(0, 5, 5, 1, device=0) + launch(20, 25, 5, 2, device=1))
-    assert [device["index"] for device in trace.gpu_use()["devices"]] == [0, 1]
-    (device,) = trace.gpu_use(device=1, longest_gaps=1)["devices"]
-    assert device["index"] == 1
-    assert len(device["longest_gaps"]) == 1
-    assert trace.gpu_use(device=7)["devices"] == []
+    assert [device["device_index"] for device in trace.gpu_use()["gpu_devices"]] == [0, 1]
+    use = trace.gpu_use(device=1, longest_gaps=1)
+    assert [device["device_index"] for device in use["gpu_devices"]] == [1]
+    assert len(use["gpu_gaps"]) == 1
+    assert trace.gpu_use(device=7)["gpu_devices"] == []
     with pytest.raises(TypeError):
         trace.gpu_use(device="cuda")
 
@@ -72,7 +73,7 @@ def test_a_trace_without_a_device_has_none():
         with marey.record_function("work"):
             pass
     use = prof.trace.gpu_use()
-    assert use["devices"] == use["findings"] == use["calls"] == []
+    assert use["gpu_devices"] == use["gpu_findings"] == use["gpu_calls"] == []
 
 
 @settings(max_examples=30, deadline=None)
@@ -82,10 +83,11 @@ def test_busy_and_idle_time_add_up_to_the_window_and_each_kernel_counts_once(tmp
     for number, (start, duration, stream) in enumerate(pieces):
         events += launch(start, start + 3, duration, number + 1, stream=stream, name=f"kernel {stream}")
     trace = loaded(tmp_path_factory.mktemp("trace"), events)
-    (device,) = trace.gpu_use()["devices"]
+    use = trace.gpu_use()
+    (device,) = use["gpu_devices"]
     busy = set()
     for start, duration, _ in pieces:
         busy.update(range(start + 3, start + 3 + duration))
     assert device["busy_ns"] == len(busy) * 1000
     assert device["busy_ns"] + device["idle_ns"] == trace.window_ns
-    assert sum(kernel["times"]["count"] for kernel in device["kernel_table"]) == len(pieces)
+    assert sum(kernel["count"] for kernel in use["gpu_kernels"]) == len(pieces)

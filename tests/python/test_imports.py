@@ -69,7 +69,7 @@ def test_the_frames_of_importlib_can_be_shown(shop):
     whole = names(capture, "--show-importlib")
     assert any(name.endswith("): _find_and_load") for name in whole)
     assert "shop/load.py(1): <module>" in whole and "import shop" not in whole
-    for verb, *limits in (["report", "--rows=0"], ["tree", "--limit=0", "--min-share=0"], ["stacks"]):
+    for verb, *limits in (["report", "--limit=0"], ["tree", "--limit=0", "--min-share=0"], ["stacks"]):
         assert "_find_and_load" not in output(verb, capture, *limits)
         assert "_find_and_load" in output(verb, capture, *limits, "--show-importlib")
 

@@ -114,7 +114,7 @@ def test_what_marey_writes_for_pstats_reads_back(tmp_path):
     ],
 )
 def test_times_of_samples_are_shown_as_estimates(file):
-    done = shown("report", CORPUS / file, "--rows", "3")
+    done = shown("report", CORPUS / file, "--limit", "3")
     assert done.returncode == 0, done.stderr
     title, row = done.stdout.splitlines()[:2]
     assert row.split()[0].startswith("~") and "calls" not in title and "ranges" in title

@@ -256,7 +256,7 @@ def rank_files(folder, seed, ranks=4, steps=5, collectives=3):
 def test_steps_collectives_and_who_came_last_are_those_of_marey_ranks(tmp_path, seed):
     paths = rank_files(tmp_path, seed)
     report = marey.ranks(paths)
-    assert report["collectives"] == 15 and report["unmatched"] == 0
+    assert report["rank_totals"]["collectives"] == 15 and report["rank_totals"]["unmatched"] == 0
     export.export_run(paths, str(tmp_path / "lake"), "job")
     found = marey.lake(tmp_path / "lake")
     waiting = {row["rank"]: (row["collectives"], row["waiting_ns"]) for row in found.ask("waiting").to_pylist()}
@@ -268,7 +268,7 @@ def test_steps_collectives_and_who_came_last_are_those_of_marey_ranks(tmp_path, 
         for row in found.ask("slow_steps").to_pylist()
     } == {
         (step["number"], step["slowest"], step["ranks"], step["duration_ns"], step["most_work_ns"])
-        for step in report["steps"]
+        for step in report["rank_steps"]
     }
 
 

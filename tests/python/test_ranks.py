@@ -36,9 +36,9 @@ def test_ranks_are_compared_in_files_and_in_memory(tmp_path):
     assert first["waiting_ns"] == 9_000_000 and second["waiting_ns"] == 0
     assert (first["times_last"], second["times_last"]) == (0, 3)
     assert second["delayed_ns"] == 9_000_000
-    assert report["worst_rank"] == 1
-    assert report["step_without_worst_ns"] == pytest.approx(7e6)
-    (finding,) = report["findings"]
+    assert report["rank_totals"]["worst_rank"] == 1
+    assert report["rank_totals"]["step_without_worst_ns"] == pytest.approx(7e6)
+    (finding,) = report["rank_findings"]
     assert (finding["rule"], finding["rank"], finding["host"]) == ("slow_kernels", 1, "node0")
     assert marey.ranks([marey.load(path) for path in paths]) == report
 
@@ -82,18 +82,18 @@ def test_loading_between_steps_belongs_to_the_next_step(tmp_path):
         path.write_text(json.dumps({"schemaVersion": 1, "distributedInfo": info, "traceEvents": events}))
         paths.append(path)
     report = marey.ranks(paths)
-    (finding,) = report["findings"]
+    (finding,) = report["rank_findings"]
     assert (finding["rule"], finding["rank"]) == ("late_input", 1)
     assert report["ranks"][1]["input_ns"] == 4 * 6_000_000  # nothing is known about the time before the first step
-    work = [part for part in report["critical_path"] if not part["is_collective"]]
+    work = [part for part in report["rank_critical_path"] if not part["is_collective"]]
     assert work[0]["name"].startswith("enumerate(DataLoader)") and work[0]["time_ns"] == 4 * 8_100_000
 
 
 def test_hosts_without_exchanges_are_related_by_their_collectives(tmp_path):
     paths = [rank_file(tmp_path, 0, 4_000), rank_file(tmp_path, 1, 4_500, host="node1")]
-    clocks = {clock["host"]: clock for clock in marey.ranks(paths)["clocks"]}
+    clocks = {clock["host"]: clock for clock in marey.ranks(paths)["rank_clocks"]}
     assert {clock["method"] for clock in clocks.values()} == {"reference", "collective"}
-    assert sum(clock["evidence"]["collective"] for clock in clocks.values()) == 6
+    assert sum(clock["collectives"] for clock in clocks.values()) == 6
 
 
 def test_ranges_with_a_group_and_a_sequence_are_collectives(tmp_path, run_python):
@@ -109,7 +109,7 @@ def test_ranges_with_a_group_and_a_sequence_are_collectives(tmp_path, run_python
             "            pass\n"
         )
     report = marey.ranks([tmp_path])
-    assert (report["collectives"], report["unmatched"]) == (2, 1)
+    assert (report["rank_totals"]["collectives"], report["rank_totals"]["unmatched"]) == (2, 1)
 
 
 def test_the_group_of_a_collective_may_be_a_number():

@@ -99,7 +99,7 @@ class Job:
 
     def findings(self):
         """Return the faults of the job. Other findings depend on how busy this machine is."""
-        findings = marey.ranks([self.folder])["findings"]
+        findings = marey.ranks([self.folder])["rank_findings"]
         return [(each["rule"], each["text"]) for each in findings if each["share"] == 0]
 
 
@@ -151,7 +151,7 @@ def test_a_rank_without_a_capture_is_named(job):
     assert whole.findings() == []
     (whole.folder / "job.rank1.marey").unlink()
     assert whole.findings() == [("absent", "rank 1 of 4 not given")]
-    assert marey.ranks([whole.folder])["world_size"] == 4
+    assert marey.ranks([whole.folder])["rank_totals"]["world_size"] == 4
 
 
 @pytest.mark.parametrize(

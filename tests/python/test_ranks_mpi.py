@@ -67,5 +67,5 @@ def test_each_collective_is_counted_once(job):
 def test_the_slow_rank_is_found_and_waiting_is_part_of_communication(job):
     report = json.loads(ranks(job, "--json"))
     assert all(rank["waiting_ns"] <= rank["communication_ns"] for rank in report["ranks"])
-    assert report["worst_rank"] == SLOW
-    assert [finding["rule"] for finding in report["findings"] if finding["rank"] == SLOW]
+    assert report["rank_totals"]["worst_rank"] == SLOW
+    assert [finding["rule"] for finding in report["rank_findings"] if finding["rank"] == SLOW]

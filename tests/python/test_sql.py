@@ -176,8 +176,17 @@ def test_analyses_are_tables(trace):
     assert rows(trace, "select number, name from steps") == [(0, "ProfilerStep#0"), (1, "ProfilerStep#1")]
     assert rows(trace, "select count(*) > 0, count(distinct step) from step_differences") == [(True, 1)]
     assert rows(trace, "select name, sum(count) from tree where name = 'load' group by 1") == [("load", 2)]
-    assert rows(trace, "select sum(allocated_bytes) from holders where name = 'load'") == [(128,)]
+    assert rows(trace, "select sum(allocated_bytes) from memory_holders where name = 'load'") == [(128,)]
     assert rows(trace, "select count(*) from gpu_kernels union all select count(*) from gpu_gaps") == [(0,), (0,)]
+
+
+def test_every_column_of_every_result_is_in_sql(trace):
+    known = set(rows(trace, "select table_name, column_name from information_schema.columns"))
+    for result in _marey.result_names():
+        for table in _marey.make_result(_marey.Trace(), result):
+            for key, _ in table.columns():
+                assert (table.name, key) in known
+    assert rows(trace, "select path[1], peak_bytes from memory_holders where name = 'load'") != []
 
 
 def test_perfetto_names_are_views(trace):
@@ -359,7 +368,7 @@ def test_the_command_prints_tables_and_columns(capture):
         "steps",
         "step_differences",
         "gpu_kernels",
-        "holders",
+        "memory_holders",
         "slice",
     ]:
         assert re.search(rf"^{table}: \w", listed, re.MULTILINE), table
@@ -370,6 +379,8 @@ def test_the_command_writes_every_format(capture, tmp_path):
     assert marey_sql(capture, query) == "name  n  x\n----  -  --------\nload  2  load\\x1b\n(1 row)\n"
     assert marey_sql(capture, query, "--format", "markdown").splitlines()[2] == "| load | 2 | load\\x1b |"
     assert json.loads(marey_sql(capture, query, "--format", "json")) == [{"name": "load", "n": 2, "x": "load\x1b"}]
+    for name in ("json", "csv"):
+        assert marey_sql(capture, query, f"--{name}") == marey_sql(capture, query, "--format", name)
     assert list(csv.reader(io.StringIO(marey_sql(capture, query, "--format", "csv"))))[1] == ["load", "2", "load\x1b"]
     for suffix in ("csv", "json", "md", "parquet", "txt"):
         marey_sql(capture, query, "-o", str(tmp_path / f"x.{suffix}"))

@@ -10,6 +10,7 @@ import pytest
 from recorded import recording
 
 import marey
+from marey import _marey  # private: make_result: as `marey steps` and the viewer
 
 
 def step_names(recorded):
@@ -35,8 +36,8 @@ def test_reading_the_next_item_is_part_of_a_step():
     with recording() as recorded:
         list(marey.steps(items(), name="epoch", start=5))
     assert step_names(recorded) == ["epoch#5", "epoch#6"]
-    report = json.loads(recorded.trace._step_report("", 1))  # as `marey steps` and the viewer
-    assert [step["name"] for step in report["steps"]] == ["epoch#5", "epoch#6"]
+    tables = {table.name: table.value() for table in _marey.make_result(recorded.trace, "steps")}
+    assert [step["name"] for step in tables["steps"]] == ["epoch#5", "epoch#6"]
     assert recorded.path(recorded.one("read 0")) == ("read 0",)
     assert recorded.path(recorded.one("read 1")) == ("epoch#5", "read 1")
 

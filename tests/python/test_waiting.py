@@ -74,7 +74,7 @@ def test_everything_can_be_shown(waits):
 
 
 def test_shares_refer_to_the_table(waits):
-    shares = re.findall(r" (<?)([\d.]+)% ", output("report", waits[0], "--rows=0").split("\nwaiting")[0])
+    shares = re.findall(r" (<?)([\d.]+)% ", output("report", waits[0], "--limit=0").split("\nwaiting")[0])
     total = sum(float(share) / (2 if is_less else 1) for is_less, share in shares)  # "<0.1%" is 0.05 on average
     assert total == pytest.approx(100, abs=len(shares) * 0.05)
 
@@ -110,9 +110,9 @@ def test_imports_can_be_left_out(tmp_path):
     write(tmp_path, "import helper\ndef own(): pass\nown()\n")
     write(tmp_path, "import colorsys\ndef inside(): pass\ninside()\n", "helper.py")
     recorded(["program.py"], tmp_path, run_options=["-q", "-o", "x.marey"])
-    names = [name for _, name in table(output("report", tmp_path / "x.marey", "--rows=0"))]
+    names = [name for _, name in table(output("report", tmp_path / "x.marey", "--limit=0"))]
     assert {"import helper", "import colorsys", "helper.py(2): inside"} <= set(names)
-    text = output("report", tmp_path / "x.marey", "--rows=0", "--no-imports")
+    text = output("report", tmp_path / "x.marey", "--limit=0", "--no-imports")
     names = [name for _, name in table(text)]
     assert "program.py(2): own" in names and "helper.py(2): inside" not in names
     assert not [name for name in names if name.startswith("import ")] and "\nimports " not in text

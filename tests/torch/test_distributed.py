@@ -123,7 +123,7 @@ def test_torchrun_with_data_loaders_is_one_trace_of_all_processes(tmp_path):
     for row, rank in workers.items():  # each worker gets indexes and returns batches
         assert {("spawn", rank, row), ("message", rank, row), ("message", row, rank)} <= found
     report = marey.ranks([tmp_path / "all.marey"])
-    assert len(report["ranks"]) == 4 and report["collectives"] >= 4
+    assert len(report["ranks"]) == 4 and report["rank_totals"]["collectives"] >= 4
 
     plain = launch(tmp_path, 3, sys.executable)
     done = launch(tmp_path, 3, *marey_run, "-o", "failed.marey")

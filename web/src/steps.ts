@@ -3,13 +3,24 @@ import type { App } from './app'
 import { add, el, fill, placeTip, prepare } from './dom'
 import { clean, count, functionFirst, plural, time } from './format'
 import { Grid, type Column } from './grid'
+import type { StepDifferencesRow, StepsResult, StepsRow, StepStatisticsRow } from './results'
 import { font } from './text'
 
-interface Statistics { count: number; mean_ns: number; stdev_ns: number; min_ns: number; median_ns: number; p90_ns: number; p99_ns: number; max_ns: number }
-interface Work { count: number; total_ns: number; self_ns: number }
-interface Difference { name: string | null; place: string; difference_ns: number; slow: Work; median: Work }
-export interface Step { name: string; number: number; range?: number; row?: number; track?: number; start_ns: number; duration_ns: number; is_partial: boolean }
-export interface StepReport { window_start_ns?: number; durations: Statistics; median_step: number | null; steps: Step[]; slowest: { step: number; differences: Difference[] }[] }
+type Difference = StepDifferencesRow
+export type Step = StepsRow & { row?: number; track?: number }
+// What the page needs of the result, with times from the beginning of the trace.
+export interface StepReport { durations: StepStatisticsRow; steps: Step[]; slowest: { step: Step; differences: Difference[] }[] }
+
+// The result by its slow steps, slowest first; null if there are no steps.
+function reportOf(result: StepsResult): StepReport | null {
+    const durations = result.step_statistics?.find(each => each.kind === 'duration')
+    if (!durations) return null
+    const steps: Step[] = result.steps.map(step => ({ ...step, start_ns: step.start_ns - result.step_window.window_start_ns }))
+    const slow = new Map<number, Difference[]>()
+    for (const each of result.step_differences) slow.set(each.range, [...slow.get(each.range) ?? [], each])
+    const slowest = [...slow].flatMap(([range, differences]) => steps.filter(step => step.range === range).map(step => ({ step, differences })))
+    return { durations, steps, slowest }
+}
 
 const axis = 66 // pixels of the chart's labels
 const places: Record<string, string> = { inside: 'own thread', other_threads: 'other threads', devices: 'devices' }
@@ -48,10 +59,7 @@ export class StepsView {
     // The report of a trace, with times from its beginning; null if it has no steps.
     async load(trace: number): Promise<StepReport | null> {
         if (!this.app.data.outline.traces[trace]?.has_steps) return null
-        const report = await this.app.data.json<StepReport>('steps', { trace })
-        const start = report.window_start_ns ?? 0
-        for (const step of report.steps ?? []) step.start_ns -= start
-        return report.steps?.length ? report : null
+        return reportOf(await this.app.data.json<StepsResult>('steps', { trace }))
     }
 
     async update(): Promise<void> {
@@ -82,10 +90,10 @@ export class StepsView {
         const d = report.durations
         this.note.textContent = `${plural(report.steps.length, 'step')} · median ${time(d.median_ns)} · p90 ${time(d.p90_ns)} · slowest ${time(d.max_ns)}`
         report.slowest.forEach((slow, index) => {
-            const step = report.steps[slow.step]
-            if (!step || step.duration_ns <= d.median_ns || (index > 0 && !isSlow(step, report))) return
+            const step = slow.step
+            if (step.duration_ns <= d.median_ns || (index > 0 && !isSlow(step, report))) return
             const excess = step.duration_ns - d.median_ns
-            const own = (difference: Difference) => difference.slow.self_ns - difference.median.self_ns
+            const own = (difference: Difference) => difference.slow_self_ns - difference.median_self_ns
             const shown = slow.differences.filter(each => Math.max(Math.abs(each.difference_ns), Math.abs(own(each))) >= excess / 100)
                 .sort((a, b) => b.difference_ns - a.difference_ns)
             const grid = new Grid<Difference>(`What differs in ${step.name}`)
@@ -94,9 +102,9 @@ export class StepsView {
                 { key: 'place', title: 'Where', width: '100px', value: d => d.place, text: d => places[d.place] ?? d.place },
                 { key: 'difference', title: 'Difference', number: true, width: '102px', value: d => d.difference_ns, text: d => signed(d.difference_ns), share: d => d.difference_ns / excess },
                 { key: 'self', title: 'Self difference', help: 'The part of the difference that is not in ranges inside', number: true, width: '128px', value: own, text: d => signed(own(d)), share: d => own(d) / excess },
-                { key: 'slow', title: 'This step', number: true, width: '90px', value: d => d.slow.total_ns, text: d => time(d.slow.total_ns) },
-                { key: 'median', title: 'Median step', number: true, width: '114px', value: d => d.median.total_ns, text: d => time(d.median.total_ns) },
-                { key: 'calls', title: 'Calls', number: true, width: '98px', value: d => d.slow.count, text: d => (d.slow.count === d.median.count ? count(d.slow.count) : `${count(d.slow.count)} (not ${count(d.median.count)})`) },
+                { key: 'slow', title: 'This step', number: true, width: '90px', value: d => d.slow_total_ns, text: d => time(d.slow_total_ns) },
+                { key: 'median', title: 'Median step', number: true, width: '114px', value: d => d.median_total_ns, text: d => time(d.median_total_ns) },
+                { key: 'calls', title: 'Calls', number: true, width: '98px', value: d => d.slow_count, text: d => (d.slow_count === d.median_count ? count(d.slow_count) : `${count(d.slow_count)} (not ${count(d.median_count)})`) },
             ]
             grid.root.style.height = `${Math.min(shown.length, 12) * 26 + 34}px`
             grid.onOpen = difference => { if (difference.name) this.onName(difference.name) }

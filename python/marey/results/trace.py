@@ -59,16 +59,12 @@ def ranks(
         step: The names of the ranges that are steps, with ``*`` for any text; by default those of PyTorch.
         input: Ranges whose name contains this text wait for input data.
     """
-    import json
-
     items: list[Any] = list(traces)
     if all(isinstance(item, Trace) for item in items):
-        text, left_out = _marey._rank_report(items, step, input), []
+        tables, left_out = _marey.rank_result(items, step, input), []
     else:
-        text, left_out = _marey._read_ranks([_text(item) for item in items], step, input)
-    result: dict[str, Any] = json.loads(text)
-    result["left_out"] = left_out
-    return result
+        tables, left_out = _marey.read_ranks([_text(item) for item in items], step, input)
+    return {**{table.name: table.value() for table in tables}, "left_out": left_out}
 
 
 def _text(path: "str | PathLike[str]") -> str:
@@ -235,10 +231,8 @@ class _Members(_Base):
             device: The number of the device; all by default.
             longest_gaps: How many idle gaps of each device to list.
         """
-        import json
-
-        use: dict[str, Any] = json.loads(self._gpu_use(device, longest_gaps))
-        return use
+        tables = _marey.make_result(self, "gpu", device, longest_gaps)
+        return {table.name: table.value() for table in tables}
 
     def ranks(self, step: str = "", input: str = "dataloader") -> "dict[str, Any]":
         """Compare the ranks of this trace, if it has several; like ``marey.ranks``."""

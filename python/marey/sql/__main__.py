@@ -60,6 +60,10 @@ class _Options:
         return float(self.text("timeout")) if self.text("timeout") else None
 
     @property
+    def format(self) -> str:
+        return self.text("format") or next((name for name in ("json", "csv") if self.text(name)), "")
+
+    @property
     def skips_damaged(self) -> bool:
         return bool(self.text("skip-damaged"))
 
@@ -100,10 +104,10 @@ def _sql(options: _Options) -> None:
     if options.text("tables"):
         prompt.print_tables(database.connection)
     elif not query and not options.text("file"):
-        prompt.run_prompt(database, options.text("format"), options.timeout)
+        prompt.run_prompt(database, options.format, options.timeout)
     else:
         with database.stream(query, options.timeout) as reader:
-            output.write_rows(reader, options.text("format"), options.text("output"))
+            output.write_rows(reader, options.format, options.text("output"))
 
 
 def _given(words: Iterable[str]) -> dict[str, str]:
@@ -157,7 +161,7 @@ def _write_answer(asked: Question, reader: Any, options: _Options) -> None:
     """Write the rows, and say why there are none."""
     from marey.sql import output
 
-    rows = output.write_rows(reader, options.text("format"), options.text("output"))
+    rows = output.write_rows(reader, options.format, options.text("output"))
     if rows == 0 and asked.why_empty:
         print(f"marey: ask: no rows: {asked.why_empty}", file=sys.stderr)
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <marey/export.h>
+#include <marey/results.h>
 
 #include "json/strict_json_fixture.h"
 #include "trace/trace_assembler.h"
@@ -237,15 +237,16 @@ TEST(MemoryUse, IsWrittenAsStrictJson) {
     Writer writer = training();
     writer.report({.time_ns = 65, .bytes = 999, .out_of_memory = true});
     const Trace trace = writer.trace();
-    const std::string json = memory_use_json(trace, memory_use(trace));
+    const std::string json = result_json(memory_result(trace, memory_use(trace)));
     StrictJson::Value value;
     ASSERT_EQ(StrictJson::parse(json, value), "") << json;
-    const StrictJson::Value& device = value["devices"].items.at(0);
+    const StrictJson::Value& device = value["memory_devices"].items.at(0);
+    const StrictJson::Value& holder = value["memory_holders"].items.at(0);
     EXPECT_EQ(device["pid"].number(), 100);
     EXPECT_EQ(device["peak_bytes"].number(), 310);
-    EXPECT_EQ(device["holders"].items.at(0)["path"].items.at(1).text, "backward");
-    EXPECT_EQ(device["holders"].items.at(0)["peak_bytes"].number(), 200);
-    EXPECT_EQ(device["out_of_memory"].items.at(0)["asked_bytes"].number(), 999);
+    EXPECT_EQ(holder["path"].items.at(1).text, "backward");
+    EXPECT_EQ(holder["peak_bytes"].number(), 200);
+    EXPECT_EQ(value["memory_refusals"].items.at(0)["asked_bytes"].number(), 999);
 }
 
 }  // namespace

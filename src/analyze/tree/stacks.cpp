@@ -56,15 +56,26 @@ bool has_values(const Trace& trace, const Metric& metric) {
     });
 }
 
-/// The distinct entries, as printed.
+/// An entry as folded stacks print it.
+std::string printed_entry(std::string_view text) {
+    std::string entry(text);
+    for (char& c : entry) {
+        if (c == ' ' || c == ';' || c == '\t' || c == '\n' || c == '\r') c = '_';
+    }
+    return entry.empty() ? "_" : entry;
+}
+
+/// An entry of a tree, which has one node for all steps.
+std::string tree_entry(std::string_view text) {
+    return std::string(text.starts_with("ProfilerStep#") ? "ProfilerStep*" : text);
+}
+
+/// The distinct entries.
 class Entries {
   public:
+    explicit Entries(bool is_tree) : is_tree_(is_tree) {}
     std::uint32_t number(std::string_view text) {
-        std::string entry(text);
-        for (char& c : entry) {
-            if (c == ' ' || c == ';' || c == '\t' || c == '\n' || c == '\r') c = '_';
-        }
-        if (entry.empty()) entry = "_";
+        std::string entry = is_tree_ ? tree_entry(text) : printed_entry(text);
         const auto known = numbers_.find(entry);
         if (known != numbers_.end()) return known->second;
         const auto number = static_cast<std::uint32_t>(texts_.size());
@@ -74,14 +85,16 @@ class Entries {
     const std::string& text(std::uint32_t number) const { return texts_[number]; }
 
   private:
+    bool is_tree_;
     std::deque<std::string> texts_;  // a deque, because references must stay valid
     std::unordered_map<std::string_view, std::uint32_t> numbers_;
 };
 
 class Folding {
   public:
-    Folding(const Trace& trace, const StackOptions& options)
-        : trace_(trace),
+    Folding(const Trace& trace, const StackOptions& options, bool is_tree)
+        : entries_(is_tree),
+          trace_(trace),
           options_(options),
           metric_(metric_of(options.metric)),
           meter_(trace.ranges().size()) {
@@ -95,7 +108,7 @@ class Folding {
         functions_count_ = !has_operators();
     }
 
-    std::vector<FoldedStack> run() {
+    void run() {
         for (const TrackInfo& track : trace_.tracks()) place_track(track);
         switch (metric_.measure) {
             case Measure::HostTime:
@@ -109,7 +122,35 @@ class Folding {
                 add_allocations();
                 break;
         }
-        return result();
+    }
+
+    std::vector<FoldedStack> stacks() const {
+        const bool is_time = metric_.measure == Measure::HostTime || metric_.measure == Measure::DeviceTime;
+        const std::int64_t unit = is_time && options_.microseconds ? 1000 : 1;
+        std::vector<FoldedStack> stacks;
+        std::vector<std::uint32_t> path;
+        for (std::uint32_t i = 0; i < tree_.nodes.size(); ++i) {
+            const std::int64_t value = tree_.nodes[i].self_ns / unit;
+            if (value <= 0) continue;
+            path.clear();
+            for (std::uint32_t node = i; node != kNoRow; node = tree_.nodes[node].parent)
+                path.push_back(node);
+            FoldedStack& stack = stacks.emplace_back();
+            stack.value = value;
+            for (auto node = path.rbegin(); node != path.rend(); ++node) {
+                if (node != path.rbegin()) stack.stack += ';';
+                stack.stack += entries_.text(tree_.nodes[*node].slot);
+            }
+        }
+        return stacks;
+    }
+
+    std::vector<StackNode> nodes() const {
+        std::vector<StackNode> nodes;
+        nodes.reserve(tree_.nodes.size());
+        for (const auto& node : tree_.nodes)
+            nodes.push_back({entries_.text(node.slot), node.parent, std::max<std::int64_t>(node.self_ns, 0)});
+        return nodes;
     }
 
   private:
@@ -247,34 +288,13 @@ class Folding {
         }
     }
 
-    std::vector<FoldedStack> result() const {
-        const bool is_time = metric_.measure == Measure::HostTime || metric_.measure == Measure::DeviceTime;
-        const std::int64_t unit = is_time && options_.microseconds ? 1000 : 1;
-        std::vector<FoldedStack> stacks;
-        std::vector<std::uint32_t> path;
-        for (std::uint32_t i = 0; i < tree_.nodes.size(); ++i) {
-            const std::int64_t value = tree_.nodes[i].self_ns / unit;
-            if (value <= 0) continue;
-            path.clear();
-            for (std::uint32_t node = i; node != kNoRow; node = tree_.nodes[node].parent)
-                path.push_back(node);
-            FoldedStack& stack = stacks.emplace_back();
-            stack.value = value;
-            for (auto node = path.rbegin(); node != path.rend(); ++node) {
-                if (node != path.rbegin()) stack.stack += ';';
-                stack.stack += entries_.text(tree_.nodes[*node].slot);
-            }
-        }
-        return stacks;
-    }
-
+    Entries entries_;
     const Trace& trace_;
     const StackOptions& options_;
     const Metric& metric_;
-    WorkMeter meter_;                    ///< of ranges that have their nodes
-    std::optional<RangeStacks> stacks_;  ///< Python
-    bool functions_count_ = false;       ///< Python: functions have their own values
-    Entries entries_;
+    WorkMeter meter_;                     ///< of ranges that have their nodes
+    std::optional<RangeStacks> stacks_;   ///< Python
+    bool functions_count_ = false;        ///< Python: functions have their own values
     std::vector<std::uint32_t> of_site_;  ///< the entry for each site's name
     PathTree tree_;                       ///< of entries; self_ns holds the value in any unit
     std::vector<std::uint32_t> lengths_;  ///< per node: length of its stack
@@ -293,7 +313,16 @@ std::vector<std::string> stack_metrics() {
 
 std::vector<FoldedStack> fold_stacks(const Trace& trace, const StackOptions& options) {
     if (!has_values(trace, metric_of(options.metric))) return {};  // saves a pass over all ranges
-    return Folding(trace, options).run();
+    Folding folding(trace, options, false);
+    folding.run();
+    return folding.stacks();
+}
+
+std::vector<StackNode> stack_tree(const Trace& trace, const StackOptions& options) {
+    if (!has_values(trace, metric_of(options.metric))) return {};
+    Folding folding(trace, options, true);
+    folding.run();
+    return folding.nodes();
 }
 
 }  // namespace marey

@@ -248,5 +248,20 @@ TEST(StacksTest, AllStacksAddUpToTheSelfTime) {
     }
 }
 
+TEST(StackTree, KeepsNamesThatFoldedStacksMerge) {
+    TraceFixture fixture;
+    fixture.thread("main", {{"ProfilerStep#0", 0, 100, {{"load data", 0, 40}, {"load_data", 40, 20}}},
+                            {"ProfilerStep#1", 110, 50, {{"load data", 110, 5}}}});
+    const Trace trace = fixture.trace();
+    EXPECT_EQ(
+        text(fold_stacks(trace)),
+        "ProfilerStep#0 40\nProfilerStep#0;load_data 60\nProfilerStep#1 45\nProfilerStep#1;load_data 5\n");
+    std::string nodes;
+    for (const StackNode& node : stack_tree(trace))
+        nodes += std::to_string(static_cast<std::int32_t>(node.parent)) + " " + node.name + " " +
+                 std::to_string(node.value) + "\n";
+    EXPECT_EQ(nodes, "-1 ProfilerStep* 85\n0 load data 45\n0 load_data 20\n");
+}
+
 }  // namespace
 }  // namespace marey

@@ -2,10 +2,8 @@
 #include <marey/arrow.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
@@ -19,50 +17,10 @@
 #include "base/enum_names.h"
 #include "base/utf8.h"
 #include "formats/trace_columns.h"
+#include "results/arrow_parts.h"
 
 namespace marey {
 namespace {
-
-constexpr const char* kTextFormat = "U";  // utf8 with 64-bit offsets
-constexpr std::int64_t kValidity = 0;     // index of the validity buffer
-
-/// Stands in for an empty buffer: some readers treat null as a missing buffer.
-alignas(64) constexpr std::byte kNothing[64] = {};
-
-// ---- schemas ----
-
-struct SchemaParts {
-    std::string name;
-    std::vector<std::unique_ptr<ArrowSchema>> children;
-    std::vector<ArrowSchema*> child_pointers;
-    std::unique_ptr<ArrowSchema> dictionary;
-};
-
-void release_schema(ArrowSchema* schema) {
-    auto* const parts = static_cast<SchemaParts*>(schema->private_data);
-    for (const auto& child : parts->children) {
-        if (child->release != nullptr) child->release(child.get());
-    }
-    if (parts->dictionary != nullptr && parts->dictionary->release != nullptr)
-        parts->dictionary->release(parts->dictionary.get());
-    delete parts;
-    schema->release = nullptr;
-}
-
-void fill_schema(ArrowSchema& schema, const char* format, std::string_view name, bool is_nullable,
-                 std::unique_ptr<SchemaParts> parts) {
-    parts->name = name;
-    for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
-    schema = {};
-    schema.format = format;
-    schema.name = parts->name.c_str();
-    schema.flags = is_nullable ? ARROW_FLAG_NULLABLE : 0;
-    schema.n_children = static_cast<std::int64_t>(parts->children.size());
-    schema.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
-    schema.dictionary = parts->dictionary.get();
-    schema.release = release_schema;
-    schema.private_data = parts.release();
-}
 
 /// The format of a dictionary column is that of its indexes.
 const char* format_of(CellType type) {
@@ -88,93 +46,6 @@ void fill_table_schema(ArrowSchema& schema, std::span<const TraceColumn> columns
     }
     fill_schema(schema, "+s", "", false, std::move(parts));
 }
-
-// ---- arrays ----
-
-struct ArrayParts {
-    Trace trace;  ///< keeps the exported data alive
-    std::array<std::unique_ptr<std::byte[]>, 3> owned;
-    std::array<const void*, 3> buffers{};
-    std::vector<std::unique_ptr<ArrowArray>> children;
-    std::vector<ArrowArray*> child_pointers;
-    std::unique_ptr<ArrowArray> dictionary;
-};
-
-void release_array(ArrowArray* array) {
-    auto* const parts = static_cast<ArrayParts*>(array->private_data);
-    for (const auto& child : parts->children) {
-        if (child->release != nullptr) child->release(child.get());
-    }
-    if (parts->dictionary != nullptr && parts->dictionary->release != nullptr)
-        parts->dictionary->release(parts->dictionary.get());
-    delete parts;
-    array->release = nullptr;
-}
-
-/// Takes ownership of `parts`; owned buffers are used unless a pointer is given already.
-void fill_array(ArrowArray& array, std::size_t length, std::size_t nulls, std::int64_t buffers,
-                std::unique_ptr<ArrayParts> parts) {
-    for (std::int64_t i = 0; i < buffers; ++i) {
-        if (parts->buffers[i] != nullptr || (i == kValidity && nulls == 0)) continue;
-        parts->buffers[i] = parts->owned[i] == nullptr ? kNothing : parts->owned[i].get();
-    }
-    for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
-    array = {};
-    array.length = static_cast<std::int64_t>(length);
-    array.null_count = static_cast<std::int64_t>(nulls);
-    array.n_buffers = buffers;
-    array.n_children = static_cast<std::int64_t>(parts->children.size());
-    array.buffers = parts->buffers.data();
-    array.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
-    array.dictionary = parts->dictionary.get();
-    array.release = release_array;
-    array.private_data = parts.release();
-}
-
-/// Sets the bits from `first` to before `end`.
-void set_bits(std::byte* bits, std::size_t first, std::size_t end) {
-    for (; first < end && first % 8 != 0; ++first)
-        bits[first / 8] |= static_cast<std::byte>(1u << (first % 8));
-    if (first == end) return;
-    std::memset(bits + first / 8, 0xff, end / 8 - first / 8);
-    for (std::size_t at = end - end % 8; at < end; ++at)
-        bits[at / 8] |= static_cast<std::byte>(1u << (at % 8));
-}
-
-/// Room for `count` bits, which are 0.
-std::byte* no_bits(std::unique_ptr<std::byte[]>& bytes, std::size_t count) {
-    bytes = std::make_unique<std::byte[]>((count + 7) / 8);
-    return bytes.get();
-}
-
-/// Room for `count` values, which are not initialized.
-template <class T>
-T* room_for(std::unique_ptr<std::byte[]>& bytes, std::size_t count) {
-    bytes = std::make_unique_for_overwrite<std::byte[]>(count * sizeof(T));
-    return reinterpret_cast<T*>(bytes.get());
-}
-
-/// Texts stored one after another, with their end offsets.
-class TextColumn {
-  public:
-    void add(std::string_view bytes) {
-        append_utf8(text_, bytes);
-        offsets_.push_back(static_cast<std::int64_t>(text_.size()));
-    }
-    void add_null() { offsets_.push_back(offsets_.back()); }
-    std::size_t size() const { return offsets_.size() - 1; }
-
-    void move_into(ArrayParts& parts) {
-        auto* const offsets = room_for<std::int64_t>(parts.owned[1], offsets_.size());
-        std::memcpy(offsets, offsets_.data(), offsets_.size() * sizeof offsets_[0]);
-        char* const text = room_for<char>(parts.owned[2], text_.size());
-        if (!text_.empty()) std::memcpy(text, text_.data(), text_.size());
-    }
-
-  private:
-    std::string text_;
-    std::vector<std::int64_t> offsets_{0};
-};
 
 /// Maps cell values to indexes into the distinct texts.
 class Dictionary {
@@ -302,7 +173,7 @@ class ColumnExport {
     template <class T>
     void fill_numbers() {
         if (column_.in_place != nullptr && rows_ != 0) {
-            parts_->trace = tables_.trace();
+            parts_->kept = tables_.trace();
             parts_->buffers[1] = static_cast<const T*>(column_.in_place) + first_row_;
             return;
         }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "export/problems_json.h"
 #include "json/json_scanner.h"
 #include "json/json_writer.h"
+#include "results/problems_json.h"
 #include "trace/program_names.h"
 
 namespace marey {

@@ -9,9 +9,9 @@
 
 #include "base/output_file.h"
 #include "base/utf8.h"
-#include "export/csv_field.h"
 #include "formats/decimal.h"
 #include "formats/trace_columns.h"
+#include "results/csv_field.h"
 
 namespace marey {
 namespace {

@@ -17,8 +17,8 @@
 #include "analyze/trace_fixture.h"
 #include "base/golden_fixture.h"
 #include "base/utf8.h"
-#include "export/csv_field.h"
 #include "formats/trace_columns.h"
+#include "results/csv_field.h"
 #include "trace/random_trace_fixture.h"
 
 namespace marey {

@@ -19,10 +19,10 @@
 #include "analyze/averages/site_groups.h"
 #include "base/output_file.h"
 #include "base/work_meter.h"
-#include "export/problems_json.h"
 #include "formats/perfetto/fields.h"
 #include "formats/perfetto/write_annotations.h"
 #include "formats/perfetto/write_tracks.h"
+#include "results/problems_json.h"
 #include "trace/trace_data.h"
 
 namespace marey {

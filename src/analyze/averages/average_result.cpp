@@ -1,0 +1,61 @@
+// average_result.cpp: the columns of averages as a result.
+#include <marey/results.h>
+
+#include "analyze/result_keys.h"
+
+namespace marey {
+namespace average_columns {
+namespace {
+
+using enum ResultUnit;
+using enum ResultShown;
+
+ResultRows<AverageRow> rows_table() {
+    ResultRows<AverageRow> table("averages", "Ranges by name");
+    table.columns({
+        {"name", [](auto& r) { return r.name; }, "name of the ranges", "name", Name},
+        {"scope", [](auto& r) { return std::string(scope_name(r.scope)); }, "kind of range"},
+        {"device", [](auto& r) { return std::string(device_type_name(r.device_type)); },
+         "device on which they ran"},
+        {"count", [](auto& r) { return r.count; }, "number of ranges", "calls"},
+        {"total_ns", [](auto& r) { return r.cpu_time_total_ns; },
+         "time in these ranges, nested ones counted again", "total"},
+        {"self_ns", [](auto& r) { return r.self_cpu_time_total_ns; },
+         "time in these ranges, without the ranges inside them", "self"},
+        {"device_total_ns", [](auto& r) { return r.device_time_total_ns; },
+         "device time, including ranges inside"},
+        {"self_device_ns", [](auto& r) { return r.self_device_time_total_ns; },
+         "device time of these ranges, or of the work they launched"},
+        {"min_ns", [](auto& r) { return r.min_ns; }, "time of the shortest range"},
+        {"p50_ns", [](auto& r) { return r.p50_ns; }, "median time"},
+        {"p90_ns", [](auto& r) { return r.p90_ns; }, "90th percentile of the time"},
+        {"p99_ns", [](auto& r) { return r.p99_ns; }, "99th percentile of the time"},
+        {"max_ns", [](auto& r) { return r.max_ns; }, "time of the longest range"},
+        {"threads", [](auto& r) { return r.threads; }, "number of threads"},
+        {"unfinished", [](auto& r) { return r.unfinished; }, "ranges still open at the end"},
+        {"async_count", [](auto& r) { return r.async_count; }, "number of async ranges"},
+        {"cpu_memory_bytes", [](auto& r) { return r.cpu_memory_bytes; },
+         "memory allocated minus memory freed"},
+        {"self_cpu_memory_bytes", [](auto& r) { return r.self_cpu_memory_bytes; },
+         "the same, without the ranges inside"},
+        {"device_memory_bytes", [](auto& r) { return r.device_memory_bytes; },
+         "device memory allocated minus freed"},
+        {"self_device_memory_bytes", [](auto& r) { return r.self_device_memory_bytes; },
+         "the same, without the ranges inside"},
+        {"flops", [](auto& r) { return r.flops; }, "floating-point operations", "", No, Flops},
+        {"first_range", [](auto& r) { return when(r.first_range != kNoRow, r.first_range); },
+         "row of the first range", "", No, None},
+    });
+    return table;
+}
+
+}  // namespace
+}  // namespace average_columns
+
+Result average_result(const Trace& trace, const Averages& averages) {
+    auto rows = average_columns::rows_table();
+    for (const AverageRow& row : averages.rows) rows.add(row);
+    return made_result(trace, rows);
+}
+
+}  // namespace marey

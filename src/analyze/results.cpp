@@ -1,0 +1,65 @@
+// results.cpp: the list of all results.
+#include <marey/results.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include <marey/error.h>
+
+#include "analyze/result_keys.h"
+
+namespace marey {
+namespace {
+
+struct ResultEntry {
+    std::string_view name;
+    Result (*make)(const Trace& trace, const ResultOptions& options);
+};
+
+constexpr ResultEntry kResults[] = {
+    {"averages",
+     [](const Trace& trace, const ResultOptions&) {
+         return average_result(trace, key_averages(trace, {.percentiles = true}));
+     }},
+    {"tree", [](const Trace& trace, const ResultOptions&) { return tree_result(trace, call_tree(trace)); }},
+    {"hot",
+     [](const Trace& trace, const ResultOptions& options) {
+         return hot_path_result(trace, call_tree(trace), options.rows);
+     }},
+    {"steps",
+     [](const Trace& trace, const ResultOptions& options) {
+         const StepOptions of{.name = options.step_name, .slowest = options.rows};
+         return step_result(trace, step_report(trace, of));
+     }},
+    {"gpu",
+     [](const Trace& trace, const ResultOptions& options) {
+         return gpu_result(trace, gpu_use(trace, {.device = options.device, .longest_gaps = options.rows}));
+     }},
+    {"memory",
+     [](const Trace& trace, const ResultOptions& options) {
+         return memory_result(trace, memory_use(trace, {.by_name = options.by_name}));
+     }},
+    {"find", [](const Trace& trace, const ResultOptions&) { return found_result(trace, {}, ""); }},
+    {"ranks",
+     [](const Trace& trace, const ResultOptions& options) {
+         if (trace.processes().empty()) return rank_result({});
+         return rank_result(rank_report({&trace, 1}, {.step_name = options.step_name}));
+     }},
+};
+
+}  // namespace
+
+std::vector<std::string_view> result_names() {
+    std::vector<std::string_view> names;
+    for (const ResultEntry& entry : kResults) names.push_back(entry.name);
+    return names;
+}
+
+Result make_result(const Trace& trace, std::string_view name, const ResultOptions& options) {
+    const auto* const found = std::find_if(std::begin(kResults), std::end(kResults),
+                                           [&](const ResultEntry& entry) { return entry.name == name; });
+    if (found == std::end(kResults)) throw Error("unknown result '" + std::string(name) + "'");
+    return found->make(trace, options);
+}
+
+}  // namespace marey

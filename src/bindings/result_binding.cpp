@@ -1,0 +1,130 @@
+// result_binding.cpp: what analyses found, as tables for Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <filesystem>
+
+#include <marey/results.h>
+
+#include "bindings/arrow_capsule.h"
+#include "bindings/bind.h"
+#include "bindings/trace_values.h"
+
+namespace nb = nanobind;
+
+namespace marey::bindings {
+namespace {
+
+nb::object object_of(const ResultCell& cell) {
+    return std::visit(
+        [](const auto& value) -> nb::object {
+            using T = std::decay_t<decltype(value)>;
+            if constexpr (std::is_same_v<T, std::monostate>) {
+                return nb::none();
+            } else if constexpr (std::is_same_v<T, std::string_view>) {
+                return text_object(value);
+            } else if constexpr (std::is_arithmetic_v<T>) {
+                return nb::cast(value);
+            } else {
+                nb::list list;
+                for (const auto& entry : value) list.append(object_of(ResultCell(entry)));
+                return list;
+            }
+        },
+        cell);
+}
+
+nb::dict row_of(const ResultTable& table, std::size_t row) {
+    nb::dict values;
+    for (std::size_t i = 0; i < table.columns.size(); ++i)
+        values[table.columns[i].key.c_str()] = object_of(table.cell(row, i));
+    return values;
+}
+
+/// The row of a single table, or a list of rows.
+nb::object value_of(const ResultTable& table) {
+    if (table.is_single && table.rows == 1) return row_of(table, 0);
+    nb::list rows;
+    for (std::size_t row = 0; row < table.rows; ++row) rows.append(row_of(table, row));
+    return rows;
+}
+
+nb::tuple arrow_array(const ResultTable& table, const nb::object&) {
+    auto schema = std::make_unique<ArrowSchema>();
+    auto array = std::make_unique<ArrowArray>();
+    export_arrow(table, schema.get(), array.get());
+    return nb::make_tuple(to_capsule(std::move(schema), "arrow_schema"),
+                          to_capsule(std::move(array), "arrow_array"));
+}
+
+std::vector<ResultTable> read_ranks_result(const std::vector<std::filesystem::path>& paths,
+                                           const RankOptions& options,
+                                           std::vector<std::pair<std::string, std::string>>& left_out) {
+    std::vector<std::string> files;
+    for (const std::filesystem::path& path : paths) files.push_back(path.string());
+    RankFiles found = read_ranks(files, options);
+    for (const RankFileError& file : found.left_out) left_out.emplace_back(file.path, file.text);
+    return rank_result(found.report).tables;
+}
+
+}  // namespace
+
+void bind_results(nb::module_& module) {
+    nb::class_<ResultTable>(module, "ResultTable", "A table of what an analysis found.")
+        .def_ro("name", &ResultTable::name)
+        .def_ro("description", &ResultTable::description)
+        .def_ro("is_single", &ResultTable::is_single)
+        .def("__len__", [](const ResultTable& table) { return table.rows; })
+        .def(
+            "columns",
+            [](const ResultTable& table) {
+                nb::list columns;
+                for (const ResultColumn& column : table.columns)
+                    columns.append(nb::make_tuple(column.key, column.description));
+                return columns;
+            },
+            "Return a list of (key, description).")
+        .def("value", &value_of, "Return a list of rows, or the only row, as dicts.")
+        .def("__arrow_c_array__", &arrow_array, nb::arg("requested_schema") = nb::none());
+    module.def("result_names", &result_names);
+    module.def(
+        "make_result",
+        [](const Trace& trace, const std::string& name, std::optional<std::int32_t> device,
+           std::optional<std::size_t> rows) {
+            ResultOptions options{.device = device};
+            if (rows) options.rows = *rows;
+            return make_result(trace, name, options).tables;
+        },
+        nb::arg("trace"), nb::arg("name"), nb::arg("device") = nb::none(), nb::arg("rows") = nb::none(),
+        nb::call_guard<nb::gil_scoped_release>());
+    module.def(
+        "rank_result",
+        [](const std::vector<Trace>& traces, const std::string& step_name, const std::string& input_name) {
+            return rank_result(rank_report(traces, {.step_name = step_name, .input_name = input_name}))
+                .tables;
+        },
+        nb::arg("traces"), nb::arg("step_name"), nb::arg("input_name"),
+        nb::call_guard<nb::gil_scoped_release>());
+    module.def(
+        "read_ranks",
+        [](const std::vector<std::filesystem::path>& paths, const std::string& step_name,
+           const std::string& input_name) {
+            std::vector<std::pair<std::string, std::string>> files;
+            std::vector<ResultTable> tables;
+            {
+                const nb::gil_scoped_release release;
+                tables = read_ranks_result(paths, {.step_name = step_name, .input_name = input_name}, files);
+            }
+            nb::list left_out;
+            for (const auto& [path, text] : files)
+                left_out.append(nb::make_tuple(text_object(path), text_object(text)));
+            return nb::make_tuple(std::move(tables), left_out);
+        },
+        nb::arg("paths"), nb::arg("step_name"), nb::arg("input_name"));
+}
+
+}  // namespace marey::bindings

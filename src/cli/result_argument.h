@@ -1,0 +1,62 @@
+// result_argument.h: the options of every verb that prints a result, and a result's tables as text in
+// columns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <marey/result_table.h>
+
+#include "cli/command_line.h"
+#include "cli/table.h"
+
+namespace marey::cli {
+
+/// How a table of a result becomes text.
+struct ResultLayout {
+    std::vector<std::string> keys{};  ///< columns; empty: those that are shown to people
+    std::size_t limit = 0;            ///< rows; 0: all
+    std::string row = "row";          ///< the word for rows that are left out
+};
+
+/// --json, --csv, --columns, --sort, --ascending and --limit. --columns and --sort are about the main table
+/// of a result, which is the one that --csv prints; --json prints all tables.
+struct ResultArgument {
+    std::string verb;             ///< for errors; also the name of the result
+    std::string table;            ///< the main table
+    std::size_t usual_limit = 0;  ///< of rows in text; 0: all
+    std::string row = "row";      ///< the word for them
+    std::string result{};         ///< the name of the result, if it is not that of the verb
+
+    std::string columns{}, sort{};
+    bool ascending = false;
+    std::optional<std::uint64_t> limit{};
+    bool json = false, csv = false;
+
+    void declare(Options& options);
+    /// Throws marey::Error if the options contradict each other, or if there is no such column.
+    void check() const;
+    bool is_data() const { return json || csv; }
+    /// Whether columns or an order were chosen.
+    bool chooses() const { return !columns.empty() || !sort.empty(); }
+    /// Prints the result as JSON or CSV. Throws marey::Error if a column does not exist.
+    void write(Result found) const;
+    /// A table as text, with as many rows as --limit says and a line about those left out; empty if there are
+    /// none.
+    std::string lines(const ResultTable& table, const Terminal& terminal) const;
+
+  private:
+    ResultTable sorted(const ResultTable& table) const;
+    std::vector<std::string> keys() const;
+};
+
+/// The value of a cell for people.
+std::string cell_text(const ResultTable& table, std::size_t row, std::size_t column);
+Table result_in_columns(const ResultTable& table, const Terminal& terminal, const ResultLayout& layout = {});
+/// The same as text, with a line about rows that are left out; empty if there are no rows.
+std::string result_lines(const ResultTable& table, const Terminal& terminal, const ResultLayout& layout = {});
+
+}  // namespace marey::cli
