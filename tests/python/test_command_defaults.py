@@ -36,19 +36,19 @@ def recorded(folder, *options):
 
 def test_pyproject_sets_defaults_that_the_command_line_overrides(folder):
     recorded(folder)
-    (folder / "pyproject.toml").write_text("[project]\nname = 'x'\n[tool.marey.report]\nrows = 1\nby_thread = true\n")
+    (folder / "pyproject.toml").write_text("[project]\nname = 'x'\n[tool.marey.report]\nlimit = 1\nby_thread = true\n")
     (folder / "inner").mkdir()
     for place in (folder, folder / "inner"):
         done = run(place, "report", folder / "app.marey")
         assert "more row" in done.stdout and "thread" in done.stdout.splitlines()[0], done.stderr
-    assert "more row" not in run(folder, "report", "app.marey", "--rows", "0").stdout
+    assert "more row" not in run(folder, "report", "app.marey", "--limit", "0").stdout
 
 
 def test_the_users_file_comes_after_the_projects(folder):
     recorded(folder)
     (folder / ".config").mkdir()
-    (folder / ".config/marey.toml").write_text('[report]\nrows = 2\nformat = "csv"\n')
-    (folder / "pyproject.toml").write_text("[tool.marey.report]\nrows = 1\n")
+    (folder / ".config/marey.toml").write_text('[report]\nlimit = 2\nformat = "csv"\n')
+    (folder / "pyproject.toml").write_text("[tool.marey.report]\nlimit = 1\n")
     assert len(run(folder, "report", "app.marey", home=folder).stdout.splitlines()) == 2  # titles and a row
 
 
@@ -62,7 +62,7 @@ def test_run_takes_options_of_sessions_from_files(folder):
     ("line", "message"),
     [
         ("colour = 1", "unknown option (see marey report --help)"),
-        ('rows = "many"', "expected a non-negative integer"),
+        ('limit = "many"', "expected a non-negative integer"),
         ("by_thread = 3", "expected true or false"),
         ('output = "/etc/passwd"', "cannot be set in a file"),
     ],
