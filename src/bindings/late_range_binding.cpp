@@ -39,7 +39,7 @@ class OwnedRange {
 
     bool is_open() const noexcept { return range_.is_open(); }
     /// Ends it under another name, with these numbers and texts.
-    void end(nb::str name, nb::dict values) noexcept {
+    void end(const nb::str& name, const nb::dict& values) noexcept {
         KeyedValue all[kMaxValues];
         std::size_t count = 0;
         for (const auto [key, value] : values) {
@@ -64,7 +64,7 @@ class OwnedRange {
     }
     /// Ends it as a part of the call, or as a plain range if it is the only part. Between the records of the
     /// part and of the range there must be no other, such as that of a garbage collection.
-    void end_part(nb::handle call, nb::str name, bool is_first, bool is_last) noexcept {
+    void end_part(nb::handle call, const nb::str& name, bool is_first, bool is_last) noexcept {
         const std::uint32_t site = site_cache.site(name.ptr(), Scope::User);
         const std::uint64_t start = range_.start();
         if (start != 0 && is_first && !is_last) python::begin_part(call.ptr(), true, start);

@@ -65,6 +65,7 @@ std::vector<ResultTable> read_ranks_result(const std::vector<std::filesystem::pa
                                            const RankOptions& options,
                                            std::vector<std::pair<std::string, std::string>>& left_out) {
     std::vector<std::string> files;
+    files.reserve(paths.size());
     for (const std::filesystem::path& path : paths) files.push_back(path.string());
     RankFiles found = read_ranks(files, options);
     for (const RankFileError& file : found.left_out) left_out.emplace_back(file.path, file.text);

@@ -110,6 +110,7 @@ Table result_in_columns(const ResultTable& table, const Terminal& terminal, cons
     const std::size_t shown = layout.limit == 0 ? table.rows : std::min(layout.limit, table.rows);
     for (std::size_t row = 0; row < shown; ++row) {
         std::vector<std::string> cells;
+        cells.reserve(places.size());
         for (const std::size_t place : places) cells.push_back(cell_text(table, row, place));
         lines.add(std::move(cells));
     }

@@ -159,6 +159,7 @@ std::vector<FlameNode> flame_nodes(const CallTree& tree, FlameValue value) {
 
 std::vector<FlameNode> flame_nodes(const std::vector<StackNode>& stacks) {
     std::vector<FlameNode> nodes;
+    nodes.reserve(stacks.size());
     for (const StackNode& stack : stacks)
         nodes.push_back({stack.parent, stack.name, stack.value, stack.value, 0});
     add_up(nodes);
