@@ -144,7 +144,7 @@ storm:  ## 16 threads against observers, contexts and sessions under ThreadSanit
 	@MAREY_STORM_SECONDS=$${STORM_SECONDS:-30} tools/run_tests.sh tsan -R '^storm/'
 
 docs:  ## Build the documentation site in build/site; fails on a broken link
-	@tools/install_deps.sh docs
+	@tools/install_deps.sh build python docs
 	@tools/docs.sh
 
 examples-python:  ## Run real Python programs under marey run and write their reports to examples/python/reports

@@ -52,14 +52,28 @@ if(SKBUILD AND SKBUILD_SCRIPTS_DIR)
 endif()
 
 file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python"
-     "${PROJECT_SOURCE_DIR}/python/marey/*.py" "${PROJECT_SOURCE_DIR}/python/marey/*.pyi"
-     "${PROJECT_SOURCE_DIR}/python/marey/*.sql" "${PROJECT_SOURCE_DIR}/python/marey/py.typed"
+     "${PROJECT_SOURCE_DIR}/python/marey/*.py" "${PROJECT_SOURCE_DIR}/python/marey/*.sql"
+     "${PROJECT_SOURCE_DIR}/python/marey/py.typed"
      "${PROJECT_SOURCE_DIR}/python/marey_pytest/*.py")
 foreach(file IN LISTS python_files)
     get_filename_component(folder "${file}" DIRECTORY)
     file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/python/${folder}")
     file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/${file}" "${PROJECT_BINARY_DIR}/python/${file}" SYMBOLIC)
 endforeach()
+# The types of the extension and of the package's names, for type checkers, editors and the documentation site. Under a
+# sanitizer there are none: the package could not be imported without its library.
+if(NOT MAREY_SANITIZE)
+    set(stubs "${python_dir}/_marey.pyi" "${python_dir}/__init__.pyi")
+    add_custom_command(OUTPUT ${stubs}
+                       COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${PROJECT_BINARY_DIR}/python" PYTHONDONTWRITEBYTECODE=1
+                               "${Python_EXECUTABLE}" tools/extension_stub.py "${python_dir}"
+                       DEPENDS marey_python tools/extension_stub.py tools/extension_stub.pat python/marey/__init__.py
+                               python/marey/results/trace.py
+                       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" COMMENT "Writing the package's type stubs" VERBATIM)
+    add_custom_target(marey_stubs DEPENDS ${stubs})
+    add_dependencies(marey_package marey_stubs)
+    install(FILES ${stubs} DESTINATION . COMPONENT marey_python EXCLUDE_FROM_ALL)
+endif()
 # marey.torch compiles its observer on the user's machine: sources and headers come with the package.
 install(DIRECTORY src/sources/torch/observer DESTINATION torch COMPONENT marey_python EXCLUDE_FROM_ALL)
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/src/sources/torch/observer" "${python_dir}/torch/observer" SYMBOLIC)

@@ -47,7 +47,7 @@ check_python() {
 }
 check_types() {
     [ -n "$python" ] || { echo "PYTHON=off: not checked"; return 0; }
-    "$python" -m mypy --cache-dir build/mypy --no-error-summary
+    tools/build.sh release --python marey_package && "$python" -m mypy --cache-dir build/mypy --no-error-summary
 }
 check_lint() {
     local tidy

@@ -258,8 +258,9 @@ def package_imports(tree: ast.AST, files: set[str]) -> list[tuple[int, str]]:
     found = {}
     for line, name, _ in imports_of(tree):
         parts = ["python", *name.split(".")]
-        for path in ("/".join(parts), "/".join(parts[:-1])):
-            file = next((file for file in (path + ".py", path + ".pyi", path + "/__init__.py") if file in files), None)
+        paths = ("/".join(parts), "/".join(parts[:-1]))
+        for path in paths if PACKAGE + "/_marey" not in paths else ():  # that is the extension
+            file = next((file for file in (path + ".py", path + "/__init__.py") if file in files), None)
             if file is not None:
                 found.setdefault(file, line)
                 break
@@ -320,8 +321,6 @@ def check_python(path: str, text: str, files: set[str]) -> list[Finding]:
     findings = []
     if not (ast.get_docstring(tree) or "").split("\n")[0].strip():
         findings.append(Finding(path, 1, "must begin with a docstring whose first line gives its purpose"))
-    if path.endswith(".pyi"):
-        return findings
     room = max((room for room in PYTHON_ROOMS if path.startswith(room + "/")), key=len)
     always, lazily = PYTHON_ROOMS[room]["always"], PYTHON_ROOMS[room].get("in functions", set())
     for line, dotted, at_import in imports_of(tree):
@@ -368,12 +367,12 @@ def check(root: Path) -> tuple[int, list[Finding]]:
             text = (root / path).read_text(encoding="utf-8")
             findings += check_purpose(path, text) + check_includes(path, text, known)
             findings += check_environment(path, text) + check_locks(path, text)
-        elif path.endswith((".py", ".pyi")) and path.startswith(tuple(room + "/" for room in PYTHON_ROOMS)):
+        elif path.endswith(".py") and path.startswith(tuple(room + "/" for room in PYTHON_ROOMS)):
             count += 1
             text = (root / path).read_text(encoding="utf-8")
             faults = check_python(path, text, known)
             findings += faults
-            if path.startswith(PACKAGE + "/") and path.endswith(".py") and not any("syntax" in f.text for f in faults):
+            if path.startswith(PACKAGE + "/") and not any("syntax" in f.text for f in faults):
                 package[path] = ast.parse(text)
     return count, findings + check_package(package, known)
 

@@ -9,8 +9,8 @@ from source_files import ROOT, repository_files
 
 MAX_LINES = 600
 P90_LINES = 400
-GENERATED = ("tests/data/corpus/", "python/marey/_marey.pyi", "web/dist/")
-CODE = (".h", ".cpp", ".c", ".py", ".pyi", ".sh", ".ts", ".txt", ".cmake")
+GENERATED = ("tests/data/corpus/", "web/dist/")
+CODE = (".h", ".cpp", ".c", ".py", ".sh", ".ts", ".txt", ".cmake")
 
 
 def main() -> int:

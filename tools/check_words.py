@@ -9,7 +9,7 @@ import sys
 
 from source_files import ROOT, repository_files
 
-TEXT = (".md", ".h", ".cpp", ".c", ".cu", ".py", ".pyi", ".sh", ".bash", ".mjs", ".cmake", ".txt", ".toml", "Makefile")
+TEXT = (".md", ".h", ".cpp", ".c", ".cu", ".py", ".sh", ".bash", ".mjs", ".cmake", ".txt", ".toml", "Makefile")
 # Data, and the two places that quote the phrases.
 EXEMPT = (
     "tests/data/golden/",

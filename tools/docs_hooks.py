@@ -30,6 +30,7 @@ import cpp_api
 ROOT = Path(__file__).resolve().parents[1]
 CPP_FOLDER = "reference/cpp"
 PYTHON_PAGE = "reference/api_python.md"
+PACKAGE = ROOT / "build/release/python/marey"  # with the stubs that the build writes
 PYTHON_MODULES = ("__init__.pyi", "profiler.py", "torch/__init__.py")
 COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 ON_SITE = COPIED | {"include/marey": f"{CPP_FOLDER}/index.md"}
@@ -68,7 +69,7 @@ def check_python_names(page: str) -> None:
     """Every name in the `__all__` of a public module must be on the page."""
     missing = []
     for module in PYTHON_MODULES:
-        tree = ast.parse((ROOT / "python" / "marey" / module).read_text(encoding="utf-8"))
+        tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
         (names,) = [
             ast.literal_eval(statement.value)
             for statement in tree.body
@@ -86,7 +87,7 @@ def check_python_names(page: str) -> None:
 
 def attributes(module: str, name: str) -> str:
     """The attributes of a class with their types, or the members of an enumeration with their values, as a table."""
-    tree = ast.parse((ROOT / "python" / "marey" / module).read_text(encoding="utf-8"))
+    tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
     (cls,) = [statement for statement in tree.body if isinstance(statement, ast.ClassDef) and statement.name == name]
     typed = {s.target.id: ast.unparse(s.annotation) for s in cls.body if isinstance(s, ast.AnnAssign)}
     values = {s.targets[0].id: ast.unparse(s.value) for s in cls.body if isinstance(s, ast.Assign)}

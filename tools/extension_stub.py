@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""extension_stub.py [--check]: writes the type stubs of the Python package, or compares them with what it would write.
+"""extension_stub.py FOLDER: writes the type stubs of the Python package; the build runs it.
 
-python/marey/_marey.pyi comes from nanobind's stub generator, and python/marey/__init__.pyi from the list of public
-names in __init__.py, which loads most of them lazily. Run it with an interpreter that imports the package.
+_marey.pyi comes from nanobind's stub generator, and __init__.pyi from the list of public names in __init__.py, which
+loads most of them lazily. Run it with an interpreter that imports the package.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import subprocess
 import sys
 from pathlib import Path
 from textwrap import indent
@@ -20,7 +19,6 @@ import marey
 from marey import _marey
 from marey.results import trace
 
-ROOT = Path(__file__).resolve().parents[1]
 PATTERNS = Path(__file__).with_suffix(".pat")
 # The types that C++ signatures give for what may be anything.
 LOOSE = {
@@ -81,26 +79,13 @@ def package_stub() -> str:
     return "\n".join([*lines, f"__all__ = {marey.__all__!r}", ""])
 
 
-def formatted(text: str, path: Path) -> str:
-    for command in (["check", "--fix", "--exit-zero"], ["format"]):
-        ruff = [sys.executable, "-m", "ruff", *command, "-q", "--stdin-filename", str(path), "-"]
-        text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    return text
-
-
-def main() -> int:
-    stale = []
-    for name, made in (("_marey", extension_stub()), ("__init__", package_stub())):
-        path = ROOT / "python" / "marey" / f"{name}.pyi"
-        text = formatted(made, path)
-        if "--check" not in sys.argv:
-            path.write_text(text, encoding="utf-8")
-        elif text != path.read_text(encoding="utf-8"):
-            stale.append(path.name)
-    if stale:
-        print(f"extension_stub: {' and '.join(stale)} out of date: run {sys.executable} tools/extension_stub.py")
-    return 1 if stale else 0
+def main() -> None:
+    folder = Path(sys.argv[1])
+    for name, text in (("_marey.pyi", extension_stub()), ("__init__.pyi", package_stub())):
+        path = folder / name
+        path.unlink(missing_ok=True)  # a link to a stub in the sources, as older versions had them
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

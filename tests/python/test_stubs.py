@@ -1,4 +1,4 @@
-"""The types of the package: its two stubs are those that tools/extension_stub.py writes, and programs see them."""
+"""The types of the package: the stubs that tools/extension_stub.py writes are right, and programs see them."""
 
 import os
 import re
@@ -13,7 +13,6 @@ import marey
 pytest.importorskip("mypy")
 pytestmark = pytest.mark.skipif("MAREY_TEST_SANITIZER" in os.environ, reason="mypy runs none of our code")
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "extension_stub.py"
 # Differences of every nanobind class and function from one written in Python.
 OF_NANOBIND = re.compile(
     r"metaclass differs$|is a disjoint base at runtime|is not a function$|"
@@ -27,15 +26,6 @@ def run(folder, *words):
     if os.environ.get("PYTHONPATH"):  # the package in a build folder
         environment["MYPYPATH"] = str(Path(marey.__path__[0]).parent)
     return subprocess.run([sys.executable, "-m", *words], cwd=folder, env=environment, capture_output=True, text=True)
-
-
-def test_the_stubs_are_those_that_the_generator_writes():
-    """Python 3.11 writes them; other versions describe some classes of CPython in other words."""
-    pytest.importorskip("ruff")
-    if sys.version_info[:2] != (3, 11):
-        pytest.skip("the stubs are written by Python 3.11")
-    done = subprocess.run([sys.executable, TOOL, "--check"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_stub_and_the_extension_agree(tmp_path):
