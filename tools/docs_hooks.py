@@ -90,6 +90,7 @@ def attributes(module: str, name: str) -> str:
     tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
     (cls,) = [statement for statement in tree.body if isinstance(statement, ast.ClassDef) and statement.name == name]
     typed = {s.target.id: ast.unparse(s.annotation) for s in cls.body if isinstance(s, ast.AnnAssign)}
+    typed = {key: text for key, text in typed.items() if not text.startswith("InitVar")}
     values = {s.targets[0].id: ast.unparse(s.value) for s in cls.body if isinstance(s, ast.Assign)}
     rows = [f"| `{key}` | `{text}` |" for key, text in (typed or values).items() if not key.startswith("_")]
     return "\n".join([f"| {'attribute' if typed else 'member'} | {'type' if typed else 'value'} |", "|---|---|", *rows])

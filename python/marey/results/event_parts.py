@@ -42,58 +42,6 @@ class Kernel(NamedTuple):
     duration: float
 
 
-# Facts about device work: field name -> key in traces.
-_METADATA_KEYS = {
-    "registers_per_thread": "registers per thread",
-    "shared_memory": "shared memory",
-    "grid": "grid",
-    "block": "block",
-    "priority": "priority",
-    "blocks_per_sm": "blocks per SM",
-    "warps_per_sm": "warps per SM",
-    "occupancy": "occupancy",
-    "est_occupancy_pct": "est. achieved occupancy %",
-    "queued": "queued",
-    "graph_id": "graph id",
-    "graph_node_id": "graph node id",
-    "stream": "stream",
-    "context": "context",
-    "channel": "channel",
-    "channel_type": "channel_type",
-    "hsa_queue": "hsa_queue",
-    "bytes": "bytes",
-    "bandwidth_gb_s": "memory bandwidth (GB/s)",
-    "collective_name": "Collective name",
-    "dtype": "dtype",
-    "in_msg_nelems": "In msg nelems",
-    "out_msg_nelems": "Out msg nelems",
-    "in_split_size": "In split size",
-    "out_split_size": "Out split size",
-    "global_rank_start": "Global rank start",
-    "global_rank_stride": "Global rank stride",
-    "group_size": "Group size",
-    "process_group_name": "Process Group Name",
-    "process_group_desc": "Process Group Description",
-    "group_ranks": "Process Group Ranks",
-    "rank": "Rank",
-    "src_rank": "Src Rank",
-    "dst_rank": "Dst Rank",
-    "seq": "Seq",
-    "is_async": "Is asynchronized op",
-}
-_FLOATS = {"blocks_per_sm", "warps_per_sm", "est_occupancy_pct", "bandwidth_gb_s"}
-_TEXTS = {
-    "collective_name",
-    "dtype",
-    "in_split_size",
-    "out_split_size",
-    "process_group_name",
-    "process_group_desc",
-    "group_ranks",
-}
-_JSON = {"grid", "block", "occupancy"}
-
-
 class EventMetadata(NamedTuple):
     """Facts about device work."""
 
@@ -135,6 +83,23 @@ class EventMetadata(NamedTuple):
     is_async: bool | None
 
 
+# The keys of these facts in traces, where they are not the names of the fields with spaces.
+_KEYS = {
+    "est_occupancy_pct": "est. achieved occupancy %",
+    "bandwidth_gb_s": "memory bandwidth (GB/s)",
+    "process_group_desc": "Process Group Description",
+    "group_ranks": "Process Group Ranks",
+    "is_async": "Is asynchronized op",
+} | {
+    key.lower().replace(" ", "_"): key
+    for key in (
+        "blocks per SM,warps per SM,channel_type,hsa_queue,Collective name,In msg nelems,Out msg nelems,In split size,"
+        "Out split size,Global rank start,Global rank stride,Group size,Process Group Name,Rank,Src Rank,Dst Rank,Seq"
+    ).split(",")
+}
+_TEXTS = "collective_name dtype in_split_size out_split_size process_group_name process_group_desc group_ranks".split()
+
+
 def _metadata_value(field: str, value: Any) -> Any:
     """Convert a value, which may be text in traces, to the type of its field."""
     if not isinstance(value, str):
@@ -143,18 +108,16 @@ def _metadata_value(field: str, value: Any) -> Any:
         return value.strip('"')
     if field == "is_async":
         return value in ("1", "true")
-    if field in _JSON:
-        import json
+    import json
 
-        return json.loads(value)
-    return float(value) if field in _FLOATS else int(value)
+    return json.loads(value)
 
 
 def event_metadata(values: Mapping[str, Any] | None) -> EventMetadata | None:
     """Make EventMetadata from a dict with the keys of traces; None if it has none of them."""
     if not values:
         return None
-    found = {field: values.get(key) for field, key in _METADATA_KEYS.items()}
+    found = {field: values.get(_KEYS.get(field, field.replace("_", " "))) for field in EventMetadata._fields}
     if all(value is None for value in found.values()):
         return None
     return EventMetadata(**{field: _metadata_value(field, value) for field, value in found.items()})

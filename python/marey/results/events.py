@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar, dataclass, field
+
 from marey._enumerations import DeviceType
 from marey._marey import Error
-from marey.results.event_parts import FormattedTimesMixin, Interval, Kernel, event_metadata, old_name
+from marey._warnings import warn
+from marey.results.event_parts import EventMetadata, FormattedTimesMixin, Interval, Kernel, event_metadata, old_name
 from marey.results.types import is_on_cpu
 
 TYPE_CHECKING = False
@@ -20,104 +23,80 @@ def _check_cpu(event: Any, what: str) -> None:
         raise Error(f"{what} must be a CPU event, not {event.device_type!r}")
 
 
+@dataclass(eq=False, repr=False)
 class FunctionEvent(FormattedTimesMixin):
     """One call: its name, place, time and cost. Times are in microseconds."""
 
-    def __init__(
+    id: int
+    name: str
+    thread: int
+    start_us: InitVar[float]
+    end_us: InitVar[float]
+    overload_name: str | None = None
+    fwd_thread: int | None = None
+    input_shapes: Any = None
+    stack: list[str] | None = None
+    scope: int = 0
+    use_device: str | None = None
+    cpu_memory_usage: int = 0
+    device_memory_usage: int = 0
+    is_async: bool = False
+    is_remote: bool = False
+    sequence_nr: int = -1
+    node_id: int = -1
+    device_type: DeviceType = DeviceType.CPU
+    device_index: int = 0
+    device_resource_id: int | None = None
+    is_legacy: bool = False
+    flops: float | None = None
+    trace_name: str | None = None
+    concrete_inputs: list[Any] | None = None
+    kwinputs: dict[str, Any] | None = None
+    is_user_annotation: bool = False
+    is_python_function: bool = False
+    activity_type: str | None = None
+    metadata_json: InitVar[str | None] = None
+    flow_id: int | None = None
+    flow_type: int | None = None
+    flow_start: bool | None = None
+    external_id: int = 0
+    linked_correlation_id: int = 0
+    extra_meta: InitVar[Mapping[str, Any] | None] = None
+    structured_input_shapes: list[Any] | None = None
+    structured_input_strides: list[Any] | None = None
+    input_dtypes: list[str] | None = None
+    python_id: int = -1
+    python_parent_id: int = -1
+    python_module_id: int = -1
+    typed_metadata: InitVar[dict[str, Any] | None] = None
+    python_call_id: int = field(default=-1, init=False)  # SuspendedCall.number if it is a part of a suspended call
+    module_hierarchy: str = field(default="", init=False)
+    count: int = field(default=1, init=False)
+    time_range: Interval = field(init=False)
+    kernels: list[Kernel] = field(default_factory=list, init=False)
+    cpu_children: list[FunctionEvent] = field(default_factory=list, init=False)
+    cpu_parent: FunctionEvent | None = field(default=None, init=False)
+    self_cpu_percent: Any = field(default=-1, init=False)
+    total_cpu_percent: Any = field(default=-1, init=False)
+    total_device_percent: Any = field(default=-1, init=False)
+    event_metadata: EventMetadata | None = field(init=False)
+    metadata: dict[str, Any] | None = field(init=False)  # of device work, with the keys of traces
+    _metadata_json: str | None = field(init=False)
+
+    def __post_init__(
         self,
-        id: int,
-        name: str,
-        thread: int,
         start_us: float,
         end_us: float,
-        overload_name: str | None = None,
-        fwd_thread: int | None = None,
-        input_shapes: Any = None,
-        stack: list[str] | None = None,
-        scope: int = 0,
-        use_device: str | None = None,
-        cpu_memory_usage: int = 0,
-        device_memory_usage: int = 0,
-        is_async: bool = False,
-        is_remote: bool = False,
-        sequence_nr: int = -1,
-        node_id: int = -1,
-        device_type: DeviceType = DeviceType.CPU,
-        device_index: int = 0,
-        device_resource_id: int | None = None,
-        is_legacy: bool = False,
-        flops: float | None = None,
-        trace_name: str | None = None,
-        concrete_inputs: list[Any] | None = None,
-        kwinputs: dict[str, Any] | None = None,
-        is_user_annotation: bool = False,
-        is_python_function: bool = False,
-        activity_type: str | None = None,
-        metadata_json: str | None = None,
-        flow_id: int | None = None,
-        flow_type: int | None = None,
-        flow_start: bool | None = None,
-        external_id: int = 0,
-        linked_correlation_id: int = 0,
-        extra_meta: Mapping[str, Any] | None = None,
-        structured_input_shapes: list[Any] | None = None,
-        structured_input_strides: list[Any] | None = None,
-        input_dtypes: list[str] | None = None,
-        python_id: int = -1,
-        python_parent_id: int = -1,
-        python_module_id: int = -1,
-        typed_metadata: dict[str, Any] | None = None,
+        metadata_json: str | None,
+        extra_meta: Mapping[str, Any] | None,
+        typed_metadata: dict[str, Any] | None,
     ) -> None:
-        self.id = id
-        self.node_id = node_id
-        self.name = name
-        self.overload_name = overload_name
-        self.trace_name = trace_name
         self.time_range = Interval(start_us, end_us)
-        self.thread = thread
-        self.fwd_thread = fwd_thread
-        self.kernels: list[Kernel] = []
-        self.count = 1
-        self.cpu_children: list[FunctionEvent] = []
-        self.cpu_parent: FunctionEvent | None = None
-        self.input_shapes = input_shapes
-        self.concrete_inputs = concrete_inputs
-        self.kwinputs = kwinputs
-        self.stack = stack
-        self.scope = scope
-        self.use_device = use_device
-        self.cpu_memory_usage = cpu_memory_usage
-        self.device_memory_usage = device_memory_usage
-        self.is_async = is_async
-        self.is_remote = is_remote
-        self.sequence_nr = sequence_nr
-        self.device_type = device_type
-        self.device_index = device_index
-        self.device_resource_id = thread if device_resource_id is None else device_resource_id
-        self.is_legacy = is_legacy
-        self.flops = flops
-        self.is_user_annotation = is_user_annotation
-        self.is_python_function = is_python_function
-        self.activity_type = activity_type
-        self.self_cpu_percent: Any = -1
-        self.total_cpu_percent: Any = -1
-        self.total_device_percent: Any = -1
+        if self.device_resource_id is None:
+            self.device_resource_id = self.thread
         self._metadata_json = metadata_json
-        self.flow_id = flow_id
-        self.flow_type = flow_type
-        self.flow_start = flow_start
-        self.external_id = external_id
-        self.linked_correlation_id = linked_correlation_id
         self.event_metadata = event_metadata(extra_meta)
-        self.metadata = typed_metadata  # of device work, with the keys of traces
-        self.structured_input_shapes = structured_input_shapes
-        self.structured_input_strides = structured_input_strides
-        self.input_dtypes = input_dtypes
-        self.python_id = python_id
-        self.python_parent_id = python_parent_id
-        self.python_module_id = python_module_id
-        self.python_call_id = -1  # SuspendedCall.number if this is a part of a suspended call
-        self.module_hierarchy = ""
+        self.metadata = typed_metadata
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
         """Add device work launched by this call, with its duration in microseconds."""
@@ -199,14 +178,6 @@ class FunctionEvent(FormattedTimesMixin):
             own -= sum(child.device_time_total for child in self.cpu_children)
         return own
 
-    @property
-    def metadata_json(self) -> str | None:
-        """The members of a JSON object, as text."""
-        from marey._warnings import warn
-
-        warn("`metadata_json` is deprecated. Use `event_metadata` instead.", FutureWarning)
-        return self._metadata_json
-
     cuda_time_total = old_name("cuda_time_total", "device_time_total")
     self_cuda_time_total = old_name("self_cuda_time_total", "self_device_time_total")
     self_cuda_memory_usage = old_name("self_cuda_memory_usage", "self_device_memory_usage")
@@ -223,6 +194,16 @@ class FunctionEvent(FormattedTimesMixin):
             f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} "
             f"is_legacy={self.is_legacy}>"
         )
+
+
+def _metadata_json(event: FunctionEvent) -> str | None:
+    """The members of a JSON object, as text."""
+    warn("`metadata_json` is deprecated. Use `event_metadata` instead.", FutureWarning)
+    return event._metadata_json
+
+
+# Outside of the class, in which an argument of the constructor has the name.
+FunctionEvent.metadata_json = property(_metadata_json)  # type: ignore[attr-defined]
 
 
 def _device_text(device: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from marey._marey import EventRow
 from marey.results.event_parts import Kernel, event_metadata
 from marey.results.events import FunctionEvent
@@ -13,12 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from marey._marey import EventRows
-    from marey.results.event_parts import EventMetadata
 
-_CORE = (
-    "id name trace_name overload_name node_id thread scope is_async is_remote device_type device_index "
-    "device_resource_id is_user_annotation is_python_function"
-).split()
 _DETAIL = ("sequence_nr", "fwd_thread", "python_call_id")
 _INPUTS = (
     "input_shapes",
@@ -42,16 +39,49 @@ _SHARES = ("self_cpu_percent", "total_cpu_percent", "total_device_percent")  # s
 _BYTES = ("cpu_memory_usage", "device_memory_usage")
 
 
-class RecordedEvent(FunctionEvent, EventRow):
+class _Read:
+    """A field that is read from the trace each time, unless it was set."""
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self._read = read
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, event: Any, owner: Any = None) -> Any:
+        if event is None:
+            return self
+        fields = event.__dict__
+        return fields[self._name] if self._name in fields else self._read(event)
+
+
+def _parent(event: Any) -> Any:
+    parent = event._rows.parent(event._index)
+    return None if parent is None else event._rows.event(parent)
+
+
+def _metadata_json(event: Any) -> str:
+    import json
+
+    members = dict(event.kwinputs or {})
+    if event.external_id:
+        members["External id"] = event.external_id
+    if event.external_id == event.id:
+        members["Ev Idx"] = event.id - event._rows.first_id - 1
+    return json.dumps(members)[1:-1]
+
+
+def _unless_changed(name: str, read: Callable[[Any], Any]) -> property:
+    """A value that the trace has, unless the event was changed: then FunctionEvent computes it."""
+    compute: Any = vars(FunctionEvent)[name].fget
+    return property(lambda event: compute(event) if event._is_changed else read(event))
+
+
+class RecordedEvent(EventRow, FunctionEvent):
     """A FunctionEvent for a row of a trace.
 
     Fields are read from the trace on first use. Values set on the event are kept by it and by its list.
     """
-
-    count = 1
-    self_cpu_percent = -1
-    total_cpu_percent = -1
-    total_device_percent = -1
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(getattr(FunctionEvent, name, None), property):
@@ -74,87 +104,30 @@ class RecordedEvent(FunctionEvent, EventRow):
         super().append_cpu_child(child)
         self._keep()
 
-    @property
-    def cpu_parent(self) -> FunctionEvent | None:  # type: ignore[override]
-        fields = self.__dict__
-        if "cpu_parent" in fields:
-            kept: FunctionEvent | None = fields["cpu_parent"]
-            return kept
-        parent = self._rows.parent(self._index)
-        event: FunctionEvent | None = None if parent is None else self._rows.event(parent)
-        return event
-
-    @property
-    def use_device(self) -> str | None:  # type: ignore[override]
-        fields = self.__dict__
-        return fields["use_device"] if "use_device" in fields else self._rows.use_device
-
-    @property
-    def cpu_time_total(self) -> float:
-        if self._is_changed:
-            return super().cpu_time_total
-        return self._rows.cpu_total_us(self._index)
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        if self._is_changed:
-            return super().self_cpu_time_total
-        return self._rows.self_ns(self._index) / 1000
-
-    @property
-    def device_time_total(self) -> float:
-        if self._is_changed:
-            return super().device_time_total
-        return self._rows.device_total_ns(self._index) / 1000 if self.use_device else 0
-
-    @property
-    def self_cpu_memory_usage(self) -> int:
-        if self._is_changed or not self._has_self_values():
-            return super().self_cpu_memory_usage
-        return self._rows.bytes(self._index)[2]
-
-    @property
-    def self_device_memory_usage(self) -> int:
-        if self._is_changed or not self._has_self_values():
-            return super().self_device_memory_usage
-        return self._rows.bytes(self._index)[3]
-
-    @property
-    def event_metadata(self) -> EventMetadata | None:  # type: ignore[override]
-        fields = self.__dict__
-        return fields["event_metadata"] if "event_metadata" in fields else event_metadata(self.kwinputs)
-
-    @property
-    def metadata(self) -> dict[str, Any] | None:  # type: ignore[override]
-        fields = self.__dict__
-        if "metadata" in fields:
-            kept: dict[str, Any] | None = fields["metadata"]
-            return kept
-        return None if is_on_cpu(self) else dict(self.kwinputs or {}) or None
-
-    @property
-    def _metadata_json(self) -> str:  # type: ignore[override]
-        fields = self.__dict__
-        if "_metadata_json" in fields:
-            return str(fields["_metadata_json"])
-        import json
-
-        members = dict(self.kwinputs or {})
-        if self.external_id:
-            members["External id"] = self.external_id
-        if self.external_id == self.id:
-            members["Ev Idx"] = self.id - self._rows.first_id - 1
-        return json.dumps(members)[1:-1]
+    cpu_parent = _Read(_parent)
+    use_device = _Read(lambda event: event._rows.use_device)
+    event_metadata = _Read(lambda event: event_metadata(event.kwinputs))
+    metadata = _Read(lambda event: None if is_on_cpu(event) else dict(event.kwinputs or {}) or None)
+    _metadata_json = _Read(_metadata_json)
+    cpu_time_total = _unless_changed("cpu_time_total", lambda event: event._rows.cpu_total_us(event._index))
+    self_cpu_time_total = _unless_changed("self_cpu_time_total", lambda event: event._rows.self_ns(event._index) / 1000)
+    device_time_total = _unless_changed(
+        "device_time_total",
+        lambda event: event._rows.device_total_ns(event._index) / 1000 if event.use_device else 0,
+    )
+    self_cpu_memory_usage = _unless_changed(
+        "self_cpu_memory_usage", lambda event: event._rows.bytes(event._index)[2] if event._has_self_values() else 0
+    )
+    self_device_memory_usage = _unless_changed(
+        "self_device_memory_usage", lambda event: event._rows.bytes(event._index)[3] if event._has_self_values() else 0
+    )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (FunctionEvent.__new__, (FunctionEvent,), self._whole())
 
     def _whole(self) -> dict[str, Any]:
         """Return all its fields, without the list that it came from."""
-        fields = {name: getattr(self, name) for name in _ALL_FIELDS}
-        fields["event_metadata"] = event_metadata(self.kwinputs)
-        fields.update(self.__dict__)
-        return fields
+        return {field.name: getattr(self, field.name) for field in fields(FunctionEvent)} | self.__dict__
 
 
 RecordedEvent.__name__ = RecordedEvent.__qualname__ = "FunctionEvent"
@@ -200,16 +173,3 @@ for _names, _read in _READERS.items():
     for _name in _names:
         setattr(RecordedEvent, _name, _Field(_name, _names, _read))
 del _names, _read, _name
-
-_ALL_FIELDS = (
-    *_CORE,
-    *(name for names in _READERS for name in names),
-    "cpu_parent",
-    "use_device",
-    "metadata",
-    "count",
-    "self_cpu_percent",
-    "total_cpu_percent",
-    "total_device_percent",
-    "_metadata_json",
-)

@@ -10,7 +10,6 @@ from torch._C import _profiler as native
 
 from marey._warnings import warn
 from marey.results import types
-from marey.results.event_parts import EventMetadata
 from marey.results.recorded_events import RecordedEvent
 from marey.torch import _versions
 
@@ -28,7 +27,7 @@ class _OlderEvent(RecordedEvent):
     """An event with the attributes of PyTorch 2.11."""
 
     @property
-    def metadata_json(self) -> str | None:
+    def metadata_json(self) -> Any:
         return self._metadata_json
 
 
@@ -40,7 +39,7 @@ class _NewerEvent(RecordedEvent):
         raise AttributeError("'FunctionEvent' object has no attribute 'metadata_json'")
 
     @property
-    def event_metadata(self) -> EventMetadata | None:  # type: ignore[override]
+    def event_metadata(self) -> Any:  # type: ignore[override]
         warn("`event_metadata` is deprecated. Use `metadata` instead.", FutureWarning)
         return super().event_metadata
 
