@@ -54,7 +54,7 @@ def test_every_experimental_option_is_read_by_its_name():
         value = {"bool": True, "str": "text"}.get(kind, ["text"])
         own = _versions.to_marey_config(Config(**{name: value}))
         assert getattr(own, name) == value, name
-        others = [other for other in own._DEFAULTS if other != name and getattr(own, other)]
+        others = [other for other in own._types if other != name and getattr(own, other)]
         assert others == [], name
 
 

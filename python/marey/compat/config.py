@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from marey.results.types import _Fields
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from marey._enumerations import ProfilerState
 
+_EMPTY = {"list[str]": list, "bool": bool, "str": str}  # makes the default of an option of this type; others: None
 
-class _ExperimentalConfig:
+
+class _ExperimentalConfig(_Fields):
     """Rarely needed options, given by position or keyword.
 
     Instances can be pickled and are compared by value.
@@ -29,59 +33,18 @@ class _ExperimentalConfig:
     custom_profiler_config: str
     adjust_timestamps: bool
     trace_only: bool
-
-    _DEFAULTS = {
-        "profiler_metrics": (),
-        "profiler_measure_per_kernel": False,
-        "verbose": False,
-        "performance_events": (),
-        "enable_cuda_sync_events": False,
-        "adjust_profiler_step": False,
-        "disable_external_correlation": False,
-        "profile_all_threads": None,
-        "capture_overload_names": False,
-        "record_python_gc_info": False,
-        "expose_kineto_event_metadata": False,
-        "custom_profiler_config": "",
-        "adjust_timestamps": False,
-        "trace_only": False,
-    }
-    __slots__ = tuple(_DEFAULTS)
+    __slots__ = tuple(__annotations__)
+    _types = __annotations__
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        names = self.__slots__
-        if len(values) > len(names):
-            raise TypeError(f"_ExperimentalConfig takes at most {len(names)} values, got {len(values)}")
-        given = dict(zip(names, values))
-        for name, value in named.items():
-            if name not in self._DEFAULTS:
-                raise TypeError(f"_ExperimentalConfig has no option {name!r}")
-            if name in given:
-                raise TypeError(f"_ExperimentalConfig got multiple values for {name!r}")
-            given[name] = value
-        for name, default in self._DEFAULTS.items():
-            value = given.get(name, default)
-            setattr(self, name, list(value) if isinstance(default, tuple) else value)
-
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_ExperimentalConfig, self._values())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ExperimentalConfig) and self._values() == other._values()
-
-    def __repr__(self) -> str:
-        changed = (
-            f"{name}={getattr(self, name)!r}"
-            for name, default in self._DEFAULTS.items()
-            if getattr(self, name) != (list(default) if isinstance(default, tuple) else default)
-        )
-        return f"_ExperimentalConfig({', '.join(changed)})"
+        given = {**dict(zip(self._names, values)), **named}
+        if len(given) != len(values) + len(named) or not given.keys() <= self._types.keys():
+            raise TypeError("_ExperimentalConfig: too many values, or an option that is unknown or given twice")
+        for name, kind in self._types.items():
+            setattr(self, name, given.get(name, _EMPTY[kind]() if kind in _EMPTY else None))
 
 
-class ProfilerConfig:
+class ProfilerConfig(_Fields):
     """The options of a profiler, in the form of PyTorch's native configuration object."""
 
     state: ProfilerState
@@ -92,17 +55,7 @@ class ProfilerConfig:
     with_modules: bool
     experimental_config: _ExperimentalConfig
     trace_id: str
-
-    __slots__ = (
-        "state",
-        "report_input_shapes",
-        "profile_memory",
-        "with_stack",
-        "with_flops",
-        "with_modules",
-        "experimental_config",
-        "trace_id",
-    )
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -115,17 +68,9 @@ class ProfilerConfig:
         experimental_config: _ExperimentalConfig | None = None,
         trace_id: str = "",
     ) -> None:
-        self.state = state
-        self.report_input_shapes = report_input_shapes
-        self.profile_memory = profile_memory
-        self.with_stack = with_stack
-        self.with_flops = with_flops
-        self.with_modules = with_modules
-        self.experimental_config = experimental_config if experimental_config is not None else _ExperimentalConfig()
-        self.trace_id = trace_id
-
-    def __repr__(self) -> str:
-        return "ProfilerConfig(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__) + ")"
+        config = experimental_config if experimental_config is not None else _ExperimentalConfig()
+        flags = (report_input_shapes, profile_memory, with_stack, with_flops, with_modules)
+        super().__init__(state, *flags, config, trace_id)
 
 
 def kineto_available() -> bool:

@@ -6,7 +6,7 @@ from time import perf_counter_ns
 
 from marey._marey import Error, Trace, join_traces
 from marey.recording.active import running
-from marey.results.types import Types
+from marey.results.types import Types, _Fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,36 +19,23 @@ if TYPE_CHECKING:
     from marey.results.view import Viewer
 
 
-class ProfilerStats:
+class ProfilerStats(_Fields):
     """Statistics of the profiler's own work, in microseconds unless the name has another unit."""
 
     profiling_window_duration_sec: float
     number_of_events: int
-    number_of_dropped_events: int
     profiler_prepare_call_duration_us: int
     profiler_enable_call_duration_us: int
     profiler_disable_call_duration_us: int
     parse_kineto_call_duration_us: int
     function_events_build_tree_call_duration_us: int
+    number_of_dropped_events: int
     averages_call_duration_us: int
     export_call_duration_us: int
-
-    __slots__ = (
-        "profiling_window_duration_sec",
-        "number_of_events",
-        "profiler_prepare_call_duration_us",
-        "profiler_enable_call_duration_us",
-        "profiler_disable_call_duration_us",
-        "parse_kineto_call_duration_us",
-        "function_events_build_tree_call_duration_us",
-        "number_of_dropped_events",
-        "averages_call_duration_us",
-        "export_call_duration_us",
-    )
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
-        for name in self.__slots__:
-            setattr(self, name, 0)
+        super().__init__(*[0] * len(self._names))
 
     def __call__(self) -> ProfilerStats:
         """Return itself: PyTorch's two profilers differ in whether ``_stats`` is called."""
@@ -57,9 +44,6 @@ class ProfilerStats:
     def add_time(self, name: str, begin_ns: int) -> None:
         """Add the time since then, rounded up, to the statistic with this name."""
         setattr(self, name, getattr(self, name) - (begin_ns - perf_counter_ns()) // 1000)
-
-    def __repr__(self) -> str:
-        return "ProfilerStats(" + ", ".join(f"{name}={getattr(self, name)}" for name in self.__slots__) + ")"
 
 
 class timed:

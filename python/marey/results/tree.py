@@ -22,18 +22,7 @@ class _TensorMetadata(_Fields):
     in the same memory.
     """
 
-    __slots__ = (
-        "impl_ptr",
-        "storage_data_ptr",
-        "id",
-        "allocation_id",
-        "layout",
-        "device",
-        "dtype",
-        "dim",
-        "sizes",
-        "strides",
-    )
+    __slots__ = tuple("impl_ptr storage_data_ptr id allocation_id layout device dtype dim sizes strides".split())
 
 
 class _ExtraFields_TorchOp(_Fields):

@@ -33,7 +33,7 @@ class _EventType(Enum):
 
 
 class _Fields:
-    """A few named values."""
+    """A few named values: those of its slots."""
 
     __slots__ = ()
     _names: tuple[str, ...]
@@ -58,9 +58,9 @@ class _Fields:
 class _Device(_Fields):
     """A device: its type, and its number or -1."""
 
-    __slots__ = ("type", "index")
     type: Any
     index: int
+    __slots__ = tuple(__annotations__)
 
     def __str__(self) -> str:
         name = self.type.name.lower()

@@ -7,6 +7,7 @@ version's number.
 from __future__ import annotations
 
 import functools
+from copy import copy
 
 import torch
 
@@ -92,8 +93,8 @@ def _option_positions() -> dict[str, int]:
     make = torch._C._profiler._ExperimentalConfig
     usual = make().__getstate__()
     found = {}
-    for name, default in _ExperimentalConfig._DEFAULTS.items():
-        other: Any = ["x"] if isinstance(default, tuple) else "x" if isinstance(default, str) else True
+    for name, kind in _ExperimentalConfig._types.items():
+        other: Any = ["x"] if kind == "list[str]" else "x" if kind == "str" else True
         try:
             state = make(**{name: other}).__getstate__()
         except TypeError:
@@ -107,7 +108,7 @@ def _option_positions() -> dict[str, int]:
 def to_marey_config(config: Any) -> Any:
     """Convert PyTorch's experimental options to Marey's, and copy Marey's; other values are returned unchanged."""
     if isinstance(config, _ExperimentalConfig):
-        return _ExperimentalConfig(*config._values())
+        return copy(config)
     if not isinstance(config, torch._C._profiler._ExperimentalConfig):
         return config
     positions, state = _option_positions(), config.__getstate__()
