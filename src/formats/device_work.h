@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/cuda_names.h"
 #include "formats/device_profile.h"
 #include "formats/sqlite_file.h"
 
@@ -41,26 +42,200 @@ class DeviceWorkReader {
         const char* short_name;
         const char* symbol;
     };
-    void read_kernels(const std::string& table, const KernelNames& names);
-    void read_copies(const std::string& table);
-    void read_sets(const std::string& table);
+    void read_kernels(const std::string& table, const KernelNames& names) {
+        enum {
+            kName = kFirstOwnColumn,
+            kShortName,
+            kSymbol,
+            kRegisters,
+            kStatic,
+            kDynamic,
+            kLocal,
+            kGraphNode,
+            kGrid,
+            kBlock = kGrid + 3
+        };
+        TableRows rows = file_.rows(
+            table, columns_with({names.name, names.short_name, names.symbol, "registersPerThread",
+                                 "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread",
+                                 "graphNodeId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"}));
+        const StringId registers_key = profile_.trace().string("registers per thread");
+        const StringId shared_key = profile_.trace().string("shared memory");
+        const StringId local_key = profile_.trace().string("local memory per thread");
+        const StringId node_key = profile_.trace().string("graph node");
+        const StringId grid_key = profile_.trace().string("grid");
+        const StringId block_key = profile_.trace().string("block");
+        std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> sites;
+        while (next(rows, table)) {
+            const std::int64_t name = rows.integer(rows.is_null(kName) ? kShortName : kName);
+            const std::int64_t symbol = rows.is_null(kSymbol) ? -1 : rows.integer(kSymbol);
+            const auto [place, is_new] = sites.try_emplace({name, symbol}, 0);
+            if (is_new) place->second = kernel_site(name, symbol);
+            LaunchCall* call = find_call(rows);
+            const TraceAssembler::RangeId range = add(rows, place->second, call);
+            values_.column(registers_key, rows, kRegisters);
+            if (!rows.is_null(kStatic) || !rows.is_null(kDynamic))
+                values_.integer(shared_key, add_numbers(rows.integer(kStatic), rows.integer(kDynamic)));
+            if (rows.integer(kLocal) != 0) values_.column(local_key, rows, kLocal);
+            values_.column(node_key, rows, kGraphNode);
+            values_.triple(grid_key, rows, kGrid);
+            values_.triple(block_key, rows, kBlock);
+            profile_.trace().add_values(range, values_.all());
+            if (call == nullptr) {
+                ++lost_kernels_;
+                continue;
+            }
+            ++call->kernels;
+            if (call->call_number >= 0 && call->call_number != kLaunchKernelCall)
+                ++other_launches_[call->call_number];
+        }
+    }
+    void read_copies(const std::string& table) {
+        enum { kKind = kFirstOwnColumn, kBytes, kSource, kTarget, kSourceDevice, kTargetDevice };
+        TableRows rows = file_.rows(
+            table, columns_with({"copyKind", "bytes", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId"}));
+        const StringId source_key = profile_.trace().string("source");
+        const StringId target_key = profile_.trace().string("destination");
+        const StringId from_key = profile_.trace().string("fromDevice");
+        const StringId to_key = profile_.trace().string("toDevice");
+        while (next(rows, table)) {
+            const std::uint32_t site =
+                profile_.site(copy_name(rows.integer(kKind)), Scope::Device, "gpu_memcpy");
+            const TraceAssembler::RangeId range = add(rows, site, find_call(rows));
+            values_.column(bytes_key_, rows, kBytes);
+            if (!rows.is_null(kSource)) values_.text(source_key, memory_kind_(rows.integer(kSource)));
+            if (!rows.is_null(kTarget)) values_.text(target_key, memory_kind_(rows.integer(kTarget)));
+            values_.column(from_key, rows, kSourceDevice);
+            values_.column(to_key, rows, kTargetDevice);
+            profile_.trace().add_values(range, values_.all());
+        }
+    }
+    void read_sets(const std::string& table) {
+        enum { kValue = kFirstOwnColumn, kBytes };
+        TableRows rows = file_.rows(table, columns_with({"value", "bytes"}));
+        const StringId value_key = profile_.trace().string("value");
+        while (next(rows, table)) {
+            const std::uint32_t site = profile_.site("Memset", Scope::Device, "gpu_memset");
+            const TraceAssembler::RangeId range = add(rows, site, find_call(rows));
+            values_.column(bytes_key_, rows, kBytes);
+            values_.column(value_key, rows, kValue);
+            profile_.trace().add_values(range, values_.all());
+        }
+    }
     /// Graphs that were traced as a whole.
-    void read_graphs(const std::string& table);
+    void read_graphs(const std::string& table) {
+        enum { kGraph = kFirstOwnColumn };
+        TableRows rows = file_.rows(table, columns_with({"graphId"}));
+        const StringId graph_key = profile_.trace().string("graph");
+        while (next(rows, table)) {
+            const std::uint32_t site = profile_.site("CUDA graph", Scope::Device, "cuda_graph");
+            const TraceAssembler::RangeId range = add(rows, site, find_call(rows));
+            values_.column(graph_key, rows, kGraph);
+            profile_.trace().add_values(range, values_.all());
+        }
+    }
     /// Waits are not work: they are on separate tracks, and their links are not launches.
-    void read_synchronizations(const std::string& table);
+    void read_synchronizations(const std::string& table) {
+        enum { kKind = kFirstOwnColumn, kEvent };
+        TableRows rows = file_.rows(table, columns_with({"syncType", "eventId"}));
+        const StringId stream_key = profile_.trace().string("stream");
+        const StringId event_key = profile_.trace().string("event");
+        const StringId link_name = profile_.trace().string("cuda_sync");
+        while (next(rows, table)) {
+            const LaunchCall* call = find_call(rows);
+            const std::uint32_t lane =
+                profile_.queue_lane(process_of(rows, call), rows.integer(kDevice), -1, TrackKind::Async);
+            const std::uint32_t site =
+                profile_.site(synchronization_name(rows.integer(kKind)), Scope::DeviceRuntime, "cuda_sync");
+            const TraceAssembler::RangeId range =
+                profile_.add_range(lane, rows.integer(kStart), rows.integer(kEnd), site);
+            if (call != nullptr) profile_.trace().add_link(call->range, range, LinkKind::Flow, link_name);
+            values_.clear();
+            values_.column(context_key_, rows, kContext);
+            values_.column(stream_key, rows, kStream);
+            values_.column(correlation_key_, rows, kCorrelation);
+            if (rows.integer(kEvent) != 0) values_.column(event_key, rows, kEvent);
+            profile_.trace().add_values(range, values_.all());
+        }
+    }
 
     /// Counts kernels without a call, and kernels launched by calls other than cudaLaunchKernel.
-    void count_problems();
+    void count_problems() {
+        for (const auto& [number, count] : other_launches_) {
+            profile_.count("other_launch",
+                           "Kernels were launched by " + runtime_call_name(number) + " (cbid " +
+                               std::to_string(number) + "), not by cudaLaunchKernel.",
+                           count);
+        }
+        profile_.count("kernel_without_call", "Kernels have no launch call in the file.", lost_kernels_);
+    }
 
   private:
-    static std::vector<std::string> columns_with(std::initializer_list<const char*> own);
+    /// The first columns requested from every table.
+    enum {
+        kStart,
+        kEnd,
+        kDevice,
+        kStream,
+        kContext,
+        kCorrelation,
+        kRuntimeCorrelation,
+        kProcess,
+        kFirstOwnColumn
+    };
+
+    static std::vector<std::string> columns_with(std::initializer_list<const char*> own) {
+        std::vector<std::string> columns = {
+            "start",    "end", "deviceId", "streamId", "contextId", "correlationId", "runtimeCorrelationId",
+            "globalPid"};
+        columns.insert(columns.end(), own.begin(), own.end());
+        return columns;
+    }
     /// Moves to the next row with valid times; other rows are counted.
-    bool next(TableRows& rows, const std::string& table);
-    LaunchCall* find_call(const TableRows& rows);
-    Row process_of(const TableRows& rows, const LaunchCall* call);
+    bool next(TableRows& rows, const std::string& table) {
+        while (rows.next()) {
+            if (profile_.has_times(rows, table, {kStart, kEnd})) return true;
+        }
+        return false;
+    }
+    LaunchCall* find_call(const TableRows& rows) {
+        std::optional<std::int64_t> process;
+        if (!rows.is_null(kProcess)) process = global_process_key(rows.integer(kProcess));
+        LaunchCall* call = nullptr;
+        if (!rows.is_null(kCorrelation)) call = profile_.find_call(rows.integer(kCorrelation), process);
+        if (call == nullptr && rows.integer(kRuntimeCorrelation) != 0)
+            call = profile_.find_call(rows.integer(kRuntimeCorrelation), process);
+        return call;
+    }
+    Row process_of(const TableRows& rows, const LaunchCall* call) {
+        if (!rows.is_null(kProcess)) return global_process(profile_, rows.integer(kProcess));
+        if (call != nullptr) return profile_.trace().thread(call->thread).process;
+        return profile_.process_count() > 0 ? 0 : profile_.process(0, 0);
+    }
     /// Adds the range of a row and its link. The first values are in values_.
-    TraceAssembler::RangeId add(const TableRows& rows, std::uint32_t site, const LaunchCall* call);
-    std::uint32_t kernel_site(std::int64_t name, std::int64_t symbol);
+    TraceAssembler::RangeId add(const TableRows& rows, std::uint32_t site, const LaunchCall* call) {
+        const std::uint32_t lane =
+            profile_.queue_lane(process_of(rows, call), rows.integer(kDevice), rows.integer(kStream));
+        const TraceAssembler::RangeId range =
+            profile_.add_range(lane, rows.integer(kStart), rows.integer(kEnd), site);
+        if (call != nullptr) profile_.trace().add_link(call->range, range, LinkKind::Launch);
+        values_.clear();
+        values_.column(context_key_, rows, kContext);
+        values_.column(correlation_key_, rows, kCorrelation);
+        return range;
+    }
+    std::uint32_t kernel_site(std::int64_t name, std::int64_t symbol) {
+        const std::string* mangled = symbol >= 0 ? strings_.find(symbol) : nullptr;
+        const bool is_named = mangled == nullptr || strings_.find(name) != nullptr;
+        SiteInfo info = profile_.trace().named(is_named ? strings_.text(name) : std::string_view(*mangled));
+        if (mangled != nullptr && info.raw_name == 0) {
+            const StringId raw = profile_.trace().string(*mangled);
+            if (raw != info.name) info.raw_name = raw;
+        }
+        info.scope = Scope::Device;
+        info.category = profile_.trace().string("kernel");
+        return profile_.trace().site(info);
+    }
 
     const SqliteFile& file_;
     DeviceProfile& profile_;

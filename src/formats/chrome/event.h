@@ -2,12 +2,15 @@
 #pragma once
 
 #include <array>
+#include <charconv>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string_view>
 
 #include <marey/trace.h>
 
+#include "base/text_hash.h"
 #include "formats/chrome/read_arguments.h"
 #include "json/json_cursor.h"
 #include "json/json_members.h"
@@ -72,24 +75,262 @@ class ChromeEventReader {
   public:
     ChromeEventReader(TraceAssembler& assembler, ImportedArguments& arguments) noexcept
         : assembler_(assembler), arguments_(arguments) {}
-    EventResult read(JsonCursor& cursor, ChromeEvent& event);
+    EventResult read(JsonCursor& cursor, ChromeEvent& event) {
+        event = ChromeEvent();
+        arguments_.clear();
+        cause_ = "not JSON";
+        const auto failed = [&] { return cursor.ran_out() ? EventResult::RanOut : EventResult::Malformed; };
+        if (!cursor.take('{')) return failed();
+        std::uint32_t member = JsonMembers::kStart;
+        while (true) {
+            const std::size_t kind = static_cast<unsigned char>(event.phase) % JsonMembers::kKinds;
+            member = members_.next(cursor, member, kind, member_of);
+            if (member == JsonMembers::kEnd) break;
+            if (member == JsonMembers::kFailed || !read_member(cursor, member, event)) return failed();
+        }
+        event.id = mix_hash(event.id, event.id_scope);
+        if (!event.arguments_text.empty() && is_read_phase(event.phase)) {
+            JsonCursor arguments(event.arguments_text.data(), cursor.end());
+            if (!arguments_.read(arguments, event.category)) return EventResult::Malformed;
+        }
+        return EventResult::Read;
+    }
     /// The reason why the last malformed event was rejected.
     const char* cause() const noexcept { return cause_; }
 
   private:
-    bool read_category(JsonCursor& cursor, ChromeEvent& event);
-    bool read_name(JsonCursor& cursor, ChromeEvent& event);
-    bool read_arguments(JsonCursor& cursor, ChromeEvent& event);
-    bool read_member(JsonCursor& cursor, std::uint32_t member, ChromeEvent& event);
-    bool read_phase(JsonCursor& cursor, ChromeEvent& event);
-    bool read_row_id(JsonCursor& cursor, ChromeId& id);
-    bool read_time(JsonCursor& cursor, ChromeEvent& event, bool& is_there, std::int64_t& time_ns);
-    bool read_hash(JsonCursor& cursor, std::uint64_t& hash);
-    bool read_id(JsonCursor& cursor, ChromeEvent& event, std::uint64_t& hash);
-    bool read_id2(JsonCursor& cursor, ChromeEvent& event);
-    bool read_letter(JsonCursor& cursor, char& letter);
-    bool read_flag(JsonCursor& cursor, bool& flag);
-    bool fail(const char* cause) noexcept;
+    static constexpr int kMicrosToNanos = 3;  // decimals
+
+    /// The members that are read, by their index in JsonMembers.
+    enum Member : std::uint32_t {
+        kOther = 1,
+        kPhase,
+        kTime,
+        kDuration,
+        kPid,
+        kTid,
+        kCategory,
+        kName,
+        kArgumentsKey,
+        kId,
+        kId2,
+        kIdScope,
+        kBindPoint,
+        kInstantScope,
+        kBindId,
+        kFlowInKey,
+        kFlowOutKey,
+    };
+    struct NamedMember {
+        std::string_view name;
+        Member member;
+    };
+    static constexpr NamedMember kMembers[] = {
+        {"ph", kPhase},       {"ts", kTime},        {"dur", kDuration},      {"pid", kPid},
+        {"tid", kTid},        {"cat", kCategory},   {"name", kName},         {"args", kArgumentsKey},
+        {"id", kId},          {"id2", kId2},        {"scope", kIdScope},     {"bp", kBindPoint},
+        {"s", kInstantScope}, {"bind_id", kBindId}, {"flow_in", kFlowInKey}, {"flow_out", kFlowOutKey},
+    };
+
+    static std::uint32_t member_of(std::string_view key) {
+        for (const NamedMember& named : kMembers) {
+            if (named.name == key) return named.member;
+        }
+        return kOther;
+    }
+
+    static bool whole_number(std::string_view text, std::int64_t& number) {
+        const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        return error == std::errc() && stop == text.data() + text.size() && !text.empty();
+    }
+
+    /// Parses "12" or "0x1f".
+    static bool unsigned_number(std::string_view text, std::uint64_t& number) {
+        const bool is_hex = text.starts_with("0x") || text.starts_with("0X");
+        if (is_hex) text.remove_prefix(2);
+        const auto [stop, error] =
+            std::from_chars(text.data(), text.data() + text.size(), number, is_hex ? 16 : 10);
+        return error == std::errc() && stop == text.data() + text.size() && !text.empty();
+    }
+
+    bool read_category(JsonCursor& cursor, ChromeEvent& event) {
+        if (cursor.peek() != '"') return cursor.skip_value();
+        const char* const start = cursor.at() + 1;
+        KnownCategory& known =
+            categories_[static_cast<unsigned char>(start[0] ^ start[1] * 4) % categories_.size()];
+        if (known.length != 0 && cursor.end() - start >= known.length &&
+            std::memcmp(start, known.text, known.length) == 0) {
+            event.category = known.id;
+            cursor.move_to(start + known.length);
+            return true;
+        }
+        std::string_view text;
+        if (!cursor.read_string(text)) return false;
+        event.category = assembler_.string(text);
+        const auto length = static_cast<std::size_t>(cursor.at() - start);
+        if (length == text.size() + 1 && length <= sizeof known.text) {
+            known.id = event.category;
+            known.length = static_cast<std::uint32_t>(length);
+            std::memcpy(known.text, start, length);
+        }
+        return true;
+    }
+    bool read_name(JsonCursor& cursor, ChromeEvent& event) {
+        std::string_view text;
+        event.has_name = true;
+        if (cursor.peek() == '"' ? !cursor.read_string(text) : !cursor.skip_value(text)) return false;
+        event.name = assembler_.string(text);
+        return true;
+    }
+    bool read_arguments(JsonCursor& cursor, ChromeEvent& event) {
+        if (is_read_phase(event.phase)) return arguments_.read(cursor, event.category);
+        return cursor.skip_value(event.arguments_text);
+    }
+    bool read_member(JsonCursor& cursor, std::uint32_t member, ChromeEvent& event) {
+        switch (member) {
+            case kPhase:
+                return read_phase(cursor, event);
+            case kTime:
+                return read_time(cursor, event, event.has_time, event.time_ns);
+            case kDuration:
+                return read_time(cursor, event, event.has_duration, event.duration_ns);
+            case kPid:
+                return read_row_id(cursor, event.pid);
+            case kTid:
+                return read_row_id(cursor, event.tid);
+            case kCategory:
+                return read_category(cursor, event);
+            case kName:
+                return read_name(cursor, event);
+            case kArgumentsKey:
+                return read_arguments(cursor, event);
+            case kId:
+                return read_id(cursor, event, event.id);
+            case kId2:
+                return read_id2(cursor, event);
+            case kIdScope:
+                return read_hash(cursor, event.id_scope);
+            case kBindPoint:
+                return read_letter(cursor, event.bind_point);
+            case kInstantScope:
+                return read_letter(cursor, event.instant_scope);
+            case kBindId:
+                event.has_bind_id = true;
+                return read_hash(cursor, event.bind_id);
+            case kFlowInKey:
+                return read_flag(cursor, event.flows_in);
+            case kFlowOutKey:
+                return read_flag(cursor, event.flows_out);
+            default:
+                return cursor.skip_value();
+        }
+    }
+    bool read_phase(JsonCursor& cursor, ChromeEvent& event) {
+        std::string_view text;
+        if (cursor.peek() != '"') return cursor.skip_value();
+        const char* const at = cursor.at();
+        if (cursor.end() - at > 2 && at[2] == '"' && at[1] != '\\' && at[1] != '"') {
+            event.phase = at[1];
+            cursor.move_to(at + 3);
+            return true;
+        }
+        if (!cursor.read_string(text)) return false;
+        event.phase = text.size() == 1 ? text[0] : '\0';
+        return true;
+    }
+    bool read_row_id(JsonCursor& cursor, ChromeId& id) {
+        id = {};
+        std::string_view text;
+        const char first = cursor.peek();
+        if (cursor.read_short_integer(id.number)) return true;
+        id.number = ChromeId::kMissing;
+        if (first == '"') {
+            if (!cursor.read_string(text)) return false;
+        } else {
+            const char* const start = cursor.at();
+            JsonNumber number;
+            if (cursor.read_number(number) && number.kind == JsonNumber::Kind::Int) {
+                id.number = number.integer;
+                return true;
+            }
+            if (cursor.ran_out()) return false;
+            cursor.move_to(start);
+            if (!cursor.skip_value(text)) return false;
+            if (text == "null") return true;
+        }
+        if (whole_number(text, id.number)) return true;
+        id.number = 0;
+        id.text = assembler_.string(text.empty() ? std::string_view("(empty)") : text);
+        return true;
+    }
+    bool read_time(JsonCursor& cursor, ChromeEvent& event, bool& is_there, std::int64_t& time_ns) {
+        if (cursor.peek() == '"') {
+            std::string_view text;
+            if (!cursor.read_string(text)) return false;
+            event.has_text_time = true;
+            is_there = scaled_decimal(text, kMicrosToNanos, time_ns);
+            return is_there || fail("a time that is not a number or is out of range");
+        }
+        const char* const start = cursor.at();
+        is_there = cursor.read_scaled(kMicrosToNanos, time_ns);
+        if (is_there || cursor.ran_out()) return is_there;
+        cursor.move_to(start);
+        std::string_view text;
+        if (cursor.skip_value(text) && text == "null") return true;
+        return cursor.ran_out() ? false : fail("a time that is not a number or is out of range");
+    }
+    bool read_hash(JsonCursor& cursor, std::uint64_t& hash) {
+        std::string_view text;
+        if (cursor.peek() == '"' ? !cursor.read_string(text) : !cursor.skip_value(text)) return false;
+        hash = hash_text(text);
+        return true;
+    }
+    bool read_id(JsonCursor& cursor, ChromeEvent& event, std::uint64_t& hash) {
+        const char* const start = cursor.at();
+        std::string_view text;
+        if (cursor.peek() == '"' ? !cursor.read_string(text) : !cursor.skip_value(text)) return false;
+        hash = hash_text(text);
+        event.has_id = true;
+        event.id_text =
+            text.data() + text.size() < cursor.end() && text.data() >= start ? text : std::string_view();
+        if (!unsigned_number(text, event.number_of_id)) event.number_of_id = 0;
+        return true;
+    }
+    bool read_id2(JsonCursor& cursor, ChromeEvent& event) {
+        if (cursor.peek() != '{') return cursor.skip_value();
+        cursor.take('{');
+        if (cursor.take('}')) return true;
+        do {
+            std::string_view key;
+            if (!cursor.read_string(key)) return false;
+            const bool is_local = key == "local";
+            const bool is_known = is_local || key == "global";
+            std::uint64_t hash = 0;
+            if (!cursor.take(':') || !read_hash(cursor, hash)) return false;
+            if (!is_known) continue;
+            event.has_id = true;
+            event.is_local_id = is_local;
+            event.id = hash;
+        } while (cursor.take(','));
+        return cursor.take('}');
+    }
+    bool read_letter(JsonCursor& cursor, char& letter) {
+        std::string_view text;
+        if (cursor.peek() != '"') return cursor.skip_value();
+        if (!cursor.read_string(text)) return false;
+        if (!text.empty()) letter = text[0];
+        return true;
+    }
+    bool read_flag(JsonCursor& cursor, bool& flag) {
+        std::string_view text;
+        if (!cursor.skip_value(text)) return false;
+        flag = text == "true" || text == "1";
+        return true;
+    }
+    bool fail(const char* cause) noexcept {
+        cause_ = cause;
+        return false;
+    }
 
     TraceAssembler& assembler_;
     ImportedArguments& arguments_;

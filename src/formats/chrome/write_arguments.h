@@ -2,9 +2,14 @@
 // expect.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +18,10 @@
 
 #include <marey/trace.h>
 
+#include "analyze/events/input_types.h"
 #include "formats/chrome/text.h"
 #include "formats/chrome/value_cache.h"
+#include "json/json_writer.h"
 
 namespace marey {
 
@@ -57,7 +64,8 @@ inline constexpr ChromeNumberKey kChromeNumberKeys[] = {
 class ChromeArguments {
   public:
     /// Both arguments must outlive this.
-    ChromeArguments(const Trace& trace, ChromeText& out);
+    ChromeArguments(const Trace& trace, ChromeText& out)
+        : trace_(trace), arrays_(trace.arrays()), extents_(trace.array_extents()), cache_(trace), out_(out) {}
 
     /// Call after the opening brace of an object.
     void begin() noexcept {
@@ -67,10 +75,33 @@ class ChromeArguments {
 
     /// Writes keyword values under their keys (duplicates are renamed); inputs as "Input Dims", "Input type",
     /// "Input Strides" and "Concrete Inputs", lists with one entry per input; outputs in the same way.
-    void append_values(std::span<const Argument> values);
+    void append_values(std::span<const Argument> values) {
+        const ChromeValueCache::CachedText* const known = is_empty_ ? cache_.find(values) : nullptr;
+        if (known != nullptr) {
+            out_.put(known->text);
+            if (const Argument* const own = cache_.own(); own != nullptr) {
+                out_.integer(own->integer);
+                out_.put(known->rest);
+            }
+            is_empty_ = false;
+            given_ |= known->given;
+            return;
+        }
+        const bool is_first = is_empty_;
+        const std::uint64_t start = out_.position();
+        own_end_ = 0;
+        render_values(values);
+        if (!is_first) return;
+        if (cache_.own() == nullptr)
+            cache_.learn(out_.since(start), {}, 0, given_);
+        else if (own_end_ != 0)
+            cache_.learn(out_.since(start), out_.since(own_end_), own_end_ - own_start_, given_);
+    }
     /// Writes "Sequence number" and "Fwd thread id" if there is a sequence number, "Record function id" if
     /// there is an id.
-    void append_detail(const RangeDetail& detail);
+    void append_detail(const RangeDetail& detail) {
+        out_.take(put_detail(out_.room(5 * kNumberBytes), detail));
+    }
     /// Writes a generated number unless the values appended since begin() contain it.
     void append_number(ChromeNumber which, std::int64_t value) {
         out_.take(put_number(out_.room(kNumberBytes), which, value));
@@ -81,7 +112,19 @@ class ChromeArguments {
         return (given_ & which) != 0 ? out : put_integer(put_number_key(out, which), value);
     }
     /// Writes the same as append_detail(): at most 3 numbers.
-    char* put_detail(char* out, const RangeDetail& detail) noexcept;
+    char* put_detail(char* out, const RangeDetail& detail) noexcept {
+        if (detail.sequence >= 0) {
+            out = put_number(out, kSequence, detail.sequence);
+            out = put_number(out, kForwardThread, detail.forward_thread);
+        }
+        if (detail.id != 0 && (given_ & kFunctionId) == 0)
+            out = put_decimal(put_number_key(out, kFunctionId), detail.id);
+        if (detail.call != 0 && (given_ & kCallNumber) == 0) {
+            out = put_decimal(put_number_key(out, kCallNumber), detail.call);
+            out = put_number(out, kCallPart, detail.part);
+        }
+        return out;
+    }
     /// Appends members that are already rendered: a key, a colon and a value.
     void append_rendered(const Stamp& members) {
         out_.take(put_rendered(out_.room(1 + members.size() + Stamp::kBlock), members));
@@ -94,6 +137,41 @@ class ChromeArguments {
     }
 
   private:
+    static constexpr int kMaxDepth = 16;  // of nested lists; a hand-made trace could contain a cycle
+
+    /// Keys that are reserved for the exporter.
+    static bool is_reserved(std::string_view key) {
+        static constexpr std::string_view kReserved[] = {
+            "at",           "scope",          "began_before",    "finished",
+            "end_inferred", "Overload name",  "Mangled name",    "Input Dims",
+            "Input type",   "Input Strides",  "Concrete Inputs", "Output Dims",
+            "Output type",  "Output Strides", "Concrete Outputs"};
+        return std::find(std::begin(kReserved), std::end(kReserved), key) != std::end(kReserved);
+    }
+
+    /// Quoted names of the element types, by number.
+    static const std::array<Word, 256>& type_words() {
+        static const std::array<Word, 256> words = [] {
+            std::array<Word, 256> made;
+            for (std::size_t i = 0; i < made.size(); ++i)
+                made[i] = Word(dtype_cpp_name(static_cast<DType>(i)), "\"", "\"");
+            return made;
+        }();
+        return words;
+    }
+
+    /// Prints scalars as PyTorch does, so that both outputs can be compared: whole numbers keep a decimal
+    /// point, others have 17 digits.
+    static void append_real_text(std::string& text, double value) {
+        char digits[32];
+        const bool is_short = std::abs(value) < 0x1p63 && value == std::trunc(value);
+        const auto format = is_short ? std::chars_format::fixed : std::chars_format::general;
+        if (is_short) value += 0.0;  // no negative zero
+        const auto end = std::to_chars(digits, digits + sizeof digits, value, format, is_short ? 0 : 17).ptr;
+        text.append(digits, end);
+        if (is_short) text += '.';
+    }
+
     /// Properties of a key, computed when it is first used.
     struct Key {
         Stamp text;                ///< "key":
@@ -106,8 +184,27 @@ class ChromeArguments {
         if (!is_empty_) out_.put(',');
         is_empty_ = false;
     }
-    const Key& key_of(StringId id);
-    std::uint32_t canonical(const std::string& text);
+    const Key& key_of(StringId id) {
+        if (id >= key_index_.size()) key_index_.resize(std::max<std::size_t>(id + 1, trace_.string_count()));
+        if (key_index_[id] == 0) {
+            const std::string_view name = trace_.string(id);
+            std::string text;
+            append_json_string(text, name.empty() ? "value" : name);
+            text += ':';
+            const std::uint32_t number = canonical(text);
+            Key key{Stamp(std::move(text)), number, 0, is_reserved(name)};
+            for (const ChromeNumberKey& known : kChromeNumberKeys) {
+                if (known.key == name) key.number = known.number;
+            }
+            if (key.number == kCorrelation) cache_.set_own_key(id);
+            keys_.push_back(std::move(key));
+            key_index_[id] = static_cast<std::uint32_t>(keys_.size());
+        }
+        return keys_[key_index_[id] - 1];
+    }
+    std::uint32_t canonical(const std::string& text) {
+        return canonical_.try_emplace(text, static_cast<std::uint32_t>(canonical_.size())).first->second;
+    }
     /// Marks a key as used. Returns false if it was used already.
     bool use(std::uint32_t canonical) {
         if (canonical >= 64) return use_late(canonical);
@@ -116,29 +213,329 @@ class ChromeArguments {
         used_early_ |= bit;
         return is_new;
     }
-    bool use_late(std::uint32_t canonical);
-    void render_values(std::span<const Argument> values);
-    bool append_integer(const Argument& value);
-    void append_key(const Argument& value, std::size_t index);
-    void append_changed_key(const Argument& value, std::size_t index);
-    void append_value(const Argument& value, int level);
-    void append_stack(const Argument& stack);
-    void append_positional(std::span<const Argument> values, ArgumentRole role);
-    bool append_small_positional(std::span<const Argument> values, ArgumentRole role);
+    bool use_late(std::uint32_t canonical) {
+        if (std::find(used_.begin(), used_.end(), canonical) != used_.end()) return false;
+        used_.push_back(canonical);
+        return true;
+    }
+    void render_values(std::span<const Argument> values) {
+        bool has_inputs = false;
+        bool has_outputs = false;
+        used_.clear();
+        used_early_ = 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            has_inputs |= values[i].role == ArgumentRole::Input;
+            has_outputs |= values[i].role == ArgumentRole::Output;
+            if (values[i].role != ArgumentRole::Keyword) continue;
+            if (values[i].kind == ValueKind::Int && append_integer(values[i])) continue;
+            separate();
+            append_key(values[i], i);
+            if (values[i].kind == ValueKind::List && trace_.string(values[i].key) == "Call stack")
+                append_stack(values[i]);
+            else
+                append_value(values[i], 0);
+        }
+        if (has_inputs) append_positional(values, ArgumentRole::Input);
+        if (has_outputs) append_positional(values, ArgumentRole::Output);
+    }
+    /// Fast path for the most frequent kind of value, an integer with a known, unused key. Returns false and
+    /// appends nothing otherwise.
+    bool append_integer(const Argument& value) {
+        if (value.key >= key_index_.size() || key_index_[value.key] == 0) return false;
+        const Key& key = keys_[key_index_[value.key] - 1];
+        if (key.is_reserved || !use(key.canonical)) return false;
+        given_ |= key.number;
+        char* out = out_.room(1 + key.text.size() + Stamp::kBlock + kIntegerBytes);
+        *out = ',';
+        out += is_empty_ ? 0 : 1;
+        is_empty_ = false;
+        out_.take(key.text.put(out));
+        own_start_ = &value == cache_.own() ? out_.position() : own_start_;
+        out_.integer(value.integer);
+        own_end_ = &value == cache_.own() ? out_.position() : own_end_;
+        return true;
+    }
+    /// Keys of one object must differ: strict readers reject duplicates, lenient readers keep only the last.
+    void append_key(const Argument& value, std::size_t index) {
+        const Key& key = value.key < key_index_.size() && key_index_[value.key] != 0
+                             ? keys_[key_index_[value.key] - 1]
+                             : key_of(value.key);
+        if (key.is_reserved || !use(key.canonical)) {
+            append_changed_key(value, index);
+            return;
+        }
+        given_ |= key.number;
+        out_.put(key.text);
+    }
+    void append_changed_key(const Argument& value, std::size_t index) {
+        const std::string_view name = trace_.string(value.key);
+        const std::string wanted(name.empty() ? "value" : name);
+        std::string text;
+        do {
+            text.clear();
+            append_json_string(text, wanted + " (" + std::to_string(++index) + ")");
+            text += ':';
+        } while (!use(canonical(text)));
+        out_.put(text);
+    }
+    void append_value(const Argument& value, int level) {
+        switch (value.kind) {
+            case ValueKind::Array:
+                if (const ArrayInfo* const array = array_of(value); array != nullptr && array->is_defined) {
+                    out_.put("{\"dims\":");
+                    append_extents(*array, false);
+                    out_.put(",\"type\":");
+                    append_type(value);
+                    out_.put('}');
+                    return;
+                }
+                out_.put("null");
+                return;
+            case ValueKind::None:
+                out_.put("null");
+                return;
+            case ValueKind::Bool:
+                out_.put(value.boolean ? "true" : "false");
+                return;
+            case ValueKind::Int:
+                out_.integer(value.integer);
+                return;
+            case ValueKind::Double:
+                out_.real(value.real);
+                return;
+            case ValueKind::String:
+                if (value.truncated) {
+                    out_.string(std::string(trace_.string(value.string)) + "...");
+                } else {
+                    out_.string(trace_.string(value.string));
+                }
+                return;
+            case ValueKind::List:
+                break;
+        }
+        out_.put('[');
+        bool is_first = true;
+        if (level < kMaxDepth) {
+            for (const Argument& item : items_of(value)) {
+                if (!is_first) out_.put(',');
+                is_first = false;
+                append_value(item, level + 1);
+            }
+        }
+        if (value.truncated) out_.put(is_first ? "\"...\"" : ",\"...\"");
+        out_.put(']');
+    }
+    // One string, as viewers expect it: ";" after each frame.
+    void append_stack(const Argument& stack) {
+        scratch_.clear();
+        for (const Argument& frame : items_of(stack)) {
+            if (frame.kind != ValueKind::String) continue;
+            scratch_ += trace_.string(frame.string);
+            scratch_ += ';';
+        }
+        out_.string(scratch_);
+    }
+    void append_positional(std::span<const Argument> values, ArgumentRole role) {
+        if (append_small_positional(values, role)) return;
+        const bool is_input = role == ArgumentRole::Input;
+        append_list(is_input ? "\"Input Dims\":[" : "\"Output Dims\":[", values, role,
+                    [&](const Argument& value) { append_extents(value, false); });
+        append_list(is_input ? "\"Input type\":[" : "\"Output type\":[", values, role,
+                    [&](const Argument& value) { append_type(value); });
+        append_list(is_input ? "\"Input Strides\":[" : "\"Output Strides\":[", values, role,
+                    [&](const Argument& value) { append_extents(value, true); });
+        append_list(is_input ? "\"Concrete Inputs\":[" : "\"Concrete Outputs\":[", values, role,
+                    [&](const Argument& value) { append_concrete(value); });
+    }
+    /// Fast path for arrays, integers and None, which most operators take and whose size is bounded. Returns
+    /// false and appends nothing if there are other values.
+    bool append_small_positional(std::span<const Argument> values, ArgumentRole role) {
+        std::size_t dimensions = 0;
+        for (const Argument& value : values) {
+            if (value.role != role) continue;
+            if (const ArrayInfo* const array = array_of(value); array != nullptr) {
+                const std::size_t all = std::size_t{array->dimensions} * (array->has_strides ? 2 : 1);
+                if (array->dimensions > 32 || array->first_extent > extents_.size() ||
+                    all > extents_.size() - array->first_extent)
+                    return false;
+                dimensions += array->dimensions;
+            } else if (value.kind != ValueKind::Int && value.kind != ValueKind::None) {
+                return false;
+            }
+        }
+        static constexpr Word kStarts[2][4] = {
+            {{"Input Dims", ",\"", "\":"},
+             {"Input type", ",\"", "\":"},
+             {"Input Strides", ",\"", "\":"},
+             {"Concrete Inputs", ",\"", "\":"}},
+            {{"Output Dims", ",\"", "\":"},
+             {"Output type", ",\"", "\":"},
+             {"Output Strides", ",\"", "\":"},
+             {"Concrete Outputs", ",\"", "\":"}},
+        };
+        const Word* const starts = kStarts[role == ArgumentRole::Input ? 0 : 1];
+        char* out = out_.room(4 * Word::kBytes + values.size() * 3 * Word::kBytes +
+                              2 * dimensions * (kIntegerBytes + 1));
+        const auto extents = [&](const ArrayInfo* array, bool strides) {
+            *out++ = ',';
+            *out++ = '[';
+            if (array != nullptr && array->is_defined && (!strides || array->has_strides)) {
+                const std::int64_t* extent =
+                    extents_.data() + array->first_extent + (strides ? array->dimensions : 0);
+                for (std::uint32_t i = 0; i < array->dimensions; ++i, *out++ = ',')
+                    out = put_integer(out, extent[i]);
+                if (array->dimensions > 0) --out;
+            }
+            *out++ = ']';
+        };
+        // Every entry is written with a comma before it; the comma of the first becomes the opening bracket.
+        const auto list = [&](std::size_t index, const auto& entry) {
+            out = put_start(out, starts[index], is_empty_);
+            char* const first = out;
+            for (const Argument& value : values) {
+                if (value.role == role) entry(value);
+            }
+            *first = '[';
+            *out++ = ']';
+        };
+        list(0, [&](const Argument& value) { extents(array_of(value), false); });
+        list(1, [&](const Argument& value) {
+            *out++ = ',';
+            const ArrayInfo* const array = array_of(value);
+            if (array != nullptr && array->is_defined) {
+                out = type_words()[static_cast<std::uint8_t>(array->dtype)].put(out);
+            } else {
+                out = is_scalar(value) ? put_literal(out, "\"Scalar\"") : put_literal(out, "\"\"");
+            }
+        });
+        list(2, [&](const Argument& value) { extents(array_of(value), true); });
+        list(3, [&](const Argument& value) {
+            out = put_literal(out, ",\"");
+            if (value.kind == ValueKind::Int) out = put_integer(out, value.integer);
+            *out++ = '"';
+        });
+        out_.take(out);
+        return true;
+    }
     char* put_number_key(char* out, ChromeNumber which) noexcept {
         const auto& key = kChromeNumberKeys[std::countr_zero(static_cast<unsigned>(which))];
         return put_start(out, key.start, is_empty_);
     }
     template <typename Entry>
     void append_list(std::string_view start, std::span<const Argument> values, ArgumentRole role,
-                     Entry entry);
-    void append_extents(const Argument& value, bool strides);
-    void append_extents(const ArrayInfo& array, bool strides);
-    void append_type(const Argument& value);
-    void append_concrete(const Argument& value);
-    void append_concrete(std::string& text, const Argument& value, int level);
-    const ArrayInfo* array_of(const Argument& value) const;
-    std::span<const Argument> items_of(const Argument& value) const;
+                     Entry entry) {
+        separate();
+        out_.put(start);
+        bool is_first = true;
+        for (const Argument& value : values) {
+            if (value.role != role) continue;
+            if (!is_first) out_.put(',');
+            is_first = false;
+            entry(value);
+        }
+        out_.put(']');
+    }
+    void append_extents(const Argument& value, bool strides) {
+        if (const ArrayInfo* const array = array_of(value); array != nullptr) {
+            append_extents(*array, strides);
+            return;
+        }
+        out_.put('[');
+        if (is_array_list(trace_, value)) {
+            bool is_first = true;
+            for (const Argument& item : items_of(value)) {
+                if (!is_first) out_.put(',');
+                is_first = false;
+                append_extents(*array_of(item), strides);
+            }
+        }
+        out_.put(']');
+    }
+    void append_extents(const ArrayInfo& array, bool strides) {
+        std::size_t first = array.first_extent;
+        if (strides) first += array.dimensions;
+        const bool is_known = array.is_defined && (!strides || array.has_strides) &&
+                              first <= extents_.size() && array.dimensions <= extents_.size() - first;
+        const std::size_t count = is_known ? array.dimensions : 0;
+        char* out = out_.room(count * (kIntegerBytes + 1) + 2);
+        *out++ = '[';
+        for (std::size_t i = 0; i < count; ++i) {
+            if (i != 0) *out++ = ',';
+            out = put_integer(out, extents_[first + i]);
+        }
+        *out++ = ']';
+        out_.take(out);
+    }
+    void append_type(const Argument& value) {
+        const std::string_view type = input_type_text(trace_, value);
+        char* out = out_.room(type.size() + 2);
+        *out++ = '"';
+        out = std::copy(type.begin(), type.end(), out);
+        *out++ = '"';
+        out_.take(out);
+    }
+    void append_concrete(const Argument& value) {
+        if (value.kind == ValueKind::None || value.kind == ValueKind::Array ||
+            value.left_out == ValueKind::Array) {
+            out_.put("\"\"");
+            return;
+        }
+        if (value.kind == ValueKind::Int) {
+            char* out = out_.room(kIntegerBytes + 2);
+            *out++ = '"';
+            out = put_integer(out, value.integer);
+            *out++ = '"';
+            out_.take(out);
+            return;
+        }
+        scratch_.clear();
+        append_concrete(scratch_, value, 0);
+        out_.string(scratch_);
+    }
+    void append_concrete(std::string& text, const Argument& value, int level) {
+        switch (value.kind) {
+            case ValueKind::None:
+            case ValueKind::Array:
+                return;
+            case ValueKind::Bool:
+                text += value.boolean ? "True" : "False";
+                return;
+            case ValueKind::Int:
+                append_json_number(text, value.integer);
+                return;
+            case ValueKind::Double:
+                append_real_text(text, value.real);
+                return;
+            case ValueKind::String:
+                text += trace_.string(value.string);
+                if (value.truncated) text += "...";
+                return;
+            case ValueKind::List:
+                break;
+        }
+        if (level == kMaxDepth) return;
+        const std::span<const Argument> items = items_of(value);
+        if (level == 0 && std::any_of(items.begin(), items.end(),
+                                      [](const Argument& item) { return item.kind == ValueKind::Array; }))
+            return;  // metadata, which is written elsewhere
+        text += '[';
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            if (i != 0) text += ", ";
+            append_concrete(text, items[i], level + 1);
+        }
+        if (value.truncated) text += items.empty() ? "..." : ", ...";
+        text += ']';
+    }
+    const ArrayInfo* array_of(const Argument& value) const {
+        if (value.kind != ValueKind::Array || value.array >= arrays_.size()) return nullptr;
+        return &arrays_[value.array];
+    }
+    std::span<const Argument> items_of(const Argument& value) const {
+        const std::span<const Argument> items = trace_.list_items();
+        if (value.kind != ValueKind::List || value.list.first > items.size()) return {};
+        return items.subspan(value.list.first,
+                             std::min<std::size_t>(value.list.count, items.size() - value.list.first));
+    }
 
     const Trace& trace_;
     const std::span<const ArrayInfo> arrays_;

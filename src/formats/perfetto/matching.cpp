@@ -1,11 +1,9 @@
 // matching.cpp: turns events of a Perfetto trace into ranges, points and links.
+#if MAREY_HAVE_PROTOZERO
+
 #include <algorithm>
-#include <string>
 
 #include "formats/perfetto/events.h"
-#include "formats/perfetto/fields.h"
-
-#if MAREY_HAVE_PROTOZERO
 
 namespace marey {
 

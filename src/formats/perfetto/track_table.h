@@ -1,6 +1,7 @@
 // track_table.h: the tracks of a Perfetto trace, and their positions in the trace model.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -13,9 +14,14 @@
 
 #include <marey/trace.h>
 
+#include "formats/perfetto/fields.h"
+#include "formats/perfetto/read_annotations.h"
+#include "formats/protobuf_wire.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {
+
+using namespace perfetto;
 
 /// Collects descriptors, which may come in any order and after the events of their tracks; place() then
 /// creates the processes, threads and lanes.
@@ -28,25 +34,170 @@ class PerfettoTrackTable {
     explicit PerfettoTrackTable(TraceAssembler& assembler) : assembler_(assembler) {}
 
     // Each returns the number of a track, the same for the same arguments.
-    std::uint32_t of_uuid(std::uint64_t uuid);
-    std::uint32_t of_thread(std::int64_t pid, std::int64_t tid);
-    std::uint32_t of_async(std::int64_t pid, StringId scope, std::uint64_t id);
+    std::uint32_t of_uuid(std::uint64_t uuid) {
+        const auto [place, is_new] = by_uuid_.try_emplace(uuid);
+        if (is_new) place->second = add_track();
+        return place->second;
+    }
+    std::uint32_t of_thread(std::int64_t pid, std::int64_t tid) {
+        const auto [place, is_new] = by_thread_.try_emplace({pid, tid});
+        if (is_new) {
+            place->second = add_track();
+            Track& track = tracks_.back();
+            track.is_described = track.has_thread = true;
+            track.pid = pid;
+            track.tid = tid;
+        }
+        return place->second;
+    }
+    std::uint32_t of_async(std::int64_t pid, StringId scope, std::uint64_t id) {
+        const auto [place, is_new] = by_async_.try_emplace({pid, scope, id});
+        if (is_new) {
+            place->second = add_track();
+            Track& track = tracks_.back();
+            track.is_described = track.has_process = true;
+            track.pid = pid;
+            track.name = scope;
+        }
+        return place->second;
+    }
 
     // These throw protozero::exception if a message is damaged.
-    void describe(std::string_view track_descriptor);
-    void describe_process(std::string_view process_descriptor);
+    void describe(std::string_view message) {
+        Track track;
+        std::uint64_t uuid = 0;
+        Process process;
+        bool has_name = false;
+        Message fields(message);
+        while (const std::uint32_t field = fields.next_field()) {
+            switch (field) {
+                case varint(TrackField::Uuid):
+                    uuid = fields.get_uint64();
+                    break;
+                case varint(TrackField::ParentUuid):
+                    track.parent_uuid = fields.get_uint64();
+                    break;
+                case bytes(TrackField::Name):
+                case bytes(TrackField::StaticName):
+                case bytes(TrackField::AtraceName):
+                    track.name = assembler_.string(fields.get_view());
+                    has_name = true;
+                    break;
+                case bytes(TrackField::Description):
+                    track.description = assembler_.string(fields.get_view());
+                    break;
+                case varint(TrackField::SiblingRank):
+                    track.rank = fields.get_int32();
+                    break;
+                case bytes(TrackField::Process):
+                    read_process(fields.get_view(), process);
+                    track.has_process = true;
+                    track.pid = process.pid;
+                    break;
+                case bytes(TrackField::Thread):
+                    std::tie(track.pid, track.tid) = read_thread(fields.get_view());
+                    track.has_thread = true;
+                    break;
+                case bytes(TrackField::Counter):
+                    read_counter(fields.get_view(), track);
+                    break;
+                default:
+                    fields.skip();
+            }
+        }
+        std::string_view own_name;
+        if (follows(assembler_.text(track.description), kOwnName, own_name)) {
+            const StringId name = assembler_.string(std::string(own_name));
+            if (track.has_process) process.name = name;
+            if (track.has_thread) thread_names_[{track.pid, track.tid}] = name;
+        }
+        if (track.has_process) merge(process);
+        Track& known = tracks_[of_uuid(uuid)];
+        if (!has_name) track.name = known.name;
+        if (known.is_described && !track.has_thread && !track.has_process) {  // extends an earlier descriptor
+            track.has_thread = known.has_thread;
+            track.has_process = known.has_process;
+            track.pid = known.pid;
+            track.tid = known.tid;
+            if (track.parent_uuid == 0) track.parent_uuid = known.parent_uuid;
+        }
+        track.is_described = true;
+        known = track;
+    }
+    void describe_process(std::string_view message) {
+        Process process;
+        read_process(message, process);
+        merge(process);
+    }
     /// Returns the process id and the thread id.
-    std::pair<std::int64_t, std::int64_t> describe_thread(std::string_view thread_descriptor);
-    void describe_tree(std::string_view process_tree);
+    std::pair<std::int64_t, std::int64_t> describe_thread(std::string_view message) {
+        const auto ids = read_thread(message);
+        of_thread(ids.first, ids.second);
+        return ids;
+    }
+    void describe_tree(std::string_view message) {
+        Message fields(message);
+        while (const std::uint32_t field = fields.next_field()) {
+            if (field != bytes(ProcessTreeField::Processes) && field != bytes(ProcessTreeField::Threads)) {
+                fields.skip();
+                continue;
+            }
+            const bool is_process = field == bytes(ProcessTreeField::Processes);
+            Message entry(fields.get_view());
+            std::int64_t id = 0, pid = 0;
+            StringId name = 0;
+            while (const std::uint32_t inner = entry.next_field()) {
+                if (inner == varint(TreeThreadField::Tid))  // for a process, its pid
+                    id = entry.get_int32();
+                else if (inner == varint(TreeThreadField::Pid) && !is_process)
+                    pid = entry.get_int32();
+                else if (is_process ? inner == bytes(TreeProcessField::CommandLine) && name == 0
+                                    : inner == bytes(TreeThreadField::Name))
+                    name = assembler_.string(entry.get_view());
+                else
+                    entry.skip();
+            }
+            if (!is_process) {
+                thread_names_.try_emplace({pid, id}, name);
+            } else if (const auto known = processes_.find(id); known != processes_.end()) {
+                if (known->second.name == 0) known->second.name = name;
+            } else {
+                Process process;
+                process.pid = id;
+                process.name = name;
+                processes_.emplace(id, process);  // gets a row when its first event is added
+            }
+        }
+    }
 
     /// Must be called once, before the functions below. `realtime_offset_ns`: as in ProcessInfo.
-    void place(bool is_marey_trace, std::int64_t realtime_offset_ns);
-    Row thread_of(std::uint32_t track);
+    void place(bool is_marey_trace, std::int64_t realtime_offset_ns) {
+        is_marey_trace_ = is_marey_trace;
+        realtime_offset_ns_ = realtime_offset_ns;
+        for (const std::int64_t pid : process_order_) {
+            if (!is_marey_trace || !processes_[pid].is_device) process_row(pid);
+        }
+        for (const Track& track : tracks_) {
+            if (track.has_thread) thread_row(track.pid, track.tid, track.rank);
+        }
+    }
+    Row thread_of(std::uint32_t track) {
+        resolve(track, 0);
+        return tracks_[track].thread;
+    }
     /// The lane for the ranges of a track.
-    std::uint32_t lane_of(std::uint32_t track);
+    std::uint32_t lane_of(std::uint32_t track) {
+        resolve(track, 0);
+        return tracks_[track].lane;
+    }
 
     /// The thread to which the values of a counter track belong.
-    Row counter_thread_of(std::uint32_t track);
+    Row counter_thread_of(std::uint32_t track) {
+        const std::uint32_t above = place_above(track);
+        if (above == kNone) return process_events(0);
+        const Track& place = tracks_[above];
+        return place.has_thread ? thread_row(place.pid, place.tid, place.rank) : process_events(place.pid);
+    }
 
     std::size_t size() const { return tracks_.size(); }
     StringId name_of(std::uint32_t track) const { return tracks_[track].name; }
@@ -58,6 +209,18 @@ class PerfettoTrackTable {
     std::uint64_t undescribed() const { return undescribed_; }
 
   private:
+    /// If `text` starts with `start`, sets `rest` to the remainder.
+    static bool follows(std::string_view text, std::string_view start, std::string_view& rest) {
+        if (!text.starts_with(start)) return false;
+        rest = text.substr(start.size());
+        return true;
+    }
+
+    template <class Number>
+    static void parse_number(std::string_view text, Number& number) {
+        std::from_chars(text.data(), text.data() + text.size(), number);
+    }
+
     static constexpr std::uint32_t kNone = ~0u;
     static constexpr int kMaxDepth = 64;  // of nested tracks
 
@@ -87,22 +250,214 @@ class PerfettoTrackTable {
         Row thread = kNoRow;
     };
 
-    std::uint32_t add_track();
-    void read_process(std::string_view message, Process& process);
-    void read_label(std::string_view label, Process& process);
-    void read_counter(std::string_view message, Track& track);
-    std::pair<std::int64_t, std::int64_t> read_thread(std::string_view message);
-    void merge(const Process& process);
+    std::uint32_t add_track() {
+        tracks_.emplace_back();
+        return static_cast<std::uint32_t>(tracks_.size() - 1);
+    }
+    void read_process(std::string_view message, Process& process) {
+        Message fields(message);
+        std::string command_line;
+        while (const std::uint32_t field = fields.next_field()) {
+            switch (field) {
+                case varint(ProcessField::Pid):
+                    process.pid = fields.get_int32();
+                    break;
+                case bytes(ProcessField::CommandLine):
+                    if (!command_line.empty()) command_line += ' ';
+                    command_line += fields.get_view();
+                    break;
+                case bytes(ProcessField::Name):
+                    process.name = assembler_.string(fields.get_view());
+                    break;
+                case bytes(ProcessField::Labels):
+                    read_label(fields.get_view(), process);
+                    break;
+                default:
+                    fields.skip();
+            }
+        }
+        if (!command_line.empty()) process.command_line = assembler_.string(command_line);
+    }
+    void read_label(std::string_view label, Process& process) {
+        std::string_view rest;
+        if (follows(label, kRankLabel, rest)) parse_number(rest, process.node);
+        if (follows(label, kHostLabel, rest)) process.host = assembler_.string(rest);
+        if (follows(label, kOwnerLabel, rest)) parse_number(rest, process.owner);
+        if (follows(label, kDeviceLabel, rest)) {
+            process.is_device = true;
+            process.device = perfetto_device(rest);
+        }
+    }
+    void read_counter(std::string_view message, Track& track) {
+        Message fields(message);
+        while (const std::uint32_t field = fields.next_field()) {
+            switch (field) {
+                case bytes(CounterField::Categories):
+                    track.shows_memory |= fields.get_view() == kMemoryCategory;
+                    break;
+                case varint(CounterField::UnitMultiplier):
+                    track.multiplier = static_cast<double>(fields.get_int64());
+                    break;
+                case varint(CounterField::IsIncremental):
+                    track.is_incremental = fields.get_uint64() != 0;
+                    break;
+                default:
+                    fields.skip();
+            }
+        }
+    }
+    std::pair<std::int64_t, std::int64_t> read_thread(std::string_view message) {
+        std::int64_t pid = 0, tid = 0;
+        StringId name = 0;
+        Message fields(message);
+        while (const std::uint32_t field = fields.next_field()) {
+            switch (field) {
+                case varint(ThreadField::Pid):
+                    pid = fields.get_int32();
+                    break;
+                case varint(ThreadField::Tid):
+                    tid = fields.get_int64();
+                    break;
+                case bytes(ThreadField::Name):
+                    name = assembler_.string(fields.get_view());
+                    break;
+                default:
+                    fields.skip();
+            }
+        }
+        if (name != 0) thread_names_[{pid, tid}] = name;
+        return {pid, tid};
+    }
+    /// Later descriptors of a process extend earlier ones.
+    void merge(const Process& process) {
+        const auto [place, is_new] = processes_.try_emplace(process.pid, process);
+        if (is_new) {
+            process_order_.push_back(process.pid);
+            return;
+        }
+        Process& known = place->second;
+        if (process.name != 0) known.name = process.name;
+        if (process.command_line != 0) known.command_line = process.command_line;
+        if (process.host != 0) known.host = process.host;
+        if (process.node >= 0) known.node = process.node;
+    }
 
-    std::uint32_t parent_of(const Track& track) const;
-    std::uint32_t place_above(std::uint32_t track) const;
-    Row process_row(std::int64_t pid);
-    Row thread_row(std::int64_t pid, std::int64_t tid, std::int32_t rank);
-    Row process_events(std::int64_t pid);
-    Row add_thread(Row process, std::int64_t os_tid, StringId name, std::int32_t rank);
-    void resolve(std::uint32_t index, int level);
+    std::uint32_t parent_of(const Track& track) const {
+        if (track.parent_uuid == 0) return kNone;
+        const auto found = by_uuid_.find(track.parent_uuid);
+        return found == by_uuid_.end() ? kNone : found->second;
+    }
+    /// The nearest thread or process track, starting with this one and going up; kNone: none.
+    std::uint32_t place_above(std::uint32_t track) const {
+        for (int i = 0; i < kMaxDepth && track != kNone; ++i) {
+            if (tracks_[track].has_thread || tracks_[track].has_process) return track;
+            track = parent_of(tracks_[track]);
+        }
+        return kNone;
+    }
+    Row process_row(std::int64_t pid) {
+        const auto [place, is_new] = process_rows_.try_emplace(pid);
+        if (!is_new) return place->second;
+        ProcessInfo info;
+        info.pid = pid;
+        info.realtime_offset_ns = realtime_offset_ns_;
+        if (const auto found = processes_.find(pid); found != processes_.end()) {
+            const Process& process = found->second;
+            info.name = process.name;
+            info.command_line = process.command_line;
+            if (is_marey_trace_) {
+                info.node = process.node;
+                info.host = process.host;
+                if (pid >= kFirstFreeId) info.pid = 0;
+            }
+        }
+        return place->second = assembler_.add_process(info);
+    }
+    Row thread_row(std::int64_t pid, std::int64_t tid, std::int32_t rank) {
+        const auto [place, is_new] = thread_rows_.try_emplace({pid, tid}, kNoRow, kNone);
+        if (is_new) {
+            const auto name = thread_names_.find({pid, tid});
+            const std::int64_t os_tid = is_marey_trace_ && tid >= kFirstFreeId ? 0 : tid;
+            place->second.first =
+                add_thread(process_row(pid), os_tid, name == thread_names_.end() ? 0 : name->second,
+                           is_marey_trace_ ? rank : 0);
+        }
+        return place->second.first;
+    }
+    /// The row for events of a process that are not on any thread.
+    Row process_events(std::int64_t pid) {
+        const auto [place, is_new] = process_events_.try_emplace(pid);
+        if (is_new) place->second = add_thread(process_row(pid), 0, assembler_.string("process"), 0);
+        return place->second;
+    }
+    Row add_thread(Row process, std::int64_t os_tid, StringId name, std::int32_t rank) {
+        std::set<std::uint32_t>& taken = thread_ids_[process];
+        std::uint32_t id = rank > 0 ? static_cast<std::uint32_t>(rank) : 0;
+        if (id == 0 || !taken.insert(id).second) {
+            id = taken.empty() ? 1 : *taken.rbegin() + 1;
+            taken.insert(id);
+        }
+        ThreadInfo info;
+        info.process = process;
+        info.id = id;
+        info.os_tid = os_tid;
+        info.name = name;
+        return assembler_.add_thread(info);
+    }
+    void resolve(std::uint32_t index, int level) {
+        Track& track = tracks_[index];
+        if (track.lane != kNone) return;
+        if (!track.is_described) ++undescribed_;
+        if (track.has_thread) {
+            const Row thread = thread_row(track.pid, track.tid, track.rank);
+            std::uint32_t& lane = thread_rows_[{track.pid, track.tid}].second;
+            if (lane == kNone) lane = assembler_.add_lane({thread, TrackKind::Thread, {}, -1, 0});
+            track.thread = thread;
+            track.lane = lane;
+            return;
+        }
+        if (track.has_process)
+            return set_lane(track, process_events(track.pid), TrackKind::Async,
+                            track.name != 0 ? track.name : assembler_.string("process"));
+        const std::uint32_t parent = parent_of(track);
+        const std::uint32_t above = place_above(index);
+        const bool is_placed = above != kNone;
+        if (is_marey_trace_ && is_placed && level < kMaxDepth) {
+            const std::string_view description = assembler_.text(track.description);
+            const Process* const process =
+                tracks_[above].has_process ? &processes_[tracks_[above].pid] : nullptr;
+            if (description == kOverlapTrack && parent != kNone) {
+                resolve(parent, level + 1);
+                track.lane = tracks_[parent].lane;
+                track.thread = tracks_[parent].thread;
+                return;
+            }
+            if (description == kDeviceTrack && process != nullptr && process->is_device) {
+                const Row thread = add_thread(process_row(process->owner), 0, track.name, 0);
+                return set_lane(track, thread, TrackKind::Device, 0, process->device, track.rank);
+            }
+            if (description == kAsyncTrack && process != nullptr && process->is_device) {
+                const bool is_of_queue = parent != above;
+                if (is_of_queue) resolve(parent, level + 1);
+                const Row thread = is_of_queue ? tracks_[parent].thread
+                                               : add_thread(process_row(process->owner), 0, track.name, 0);
+                return set_lane(track, thread, TrackKind::Async, track.name, process->device, track.rank);
+            }
+        }
+        const StringId name = track.name != 0 ? track.name : assembler_.string("track");
+        if (is_placed) {
+            const Track& place = tracks_[above];
+            const Row thread =
+                place.has_thread ? thread_row(place.pid, place.tid, place.rank) : process_events(place.pid);
+            return set_lane(track, thread, TrackKind::Async, name);
+        }
+        set_lane(track, add_thread(process_row(0), 0, name, 0), TrackKind::Thread, 0);
+    }
     void set_lane(Track& track, Row thread, TrackKind kind, StringId name, Device device = {},
-                  std::int64_t stream = -1);
+                  std::int64_t stream = -1) {
+        track.thread = thread;
+        track.lane = assembler_.add_lane({thread, kind, device, stream, name});
+    }
 
     TraceAssembler& assembler_;
     bool is_marey_trace_ = false;
