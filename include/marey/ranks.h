@@ -1,7 +1,6 @@
 // ranks.h: the ranks of a distributed program: who waits for whom, and why.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/validate.h>
 
@@ -26,19 +23,19 @@ class FindingList {
     void merge(const std::vector<Finding>& others) {
         for (const Finding& other : others) {
             const auto same = [&](const Finding& known) { return known.rule == other.rule; };
-            if (std::none_of(findings_.begin(), findings_.end(), same)) findings_.push_back(other);
+            if (std::ranges::none_of(findings_, same)) findings_.push_back(other);
         }
     }
     /// Returns the findings in the order of the rules.
     std::vector<Finding> take() {
         const auto place = [](const Finding& finding) {
             const std::span<const ValidationRule> rules = validation_rules();
-            return std::find_if(rules.begin(), rules.end(),
-                                [&](const ValidationRule& rule) { return rule.name == finding.rule; }) -
+            return std::ranges::find_if(
+                       rules, [&](const ValidationRule& rule) { return rule.name == finding.rule; }) -
                    rules.begin();
         };
-        std::stable_sort(findings_.begin(), findings_.end(),
-                         [&](const Finding& a, const Finding& b) { return place(a) < place(b); });
+        std::ranges::stable_sort(findings_,
+                                 [&](const Finding& a, const Finding& b) { return place(a) < place(b); });
         return std::move(findings_);
     }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
 
 #include "analyze/averages/site_groups.h"
 
@@ -106,7 +105,7 @@ constexpr std::string_view kKnownWaits[] = {
     "time.sleep",
     "zmq.sugar.poll.Poller.poll",
 };
-static_assert(std::is_sorted(std::begin(kKnownWaits), std::end(kKnownWaits)));
+static_assert(std::ranges::is_sorted(kKnownWaits));
 
 }  // namespace
 

@@ -2,10 +2,7 @@
 // instead of hashing.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 

@@ -2,9 +2,6 @@
 #include <marey/redact.h>
 
 #include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "trace/columns.h"
 #include "trace/trace_data.h"

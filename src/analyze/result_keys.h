@@ -2,9 +2,7 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <marey/device.h>
 #include <marey/trace.h>

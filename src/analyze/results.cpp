@@ -56,8 +56,8 @@ std::vector<std::string_view> result_names() {
 }
 
 Result make_result(const Trace& trace, std::string_view name, const ResultOptions& options) {
-    const auto* const found = std::find_if(std::begin(kResults), std::end(kResults),
-                                           [&](const ResultEntry& entry) { return entry.name == name; });
+    const auto* const found =
+        std::ranges::find_if(kResults, [&](const ResultEntry& entry) { return entry.name == name; });
     if (found == std::end(kResults)) throw Error("unknown result '" + std::string(name) + "'");
     return found->make(trace, options);
 }

@@ -29,7 +29,7 @@ TimeStatistics time_statistics(std::vector<std::int64_t> values) {
         sorted = place;
         return *place;
     };
-    result.min_ns = *std::min_element(values.begin(), values.end());
+    result.min_ns = *std::ranges::min_element(values);
     result.median_ns = at_rank(50);
     result.p90_ns = at_rank(90);
     result.p99_ns = at_rank(99);

@@ -1,8 +1,6 @@
 // track_place.h: where the ranges of a track ran.
 #pragma once
 
-#include <cstdint>
-
 #include <marey/trace.h>
 
 namespace marey {

@@ -90,9 +90,7 @@ class TraceCheck {
     void check_problems() {
         for (const ProblemInfo& problem : trace_.problems()) {
             const std::string_view code = problem.code;
-            if (std::find(std::begin(kUnreadProblems), std::end(kUnreadProblems), code) ==
-                std::end(kUnreadProblems))
-                continue;
+            if (std::ranges::find(kUnreadProblems, code) == std::end(kUnreadProblems)) continue;
             findings_.add("unread", [&] {
                 return problem.code + ": " + problem.text +
                        (problem.count > 1 ? " (" + std::to_string(problem.count) + " times)" : "");
@@ -109,7 +107,7 @@ class TraceCheck {
                              "columns", "the range columns differ in length");
         if (!holds) return false;
         const auto all_below = [&](std::span<const std::uint32_t> rows, std::size_t limit, const char* what) {
-            const auto bad = std::find_if(rows.begin(), rows.end(), [&](Row row) { return row >= limit; });
+            const auto bad = std::ranges::find_if(rows, [&](Row row) { return row >= limit; });
             holds &= require(bad == rows.end(), "columns", what);
         };
         const std::size_t sites = trace_.sites().size(), threads = trace_.threads().size();
@@ -225,7 +223,7 @@ class TraceCheck {
                 ids.emplace_back(process_of(detail.range), detail.id, detail.range);
             }
         }
-        std::sort(ids.begin(), ids.end());
+        std::ranges::sort(ids);
         for (std::size_t i = 1; i < ids.size(); ++i) {
             const Row row = std::get<2>(ids[i]);
             if (std::get<0>(ids[i - 1]) == std::get<0>(ids[i]) &&
@@ -256,8 +254,8 @@ class TraceCheck {
                 });
             seen.emplace_back(link.from, link.to, link.kind, link.name);
         }
-        std::sort(seen.begin(), seen.end());
-        const auto twice = std::adjacent_find(seen.begin(), seen.end());
+        std::ranges::sort(seen);
+        const auto twice = std::ranges::adjacent_find(seen);
         if (twice != seen.end())
             findings_.add("links", [&] { return "duplicate link from " + at(std::get<0>(*twice)); });
     }

@@ -1,5 +1,4 @@
 // ask_verb.cpp: marey ask: answers a ready-made question about a trace or a lake, on DuckDB or Spark.
-#include <marey/error.h>
 
 #include "cli/query_options.h"
 
@@ -48,8 +47,6 @@ class AskVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_ask_verb() {
-    return std::make_unique<AskVerb>();
-}
+MAREY_VERB(ask, AskVerb)
 
 }  // namespace marey::cli

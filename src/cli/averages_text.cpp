@@ -90,13 +90,12 @@ const PlainColumn kPlainColumns[] = {
 
 const PlainColumn& plain_column(std::string_view name, const char* what) {
     const std::string key = table_column_key(name, what);
-    return *std::find_if(std::begin(kPlainColumns), std::end(kPlainColumns),
-                         [&](const PlainColumn& column) { return column.key == key; });
+    return *std::ranges::find_if(kPlainColumns, [&](const PlainColumn& column) { return column.key == key; });
 }
 
 /// The columns with values, the name last.
 std::vector<std::string> default_columns(const Averages& averages) {
-    const auto any = [&](auto has) { return std::any_of(averages.rows.begin(), averages.rows.end(), has); };
+    const auto any = [&](auto has) { return std::ranges::any_of(averages.rows, has); };
     std::vector<std::string> keys = {"self_cpu_time_total", "self_cpu_percent", "cpu_time_total", "count",
                                      "cpu_time"};
     const auto append = [&](bool wanted, std::initializer_list<const char*> more) {
@@ -161,7 +160,7 @@ class AveragesTable {
   private:
     void sort(const PlainColumn& by) {
         const auto sort_by = [&](auto value) {
-            std::stable_sort(rows_.begin(), rows_.end(), [&](const AverageRow* a, const AverageRow* b) {
+            std::ranges::stable_sort(rows_, [&](const AverageRow* a, const AverageRow* b) {
                 return layout_.ascending ? value(*a) < value(*b) : value(*b) < value(*a);
             });
         };

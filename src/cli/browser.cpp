@@ -11,7 +11,6 @@
 #include <array>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include <marey/error.h>

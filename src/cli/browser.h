@@ -1,9 +1,6 @@
 // browser.h: shows traces in the browser until the user ends the command.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <marey/view.h>
 
 namespace marey::cli {

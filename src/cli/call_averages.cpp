@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <utility>
-#include <vector>
 
 #include <marey/known_waits.h>
 
@@ -83,7 +81,7 @@ std::string waiting_fact(const Averages& waiting, std::string_view command) {
     if (waiting.recorded_ns == 0) return "";
     std::vector<const AverageRow*> rows;
     for (const AverageRow& row : waiting.rows) rows.push_back(&row);
-    std::stable_sort(rows.begin(), rows.end(), [](const AverageRow* a, const AverageRow* b) {
+    std::ranges::stable_sort(rows, [](const AverageRow* a, const AverageRow* b) {
         return a->self_cpu_time_total_ns > b->self_cpu_time_total_ns;
     });
     std::string text = format_duration(static_cast<double>(waiting.recorded_ns));

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 #include <marey/error.h>
@@ -130,7 +128,7 @@ std::vector<std::string> capture_paths(const std::vector<std::string>& files, bo
         }
         std::vector<std::string> inside = captures_beside(file.ends_with('/') ? file : file + "/");
         if (inside.empty()) throw Error(file + ": contains no captures (*.marey)");
-        std::sort(inside.begin(), inside.end());
+        std::ranges::sort(inside);
         paths.insert(paths.end(), inside.begin(), inside.end());
     }
     return files.size() == 1 && paths == files && !is_alone ? captures_of_tree(files[0]) : paths;

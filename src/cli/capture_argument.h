@@ -1,10 +1,7 @@
 // capture_argument.h: the arguments FILE, --from and --session that most verbs take, and loading the file.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include <marey/trace.h>
 

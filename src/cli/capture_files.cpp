@@ -113,7 +113,7 @@ std::vector<std::string> captures_of_tree(const std::string& path) {
     std::erase_if(others, [&](const std::string& other) {
         return fs::equivalent(other, path, error) || tree_of(other) != tree;
     });
-    std::sort(others.begin(), others.end());
+    std::ranges::sort(others);
     others.insert(others.begin(), path);
     return others;
 }
@@ -122,7 +122,7 @@ std::vector<std::string> captures_of(const std::string& path) {
     std::vector<std::string> result = captures_beside(path);
     std::erase_if(
         result, [&](const std::string& each) { return !is_child_capture(base_name(path), base_name(each)); });
-    std::sort(result.begin(), result.end());
+    std::ranges::sort(result);
     if (exists(path)) result.insert(result.begin(), path);
     return result;
 }

@@ -80,8 +80,8 @@ std::vector<std::string> environment_with(const Variables& variables) {
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string_view text = *entry;
         const std::string_view name = text.substr(0, text.find('='));
-        const bool is_other = std::none_of(variables.begin(), variables.end(),
-                                           [&](const auto& variable) { return variable.first == name; });
+        const bool is_other =
+            std::ranges::none_of(variables, [&](const auto& variable) { return variable.first == name; });
         if (is_other) result.emplace_back(text);
     }
     for (const auto& [name, value] : variables) {

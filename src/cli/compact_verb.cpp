@@ -1,19 +1,13 @@
 // compact_verb.cpp: marey compact: rewrites a capture in fewer bytes.
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include <marey/error.h>
 #include <marey/export.h>
 
-#include "cli/capture_argument.h"
 #include "cli/capture_files.h"
 #include "cli/output_argument.h"
-#include "cli/progress.h"
-#include "cli/terminal.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -73,8 +67,6 @@ class CompactVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_compact_verb() {
-    return std::make_unique<CompactVerb>();
-}
+MAREY_VERB(compact, CompactVerb)
 
 }  // namespace marey::cli

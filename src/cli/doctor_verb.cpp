@@ -1,5 +1,4 @@
 // doctor_verb.cpp: marey doctor: checks whether recording works on this machine and suggests fixes.
-#include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -9,16 +8,13 @@
 #include <fstream>
 
 #include <marey/device.h>
-#include <marey/error.h>
 #include <marey/nvtx.h>
 #include <marey/range.h>
 #include <marey/session.h>
 #include <marey/traceback.h>
 
 #include "base/environment.h"
-#include "cli/footer.h"
 #include "cli/python_program.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -241,8 +237,6 @@ class DoctorVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_doctor_verb() {
-    return std::make_unique<DoctorVerb>();
-}
+MAREY_VERB(doctor, DoctorVerb)
 
 }  // namespace marey::cli

@@ -1,17 +1,11 @@
 // export_verb.cpp: marey export: writes a capture in the format of another tool.
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <csignal>
 
-#include <marey/error.h>
 #include <marey/export.h>
 
-#include "cli/capture_argument.h"
-#include "cli/footer.h"
 #include "cli/output_argument.h"
-#include "cli/progress.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -151,8 +145,6 @@ class ExportVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_export_verb() {
-    return std::make_unique<ExportVerb>();
-}
+MAREY_VERB(export, ExportVerb)
 
 }  // namespace marey::cli

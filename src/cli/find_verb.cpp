@@ -1,17 +1,12 @@
 // find_verb.cpp: marey find: the captures and ranges of a distributed trace.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 
-#include <marey/error.h>
 #include <marey/import.h>
 #include <marey/results.h>
 
-#include "cli/capture_argument.h"
-#include "cli/progress.h"
 #include "cli/result_argument.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -78,8 +73,6 @@ class FindVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_find_verb() {
-    return std::make_unique<FindVerb>();
-}
+MAREY_VERB(find, FindVerb)
 
 }  // namespace marey::cli

@@ -155,8 +155,8 @@ std::string stack_text(const Trace& trace, const std::vector<Row>& ranges) {
 
 std::string end_lines(const Trace& trace, const Terminal& terminal) {
     const std::optional<ProcessEnd> end = process_end(trace);
-    const bool is_closed = std::none_of(trace.problems().begin(), trace.problems().end(),
-                                        [](const ProblemInfo& problem) { return problem.code == "crashed"; });
+    const bool is_closed = std::ranges::none_of(
+        trace.problems(), [](const ProblemInfo& problem) { return problem.code == "crashed"; });
     if (is_closed && (!end || end->signal == 0)) return "";
     const std::string how =
         !end               ? "ended without closing its capture; the cause is unknown (marey run "
@@ -175,14 +175,14 @@ std::string end_lines(const Trace& trace, const Terminal& terminal) {
 
 bool is_sampled(const Trace& trace) {
     const auto flags = trace.ranges().flags;
-    return std::any_of(flags.begin(), flags.end(), [](std::uint16_t its) { return (its & kSampled) != 0; });
+    return std::ranges::any_of(flags, [](std::uint16_t its) { return (its & kSampled) != 0; });
 }
 
 bool is_summed(const Trace& trace) {
     const auto flags = trace.ranges().flags;
     const auto details = trace.range_details();
-    return std::any_of(details.begin(), details.end(),
-                       [&](const RangeDetail& detail) { return (flags[detail.range] & kSampled) != 0; });
+    return std::ranges::any_of(
+        details, [&](const RangeDetail& detail) { return (flags[detail.range] & kSampled) != 0; });
 }
 
 std::string times_fact(const Trace& trace) {
@@ -197,8 +197,8 @@ std::string window_fact(const Trace& trace) {
         fmt::format("{} on {}", format_duration(static_cast<double>(window.end_ns - window.start_ns)),
                     format_plural(trace.threads().size(), "thread"));
     const auto problems = trace.problems();
-    const bool is_running = std::any_of(problems.begin(), problems.end(),
-                                        [](const ProblemInfo& problem) { return problem.code == "running"; });
+    const bool is_running =
+        std::ranges::any_of(problems, [](const ProblemInfo& problem) { return problem.code == "running"; });
     if (is_running) {
         text += "; the program is still running";
     } else if (!window.finished) {

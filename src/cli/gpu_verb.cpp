@@ -1,18 +1,12 @@
 // gpu_verb.cpp: marey gpu: what devices did, when they were idle, and why.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include <marey/error.h>
 #include <marey/gpu_use.h>
 #include <marey/results.h>
 
-#include "cli/capture_argument.h"
-#include "cli/footer.h"
-#include "cli/progress.h"
 #include "cli/result_argument.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -229,8 +223,6 @@ class GpuVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_gpu_verb() {
-    return std::make_unique<GpuVerb>();
-}
+MAREY_VERB(gpu, GpuVerb)
 
 }  // namespace marey::cli

@@ -1,21 +1,14 @@
 // info_verb.cpp: marey info: what a capture contains.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <set>
-#include <string_view>
 #include <unordered_map>
 
 #include <marey/analyze.h>
-#include <marey/error.h>
 #include <marey/export.h>
 #include <marey/process_end.h>
 
-#include "cli/capture_argument.h"
-#include "cli/footer.h"
-#include "cli/table.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -216,8 +209,6 @@ class InfoVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_info_verb() {
-    return std::make_unique<InfoVerb>();
-}
+MAREY_VERB(info, InfoVerb)
 
 }  // namespace marey::cli

@@ -2,11 +2,8 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <set>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <marey/detail/thread_safety.h>
 #include <marey/merge.h>

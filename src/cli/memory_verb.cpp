@@ -1,17 +1,10 @@
 // memory_verb.cpp: marey memory: how much memory was held, its peak, and which ranges allocated it.
-#include <fmt/format.h>
 
 #include <map>
 
-#include <marey/analyze.h>
-#include <marey/error.h>
 #include <marey/results.h>
 
-#include "cli/capture_argument.h"
-#include "cli/footer.h"
-#include "cli/progress.h"
 #include "cli/result_argument.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -156,8 +149,6 @@ class MemoryVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_memory_verb() {
-    return std::make_unique<MemoryVerb>();
-}
+MAREY_VERB(memory, MemoryVerb)
 
 }  // namespace marey::cli

@@ -1,17 +1,10 @@
 // merge_verb.cpp: marey merge: writes captures of several processes as one trace.
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <marey/error.h>
 #include <marey/merge.h>
 
-#include "cli/capture_argument.h"
-#include "cli/footer.h"
 #include "cli/output_argument.h"
-#include "cli/progress.h"
-#include "cli/terminal.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -75,8 +68,6 @@ class MergeVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_merge_verb() {
-    return std::make_unique<MergeVerb>();
-}
+MAREY_VERB(merge, MergeVerb)
 
 }  // namespace marey::cli

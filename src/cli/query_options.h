@@ -1,9 +1,7 @@
 // query_options.h: the options that marey sql and marey ask share; the Python package runs both.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
 
 #include <marey/error.h>
 

@@ -1,17 +1,11 @@
 // ranks_verb.cpp: marey ranks: compares the ranks of a distributed program.
-#include <fmt/format.h>
 
 #include <algorithm>
 
-#include <marey/error.h>
 #include <marey/results.h>
 
-#include "cli/capture_argument.h"
 #include "cli/capture_files.h"
-#include "cli/footer.h"
-#include "cli/progress.h"
 #include "cli/result_argument.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -181,8 +175,6 @@ class RanksVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_ranks_verb() {
-    return std::make_unique<RanksVerb>();
-}
+MAREY_VERB(ranks, RanksVerb)
 
 }  // namespace marey::cli

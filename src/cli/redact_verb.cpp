@@ -1,13 +1,7 @@
 // redact_verb.cpp: marey redact: writes a capture without what must not be shared.
 #include <marey/redact.h>
 
-#include <fmt/format.h>
-
-#include "cli/capture_argument.h"
 #include "cli/output_argument.h"
-#include "cli/progress.h"
-#include "cli/terminal.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -50,8 +44,6 @@ class RedactVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_redact_verb() {
-    return std::make_unique<RedactVerb>();
-}
+MAREY_VERB(redact, RedactVerb)
 
 }  // namespace marey::cli

@@ -1,23 +1,14 @@
 // report_verb.cpp: marey report: where the time went, by name.
-#include <fmt/format.h>
 
 #include <algorithm>
 
-#include <marey/analyze.h>
-#include <marey/error.h>
 #include <marey/export.h>
 #include <marey/suspended_calls.h>
 #include <marey/table.h>
 
 #include "cli/averages_text.h"
 #include "cli/call_averages.h"
-#include "cli/capture_argument.h"
-#include "cli/footer.h"
 #include "cli/output_argument.h"
-#include "cli/progress.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -40,8 +31,7 @@ std::vector<std::string> split(const std::string& text) {
 std::string task_section(const Trace& trace, const Terminal& terminal) {
     std::vector<TaskTimes> rows = tasks(trace);
     if (rows.empty()) return "";
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const TaskTimes& a, const TaskTimes& b) { return a.run_ns > b.run_ns; });
+    std::ranges::stable_sort(rows, std::greater<>(), &TaskTimes::run_ns);
     Table table({{"Task", true}, {"Coroutine", true, true}, {"Run"}, {"Await"}, {"Steps"}});
     for (std::size_t i = 0; i < std::min(rows.size(), kMaxTasks); ++i) {
         const TaskTimes& task = rows[i];
@@ -184,8 +174,8 @@ class ReportVerb final : public Verb {
     void print_missing_notes(const Trace& trace, const Averages& averages) const {
         if (subtract_ && trace.costs().empty())
             print_error("marey: the trace has no recording costs: nothing was subtracted\n");
-        const bool has_stacks = std::any_of(averages.rows.begin(), averages.rows.end(),
-                                            [](const AverageRow& row) { return !row.stack.empty(); });
+        const bool has_stacks =
+            std::ranges::any_of(averages.rows, [](const AverageRow& row) { return !row.stack.empty(); });
         if (by_stack_.value_or(0) > 0 && !has_stacks)
             print_error("marey: no range has a call stack: --by-stack has no effect\n");
     }
@@ -204,8 +194,7 @@ class ReportVerb final : public Verb {
         options.flops = true;
         const bool is_data = format_ == "csv" || format_ == "json";
         const auto is_shown = [&](std::string_view key) {
-            return table.sort_by == key ||
-                   std::find(table.columns.begin(), table.columns.end(), key) != table.columns.end();
+            return table.sort_by == key || std::ranges::find(table.columns, key) != table.columns.end();
         };
         const bool shows_all = is_data && table.columns.empty();
         options.percentiles = shows_all || is_shown("p50") || is_shown("p90") || is_shown("p99");
@@ -257,9 +246,8 @@ class ReportVerb final : public Verb {
     std::string text(const Trace& trace, const Averages& averages, const TableOptions& options) const {
         const Terminal terminal = standard_output();
         std::string text;
-        const auto found = static_cast<std::size_t>(
-            std::count_if(averages.rows.begin(), averages.rows.end(),
-                          [&](const AverageRow& row) { return is_shown(row, options); }));
+        const auto found = static_cast<std::size_t>(std::ranges::count_if(
+            averages.rows, [&](const AverageRow& row) { return is_shown(row, options); }));
         if (found == 0) {
             text = averages.range_count == 0 ? "no ranges\n"
                                              : fmt::format("no name contains '{}'\n", printable(filter_));
@@ -333,8 +321,6 @@ class ReportVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_report_verb() {
-    return std::make_unique<ReportVerb>();
-}
+MAREY_VERB(report, ReportVerb)
 
 }  // namespace marey::cli

@@ -52,7 +52,7 @@ std::string sizes_text(std::span<const std::int64_t> sizes) {
 
 bool has_value(const ResultTable& table, std::size_t column) {
     const std::vector<bool>& nulls = table.values[column].nulls;
-    return std::find(nulls.begin(), nulls.end(), false) != nulls.end();
+    return std::ranges::find(nulls, false) != nulls.end();
 }
 
 bool is_shown(const ResultTable& table, std::size_t column, const Terminal& terminal) {

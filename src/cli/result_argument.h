@@ -3,10 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include <marey/result_table.h>
 

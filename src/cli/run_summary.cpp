@@ -15,7 +15,6 @@
 #include <marey/range_filter.h>
 
 #include "cli/averages_text.h"
-#include "cli/call_averages.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -62,7 +61,7 @@ std::string threads_fact(const Trace& trace) {
         }
     }
     std::erase_if(busy, [](const auto& entry) { return entry.first == 0; });
-    std::sort(busy.begin(), busy.end(), std::greater<>());
+    std::ranges::sort(busy, std::greater<>());
     std::string text = format_plural(busy.size(), "thread");
     if (busy.size() < 2) return text;
     for (std::size_t i = 0; i < busy.size() && i < kThreadsShown; ++i) {
@@ -96,7 +95,7 @@ std::string garbage_fact(const Averages& averages) {
 std::vector<std::string> device_facts(const Trace& trace) {
     std::vector<std::string> facts;
     const auto is_of_device = [](const TrackInfo& track) { return track.device.type != DeviceType::Cpu; };
-    if (std::none_of(trace.tracks().begin(), trace.tracks().end(), is_of_device)) return facts;
+    if (std::ranges::none_of(trace.tracks(), is_of_device)) return facts;
     for (const GpuDevice& device : gpu_use(trace, {.longest_gaps = 0}).devices) {
         if (device.times.count() == 0) continue;
         std::string text =
@@ -118,7 +117,7 @@ std::vector<std::string> device_facts(const Trace& trace) {
 bool is_only_garbage(const Trace& trace, const Averages& averages) {
     const auto is_garbage = [](const AverageRow& row) { return row.scope == Scope::GarbageCollection; };
     return trace.instants().size() + trace.counters().size() == 0 &&
-           std::all_of(averages.rows.begin(), averages.rows.end(), is_garbage);
+           std::ranges::all_of(averages.rows, is_garbage);
 }
 
 /// The part of a run that the table of calls covers, and the waiting that it leaves out.
@@ -157,8 +156,8 @@ std::string calls_summary(const Trace& trace, const std::string& path, const std
     if (is_alone) fact("threads", threads_fact(trace));
     fact("gc", garbage_fact(averages));
     for (const std::string& device : device_facts(trace)) fact("gpu", device);
-    const bool has_c_calls = std::any_of(averages.rows.begin(), averages.rows.end(),
-                                         [](const AverageRow& row) { return row.scope == Scope::CFunction; });
+    const bool has_c_calls = std::ranges::any_of(
+        averages.rows, [](const AverageRow& row) { return row.scope == Scope::CFunction; });
     if (!has_c_calls)
         fact("c calls",
              "not recorded: the time of C functions and compiled modules (Cython, mypyc) counts as "
@@ -269,8 +268,8 @@ void MemberFacts::add(const std::string& capture) {
 std::string MemberFacts::text(const Terminal& terminal) const {
     if (groups_.empty()) return unread_;
     std::vector<std::pair<std::string, Group>> rows(groups_.begin(), groups_.end());
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
+    std::ranges::stable_sort(
+        rows, [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
     Table table({{"processes"}, {"time"}, {"ranges"}, {"program", true}, {"hottest", true, true, true}});
     std::size_t processes = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -1,6 +1,5 @@
 // run_verb.cpp: marey run: runs a program that records itself, and prints a summary.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@
 #include <utility>
 
 #include <marey/device.h>
-#include <marey/error.h>
 #include <marey/merge.h>
 #include <marey/nvtx.h>
 #include <marey/process_end.h>
@@ -26,11 +24,8 @@
 #include "cli/child_process.h"
 #include "cli/member_packing.h"
 #include "cli/output_argument.h"
-#include "cli/progress.h"
 #include "cli/python_program.h"
 #include "cli/run_summary.h"
-#include "cli/terminal.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -322,7 +317,7 @@ class RunVerb final : public Verb {
                 MemberPacking& packing) const {
         std::vector<std::string> captures = captures_of(output_);
         std::erase_if(captures, [&](const std::string& path) {
-            return std::find(before.begin(), before.end(), path) != before.end();
+            return std::ranges::find(before, path) != before.end();
         });
         const bool is_one = captures.size() == 1 && packing.packer().packed() == 0;
         if (is_one && is_python_ && end.exit_code != 0 && !is_filtered() &&
@@ -500,8 +495,6 @@ class RunVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_run_verb() {
-    return std::make_unique<RunVerb>();
-}
+MAREY_VERB(run, RunVerb)
 
 }  // namespace marey::cli

@@ -1,5 +1,4 @@
 // sql_verb.cpp: marey sql: runs SQL over a trace or a lake, on DuckDB in the Python package.
-#include <marey/error.h>
 
 #include "cli/query_options.h"
 
@@ -38,8 +37,6 @@ class SqlVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_sql_verb() {
-    return std::make_unique<SqlVerb>();
-}
+MAREY_VERB(sql, SqlVerb)
 
 }  // namespace marey::cli

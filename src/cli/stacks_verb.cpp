@@ -1,11 +1,7 @@
 // stacks_verb.cpp: marey stacks: folded stacks, for flame graphs.
-#include <marey/error.h>
 #include <marey/export.h>
 
-#include "cli/capture_argument.h"
-#include "cli/footer.h"
 #include "cli/output_argument.h"
-#include "cli/progress.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -70,8 +66,6 @@ class StacksVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_stacks_verb() {
-    return std::make_unique<StacksVerb>();
-}
+MAREY_VERB(stacks, StacksVerb)
 
 }  // namespace marey::cli

@@ -1,17 +1,10 @@
 // steps_verb.cpp: marey steps: the steps of a loop, and how the slow ones differ.
-#include <fmt/format.h>
 
 #include <algorithm>
 
-#include <marey/error.h>
 #include <marey/results.h>
 
-#include "cli/capture_argument.h"
-#include "cli/footer.h"
-#include "cli/progress.h"
 #include "cli/result_argument.h"
-#include "cli/table.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -69,9 +62,8 @@ class StepsVerb final : public Verb {
     std::string text(const Trace& trace, const StepReport& report, const Result& result) const {
         const Terminal terminal = standard_output();
         ResultTable steps = result.table("steps");
-        const bool has_threads =
-            std::any_of(report.steps.begin(), report.steps.end(),
-                        [&](const StepInfo& step) { return step.thread != report.steps.front().thread; });
+        const bool has_threads = std::ranges::any_of(
+            report.steps, [&](const StepInfo& step) { return step.thread != report.steps.front().thread; });
         if (!has_threads) steps.columns[steps.column("thread")].shown = ResultShown::No;
         std::string text =
             output_.lines(steps, terminal) + "\n" + result_lines(result.table("step_statistics"), terminal);
@@ -128,8 +120,6 @@ class StepsVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_steps_verb() {
-    return std::make_unique<StepsVerb>();
-}
+MAREY_VERB(steps, StepsVerb)
 
 }  // namespace marey::cli

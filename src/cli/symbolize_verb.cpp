@@ -1,17 +1,10 @@
 // symbolize_verb.cpp: marey symbolize: finds the names of the native frames in a capture's stacks.
-#include <fmt/format.h>
 
 #include <filesystem>
 
-#include <marey/error.h>
 #include <marey/symbolize.h>
 
-#include "cli/capture_argument.h"
 #include "cli/output_argument.h"
-#include "cli/progress.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -101,8 +94,6 @@ class SymbolizeVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_symbolize_verb() {
-    return std::make_unique<SymbolizeVerb>();
-}
+MAREY_VERB(symbolize, SymbolizeVerb)
 
 }  // namespace marey::cli

@@ -231,7 +231,7 @@ std::optional<std::uint64_t> parse_duration(std::string_view text) {
 }
 
 std::string shell_word(std::string_view text) {
-    const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    const bool plain = !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
         return std::isalnum(c) != 0 || std::strchr("._-/+:@%", c) != nullptr || c >= 0x80;
     });
     if (plain) return printable(text);

@@ -156,7 +156,7 @@ class TomlReader {
         const bool is_number = digit < word.size() &&
                                std::isdigit(static_cast<unsigned char>(word[digit])) != 0 &&
                                word.find_first_not_of("0123456789abcdefABCDEFxoTZtz_.:+-") == word.npos;
-        if (!is_number && std::find(std::begin(kWords), std::end(kWords), word) == std::end(kWords))
+        if (!is_number && std::ranges::find(kWords, word) == std::end(kWords))
             return fail("expected a value (is a text without quotation marks?)");
         at_ = end;
         // The time of a date may follow after a blank.

@@ -1,16 +1,9 @@
 // tree_verb.cpp: marey tree: the call tree, with shares.
-#include <fmt/format.h>
 
 #include <marey/analyze.h>
-#include <marey/error.h>
 #include <marey/results.h>
 
-#include "cli/capture_argument.h"
-#include "cli/footer.h"
-#include "cli/progress.h"
 #include "cli/result_argument.h"
-#include "cli/table.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -206,8 +199,6 @@ class TreeVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_tree_verb() {
-    return std::make_unique<TreeVerb>();
-}
+MAREY_VERB(tree, TreeVerb)
 
 }  // namespace marey::cli

@@ -1,12 +1,7 @@
 // validate_verb.cpp: marey validate: checks that a file keeps the rules that tools rely on.
-#include <fmt/format.h>
 
 #include <marey/validate.h>
 
-#include "cli/capture_argument.h"
-#include "cli/progress.h"
-#include "cli/table.h"
-#include "cli/text_format.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -70,8 +65,6 @@ class ValidateVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_validate_verb() {
-    return std::make_unique<ValidateVerb>();
-}
+MAREY_VERB(validate, ValidateVerb)
 
 }  // namespace marey::cli

@@ -1,10 +1,19 @@
-// verb.h: the interface of a verb (subcommand) of the command `marey`.
+// verb.h: the interface of a verb (subcommand) of the command `marey`, and the headers that most verbs need.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <memory>
 #include <span>
 
+#include <marey/error.h>
+
+#include "cli/capture_argument.h"
 #include "cli/command_line.h"
+#include "cli/footer.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/text_format.h"
 
 namespace marey::cli {
 
@@ -14,7 +23,8 @@ inline constexpr int kFailure = 2;  ///< also for usage errors
 /// Not an exit code: the Python package runs the verb, with the options that were given.
 inline constexpr int kRunInPython = -1;
 
-/// One verb: one file `<name>_verb.cpp` that defines make_<name>_verb(), and one line in verbs.cpp.
+/// One verb: one file `<name>_verb.cpp` that ends with MAREY_VERB(<name>, <class>), and one line in
+/// verbs.cpp.
 class Verb {
   public:
     virtual ~Verb() = default;
@@ -24,6 +34,11 @@ class Verb {
     /// Runs the verb and returns the exit code. A marey::Error becomes one line on stderr and kFailure.
     virtual int run() = 0;
 };
+
+#define MAREY_VERB(name, Class)                  \
+    std::unique_ptr<Verb> make_##name##_verb() { \
+        return std::make_unique<Class>();        \
+    }
 
 struct VerbEntry {
     const char* name;

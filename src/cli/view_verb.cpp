@@ -1,10 +1,7 @@
 // view_verb.cpp: marey view: shows traces in the browser.
 #include <limits>
 
-#include <marey/error.h>
-
 #include "cli/browser.h"
-#include "cli/capture_argument.h"
 #include "cli/capture_files.h"
 #include "cli/verb.h"
 
@@ -68,8 +65,6 @@ class ViewVerb final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_view_verb() {
-    return std::make_unique<ViewVerb>();
-}
+MAREY_VERB(view, ViewVerb)
 
 }  // namespace marey::cli

@@ -59,8 +59,7 @@ std::string memory_text(std::int64_t bytes) {
 }
 
 std::size_t character_count(std::string_view text) noexcept {
-    return text.size() -
-           static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_character));
+    return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues_character));
 }
 
 std::string_view first_characters(std::string_view text, std::size_t count) noexcept {
@@ -90,8 +89,8 @@ TableCells::TableCells(const Averages& averages, const std::vector<const ColumnI
     }
     cpu_us_ = micros(cpu_ns);
     device_us_ = micros(device_time_ns(averages));
-    if (std::any_of(columns.begin(), columns.end(),
-                    [](const ColumnInfo* column) { return column->kind == CellKind::Flops; }))
+    if (std::ranges::any_of(columns,
+                            [](const ColumnInfo* column) { return column->kind == CellKind::Flops; }))
         scale_flops(averages);
 }
 

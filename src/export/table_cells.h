@@ -1,11 +1,6 @@
 // table_cells.h: table values as readable text, in the format of PyTorch's profiler.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "export/table_columns.h"
 
 namespace marey {

@@ -244,7 +244,7 @@ std::vector<const AverageRow*> sorted_rows(const Averages& averages, const Table
     for (const AverageRow& row : averages.rows) rows.push_back(&row);
     if (options.sort_by.empty()) return rows;
     const ColumnInfo& column = find_column(options.sort_by, "sort key");
-    std::stable_sort(rows.begin(), rows.end(), [&](const AverageRow* a, const AverageRow* b) {
+    std::ranges::stable_sort(rows, [&](const AverageRow* a, const AverageRow* b) {
         const int ordered = order(column.value(*a), column.value(*b));
         return options.ascending ? ordered < 0 : ordered > 0;
     });

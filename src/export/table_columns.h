@@ -1,12 +1,7 @@
 // table_columns.h: the columns of averages: keys, titles and values.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 #include <marey/averages.h>
 #include <marey/table.h>

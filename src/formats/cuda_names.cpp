@@ -2,7 +2,6 @@
 #include "formats/cuda_names.h"
 
 #include <algorithm>
-#include <iterator>
 #include <span>
 
 namespace marey {

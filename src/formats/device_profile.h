@@ -4,19 +4,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <marey/trace.h>
 
@@ -187,8 +182,8 @@ class DeviceProfile {
             return a.correlation != b.correlation ? a.correlation < b.correlation
                                                   : a.process_key < b.process_key;
         };
-        if (!calls_are_sorted_ && !std::is_sorted(calls_.begin(), calls_.end(), is_before))
-            std::stable_sort(calls_.begin(), calls_.end(), is_before);
+        if (!calls_are_sorted_ && !std::ranges::is_sorted(calls_, is_before))
+            std::ranges::stable_sort(calls_, is_before);
         calls_are_sorted_ = true;
         LaunchCall wanted;
         wanted.correlation = correlation;
@@ -218,8 +213,7 @@ class DeviceProfile {
     /// Whether these columns of a row of `table` are integers, as times must be. Other rows cannot be
     /// imported and are counted as problem "bad_time".
     bool has_times(const TableRows& row, const std::string& table, std::initializer_list<int> columns) {
-        if (std::all_of(columns.begin(), columns.end(),
-                        [&](int column) { return row.is_whole_number(column); }))
+        if (std::ranges::all_of(columns, [&](int column) { return row.is_whole_number(column); }))
             return true;
         count("bad_time", "Rows of the table " + table + " were skipped: their times are not integers.");
         return false;

@@ -1,13 +1,9 @@
 // device_work.h: kernels, copies and the like, whose tables have the same form in all CUDA tools.
 #pragma once
 
-#include <cstdint>
 #include <initializer_list>
 #include <map>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "formats/cuda_names.h"
 #include "formats/device_profile.h"

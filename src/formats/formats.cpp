@@ -113,9 +113,9 @@ std::span<const FileFormat> file_formats() noexcept {
 
 const FileFormat* detect_format(const std::string& path) {
     const std::vector<std::byte> head = read_file_head(path);
-    const auto* const found = std::find_if(
-        std::begin(kFormats), std::end(kFormats),
-        [&](const FileFormat& format) { return format.recognizes != nullptr && format.recognizes(head); });
+    const auto* const found = std::ranges::find_if(kFormats, [&](const FileFormat& format) {
+        return format.recognizes != nullptr && format.recognizes(head);
+    });
     return found == std::end(kFormats) ? nullptr : found;
 }
 

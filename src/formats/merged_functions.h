@@ -2,10 +2,6 @@
 // pprof, callgrind and pstats.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include <marey/trace.h>
 
 #include "analyze/tree/merged_ranges.h"

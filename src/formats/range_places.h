@@ -3,13 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <map>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <marey/steps.h>
 #include <marey/trace.h>
@@ -181,7 +177,7 @@ class RangePlaces {
                            {group->second, values.sequence}});
         }
         // Without recorded numbers, the order of a group's collectives in its process is their sequence.
-        std::stable_sort(all.begin(), all.end(), [&](const FoundCollective& a, const FoundCollective& b) {
+        std::ranges::stable_sort(all, [&](const FoundCollective& a, const FoundCollective& b) {
             return ranges.start_ns[a.range] < ranges.start_ns[b.range];
         });
         std::map<std::tuple<Row, std::uint32_t, bool>, std::int64_t> next;
@@ -200,8 +196,7 @@ class RangePlaces {
             if (found.is_on_device || !has_kernel[{found.process, collective.group, collective.sequence}])
                 collectives_.push_back({found.range, collective});
         }
-        std::sort(collectives_.begin(), collectives_.end(),
-                  [](const Placed& a, const Placed& b) { return a.range < b.range; });
+        std::ranges::sort(collectives_, {}, &Placed::range);
     }
 
     struct Placed {

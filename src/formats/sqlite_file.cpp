@@ -9,7 +9,6 @@
 #include <cctype>
 #include <cstring>
 #include <fstream>
-#include <system_error>
 #include <utility>
 
 #include <marey/error.h>
@@ -36,14 +35,12 @@ bool is_sqlite_head(std::span<const std::byte> head) noexcept {
 }
 
 bool SqliteFile::has_table(std::string_view table) const noexcept {
-    return std::any_of(tables_.begin(), tables_.end(),
-                       [&](const std::string& known) { return is_same_name(known, table); });
+    return std::ranges::any_of(tables_, [&](const std::string& known) { return is_same_name(known, table); });
 }
 
 bool SqliteFile::has_column(const std::string& table, std::string_view column) const {
     const std::vector<std::string> known = columns(table);
-    return std::any_of(known.begin(), known.end(),
-                       [&](const std::string& name) { return is_same_name(name, column); });
+    return std::ranges::any_of(known, [&](const std::string& name) { return is_same_name(name, column); });
 }
 
 TableRows SqliteFile::rows(const std::string& table, std::initializer_list<const char*> columns) const {
@@ -268,9 +265,8 @@ TableRows SqliteFile::rows(const std::string& table, std::span<const std::string
         const std::vector<std::string> known = this->columns(table);
         std::string sql = "SELECT ";
         for (const std::string& column : columns) {
-            const bool is_known = std::any_of(known.begin(), known.end(), [&](const std::string& name) {
-                return is_same_name(name, column);
-            });
+            const bool is_known = std::ranges::any_of(
+                known, [&](const std::string& name) { return is_same_name(name, column); });
             if (sql.size() > 7) sql += ",";
             sql += is_known ? quoted_name(column) : "NULL";
         }

@@ -8,9 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
-#include <vector>
 
-#include <marey/error.h>
 #include <marey/load.h>
 
 #include "base/checksum.h"
@@ -178,7 +176,7 @@ void remove_oldest(const std::string& folder, std::uint64_t most) {
         files.push_back({file.last_write_time(), file.file_size(), file.path()});
         all += files.back().bytes;
     }
-    std::sort(files.begin(), files.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+    std::ranges::sort(files, {}, &Entry::used);
     for (const Entry& file : files) {
         if (all <= most) return;
         fs::remove(file.path);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <type_traits>
@@ -125,15 +124,14 @@ TraceTables::TraceTables(const Trace& trace) : trace_(with_own_ranges(trace)) {
 }
 
 TraceTable& TraceTables::find(std::string_view name) {
-    return *std::find_if(tables_.begin(), tables_.end(),
-                         [&](const TraceTable& table) { return table.name == name; });
+    return *std::ranges::find_if(tables_, [&](const TraceTable& table) { return table.name == name; });
 }
 
 /// At the end if there is no such column.
 void TraceTables::insert(std::string_view table, std::string_view before, Columns columns) {
     Columns& all = find(table).columns;
-    const auto at = std::find_if(all.begin(), all.end(),
-                                 [&](const TraceColumn& column) { return column.name == before; });
+    const auto at =
+        std::ranges::find_if(all, [&](const TraceColumn& column) { return column.name == before; });
     all.insert(at, std::make_move_iterator(columns.begin()), std::make_move_iterator(columns.end()));
 }
 

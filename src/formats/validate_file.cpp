@@ -8,7 +8,6 @@
 #include "formats/chrome/findings.h"
 #include "formats/chrome/read.h"
 #include "formats/file_header.h"
-#include "formats/formats.h"
 
 namespace marey {
 

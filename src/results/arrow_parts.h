@@ -4,12 +4,8 @@
 #include <any>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/arrow.h>
 

@@ -1,10 +1,6 @@
 // problems_json.h: the problems of a trace and the clocks of its hosts, for JSON output.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string_view>
-
 #include <marey/host_clocks.h>
 #include <marey/trace.h>
 

@@ -2,15 +2,11 @@
 #pragma once
 
 #include <concepts>
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <marey/result_table.h>
-#include <marey/time_statistics.h>
 #include <marey/trace.h>
 
 namespace marey {

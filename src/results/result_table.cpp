@@ -127,7 +127,7 @@ ResultTable ResultTable::sorted(std::string_view key, bool ascending) const {
     const std::size_t place = column(key);
     std::vector<std::size_t> order(rows);
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
         return ascending ? is_less(cell(a, place), cell(b, place)) : is_less(cell(b, place), cell(a, place));
     });
     return with_rows(order);

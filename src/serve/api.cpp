@@ -85,7 +85,7 @@ Selection Question::span() const {
 Selection Question::selection() const {
     Selection selection = span();
     selection.tracks = query.ids("tracks", trace().tracks().size(), trace().tracks().size());
-    std::sort(selection.tracks.begin(), selection.tracks.end());
+    std::ranges::sort(selection.tracks);
     selection.tracks.erase(std::unique(selection.tracks.begin(), selection.tracks.end()),
                            selection.tracks.end());
     const bool is_given = !selection.tracks.empty();

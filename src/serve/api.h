@@ -2,9 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/selection.h>
 

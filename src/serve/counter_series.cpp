@@ -60,8 +60,8 @@ void add_memory(const Trace& trace, std::vector<CounterSeries>& series) {
             made.fill(std::move(samples));
         };
         add(CounterSeries::Kind::Memory, " memory", [](const MemoryPoint& point) { return point.allocated; });
-        const bool is_reserving = std::any_of(memory.points.begin(), memory.points.end(),
-                                              [](const MemoryPoint& point) { return point.reserved != 0; });
+        const bool is_reserving =
+            std::ranges::any_of(memory.points, [](const MemoryPoint& point) { return point.reserved != 0; });
         if (is_reserving)
             add(CounterSeries::Kind::Reserved, " memory reserved",
                 [](const MemoryPoint& point) { return point.reserved; });
@@ -71,8 +71,7 @@ void add_memory(const Trace& trace, std::vector<CounterSeries>& series) {
 }  // namespace
 
 void CounterSeries::fill(std::vector<std::pair<std::int64_t, double>> samples) {
-    std::stable_sort(samples.begin(), samples.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(samples, {}, &std::pair<std::int64_t, double>::first);
     times_.reserve(samples.size());
     values_.reserve(samples.size());
     for (const auto& [time_ns, value] : samples) {

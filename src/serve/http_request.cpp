@@ -98,8 +98,7 @@ void parse_request_line(std::string_view line, Request& request) {
     const std::string_view target = line.substr(first + 1, last - first - 1);
     if (version != "HTTP/1.1" && version != "HTTP/1.0") throw RequestError(505, "expected HTTP/1.1");
     request.keeps_alive = version == "HTTP/1.1";
-    if (std::any_of(target.begin(), target.end(),
-                    [](char c) { return is_control(c) || c == ' ' || c == '\t'; }))
+    if (std::ranges::any_of(target, [](char c) { return is_control(c) || c == ' ' || c == '\t'; }))
         throw RequestError(400, "broken request line");
     if (method != "GET" && method != "HEAD") throw RequestError(405, "only GET is supported");
     request.is_head = method == "HEAD";
@@ -229,8 +228,8 @@ Request parse_request(std::string_view head) {
         if (line.empty()) break;
         const std::size_t colon = line.find(':');
         const std::string_view name = line.substr(0, colon);
-        if (colon == line.npos || name.empty() || !std::all_of(name.begin(), name.end(), is_name_character) ||
-            std::any_of(line.begin(), line.end(), is_control))
+        if (colon == line.npos || name.empty() || !std::ranges::all_of(name, is_name_character) ||
+            std::ranges::any_of(line, is_control))
             throw RequestError(400, "broken header");
         take_header(name, trimmed(line.substr(colon + 1)), request);
     }

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "serve/answer.h"
-
 namespace marey::serve {
 
 /// Longest head of a request, with its empty line.

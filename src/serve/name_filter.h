@@ -3,11 +3,7 @@
 
 #include <regex.h>
 
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/trace.h>
 

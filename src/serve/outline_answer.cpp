@@ -97,12 +97,11 @@ void write_counters(JsonWriter& json, const LoadedTrace& loaded) {
 }
 
 bool has_scope(const Trace& trace, Scope scope) {
-    return std::any_of(trace.sites().begin(), trace.sites().end(),
-                       [&](const SiteInfo& site) { return site.scope == scope; });
+    return std::ranges::any_of(trace.sites(), [&](const SiteInfo& site) { return site.scope == scope; });
 }
 
 bool has_steps(const Trace& trace) {
-    return std::any_of(trace.sites().begin(), trace.sites().end(), [&](const SiteInfo& site) {
+    return std::ranges::any_of(trace.sites(), [&](const SiteInfo& site) {
         return site.scope == Scope::Step || trace.string(site.name).starts_with("ProfilerStep#");
     });
 }
@@ -115,8 +114,7 @@ void write_contents(JsonWriter& json, const LoadedTrace& loaded) {
     json.member("counter_count", std::uint64_t{trace.counters().size()});
     json.member("link_count", std::uint64_t{trace.links().size()});
     json.member("has_memory", trace.memory().size() > 0);
-    json.member("has_gpu",
-                std::any_of(trace.tracks().begin(), trace.tracks().end(), [](const TrackInfo& track) {
+    json.member("has_gpu", std::ranges::any_of(trace.tracks(), [](const TrackInfo& track) {
                     return track.kind == TrackKind::Device && track.range_count > 0;
                 }));
     json.member("has_steps", has_steps(trace));

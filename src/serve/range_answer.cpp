@@ -11,10 +11,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 
@@ -317,7 +314,7 @@ LevelContent level_content(const Question& question, const TrackInfo& track, std
         total.total_ns += ranges.duration_ns[row];
     }
     for (const auto& [site, total] : names) content.names.push_back(total);
-    std::sort(content.names.begin(), content.names.end(), [](const NameTotal& a, const NameTotal& b) {
+    std::ranges::sort(content.names, [](const NameTotal& a, const NameTotal& b) {
         return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.site < b.site;
     });
     if (content.names.size() > kMaxListedNames) content.names.resize(kMaxListedNames);

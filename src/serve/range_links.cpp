@@ -28,7 +28,7 @@ void add_parts(const Trace& trace, std::vector<Arrow>& arrows) {
     }
     const RangeColumns ranges = trace.ranges();
     for (auto& [call, parts] : calls) {
-        std::sort(parts.begin(), parts.end(), [&](Row a, Row b) {
+        std::ranges::sort(parts, [&](Row a, Row b) {
             return std::tie(ranges.start_ns[a], a) < std::tie(ranges.start_ns[b], b);
         });
         for (std::size_t i = 1; i < parts.size(); ++i) arrows.push_back({parts[i - 1], parts[i], "part", 0});
@@ -44,11 +44,9 @@ RangeLinks::RangeLinks(const Trace& trace) : ranges_(trace.ranges()) {
             by_from_.push_back({link.from, link.to, link_kind_name(link.kind), link.name});
     }
     add_parts(trace, by_from_);
-    std::stable_sort(by_from_.begin(), by_from_.end(),
-                     [](const Arrow& a, const Arrow& b) { return a.from < b.from; });
+    std::ranges::stable_sort(by_from_, {}, &Arrow::from);
     by_to_ = by_from_;
-    std::stable_sort(by_to_.begin(), by_to_.end(),
-                     [](const Arrow& a, const Arrow& b) { return a.to < b.to; });
+    std::ranges::stable_sort(by_to_, {}, &Arrow::to);
 }
 
 std::vector<Arrow> RangeLinks::of(Row range) const {

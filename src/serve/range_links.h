@@ -1,10 +1,6 @@
 // range_links.h: the arrows between ranges, in both directions, and the parts of suspended calls.
 #pragma once
 
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include <marey/trace.h>
 
 namespace marey::serve {

@@ -1,12 +1,8 @@
 // table_answer.cpp: /api/table, /api/flame, /api/sandwich, /api/steps, /api/gpu and /api/memory: what the
 // verbs of the command report, for a selection.
 #include <algorithm>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <marey/analyze.h>
 #include <marey/call_tree.h>
@@ -52,7 +48,7 @@ class FlameWriter {
             if (parent == kNoRow) total += nodes[i].value;
         }
         for (std::vector<std::uint32_t>& siblings : children_) {
-            std::stable_sort(siblings.begin(), siblings.end(), [&](std::uint32_t a, std::uint32_t b) {
+            std::ranges::stable_sort(siblings, [&](std::uint32_t a, std::uint32_t b) {
                 return nodes_[a].value > nodes_[b].value;
             });
         }
@@ -129,9 +125,8 @@ class FlameWriter {
 
 // The names of flame nodes refer to the tree.
 std::vector<FlameNode> flame_nodes(const CallTree& tree, FlameValue value) {
-    const bool has_host = std::any_of(tree.nodes.begin(), tree.nodes.end(), [](const CallTreeNode& node) {
-        return !node.is_async && !node.is_device;
-    });
+    const bool has_host = std::ranges::any_of(
+        tree.nodes, [](const CallTreeNode& node) { return !node.is_async && !node.is_device; });
     std::vector<FlameNode> nodes;
     std::vector<std::uint32_t> places(tree.nodes.size(), kNoRow);
     for (std::size_t i = 0; i < tree.nodes.size(); ++i) {

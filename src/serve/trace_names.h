@@ -1,9 +1,6 @@
 // trace_names.h: the names of ranges, tracks and devices as the page shows them.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include <marey/trace.h>
 
 #include "json/json_writer.h"

@@ -1,13 +1,10 @@
 // html_report.cpp: the viewer's page with the answers inside: one file that needs no server.
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <numeric>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #if MAREY_HAVE_ZLIB
 #include <zlib.h>
@@ -113,8 +110,8 @@ class Report {
     /// Without values there are no shapes: the table is the one by name.
     void add_shapes() {
         const std::string by_name = "table?trace=0", by_shape = by_name + "&shape=1";
-        const auto plain = std::find_if(places_.begin(), places_.end(),
-                                        [&](const auto& entry) { return entry.first == by_name; });
+        const auto plain =
+            std::ranges::find_if(places_, [&](const auto& entry) { return entry.first == by_name; });
         if (!trace_.data().range_arguments.empty()) {
             add(by_shape, "");
         } else {
@@ -133,8 +130,8 @@ class Report {
         const auto tracks = trace_.tracks();
         std::vector<Row> order(tracks.size());
         std::iota(order.begin(), order.end(), Row{0});
-        std::stable_sort(order.begin(), order.end(),
-                         [&](Row a, Row b) { return tracks[a].range_count > tracks[b].range_count; });
+        std::ranges::stable_sort(order,
+                                 [&](Row a, Row b) { return tracks[a].range_count > tracks[b].range_count; });
         for (const Row track : order) {
             if (tracks[track].range_count == 0) break;
             if (answers_.size() > kPictureBytes) {

@@ -3,8 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <utility>
-
 #include <marey/error.h>
 
 namespace marey {

@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include <marey/flops.h>

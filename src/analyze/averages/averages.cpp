@@ -65,7 +65,7 @@ std::vector<std::size_t> appearance(const Trace& trace, const std::vector<Averag
     };
     std::vector<std::size_t> order(rows.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
         if (start(a) != start(b)) return start(a) < start(b);
         if (duration(a) != duration(b)) return duration(a) > duration(b);
         if (a < first_report && b < first_report) return rows[a].first_range < rows[b].first_range;

@@ -1,11 +1,6 @@
 // input_shapes.h: the shapes of a range's input arrays: comparison, hash and text.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-
 #include <marey/trace.h>
 
 #include "trace/trace_data.h"

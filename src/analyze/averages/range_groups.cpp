@@ -6,7 +6,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -145,8 +144,7 @@ void RangeGroups::order_tracks(bool by_thread, bool by_process) {
     };
     order_.resize(trace_.tracks().size());
     std::iota(order_.begin(), order_.end(), Row{0});
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](Row a, Row b) { return class_of(a, true) < class_of(b, true); });
+    std::ranges::stable_sort(order_, [&](Row a, Row b) { return class_of(a, true) < class_of(b, true); });
     class_of_track_.resize(order_.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
         if (i == 0 || class_of(order_[i - 1], by_thread) != class_of(order_[i], by_thread)) ++classes_;

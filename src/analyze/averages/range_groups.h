@@ -1,10 +1,8 @@
 // range_groups.h: which group of an average each range belongs to.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include <marey/averages.h>
 #include <marey/trace.h>

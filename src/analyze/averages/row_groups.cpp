@@ -79,7 +79,7 @@ Averages group_rows(const Averages& list, const AverageOptions& options) {
     }
     if (!options.percentiles) return averages;
     for (std::size_t i = 0; i < averages.rows.size(); ++i) {
-        std::sort(durations[i].begin(), durations[i].end());
+        std::ranges::sort(durations[i]);
         averages.rows[i].p50_ns = percentile(durations[i], 50);
         averages.rows[i].p90_ns = percentile(durations[i], 90);
         averages.rows[i].p99_ns = percentile(durations[i], 99);

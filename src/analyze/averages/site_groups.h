@@ -2,10 +2,6 @@
 // file, module or package.
 #pragma once
 
-#include <string>
-#include <string_view>
-
-#include <marey/averages.h>
 #include <marey/trace.h>
 
 namespace marey {

@@ -1,9 +1,7 @@
 // part_flows.cpp: links each part of a suspended call to the next.
 #include <algorithm>
 #include <memory>
-#include <string_view>
 #include <tuple>
-#include <vector>
 
 #include <marey/suspended_calls.h>
 
@@ -36,7 +34,7 @@ std::vector<Part> parts_of(const Trace& trace) {
         parts.push_back({trace.threads()[tracks[track].thread].process, detail.call,
                          trace.ranges().start_ns[detail.range], detail.range});
     }
-    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    std::ranges::sort(parts, [](const Part& a, const Part& b) {
         return std::tie(a.process, a.call, a.start_ns, a.row) <
                std::tie(b.process, b.call, b.start_ns, b.row);
     });
@@ -44,7 +42,7 @@ std::vector<Part> parts_of(const Trace& trace) {
 }
 
 bool has_flows(const Trace& trace) {
-    return std::any_of(trace.links().begin(), trace.links().end(), [&](const LinkInfo& link) {
+    return std::ranges::any_of(trace.links(), [&](const LinkInfo& link) {
         return link.kind == LinkKind::Flow && trace.string(link.name) == kName;
     });
 }
@@ -66,8 +64,7 @@ Trace with_part_flows(const Trace& trace) {
     const StringId name = strings.intern(kName);
     for (LinkInfo& link : links) link.name = name;
     data->links.insert(data->links.end(), links.begin(), links.end());
-    std::stable_sort(data->links.begin(), data->links.end(),
-                     [](const LinkInfo& a, const LinkInfo& b) { return a.from < b.from; });
+    std::ranges::stable_sort(data->links, {}, &LinkInfo::from);
     return Trace(std::move(data));
 }
 

@@ -36,7 +36,7 @@ std::vector<OpenStack> open_stacks(const Trace& trace) {
             if ((ranges.flags[row] & kUnfinished) != 0) stack.ranges.push_back(row);
         }
         if (stack.ranges.empty()) continue;
-        std::reverse(stack.ranges.begin(), stack.ranges.end());
+        std::ranges::reverse(stack.ranges);
         stacks.push_back(std::move(stack));
     }
     return stacks;

@@ -10,7 +10,7 @@ namespace {
 
 template <class Rows>
 void sort_by_start(Rows& rows) {
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    std::ranges::stable_sort(rows, [](const auto& a, const auto& b) {
         return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.number < b.number;
     });
 }
@@ -45,10 +45,9 @@ std::vector<TaskTimes> tasks(const Trace& trace) {
         task.await_ns = call.suspended_ns;
         task.steps = call.parts;
         task.is_finished = call.is_finished;
-        std::sort(parts->threads.begin(), parts->threads.end());
+        std::ranges::sort(parts->threads);
         for (const auto& [start, thread] : parts->threads) {
-            if (std::find(task.threads.begin(), task.threads.end(), thread) == task.threads.end())
-                task.threads.push_back(thread);
+            if (std::ranges::find(task.threads, thread) == task.threads.end()) task.threads.push_back(thread);
         }
         rows.push_back(std::move(task));
     }

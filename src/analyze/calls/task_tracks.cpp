@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include <marey/suspended_calls.h>
 
@@ -63,15 +61,14 @@ class TaskTracks {
             if (place != index.end()) tasks_[place->second].calls.push_back(&parts);
         }
         for (Task& task : tasks_) {
-            std::sort(task.calls.begin(), task.calls.end(), [](const CallParts* a, const CallParts* b) {
+            std::ranges::sort(task.calls, [](const CallParts* a, const CallParts* b) {
                 const auto key = [](const CallParts& parts) {
                     return std::tuple(parts.call.start_ns, -parts.call.end_ns, parts.call.number);
                 };
                 return key(*a) < key(*b);
             });
         }
-        std::stable_sort(tasks_.begin(), tasks_.end(),
-                         [](const Task& a, const Task& b) { return a.start_ns < b.start_ns; });
+        std::ranges::stable_sort(tasks_, {}, &Task::start_ns);
     }
 
     // Uses the first lane with the task's name that is free at that time.
@@ -107,7 +104,7 @@ class TaskTracks {
         const CallParts* const own = calls_.find({lane.tasks[0]->info->process, lane.tasks[0]->info->call});
         TrackInfo track;
         track.kind = TrackKind::Async;
-        track.thread = std::min_element(own->threads.begin(), own->threads.end())->second;
+        track.thread = std::ranges::min_element(own->threads)->second;
         track.name = lane.name;
         track.first_range = static_cast<Row>(data_->range_start_ns.size());
         for (const Task* const task : lane.tasks) add_task(*task);

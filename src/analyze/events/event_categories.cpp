@@ -26,8 +26,8 @@ bool is_driver_call(std::string_view name) {
 }  // namespace
 
 bool has_torch_operators(const Trace& trace) {
-    return std::any_of(trace.sites().begin(), trace.sites().end(),
-                       [&](const SiteInfo& site) { return is_torch_operator(trace.string(site.name)); });
+    return std::ranges::any_of(
+        trace.sites(), [&](const SiteInfo& site) { return is_torch_operator(trace.string(site.name)); });
 }
 
 std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool on_device) {

@@ -1,8 +1,6 @@
 // event_categories.h: the category names of PyTorch's traces.
 #pragma once
 
-#include <string_view>
-
 #include <marey/scope.h>
 #include <marey/trace.h>
 

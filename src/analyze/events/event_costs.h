@@ -1,8 +1,6 @@
 // event_costs.h: the recording cost of events, and the ranges whose time includes it.
 #pragma once
 
-#include <cstdint>
-
 #include <marey/trace.h>
 
 #include "analyze/events/innermost_ranges.h"

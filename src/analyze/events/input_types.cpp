@@ -28,11 +28,10 @@ bool is_scalar(const Argument& value) noexcept {
 
 bool is_array_list(const Trace& trace, const Argument& value) noexcept {
     const std::span<const Argument> items = items_of(trace, value);
-    return !items.empty() && !value.truncated &&
-           std::all_of(items.begin(), items.end(), [&](const Argument& item) {
-               const ArrayInfo* const array = array_of(trace, item);
-               return array != nullptr && array->is_defined;
-           });
+    return !items.empty() && !value.truncated && std::ranges::all_of(items, [&](const Argument& item) {
+        const ArrayInfo* const array = array_of(trace, item);
+        return array != nullptr && array->is_defined;
+    });
 }
 
 std::string_view input_type_text(const Trace& trace, const Argument& value) noexcept {
@@ -44,9 +43,8 @@ std::string_view input_type_text(const Trace& trace, const Argument& value) noex
     if (!items.empty() && array_of(trace, items[0]) != nullptr)
         return value.truncated || is_array_list(trace, value) ? "TensorList" : "";
     if (items.empty() && value.left_out == ValueKind::Array) return "TensorList";
-    const bool are_scalars = std::all_of(items.begin(), items.end(), [](const Argument& item) {
-        return item.kind != ValueKind::None && is_scalar(item);
-    });
+    const bool are_scalars = std::ranges::all_of(
+        items, [](const Argument& item) { return item.kind != ValueKind::None && is_scalar(item); });
     return are_scalars ? "ScalarList" : "";
 }
 

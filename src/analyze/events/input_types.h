@@ -1,8 +1,6 @@
 // input_types.h: the type names of values in PyTorch's traces.
 #pragma once
 
-#include <string_view>
-
 #include <marey/trace.h>
 
 namespace marey {

@@ -1,7 +1,6 @@
 // overhead.cpp: the number of events per thread, and the cost of recording them.
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include <marey/analyze.h>
 

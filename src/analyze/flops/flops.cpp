@@ -56,7 +56,7 @@ class FormulaRegistry {
         for (const auto& [name, formula] : own_) {
             if (formula) names.push_back(name);
         }
-        std::sort(names.begin(), names.end());
+        std::ranges::sort(names);
         return names;
     }
 
@@ -110,7 +110,7 @@ std::optional<std::vector<std::int64_t>> read_integers(std::string_view text) {
 OperationInputs::OperationInputs(const Trace& trace, std::span<const Argument> arguments) noexcept
     : trace_(&trace) {
     const auto is_input = [](const Argument& argument) { return argument.role == ArgumentRole::Input; };
-    const auto first = std::find_if(arguments.begin(), arguments.end(), is_input);
+    const auto first = std::ranges::find_if(arguments, is_input);
     const auto last = std::find_if_not(first, arguments.end(), is_input);
     inputs_ = arguments.subspan(static_cast<std::size_t>(first - arguments.begin()),
                                 static_cast<std::size_t>(last - first));
@@ -135,8 +135,7 @@ std::optional<std::span<const std::int64_t>> OperationInputs::shape(std::size_t 
     if (array.first_extent > extents.size() || array.dimensions > extents.size() - array.first_extent)
         return std::nullopt;
     const std::span<const std::int64_t> sizes = extents.subspan(array.first_extent, array.dimensions);
-    if (std::any_of(sizes.begin(), sizes.end(), [](std::int64_t size) { return size < 0; }))
-        return std::nullopt;
+    if (std::ranges::any_of(sizes, [](std::int64_t size) { return size < 0; })) return std::nullopt;
     return sizes;
 }
 

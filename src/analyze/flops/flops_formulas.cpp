@@ -4,11 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include <marey/flops.h>
 
 #include "analyze/flops/flops_shapes.h"
 
@@ -392,8 +387,7 @@ std::vector<BuiltInFlops> all_formulas() {
             if (family.in_place) all.push_back({all.back().name + "_", family.formula});
         }
     }
-    std::sort(all.begin(), all.end(),
-              [](const BuiltInFlops& a, const BuiltInFlops& b) { return a.name < b.name; });
+    std::ranges::sort(all, {}, &BuiltInFlops::name);
     return all;
 }
 
@@ -407,7 +401,7 @@ std::span<const BuiltInFlops> built_in_flops() {
 bool is_counted_by_pytorch(std::string_view name) noexcept {
     constexpr std::string_view kCounted[] = {"aten::add",    "aten::addmm", "aten::baddbmm", "aten::bmm",
                                              "aten::conv2d", "aten::mm",    "aten::mul"};
-    return std::find(std::begin(kCounted), std::end(kCounted), name) != std::end(kCounted);
+    return std::ranges::find(kCounted, name) != std::end(kCounted);
 }
 
 }  // namespace marey

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
-#include <string>
 
 #include <marey/flops.h>
 

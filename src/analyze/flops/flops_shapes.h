@@ -14,7 +14,7 @@ using Sizes = std::span<const std::int64_t>;
 
 /// The number of elements; 1 for an array without dimensions.
 inline double elements(Sizes sizes) {
-    if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;  // avoids 0 * infinity
+    if (std::ranges::find(sizes, 0) != sizes.end()) return 0;  // avoids 0 * infinity
     double count = 1;
     for (const std::int64_t size : sizes) count *= static_cast<double>(size);
     return count;

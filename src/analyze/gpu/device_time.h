@@ -1,10 +1,7 @@
 // device_time.h: which ranges launched device work, and how long that work took.
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 

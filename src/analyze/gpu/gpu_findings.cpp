@@ -98,9 +98,7 @@ class DeviceFindings {
         finding.evidence.push_back(
             {"kernels under 10 us", device_.short_kernels.count, device_.short_kernels.total_ns});
         std::vector<GpuLauncher> by_count = device_.functions.empty() ? device_.ranges : device_.functions;
-        std::stable_sort(by_count.begin(), by_count.end(), [](const GpuLauncher& a, const GpuLauncher& b) {
-            return a.short_kernels > b.short_kernels;
-        });
+        std::ranges::stable_sort(by_count, std::greater<>(), &GpuLauncher::short_kernels);
         for (std::size_t i = 0; i < std::min(kMaxRows, by_count.size()); ++i) {
             const GpuLauncher& launcher = by_count[i];
             if (launcher.short_kernels == 0) continue;
@@ -164,8 +162,8 @@ class DeviceFindings {
         }
         const double share = part(total_ns, device_.times.kernels.total_ns);
         if (inefficient.empty() || share < kInefficientKernelShare) return;
-        std::stable_sort(inefficient.begin(), inefficient.end(),
-                         [&](const GpuKernel* a, const GpuKernel* b) { return a->*time > b->*time; });
+        std::ranges::stable_sort(inefficient,
+                                 [&](const GpuKernel* a, const GpuKernel* b) { return a->*time > b->*time; });
         GpuFinding& finding = add(rule, share, percent(share) + text);
         for (std::size_t i = 0; i < std::min(kMaxRows, inefficient.size()); ++i)
             finding.evidence.push_back(

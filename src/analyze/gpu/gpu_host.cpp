@@ -107,7 +107,7 @@ std::vector<GpuHostWork> HostTimes::rows(const NameSlots& names) const {
         rows.push_back({text_of(names, static_cast<std::uint32_t>(key >> 32)),
                         text_of(names, static_cast<std::uint32_t>(key)), time});
     }
-    std::sort(rows.begin(), rows.end(), [](const GpuHostWork& a, const GpuHostWork& b) {
+    std::ranges::sort(rows, [](const GpuHostWork& a, const GpuHostWork& b) {
         return std::tuple(-a.time_ns, std::string_view(a.name), std::string_view(a.function)) <
                std::tuple(-b.time_ns, std::string_view(b.name), std::string_view(b.function));
     });
@@ -145,7 +145,7 @@ void LauncherTable::add(std::uint32_t name, std::int64_t time_ns, bool is_short_
 
 std::vector<GpuLauncher> LauncherTable::rows() const {
     std::vector<GpuLauncher> rows = rows_;
-    std::sort(rows.begin(), rows.end(), [](const GpuLauncher& a, const GpuLauncher& b) {
+    std::ranges::sort(rows, [](const GpuLauncher& a, const GpuLauncher& b) {
         return std::tuple(-a.time_ns, std::string_view(a.name)) <
                std::tuple(-b.time_ns, std::string_view(b.name));
     });

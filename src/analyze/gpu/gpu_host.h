@@ -1,12 +1,7 @@
 // gpu_host.h: thread activity while devices worked or were idle.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/gpu_use.h>
 #include <marey/trace.h>

@@ -1,9 +1,7 @@
 // gpu_occupancy.h: how much of a device a kernel can occupy.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <string>
 
 #include <marey/gpu_use.h>
 #include <marey/trace.h>

@@ -57,7 +57,7 @@ class KernelTable {
                 row.share = static_cast<double>(row.times.total_ns) / static_cast<double>(work_ns);
             if (row.queued > 0) row.mean_queue_ns = kernel.queue_ns / static_cast<double>(row.queued);
         }
-        std::sort(rows.begin(), rows.end(), [](const GpuKernel& a, const GpuKernel& b) {
+        std::ranges::sort(rows, [](const GpuKernel& a, const GpuKernel& b) {
             return std::tuple(-a.times.total_ns, std::string_view(a.name)) <
                    std::tuple(-b.times.total_ns, std::string_view(b.name));
         });
@@ -133,8 +133,7 @@ class TransferTable {
     std::vector<GpuTransfer> rows() const {
         std::vector<GpuTransfer> rows;
         for (const auto& [key, row] : rows_) rows.push_back(row);
-        std::stable_sort(rows.begin(), rows.end(),
-                         [](const GpuTransfer& a, const GpuTransfer& b) { return a.time_ns > b.time_ns; });
+        std::ranges::stable_sort(rows, std::greater<>(), &GpuTransfer::time_ns);
         return rows;
     }
 

@@ -1,9 +1,6 @@
 // gpu_tables.h: the parts of the GPU report that gpu_use() combines.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include <marey/gpu_use.h>
 
 #include "analyze/gpu/gpu_host.h"

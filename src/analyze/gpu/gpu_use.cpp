@@ -1,10 +1,7 @@
 // gpu_use.cpp: device work, idle gaps, and thread activity during the gaps.
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <numeric>
-#include <span>
-#include <vector>
 
 #include <marey/gpu_use.h>
 
@@ -93,7 +90,7 @@ BusyTimes busy_times(const std::vector<GpuPiece>& pieces, std::span<const std::u
         ends.push_back({piece.end_ns, i, piece.kind});
     }
     const auto is_before = [](const Edge& a, const Edge& b) { return a.time_ns < b.time_ns; };
-    if (!std::is_sorted(ends.begin(), ends.end(), is_before)) std::sort(ends.begin(), ends.end(), is_before);
+    if (!std::ranges::is_sorted(ends, is_before)) std::ranges::sort(ends, is_before);
     Sweep sweep(from_ns);
     auto end = ends.begin();
     for (const Edge& begin : begins) {

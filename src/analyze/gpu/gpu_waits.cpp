@@ -65,7 +65,7 @@ std::vector<GpuCall> gpu_calls(const HostRanges& host) {
         if (times[name].empty()) continue;
         calls.push_back({std::string(host.names().names[name]), time_statistics(std::move(times[name]))});
     }
-    std::sort(calls.begin(), calls.end(), [](const GpuCall& a, const GpuCall& b) {
+    std::ranges::sort(calls, [](const GpuCall& a, const GpuCall& b) {
         return std::tuple(-a.times.total_ns, std::string_view(a.name)) <
                std::tuple(-b.times.total_ns, std::string_view(b.name));
     });
@@ -76,8 +76,7 @@ std::vector<GpuWaits> gpu_waits(const HostRanges& host, const std::vector<std::v
     const RangeColumns& ranges = host.ranges();
     std::vector<GpuWaits> all;
     for (auto& [thread, rows] : waiting_calls(host)) {
-        std::stable_sort(rows.begin(), rows.end(),
-                         [&](Row a, Row b) { return ranges.start_ns[a] < ranges.start_ns[b]; });
+        std::ranges::stable_sort(rows, [&](Row a, Row b) { return ranges.start_ns[a] < ranges.start_ns[b]; });
         GpuWaits waits;
         waits.thread = thread;
         LauncherTable callers(host.names());
@@ -97,8 +96,7 @@ std::vector<GpuWaits> gpu_waits(const HostRanges& host, const std::vector<std::v
         waits.callers = callers.rows();
         all.push_back(std::move(waits));
     }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const GpuWaits& a, const GpuWaits& b) { return a.time_ns > b.time_ns; });
+    std::ranges::stable_sort(all, std::greater<>(), &GpuWaits::time_ns);
     return all;
 }
 

@@ -2,7 +2,6 @@
 #include "analyze/gpu/gpu_work.h"
 
 #include <algorithm>
-#include <span>
 #include <tuple>
 #include <unordered_map>
 
@@ -164,7 +163,7 @@ std::vector<Row> device_tracks(const Trace& trace, std::optional<std::int32_t> d
         return std::tuple(trace.threads()[track.thread].process, track.device.type, track.device.index,
                           track.stream, row);
     };
-    std::sort(rows.begin(), rows.end(), [&](Row a, Row b) { return key(a) < key(b); });
+    std::ranges::sort(rows, [&](Row a, Row b) { return key(a) < key(b); });
     return rows;
 }
 

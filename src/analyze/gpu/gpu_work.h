@@ -1,9 +1,7 @@
 // gpu_work.h: the work of each device and the calls that launched it.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <vector>
 
 #include <marey/gpu_use.h>
 #include <marey/trace.h>

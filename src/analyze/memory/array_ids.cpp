@@ -2,7 +2,6 @@
 #include <marey/array_ids.h>
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 
 #include "analyze/events/event_order.h"
@@ -44,7 +43,7 @@ class Numbering {
 
     ArrayIds run() {
         const std::span<const ArrayInfo> arrays = trace_.arrays();
-        if (std::none_of(arrays.begin(), arrays.end(), [](const ArrayInfo& a) { return a.object != 0; }))
+        if (std::ranges::none_of(arrays, [](const ArrayInfo& a) { return a.object != 0; }))
             return std::move(ids_);
         const std::size_t ranges = trace_.ranges().size();
         for (const std::uint32_t node : nodes_in_order()) {

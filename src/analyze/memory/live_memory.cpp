@@ -21,7 +21,7 @@ std::vector<DeviceReports> reports_by_device(const Trace& trace) {
     }
     std::vector<DeviceReports> all;
     for (auto& [key, device] : devices) {
-        std::stable_sort(device.rows.begin(), device.rows.end(), [&](std::uint32_t a, std::uint32_t b) {
+        std::ranges::stable_sort(device.rows, [&](std::uint32_t a, std::uint32_t b) {
             return reports.time_ns[a] < reports.time_ns[b];
         });
         all.push_back(std::move(device));

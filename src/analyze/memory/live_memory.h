@@ -1,9 +1,7 @@
 // live_memory.h: allocation reports in time order, and the allocations that are live after them.
 #pragma once
 
-#include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/memory_use.h>
 #include <marey/trace.h>

@@ -12,7 +12,7 @@ namespace marey {
 namespace {
 
 bool is_word(std::string_view text) noexcept {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
         return std::isalnum(c) != 0 || c == '_' || c == '.';
     });
 }
@@ -43,8 +43,8 @@ class Flow {
     std::vector<FlowNode> run() {
         find_steps();
         const EventOrder order(trace_);
-        std::sort(steps_.begin(), steps_.end(),
-                  [&](const FlowNode& a, const FlowNode& b) { return order(a.node, b.node); });
+        std::ranges::sort(steps_,
+                          [&](const FlowNode& a, const FlowNode& b) { return order(a.node, b.node); });
         for (FlowNode& step : steps_) fill(step);
         return std::move(steps_);
     }
@@ -103,7 +103,7 @@ class Flow {
             const auto children = tree_.children(node);
             waiting.insert(waiting.end(), children.begin(), children.end());
         }
-        std::sort(used_.begin(), used_.end(), [&](std::uint32_t a, std::uint32_t b) {
+        std::ranges::sort(used_, [&](std::uint32_t a, std::uint32_t b) {
             return std::pair(blocks_[a].array, a) < std::pair(blocks_[b].array, b);
         });
         for (const std::uint32_t allocation : used_) {

@@ -1,9 +1,6 @@
 // memory_flow.h: the steps in which operators pass on arrays.
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include <marey/event_list.h>
 #include <marey/memory_profile.h>
 

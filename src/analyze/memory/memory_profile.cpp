@@ -1,9 +1,6 @@
 // memory_profile.cpp: the memory of arrays over time, with the category of each.
 #include <algorithm>
-#include <span>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <marey/event_list.h>
 #include <marey/memory_profile.h>
@@ -149,8 +146,8 @@ class CategoryFinder {
             if (site.scope != Scope::BackwardFunction || trace_.string(site.name) != kAccumulateGradient)
                 continue;
             const auto children = tree_.children(range);
-            const auto first = std::find_if(children.begin(), children.end(),
-                                            [&](std::uint32_t child) { return child < ranges.size(); });
+            const auto first =
+                std::ranges::find_if(children, [&](std::uint32_t child) { return child < ranges.size(); });
             if (first == children.end()) continue;
             if (!accumulates_gradient(trace_.range_name(*first))) continue;
             for (const Argument& value : trace_.range_arguments(*first)) {
@@ -210,7 +207,7 @@ class CategoryFinder {
                        (edge.is_output() &&
                         (is_learned(output_category(edge)) || contributes[output_slot(edge)] != 0));
             };
-            if (std::none_of(nodes_[i].edges.begin(), nodes_[i].edges.end(), does)) continue;
+            if (std::ranges::none_of(nodes_[i].edges, does)) continue;
             for (const FlowEdge& edge : nodes_[i].edges) {
                 if (edge.is_input()) contributes[input_slot(edge)] = 1;
                 if (edge.is_output()) contributes[output_slot(edge)] = 1;
@@ -261,7 +258,7 @@ class CategoryFinder {
                 return edge.is_output() &&
                        (output_category(edge) == MemoryCategory::Gradient || leads[output_slot(edge)] != 0);
             };
-            if (std::none_of(edges.begin(), edges.end(), does)) continue;
+            if (std::ranges::none_of(edges, does)) continue;
             for (const FlowEdge& edge : edges) {
                 if (edge.is_input()) leads[input_slot(edge)] = 1;
             }
@@ -418,7 +415,7 @@ struct MemoryProfile::Data {
                                                 edge.allocation, edge.version));
             }
         }
-        std::stable_sort(timeline.begin(), timeline.end(), [](const MemoryEvent& a, const MemoryEvent& b) {
+        std::ranges::stable_sort(timeline, [](const MemoryEvent& a, const MemoryEvent& b) {
             return std::pair(a.time_ns, a.action) < std::pair(b.time_ns, b.action);
         });
     }

@@ -41,7 +41,7 @@ class HolderTree {
     std::vector<std::string> names(std::uint32_t path) const {
         std::vector<std::string> names;
         for (; path != 0; path = nodes_[path].outer) names.push_back(text(nodes_[path].slot));
-        std::reverse(names.begin(), names.end());
+        std::ranges::reverse(names);
         return names;
     }
     /// Whether an enclosing range has the same name.
@@ -99,11 +99,10 @@ class DeviceAccount {
         follow(points);
         fill_totals();
         memory_.holders = by_name ? folded() : listed();
-        std::stable_sort(memory_.holders.begin(), memory_.holders.end(),
-                         [](const MemoryHolder& a, const MemoryHolder& b) {
-                             if (a.peak_bytes != b.peak_bytes) return a.peak_bytes > b.peak_bytes;
-                             return a.allocated_bytes > b.allocated_bytes;
-                         });
+        std::ranges::stable_sort(memory_.holders, [](const MemoryHolder& a, const MemoryHolder& b) {
+            if (a.peak_bytes != b.peak_bytes) return a.peak_bytes > b.peak_bytes;
+            return a.allocated_bytes > b.allocated_bytes;
+        });
         return std::move(memory_);
     }
 
@@ -118,8 +117,8 @@ class DeviceAccount {
     void find_peak(const std::vector<MemoryPoint>& points) {
         if (points.empty()) return;
         // The state at the first report that is not a failed allocation.
-        const auto first = std::find_if(device_.rows.begin(), device_.rows.end(),
-                                        [&](std::uint32_t row) { return reports_.out_of_memory[row] == 0; });
+        const auto first = std::ranges::find_if(
+            device_.rows, [&](std::uint32_t row) { return reports_.out_of_memory[row] == 0; });
         memory_.start_bytes = wrapping_difference(points.front().allocated, reports_.bytes[*first]);
         memory_.end_bytes = points.back().allocated;
         memory_.peak_bytes = memory_.start_bytes;

@@ -18,8 +18,7 @@ void add(RangeBytes& to, const RangeBytes& from) {
 
 /// Merges the rows of the same range.
 void merge_equal(std::vector<RangeBytes>& rows) {
-    std::sort(rows.begin(), rows.end(),
-              [](const RangeBytes& a, const RangeBytes& b) { return a.range < b.range; });
+    std::ranges::sort(rows, {}, &RangeBytes::range);
     std::size_t kept = 0;
     for (const RangeBytes& row : rows) {
         if (kept > 0 && rows[kept - 1].range == row.range) {
@@ -36,9 +35,8 @@ class ReportsByTime {
   public:
     explicit ReportsByTime(const Trace& trace) : reports_(trace.memory()), order_(reports_.size()) {
         std::iota(order_.begin(), order_.end(), std::size_t{0});
-        std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
-            return reports_.time_ns[a] < reports_.time_ns[b];
-        });
+        std::ranges::stable_sort(
+            order_, [&](std::size_t a, std::size_t b) { return reports_.time_ns[a] < reports_.time_ns[b]; });
         sums_.reserve(order_.size() + 1);
         for (const std::size_t report : order_) {
             RangeBytes sum = sums_.back();
@@ -149,7 +147,7 @@ std::vector<RangeBytes> total_range_memory(const Trace& trace, std::span<const R
         row.range = ranges.parent[row.range];
         if (row.range != kNoRow) waiting.push(row);
     }
-    std::reverse(totals.begin(), totals.end());
+    std::ranges::reverse(totals);
     return totals;
 }
 

@@ -1,10 +1,6 @@
 // range_memory.h: the range of each allocation report, and the memory that ranges allocated and freed.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include <marey/trace.h>
 
 namespace marey {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
 
 namespace marey {
 namespace {
@@ -23,8 +22,7 @@ std::string letters(std::string_view name) {
 
 template <std::size_t kCount>
 bool starts_with_any(std::string_view name, const std::string_view (&starts)[kCount]) {
-    return std::any_of(std::begin(starts), std::end(starts),
-                       [&](std::string_view start) { return name.starts_with(start); });
+    return std::ranges::any_of(starts, [&](std::string_view start) { return name.starts_with(start); });
 }
 
 }  // namespace
@@ -49,8 +47,7 @@ bool is_synchronising(std::string_view name) {
     static constexpr std::string_view kStarting[] = {"MPI_I"};
     if (starts_with_any(name, kStarting)) return false;
     const std::string text = letters(name);
-    return std::any_of(std::begin(kWords), std::end(kWords),
-                       [&](std::string_view word) { return text.find(word) != text.npos; });
+    return std::ranges::any_of(kWords, [&](std::string_view word) { return text.find(word) != text.npos; });
 }
 
 std::string operation_name(std::string_view name) {
@@ -80,7 +77,7 @@ std::string operation_name(std::string_view name) {
 
 bool is_point_to_point(std::string_view operation) {
     static constexpr std::string_view kWords[] = {"send", "recv", "send and recv"};
-    return std::find(std::begin(kWords), std::end(kWords), operation) != std::end(kWords);
+    return std::ranges::find(kWords, operation) != std::end(kWords);
 }
 
 }  // namespace marey

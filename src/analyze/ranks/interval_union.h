@@ -15,8 +15,7 @@ using Intervals = std::vector<Interval>;
 
 /// The union of intervals in any order.
 inline Intervals united(Intervals intervals) {
-    std::sort(intervals.begin(), intervals.end(),
-              [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
+    std::ranges::sort(intervals, {}, &Interval::start_ns);
     Intervals result;
     for (const Interval& next : intervals) {
         if (next.end_ns <= next.start_ns) continue;

@@ -9,8 +9,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "analyze/ranks/finding_text.h"
 
@@ -31,15 +29,14 @@ bool is_dead(const RankState& rank) {
 }
 bool is_fault(std::int32_t signal) {
     constexpr int kFaults[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
-    return std::find(std::begin(kFaults), std::end(kFaults), signal) != std::end(kFaults);
+    return std::ranges::find(kFaults, signal) != std::end(kFaults);
 }
 /// Launchers end the other ranks by these when one has failed.
 bool is_request_to_end(std::int32_t signal) {
     return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 bool is_in_collective(const RankState& rank) {
-    return std::any_of(rank.groups.begin(), rank.groups.end(),
-                       [](const RankGroupState& group) { return !group.open.empty(); });
+    return std::ranges::any_of(rank.groups, [](const RankGroupState& group) { return !group.open.empty(); });
 }
 
 /// "died of SIGSEGV in string_at"
@@ -144,8 +141,8 @@ class JobFindings {
     bool is_behind(const RankState& rank) const {
         for (const RankState& other : ranks_) {
             for (const RankGroupState& group : other.groups) {
-                const auto own = std::find_if(rank.groups.begin(), rank.groups.end(),
-                                              [&](const auto& each) { return each.group == group.group; });
+                const auto own = std::ranges::find_if(
+                    rank.groups, [&](const auto& each) { return each.group == group.group; });
                 if (own != rank.groups.end() && own->entered < group.entered) return true;
             }
         }
@@ -155,10 +152,10 @@ class JobFindings {
     void find_deaths(bool is_hang) {
         const std::vector<const RankState*> dead = first_deaths();
         if (dead.empty()) {
-            const bool all_died = std::all_of(ranks_.begin(), ranks_.end(), is_dead);
+            const bool all_died = std::ranges::all_of(ranks_, is_dead);
             if (!all_died || is_hang) return;  // somebody has ended the hang
             const RankState& one = ranks_[0];
-            const bool is_same = std::all_of(ranks_.begin(), ranks_.end(), [&](const RankState& each) {
+            const bool is_same = std::ranges::all_of(ranks_, [&](const RankState& each) {
                 return each.exit_signal == one.exit_signal && each.exit_code == one.exit_code;
             });
             findings_.push_back(finding(
@@ -213,8 +210,8 @@ class JobFindings {
     }
 
     std::optional<RankFinding> hang_of(std::vector<Member>& members) {
-        std::sort(members.begin(), members.end(),
-                  [](const Member& a, const Member& b) { return a.rank->rank < b.rank->rank; });
+        std::ranges::sort(members,
+                          [](const Member& a, const Member& b) { return a.rank->rank < b.rank->rank; });
         std::int64_t least = std::numeric_limits<std::int64_t>::max();
         for (const Member& member : members) least = std::min(least, member.entered());
         // The first collective that a rank waits in and another one has not entered; otherwise the first that

@@ -2,11 +2,8 @@
 #include "analyze/ranks/job_state.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "analyze/ranks/collective_name.h"
 #include "analyze/ranks/finding_text.h"
@@ -33,8 +30,8 @@ std::int64_t usual_interval(const std::vector<RankCollective>& collectives) {
 template <class Name>
 std::string by_ranks_text(std::map<Name, std::vector<std::int32_t>> ranks_by, auto name_text) {
     std::vector<std::pair<Name, std::vector<std::int32_t>>> all(ranks_by.begin(), ranks_by.end());
-    std::stable_sort(all.begin(), all.end(),
-                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    std::ranges::stable_sort(all,
+                             [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     std::string text;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const bool is_rest = i + 1 == all.size() && all[i].second.size() > 1;
@@ -92,8 +89,7 @@ RankState state_of(const RankEvents& rank, const TextNumbers& texts) {
     }
     for (auto& [name, group] : groups) {
         group.group = texts.text(name);
-        std::sort(group.open.begin(), group.open.end(),
-                  [](const OpenCollective& a, const OpenCollective& b) { return a.sequence < b.sequence; });
+        std::ranges::sort(group.open, {}, &OpenCollective::sequence);
         state.groups.push_back(std::move(group));
     }
     return state;
@@ -109,7 +105,7 @@ Disagreement find_disagreement(std::span<RankEvents> ranks, const MatchedCollect
     for (std::size_t i = 0; i < collectives.size(); ++i) {
         const std::span<const CollectiveMember> members = collectives.of(i);
         const RankCollective& one = part(members[0]);
-        if (std::all_of(members.begin(), members.end(), [&](const CollectiveMember& member) {
+        if (std::ranges::all_of(members, [&](const CollectiveMember& member) {
                 return part(member).operation == one.operation;
             }))
             continue;
@@ -122,17 +118,16 @@ Disagreement find_disagreement(std::span<RankEvents> ranks, const MatchedCollect
     const auto started = [&](const auto& group) {
         return part(collectives.of(group.second.second)[0]).start_ns;
     };
-    const auto earliest = std::min_element(
-        first.begin(), first.end(), [&](const auto& a, const auto& b) { return started(a) < started(b); });
+    const auto earliest = std::ranges::min_element(
+        first, [&](const auto& a, const auto& b) { return started(a) < started(b); });
     std::vector<bool> groups(texts.size());
     for (const RankEvents& rank : ranks) {
         for (const RankCollective& each : rank.collectives) groups[each.group] = true;
     }
     const std::string& group = texts.text(earliest->first);
     // Collectives without numbers that all ranks have left were of several groups.
-    const bool all_closed = std::all_of(ranks.begin(), ranks.end(), [](const RankEvents& rank) {
-        return rank.end == RankEnd::Closed && rank.exit_code <= 0;
-    });
+    const bool all_closed = std::ranges::all_of(
+        ranks, [](const RankEvents& rank) { return rank.end == RankEnd::Closed && rank.exit_code <= 0; });
     if (group != kGroupByOrder || !all_closed) {
         std::map<std::string, std::vector<std::int32_t>> ranks_by;
         for (const CollectiveMember& member : collectives.of(earliest->second.second))
@@ -140,7 +135,7 @@ Disagreement find_disagreement(std::span<RankEvents> ranks, const MatchedCollect
         RankFinding& finding = result.finding.emplace();
         finding.rule = "disagreement";
         finding.rank = odd_rank(ranks_by);
-        const bool is_only = std::count(groups.begin(), groups.end(), true) == 1;
+        const bool is_only = std::ranges::count(groups, true) == 1;
         finding.text = "ranks disagree from collective " +
                        number_text(group, earliest->second.first, is_only) +
                        " on: " + by_ranks_text(ranks_by, [](const std::string& name) { return name; });

@@ -1,9 +1,7 @@
 // job_state.h: what the ranks of a job did last, and where they got out of step.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <span>
 
 #include <marey/ranks.h>
 

@@ -2,7 +2,6 @@
 #include "analyze/ranks/matched_collectives.h"
 
 #include <algorithm>
-#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -96,7 +95,7 @@ JobClocks fit_clocks(std::span<const RankEvents> ranks, const MatchedCollectives
             const std::span<const CollectiveMember> members = collectives.of(i);
             const RankCollective& first = ranks[members[0].rank].collectives[members[0].index];
             if (members.size() < 2 || !is_synchronising[first.name]) continue;
-            std::fill(stays.begin(), stays.end(), HostInterval{});
+            std::ranges::fill(stays, HostInterval{});
             for (const CollectiveMember& member : members) {
                 const RankCollective& each = ranks[member.rank].collectives[member.index];
                 if (each.is_partial) continue;

@@ -1,13 +1,7 @@
 // matched_collectives.h: the collectives of a job: which ranks took part, who came last, who waited.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <span>
-#include <string>
-#include <vector>
-
-#include <marey/ranks.h>
 
 #include "analyze/ranks/rank_events.h"
 

@@ -1,9 +1,7 @@
 // merged_clocks.cpp: merges traces of several processes, after fitting the clocks of their hosts.
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -38,8 +36,8 @@ class ClockMerge {
     explicit ClockMerge(std::vector<Trace> traces) : traces_(std::move(traces)) { find_domains(); }
 
     Trace merge() {
-        const bool was_merged = std::any_of(traces_.begin(), traces_.end(),
-                                            [](const Trace& trace) { return !trace.host_clocks().empty(); });
+        const bool was_merged =
+            std::ranges::any_of(traces_, [](const Trace& trace) { return !trace.host_clocks().empty(); });
         if (domains_.size() < 2 && !was_merged) return merge_on_clocks(std::move(traces_), {});
         if (domains_.size() > 1) {
             read_events();
@@ -62,8 +60,8 @@ class ClockMerge {
     };
 
     const ProcessInfo* first_named(const Trace& trace) const {
-        const auto named = std::find_if(trace.processes().begin(), trace.processes().end(),
-                                        [](const ProcessInfo& process) { return process.clock != 0; });
+        const auto named = std::ranges::find_if(
+            trace.processes(), [](const ProcessInfo& process) { return process.clock != 0; });
         return named == trace.processes().end() ? nullptr : &*named;
     }
 
@@ -200,7 +198,7 @@ class ClockMerge {
             synchronising.push_back(is_synchronising(texts_.text(i)));
         const auto host_name = [this](std::uint32_t clock) {
             const auto same = [&](const Domain& domain) { return domain.clock == texts_.text(clock); };
-            return std::find_if(domains_.begin(), domains_.end(), same)->host;
+            return std::ranges::find_if(domains_, same)->host;
         };
         fitted_ = fit_clocks(events_, match_collectives(ranks), synchronising, host_name, messages());
         for (std::size_t i = 0; i < traces_.size(); ++i) {
@@ -265,7 +263,7 @@ class ClockMerge {
             for (const HostClockInfo& clock : trace.host_clocks()) {
                 const std::string host(trace.string(clock.host));
                 const auto same = [&](const HostClockRow& row) { return row.host == host; };
-                if (std::any_of(rows.begin(), rows.end(), same)) continue;
+                if (std::ranges::any_of(rows, same)) continue;
                 const HostClockRow& own = rows[domain_of_[i]];
                 rows.push_back({host, reference,
                                 std::string(own.error_ns > clock.error_ns ? std::string_view(own.method)

@@ -41,8 +41,8 @@ std::int32_t world_size(const Trace& trace) {
 }
 
 bool has_problem(const Trace& trace, std::string_view code) {
-    return std::any_of(trace.problems().begin(), trace.problems().end(),
-                       [&](const ProblemInfo& problem) { return problem.code == code; });
+    return std::ranges::any_of(trace.problems(),
+                               [&](const ProblemInfo& problem) { return problem.code == code; });
 }
 
 /// "load_batch" for "train.py(12): load_batch". Parts of files keep their place: "train.py(1): <module>".
@@ -162,7 +162,7 @@ class RankEventReader {
             thread_of.push_back(trace_.tracks()[trace_.track_of(step.row)].thread);
             if (trace_.threads()[thread_of.back()].process == process_) ++count[thread_of.back()];
         }
-        const auto most = std::max_element(count.begin(), count.end());
+        const auto most = std::ranges::max_element(count);
         if (most == count.end() || *most == 0) return use_main_thread();
         step_thread_ = static_cast<Row>(most - count.begin());
         const WindowInfo& window = trace_.window();
@@ -173,8 +173,7 @@ class RankEventReader {
                                     start < window.start_ns || end > window.end_ns;
             if (thread_of[i] == step_thread_) marks_.push_back({steps[i].number, start, end, is_partial});
         }
-        std::sort(marks_.begin(), marks_.end(),
-                  [](const Mark& a, const Mark& b) { return a.start_ns < b.start_ns; });
+        std::ranges::sort(marks_, {}, &Mark::start_ns);
         std::int64_t end = std::numeric_limits<std::int64_t>::min();
         std::erase_if(marks_, [&](const Mark& step) {
             return step.start_ns < std::exchange(end, std::max(end, step.end_ns));
@@ -252,7 +251,7 @@ class RankEventReader {
 
     void read_device() {
         const auto is_device = [](const TrackInfo& track) { return place_of(track) == Place::Device; };
-        if (std::none_of(trace_.tracks().begin(), trace_.tracks().end(), is_device)) return;
+        if (std::ranges::none_of(trace_.tracks(), is_device)) return;
         for (const GpuDeviceWork& device : collect_gpu_work(trace_, {}).devices) {
             if (device.process != process_) continue;
             for (const GpuPiece& piece : device.pieces) {
@@ -391,9 +390,7 @@ class RankEventReader {
 
     void finish() {
         std::vector<RankCollective>& all = events_.collectives;
-        std::stable_sort(all.begin(), all.end(), [](const RankCollective& a, const RankCollective& b) {
-            return a.start_ns < b.start_ns;
-        });
+        std::ranges::stable_sort(all, {}, &RankCollective::start_ns);
         number_by_order();
         name_work();
         if (!events_.has_steps()) {
@@ -415,8 +412,7 @@ class RankEventReader {
     /// Gives each collective the name of the longest work since the one before it began; none if ranges cover
     /// less than half of that time.
     void name_work() {
-        std::stable_sort(work_.begin(), work_.end(),
-                         [](const Work& a, const Work& b) { return a.start_ns < b.start_ns; });
+        std::ranges::stable_sort(work_, {}, &Work::start_ns);
         std::vector<std::int64_t> time(sites_.size(), 0);
         std::vector<std::uint32_t> used;
         const std::uint32_t none = texts_.number("");
@@ -486,9 +482,9 @@ WallClock wall_clock_of(const Trace& trace, const ProcessInfo& process) {
     WallClock clock{trace.window().start_ns, std::clamp(process.realtime_offset_ns, -kLargest, kLargest),
                     kUnknownClockError};
     // Times that were moved when traces were merged have another error, too.
-    const bool is_moved = std::any_of(
-        trace.host_clocks().begin(), trace.host_clocks().end(),
-        [&](const HostClockInfo& other) { return other.host == process.host && other.error_ns != 0; });
+    const bool is_moved = std::ranges::any_of(trace.host_clocks(), [&](const HostClockInfo& other) {
+        return other.host == process.host && other.error_ns != 0;
+    });
     if (process.realtime_error_ns > 0 && !is_moved)
         clock.error_ns = std::min(process.realtime_error_ns, kLargest);
     return clock;

@@ -1,12 +1,7 @@
 // rank_events.h: what the analysis of ranks keeps of each rank's trace.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/ranks.h>
 

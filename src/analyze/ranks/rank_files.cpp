@@ -1,8 +1,6 @@
 // rank_files.cpp: reads the captures and traces of a job's ranks one by one.
 #include <algorithm>
 #include <filesystem>
-#include <string>
-#include <vector>
 
 #include <marey/error.h>
 #include <marey/import.h>
@@ -41,7 +39,7 @@ std::vector<std::string> files_in(const std::string& folder) {
             throw Error(folder +
                         ": no captures (*.marey) and no Chrome, PyTorch or Perfetto traces in this folder");
     }
-    std::sort(captures.begin(), captures.end());
+    std::ranges::sort(captures);
     return captures;
 }
 
@@ -66,8 +64,7 @@ RankFiles read_ranks(std::span<const std::string> paths, const RankOptions& opti
         try {
             const Trace trace = open_trace(file, format);
             const auto processes = trace.processes();
-            if (std::none_of(processes.begin(), processes.end(),
-                             [](const ProcessInfo& process) { return process.node >= 0; }))
+            if (std::ranges::none_of(processes, [](const ProcessInfo& process) { return process.node >= 0; }))
                 result.left_out.push_back({file, std::string(kNoRankText), true});
             else
                 reader.add(trace);

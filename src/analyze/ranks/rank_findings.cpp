@@ -2,7 +2,6 @@
 #include "analyze/ranks/rank_findings.h"
 
 #include <algorithm>
-#include <string>
 
 #include "analyze/ranks/finding_text.h"
 #include "analyze/time_percentiles.h"
@@ -64,9 +63,7 @@ RankFinding delay_finding(const RankReport& report, const RankInfo& rank, const 
          "its kernels and operators take "},
         {"straggler", excess(report.ranks, rank, other_time), "its other code takes "},
     };
-    const Cause& most =
-        *std::max_element(std::begin(causes), std::end(causes),
-                          [](const Cause& a, const Cause& b) { return a.excess_ns < b.excess_ns; });
+    const Cause& most = *std::ranges::max_element(causes, {}, &Cause::excess_ns);
     RankFinding finding;
     finding.rank = rank.rank;
     finding.host = rank.host;
@@ -106,14 +103,13 @@ std::vector<RankFinding> rank_findings(const RankReport& report, const JobLatene
         explained += static_cast<double>(own.delayed_ns) * static_cast<double>(report.ranks.size() - 1);
         findings.push_back(delay_finding(report, rank, lateness, own, share));
     }
-    std::stable_sort(findings.begin(), findings.end(),
-                     [](const RankFinding& a, const RankFinding& b) { return a.share > b.share; });
+    std::ranges::stable_sort(findings, std::greater<>(), &RankFinding::share);
     const double share = total > 0 ? (waiting - explained) / total : 0;
     const bool is_usual =
         static_cast<double>(lateness.waiting_steps) >= kImbalanceSteps * static_cast<double>(lateness.steps);
     if (share >= kImbalanceShare && is_usual) {
-        const auto [least, most] = std::minmax_element(
-            report.ranks.begin(), report.ranks.end(), [](const RankInfo& a, const RankInfo& b) {
+        const auto [least, most] =
+            std::ranges::minmax_element(report.ranks, [](const RankInfo& a, const RankInfo& b) {
                 return total_time(a) - a.waiting_ns < total_time(b) - b.waiting_ns;
             });
         RankFinding& finding = findings.emplace_back();

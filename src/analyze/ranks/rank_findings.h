@@ -1,9 +1,6 @@
 // rank_findings.h: which ranks are slow, and why.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include <marey/ranks.h>
 
 namespace marey {

@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -33,8 +32,8 @@ using Lives = std::vector<const RankEvents*>;
 
 /// The processes of one rank without child processes, oldest first.
 Lives lives_of(Lives processes, const TextNumbers& texts) {
-    std::stable_sort(processes.begin(), processes.end(),
-                     [](const RankEvents* a, const RankEvents* b) { return a->start_ns < b->start_ns; });
+    std::ranges::stable_sort(
+        processes, [](const RankEvents* a, const RankEvents* b) { return a->start_ns < b->start_ns; });
     const auto weight = [](const RankEvents* each) {
         return std::tuple(!each->collectives.empty(), each->has_steps(), -each->start_ns);
     };
@@ -46,7 +45,7 @@ Lives lives_of(Lives processes, const TextNumbers& texts) {
             lives.back() = process;
         }
     }
-    if (std::any_of(lives.begin(), lives.end(), takes_part)) {
+    if (std::ranges::any_of(lives, takes_part)) {
         std::erase_if(lives, [](const RankEvents* life) { return !takes_part(life); });
     } else {
         lives.resize(1);
@@ -108,7 +107,7 @@ RankLives find_last_lives(std::vector<RankEvents>& processes, const TextNumbers&
     // Their addresses are those of before, so they are sorted by index.
     std::vector<std::size_t> order(processes.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
         const auto key = [&](std::size_t i) {
             return std::pair(!last.contains(&processes[i]), processes[i].rank);
         };

@@ -1,8 +1,6 @@
 // rank_lives.h: launchers start ranks again after a failure, so that a rank may have run several times.
 #pragma once
 
-#include <vector>
-
 #include "analyze/ranks/rank_events.h"
 
 namespace marey {

@@ -1,13 +1,8 @@
 // ranks.cpp: the ranks of a distributed program: reads them one by one, then compares them.
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <span>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include <marey/error.h>
 #include <marey/ranks.h>
@@ -130,8 +125,8 @@ class RankComparison {
     void add_collective(std::size_t number) {
         const std::span<const CollectiveMember> members = collectives_.of(number);
         const auto any = [&](auto is_it) {
-            return std::any_of(members.begin(), members.end(),
-                               [&](const CollectiveMember& member) { return is_it(part(member)); });
+            return std::ranges::any_of(members,
+                                       [&](const CollectiveMember& member) { return is_it(part(member)); });
         };
         if (any([](const RankCollective& each) { return each.is_open != 0; })) {
             ++report_.unfinished;
@@ -156,9 +151,9 @@ class RankComparison {
         const CollectiveMember& last = members[arrival.last];
         ++report_.ranks[last.rank].times_last;
         // Without steps, the first one shows when ranks were started.
-        const bool is_first =
-            !lateness_.has_steps &&
-            std::any_of(members.begin(), members.end(), [](const auto& member) { return member.index == 0; });
+        const bool is_first = !lateness_.has_steps && std::ranges::any_of(members, [](const auto& member) {
+            return member.index == 0;
+        });
         const RankCollective& of_last = part(last);
         const std::int64_t entered = clock(last.rank).to_reference(of_last.start_ns);
         const std::int64_t stay_of_last = of_last.end_ns - of_last.start_ns;
@@ -243,8 +238,7 @@ class RankComparison {
         const bool skips_first = by_number.size() > 2;
         double total = 0;
         for (auto& [number, entries] : by_number) {
-            std::sort(entries.begin(), entries.end(),
-                      [](const Entry& a, const Entry& b) { return a.work_ns < b.work_ns; });
+            std::ranges::sort(entries, {}, &Entry::work_ns);
             RankStepInfo& step = report_.steps.emplace_back();
             step.number = number;
             step.ranks = entries.size();
@@ -291,9 +285,8 @@ class RankComparison {
             const double usual =
                 static_cast<double>(rank.delayed_ns) /
                 static_cast<double>(std::max<std::uint64_t>(report_.ranks[i].collectives, 1));
-            rank.late_collectives = static_cast<std::uint64_t>(
-                std::count_if(lags_[i].begin(), lags_[i].end(),
-                              [&](std::int64_t lag) { return static_cast<double>(lag) >= usual / 2; }));
+            rank.late_collectives = static_cast<std::uint64_t>(std::ranges::count_if(
+                lags_[i], [&](std::int64_t lag) { return static_cast<double>(lag) >= usual / 2; }));
         }
         lateness_.steps_ns = std::min(lateness_.steps_ns, slowest);
     }
@@ -349,8 +342,7 @@ class RankComparison {
             each.is_collective = std::get<2>(key);
             report_.critical_path.push_back(std::move(each));
         }
-        std::stable_sort(report_.critical_path.begin(), report_.critical_path.end(),
-                         [](const CriticalPart& a, const CriticalPart& b) { return a.time_ns > b.time_ns; });
+        std::ranges::stable_sort(report_.critical_path, std::greater<>(), &CriticalPart::time_ns);
     }
 
     void add_findings() {
@@ -365,8 +357,8 @@ class RankComparison {
             std::erase_if(report_.findings, [](const RankFinding& each) { return each.rule == "hang"; });
             report_.findings.push_back(*disagreement_.finding);
         }
-        const bool is_whole = std::all_of(report_.findings.begin(), report_.findings.end(),
-                                          [](const RankFinding& each) { return each.rule == "absent"; });
+        const bool is_whole = std::ranges::all_of(
+            report_.findings, [](const RankFinding& each) { return each.rule == "absent"; });
         // Slow steps before a job hung or crashed do not explain it.
         if (!is_whole || disagreement_.collectives > 0) return;
         if (std::optional<RankFinding> unequal = unequal_steps(ranks_))
@@ -381,9 +373,7 @@ class RankComparison {
     }
 
     void find_worst() {
-        const auto worst = std::max_element(
-            lateness_.ranks.begin(), lateness_.ranks.end(),
-            [](const RankLateness& a, const RankLateness& b) { return a.delayed_ns < b.delayed_ns; });
+        const auto worst = std::ranges::max_element(lateness_.ranks, {}, &RankLateness::delayed_ns);
         const auto delayed = static_cast<double>(worst->delayed_ns);
         if (lateness_.steps == 0 || delayed < kDelayShare * lateness_.steps_ns || delayed <= 0) return;
         report_.worst_rank = ranks_[static_cast<std::size_t>(worst - lateness_.ranks.begin())].rank;

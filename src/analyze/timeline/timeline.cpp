@@ -2,12 +2,9 @@
 // siblings.
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 #include <marey/timeline.h>
-#include <marey/trace.h>
 
 namespace marey {
 namespace {

@@ -1,11 +1,8 @@
 // call_tree.cpp: merges ranges that have the same names on the path from the root, or inverts that tree.
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <numeric>
-#include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/call_tree.h>
 #include <marey/error.h>
@@ -38,7 +35,7 @@ class Recursion {
                 path_.push_back(around);
                 ++open_[slot_of(around)];
             }
-            std::reverse(path_.begin(), path_.end());
+            std::ranges::reverse(path_);
         }
         path_.push_back(range);
         return open_[slot_of(range)]++ > 0;
@@ -201,12 +198,12 @@ PathTree caller_paths(const Trace& trace, const NameSlots& slots, const MergedRa
                       const std::vector<std::uint32_t>& order, const CallTreeOptions& options) {
     std::uint32_t wanted = kNoRow;
     if (!options.callers_of.empty()) {
-        const auto name = std::find(slots.names.begin(), slots.names.end(), options.callers_of);
+        const auto name = std::ranges::find(slots.names, options.callers_of);
         if (name == slots.names.end()) return {};
         wanted = static_cast<std::uint32_t>(name - slots.names.begin());
     }
     const auto is_zero = [](std::uint64_t ranges) { return ranges == 0; };
-    if (!std::all_of(merged.unplaced.begin(), merged.unplaced.end(), is_zero))
+    if (!std::ranges::all_of(merged.unplaced, is_zero))
         return inverted_in_parts(RangeSource(trace, slots), wanted, options);
     const TreeSource source(merged.tree.nodes, order, slots.names.size());
     if (options.parts > 0) return inverted_in_parts(source, wanted, options);
@@ -247,9 +244,9 @@ std::vector<std::uint32_t> in_order(const std::vector<Node>& nodes, Order by) {
     result.reserve(nodes.size());
     std::vector<std::uint32_t> stack = std::move(roots);
     if (by == Order::Time) {
-        std::reverse(stack.begin(), stack.end());
+        std::ranges::reverse(stack);
     } else {
-        std::sort(stack.begin(), stack.end(), is_later);
+        std::ranges::sort(stack, is_later);
     }
     while (!stack.empty()) {
         const std::uint32_t node = stack.back();
@@ -284,7 +281,7 @@ RangeMergeOptions merge_options(const Trace& trace, const NameSlots& slots, cons
                         std::to_string(trace.ranges().size()) + " ranges");
         rows.push_back(options.inside_range);
     } else if (!options.inside.empty()) {
-        const auto name = std::find(slots.names.begin(), slots.names.end(), options.inside);
+        const auto name = std::ranges::find(slots.names, options.inside);
         const auto slot = static_cast<std::uint32_t>(name - slots.names.begin());
         const RangeColumns ranges = trace.ranges();
         for (Row row = 0; row < ranges.size(); ++row) {

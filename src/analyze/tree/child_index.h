@@ -1,10 +1,6 @@
 // child_index.h: the children of every node of a forest, in one array.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include <marey/trace.h>
 
 namespace marey {

@@ -41,8 +41,7 @@ class Merge {
     void make_roots() {
         const RangeColumns ranges = trace_.ranges();
         std::vector<Row> rows = *options_.inside;
-        std::stable_sort(rows.begin(), rows.end(),
-                         [&](Row a, Row b) { return ranges.start_ns[a] < ranges.start_ns[b]; });
+        std::ranges::stable_sort(rows, [&](Row a, Row b) { return ranges.start_ns[a] < ranges.start_ns[b]; });
         for (const Row row : rows)
             result_.node_of[row] = outermost(trace_.tracks()[trace_.track_of(row)], Place::Host,
                                              slots_.of_site[ranges.site[row]]);

@@ -1,9 +1,7 @@
 // merged_ranges.h: merges ranges by the names of the enclosing ranges, and maps each range to its node.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "analyze/events/crossing_steps.h"
 #include "analyze/name_slots.h"

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "analyze/tree/path_tree.h"
 

@@ -1,9 +1,6 @@
 // path_tree.h: a tree of names that grows as paths are added; every path has one node.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include <marey/trace.h>
 
 #include "analyze/track_place.h"

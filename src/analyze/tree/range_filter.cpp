@@ -3,18 +3,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <marey/range_filter.h>
-#include <marey/trace.h>
 
 #include "analyze/averages/site_groups.h"
 #include "analyze/name_slots.h"
@@ -205,7 +200,7 @@ void add_rows(std::vector<Row>& rows, const std::vector<Row>& others) {
 
 /// Whether a trace may contain imports that are not folded.
 bool has_import_frames(const Trace& trace) {
-    return std::any_of(trace.sites().begin(), trace.sites().end(), [&](const SiteInfo& site) {
+    return std::ranges::any_of(trace.sites(), [&](const SiteInfo& site) {
         return frame_kind(site, trace.string(site.name)) >= FrameKind::Importlib;
     });
 }
@@ -214,7 +209,7 @@ bool matches_any(const TraceData& data, const SiteInfo& site, const std::vector<
     const std::string& name = data.strings[site.name];
     const std::string& file = data.strings[site.file];
     const std::string function(parse_python_name(name).function);
-    return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return std::ranges::any_of(patterns, [&](const std::string& pattern) {
         const auto matches = [&](const std::string& text) {
             return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
         };
@@ -232,7 +227,7 @@ std::vector<bool> excluded_sites(const TraceData& data, const std::vector<std::s
 }
 
 bool has_any(const std::vector<bool>& flags) {
-    return std::find(flags.begin(), flags.end(), true) != flags.end();
+    return std::ranges::find(flags, true) != flags.end();
 }
 
 bool was_running(const TraceData& data, Row row) {
@@ -304,7 +299,7 @@ std::int64_t import_time_ns(const Trace& trace) {
     std::vector<std::uint8_t> is_import;  // by site; bytes, because every range is looked up
     for (const SiteInfo& site : trace.sites())
         is_import.push_back(is_import_name(site.scope, trace.string(site.name)) ? 1 : 0);
-    if (std::find(is_import.begin(), is_import.end(), 1) == is_import.end()) return 0;
+    if (std::ranges::find(is_import, 1) == is_import.end()) return 0;
     const RangeColumns ranges = trace.ranges();
     const WindowClip clip(trace);
     struct Span {
@@ -324,7 +319,7 @@ std::int64_t import_time_ns(const Trace& trace) {
         }
     }
     // Threads import at the same time.
-    std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+    std::ranges::sort(spans, [](const Span& a, const Span& b) {
         return std::tie(a.process, a.start_ns) < std::tie(b.process, b.start_ns);
     });
     std::int64_t total = 0;

@@ -76,7 +76,7 @@ class SelectionCopy {
             if (end_of(row) > selection_.begin_ns) open.push_back(row);
             if (ranges_.depth[row] == 0) break;
         }
-        std::reverse(open.begin(), open.end());
+        std::ranges::reverse(open);
         return open;
     }
 

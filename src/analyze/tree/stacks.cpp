@@ -51,7 +51,7 @@ bool has_values(const Trace& trace, const Metric& metric) {
     if (metric.measure == Measure::Bytes) return trace.memory().size() > 0;
     if (metric.measure != Measure::DeviceTime) return true;
     const auto tracks = trace.tracks();
-    return std::any_of(tracks.begin(), tracks.end(), [](const TrackInfo& track) {
+    return std::ranges::any_of(tracks, [](const TrackInfo& track) {
         return track.range_count > 0 && track.device.type != DeviceType::Cpu;
     });
 }
@@ -163,7 +163,7 @@ class Folding {
                                    Scope::User,           Scope::Step,      Scope::Device,
                                    Scope::DeviceRuntime};
         const RangeColumns ranges = trace_.ranges();
-        return std::any_of(ranges.site.begin(), ranges.site.end(), [&](std::uint32_t number) {
+        return std::ranges::any_of(ranges.site, [&](std::uint32_t number) {
             return !kOthers.contains(trace_.sites()[number].scope);
         });
     }

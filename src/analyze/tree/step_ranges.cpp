@@ -59,7 +59,7 @@ std::vector<StepRange> find_steps(const Trace& trace, std::string_view pattern) 
     const RangeColumns ranges = trace.ranges();
     const std::vector<bool> is_step = step_sites(trace, pattern);
     std::vector<StepRange> steps;
-    if (std::find(is_step.begin(), is_step.end(), true) == is_step.end()) return steps;
+    if (std::ranges::find(is_step, true) == is_step.end()) return steps;
     std::vector<std::int64_t> count_of_thread(trace.threads().size(), 0);
     for (const TrackInfo& track : trace.tracks()) {
         if (place_of(track) == Place::Device) continue;

@@ -1,10 +1,6 @@
 // step_ranges.h: finds the ranges that are the iterations of a loop.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include <marey/trace.h>
 
 namespace marey {

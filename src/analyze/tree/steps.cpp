@@ -1,11 +1,8 @@
 // steps.cpp: the iterations of a loop: their durations, and how the slow ones differ.
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include <marey/steps.h>
 
@@ -90,7 +87,7 @@ std::vector<StepContents::Part> StepContents::parts_of(const TrackInfo& track,
                 parts.push_back({before, std::min(end_of(before), stretch.end_ns) - stretch.start_ns});
             if (ranges.depth[before] == 0) break;
         }
-        std::reverse(parts.begin(), parts.end());
+        std::ranges::reverse(parts);
     }
     const Row end = track.first_range + track.range_count;
     for (; row < end && ranges.start_ns[row] < stretch.end_ns; ++row)
@@ -152,8 +149,7 @@ std::vector<StepInfo> list_steps(const Trace& trace, const std::string& pattern)
                           step.duration_ns != ranges.duration_ns[found.row];
         steps.push_back(std::move(step));
     }
-    std::stable_sort(steps.begin(), steps.end(),
-                     [](const StepInfo& a, const StepInfo& b) { return a.start_ns < b.start_ns; });
+    std::ranges::stable_sort(steps, {}, &StepInfo::start_ns);
     std::vector<std::int64_t> last_end(trace.threads().size(), 0);
     std::vector<bool> has_last(trace.threads().size(), false);
     for (StepInfo& step : steps) {
@@ -180,7 +176,7 @@ std::vector<StepDifference> differences(const NameSlots& slots, const StepConten
         if (const auto found = slow.find(key); found != slow.end()) difference.slow = found->second;
         if (const auto found = median.find(key); found != median.end()) difference.median = found->second;
     }
-    std::stable_sort(result.begin(), result.end(), [](const StepDifference& a, const StepDifference& b) {
+    std::ranges::stable_sort(result, [](const StepDifference& a, const StepDifference& b) {
         if (a.place != b.place) return a.place < b.place;
         if (a.difference_ns() != b.difference_ns()) return a.difference_ns() > b.difference_ns();
         return a.name < b.name;
@@ -205,7 +201,7 @@ StepReport step_report(const Trace& trace, const StepOptions& options) {
     report.durations = time_statistics(std::move(durations));
     report.gaps = time_statistics(std::move(gaps));
     if (whole.empty()) return report;
-    std::stable_sort(whole.begin(), whole.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(whole, [&](std::size_t a, std::size_t b) {
         return report.steps[a].duration_ns > report.steps[b].duration_ns;
     });
     const std::size_t median_place = whole.size() - 1 - nearest_rank(whole.size(), 50);

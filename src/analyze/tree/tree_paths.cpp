@@ -71,7 +71,7 @@ std::vector<std::uint32_t> heaviest_nodes(const CallTree& tree, std::size_t coun
 std::vector<std::uint32_t> path_to(const CallTree& tree, std::uint32_t node) {
     std::vector<std::uint32_t> path;
     for (; node < tree.nodes.size(); node = tree.nodes[node].parent) path.push_back(node);
-    std::reverse(path.begin(), path.end());
+    std::ranges::reverse(path);
     return path;
 }
 

@@ -3,14 +3,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <limits>
 #include <memory>
-#include <span>
-#include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <marey/error.h>
 
@@ -206,7 +202,7 @@ class ColumnExport {
     /// trace.
     std::size_t count_keys() const {
         if (column_.keys == nullptr || rows_ == 0) return 0;
-        const std::size_t highest = *std::max_element(keys().begin(), keys().end());
+        const std::size_t highest = *std::ranges::max_element(keys());
         return highest < rows_ ? highest + 1 : 0;
     }
 
@@ -257,8 +253,8 @@ std::vector<TraceColumn> selected(const TraceTable& table, const std::vector<std
     if (names.empty()) return table.columns;
     std::vector<TraceColumn> columns;
     for (const std::string& name : names) {
-        const auto found = std::find_if(table.columns.begin(), table.columns.end(),
-                                        [&](const TraceColumn& column) { return column.name == name; });
+        const auto found = std::ranges::find_if(
+            table.columns, [&](const TraceColumn& column) { return column.name == name; });
         if (found == table.columns.end())
             throw Error("unknown column '" + name + "' of the table " + std::string(table.name));
         columns.push_back(*found);

@@ -1,9 +1,6 @@
 // write.cpp: writes callgrind's profile format: the self time of each function, and its calls of others.
-#include <algorithm>
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <marey/export.h>
 

@@ -206,8 +206,8 @@ void ChromeBuilder::end(const ChromeEvent& event) {
     if (row >= open_.size() || open_[row].empty()) return add_unmatched_end(event);
     std::vector<Open>& stack = open_[row];
     if (event.has_name && event.name != stack.back().name) {
-        const bool is_open = std::any_of(stack.begin(), stack.end(),
-                                         [&](const Open& open) { return open.name == event.name; });
+        const bool is_open =
+            std::ranges::any_of(stack, [&](const Open& open) { return open.name == event.name; });
         if (!is_open && event.name != 0) return add_unmatched_end(event);
         for (; is_open && stack.back().name != event.name; stack.pop_back()) {
             ++mismatched_ends_;
@@ -286,8 +286,7 @@ void ChromeBuilder::match_early_ends() {
         std::multimap<std::int64_t, EarlyEnd*> by_time;
         for (EarlyEnd& end : ends) by_time.emplace(end.time_ns, &end);
         std::vector<Open>& begins = found->second;
-        std::stable_sort(begins.begin(), begins.end(),
-                         [](const Open& a, const Open& b) { return a.time_ns < b.time_ns; });
+        std::ranges::stable_sort(begins, {}, &Open::time_ns);
         std::vector<Open> rest;
         for (; !begins.empty(); begins.pop_back()) {
             const auto end = by_time.lower_bound(begins.back().time_ns);

@@ -1,11 +1,8 @@
 // builder.h: builds a trace from the events of a Chrome trace.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 

@@ -3,10 +3,8 @@
 
 #include <array>
 #include <charconv>
-#include <cstdint>
 #include <cstring>
 #include <limits>
-#include <string_view>
 
 #include <marey/trace.h>
 

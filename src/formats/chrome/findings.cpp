@@ -2,7 +2,6 @@
 #include "formats/chrome/findings.h"
 
 #include <algorithm>
-#include <string>
 
 #include "json/json_scanner.h"
 
@@ -49,7 +48,7 @@ void ChromeFindings::add_range(std::uint32_t row, StringId name, std::int64_t st
 void ChromeFindings::finish(std::int64_t first_ns, std::int64_t last_ns) {
     if (list_ == nullptr) return;
     for (std::vector<Interval>& row : rows_) {
-        std::stable_sort(row.begin(), row.end(), [](const Interval& a, const Interval& b) {
+        std::ranges::stable_sort(row, [](const Interval& a, const Interval& b) {
             return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
         });
         std::vector<Interval> open;

@@ -1,10 +1,7 @@
 // findings.h: the rules of `marey validate` that a Chrome trace breaks, found while it is read.
 #pragma once
 
-#include <cstdint>
 #include <limits>
-#include <string_view>
-#include <vector>
 
 #include "analyze/finding_list.h"
 #include "trace/trace_assembler.h"

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <marey/trace.h>
 
@@ -104,8 +101,7 @@ class ImportedFlows {
             if (a.place.time_ns != b.place.time_ns) return a.place.time_ns < b.place.time_ns;
             return a.point < b.point;
         };
-        if (!std::is_sorted(members.begin(), members.end(), is_before))
-            std::stable_sort(members.begin(), members.end(), is_before);
+        if (!std::ranges::is_sorted(members, is_before)) std::ranges::stable_sort(members, is_before);
         std::vector<std::size_t> early;  // ends before any start
         const Entry* last = nullptr;     // source of the next link
         bool last_is_used = true;
@@ -144,8 +140,8 @@ class ImportedFlows {
         return unmatched;
     }
     void link_launches() {
-        std::sort(known_.begin(), known_.end());
-        std::stable_sort(launches_.begin(), launches_.end(), [](const Launch& a, const Launch& b) {
+        std::ranges::sort(known_);
+        std::ranges::stable_sort(launches_, [](const Launch& a, const Launch& b) {
             return a.correlation != b.correlation ? a.correlation < b.correlation : a.is_device < b.is_device;
         });
         for (std::size_t first = 0; first < launches_.size();) {

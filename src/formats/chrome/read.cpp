@@ -3,8 +3,6 @@
 #include "formats/chrome/read.h"
 
 #include <cstring>
-#include <span>
-#include <string_view>
 
 #include <marey/error.h>
 

@@ -3,14 +3,8 @@
 
 #include <array>
 #include <bit>
-#include <cmath>
-#include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/trace.h>
 

@@ -2,7 +2,6 @@
 #include "formats/chrome/read_inputs.h"
 
 #include <algorithm>
-#include <string>
 
 #include "json/json_cursor.h"
 

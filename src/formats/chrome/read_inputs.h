@@ -1,10 +1,6 @@
 // read_inputs.h: reads operator inputs and outputs as PyTorch writes them: four lists, one entry per input.
 #pragma once
 
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include <marey/trace.h>
 
 #include "trace/trace_assembler.h"

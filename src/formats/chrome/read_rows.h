@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdint>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 
@@ -144,8 +141,8 @@ class ImportedRows {
     }
     /// Adds facts about the file, after finish(): for every process, or for the only one.
     void add_facts(std::int64_t base_ns, std::int32_t rank, const std::string& host) {
-        const auto count = std::count_if(processes_.begin(), processes_.end(),
-                                         [](const Process& p) { return p.row != kNoRow; });
+        const auto count =
+            std::ranges::count_if(processes_, [](const Process& p) { return p.row != kNoRow; });
         for (const Process& process : processes_) {
             if (process.row == kNoRow) continue;
             ProcessInfo& info = assembler_.process(process.row);

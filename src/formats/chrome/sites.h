@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
-#include <string_view>
-#include <vector>
 
 #include <marey/trace.h>
 

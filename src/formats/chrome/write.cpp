@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <marey/export.h>
 #include <marey/suspended_calls.h>
@@ -132,8 +129,7 @@ class ChromeJson {
 
     template <class Test>
     bool has_site_of(Test test) const {
-        return std::any_of(trace_.sites().begin(), trace_.sites().end(),
-                           [&](const SiteInfo& site) { return test(site.scope); });
+        return std::ranges::any_of(trace_.sites(), [&](const SiteInfo& site) { return test(site.scope); });
     }
 
     /// The name of the span: the one that tools look for if the trace is from PyTorch or a profiler like
@@ -195,9 +191,9 @@ class ChromeJson {
     }
     /// An imported trace may already have a name.
     bool has_name() const {
-        return !name_.empty() &&
-               std::none_of(trace_.metadata().begin(), trace_.metadata().end(),
-                            [](const MetadataInfo& fact) { return fact.key == "traceName"; });
+        return !name_.empty() && std::ranges::none_of(trace_.metadata(), [](const MetadataInfo& fact) {
+            return fact.key == "traceName";
+        });
     }
 
     const Trace& trace_;

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <iosfwd>
-#include <string>
 
 #include <marey/trace.h>
 

@@ -8,13 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 
@@ -146,7 +140,7 @@ class ChromeArguments {
             "end_inferred", "Overload name",  "Mangled name",    "Input Dims",
             "Input type",   "Input Strides",  "Concrete Inputs", "Output Dims",
             "Output type",  "Output Strides", "Concrete Outputs"};
-        return std::find(std::begin(kReserved), std::end(kReserved), key) != std::end(kReserved);
+        return std::ranges::find(kReserved, key) != std::end(kReserved);
     }
 
     /// Quoted names of the element types, by number.
@@ -214,7 +208,7 @@ class ChromeArguments {
         return is_new;
     }
     bool use_late(std::uint32_t canonical) {
-        if (std::find(used_.begin(), used_.end(), canonical) != used_.end()) return false;
+        if (std::ranges::find(used_, canonical) != used_.end()) return false;
         used_.push_back(canonical);
         return true;
     }
@@ -515,8 +509,8 @@ class ChromeArguments {
         }
         if (level == kMaxDepth) return;
         const std::span<const Argument> items = items_of(value);
-        if (level == 0 && std::any_of(items.begin(), items.end(),
-                                      [](const Argument& item) { return item.kind == ValueKind::Array; }))
+        if (level == 0 &&
+            std::ranges::any_of(items, [](const Argument& item) { return item.kind == ValueKind::Array; }))
             return;  // metadata, which is written elsewhere
         text += '[';
         for (std::size_t i = 0; i < items.size(); ++i) {

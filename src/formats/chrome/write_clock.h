@@ -3,8 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
 
 #include <marey/trace.h>
 

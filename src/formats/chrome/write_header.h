@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/export.h>
 #include <marey/trace.h>
@@ -43,8 +40,8 @@ class ChromeHeader {
         std::string ours = ",\"metadata\":{";  // our keys that the user has taken
         MemberList displaced(ours, {});
         const auto is_given = [&](std::string_view key) {
-            return std::any_of(trace_.metadata().begin(), trace_.metadata().end(),
-                               [&](const MetadataInfo& fact) { return fact.key == key; });
+            return std::ranges::any_of(trace_.metadata(),
+                                       [&](const MetadataInfo& fact) { return fact.key == key; });
         };
         if (!is_given("deviceProperties")) members.add("deviceProperties", "[]");
         for (const MetadataInfo& fact : trace_.metadata())

@@ -1,11 +1,8 @@
 // write_rows.h: assigns process and thread ids of a Chrome trace to processes, threads, devices and tracks.
 #pragma once
 
-#include <cstdint>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <marey/trace.h>
 

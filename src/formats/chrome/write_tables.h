@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <span>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/modules.h>
 #include <marey/trace.h>

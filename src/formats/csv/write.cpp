@@ -4,7 +4,6 @@
 #include <ostream>
 #include <unordered_map>
 
-#include <marey/error.h>
 #include <marey/export.h>
 
 #include "base/output_file.h"

@@ -1,8 +1,6 @@
 // read.cpp: reads processed profiles of the Firefox Profiler, which Firefox, samply and Marey write:
 // samples, and markers as exact ranges and instants.
 #include <algorithm>
-#include <map>
-#include <vector>
 
 #include <marey/error.h>
 
@@ -155,7 +153,7 @@ class FirefoxReader {
                 const std::uint32_t frame = tables.stack_frames[row];
                 if (frame != kNoRow) stack.push_back(tables.frame_sites[frame]);
             }
-            std::reverse(stack.begin(), stack.end());
+            std::ranges::reverse(stack);
             if (!has_times) {
                 profile_.add(lane, stack, at(weights, i).integer().value_or(0));
             } else {

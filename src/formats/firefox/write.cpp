@@ -6,12 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <span>
-#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <marey/export.h>
 
@@ -460,7 +457,7 @@ class FirefoxProfile {
     static std::vector<Row> by_time(std::span<const std::int64_t> times) {
         std::vector<Row> rows(times.size());
         for (Row row = 0; row < rows.size(); ++row) rows[row] = row;
-        std::stable_sort(rows.begin(), rows.end(), [&](Row a, Row b) { return times[a] < times[b]; });
+        std::ranges::stable_sort(rows, [&](Row a, Row b) { return times[a] < times[b]; });
         return rows;
     }
     void write_series(const Series& series, bool& is_first) {

@@ -1,8 +1,6 @@
 // read.cpp: reads collapsed (folded) stacks: lines of "outermost;...;innermost weight".
 #include <charconv>
 #include <cmath>
-#include <string_view>
-#include <vector>
 
 #include <marey/error.h>
 

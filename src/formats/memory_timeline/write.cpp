@@ -3,8 +3,6 @@
 #include <array>
 #include <cstdio>
 #include <numeric>
-#include <string>
-#include <vector>
 
 #include <marey/export.h>
 #include <marey/memory_profile.h>

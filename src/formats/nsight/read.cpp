@@ -4,13 +4,8 @@
 #include <cctype>
 #include <map>
 #include <set>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
-#include <marey/error.h>
-
-#include "formats/cuda_names.h"
 #include "formats/device_profile.h"
 #include "formats/device_work.h"
 #include "formats/sqlite_file.h"
@@ -137,8 +132,7 @@ class NsightMetadata {
     }
 
     void add_memory(std::vector<Allocation>& reports) {
-        std::stable_sort(reports.begin(), reports.end(),
-                         [](const Allocation& a, const Allocation& b) { return a.time < b.time; });
+        std::ranges::stable_sort(reports, {}, &Allocation::time);
         std::map<std::tuple<std::int64_t, DeviceType, std::int32_t>, std::int64_t> totals;
         for (const Allocation& report : reports) {
             std::int64_t& total = totals[{report.process_key, report.device.type, report.device.index}];

@@ -129,13 +129,12 @@ class NvprofReader {
 
     void join_markers(std::vector<MarkerStart>& starts, std::vector<MarkerEnd>& ends) {
         const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
-        std::stable_sort(starts.begin(), starts.end(), by_id);
-        std::stable_sort(ends.begin(), ends.end(), by_id);
+        std::ranges::stable_sort(starts, by_id);
+        std::ranges::stable_sort(ends, by_id);
         const auto has_same_id = [](const auto& a, const auto& b) { return a.id == b.id; };
-        if (const auto twice = std::adjacent_find(starts.begin(), starts.end(), has_same_id);
-            twice != starts.end())
+        if (const auto twice = std::ranges::adjacent_find(starts, has_same_id); twice != starts.end())
             fail_repeated(twice->id, twice->name, "starts");
-        if (const auto twice = std::adjacent_find(ends.begin(), ends.end(), has_same_id); twice != ends.end())
+        if (const auto twice = std::ranges::adjacent_find(ends, has_same_id); twice != ends.end())
             fail_repeated(twice->id, 0, "ends");
 
         auto end = ends.begin();
@@ -217,7 +216,7 @@ class NvprofReader {
 
     /// A cudaLaunchKernel call launches one kernel: a second one would count twice in the enclosing marker.
     void check_launches() {
-        std::sort(spans_.begin(), spans_.end(), [](const MarkerSpan& a, const MarkerSpan& b) {
+        std::ranges::sort(spans_, [](const MarkerSpan& a, const MarkerSpan& b) {
             return a.thread != b.thread ? a.thread < b.thread : a.start < b.start;
         });
         for (std::size_t i = 0; i < spans_.size(); ++i) {

@@ -2,10 +2,8 @@
 // The times of spans are exact.
 #include <algorithm>
 #include <map>
-#include <string>
 #include <tuple>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/error.h>
 
@@ -156,8 +154,8 @@ class OtlpReader {
     void add_value(std::vector<Argument>& values, const std::string& key, const Value& given) {
         static constexpr std::string_view kElsewhere[] = {"thread.id", "thread.name", "code.file.path",
                                                           "code.line.number"};
-        if (std::find(std::begin(kElsewhere), std::end(kElsewhere), key) != std::end(kElsewhere) ||
-            key.starts_with("marey.") || key == kSpanIdKey || key == kTraceIdKey)
+        if (std::ranges::find(kElsewhere, key) != std::end(kElsewhere) || key.starts_with("marey.") ||
+            key == kSpanIdKey || key == kTraceIdKey)
             return;
         Argument value;
         value.key = assembler_.string(key);

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/export.h>
 

@@ -3,9 +3,6 @@
 #include <charconv>
 #include <map>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/error.h>
 
@@ -146,7 +143,7 @@ class PerfScriptReader {
     }
     void end_sample() {
         if (!header_) return;
-        std::reverse(stack_.begin(), stack_.end());
+        std::ranges::reverse(stack_);
         if (stack_.empty()) stack_.push_back(profile_.frame(header_->event));
         const std::uint32_t lane =
             profile_.lane(header_->pid, header_->command, header_->tid, header_->command);
@@ -156,8 +153,7 @@ class PerfScriptReader {
     }
 
     void place(std::uint32_t lane, std::vector<Sample>& samples) {
-        std::stable_sort(samples.begin(), samples.end(),
-                         [](const Sample& a, const Sample& b) { return a.time_ns < b.time_ns; });
+        std::ranges::stable_sort(samples, {}, &Sample::time_ns);
         std::vector<std::int64_t> times(samples.size());
         std::transform(samples.begin(), samples.end(), times.begin(),
                        [](const Sample& sample) { return sample.time_ns; });

@@ -2,12 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 

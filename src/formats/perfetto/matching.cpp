@@ -47,8 +47,7 @@ void PerfettoEvents::match(std::uint32_t track) {
     std::vector<Event> events = std::move(edges_[track]);
     if (events.empty()) return;
     const auto is_before = [](const Event& a, const Event& b) { return a.time < b.time; };
-    if (!std::is_sorted(events.begin(), events.end(), is_before))
-        std::stable_sort(events.begin(), events.end(), is_before);
+    if (!std::ranges::is_sorted(events, is_before)) std::ranges::stable_sort(events, is_before);
     matches_.assign(events.size(), kNone);  // for begin events: the matching end
     std::vector<std::uint32_t> open;
     for (std::uint32_t i = 0; i < events.size(); ++i) {
@@ -110,9 +109,8 @@ void PerfettoEvents::link(const Flow& from, const Flow& to) {
 /// Links the events of one flow in time order, until an event terminates it. A flow with one start and one
 /// end is linked regardless of the times.
 void PerfettoEvents::link_flows() {
-    std::stable_sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) {
-        return a.id != b.id ? a.id < b.id : a.time < b.time;
-    });
+    std::ranges::stable_sort(
+        flows_, [](const Flow& a, const Flow& b) { return a.id != b.id ? a.id < b.id : a.time < b.time; });
     for (std::size_t first = 0; first < flows_.size();) {
         std::size_t end = first + 1;
         while (end < flows_.size() && flows_[end].id == flows_[first].id) ++end;

@@ -2,7 +2,6 @@
 #include "formats/perfetto/read.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 
 #include <marey/error.h>
@@ -15,7 +14,6 @@
 #include <charconv>
 #include <map>
 #include <unordered_map>
-#include <vector>
 
 #include "base/expansion_limit.h"
 #include "formats/perfetto/clocks.h"
@@ -68,7 +66,7 @@ std::string data_name(std::uint32_t field) {
 bool is_about_recording(std::uint32_t field) {
     static constexpr std::uint32_t kFields[] = {3,  33, 34, 35, 36,  45,  51,  69, 72,
                                                 79, 87, 89, 98, 124, 125, 126, 138};
-    return std::find(std::begin(kFields), std::end(kFields), field) != std::end(kFields);
+    return std::ranges::find(kFields, field) != std::end(kFields);
 }
 
 constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;  // so that sums of two times do not overflow
@@ -534,8 +532,7 @@ bool is_perfetto(std::span<const std::byte> head) noexcept {
         if (!varint(tag) || tag >> 3 == 0 || tag >> 3 > kLargestField || !varint(value)) return false;
         constexpr std::uint64_t kNumbers[] = {3,  8,  10, 13, 41,
                                               42, 58, 79, 87, 98};  // all others are messages
-        const bool is_number =
-            std::find(std::begin(kNumbers), std::end(kNumbers), tag >> 3) != std::end(kNumbers);
+        const bool is_number = std::ranges::find(kNumbers, tag >> 3) != std::end(kNumbers);
         if ((tag & 7) != (is_number ? 0 : 2)) return false;
         if (is_number) continue;
         if (at > end || value > end - at) return false;

@@ -1,9 +1,6 @@
 // read.h: reads Perfetto traces from memory, for the file reader and its fuzzer.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include <marey/trace.h>
 
 namespace marey {

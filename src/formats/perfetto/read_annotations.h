@@ -3,11 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/trace.h>
 
@@ -272,8 +268,7 @@ class PerfettoValues {
             case Node::Kind::Dict:
                 return is_wrapped(node);
             case Node::Kind::List:
-                return std::all_of(node.items.begin(), node.items.end(),
-                                   [&](const Node& item) { return is_value(item); });
+                return std::ranges::all_of(node.items, [&](const Node& item) { return is_value(item); });
         }
         return false;
     }

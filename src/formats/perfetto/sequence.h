@@ -1,10 +1,8 @@
 // sequence.h: the state that packets of one Perfetto sequence depend on.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 

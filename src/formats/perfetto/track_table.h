@@ -2,15 +2,11 @@
 #pragma once
 
 #include <charconv>
-#include <cstdint>
 #include <map>
 #include <set>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <marey/trace.h>
 

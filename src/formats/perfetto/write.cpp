@@ -14,7 +14,6 @@
 #include <protozero/pbf_builder.hpp>
 #include <protozero/varint.hpp>
 #include <unordered_map>
-#include <vector>
 
 #include "analyze/averages/site_groups.h"
 #include "base/output_file.h"
@@ -179,8 +178,7 @@ class PerfettoTrace {
         for (const std::uint32_t site : trace_.ranges().site) ++uses[site];
         std::vector<std::uint32_t> order(uses.size());
         std::iota(order.begin(), order.end(), 0u);
-        std::stable_sort(order.begin(), order.end(),
-                         [&](std::uint32_t a, std::uint32_t b) { return uses[a] > uses[b]; });
+        std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) { return uses[a] > uses[b]; });
         site_iid_.resize(order.size());
         for (std::uint32_t i = 0; i < order.size(); ++i) site_iid_[order[i]] = i + 1;
         for (const SiteInfo& info : trace_.sites())
@@ -254,8 +252,8 @@ class PerfettoTrace {
             flow_ends_.push_back({link.to, id});
         }
         const auto is_before = [](const FlowEnd& a, const FlowEnd& b) { return a.range < b.range; };
-        std::stable_sort(flow_starts_.begin(), flow_starts_.end(), is_before);
-        std::stable_sort(flow_ends_.begin(), flow_ends_.end(), is_before);
+        std::ranges::stable_sort(flow_starts_, is_before);
+        std::ranges::stable_sort(flow_ends_, is_before);
     }
 
     /// Starts a packet sequence whose default track is `track`.

@@ -5,7 +5,6 @@
 #if MAREY_HAVE_PROTOZERO
 
 #include <algorithm>
-#include <iterator>
 #include <protozero/pbf_builder.hpp>
 
 #include "formats/perfetto/fields.h"
@@ -40,7 +39,7 @@ class PerfettoAnnotations::Writer {
 
     void add_facts(std::span<const Argument> values, const PerfettoMetadata& facts) {
         constexpr std::uint16_t kShown = kBeganBefore | kUnfinished | kEndInferred | kRemote;
-        const bool has_positions = std::any_of(values.begin(), values.end(), [](const Argument& value) {
+        const bool has_positions = std::ranges::any_of(values, [](const Argument& value) {
             return value.role == ArgumentRole::Input || value.role == ArgumentRole::Output;
         });
         if (!has_positions && (facts.flags & kShown) == 0 && facts.detail == nullptr && facts.overload == 0 &&
@@ -130,7 +129,7 @@ class PerfettoAnnotations::Writer {
     void positions(Annotation& dict, std::string_view key, std::span<const Argument> values,
                    ArgumentRole role) {
         const auto has_role = [&](const Argument& value) { return value.role == role; };
-        if (std::none_of(values.begin(), values.end(), has_role)) return;
+        if (std::ranges::none_of(values, has_role)) return;
         Annotation list = entry(dict, key);
         for (const Argument& value : values) {
             if (!has_role(value)) continue;

@@ -1,12 +1,6 @@
 // write_annotations.h: values of ranges and instants as Perfetto debug annotations.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <marey/trace.h>
 
 namespace marey {

@@ -1,16 +1,12 @@
 // write_tracks.h: the tracks of a trace as Perfetto track descriptors.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
 #include <set>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <marey/trace.h>
 #include <protozero/pbf_builder.hpp>

@@ -1,6 +1,5 @@
 // read.cpp: reads pprof's profile.proto, which Go, Rust, Java and many continuous profilers write.
 #include <algorithm>
-#include <cstdint>
 
 #include <marey/error.h>
 
@@ -11,7 +10,6 @@
 
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "formats/pprof/fields.h"
 #include "formats/protobuf_wire.h"
@@ -258,7 +256,7 @@ class PprofReader {
                     message.skip();
             }
         }
-        std::reverse(stack_.begin(), stack_.end());
+        std::ranges::reverse(stack_);
         std::int64_t weight = value_ < numbers_.size() ? numbers_[value_] : 0;
         weight = weight > SampledProfile::kMaxTimeNs / scale_ ? SampledProfile::kMaxTimeNs : weight * scale_;
         const std::string process = rank < 0 ? "" : "rank " + std::to_string(rank);

@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <protozero/pbf_builder.hpp>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "analyze/events/innermost_ranges.h"
 #include "analyze/gpu/device_time.h"

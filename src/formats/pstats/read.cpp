@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include <marey/error.h>
 

@@ -2,9 +2,7 @@
 // function to its calls, times and callers.
 #include <algorithm>
 #include <bit>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/export.h>
 
@@ -64,7 +62,7 @@ class PstatsProfile {
     void write() {
         add_up();
         std::vector<std::pair<std::uint64_t, Times>> edges(edges_.begin(), edges_.end());
-        std::sort(edges.begin(), edges.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::ranges::sort(edges, {}, &std::pair<std::uint64_t, Times>::first);
         marshal_.begin_dictionary();
         auto edge = edges.begin();
         for (std::uint32_t function = 0; function < times_.size(); ++function) {

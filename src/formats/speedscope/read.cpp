@@ -2,7 +2,6 @@
 // times, unless their tool samples; sampled profiles become sampled ranges.
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include <marey/error.h>
 

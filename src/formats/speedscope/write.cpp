@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include <marey/export.h>
 

@@ -2,10 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
-#include <string>
-#include <vector>
 
 #include <marey/analyze.h>
 #include <marey/export.h>
