@@ -1,9 +1,11 @@
-// protobuf_wire.h: combines a field's number and wire type, for switch statements over message fields.
+// protobuf_wire.h: reads the fields of protobuf messages by their number and wire type.
 #pragma once
 
 #include <cstdint>
 #include <protozero/pbf_reader.hpp>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace marey::perfetto {
 
@@ -27,5 +29,40 @@ class Message : public protozero::pbf_reader {
     /// The next field, as encoded by the functions above; 0: there is none.
     std::uint32_t next_field() { return next() ? tag_and_type() : 0; }
 };
+
+/// Takes the value of one field.
+template <class Take>
+struct FieldReader {
+    std::uint32_t field;
+    Take take;  ///< gets the message, and must consume the field
+};
+template <class Take>
+FieldReader<Take> on(std::uint32_t field, Take take) {
+    return {field, std::move(take)};
+}
+/// Stores a number, a bool or a text, or appends it to a vector.
+template <class T>
+auto into(std::uint32_t field, T& value) {
+    return on(field, [&value](Message& message) {
+        if constexpr (requires { typename T::allocator_type; }) {
+            typename T::value_type more{};
+            into(0, more).take(message);
+            value.push_back(more);
+        } else if constexpr (std::is_same_v<T, std::string_view>) {
+            value = message.get_view();
+        } else {
+            value = static_cast<T>(message.get_uint64());
+        }
+    });
+}
+/// Reads a message; fields without a reader are skipped. Throws protozero::exception if it is damaged.
+template <class... Takes>
+void read_fields(std::string_view text, FieldReader<Takes>... readers) {
+    Message message(text);
+    while (const std::uint32_t field = message.next_field()) {
+        const bool is_read = ((field == readers.field && (readers.take(message), true)) || ...);
+        if (!is_read) message.skip();
+    }
+}
 
 }  // namespace marey::perfetto

@@ -302,60 +302,38 @@ class PerfettoEvents {
     }
     void parse_phase(std::string_view message, Fields& fields) {
         fields.has_phase = true;
-        Message phase(message);
         std::uint64_t bind_id = 0;
         std::int32_t direction = 0;
-        while (const std::uint32_t field = phase.next_field()) {
-            switch (field) {
-                case varint(PhaseEventField::Phase):
-                    fields.phase = phase.get_int32();
-                    break;
-                case varint(PhaseEventField::DurationUs):
-                    fields.duration_us = phase.get_int64();
-                    break;
-                case varint(PhaseEventField::UnscopedId):
-                case varint(PhaseEventField::LocalId):
-                case varint(PhaseEventField::GlobalId):
-                    fields.has_id = true;
-                    fields.id = phase.get_uint64();
-                    break;
-                case varint(PhaseEventField::BindId):
-                    bind_id = phase.get_uint64();
-                    break;
-                case varint(PhaseEventField::FlowDirection):
-                    direction = phase.get_int32();
-                    break;
-                case varint(PhaseEventField::PidOverride):
-                    fields.pid = phase.get_int32();
-                    fields.has_thread = true;
-                    break;
-                case varint(PhaseEventField::TidOverride):
-                    fields.tid = phase.get_int32();
-                    fields.has_thread = true;
-                    break;
-                default:
-                    phase.skip();
-            }
-        }
+        const auto take_unscoped_id = [&](Message& m) {
+            fields.has_id = true;
+            fields.id = m.get_uint64();
+        };
+        read_fields(message, into(varint(PhaseEventField::Phase), fields.phase),
+                    into(varint(PhaseEventField::DurationUs), fields.duration_us),
+                    on(varint(PhaseEventField::UnscopedId), take_unscoped_id),
+                    on(varint(PhaseEventField::LocalId), take_unscoped_id),
+                    on(varint(PhaseEventField::GlobalId), take_unscoped_id),
+                    into(varint(PhaseEventField::BindId), bind_id),
+                    into(varint(PhaseEventField::FlowDirection), direction),
+                    on(varint(PhaseEventField::PidOverride),
+                       [&](Message& m) {
+                           fields.pid = m.get_int32();
+                           fields.has_thread = true;
+                       }),
+                    on(varint(PhaseEventField::TidOverride), [&](Message& m) {
+                        fields.tid = m.get_int32();
+                        fields.has_thread = true;
+                    }));
         if ((direction & kFlowOut) != 0)
             fields.flows.push_back(bind_id);
         else if ((direction & kFlowIn) != 0)
             fields.flow_ends.push_back(bind_id);
     }
     void parse_place(std::string_view message, Fields& fields) {
-        Message place(message);
-        while (const std::uint32_t field = place.next_field()) {
-            switch (field) {
-                case bytes(SourceLocationField::File):
-                    fields.place.file = assembler_.string(place.get_view());
-                    break;
-                case varint(SourceLocationField::Line):
-                    fields.place.line = place.get_uint32();
-                    break;
-                default:
-                    place.skip();
-            }
-        }
+        read_fields(message,
+                    on(bytes(SourceLocationField::File),
+                       [&](Message& m) { fields.place.file = assembler_.string(m.get_view()); }),
+                    into(varint(SourceLocationField::Line), fields.place.line));
     }
     std::uint32_t track_of(const Fields& fields, const PerfettoSequence& sequence) {
         if (fields.has_track) return tracks_.of_uuid(fields.track);

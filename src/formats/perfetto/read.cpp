@@ -220,19 +220,17 @@ class PerfettoReader {
             time = clocks_.time_of(packet.sequence, packet.clock != 0 ? packet.clock : sequence.clock,
                                    packet.time);
         } else {
-            Message event(packet.event);
             bool has_timestamp = false;
-            while (const std::uint32_t field = event.next_field()) {
-                if (field == varint(EventField::TimestampDeltaUs)) {
-                    sequence.time_us += event.get_uint64();
-                    has_timestamp = true;
-                } else if (field == varint(EventField::TimestampAbsoluteUs)) {
-                    sequence.time_us = event.get_uint64();
-                    has_timestamp = true;
-                } else {
-                    event.skip();
-                }
-            }
+            read_fields(packet.event,
+                        on(varint(EventField::TimestampDeltaUs),
+                           [&](Message& m) {
+                               sequence.time_us += m.get_uint64();
+                               has_timestamp = true;
+                           }),
+                        on(varint(EventField::TimestampAbsoluteUs), [&](Message& m) {
+                            sequence.time_us = m.get_uint64();
+                            has_timestamp = true;
+                        }));
             if (!has_timestamp) ++timeless_;
             time = static_cast<std::int64_t>(sequence.time_us * 1000);
         }
@@ -244,60 +242,32 @@ class PerfettoReader {
     void read_clocks(std::uint32_t sequence, std::string_view message) {
         std::vector<PerfettoClocks::Reading> readings;
         std::uint32_t primary = 0;
-        Message fields(message);
-        while (const std::uint32_t field = fields.next_field()) {
-            if (field == varint(ClockSnapshotField::PrimaryClock)) {
-                primary = fields.get_uint32();
-                continue;
-            }
-            if (field != bytes(ClockSnapshotField::Clocks)) {
-                fields.skip();
-                continue;
-            }
-            PerfettoClocks::Reading reading;
-            Message clock(fields.get_view());
-            while (const std::uint32_t inner = clock.next_field()) {
-                if (inner == varint(ClockField::Id))
-                    reading.clock = clock.get_uint32();
-                else if (inner == varint(ClockField::Timestamp))
-                    reading.timestamp = clock.get_uint64();
-                else if (inner == varint(ClockField::IsIncremental))
-                    reading.is_incremental = clock.get_uint64() != 0;
-                else if (inner == varint(ClockField::UnitNs))
-                    reading.unit_ns = std::max<std::uint64_t>(clock.get_uint64(), 1);
-                else
-                    clock.skip();
-            }
-            readings.push_back(reading);
-        }
+        const auto read_clock = [&](Message& m) {
+            PerfettoClocks::Reading& reading = readings.emplace_back();
+            read_fields(m.get_view(), into(varint(ClockField::Id), reading.clock),
+                        into(varint(ClockField::Timestamp), reading.timestamp),
+                        into(varint(ClockField::IsIncremental), reading.is_incremental),
+                        into(varint(ClockField::UnitNs), reading.unit_ns));
+            reading.unit_ns = std::max<std::uint64_t>(reading.unit_ns, 1);
+        };
+        read_fields(message, into(varint(ClockSnapshotField::PrimaryClock), primary),
+                    on(bytes(ClockSnapshotField::Clocks), read_clock));
         clocks_.add_snapshot(sequence, readings, primary);
     }
 
     void read_defaults(std::string_view message, PerfettoSequence& sequence) {
-        Message fields(message);
-        while (const std::uint32_t field = fields.next_field()) {
-            if (field == varint(DefaultsField::TimestampClock)) {
-                sequence.clock = fields.get_uint32();
-                continue;
-            }
-            if (field != bytes(DefaultsField::TrackEvent)) {
-                fields.skip();
-                continue;
-            }
-            Message event(fields.get_view());
-            while (const std::uint32_t inner = event.next_field()) {
-                if (inner == varint(EventDefaultsField::TrackUuid)) {
-                    sequence.track = event.get_uint64();
-                    sequence.has_track = true;
-                } else if (inner == varint(EventDefaultsField::ExtraCounterTracks)) {
-                    sequence.extra_counters.push_back(event.get_uint64());
-                } else if (inner == varint(EventDefaultsField::ExtraDoubleCounterTracks)) {
-                    sequence.extra_double_counters.push_back(event.get_uint64());
-                } else {
-                    event.skip();
-                }
-            }
-        }
+        const auto read_event = [&](Message& m) {
+            const auto set_track = [&](Message& event) {
+                sequence.track = event.get_uint64();
+                sequence.has_track = true;
+            };
+            read_fields(
+                m.get_view(), on(varint(EventDefaultsField::TrackUuid), set_track),
+                into(varint(EventDefaultsField::ExtraCounterTracks), sequence.extra_counters),
+                into(varint(EventDefaultsField::ExtraDoubleCounterTracks), sequence.extra_double_counters));
+        };
+        read_fields(message, into(varint(DefaultsField::TimestampClock), sequence.clock),
+                    on(bytes(DefaultsField::TrackEvent), read_event));
     }
 
     void read_interned(std::string_view message, PerfettoSequence& sequence) {
@@ -326,19 +296,11 @@ class PerfettoReader {
             std::uint64_t iid = 0;
             std::string_view text, function;
             std::uint32_t line = 0;
-            Message entry(fields.get_view());
-            while (const std::uint32_t inner = entry.next_field()) {
-                if (inner == varint(InternedTextField::Iid))
-                    iid = entry.get_uint64();
-                else if (inner == bytes(InternedTextField::Text))  // for source locations, the file
-                    text = entry.get_view();
-                else if (inner == bytes(SourceLocationField::Function))
-                    function = entry.get_view();
-                else if (inner == varint(SourceLocationField::Line))
-                    line = entry.get_uint32();
-                else
-                    entry.skip();
-            }
+            read_fields(fields.get_view(), into(varint(InternedTextField::Iid), iid),
+                        into(bytes(InternedTextField::Text), text),  // for source locations, the file
+
+                        into(bytes(SourceLocationField::Function), function),
+                        into(varint(SourceLocationField::Line), line));
             if (table != nullptr)
                 table->set(iid, assembler_.string(text));
             else
@@ -349,13 +311,7 @@ class PerfettoReader {
     void read_thread(std::string_view message, PerfettoSequence& sequence) {
         std::tie(sequence.pid, sequence.tid) = tracks_.describe_thread(message);
         sequence.has_thread = true;
-        Message fields(message);
-        while (const std::uint32_t field = fields.next_field()) {
-            if (field == varint(ThreadField::ReferenceTimeUs))
-                sequence.time_us = fields.get_uint64();
-            else
-                fields.skip();
-        }
+        read_fields(message, into(varint(ThreadField::ReferenceTimeUs), sequence.time_us));
     }
 
     void read_metadata(std::string_view message) {
@@ -369,32 +325,26 @@ class PerfettoReader {
             std::string_view key, text;
             std::string json = "null";
             std::int64_t number = 0;
-            Message item(fields.get_view());
-            while (const std::uint32_t inner = item.next_field()) {
-                switch (inner) {
-                    case bytes(MetadataField::Name):
-                        key = item.get_view();
-                        break;
-                    case bytes(MetadataField::Json):
-                        text = item.get_view();
-                        json = is_json(text) ? std::string(text) : quoted(text);
-                        break;
-                    case bytes(MetadataField::String):
-                        text = item.get_view();
-                        json = quoted(text);
-                        break;
-                    case varint(MetadataField::Bool):
-                        number = item.get_uint64() != 0 ? 1 : 0;
-                        json = number != 0 ? "true" : "false";
-                        break;
-                    case varint(MetadataField::Int):
-                        number = item.get_int64();
-                        json = std::to_string(number);
-                        break;
-                    default:
-                        item.skip();
-                }
-            }
+            read_fields(fields.get_view(), into(bytes(MetadataField::Name), key),
+                        on(bytes(MetadataField::Json),
+                           [&](Message& m) {
+                               text = m.get_view();
+                               json = is_json(text) ? std::string(text) : quoted(text);
+                           }),
+                        on(bytes(MetadataField::String),
+                           [&](Message& m) {
+                               text = m.get_view();
+                               json = quoted(text);
+                           }),
+                        on(varint(MetadataField::Bool),
+                           [&](Message& m) {
+                               number = m.get_uint64() != 0 ? 1 : 0;
+                               json = number != 0 ? "true" : "false";
+                           }),
+                        on(varint(MetadataField::Int), [&](Message& m) {
+                            number = m.get_int64();
+                            json = std::to_string(number);
+                        }));
             if (!read_marey_metadata(key, text, number))
                 assembler_.add_metadata(std::string(key), std::move(json));
         }

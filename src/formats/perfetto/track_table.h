@@ -64,43 +64,29 @@ class PerfettoTrackTable {
         std::uint64_t uuid = 0;
         Process process;
         bool has_name = false;
-        Message fields(message);
-        while (const std::uint32_t field = fields.next_field()) {
-            switch (field) {
-                case varint(TrackField::Uuid):
-                    uuid = fields.get_uint64();
-                    break;
-                case varint(TrackField::ParentUuid):
-                    track.parent_uuid = fields.get_uint64();
-                    break;
-                case bytes(TrackField::Name):
-                case bytes(TrackField::StaticName):
-                case bytes(TrackField::AtraceName):
-                    track.name = assembler_.string(fields.get_view());
-                    has_name = true;
-                    break;
-                case bytes(TrackField::Description):
-                    track.description = assembler_.string(fields.get_view());
-                    break;
-                case varint(TrackField::SiblingRank):
-                    track.rank = fields.get_int32();
-                    break;
-                case bytes(TrackField::Process):
-                    read_process(fields.get_view(), process);
-                    track.has_process = true;
-                    track.pid = process.pid;
-                    break;
-                case bytes(TrackField::Thread):
-                    std::tie(track.pid, track.tid) = read_thread(fields.get_view());
-                    track.has_thread = true;
-                    break;
-                case bytes(TrackField::Counter):
-                    read_counter(fields.get_view(), track);
-                    break;
-                default:
-                    fields.skip();
-            }
-        }
+        const auto take_name = [&](Message& m) {
+            track.name = assembler_.string(m.get_view());
+            has_name = true;
+        };
+        read_fields(message, into(varint(TrackField::Uuid), uuid),
+                    into(varint(TrackField::ParentUuid), track.parent_uuid),
+                    on(bytes(TrackField::Name), take_name), on(bytes(TrackField::StaticName), take_name),
+                    on(bytes(TrackField::AtraceName), take_name),
+                    on(bytes(TrackField::Description),
+                       [&](Message& m) { track.description = assembler_.string(m.get_view()); }),
+                    into(varint(TrackField::SiblingRank), track.rank),
+                    on(bytes(TrackField::Process),
+                       [&](Message& m) {
+                           read_process(m.get_view(), process);
+                           track.has_process = true;
+                           track.pid = process.pid;
+                       }),
+                    on(bytes(TrackField::Thread),
+                       [&](Message& m) {
+                           std::tie(track.pid, track.tid) = read_thread(m.get_view());
+                           track.has_thread = true;
+                       }),
+                    on(bytes(TrackField::Counter), [&](Message& m) { read_counter(m.get_view(), track); }));
         std::string_view own_name;
         if (follows(assembler_.text(track.description), kOwnName, own_name)) {
             const StringId name = assembler_.string(std::string(own_name));
@@ -132,38 +118,25 @@ class PerfettoTrackTable {
         return ids;
     }
     void describe_tree(std::string_view message) {
-        Message fields(message);
-        while (const std::uint32_t field = fields.next_field()) {
-            if (field != bytes(ProcessTreeField::Processes) && field != bytes(ProcessTreeField::Threads)) {
-                fields.skip();
-                continue;
-            }
-            const bool is_process = field == bytes(ProcessTreeField::Processes);
-            Message entry(fields.get_view());
-            std::int64_t id = 0, pid = 0;
-            StringId name = 0;
-            while (const std::uint32_t inner = entry.next_field()) {
-                if (inner == varint(TreeThreadField::Tid))  // for a process, its pid
-                    id = entry.get_int32();
-                else if (inner == varint(TreeThreadField::Pid) && !is_process)
-                    pid = entry.get_int32();
-                else if (is_process ? inner == bytes(TreeProcessField::CommandLine) && name == 0
-                                    : inner == bytes(TreeThreadField::Name))
-                    name = assembler_.string(entry.get_view());
-                else
-                    entry.skip();
-            }
-            if (!is_process) {
-                thread_names_.try_emplace({pid, id}, name);
-            } else if (const auto known = processes_.find(id); known != processes_.end()) {
-                if (known->second.name == 0) known->second.name = name;
-            } else {
-                Process process;
-                process.pid = id;
-                process.name = name;
-                processes_.emplace(id, process);  // gets a row when its first event is added
-            }
-        }
+        const auto read_thread_entry = [&](Message& m) {
+            std::int64_t tid = 0, pid = 0;
+            std::string_view name;
+            read_fields(m.get_view(), into(varint(TreeThreadField::Tid), tid),
+                        into(varint(TreeThreadField::Pid), pid), into(bytes(TreeThreadField::Name), name));
+            thread_names_.try_emplace({pid, tid}, assembler_.string(name));
+        };
+        const auto read_process_entry = [&](Message& m) {
+            Process process;
+            std::vector<std::string_view> command_line;
+            read_fields(m.get_view(), into(varint(TreeProcessField::Pid), process.pid),
+                        into(bytes(TreeProcessField::CommandLine), command_line));
+            if (!command_line.empty()) process.name = assembler_.string(command_line.front());
+            // A new one gets a row when its first event is added.
+            Process& known = processes_.try_emplace(process.pid, process).first->second;
+            if (known.name == 0) known.name = process.name;
+        };
+        read_fields(message, on(bytes(ProcessTreeField::Threads), read_thread_entry),
+                    on(bytes(ProcessTreeField::Processes), read_process_entry));
     }
 
     /// Must be called once, before the functions below. `realtime_offset_ns`: as in ProcessInfo.
@@ -251,27 +224,16 @@ class PerfettoTrackTable {
         return static_cast<std::uint32_t>(tracks_.size() - 1);
     }
     void read_process(std::string_view message, Process& process) {
-        Message fields(message);
         std::string command_line;
-        while (const std::uint32_t field = fields.next_field()) {
-            switch (field) {
-                case varint(ProcessField::Pid):
-                    process.pid = fields.get_int32();
-                    break;
-                case bytes(ProcessField::CommandLine):
-                    if (!command_line.empty()) command_line += ' ';
-                    command_line += fields.get_view();
-                    break;
-                case bytes(ProcessField::Name):
-                    process.name = assembler_.string(fields.get_view());
-                    break;
-                case bytes(ProcessField::Labels):
-                    read_label(fields.get_view(), process);
-                    break;
-                default:
-                    fields.skip();
-            }
-        }
+        read_fields(message, into(varint(ProcessField::Pid), process.pid),
+                    on(bytes(ProcessField::CommandLine),
+                       [&](Message& m) {
+                           if (!command_line.empty()) command_line += ' ';
+                           command_line += m.get_view();
+                       }),
+                    on(bytes(ProcessField::Name),
+                       [&](Message& m) { process.name = assembler_.string(m.get_view()); }),
+                    on(bytes(ProcessField::Labels), [&](Message& m) { read_label(m.get_view(), process); }));
         if (!command_line.empty()) process.command_line = assembler_.string(command_line);
     }
     void read_label(std::string_view label, Process& process) {
@@ -285,42 +247,19 @@ class PerfettoTrackTable {
         }
     }
     void read_counter(std::string_view message, Track& track) {
-        Message fields(message);
-        while (const std::uint32_t field = fields.next_field()) {
-            switch (field) {
-                case bytes(CounterField::Categories):
-                    track.shows_memory |= fields.get_view() == kMemoryCategory;
-                    break;
-                case varint(CounterField::UnitMultiplier):
-                    track.multiplier = static_cast<double>(fields.get_int64());
-                    break;
-                case varint(CounterField::IsIncremental):
-                    track.is_incremental = fields.get_uint64() != 0;
-                    break;
-                default:
-                    fields.skip();
-            }
-        }
+        read_fields(message,
+                    on(bytes(CounterField::Categories),
+                       [&](Message& m) { track.shows_memory |= m.get_view() == kMemoryCategory; }),
+                    on(varint(CounterField::UnitMultiplier),
+                       [&](Message& m) { track.multiplier = static_cast<double>(m.get_int64()); }),
+                    into(varint(CounterField::IsIncremental), track.is_incremental));
     }
     std::pair<std::int64_t, std::int64_t> read_thread(std::string_view message) {
         std::int64_t pid = 0, tid = 0;
         StringId name = 0;
-        Message fields(message);
-        while (const std::uint32_t field = fields.next_field()) {
-            switch (field) {
-                case varint(ThreadField::Pid):
-                    pid = fields.get_int32();
-                    break;
-                case varint(ThreadField::Tid):
-                    tid = fields.get_int64();
-                    break;
-                case bytes(ThreadField::Name):
-                    name = assembler_.string(fields.get_view());
-                    break;
-                default:
-                    fields.skip();
-            }
-        }
+        read_fields(
+            message, into(varint(ThreadField::Pid), pid), into(varint(ThreadField::Tid), tid),
+            on(bytes(ThreadField::Name), [&](Message& m) { name = assembler_.string(m.get_view()); }));
         if (name != 0) thread_names_[{pid, tid}] = name;
         return {pid, tid};
     }

@@ -18,7 +18,10 @@ namespace marey {
 namespace {
 
 using perfetto::bytes;
+using perfetto::into;
 using perfetto::Message;
+using perfetto::on;
+using perfetto::read_fields;
 using perfetto::varint;
 using pprof::FunctionField;
 using pprof::LabelField;
@@ -31,12 +34,27 @@ using pprof::ValueTypeField;
 class PprofReader {
   public:
     PprofReader(std::string_view text, const std::string& name) : name_(name), profile_(name, text.size()) {
-        try {
-            Message message(text);
-            while (const std::uint32_t field = message.next_field()) read_field(field, message);
-        } catch (const protozero::exception&) {
-            ++damaged_;
-        }
+        // A damaged part does not affect those after it.
+        const auto part = [&](auto read) {
+            return [&, read](Message& m) {
+                const std::string_view bytes_of_part = m.get_view();
+                guarded([&] { read(bytes_of_part); });
+            };
+        };
+        guarded([&] {
+            read_fields(text, on(bytes(ProfileField::SampleType), part([&](std::string_view type) {
+                                     types_.push_back(read_type(type));
+                                 })),
+                        into(bytes(ProfileField::Sample), samples_),
+                        into(bytes(ProfileField::Location), locations_),
+                        on(bytes(ProfileField::Function),
+                           part([&](std::string_view function) { read_function(function); })),
+                        into(bytes(ProfileField::StringTable), texts_),
+                        on(bytes(ProfileField::PeriodType),
+                           part([&](std::string_view type) { period_type_ = read_type(type); })),
+                        into(varint(ProfileField::Period), period_),
+                        into(varint(ProfileField::DefaultSampleType), default_type_));
+        });
     }
 
     Trace read() {
@@ -70,80 +88,20 @@ class PprofReader {
         }
     }
 
-    void read_field(std::uint32_t field, Message& message) {
-        switch (field) {
-            case bytes(ProfileField::SampleType): {
-                const std::string_view part = message.get_view();
-                guarded([&] { types_.push_back(read_type(part)); });
-                break;
-            }
-            case bytes(ProfileField::Sample):
-                samples_.push_back(message.get_view());
-                break;
-            case bytes(ProfileField::Location):
-                locations_.push_back(message.get_view());
-                break;
-            case bytes(ProfileField::Function): {
-                const std::string_view part = message.get_view();
-                guarded([&] { read_function(part); });
-                break;
-            }
-            case bytes(ProfileField::StringTable):
-                texts_.push_back(message.get_view());
-                break;
-            case bytes(ProfileField::PeriodType): {
-                const std::string_view part = message.get_view();
-                guarded([&] { period_type_ = read_type(part); });
-                break;
-            }
-            case varint(ProfileField::Period):
-                period_ = message.get_int64();
-                break;
-            case varint(ProfileField::DefaultSampleType):
-                default_type_ = message.get_int64();
-                break;
-            default:
-                message.skip();
-        }
-    }
-
     static ValueType read_type(std::string_view part) {
         ValueType type;
-        Message message(part);
-        while (const std::uint32_t field = message.next_field()) {
-            if (field == varint(ValueTypeField::Type)) {
-                type.type = message.get_int64();
-            } else if (field == varint(ValueTypeField::Unit)) {
-                type.unit = message.get_int64();
-            } else {
-                message.skip();
-            }
-        }
+        read_fields(part, into(varint(ValueTypeField::Type), type.type),
+                    into(varint(ValueTypeField::Unit), type.unit));
         return type;
     }
 
     void read_function(std::string_view part) {
         Function function;
         std::uint64_t id = 0;
-        Message message(part);
-        while (const std::uint32_t field = message.next_field()) {
-            switch (field) {
-                case varint(FunctionField::Id):
-                    id = message.get_uint64();
-                    break;
-                case varint(FunctionField::Name):
-                    function.name = message.get_int64();
-                    break;
-                case varint(FunctionField::FileName):
-                    function.file = message.get_int64();
-                    break;
-                case varint(FunctionField::StartLine):
-                    function.line = message.get_int64();
-                    break;
-                default:
-                    message.skip();
-            }
-        }
+        read_fields(part, into(varint(FunctionField::Id), id),
+                    into(varint(FunctionField::Name), function.name),
+                    into(varint(FunctionField::FileName), function.file),
+                    into(varint(FunctionField::StartLine), function.line));
         functions_[id] = function;
     }
 
@@ -187,22 +145,9 @@ class PprofReader {
     void read_location(std::string_view part) {
         std::uint64_t id = 0, address = 0;
         std::vector<std::uint32_t> sites;
-        Message message(part);
-        while (const std::uint32_t field = message.next_field()) {
-            switch (field) {
-                case varint(LocationField::Id):
-                    id = message.get_uint64();
-                    break;
-                case varint(LocationField::Address):
-                    address = message.get_uint64();
-                    break;
-                case bytes(LocationField::Line):
-                    sites.push_back(read_line(message.get_view()));
-                    break;
-                default:
-                    message.skip();
-            }
-        }
+        read_fields(
+            part, into(varint(LocationField::Id), id), into(varint(LocationField::Address), address),
+            on(bytes(LocationField::Line), [&](Message& m) { sites.push_back(read_line(m.get_view())); }));
         if (sites.empty()) sites.push_back(profile_.frame(address_text(address)));
         sites_of_[id] = std::move(sites);
     }
@@ -214,14 +159,7 @@ class PprofReader {
     }
     std::uint32_t read_line(std::string_view part) {
         std::uint64_t function = 0;
-        Message message(part);
-        while (const std::uint32_t field = message.next_field()) {
-            if (field == varint(LineField::FunctionId)) {
-                function = message.get_uint64();
-            } else {
-                message.skip();
-            }
-        }
+        read_fields(part, into(varint(LineField::FunctionId), function));
         const auto known = functions_.find(function);
         if (known == functions_.end()) return profile_.frame("");
         const std::int64_t line = known->second.line;
@@ -234,28 +172,19 @@ class PprofReader {
         numbers_.clear();
         std::string thread;
         std::int32_t rank = -1;
-        Message message(part);
-        while (const std::uint32_t field = message.next_field()) {
-            switch (field) {
-                case bytes(SampleField::LocationId):
-                    for (const std::uint64_t id : message.get_packed_uint64()) add_location(id);
-                    break;
-                case varint(SampleField::LocationId):
-                    add_location(message.get_uint64());
-                    break;
-                case bytes(SampleField::Value):
-                    for (const std::int64_t value : message.get_packed_int64()) numbers_.push_back(value);
-                    break;
-                case varint(SampleField::Value):
-                    numbers_.push_back(message.get_int64());
-                    break;
-                case bytes(SampleField::Label):
-                    read_label(message.get_view(), thread, rank);
-                    break;
-                default:
-                    message.skip();
-            }
-        }
+        read_fields(
+            part,
+            on(bytes(SampleField::LocationId),
+               [&](Message& m) {
+                   for (const std::uint64_t id : m.get_packed_uint64()) add_location(id);
+               }),
+            on(varint(SampleField::LocationId), [&](Message& m) { add_location(m.get_uint64()); }),
+            on(bytes(SampleField::Value),
+               [&](Message& m) {
+                   for (const std::int64_t value : m.get_packed_int64()) numbers_.push_back(value);
+               }),
+            on(varint(SampleField::Value), [&](Message& m) { numbers_.push_back(m.get_int64()); }),
+            on(bytes(SampleField::Label), [&](Message& m) { read_label(m.get_view(), thread, rank); }));
         std::ranges::reverse(stack_);
         std::int64_t weight = value_ < numbers_.size() ? numbers_[value_] : 0;
         weight = weight > SampledProfile::kMaxTimeNs / scale_ ? SampledProfile::kMaxTimeNs : weight * scale_;
@@ -273,22 +202,8 @@ class PprofReader {
     }
     void read_label(std::string_view part, std::string& thread, std::int32_t& rank) {
         std::int64_t key = 0, str = 0, num = 0;
-        Message message(part);
-        while (const std::uint32_t field = message.next_field()) {
-            switch (field) {
-                case varint(LabelField::Key):
-                    key = message.get_int64();
-                    break;
-                case varint(LabelField::Str):
-                    str = message.get_int64();
-                    break;
-                case varint(LabelField::Num):
-                    num = message.get_int64();
-                    break;
-                default:
-                    message.skip();
-            }
-        }
+        read_fields(part, into(varint(LabelField::Key), key), into(varint(LabelField::Str), str),
+                    into(varint(LabelField::Num), num));
         const std::string_view name = text(key);
         if (name == "thread" || name == "thread name" || name == "thread_name") {
             thread = str != 0 ? std::string(text(str)) : "thread " + std::to_string(num);
