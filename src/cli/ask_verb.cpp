@@ -1,5 +1,4 @@
 // ask_verb.cpp: marey ask: answers a ready-made question about a trace or a lake, on DuckDB or Spark.
-
 #include "cli/query_options.h"
 
 namespace marey::cli {

@@ -183,7 +183,7 @@ class AveragesTable {
             case CellUnit::Time:
                 return (is_estimate(column) ? "~" : "") + format_duration(value, layout_.time_unit);
             case CellUnit::Bytes:
-                return (value < 0 ? "-" : "") + format_bytes(static_cast<std::uint64_t>(std::abs(value)));
+                return format_bytes(value);
             case CellUnit::Count:
                 return value < 0 ? "" : format_count(static_cast<std::uint64_t>(value));
             case CellUnit::Flops:

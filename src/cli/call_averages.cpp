@@ -84,10 +84,10 @@ std::string waiting_fact(const Averages& waiting, std::string_view command) {
     std::ranges::stable_sort(rows, [](const AverageRow* a, const AverageRow* b) {
         return a->self_cpu_time_total_ns > b->self_cpu_time_total_ns;
     });
-    std::string text = format_duration(static_cast<double>(waiting.recorded_ns));
+    std::string text = format_duration(waiting.recorded_ns);
     for (std::size_t i = 0; i < rows.size() && i < kWaitsShown; ++i)
         text += fmt::format("{}{} {}", i == 0 ? ": " : ", ", printable(rows[i]->name),
-                            format_duration(static_cast<double>(rows[i]->self_cpu_time_total_ns)));
+                            format_duration(rows[i]->self_cpu_time_total_ns));
     if (rows.size() > kWaitsShown) text += ", ...";
     return text + fmt::format(" ({} adds them to the table)", command);
 }

@@ -103,9 +103,8 @@ class ExportVerb final : public Verb {
         }
         struct stat info {};
         if (!to_stdout && ::stat(path.c_str(), &info) == 0) {
-            print_error(fmt::format(
-                "{}: {}{}\n", printable(path), written,
-                S_ISREG(info.st_mode) ? ", " + format_bytes(static_cast<std::uint64_t>(info.st_size)) : ""));
+            print_error(fmt::format("{}: {}{}\n", printable(path), written,
+                                    S_ISREG(info.st_mode) ? ", " + format_bytes(info.st_size) : ""));
         }
         print_error(problem_lines(trace, standard_error()));
         return kSuccess;

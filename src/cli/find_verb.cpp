@@ -1,5 +1,4 @@
 // find_verb.cpp: marey find: the captures and ranges of a distributed trace.
-
 #include <algorithm>
 #include <cctype>
 

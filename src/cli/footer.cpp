@@ -26,6 +26,14 @@ std::string thread_label(const Trace& trace, Row thread) {
     return name.empty() ? fmt::format("thread {}", info.id) : name;
 }
 
+std::string device_label(const Trace& trace, Row process, const Device& device) {
+    std::string text = device_type_name(device.type);
+    if (device.index >= 0) text += fmt::format(" {}", device.index);
+    if (trace.processes().size() > 1 && process < trace.processes().size())
+        text += fmt::format(" of process {}", trace.processes()[process].pid);
+    return text;
+}
+
 std::uint64_t dropped_events(const Trace& trace) {
     std::uint64_t dropped = 0;
     for (const ThreadInfo& thread : trace.threads()) dropped += thread.dropped;
@@ -65,24 +73,22 @@ std::string overhead_fact(const Trace& trace) {
 
 std::string imports_fact(std::int64_t time_ns, const std::string& whole) {
     if (time_ns == 0) return "";
-    return fmt::format("{} {} (--show-importlib shows the frames of importlib)",
-                       format_duration(static_cast<double>(time_ns)), whole);
+    return fmt::format("{} {} (--show-importlib shows the frames of importlib)", format_duration(time_ns),
+                       whole);
 }
 
 std::string imports_fact(const Trace& trace) {
     const WindowInfo& window = trace.window();
-    const std::string whole =
-        trace.processes().size() > 1
-            ? "in all processes"
-            : "of " + format_duration(static_cast<double>(window.end_ns - window.start_ns));
+    const std::string whole = trace.processes().size() > 1
+                                  ? "in all processes"
+                                  : "of " + format_duration(window.end_ns - window.start_ns);
     return imports_fact(import_time_ns(trace), whole);
 }
 
 namespace {
 
 std::string error_text(std::int64_t error_ns) {
-    return error_ns == kUnknownClockError ? "unknown error"
-                                          : "+-" + format_duration(static_cast<double>(error_ns));
+    return error_ns == kUnknownClockError ? "unknown error" : "+-" + format_duration(error_ns);
 }
 
 }  // namespace
@@ -118,19 +124,18 @@ std::string clock_fact(const Trace& trace) {
     const ClockInfo& clock = trace.clock();
     std::string text = clock.source.empty() ? "unknown" : printable(clock.source);
     if (clock.ticks_per_second > 0) text += fmt::format(" at {:.6g} MHz", clock.ticks_per_second / 1e6);
-    const auto time = [](std::int64_t ns) { return format_duration(static_cast<double>(ns)); };
     if (clock.pairs == 0) {
         text += ", accuracy unknown";
     } else {
         text += fmt::format(", {}, accurate to {}", format_plural(clock.pairs, "clock pair"),
-                            time(clock.max_error_ns));
+                            format_duration(clock.max_error_ns));
         if (clock.extrapolated) text += ", extrapolated at the end";
     }
     if (const std::string hosts = hosts_fact(trace); !hosts.empty()) text += "; " + hosts;
     if (const auto gpu = gpu_clock(trace)) {
-        text += fmt::format("; device times accurate to {} ({}", time(gpu->worst_error_ns),
+        text += fmt::format("; device times accurate to {} ({}", format_duration(gpu->worst_error_ns),
                             format_plural(static_cast<std::uint64_t>(gpu->readings), "reading"));
-        if (gpu->readings > 1) text += ", median " + time(gpu->median_error_ns);
+        if (gpu->readings > 1) text += ", median " + format_duration(gpu->median_error_ns);
         text += ")";
     }
     return text;
@@ -193,9 +198,8 @@ std::string times_fact(const Trace& trace) {
 
 std::string window_fact(const Trace& trace) {
     const WindowInfo& window = trace.window();
-    std::string text =
-        fmt::format("{} on {}", format_duration(static_cast<double>(window.end_ns - window.start_ns)),
-                    format_plural(trace.threads().size(), "thread"));
+    std::string text = fmt::format("{} on {}", format_duration(window.end_ns - window.start_ns),
+                                   format_plural(trace.threads().size(), "thread"));
     const auto problems = trace.problems();
     const bool is_running =
         std::ranges::any_of(problems, [](const ProblemInfo& problem) { return problem.code == "running"; });

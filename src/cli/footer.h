@@ -44,6 +44,8 @@ std::string problem_lines(const Trace& trace, const Terminal& terminal);
 
 /// The label of a thread in output: its name, or "thread N" if it has none.
 std::string thread_label(const Trace& trace, Row thread);
+/// "cuda 0", with the process if there are several.
+std::string device_label(const Trace& trace, Row process, const Device& device);
 std::uint64_t dropped_events(const Trace& trace);
 
 }  // namespace marey::cli

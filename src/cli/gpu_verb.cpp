@@ -1,5 +1,4 @@
 // gpu_verb.cpp: marey gpu: what devices did, when they were idle, and why.
-
 #include <algorithm>
 #include <limits>
 
@@ -14,10 +13,6 @@ namespace {
 
 constexpr std::size_t kLongestGaps = 5;
 constexpr std::size_t kHostRows = 3;  // of each gap
-
-std::string gpu_time(std::int64_t ns) {
-    return format_duration(static_cast<double>(ns));
-}
 
 std::string share_of(std::int64_t part, std::int64_t whole) {
     return whole > 0 ? format_share(static_cast<double>(part) / static_cast<double>(whole)) : "";
@@ -98,36 +93,30 @@ class GpuVerb final : public Verb {
         text_ += output_.lines(table, terminal_);
     }
 
-    static std::string device_text(const Trace& trace, Row process, const Device& device) {
-        std::string text = device_type_name(device.type);
-        if (device.index >= 0) text += fmt::format(" {}", device.index);
-        if (trace.processes().size() > 1 && process < trace.processes().size())
-            text += fmt::format(" of process {}", trace.processes()[process].pid);
-        return text;
-    }
-
     void show(const Trace& trace, const GpuDevice& device) {
         const std::int64_t window = device.times.busy_ns + device.times.idle_ns;
-        std::string name = device_text(trace, device.process, device.device);
+        std::string name = device_label(trace, device.process, device.device);
         if (!device.name.empty()) name += ", " + printable(device.name);
         if (device.sm_count > 0)
             name += fmt::format(", {} multiprocessors",
                                 format_count(static_cast<std::uint64_t>(device.sm_count)));
         fact("device", name);
-        fact("busy",
-             fmt::format("{} of {}, {}; {} between its first and last work", gpu_time(device.times.busy_ns),
-                         gpu_time(window), format_share(device.times.utilisation()),
-                         share_of(device.times.busy_ns, device.span_ns())));
-        fact("idle", fmt::format("{} in {}; {} of that with nothing queued", gpu_time(device.times.idle_ns),
-                                 format_plural(device.times.gaps.count, "gap"),
-                                 gpu_time(device.starved_short_ns + device.starved_long_ns)));
+        fact("busy", fmt::format("{} of {}, {}; {} between its first and last work",
+                                 format_duration(device.times.busy_ns), format_duration(window),
+                                 format_share(device.times.utilisation()),
+                                 share_of(device.times.busy_ns, device.span_ns())));
+        fact("idle",
+             fmt::format("{} in {}; {} of that with nothing queued", format_duration(device.times.idle_ns),
+                         format_plural(device.times.gaps.count, "gap"),
+                         format_duration(device.starved_short_ns + device.starved_long_ns)));
         if (device.copy_busy_ns > 0)
-            fact("copying", fmt::format("{}, {} of it while kernels ran", gpu_time(device.copy_busy_ns),
-                                        share_of(device.overlap_ns, device.copy_busy_ns)));
+            fact("copying",
+                 fmt::format("{}, {} of it while kernels ran", format_duration(device.copy_busy_ns),
+                             share_of(device.overlap_ns, device.copy_busy_ns)));
         if (device.most_concurrent > 1)
             fact("concurrency",
                  fmt::format("several kernels at once for {}, at most {}; {} on average while any kernel ran",
-                             gpu_time(device.concurrent_ns), device.most_concurrent,
+                             format_duration(device.concurrent_ns), device.most_concurrent,
                              fmt::format("{:.2f}", static_cast<double>(device.times.kernels.total_ns) /
                                                        static_cast<double>(device.kernel_busy_ns))));
         std::string loose;
@@ -169,8 +158,8 @@ class GpuVerb final : public Verb {
             const std::size_t rows = std::min(kHostRows, gap.host.size());
             for (std::size_t i = 0; i < std::max<std::size_t>(rows, 1); ++i) {
                 const bool is_first = i == 0;
-                table.add({is_first ? gpu_time(gap.start_ns - trace.window().start_ns) : "",
-                           is_first ? gpu_time(gap.duration_ns) : "", is_first ? why : "",
+                table.add({is_first ? format_duration(gap.start_ns - trace.window().start_ns) : "",
+                           is_first ? format_duration(gap.duration_ns) : "", is_first ? why : "",
                            is_first ? thread : "",
                            i < rows ? share_of(gap.host[i].time_ns, gap.duration_ns) : "",
                            i < rows ? host_text(gap.host[i]) : ""});
@@ -189,9 +178,9 @@ class GpuVerb final : public Verb {
         if (!use.calls.empty() && !use.waits.empty()) text_ += "\n";
         for (const GpuWaits& waits : use.waits) {
             fact("waiting", fmt::format("{}: {} in {}, {} of the window; devices idle afterwards for {}",
-                                        thread_label(trace, waits.thread), gpu_time(waits.time_ns),
+                                        thread_label(trace, waits.thread), format_duration(waits.time_ns),
                                         format_plural(waits.count, "wait"), share_of(waits.time_ns, window),
-                                        gpu_time(waits.idle_after_ns)));
+                                        format_duration(waits.idle_after_ns)));
         }
         if (!use.calls.empty() || !use.waits.empty()) text_ += "\n";
     }
@@ -202,12 +191,12 @@ class GpuVerb final : public Verb {
         for (const GpuFinding& finding : use.findings) {
             const std::string where = finding.thread != kNoRow
                                           ? thread_label(trace, finding.thread)
-                                          : device_text(trace, finding.process, finding.device);
+                                          : device_label(trace, finding.process, finding.device);
             text_ +=
                 styled(terminal_, Style::Red, finding.rule) + fmt::format(" ({}): {}\n", where, finding.text);
             for (const GpuEvidence& row : finding.evidence) {
                 std::string numbers = row.count > 0 ? format_count(row.count) : "";
-                if (row.time_ns >= 0) numbers += (numbers.empty() ? "" : ", ") + gpu_time(row.time_ns);
+                if (row.time_ns >= 0) numbers += (numbers.empty() ? "" : ", ") + format_duration(row.time_ns);
                 text_ += fmt::format("    {}: {}\n", printable(row.what), numbers);
             }
         }

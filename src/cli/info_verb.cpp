@@ -154,7 +154,7 @@ class InfoVerb final : public Verb {
         for (const SessionInfo& session : sessions) {
             std::string text = fmt::format("{}", session.id);
             if (!session.name.empty()) text += " " + printable(session.name);
-            text += ", " + format_duration(static_cast<double>(session.end_ns - session.start_ns));
+            text += ", " + format_duration(session.end_ns - session.start_ns);
             if (!session.finished) text += ", not finished";
             if (sessions.size() > 1 && session.id == window.session_id) text += "  <- shown here";
             fact("session", text);

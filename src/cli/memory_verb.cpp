@@ -1,5 +1,4 @@
 // memory_verb.cpp: marey memory: how much memory was held, its peak, and which ranges allocated it.
-
 #include <map>
 
 #include <marey/results.h>
@@ -10,23 +9,10 @@
 namespace marey::cli {
 namespace {
 
-std::string bytes_text(std::int64_t bytes) {
-    const auto size = static_cast<std::uint64_t>(bytes);
-    return bytes < 0 ? "-" + format_bytes(0 - size) : format_bytes(size);
-}
-
 std::string path_text(const std::vector<std::string>& path) {
     if (path.empty()) return "(outside any range)";
     std::string text;
     for (const std::string& name : path) text += (text.empty() ? "" : " > ") + printable(name);
-    return text;
-}
-
-std::string device_text(const Trace& trace, const DeviceMemory& memory) {
-    std::string text = device_type_name(memory.device.type);
-    if (memory.device.index >= 0) text += fmt::format(" {}", memory.device.index);
-    if (trace.processes().size() > 1 && memory.process < trace.processes().size())
-        text += fmt::format(" of process {}", trace.processes()[memory.process].pid);
     return text;
 }
 
@@ -89,31 +75,29 @@ class MemoryVerb final : public Verb {
     }
 
     void show(const Trace& trace, const DeviceMemory& memory) {
-        auto since_start = [&](std::int64_t time_ns) {
-            return format_duration(static_cast<double>(time_ns - trace.window().start_ns));
-        };
-        fact("device", device_text(trace, memory));
-        std::string peak =
-            fmt::format("{} at {}", bytes_text(memory.peak_bytes), since_start(memory.peak_time_ns));
+        const std::int64_t start_ns = trace.window().start_ns;
+        fact("device", device_label(trace, memory.process, memory.device));
+        std::string peak = fmt::format("{} at {}", format_bytes(memory.peak_bytes),
+                                       format_duration(memory.peak_time_ns - start_ns));
         if (memory.peak_unknown_bytes != 0)
             peak += fmt::format(", {} of it taken before the window or by unknown ranges",
-                                bytes_text(memory.peak_unknown_bytes));
+                                format_bytes(memory.peak_unknown_bytes));
         if (memory.peak_reserved > 0)
-            peak += fmt::format("; at most {} reserved", bytes_text(memory.peak_reserved));
+            peak += fmt::format("; at most {} reserved", format_bytes(memory.peak_reserved));
         fact("peak", peak);
-        fact("held", fmt::format("{} at the start, {} at the end", bytes_text(memory.start_bytes),
-                                 bytes_text(memory.end_bytes)));
-        fact("taken", fmt::format("{} in {}", bytes_text(memory.allocated_bytes),
+        fact("held", fmt::format("{} at the start, {} at the end", format_bytes(memory.start_bytes),
+                                 format_bytes(memory.end_bytes)));
+        fact("taken", fmt::format("{} in {}", format_bytes(memory.allocated_bytes),
                                   format_plural(memory.allocations, "allocation")));
         std::string freed =
-            fmt::format("{} in {}", bytes_text(memory.freed_bytes), format_plural(memory.frees, "free"));
+            fmt::format("{} in {}", format_bytes(memory.freed_bytes), format_plural(memory.frees, "free"));
         if (memory.earlier_frees > 0)
             freed += fmt::format("; {} of them ({}) of memory taken before the window",
-                                 format_count(memory.earlier_frees), bytes_text(memory.earlier_bytes));
+                                 format_count(memory.earlier_frees), format_bytes(memory.earlier_bytes));
         if (memory.unseen_frees > 0)
             freed += fmt::format("; {} not reported", format_plural(memory.unseen_frees, "free"));
         fact("freed", freed);
-        fact("kept", fmt::format("{} in {}", bytes_text(memory.kept_bytes),
+        fact("kept", fmt::format("{} in {}", format_bytes(memory.kept_bytes),
                                  format_plural(memory.kept_allocations, "allocation")));
         show_refusals(trace, memory);
         ResultTable holders = memory_result(trace, {{memory}}).table("memory_holders");
@@ -131,11 +115,10 @@ class MemoryVerb final : public Verb {
                      fmt::format(" ... and {} more", format_count(memory.refusals.size() - limit)));
                 break;
             }
-            std::string text =
-                fmt::format(" at {}: {} requested, {} held",
-                            format_duration(static_cast<double>(event.time_ns - trace.window().start_ns)),
-                            bytes_text(event.asked_bytes), bytes_text(event.allocated));
-            if (event.reserved > 0) text += fmt::format(", {} reserved", bytes_text(event.reserved));
+            std::string text = fmt::format(" at {}: {} requested, {} held",
+                                           format_duration(event.time_ns - trace.window().start_ns),
+                                           format_bytes(event.asked_bytes), format_bytes(event.allocated));
+            if (event.reserved > 0) text += fmt::format(", {} reserved", format_bytes(event.reserved));
             fact("out of memory", text + ", in " + path_text(event.path));
         }
     }

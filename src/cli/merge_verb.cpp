@@ -1,5 +1,4 @@
 // merge_verb.cpp: marey merge: writes captures of several processes as one trace.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <marey/merge.h>
@@ -38,14 +37,10 @@ class MergeVerb final : public Verb {
             merged.trace.save(path);
         }
         const WindowInfo& window = merged.trace.window();
-        struct stat info {};
-        if (::stat(path.c_str(), &info) != 0) info.st_size = 0;
         write_out(fmt::format("{}: {}, {} in {}, {}\n", printable(path),
-                              format_count(merged.trace.processes().size()) +
-                                  (merged.trace.processes().size() == 1 ? " process" : " processes"),
+                              format_plural(merged.trace.processes().size(), "process"),
                               format_plural(merged.trace.ranges().size(), "range"),
-                              format_duration(static_cast<double>(window.end_ns - window.start_ns)),
-                              format_bytes(static_cast<std::uint64_t>(info.st_size))));
+                              format_duration(window.end_ns - window.start_ns), format_file_size(path)));
         if (const std::string hosts = hosts_fact(merged.trace); !hosts.empty())
             write_out(fmt::format("{:<9} {}\n", "clock", hosts));
         for (const ProblemInfo& problem : merged.trace.problems()) {

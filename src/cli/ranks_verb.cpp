@@ -1,5 +1,4 @@
 // ranks_verb.cpp: marey ranks: compares the ranks of a distributed program.
-
 #include <algorithm>
 
 #include <marey/results.h>

@@ -1,5 +1,4 @@
 // report_verb.cpp: marey report: where the time went, by name.
-
 #include <algorithm>
 
 #include <marey/export.h>
@@ -36,8 +35,7 @@ std::string task_section(const Trace& trace, const Terminal& terminal) {
     for (std::size_t i = 0; i < std::min(rows.size(), kMaxTasks); ++i) {
         const TaskTimes& task = rows[i];
         table.add({printable(trace.string(task.name)), printable(trace.string(task.coroutine)),
-                   format_duration(static_cast<double>(task.run_ns)),
-                   format_duration(static_cast<double>(task.await_ns)), format_count(task.steps)});
+                   format_duration(task.run_ns), format_duration(task.await_ns), format_count(task.steps)});
     }
     std::string text = "\n" + table.text(terminal);
     if (rows.size() > kMaxTasks)

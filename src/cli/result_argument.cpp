@@ -19,10 +19,6 @@ namespace {
 
 constexpr std::size_t kWide = 140;  // columns of a terminal
 
-std::string bytes_text(double bytes) {
-    return (bytes < 0 ? "-" : "") + format_bytes(static_cast<std::uint64_t>(std::abs(bytes)));
-}
-
 std::string number_text(double number, ResultUnit unit, std::int64_t start_ns) {
     switch (unit) {
         case ResultUnit::Duration:
@@ -30,7 +26,7 @@ std::string number_text(double number, ResultUnit unit, std::int64_t start_ns) {
         case ResultUnit::Time:
             return format_duration(number - static_cast<double>(start_ns));
         case ResultUnit::Bytes:
-            return bytes_text(number);
+            return format_bytes(number);
         case ResultUnit::Count:
             return (number < 0 ? "-" : "") + format_count(static_cast<std::uint64_t>(std::abs(number)));
         case ResultUnit::Share:

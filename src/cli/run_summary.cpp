@@ -31,12 +31,6 @@ constexpr std::size_t kThreadsShown = 4;
 constexpr std::size_t kKernelsShown = 3;
 constexpr std::size_t kNameWidth = 48;
 
-std::string size_of(const std::string& path) {
-    struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) info.st_size = 0;
-    return format_bytes(static_cast<std::uint64_t>(info.st_size));
-}
-
 std::uint64_t event_count(const Trace& trace) {
     return trace.ranges().size() + trace.instants().size() + trace.counters().size();
 }
@@ -66,8 +60,7 @@ std::string threads_fact(const Trace& trace) {
     if (busy.size() < 2) return text;
     for (std::size_t i = 0; i < busy.size() && i < kThreadsShown; ++i) {
         text += fmt::format("{}{} ({}) {}", i == 0 ? ": " : ", ", thread_label(trace, busy[i].second),
-                            trace.threads()[busy[i].second].os_tid,
-                            format_duration(static_cast<double>(busy[i].first)));
+                            trace.threads()[busy[i].second].os_tid, format_duration(busy[i].first));
     }
     return busy.size() > kThreadsShown ? text + ", ..." : text;
 }
@@ -87,8 +80,7 @@ std::string garbage_fact(const Averages& averages) {
     }
     if (count == 0) return "";
     return fmt::format("{}, {} in total, longest {}", format_plural(count, "collection"),
-                       format_duration(static_cast<double>(total)),
-                       format_duration(static_cast<double>(longest)));
+                       format_duration(total), format_duration(longest));
 }
 
 /// One text for each device: "cuda:0 busy 34.5%: gemm 1.20 s (812x), relu 0.3 s (900x)".
@@ -105,8 +97,7 @@ std::vector<std::string> device_facts(const Trace& trace) {
             const GpuKernel& kernel = device.kernels[i];
             text += fmt::format("{}{} {} ({}x)", i == 0 ? ": " : ", ",
                                 cut_middle(printable(kernel.name), kNameWidth),
-                                format_duration(static_cast<double>(kernel.times.total_ns)),
-                                format_count(kernel.times.count));
+                                format_duration(kernel.times.total_ns), format_count(kernel.times.count));
         }
         facts.push_back(std::move(text));
     }
@@ -140,7 +131,7 @@ std::string calls_summary(const Trace& trace, const std::string& path, const std
         fmt::format("marey: {}: {}{} in {}, {}\n\n", styled(terminal, Style::Bold, printable(path)),
                     format_plural(extent.calls, "call"),
                     is_alone ? "" : fmt::format(" of {} processes", extent.processes),
-                    format_duration(static_cast<double>(extent.time_ns)), size_of(path));
+                    format_duration(extent.time_ns), format_file_size(path));
     text += about;
     text += averages_in_columns(averages,
                                 {.name_title = "function",
@@ -276,13 +267,10 @@ std::string MemberFacts::text(const Terminal& terminal) const {
         const Group& group = rows[i].second;
         processes += group.processes;
         if (i < kProgramsShown)
-            table.add({format_count(group.processes), format_duration(static_cast<double>(group.time_ns)),
+            table.add({format_count(group.processes), format_duration(group.time_ns),
                        format_count(group.ranges), printable(rows[i].first), printable(group.hottest)});
     }
-    std::string text = "\n" +
-                       styled(terminal, Style::Bold,
-                              processes == 1 ? std::string("1 other process")
-                                             : format_count(processes) + " other processes") +
+    std::string text = "\n" + styled(terminal, Style::Bold, format_plural(processes, "other process")) +
                        "\n" + table.text(terminal);
     if (rows.size() > kProgramsShown)
         text += fmt::format("... and {} (marey info shows all processes)\n",
@@ -321,7 +309,7 @@ std::string MemberFacts::unrecorded_line() const {
     if (!list.empty()) list += ")";
     return fmt::format(
         "not recorded: at least {}{}: without Marey and Python, setuid, or with another environment\n",
-        count == 1 ? "1 process" : format_count(count) + " processes", list);
+        format_plural(count, "process"), list);
 }
 
 RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts members,
@@ -363,7 +351,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
                                about + problem_lines(trace, terminal));
         } else {
             main = fmt::format("marey: {}: {}, {}\n", styled(terminal, Style::Bold, printable(path)),
-                               recorded, size_of(path));
+                               recorded, format_file_size(path));
             main += about;
             for (const std::string& device : device_facts(trace)) main += "gpu: " + device + "\n";
             main += problem_lines(trace, terminal);
@@ -376,8 +364,7 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
     if (summary.best.empty()) summary.best = members.first_;
     if (members.is_complete_)
         summary.extent = format_plural(members.ranges_, "range") + " in " +
-                         format_duration(static_cast<double>(
-                             std::max<std::int64_t>(members.end_ns_ - members.start_ns_, 0)));
+                         format_duration(std::max<std::int64_t>(members.end_ns_ - members.start_ns_, 0));
     summary.text =
         "\n" + main + members.text(terminal) + members.end_text(terminal) + members.unrecorded_line();
     if (members.captures_ >= kMaxCapturesRead)

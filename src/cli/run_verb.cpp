@@ -375,13 +375,9 @@ class RunVerb final : public Verb {
             const PackedTree packed = packer.finish(
                 captures, [&](const std::string& capture) { return watch.find(capture).is_running; });
             captures = {output_};
-            struct stat info {};
-            if (::stat(output_.c_str(), &info) != 0) info.st_size = 0;
             std::string line = fmt::format(
-                "\nmarey: {}: {}{}{}, {}\n", printable(output_),
-                packed.processes == 1 ? "1 process" : format_count(packed.processes) + " processes",
-                extent.empty() ? " in one file" : ", ", extent,
-                format_bytes(static_cast<std::uint64_t>(info.st_size)));
+                "\nmarey: {}: {}{}{}, {}\n", printable(output_), format_plural(packed.processes, "process"),
+                extent.empty() ? " in one file" : ", ", extent, format_file_size(output_));
             for (const LeftOutFile& file : packed.kept) {
                 line += fmt::format("marey: {} stays beside it: {}\n", printable(file.path),
                                     printable(file.reason));

@@ -1,5 +1,4 @@
 // sql_verb.cpp: marey sql: runs SQL over a trace or a lake, on DuckDB in the Python package.
-
 #include "cli/query_options.h"
 
 namespace marey::cli {

@@ -1,5 +1,4 @@
 // steps_verb.cpp: marey steps: the steps of a loop, and how the slow ones differ.
-
 #include <algorithm>
 
 #include <marey/results.h>
@@ -13,13 +12,9 @@ namespace {
 constexpr std::uint64_t kDefaultSlowest = 3;
 constexpr std::uint64_t kDefaultDifferences = 8;
 
-std::string time(std::int64_t ns) {
-    return format_duration(static_cast<double>(ns));
-}
-
 /// "+1.20 ms", "-30 us".
 std::string signed_time(std::int64_t ns) {
-    return (ns < 0 ? "-" : "+") + time(ns < 0 ? -ns : ns);
+    return (ns < 0 ? "-" : "+") + format_duration(ns < 0 ? -ns : ns);
 }
 
 class StepsVerb final : public Verb {
@@ -80,11 +75,11 @@ class StepsVerb final : public Verb {
     std::string explanation(const StepReport& report, const SlowStep& slow, const Terminal& terminal) const {
         const StepInfo& step = report.steps[slow.step];
         const StepInfo& median = report.steps[report.median_step];
-        std::string text =
-            styled(terminal, Style::Bold,
-                   fmt::format("{}{}: {}, {} vs {}{}", printable(step.name), number(step),
-                               time(step.duration_ns), signed_time(step.duration_ns - median.duration_ns),
-                               printable(median.name), number(median)));
+        std::string text = styled(
+            terminal, Style::Bold,
+            fmt::format("{}{}: {}, {} vs {}{}", printable(step.name), number(step),
+                        format_duration(step.duration_ns), signed_time(step.duration_ns - median.duration_ns),
+                        printable(median.name), number(median)));
         text += "\n";
         Table table(
             {{"difference"}, {"total"}, {"in median"}, {"count"}, {"in median"}, {"name", true, true}});
@@ -104,8 +99,9 @@ class StepsVerb final : public Verb {
             if (limit > 0 && difference.difference_ns() <= 0) continue;
             if (shown++ == 0) table.add({"", "", "", "", "", title}, Style::Bold);
             const bool is_rest = difference.is_rest;
-            table.add({signed_time(difference.difference_ns()), time(difference.slow.total_ns),
-                       time(difference.median.total_ns), is_rest ? "" : format_count(difference.slow.count),
+            table.add({signed_time(difference.difference_ns()), format_duration(difference.slow.total_ns),
+                       format_duration(difference.median.total_ns),
+                       is_rest ? "" : format_count(difference.slow.count),
                        is_rest ? "" : format_count(difference.median.count),
                        is_rest ? "  (in no range)" : "  " + printable(difference.name)});
         }

@@ -1,5 +1,4 @@
 // symbolize_verb.cpp: marey symbolize: finds the names of the native frames in a capture's stacks.
-
 #include <filesystem>
 
 #include <marey/symbolize.h>

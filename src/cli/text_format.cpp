@@ -2,6 +2,7 @@
 #include "cli/text_format.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cctype>
@@ -134,10 +135,15 @@ std::string format_count(std::uint64_t count) {
     return group_digits(fmt::format("{}", count));
 }
 
-std::string format_bytes(std::uint64_t bytes) {
+std::string format_bytes(double bytes) {
     static constexpr Unit kUnits[] = {
         {1, "B"}, {1024.0, "KiB"}, {1024.0 * 1024, "MiB"}, {1024.0 * 1024 * 1024, "GiB"}};
-    return scaled(static_cast<double>(bytes), kUnits, 1024);
+    return bytes < 0 ? "-" + scaled(-bytes, kUnits, 1024) : scaled(bytes, kUnits, 1024);
+}
+
+std::string format_file_size(const std::string& path) {
+    struct stat info {};
+    return format_bytes(::stat(path.c_str(), &info) == 0 ? info.st_size : 0);
 }
 
 std::string format_share(double share) {
@@ -152,7 +158,8 @@ std::string format_fine_share(double share) {
 }
 
 std::string format_plural(std::uint64_t count, std::string_view singular) {
-    return fmt::format("{} {}{}", format_count(count), singular, count == 1 ? "" : "s");
+    const char* const ending = count == 1 ? "" : singular.ends_with('s') ? "es" : "s";
+    return fmt::format("{} {}{}", format_count(count), singular, ending);
 }
 
 std::string printable(std::string_view text, std::string_view kept) {

@@ -1,6 +1,7 @@
 // text_format.h: times, counts, sizes and names in readable form.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,14 +10,22 @@
 namespace marey::cli {
 
 std::string format_duration(double ns);  ///< "873 ns", "12.3 us", "4.56 ms", "1,234 s": three digits
+std::string format_duration(std::integral auto ns) {
+    return format_duration(static_cast<double>(ns));
+}
 /// The same in the unit "s", "ms" or "us", with three decimals; any other unit is chosen by the value.
 std::string format_duration(double ns, std::string_view unit);
 std::string format_count(std::uint64_t count);  ///< "1,234,567"
-std::string format_bytes(std::uint64_t bytes);  ///< "873 B", "12.3 KiB", "4.56 GiB"
-std::string format_share(double share);         ///< 0.1234 -> "12.3%"
+std::string format_bytes(double bytes);         ///< "873 B", "-12.3 KiB", "4.56 GiB"
+std::string format_bytes(std::integral auto bytes) {
+    return format_bytes(static_cast<double>(bytes));
+}
+/// The size of a file; "0 B" if there is none.
+std::string format_file_size(const std::string& path);
+std::string format_share(double share);  ///< 0.1234 -> "12.3%"
 /// The same with more digits for small shares: "12%", "1.2%", "0.12%", "less than 0.01%".
 std::string format_fine_share(double share);
-/// "1 thread", "5,000 threads".
+/// "1 thread", "5,000 threads", "2 processes".
 std::string format_plural(std::uint64_t count, std::string_view singular);
 
 /// Parses "10us", "1.5ms", "2s", "300ns" or "0" into nanoseconds. Empty if the text is not a duration; only 0

@@ -1,5 +1,4 @@
 // tree_verb.cpp: marey tree: the call tree, with shares.
-
 #include <marey/analyze.h>
 #include <marey/results.h>
 
@@ -169,9 +168,7 @@ class TreeVerb final : public Verb {
         return text;
     }
 
-    std::string time(std::int64_t ns) const {
-        return (is_sampled_ ? "~" : "") + format_duration(static_cast<double>(ns));
-    }
+    std::string time(std::int64_t ns) const { return (is_sampled_ ? "~" : "") + format_duration(ns); }
 
     void add(Table& table, const Trace& trace, const CallTreeNode& node, std::size_t level) const {
         const std::string indent(level * kIndent, ' ');

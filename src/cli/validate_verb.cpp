@@ -1,5 +1,4 @@
 // validate_verb.cpp: marey validate: checks that a file keeps the rules that tools rely on.
-
 #include <marey/validate.h>
 
 #include "cli/verb.h"
