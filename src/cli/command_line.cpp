@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <new>
 #include <sstream>
 #include <string>
@@ -270,6 +271,32 @@ int usage_error(const std::string& verb, const std::string& text) {
     return fail(subject + text + " (see " + command + " --help)");
 }
 
+/// The same help with every CLI11: newer ones leave out "Usage" and fill paragraphs, which breaks lines
+/// twice.
+class HelpFormatter : public CLI::Formatter {
+  public:
+    HelpFormatter() {
+        label("SUBCOMMAND", "COMMAND");
+        label("POSITIONALS", "Positionals");
+        keep_lines(*this);
+    }
+
+    std::string make_usage(const CLI::App* app, std::string name) const override {
+        std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+        CLI::detail::trim(usage);
+        return (usage.starts_with("Usage") ? usage : "Usage: " + usage) + "\n";
+    }
+
+  private:
+    template <typename Formatter>
+    static void keep_lines(Formatter& formatter) {
+        if constexpr (requires { formatter.enable_footer_formatting(false); }) {
+            formatter.enable_footer_formatting(false);
+            formatter.enable_description_formatting(false);
+        }
+    }
+};
+
 struct Command {
     CLI::App app{"Marey: a tracing profiler for C++, Python and PyTorch.", "marey"};
     std::vector<std::pair<CLI::App*, std::unique_ptr<Verb>>> verbs;
@@ -280,10 +307,11 @@ struct Command {
     bool version = false;
 
     Command() {
+        app.formatter(std::make_shared<HelpFormatter>());
+        app.option_defaults()->group("Options");
         app.set_help_flag("-h,--help", "Show this help");
         app.add_flag("--version", version, "Show the version");
         app.require_subcommand(0, 1);
-        app.get_formatter()->label("SUBCOMMAND", "COMMAND");
         app.footer(
             "Start with:  marey run -- ./app     then:  marey report app.marey\n"
             "Run 'marey COMMAND --help' for the options of a command.");

@@ -85,6 +85,7 @@ def test_processes_that_ended_the_same_way_share_a_line(tmp_path):
             child = os.fork()
             if child == 0: wait(begin)
             os.read(ready, 1)
+            while open(f'/proc/{child}/stat').read().split()[2] != 'S': pass  # until it is in pause()
             return child
         children = [start() for _ in range(10)]
         for child in children: os.kill(child, signal.SIGTERM)

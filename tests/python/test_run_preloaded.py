@@ -98,7 +98,7 @@ def test_c_calls_are_recorded_as_requested(tmp_path):
 
 
 def test_a_program_that_embeds_python_is_recorded_once(tmp_path):
-    config = shutil.which("python3-config", path=sysconfig.get_config_var("BINDIR"))
+    config = shutil.which(f"python{sysconfig.get_python_version()}-config", path=sysconfig.get_config_var("BINDIR"))
     compiler = shutil.which("cc")
     if config is None or compiler is None or not sysconfig.get_config_var("Py_ENABLE_SHARED"):
         pytest.skip("there is no C compiler, or no shared libpython")

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import inspect
+import threading
 
 import pytest
 from call_trees import short_name
@@ -40,6 +41,8 @@ def record(app, **options):
 
 
 def test_tasks_of_a_request_are_named_after_it():
+    released = threading.Event()
+
     async def nested():
         mark("outer")
         return await asyncio.create_task(worker("inner"))
@@ -52,7 +55,9 @@ def test_tasks_of_a_request_are_named_after_it():
         async with asyncio.TaskGroup() as group:
             group.create_task(worker("grouped"))
         await asyncio.wait_for(asyncio.ensure_future(worker("waited for")), 60)
-        assert await asyncio.create_task(asyncio.to_thread(lambda: mark("threaded"))) is None
+        waits = asyncio.create_task(asyncio.to_thread(lambda: released.wait() and mark("threaded")))
+        asyncio.get_running_loop().call_soon(released.set)  # after the task has begun to wait
+        assert await waits is None
         mark("plain")
 
     async def main():

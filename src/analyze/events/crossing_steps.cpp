@@ -40,9 +40,12 @@ void CrossingSteps::add(const Trace& trace, Row step, const TrackInfo& track) {
             if (ranges.parent[row] != kNoRow) more_self_ns.emplace_back(ranges.parent[row], duration);
         }
         const std::uint32_t depth = ranges.depth[row];
-        do {
-            ++row;
-        } while (row < last && ranges.depth[row] > depth);
+        if ((ranges.flags[row] & kUnfinished) != 0)
+            open.insert(row++);
+        else
+            do {
+                ++row;
+            } while (row < last && ranges.depth[row] > depth);
     }
     more_self_ns.emplace_back(step, -inside);
     if (around != kNoRow) more_self_ns.emplace_back(around, -trace.clipped_duration_ns(step));

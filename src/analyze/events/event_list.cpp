@@ -101,15 +101,18 @@ struct EventList::Data {
 
     /// Whether the event is a nested call on a thread.
     bool nests(std::size_t event) const noexcept {
-        return is_range(event) && (place_of(trace.tracks()[trace.track_of(nodes[event])]) == Place::Host ||
-                                   crossing.contains(nodes[event]));
+        return is_range(event) && !crossing.open.contains(nodes[event]) &&
+               (place_of(trace.tracks()[trace.track_of(nodes[event])]) == Place::Host ||
+                crossing.contains(nodes[event]));
     }
 
     ChildIndex make_children() const {
         std::vector<std::uint32_t> parent(nodes.size(), kNoRow);
         const RangeColumns ranges = trace.ranges();
         const auto place = [&](Row row, Row above) {
-            if (above != kNoRow && of_range[above] != of_range[row]) parent[of_range[row]] = of_range[above];
+            if (above == kNoRow || of_range[above] == of_range[row]) return;
+            if (crossing.open.contains(row) || crossing.open.contains(above)) return;
+            parent[of_range[row]] = of_range[above];
         };
         for (const TrackInfo& track : trace.tracks()) {
             if (place_of(track) != Place::Host) continue;
@@ -198,9 +201,10 @@ std::uint32_t EventList::event_of(Row range) const noexcept {
 std::uint32_t EventList::parent(std::size_t event) const {
     if (!data_->nests(event)) return kNoRow;
     const Row row = data_->nodes[event];
-    const auto crossing = data_->crossing.parent.find(row);
-    return event_of(crossing != data_->crossing.parent.end() ? crossing->second
-                                                             : data_->trace.ranges().parent[row]);
+    const CrossingSteps& crossing = data_->crossing;
+    const auto found = crossing.parent.find(row);
+    const Row above = found != crossing.parent.end() ? found->second : data_->trace.ranges().parent[row];
+    return crossing.open.contains(above) ? kNoRow : event_of(above);
 }
 
 std::span<const std::uint32_t> EventList::children(std::size_t event) const {
@@ -208,9 +212,9 @@ std::span<const std::uint32_t> EventList::children(std::size_t event) const {
 }
 
 bool EventList::is_async(std::size_t event) const {
-    return data_->is_range(event) &&
-           place_of(data_->trace.tracks()[data_->trace.track_of(data_->nodes[event])]) == Place::Async &&
-           !data_->crossing.contains(data_->nodes[event]);
+    if (!data_->is_range(event) || data_->crossing.contains(data_->nodes[event])) return false;
+    return data_->crossing.open.contains(data_->nodes[event]) ||
+           place_of(data_->trace.tracks()[data_->trace.track_of(data_->nodes[event])]) == Place::Async;
 }
 
 std::int64_t EventList::start_ns(std::size_t event) const noexcept {
@@ -282,6 +286,7 @@ EventBytes EventList::bytes(std::size_t event) const {
     bytes.cpu = bytes.self_cpu = total.cpu_bytes;
     bytes.device = bytes.self_device = total.device_bytes;
     if (memory.total.empty()) return bytes;
+    if (data_->crossing.open.contains(row)) bytes.self_cpu = bytes.self_device = 0;
     for (const std::uint32_t child : children(event)) {
         const RangeBytes inside = of(memory.total, range(child));
         bytes.self_cpu -= inside.cpu_bytes;

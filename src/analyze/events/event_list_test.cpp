@@ -47,7 +47,6 @@ TEST(EventList, ARepeatedRangeIsMergedIntoItsParent) {
     EXPECT_EQ(events.event_of(1), 0u);
 }
 
-// K17
 TEST(EventList, AStepThatCrossesRangesIsTheParentOfTheOnesInIt) {
     const EventList events(
         TraceFixture()
@@ -72,6 +71,31 @@ TEST(EventList, AStepThatCrossesRangesIsTheParentOfTheOnesInIt) {
                                                "forward in two self 30", "request in - self 0 async"}));
     EXPECT_EQ(events.children(3).size(), 2u);
     EXPECT_EQ(events.children(0).size(), 3u);
+}
+
+// Lightning's last step ends in a range that is still open when the session stops.
+TEST(EventList, ARangeThatIsOpenAtTheStopHidesNoneOfTheRangesInItFromTheStep) {
+    const EventList events(
+        TraceFixture()
+            .thread("main",
+                    {{"fit", 0, 900, {{"forward", 60, 40}, {"outlives", 110, 500, {{"its", 120, 10}}}}, 0},
+                     {"exit", 950, 50, {{"training", 960, 20, {{"linear", 965, 5}}}}, kUnfinished}})
+            .async("main async",
+                   {{"ProfilerStep#1", 50, 200, {}, kAsync}, {"ProfilerStep#2", 940, 50, {}, kAsync}})
+            .trace());
+    const std::vector<std::string> all = names(events);
+    const auto parent_of = [&](const char* name) {
+        const auto event = static_cast<std::size_t>(std::find(all.begin(), all.end(), name) - all.begin());
+        return events.parent(event) == kNoRow ? "-" : all[events.parent(event)];
+    };
+    EXPECT_EQ(parent_of("forward"), "ProfilerStep#1");
+    EXPECT_EQ(parent_of("its"), "outlives");
+    EXPECT_EQ(parent_of("training"), "ProfilerStep#2");
+    EXPECT_EQ(parent_of("linear"), "training");
+    const auto exit = static_cast<std::size_t>(std::find(all.begin(), all.end(), "exit") - all.begin());
+    EXPECT_TRUE(events.is_async(exit));
+    EXPECT_EQ(events.self_ns(exit), 0);
+    EXPECT_TRUE(events.children(exit).empty());
 }
 
 TEST(EventList, TimesAreRelativeToTheWindowAndClipped) {
