@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Literal
 
-    from marey.recording.web_requests import Values
+    from marey.recording.web_requests import Report, Values
 
 __all__ = ["DjangoMiddleware", "MareyMiddleware", "flask_app", "starlette_app"]
 
@@ -53,6 +53,8 @@ class MareyMiddleware:
             with its distributed trace.
     """
 
+    _find: Callable[[Any], tuple[str, str | None]]  # returns the method and the route of a request
+
     def __new__(cls, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> MareyMiddleware:
         if not callable(app):
             raise TypeError(f"app must be an ASGI or WSGI application, not {app!r}")
@@ -67,6 +69,7 @@ class MareyMiddleware:
         self._requests = _requests_with(options)
         self._is_plain = self._requests.is_plain
         self._has_options = not self._is_plain or bool(self._requests.recorded)
+        self._names = self._requests.finder(self._find)
 
 
 def _requests_with(options: dict[str, Any]) -> Requests:
@@ -110,10 +113,6 @@ async def _discard(message: dict[str, Any]) -> None:
 class _Asgi(MareyMiddleware):
     """The middleware for ASGI applications."""
 
-    def __init__(self, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> None:
-        super().__init__(app, interface, **options)
-        self._names = self._requests.finder(self._find)
-
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if self._is_plain and not _is_recording():
             await self._app(scope, receive, send)
@@ -121,8 +120,8 @@ class _Asgi(MareyMiddleware):
             await self._app(scope, receive, send)
         elif not self._has_options:
             await RequestRange(self._names, scope, False, _NO_VALUES).call(self._app, scope, receive, send)
-        elif self._requests.gives_reports and kind == "http" and self._asks(scope):
-            await self._send_report(scope, receive, send)
+        elif kind == "http" and (report := self._requests.begin_report(lambda: self._asked(scope))) is not None:
+            await self._send_report(report, scope, receive, send)
         else:
             begin, values = self._requests.begin_slow(), self._values(scope)
             request = RequestRange(self._names, scope, False, values)
@@ -148,23 +147,17 @@ class _Asgi(MareyMiddleware):
             route = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
         return scope.get("method") or "WEBSOCKET", route
 
-    def _asks(self, scope: dict[str, Any]) -> bool:
-        try:
-            header = next((value for name, value in scope["headers"] if name.lower() == REPORT_HEADER.encode()), None)
-            query = scope.get("query_string", b"").decode("latin-1")
-            return self._requests.asks_for_report(query, header.decode("latin-1") if header is not None else None)
-        except Exception as error:
-            self._requests.fault(error)
-            return False
+    @staticmethod
+    def _asked(scope: dict[str, Any]) -> tuple[str, str | None]:
+        header = next((value for name, value in scope["headers"] if name.lower() == REPORT_HEADER.encode()), None)
+        return scope.get("query_string", b"").decode("latin-1"), header.decode(
+            "latin-1"
+        ) if header is not None else None
 
-    async def _send_report(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        try:
-            report = self._requests.begin_report()
-        except Exception as error:
-            self._requests.fault(error)
-            await self._app(scope, receive, send)
-            return
-        if report is None:
+    async def _send_report(
+        self, report: Report | Literal[False], scope: dict[str, Any], receive: Any, send: Any
+    ) -> None:
+        if not report:
             await self._answer(send, 503, BUSY, "text/plain")
             return
         try:
@@ -194,38 +187,26 @@ async def _in_thread(function: Callable[[str], bytes], argument: str) -> bytes:
 
 # ---- WSGI
 
+_WSGI_HEADER = "HTTP_" + REPORT_HEADER.upper().replace("-", "_")
+
 
 class _Wsgi(MareyMiddleware):
     """The middleware for WSGI applications."""
 
-    def __init__(self, app: Any, interface: Literal["asgi", "wsgi"] | None = None, **options: Any) -> None:
-        super().__init__(app, interface, **options)
-        self._names = self._requests.finder(_WsgiRequest.find)
+    def _find(self, request: _WsgiRequest) -> tuple[str, str | None]:
+        return request.find()
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if self._is_plain and not _is_recording():
             body: Iterable[bytes] = self._app(environ, start_response)
             return body
-        if self._requests.gives_reports and self._asks(environ):
-            return self._report(environ, start_response)
+        report = self._requests.begin_report(lambda: (environ.get("QUERY_STRING", ""), environ.get(_WSGI_HEADER)))
+        if report is not None:
+            return self._report(report, environ, start_response)
         return _WsgiRequest(self, environ, start_response).respond(self._app)
 
-    def _asks(self, environ: dict[str, Any]) -> bool:
-        try:
-            header = environ.get("HTTP_" + REPORT_HEADER.upper().replace("-", "_"))
-            return self._requests.asks_for_report(environ.get("QUERY_STRING", ""), header)
-        except Exception as error:
-            self._requests.fault(error)
-            return False
-
-    def _report(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        try:
-            report = self._requests.begin_report()
-        except Exception as error:
-            self._requests.fault(error)
-            body: Iterable[bytes] = self._app(environ, start_response)
-            return body
-        if report is None:
+    def _report(self, report: Report | Literal[False], environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if not report:
             start_response("503 Service Unavailable", page_headers(BUSY, "text/plain"))
             return [BUSY]
         try:
@@ -404,67 +385,63 @@ class DjangoMiddleware:
     def __call__(self, request: Any) -> Any:
         if self._is_async:
             return self._call_async(request)
-        report = self._begin(request)
-        if report is False:
+        recorded = _DjangoRequest(self, request)
+        if recorded.report is False:
             return self._page(BUSY, 503, "text/plain")
-        begin, values = self._begin_values(request)
-        recorded = RequestRange(self._names, request, True, values)
-        response = None
         try:
-            response = recorded.run(self._get_response, request)
+            recorded.response = recorded.run(self._get_response, request)
         finally:
-            name = self._end(recorded, begin, response, values)
-            if report is not None and response is None:
-                report.discard()
-        return self._page(report.page(name)) if report is not None else response
+            recorded.finish()
+        return self._page(recorded.report.page(recorded.name)) if recorded.report else recorded.response
 
     async def _call_async(self, request: Any) -> Any:
-        report = self._begin(request)
-        if report is False:
+        recorded = _DjangoRequest(self, request)
+        if recorded.report is False:
             return self._page(BUSY, 503, "text/plain")
-        begin, values = self._begin_values(request)
-        recorded = RequestRange(self._names, request, False, values)
-        response = None
         try:
-            response = await recorded.awaits(self._get_response(request))
+            recorded.response = await recorded.awaits(self._get_response(request))
         finally:
-            name = self._end(recorded, begin, response, values)
-            if report is not None and response is None:
-                report.discard()
-        return self._page(await _in_thread(report.page, name)) if report is not None else response
-
-    def _begin(self, request: Any) -> Any:
-        """Return a report if the request asks for one, False if that has to wait, None otherwise."""
-        try:
-            asks = self._requests.gives_reports and self._requests.asks_for_report(
-                request.META.get("QUERY_STRING", ""), request.headers.get(REPORT_HEADER)
-            )
-            return (self._requests.begin_report() or False) if asks else None
-        except Exception as error:
-            self._requests.fault(error)
-            return None
-
-    def _begin_values(self, request: Any) -> tuple[int, Values]:
-        requests = self._requests
-        return requests.begin_slow(), _values_of(requests, request.META, request.META) if requests.recorded else {}
+            recorded.finish()
+        if recorded.report:
+            return self._page(await _in_thread(recorded.report.page, recorded.name))
+        return recorded.response
 
     def _find(self, request: Any) -> tuple[str, str | None]:
         """Return the method and the route."""
         route = getattr(getattr(request, "resolver_match", None), "route", None)
         return request.method or "", f"/{route}" if route is not None else None
 
-    def _end(self, recorded: RequestRange, begin: int, response: Any, values: Values) -> str:
-        try:
-            recorded.status = 500 if response is None else response.status_code
-            recorded.bytes = 0 if response is None or response.streaming else len(response.content)
-        except Exception as error:
-            self._requests.fault(error)
-        recorded.end()
-        self._requests.end_slow(begin, recorded.name, values)
-        return recorded.name
-
     @staticmethod
     def _page(page: bytes, status: int = 200, kind: str = "text/html") -> Any:
         from django.http import HttpResponse
 
         return HttpResponse(page, status=status, headers=dict(page_headers(page, kind)))
+
+
+class _DjangoRequest(RequestRange):
+    """One request of a Django project."""
+
+    response: Any = None
+
+    def __init__(self, middleware: DjangoMiddleware, request: Any) -> None:
+        requests = self._requests = middleware._requests
+        meta = request.META
+        self.report = requests.begin_report(lambda: (meta.get("QUERY_STRING", ""), request.headers.get(REPORT_HEADER)))
+        if self.report is False:
+            return
+        self._start_ns = requests.begin_slow()
+        values = _values_of(requests, meta, meta) if requests.recorded else {}
+        super().__init__(middleware._names, request, not middleware._is_async, values)
+
+    def finish(self) -> None:
+        """End the range with the facts of the response; without one, the view has failed."""
+        response = self.response
+        try:
+            self.status = 500 if response is None else response.status_code
+            self.bytes = 0 if response is None or response.streaming else len(response.content)
+        except Exception as error:
+            self._requests.fault(error)
+        self.end()
+        self._requests.end_slow(self._start_ns, self.name, self._values)
+        if response is None and self.report:
+            self.report.discard()

@@ -7,7 +7,8 @@ from marey import _marey
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from threading import Lock
+    from typing import Any, Literal
 
     from marey.recording.slow_requests import SlowRequests
 
@@ -50,6 +51,8 @@ class Requests:
         route: Route | None = None,
         record: Iterable[str] = (),
     ) -> None:
+        from threading import Lock
+
         if secret is not None and (not isinstance(secret, str) or len(secret) < 8):
             raise ValueError("secret must be a text of at least 8 characters")
         if (over is not None or slowest) and not folder:
@@ -64,7 +67,7 @@ class Requests:
         self.recorded = _recorded(record)
         self._names: dict[tuple[str, str | None], Names] = {}  # by method and route
         self._has_warned = self._has_faults = False
-        self._reports = _ReportLock()
+        self._reports = Lock()  # at most one at a time in a process: each records every thread
         self.slow: SlowRequests | None = None
         if folder:
             from marey.recording.slow_requests import SlowRequests
@@ -155,9 +158,17 @@ class Requests:
 
         return compare_digest(given.encode("utf-8", "replace"), self._secret.encode())
 
-    def begin_report(self) -> Report | None:
-        """Start to record a request with its calls; None if another one is being recorded."""
-        return Report(self._reports) if self._reports.take() else None
+    def begin_report(self, asked: Callable[[], tuple[str, str | None]]) -> Report | Literal[False] | None:
+        """Start to record a request with its calls if it asks for it; `asked` returns its query and header.
+
+        None if it does not; False if another request is being recorded.
+        """
+        try:
+            if self.gives_reports and self.asks_for_report(*asked()):
+                return self._reports.acquire(blocking=False) and Report(self._reports)
+        except Exception as error:
+            self.fault(error)
+        return None
 
     def fault(self, error: BaseException) -> None:
         """Report an error of this module, once. The request goes on."""
@@ -168,25 +179,10 @@ class Requests:
             warn(f"a request could not be recorded: {type(error).__name__}: {error}")
 
 
-class _ReportLock:
-    """At most one report at a time in a process: each records every thread."""
-
-    def __init__(self) -> None:
-        from threading import Lock
-
-        self._lock = Lock()
-
-    def take(self) -> bool:
-        return self._lock.acquire(blocking=False)
-
-    def give_back(self) -> None:
-        self._lock.release()
-
-
 class Report:
     """Records one request with the calls of all threads, and makes an HTML page of it."""
 
-    def __init__(self, lock: _ReportLock) -> None:
+    def __init__(self, lock: Lock) -> None:
         import sys
 
         self._lock = lock
@@ -194,7 +190,7 @@ class Report:
         try:
             self._session.start(name="request", with_stack=True, c_calls=sys.version_info >= (3, 12))
         except BaseException:
-            lock.give_back()
+            lock.release()
             raise
 
     def page(self, title: str) -> bytes:
@@ -209,14 +205,14 @@ class Report:
 
             return f"<p>marey: no report: {escape(str(error))}</p>".encode("utf-8", "replace")
         finally:
-            self._lock.give_back()
+            self._lock.release()
 
     def discard(self) -> None:
         """Stop recording, if page() has not."""
         session, self._session = self._session, None
         if session is not None:
             session.discard()
-            self._lock.give_back()
+            self._lock.release()
 
 
 def _recorded(names: Iterable[str]) -> list[tuple[str, str]]:
