@@ -19,9 +19,10 @@ except ImportError as error:
 
     raise explained(error) from None
 from marey.results import trace as _trace
+from marey.results import traceback as _traceback  # noqa: F401
 
 # Every public name, by the module that defines it; "": the name is a module itself. Importing the package loads only
-# the first two modules, which programs need to mark ranges. The others are imported on first use.
+# the first two modules and tracebacks, which programs need to mark ranges. The others are imported on first use.
 _HOMES = {
     "_marey": "CapturedTraceback DeviceEvent Error RegisteredDevice Session Trace begin counter device_error end "
     "find_device instant is_recording is_recording_memory join_traces merge_traces node_id receive_token "
@@ -41,10 +42,11 @@ _HOMES = {
     "sql.lake": "Lake lake",
     "compat.handlers": "tensorboard_trace_handler",
     "_enumerations": "DeviceActivity ProfilerActivity RecordScope",
+    "notebook": "load_ipython_extension unload_ipython_extension",
     "": "itt nvtx profiler web",
 }
 _home_of = {name: home for home, names in _HOMES.items() for name in names.split()}
-__all__ = [name for name in _home_of if name != "__version__"]
+__all__ = [name for name in _home_of if name != "__version__" and not name.endswith("_extension")]
 globals().update((name, getattr(_marey, name)) for name in _HOMES["_marey"].split())
 globals().update((name, getattr(_trace, name)) for name in _HOMES["results.trace"].split())
 
@@ -62,20 +64,6 @@ def __getattr__(name: str) -> object:
     value = module if home == "" else getattr(module, name)
     globals()[name] = value
     return value
-
-
-def load_ipython_extension(shell: object) -> None:
-    """Add the magics ``%marey`` and ``%%marey`` to IPython (``%load_ext marey``)."""
-    from marey.notebook import load_ipython_extension as load
-
-    load(shell)
-
-
-def unload_ipython_extension(shell: object) -> None:
-    """Remove them (``%unload_ext marey``)."""
-    from marey.notebook import unload_ipython_extension as unload
-
-    unload(shell)
 
 
 def __dir__() -> "list[str]":

@@ -31,10 +31,6 @@ double micros(std::int64_t ns) {
     return static_cast<double>(ns) / kNsPerUs;
 }
 
-nb::object optional_number(const std::optional<double>& value) {
-    return value ? nb::object(nb::float_(*value)) : nb::object(nb::none());
-}
-
 /// A dict with the fields of FunctionEventAvg, Marey's own fields, and "first": the row of the first range.
 nb::dict row_fields(const AverageRow& row) {
     nb::dict fields;
@@ -58,7 +54,7 @@ nb::dict row_fields(const AverageRow& row) {
     fields["self_device_memory_usage"] = row.self_device_memory_bytes;
     fields["device_type"] = static_cast<int>(row.device_type);
     fields["is_legacy"] = row.is_legacy;
-    fields["flops"] = optional_number(row.flops);
+    fields["flops"] = row.flops;
     fields["is_user_annotation"] = row.is_user_annotation;
     fields["min"] = micros(row.min_ns);
     fields["max"] = micros(row.max_ns);
@@ -69,22 +65,8 @@ nb::dict row_fields(const AverageRow& row) {
     fields["unfinished"] = row.unfinished;
     fields["async_count"] = row.async_count;
     fields["thread_name"] = text_object(row.thread_name);
-    fields["first"] =
-        row.first_range == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(row.first_range));
+    fields["first"] = row_object(row.first_range);
     return fields;
-}
-
-AverageOptions average_options(bool by_input_shape, std::uint32_t stack_entries, bool by_overload,
-                               bool by_thread, bool percentiles, bool nesting, bool flops) {
-    AverageOptions options;
-    options.by_input_shape = by_input_shape;
-    options.stack_entries = stack_entries;
-    options.by_overload = by_overload;
-    options.by_thread = by_thread;
-    options.percentiles = percentiles;
-    options.nesting = nesting;
-    options.flops = flops;
-    return options;
 }
 
 Averages without_calls(const Averages& averages) {
@@ -151,16 +133,6 @@ bool is_table_key(const std::string& key) {
     return true;
 }
 
-StackOptions stack_options(const std::string& metric, bool append_name, bool by_thread) {
-    StackOptions options;
-    options.metric = metric;
-    options.frames = StackFrames::Python;
-    options.append_name = append_name;
-    options.by_thread = by_thread;
-    options.microseconds = true;
-    return options;
-}
-
 void bind_averages_class(nb::module_& module) {
     nb::class_<Averages>(module, "Averages", "Ranges grouped and summed, or one row per range.")
         .def("__len__", [](const Averages& averages) { return averages.rows.size(); })
@@ -173,8 +145,10 @@ void bind_averages_class(nb::module_& module) {
         .def("group",
              [](const Averages& list, bool by_input_shape, std::uint32_t stack_entries, bool by_overload,
                 bool percentiles) {
-                 return group_rows(list, average_options(by_input_shape, stack_entries, by_overload, false,
-                                                         percentiles, false, false));
+                 return group_rows(list, {.by_input_shape = by_input_shape,
+                                          .by_overload = by_overload,
+                                          .stack_entries = stack_entries,
+                                          .percentiles = percentiles});
              })
         .def("text",
              [](const Averages& averages, const std::string& form, const nb::dict& given) {
@@ -187,23 +161,13 @@ void bind_averages_class(nb::module_& module) {
                  for (AverageRow& row : less.rows) row.flops.reset();
                  return less;
              })
-        .def("json",
-             [](const Averages& averages, const Trace& trace, const nb::dict& given) {
-                 return text_object(averages_json(trace, averages, table_options(given)));
-             })
         .def_prop_ro("self_cpu_time_total",
                      [](const Averages& averages) { return micros(averages.recorded_ns); })
         .def_prop_ro("self_device_time_total",
                      [](const Averages& averages) { return micros(device_time_ns(averages)); })
-        .def_prop_ro("has_flops",
-                     [](const Averages& averages) {
-                         return std::any_of(averages.rows.begin(), averages.rows.end(),
-                                            [](const AverageRow& row) { return row.flops.has_value(); });
-                     })
-        .def_prop_ro("has_memory", [](const Averages& averages) { return averages.has_memory; })
-        .def_prop_ro("device", [](const Averages& averages) -> nb::object {
-            if (averages.device == DeviceType::None) return nb::none();
-            return nb::str(device_type_name(averages.device));
+        .def_prop_ro("has_flops", [](const Averages& averages) {
+            return std::any_of(averages.rows.begin(), averages.rows.end(),
+                               [](const AverageRow& row) { return row.flops.has_value(); });
         });
 }
 
@@ -222,26 +186,27 @@ void bind_averages(nb::module_& module) {
     module.def(
         "key_averages",
         [](const Trace& trace, bool by_input_shape, std::uint32_t stack_entries, bool by_overload,
-           bool by_thread, bool percentiles, bool nesting, bool flops, std::optional<bool> memory) {
-            Averages averages =
-                key_averages(trace, average_options(by_input_shape, stack_entries, by_overload, by_thread,
-                                                    percentiles, nesting, flops));
-            if (memory) averages.has_memory = *memory;
+           bool by_thread, bool percentiles, bool flops, bool memory) {
+            Averages averages = key_averages(trace, {.by_thread = by_thread,
+                                                     .by_input_shape = by_input_shape,
+                                                     .by_overload = by_overload,
+                                                     .stack_entries = stack_entries,
+                                                     .percentiles = percentiles,
+                                                     .flops = flops});
+            averages.has_memory = memory;
             return averages;
         },
         nb::arg("trace"), nb::arg("by_input_shape") = false, nb::arg("stack_entries") = 0,
         nb::arg("by_overload") = false, nb::arg("by_thread") = false, nb::arg("percentiles") = false,
-        nb::arg("nesting") = false, nb::arg("flops") = false, nb::arg("memory").none() = nb::none(),
-        nb::call_guard<nb::gil_scoped_release>());
+        nb::arg("flops") = false, nb::arg("memory") = false, nb::call_guard<nb::gil_scoped_release>());
     module.def(
         "list_ranges",
-        [](const Trace& trace, bool flops, std::optional<bool> memory) {
+        [](const Trace& trace, bool flops, bool memory) {
             Averages averages = list_ranges(trace, {.flops = flops});
-            if (memory) averages.has_memory = *memory;
+            averages.has_memory = memory;
             return averages;
         },
-        nb::arg("trace"), nb::arg("flops") = false, nb::arg("memory").none() = nb::none(),
-        nb::call_guard<nb::gil_scoped_release>());
+        nb::arg("trace"), nb::arg("flops"), nb::arg("memory"), nb::call_guard<nb::gil_scoped_release>());
     module.def(
         "averages_of_events",
         [](const nb::list& events, int device, bool has_memory) {
@@ -271,10 +236,14 @@ void bind_averages(nb::module_& module) {
     module.def("stack_metrics", &stack_metrics);
     module.def(
         "export_stacks",
-        [](const Trace& trace, const std::string& path, const std::string& metric, bool append_name,
-           bool by_thread) { write_stacks(trace, path, stack_options(metric, append_name, by_thread)); },
-        nb::arg("trace"), nb::arg("path"), nb::arg("metric") = "self_cpu_time_total",
-        nb::arg("append_name") = false, nb::arg("by_thread") = false,
+        [](const Trace& trace, const std::string& path, const std::string& metric, bool append_name) {
+            write_stacks(trace, path,
+                         {.metric = metric,
+                          .frames = StackFrames::Python,
+                          .append_name = append_name,
+                          .microseconds = true});
+        },
+        nb::arg("trace"), nb::arg("path"), nb::arg("metric"), nb::arg("append_name"),
         nb::call_guard<nb::gil_scoped_release>(),
         "Write stacks for flame graphs, with the value of the metric for each.");
     module.def(

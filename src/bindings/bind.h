@@ -10,7 +10,6 @@ void bind_late_range(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
 void bind_context(nanobind::module_& module);
 void bind_messages(nanobind::module_& module);
-void bind_trace_rows(nanobind::module_& module);
 void bind_suspended_calls(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
 void bind_averages(nanobind::module_& module);

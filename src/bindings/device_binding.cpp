@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -37,6 +38,7 @@ double elapsed(const std::shared_ptr<DeviceRuntime>& device, const RecordedPoint
 }
 
 void bind_device_objects(nb::module_& module) {
+    const auto no_gil = nb::call_guard<nb::gil_scoped_release>();
     nb::class_<RecordedPoint>(module, "DeviceEvent", "A point in the queue of a device.")
         .def_prop_ro("device", [](const RecordedPoint& point) { return point.event->device(); });
     using Held = std::shared_ptr<DeviceRuntime>;
@@ -46,11 +48,8 @@ void bind_device_objects(nb::module_& module) {
         .def_prop_ro(
             "has_activities", [](DeviceRuntime& self) { return self.activities() != nullptr; },
             "Whether it has an activity source.")
-        .def("enabled",
-             [](const DeviceRuntime& self) {
-                 const nb::gil_scoped_release released;
-                 return self.unavailable().empty();
-             })
+        .def(
+            "enabled", [](const DeviceRuntime& self) { return self.unavailable().empty(); }, no_gil)
         .def("record",
              [](const Held& self) {
                  auto event = self->record();
@@ -59,45 +58,27 @@ void bind_device_objects(nb::module_& module) {
              })
         .def("elapsed", &elapsed, nb::arg("start"), nb::arg("end"),
              "Return the microseconds between two events. Waits for both.")
-        .def("mark", [](DeviceRuntime& self, const std::string& name) { self.mark(name); })
-        .def("range_push", [](DeviceRuntime& self, const std::string& name) { self.range_push(name); })
+        .def("mark", &DeviceRuntime::mark)
+        .def("range_push", &DeviceRuntime::range_push)
         .def("range_pop", &DeviceRuntime::range_pop)
         .def("on_each_device",
              [](DeviceRuntime& self, const nb::callable& visit) {
                  self.on_each_device([&](std::int32_t device) { visit(device); });
              })
-        .def("synchronize", [](DeviceRuntime& self) {
-            const nb::gil_scoped_release released;
-            self.synchronize();
-        });
+        .def("synchronize", &DeviceRuntime::synchronize, no_gil);
 }
 
 }  // namespace
 
 void bind_devices(nb::module_& module) {
     bind_device_objects(module);
-
-    module.def(
-        "find_device",
-        [](const std::string& name) {
-            const nb::gil_scoped_release released;
-            return find_device(name);
-        },
-        nb::arg("name"), "Return the RegisteredDevice with that name, or None.");
-    module.def(
-        "device_error",
-        [](const std::string& name) {
-            const nb::gil_scoped_release released;
-            return device_error(name);
-        },
-        nb::arg("name"), "Return why a device cannot be recorded and how to fix that; empty if it can.");
-    module.def(
-        "registered_devices",
-        [] {
-            const nb::gil_scoped_release released;
-            return registered_devices();
-        },
-        "Return the names of all registered devices.");
+    const auto no_gil = nb::call_guard<nb::gil_scoped_release>();
+    module.def("find_device", &find_device, nb::arg("name"), no_gil,
+               "Return the RegisteredDevice with that name, or None.");
+    module.def("device_error", &device_error, nb::arg("name"), no_gil,
+               "Return why a device cannot be recorded and how to fix that; empty if it can.");
+    module.def("registered_devices", &registered_devices, no_gil,
+               "Return the names of all registered devices.");
     module.def("time_on_device", &time_on_device, nb::arg("range_name"), nb::arg("is_timed") = true,
                "Set whether ranges with that name are timed with device events.");
 }

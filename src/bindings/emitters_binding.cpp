@@ -22,10 +22,7 @@ void bind_emitter(nb::module_& module, const char* name) {
                 new (self) Emitter(EmitOptions{.record_shapes = record_shapes});
             },
             nb::arg("record_shapes") = false)
-        .def("stop", [](Emitter& self) {
-            const nb::gil_scoped_release released;
-            self.stop();
-        });
+        .def("stop", &Emitter::stop, nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // events_binding.cpp: marey::EventList for lazy Python events, and traces from lists of events made by hand.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -43,10 +44,6 @@ double cpu_total_us(const EventList& events, std::size_t event) {
     return static_cast<double>(trace.clipped_duration_ns(row)) / 1000.0;
 }
 
-nb::object index_or_none(std::uint32_t event) {
-    return event == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(event));
-}
-
 // ---- events made by hand
 
 AssembledTrace assembled(const nb::list& events, int device) {
@@ -63,7 +60,7 @@ nb::list nesting(const nb::list& events) {
     nb::list parents;
     for (const Row row : made.row_of) {
         const Row parent = made.trace.ranges().parent[row];
-        parents.append(index_or_none(parent == kNoRow ? kNoRow : event_of[parent]));
+        parents.append(row_object(parent == kNoRow ? kNoRow : event_of[parent]));
     }
     return parents;
 }
@@ -71,6 +68,11 @@ nb::list nesting(const nb::list& events) {
 }  // namespace
 
 void bind_events(nb::module_& module) {
+    const auto of = [](auto method) {
+        return [method](const EventRows& rows, std::size_t event) {
+            return (rows.events().*method)(rows.checked(event));
+        };
+    };
     if (!add_event_row(module.ptr())) throw nb::python_error();
     nb::class_<EventRows>(module, "EventRows", nb::type_slots(kSlots),
                           "The events of a trace, in order of time.")
@@ -87,19 +89,16 @@ void bind_events(nb::module_& module) {
         .def_prop_ro("with_flops", &EventRows::with_flops)
         .def_prop_ro("first_id",
                      [](const EventRows& rows) { return rows.events().trace().window().first_id; })
-        .def("time_range",
-             [](const EventRows& rows, std::size_t event) { return rows.time_range(rows.checked(event)); })
+        .def("time_range", &EventRows::time_range)
         .def("cpu_total_us",
              [](const EventRows& rows, std::size_t event) {
                  return cpu_total_us(rows.events(), rows.checked(event));
              })
-        .def("detail",
-             [](const EventRows& rows, std::size_t event) { return rows.detail(rows.checked(event)); })
-        .def("inputs",
-             [](const EventRows& rows, std::size_t event) { return rows.inputs(rows.checked(event)); })
-        .def("ids", [](const EventRows& rows, std::size_t event) { return rows.ids(rows.checked(event)); })
-        .def("module", [](EventRows& rows, std::size_t event) { return rows.module(rows.checked(event)); })
-        .def("kernels", [](EventRows& rows, std::size_t event) { return rows.kernels(rows.checked(event)); })
+        .def("detail", &EventRows::detail)
+        .def("inputs", &EventRows::inputs)
+        .def("ids", &EventRows::ids)
+        .def("module", &EventRows::module)
+        .def("kernels", &EventRows::kernels)
         .def("stack",
              [](const EventRows& rows, std::size_t event) {
                  nb::list list;
@@ -113,7 +112,7 @@ void bind_events(nb::module_& module) {
              })
         .def("parent",
              [](const EventRows& rows, std::size_t event) {
-                 return index_or_none(rows.events().parent(rows.checked(event)));
+                 return row_object(rows.events().parent(rows.checked(event)));
              })
         .def("children",
              [](const EventRows& rows, std::size_t event) {
@@ -123,23 +122,14 @@ void bind_events(nb::module_& module) {
                  return list;
              })
         .def("event_of_range",
-             [](const EventRows& rows, Row range) { return index_or_none(rows.events().event_of(range)); })
-        .def("self_ns", [](const EventRows& rows,
-                           std::size_t event) { return rows.events().self_ns(rows.checked(event)); })
-        .def("is_timed",
-             [](EventRows& rows, std::size_t event) { return rows.events().is_timed(rows.checked(event)); })
-        .def("device_total_ns",
-             [](const EventRows& rows, std::size_t event) {
-                 return rows.events().device_total_ns(rows.checked(event));
-             })
-        .def("bytes",
-             [](const EventRows& rows, std::size_t event) {
-                 const EventBytes bytes = rows.events().bytes(rows.checked(event));
-                 return nb::make_tuple(bytes.cpu, bytes.device, bytes.self_cpu, bytes.self_device);
-             })
-        .def("flops", [](const EventRows& rows, std::size_t event) -> nb::object {
-            const std::optional<double> flops = rows.events().flops(rows.checked(event));
-            return flops ? nb::object(nb::float_(*flops)) : nb::object(nb::none());
+             [](const EventRows& rows, Row range) { return row_object(rows.events().event_of(range)); })
+        .def("self_ns", of(&EventList::self_ns))
+        .def("is_timed", of(&EventList::is_timed))
+        .def("device_total_ns", of(&EventList::device_total_ns))
+        .def("flops", of(&EventList::flops))
+        .def("bytes", [](const EventRows& rows, std::size_t event) {
+            const EventBytes bytes = rows.events().bytes(rows.checked(event));
+            return nb::make_tuple(bytes.cpu, bytes.device, bytes.self_cpu, bytes.self_device);
         });
     module.def(
         "assemble", [](const nb::list& events, int device) { return assembled(events, device).trace; },

@@ -11,8 +11,6 @@ namespace nb = nanobind;
 namespace marey::bindings {
 namespace {
 
-PyTypeObject* event_row_type = nullptr;
-
 struct EventRow {
     PyObject_HEAD PyObject* rows;  ///< the Python object of the EventRows
     Py_ssize_t event;
@@ -63,39 +61,24 @@ PyMemberDef kMembers[] = {
     {"_is_changed", T_BOOL, offsetof(EventRow, is_changed), 0, "Whether the event differs from the trace."},
     {nullptr, 0, 0, 0, nullptr},
 };
-PyType_Slot kSlots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(new_row)},
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-    {Py_tp_members, kMembers},
-    {0, nullptr},
-};
-PyType_Spec kSpec = {"marey._marey.EventRow", sizeof(EventRow), 0,
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
-
-/// A field that is read from the columns each time. An entry with its name in the event's dict takes
-/// precedence.
-struct CoreField {
-    PyObject_HEAD std::size_t key;
-};
-
-PyObject* get_field(PyObject* self, PyObject* object, PyObject*) {
-    if (object == nullptr) return Py_NewRef(self);
-    if (!PyObject_TypeCheck(object, event_row_type)) {
-        PyErr_Format(PyExc_TypeError, "expected an EventRow, got %.80s", Py_TYPE(object)->tp_name);
-        return nullptr;
+/// A field that is read from the columns each time, unless the event has another value for it. `key`: its
+/// number.
+PyObject* get_field(PyObject* self, void* key) {
+    EventRow* const row = as_row(self);
+    const auto number = reinterpret_cast<std::size_t>(key);
+    if (row->is_changed != 0) {
+        const nb::object own = nb::steal(PyObject_GenericGetDict(self, nullptr));
+        if (!own.is_valid()) return nullptr;
+        PyObject* const given = PyDict_GetItemString(own.ptr(), core_key_name(number));
+        if (given != nullptr) return Py_NewRef(given);
     }
-    EventRow* const row = as_row(object);
     EventRows* const rows = rows_of(row);
     if (rows == nullptr) {
         PyErr_SetString(PyExc_AttributeError, "the event list of this event has been destroyed");
         return nullptr;
     }
     try {
-        return rows->core(static_cast<std::size_t>(row->event), reinterpret_cast<CoreField*>(self)->key)
-            .release()
-            .ptr();
+        return rows->core(static_cast<std::size_t>(row->event), number).release().ptr();
     } catch (nb::python_error& error) {
         error.restore();
     } catch (const std::exception&) {
@@ -104,43 +87,26 @@ PyObject* get_field(PyObject* self, PyObject* object, PyObject*) {
     return nullptr;
 }
 
-void free_field(PyObject* self) {
-    PyTypeObject* const type = Py_TYPE(self);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-PyType_Slot kFieldSlots[] = {
-    {Py_tp_descr_get, reinterpret_cast<void*>(get_field)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(free_field)},
+PyGetSetDef fields[EventRows::kKeys + 1];  ///< filled by add_event_row()
+PyType_Slot kSlots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(new_row)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_tp_members, kMembers},
+    {Py_tp_getset, fields},
     {0, nullptr},
 };
-PyType_Spec kFieldSpec = {"marey._marey.EventField", sizeof(CoreField), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kFieldSlots};
-
-/// Adds the fields to the type.
-bool add_fields(PyObject* type) {
-    const nb::object field_type = nb::steal(PyType_FromSpec(&kFieldSpec));
-    if (!field_type.is_valid()) return false;
-    auto* const made = reinterpret_cast<PyTypeObject*>(field_type.ptr());
-    for (std::size_t key = 0; key < EventRows::kKeys; ++key) {
-        const nb::object field = nb::steal(made->tp_alloc(made, 0));
-        if (!field.is_valid()) return false;
-        reinterpret_cast<CoreField*>(field.ptr())->key = key;
-        if (PyObject_SetAttrString(type, core_key_name(key), field.ptr()) != 0) return false;
-    }
-    return true;
-}
+PyType_Spec kSpec = {"marey._marey.EventRow", sizeof(EventRow), 0,
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
 
 }  // namespace
 
 bool add_event_row(PyObject* module) {
+    for (std::size_t key = 0; key < EventRows::kKeys; ++key)
+        fields[key] = {core_key_name(key), get_field, nullptr, nullptr, reinterpret_cast<void*>(key)};
     const nb::object type = nb::steal(PyType_FromSpec(&kSpec));
-    if (!type.is_valid() || !add_fields(type.ptr()) ||
-        PyModule_AddObjectRef(module, "EventRow", type.ptr()) != 0)
-        return false;
-    event_row_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
-    return true;
+    return type.is_valid() && PyModule_AddObjectRef(module, "EventRow", type.ptr()) == 0;
 }
 
 PyObject* make_event_row(PyTypeObject* type, PyObject* rows, std::size_t event) {

@@ -221,7 +221,7 @@ nb::object EventRows::place_field(const Trace& trace, Row thread_row, std::size_
 }
 
 nb::object EventRows::time_range(std::size_t event) const {
-    const std::int64_t start = events_.start_ns(event);
+    const std::int64_t start = events_.start_ns(checked(event));
     const std::int64_t end = start + events_.duration_ns(event);
     return interval_type_(static_cast<double>(start) / kEventNsPerUs,
                           static_cast<double>(end) / kEventNsPerUs);
@@ -229,7 +229,7 @@ nb::object EventRows::time_range(std::size_t event) const {
 
 /// (sequence number, thread of the forward range, number of the suspended call)
 nb::tuple EventRows::detail(std::size_t event) const {
-    const Row row = events_.range(event);
+    const Row row = events_.range(checked(event));
     const RangeDetail* const detail = row == kNoRow ? nullptr : events_.trace().range_detail(row);
     if (detail == nullptr) return nb::make_tuple(-1, 0, -1);
     const nb::object call = detail->call == 0 ? nb::object(nb::int_(-1)) : nb::object(nb::int_(detail->call));
@@ -240,7 +240,7 @@ nb::tuple EventRows::detail(std::size_t event) const {
 /// allocation has no shapes, and None for the rest.
 nb::tuple EventRows::inputs(std::size_t event) const {
     const Trace& trace = events_.trace();
-    const Row row = events_.range(event);
+    const Row row = events_.range(checked(event));
     nb::list shapes, structured, strides, types, concrete;
     if (row == kNoRow)
         return nb::make_tuple(shapes, nb::none(), nb::none(), nb::none(), nb::none(), nb::none());
@@ -259,7 +259,7 @@ nb::tuple EventRows::inputs(std::size_t event) const {
 /// (flow id, flow type, whether the flow starts here, external id, linked id, Python id, Python parent id)
 nb::tuple EventRows::ids(std::size_t event) const {
     const Trace& trace = events_.trace();
-    const Row row = events_.range(event);
+    const Row row = events_.range(checked(event));
     const auto first = static_cast<std::int64_t>(trace.window().first_id);
     const auto number = [first](Row range) { return range == kNoRow ? std::int64_t{0} : first + range + 1; };
     if (row == kNoRow) return nb::make_tuple(0, 0, false, 0, 0, -1, -1);
@@ -280,7 +280,7 @@ nb::tuple EventRows::ids(std::size_t event) const {
 
 /// (number of the module among those of its class, enclosing modules)
 nb::tuple EventRows::module(std::size_t event) {
-    const Row row = events_.range(event);
+    const Row row = events_.range(checked(event));
     if (row == kNoRow) return nb::make_tuple(-1, "");
     if (!modules_) modules_.emplace(events_.trace());
     const ModuleInfo* const module = modules_->find(row);
@@ -292,7 +292,7 @@ nb::tuple EventRows::module(std::size_t event) {
 nb::list EventRows::kernels(std::size_t event) {
     const Trace& trace = events_.trace();
     nb::list list;
-    const bool is_timed = events_.is_timed(event);
+    const bool is_timed = events_.is_timed(checked(event));
     for (const Row range : events_.launches(event)) {
         const std::int64_t ns =
             is_timed ? trace.ranges().duration_ns[range] : trace.clipped_duration_ns(range);

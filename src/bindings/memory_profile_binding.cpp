@@ -8,6 +8,7 @@
 #include <marey/memory_profile.h>
 
 #include "bindings/bind.h"
+#include "bindings/trace_values.h"
 
 namespace nb = nanobind;
 
@@ -17,10 +18,7 @@ namespace {
 /// (array, allocation), each None if there is none.
 nb::tuple id_object(const std::vector<ArrayId>& ids, std::size_t row) {
     const ArrayId id = row < ids.size() ? ids[row] : ArrayId{};
-    const auto or_none = [](std::uint32_t number, bool is_none) {
-        return is_none ? nb::object(nb::none()) : nb::object(nb::int_(number));
-    };
-    return nb::make_tuple(or_none(id.array, id.array == kNoRow), or_none(id.allocation, id.allocation == 0));
+    return nb::make_tuple(row_object(id.array), row_object(id.allocation == 0 ? kNoRow : id.allocation));
 }
 
 std::string device_text(Device device) {
@@ -38,9 +36,8 @@ std::int64_t wall_clock(const Trace& trace, Row process) {
 nb::list blocks(const MemoryProfile& profile) {
     nb::list list;
     for (const MemoryBlock& block : profile.blocks().subspan(1)) {
-        nb::object array = block.array == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(block.array));
-        list.append(
-            nb::make_tuple(array, device_text(block.device), block.address, block.bytes, block.versions));
+        list.append(nb::make_tuple(row_object(block.array), device_text(block.device), block.address,
+                                   block.bytes, block.versions));
     }
     return list;
 }

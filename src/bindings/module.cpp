@@ -22,7 +22,6 @@ NB_MODULE(_marey_contents, module) {
     marey::bindings::bind_trace(module);
     marey::bindings::bind_context(module);
     marey::bindings::bind_messages(module);
-    marey::bindings::bind_trace_rows(module);
     marey::bindings::bind_suspended_calls(module);
     marey::bindings::bind_session(module);
     marey::bindings::bind_averages(module);

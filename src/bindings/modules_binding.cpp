@@ -281,10 +281,10 @@ PyObject* given(const nb::object& object) {
     return object.is_none() ? nullptr : Py_NewRef(object.ptr());
 }
 
-std::shared_ptr<ModuleType> make_type(const nb::object& cls, const nb::object& code, const nb::object& name,
-                                      const nb::object& parameters, const nb::object& gradients,
-                                      const nb::object& state, const nb::object& children,
-                                      const nb::tuple& arrays, const std::string& prefix, bool is_optimizer) {
+void register_type(const nb::object& cls, const nb::object& code, const nb::object& name,
+                   const nb::object& parameters, const nb::object& gradients, const nb::object& state,
+                   const nb::object& children, const nb::tuple& arrays, const std::string& prefix,
+                   bool is_optimizer, bool has_tensors) {
     if (!PyType_Check(cls.ptr())) throw nb::type_error("cls must be a class");
     if (!PyCode_Check(code.ptr())) throw nb::type_error("call must be a code object");
     auto type = std::make_shared<ModuleType>();
@@ -298,15 +298,8 @@ std::shared_ptr<ModuleType> make_type(const nb::object& cls, const nb::object& c
     type->arrays = Py_NewRef(arrays.ptr());
     type->prefix = prefix;
     type->is_optimizer = is_optimizer;
-    return type;
-}
-
-void register_type(const nb::object& cls, const nb::object& code, const nb::object& name,
-                   const nb::object& parameters, const nb::object& gradients, const nb::object& state,
-                   const nb::object& children, const nb::tuple& arrays, const std::string& prefix,
-                   bool is_optimizer) {
-    python::add_module_type(
-        make_type(cls, code, name, parameters, gradients, state, children, arrays, prefix, is_optimizer));
+    type->has_tensors = has_tensors;
+    python::add_module_type(type);
 }
 
 // A module in sys.modules, possibly still being imported; null if there is none. Borrowed.
@@ -350,15 +343,12 @@ void on_new_code(PyCodeObject* code) {
     const auto text = [](const char* bytes) { return nb::steal(PyUnicode_InternFromString(bytes)); };
     try {
         // A tensor's _grad is its grad, without the warning for tensors that have none.
-        const auto type =
-            make_type(nb::borrow(cls), nb::borrow(reinterpret_cast<PyObject*>(code)), nb::none(),
+        register_type(nb::borrow(cls), nb::borrow(reinterpret_cast<PyObject*>(code)), nb::none(),
                       text(is_module ? "_parameters" : "param_groups"), text("._grad"),
                       is_module ? nb::object(nb::none()) : nb::object(text("state")),
                       is_module ? nb::object(text("_modules")) : nb::object(nb::none()),
                       nb::make_tuple(nb::borrow(tensor), nb::borrow(parameter)),
-                      is_module ? "nn.Module: " : "Optimizer: ", !is_module);
-        type->has_tensors = true;
-        python::add_module_type(type);
+                      is_module ? "nn.Module: " : "Optimizer: ", !is_module, true);
     } catch (const std::exception&) {  // then they are recorded as ordinary calls
         PyErr_Clear();
     }
@@ -401,7 +391,7 @@ void bind_modules(nb::module_& module) {
     module.def("register_module_type", &register_type, nb::arg("cls"), nb::arg("code"),
                nb::arg("name").none(), nb::arg("parameters").none(), nb::arg("gradients").none(),
                nb::arg("state").none(), nb::arg("children").none(), nb::arg("arrays"), nb::arg("prefix"),
-               nb::arg("is_optimizer"),
+               nb::arg("is_optimizer"), nb::arg("has_tensors") = false,
                "Register a class whose objects' calls are recognized by their code object.");
     module.def(
         "unregister_module_type",

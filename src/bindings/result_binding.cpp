@@ -61,17 +61,6 @@ nb::tuple arrow_array(const ResultTable& table, const nb::object&) {
                           to_capsule(std::move(array), "arrow_array"));
 }
 
-std::vector<ResultTable> read_ranks_result(const std::vector<std::filesystem::path>& paths,
-                                           const RankOptions& options,
-                                           std::vector<std::pair<std::string, std::string>>& left_out) {
-    std::vector<std::string> files;
-    files.reserve(paths.size());
-    for (const std::filesystem::path& path : paths) files.push_back(path.string());
-    RankFiles found = read_ranks(files, options);
-    for (const RankFileError& file : found.left_out) left_out.emplace_back(file.path, file.text);
-    return rank_result(found.report).tables;
-}
-
 }  // namespace
 
 void bind_results(nb::module_& module) {
@@ -114,15 +103,16 @@ void bind_results(nb::module_& module) {
         "read_ranks",
         [](const std::vector<std::filesystem::path>& paths, const std::string& step_name,
            const std::string& input_name) {
-            std::vector<std::pair<std::string, std::string>> files;
+            RankFiles found;
             std::vector<ResultTable> tables;
             {
                 const nb::gil_scoped_release release;
-                tables = read_ranks_result(paths, {.step_name = step_name, .input_name = input_name}, files);
+                found = read_ranks(texts_of(paths), {.step_name = step_name, .input_name = input_name});
+                tables = rank_result(found.report).tables;
             }
             nb::list left_out;
-            for (const auto& [path, text] : files)
-                left_out.append(nb::make_tuple(text_object(path), text_object(text)));
+            for (const RankFileError& file : found.left_out)
+                left_out.append(nb::make_tuple(text_object(file.path), text_object(file.text)));
             return nb::make_tuple(std::move(tables), left_out);
         },
         nb::arg("paths"), nb::arg("step_name"), nb::arg("input_name"));

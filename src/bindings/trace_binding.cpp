@@ -38,15 +38,20 @@ nb::list problems_of(const Trace& trace) {
     return problems;
 }
 
+nb::list marked_ranges(const Trace& trace) {
+    const RangeColumns ranges = trace.ranges();
+    nb::list rows;
+    for (Row row = 0; row < ranges.size(); ++row) {
+        const SiteInfo& site = trace.sites()[ranges.site[row]];
+        if (site.scope != Scope::User) continue;
+        rows.append(nb::make_tuple(text_object(trace.string(site.name)), trace.track_of(row),
+                                   ranges.start_ns[row], ranges.duration_ns[row]));
+    }
+    return rows;
+}
+
 // File names are paths: as texts, those that are not UTF-8 could not be passed.
 using std::filesystem::path;
-
-std::vector<std::string> texts_of(const std::vector<path>& files) {
-    std::vector<std::string> texts;
-    texts.reserve(files.size());
-    for (const path& file : files) texts.push_back(file.string());
-    return texts;
-}
 
 Trace load(const path& file, const std::string& format, std::uint64_t session) {
     if (session == 0) return open_trace(file.string(), format);
@@ -158,6 +163,8 @@ void bind_trace(nb::module_& module) {
     module.def("output_target", target_of, nb::arg("path"),
                "Return the file that an output replaces or creates; empty if it is written in place.");
     module.def("list_sessions", sessions_of, nb::arg("path"));
+    module.def("marked_ranges", marked_ranges, nb::arg("trace"),
+               "Return (name, track, start_ns, duration_ns) of each range that the program marked.");
 }
 
 }  // namespace marey::bindings

@@ -78,6 +78,17 @@ nb::object text_object(std::string_view text) {
     return nb::steal(made);
 }
 
+nb::object row_object(Row row) {
+    return row == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(row));
+}
+
+std::vector<std::string> texts_of(const std::vector<std::filesystem::path>& files) {
+    std::vector<std::string> texts;
+    texts.reserve(files.size());
+    for (const std::filesystem::path& file : files) texts.push_back(file.string());
+    return texts;
+}
+
 nb::object value_object(const Trace& trace, const Argument& value) {
     return nested_value(trace, value, 0);
 }

@@ -3,8 +3,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <marey/trace.h>
 
@@ -12,6 +15,12 @@ namespace marey::bindings {
 
 /// Converts any bytes to a str: invalid UTF-8 becomes U+FFFD. A new reference.
 nanobind::object text_object(std::string_view text);
+
+/// A row number; None for kNoRow.
+nanobind::object row_object(Row row);
+
+/// Paths as the library takes them: file names need not be UTF-8.
+std::vector<std::string> texts_of(const std::vector<std::filesystem::path>& files);
 
 /// Converts a value to bool, int, float, str or list; None for arrays and for omitted values.
 nanobind::object value_object(const Trace& trace, const Argument& value);

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <marey/detail/python_stacks.h>
 #include <marey/traceback.h>
 
 #include "bindings/bind.h"
@@ -30,16 +29,6 @@ nb::dict dict_of(const TracebackFrame& frame) {
     dict["python"] = frame.python;
     dict["inlined"] = frame.inlined;
     return dict;
-}
-
-nb::list lists_of(const std::vector<std::vector<TracebackFrame>>& frames) {
-    nb::list lists;
-    for (const auto& group : frames) {
-        nb::list list;
-        for (const TracebackFrame& frame : group) list.append(dict_of(frame));
-        lists.append(list);
-    }
-    return lists;
 }
 
 /// Returns one list of dicts for each; equal frames share one dict.
@@ -78,49 +67,15 @@ void bind_traceback(nb::module_& module) {
             const nb::gil_scoped_release released;
             frames = symbolize_addresses(addresses);
         }
-        return lists_of(frames);
-    });
-    module.def(
-        "symbolize_locations",
-        [](const nb::iterable& places, const std::string& folder) {
-            std::vector<NativeLocation> locations;
-            for (const nb::handle place : places) {
-                const auto parts = nb::cast<nb::tuple>(place);
-                locations.push_back({nb::cast<std::string>(parts[0]), nb::cast<std::string>(parts[1]),
-                                     nb::cast<std::uint64_t>(parts[2])});
-            }
-            std::vector<std::vector<TracebackFrame>> frames;
-            {
-                const nb::gil_scoped_release released;
-                frames = symbolize_locations(locations, folder);
-            }
-            return lists_of(frames);
-        },
-        nb::arg("locations"), nb::arg("folder") = "/usr/lib/debug");
-    module.def("traceback_addresses", [](nb::handle object) {
-        nb::list list;
-        const CapturedTraceback traceback = traceback_of(object.ptr());
-        for (const std::uintptr_t address : traceback.addresses()) list.append(address);
-        return list;
-    });
-    module.def("traceback_locations", [](nb::handle object) {
-        nb::list list;
-        const std::vector<NativeLocation> locations = traceback_of(object.ptr()).locations();
-        for (const NativeLocation& at : locations)
-            list.append(nb::make_tuple(text_of(at.path), at.build_id, at.offset));
-        return list;
+        nb::list lists;
+        for (const auto& group : frames) {
+            nb::list list;
+            for (const TracebackFrame& frame : group) list.append(dict_of(frame));
+            lists.append(list);
+        }
+        return lists;
     });
     module.def("has_native_lines", &has_native_lines);
-    module.def("dropped_tracebacks", &detail::dropped_count);
-    module.def("unwind_counts", [] {
-        const UnwindCounts counts = unwind_counts();
-        nb::dict dict;
-        dict["known"] = counts.known;
-        dict["looked_up"] = counts.looked_up;
-        dict["without_table"] = counts.without_table;
-        dict["forgotten"] = counts.forgotten;
-        return dict;
-    });
 }
 
 }  // namespace marey::bindings

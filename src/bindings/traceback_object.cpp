@@ -119,68 +119,11 @@ PyObject* cleanup(PyObject* object, PyObject*) {
     Py_RETURN_NONE;
 }
 
-/// Calls a function in marey.results.traceback with the object.
-PyObject* delegate(const char* function, PyObject* object) noexcept {
-    PyObject* module = PyImport_ImportModule("marey.results.traceback");
-    if (module == nullptr) return nullptr;
-    PyObject* result = PyObject_CallMethod(module, function, "O", object);
-    Py_DECREF(module);
-    return result;
-}
-
-PyObject* summary(PyObject* object, PyObject*) {
-    return delegate("summary", object);
-}
-PyObject* format(PyObject* object, PyObject*) {
-    return delegate("format_one", object);
-}
-PyObject* format_all(PyObject*, PyObject* objects) {
-    return delegate("format_all", objects);
-}
-PyObject* symbolize_one(PyObject* object, PyObject*) {
-    return delegate("symbolize_one", object);
-}
-
-PyObject* reduce(PyObject* object, PyObject*) {
-    return Py_BuildValue("O()", Py_TYPE(object));  // the frames belong to this process
-}
-
-/// Copies the attributes of a subclass, deeply if there is a memo. False with an error set.
-bool copy_attributes(PyObject* from, PyObject* to, PyObject* memo) noexcept {
-    PyObject* attributes = PyObject_GetAttrString(from, "__dict__");
-    if (attributes == nullptr) {
-        PyErr_Clear();  // CapturedTraceback itself has no attributes
-        return true;
-    }
-    if (memo != nullptr) {
-        PyObject* module = PyImport_ImportModule("copy");
-        PyObject* copied =
-            module != nullptr ? PyObject_CallMethod(module, "deepcopy", "OO", attributes, memo) : nullptr;
-        Py_XDECREF(module);
-        Py_SETREF(attributes, copied);
-    }
-    PyObject* target = attributes != nullptr ? PyObject_GetAttrString(to, "__dict__") : nullptr;
-    const bool is_done = target != nullptr && PyDict_Update(target, attributes) == 0;
-    Py_XDECREF(target);
-    Py_XDECREF(attributes);
-    return is_done;
-}
-
 /// Creates another object for the same capture, which is immutable.
-PyObject* copy(PyObject* object, PyObject* memo) {
+PyObject* twin(PyObject* object, PyObject*) {
     detail::TracebackData* data = as_traceback(object)->data;
     if (data != nullptr) detail::keep(data);
-    PyObject* twin = made(Py_TYPE(object), data);
-    if (twin == nullptr) return nullptr;
-    bool is_done = true;
-    if (memo != nullptr) {  // so that references to the object become references to the copy
-        PyObject* key = PyLong_FromVoidPtr(object);
-        is_done = key != nullptr && PyObject_SetItem(memo, key, twin) == 0;
-        Py_XDECREF(key);
-    }
-    if (is_done && copy_attributes(object, twin, memo)) return twin;
-    Py_DECREF(twin);
-    return nullptr;
+    return made(Py_TYPE(object), data);
 }
 
 PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) {
@@ -213,19 +156,8 @@ PyMethodDef kMethods[] = {
      METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
      "extract($type, /, *, cpp=False, skip=0)\n--\n\nCapture the stack of the calling thread.\n\n"
      "The innermost frame is the caller of this function. Names and lines are looked up on first use."},
-    {"summary", summary, METH_NOARGS,
-     "summary($self, /)\n--\n\nReturn a traceback.StackSummary, outermost first."},
-    {"format", format, METH_NOARGS,
-     "format($self, /)\n--\n\nReturn lines like those of traceback.format_list."},
-    {"format_all", format_all, METH_O | METH_STATIC,
-     "format_all(tbs, /)\n--\n\nReturn the result of format() for each, symbolized together."},
-    {"symbolize", symbolize_one, METH_NOARGS,
-     "symbolize($self, /)\n--\n\nReturn the frames, innermost first, as dicts: name, filename, line, python, "
-     "inlined."},
     {"cleanup", cleanup, METH_NOARGS, "cleanup($self, /)\n--\n\nRelease the frames."},
-    {"__copy__", copy, METH_NOARGS, "Return a copy with the same frames."},
-    {"__deepcopy__", copy, METH_O, "Return a copy with the same frames, which are immutable."},
-    {"__reduce__", reduce, METH_NOARGS, "Pickle without the frames."},
+    {"_twin", twin, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

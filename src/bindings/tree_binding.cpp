@@ -132,11 +132,8 @@ void bind_tree(nb::module_& module) {
         .def(nb::init<Trace>(), nb::arg("trace"))
         .def("__len__", &EventTree::size)
         .def("roots", [](const EventTree& tree) { return numbers(tree.roots()); })
-        .def("parent",
-             [](const EventTree& tree, std::uint32_t node) -> nb::object {
-                 const std::uint32_t parent = tree.parent(checked(tree, node));
-                 return parent == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(parent));
-             })
+        .def("parent", [](const EventTree& tree,
+                          std::uint32_t node) { return row_object(tree.parent(checked(tree, node))); })
         .def("children", [](const EventTree& tree,
                             std::uint32_t node) { return numbers(tree.children(checked(tree, node))); })
         .def("facts", &facts)

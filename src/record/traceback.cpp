@@ -200,15 +200,6 @@ void release_dropped() noexcept {
     }
 }
 
-std::size_t dropped_count() noexcept {
-    // Only a thread that has the GIL takes from the list, so such a thread can walk it.
-    std::size_t count = 0;
-    for (const TracebackData* data = dropped.load(std::memory_order_acquire); data != nullptr;
-         data = data->next)
-        ++count;
-    return count;
-}
-
 [[gnu::noinline]] TracebackData* gather(const TracebackOptions& options, std::size_t native_skip) noexcept {
     const PythonStacks* stacks = options.python ? python_stacks() : nullptr;
     int state = 0;

@@ -8,8 +8,9 @@ import threading
 import types
 
 import pytest
+from range_rows import range_rows
 
-from marey import RecordScope, _marey  # private: range_rows: every field of a range, unchanged
+from marey import RecordScope
 
 # The values of c_calls, and whether the trace then has every call into C that sys.setprofile reports.
 MODES = pytest.mark.parametrize("c_calls", [False, True, "all"], ids=["python", "with_c", "all_c"])
@@ -62,7 +63,7 @@ def reference(program, with_c=False):
 
 def rows(prof):
     """The ranges of a profiler's trace, each under its parent's index."""
-    return _marey.range_rows(prof.trace)
+    return range_rows(prof.trace)
 
 
 def short_name(name):

@@ -5,8 +5,9 @@ import contextlib
 import gzip
 import json
 
+from range_rows import range_rows
+
 import marey
-from marey import _marey  # private: range_rows: every field of a range, unchanged
 
 ASYNC, UNFINISHED, BEGAN_BEFORE = 4, 2, 1
 
@@ -49,7 +50,7 @@ def recording(**options):
         yield recorded
     finally:
         recorded.trace = session.stop()
-        recorded.rows = _marey.range_rows(recorded.trace)
+        recorded.rows = range_rows(recorded.trace)
 
 
 def is_async(row):

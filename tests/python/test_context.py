@@ -323,9 +323,9 @@ if __name__ == "__main__":
     with marey.record_function("parent"):
         pass
     propagation.remove(token)
-    rows = _marey.range_rows(session.stop())
-    print(sorted(row["name"] for row in rows))
-    print(all(row["flags"] & 8 for row in rows if row["name"] != "parent"))
+    events = session.stop().events()
+    print(sorted(event.name for event in events))
+    print(all(event.is_remote for event in events if event.name != "parent"))
     work(1)
     context.Process(target=work, args=(1,)).start()
 """

@@ -380,7 +380,7 @@ def test_a_trace_of_events_made_by_hand_has_their_averages(described):
 def test_event_fields_work_only_on_events():
     from marey._marey import EventRow  # private: a base class that cannot be made
 
-    with pytest.raises(TypeError, match="got int"):
+    with pytest.raises(TypeError, match="to a 'int' object"):
         EventRow.__dict__["name"].__get__(5, int)
 
 

@@ -9,9 +9,9 @@ from importlib.metadata import entry_points
 
 import pytest
 from conftest import SOURCE
+from range_rows import range_rows
 
 import marey
-from marey import _marey  # private: range_rows: every field of a range, unchanged
 
 pytest_plugins = ["pytester"]
 
@@ -36,7 +36,7 @@ def run(pytester, monkeypatch):
 
 def paths(trace):
     """The names of the marked ranges, each with those of the marked ranges around it, as "a > b > c"."""
-    rows = _marey.range_rows(trace)
+    rows = range_rows(trace)
     found = []
     for row in rows:
         if row["scope"] != 7:

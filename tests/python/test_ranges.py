@@ -7,6 +7,7 @@ import threading
 import weakref
 
 import pytest
+from range_rows import range_rows
 from recorded import BEGAN_BEFORE, UNFINISHED, is_async, recording
 
 import marey
@@ -202,10 +203,8 @@ def test_a_range_left_on_another_thread_has_ended_for_an_immediate_stop():
     range_ = marey.record_function("x")
     range_.__enter__()
     on_thread(leave, range_)
-    from marey import _marey  # private: range_rows: every field of a range, unchanged
-
     for trace in (session.snapshot(), session.stop()):
-        (row,) = _marey.range_rows(trace)
+        (row,) = range_rows(trace)
         assert row["flags"] == 4
     with recording() as seen:
         with marey.record_function("later"):
@@ -224,9 +223,7 @@ def test_a_range_left_on_another_thread_is_in_the_capture_with_its_end(tmp_path)
     on_thread(leave, range_)
     inner.discard()
     session.stop()
-    from marey import _marey  # private: range_rows: every field of a range, unchanged
-
-    (row,) = _marey.range_rows(marey.load(path))
+    (row,) = range_rows(marey.load(path))
     assert row["flags"] == 4 and row["keywords"] == {"key": "value"}
 
 

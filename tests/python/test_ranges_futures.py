@@ -8,10 +8,10 @@ import weakref
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 import pytest
+from range_rows import range_rows
 from recorded import UNFINISHED, is_async, recording
 
 import marey
-from marey import _marey  # private: range_rows: every field of a range, unchanged
 
 
 def taken(future, name="x", method="end_on_future"):
@@ -56,7 +56,7 @@ def test_when_the_returned_future_is_done_the_range_has_ended():
     session.start()
     future, states = Future(), []
     target = taken(future)
-    target.add_done_callback(lambda _: states.append(_marey.range_rows(session.snapshot())[0]["flags"]))
+    target.add_done_callback(lambda _: states.append(range_rows(session.snapshot())[0]["flags"]))
     future.set_result(None)
     session.discard()
     assert states and not states[0] & UNFINISHED

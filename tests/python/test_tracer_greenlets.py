@@ -254,7 +254,6 @@ def test_greenlets_imported_while_tracing_are_kept_apart(c_calls):
     assert (
         run_program(f"""
         import marey
-        from marey import _marey  # private: range_rows: every field of a range, unchanged
         def leaf(): pass
         with marey.profile(with_stack=True, c_calls={c_calls!r}) as prof:
             import greenlet
@@ -268,8 +267,8 @@ def test_greenlets_imported_while_tracing_are_kept_apart(c_calls):
             both = [greenlet.greenlet(one), greenlet.greenlet(two)]
             for each in both: each.switch()
             for each in both: each.switch()
-        rows = _marey.range_rows(prof.trace)
-        print([rows[r["parent"]]["name"].rpartition(": ")[2] for r in rows if r["name"].endswith(": leaf")])
+        leaves = [event for event in prof.events() if event.name.endswith(": leaf")]
+        print([event.cpu_parent.name.rpartition(": ")[2] for event in leaves])
         """)
         == "['one', 'two']\n"
     )

@@ -10,11 +10,11 @@ import subprocess
 import sys
 
 import pytest
+from range_rows import range_rows
 from recorded import report_names
 from running import environment
 
 import marey
-from marey import _marey  # private: range_rows: every field of a range, unchanged
 
 pytestmark = pytest.mark.skipif("MAREY_TEST_SANITIZER" in os.environ, reason="the servers load other programs")
 
@@ -144,7 +144,7 @@ class Server:
         rows, self.parents = [], {}
         for path in sorted(self.folder.glob("out*.marey")):
             assert b"sesame" not in path.read_bytes() and b"hunter2" not in path.read_bytes()
-            read = _marey.range_rows(marey.load(path))
+            read = range_rows(marey.load(path))
             self.parents.update((row["name"], read[row["parent"]]["name"]) for row in read if row["parent"] is not None)
             rows += read
         self.names = {row["name"] for row in rows}

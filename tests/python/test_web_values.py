@@ -6,11 +6,11 @@ import time
 import warnings
 
 import pytest
+from range_rows import range_rows
 from recorded import recording
 from web_clients import call_asgi, call_wsgi, greet, users
 
 import marey
-from marey import _marey  # private: range_rows: every field of a range, unchanged
 from marey.web import MareyMiddleware
 
 HEADERS = [(b"User-Agent", b"test\r\nX: \x1b[31m\xff"), (b"authorization", b"hunter2")]
@@ -138,6 +138,6 @@ def test_marey_records_no_thread_of_its_own(tmp_path, stopped):
     for _ in range(2):  # a session that is there before the thread, and one that starts later
         with marey.profile(with_stack=True) as prof:
             run_slow(app, 0)
-        rows = _marey.range_rows(prof.trace)
+        rows = range_rows(prof.trace)
         assert len({row["thread"] for row in rows}) == 1
         assert not [row["name"] for row in rows if "SimpleQueue" in row["name"] or "_write" in row["name"]]

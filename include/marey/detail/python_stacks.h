@@ -61,7 +61,4 @@ MAREY_API TracebackData* gather(const TracebackOptions& options, std::size_t nat
 /// run.
 MAREY_API void release_dropped() noexcept;
 
-/// The number of destroyed tracebacks that still have references.
-MAREY_API std::size_t dropped_count() noexcept;
-
 }  // namespace marey::detail

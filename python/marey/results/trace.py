@@ -349,6 +349,11 @@ class _Members(_Base):
         return page_of(self)
 
 
-for _name, _member in vars(_Members).items():
-    if _name not in ("__module__", "__dict__", "__weakref__", "__doc__"):
-        setattr(Trace, _name, _member)
+def add_members(cls: type, members: type) -> None:
+    """Add the members of a class to a type of the extension."""
+    for name, member in vars(members).items():
+        if name not in ("__module__", "__dict__", "__weakref__", "__doc__"):
+            setattr(cls, name, member)
+
+
+add_members(Trace, _Members)

@@ -36,6 +36,23 @@ std::vector<std::string> names_of(const marey::CapturedTraceback& traceback) {
     return names;
 }
 
+nb::list dicts_of(const std::vector<std::vector<marey::TracebackFrame>>& all) {
+    nb::list lists;
+    for (const auto& frames : all) {
+        nb::list list;
+        for (const marey::TracebackFrame& frame : frames) {
+            nb::dict dict;
+            dict["name"] = frame.name;
+            dict["filename"] = frame.filename;
+            dict["line"] = frame.line;
+            dict["inlined"] = frame.inlined;
+            list.append(dict);
+        }
+        lists.append(list);
+    }
+    return lists;
+}
+
 }  // namespace
 
 NB_MODULE(traces_nanobind, module) {
@@ -47,6 +64,30 @@ NB_MODULE(traces_nanobind, module) {
     module.def("is_kept", [](const marey::CapturedTraceback& traceback) { return traceback == kept; });
     module.def("gather", &gather_here);
     module.def("names", [](const marey::CapturedTraceback& traceback) { return names_of(traceback); });
+    module.def("addresses", [](const marey::CapturedTraceback& traceback) {
+        const auto all = traceback.addresses();
+        return std::vector<std::uintptr_t>(all.begin(), all.end());
+    });
+    module.def("locations", [](const marey::CapturedTraceback& traceback) {
+        nb::list list;
+        for (const marey::NativeLocation& at : traceback.locations())
+            list.append(nb::make_tuple(at.path, at.build_id, at.offset));
+        return list;
+    });
+    module.def("symbolize_addresses", [](const std::vector<std::uintptr_t>& addresses) {
+        return dicts_of(marey::symbolize_addresses(addresses));
+    });
+    module.def("symbolize_locations", [](const nb::list& places) {
+        std::vector<marey::NativeLocation> locations;
+        for (const nb::handle place : places)
+            locations.push_back({nb::cast<std::string>(place[0]), nb::cast<std::string>(place[1]),
+                                 nb::cast<std::uint64_t>(place[2])});
+        return dicts_of(marey::symbolize_locations(locations));
+    });
+    module.def("unwind_counts", [] {
+        const marey::UnwindCounts counts = marey::unwind_counts();
+        return nb::make_tuple(counts.known, counts.looked_up);
+    });
     // A thread that is unknown to Python drops it.
     module.def("drop_without_gil", [] {
         const nb::gil_scoped_release released;
