@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 import time
+from contextlib import nullcontext
 
 import pytest
 
@@ -69,23 +70,19 @@ class Limits:
             longest, calls = limits_of(marker)
         except ValueError as error:
             pytest.fail(f"marey marker: {error}", pytrace=False)
-        counts: Callable[[str], int]
+        recorded: Any = nullcontext()
         if calls:
             from marey_pytest.calls import RecordedCalls
 
-            with RecordedCalls() as recorded:
-                begin = time.perf_counter_ns()
-                result = yield
-                elapsed = time.perf_counter_ns() - begin
-            counts = recorded.calls
-        else:
+            recorded = RecordedCalls()
+        with recorded:
             begin = time.perf_counter_ns()
             result = yield
             elapsed = time.perf_counter_ns() - begin
         exceeded = [
-            f"{name} was called {_times(counts(name))}, expected {limit.text}"
+            f"{name} was called {_times(recorded.calls(name))}, expected {limit.text}"
             for name, limit in calls.items()
-            if not limit.allows(counts(name))
+            if not limit.allows(recorded.calls(name))
         ]
         if longest is not None and not longest.allows(elapsed):
             from marey._text import duration_text

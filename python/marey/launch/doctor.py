@@ -61,12 +61,9 @@ def _lines() -> Iterator[tuple[str, str, str, str]]:
     version = platform.python_version()
     yield "ok", "python", f"{version}, {sys.executable}", ""
     yield "ok", "package", _marey.__file__, ""
-    state, fact, help = _hook()
-    yield state, "calls", fact, help
-    state, fact, help = _internals()
-    yield state, "internals", fact, help
-    state, fact, help = _pytorch()
-    yield state, "pytorch", fact, help
+    for name, check in (("calls", _hook), ("internals", _internals), ("pytorch", _pytorch)):
+        state, fact, help = check()
+        yield state, name, fact, help
 
 
 def main() -> None:

@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 
 from marey._marey import Error, ExecutionTrace, execution_trace_request
 from marey._warnings import warn
 
 
-class _ITraceObserver(ABC):
-    """The interface that a profiler calls in each of its cycles."""
-
-    @abstractmethod
-    def start(self) -> None:
-        pass
-
-    @abstractmethod
-    def stop(self) -> None:
-        pass
-
-    @abstractmethod
-    def cleanup(self) -> None:
-        pass
-
-
-class ExecutionTraceObserver(_ITraceObserver):
+class ExecutionTraceObserver:
     """Writes a node for each range that begins between start() and stop().
 
     A node's ``rf_id`` is the range's ``Record function id`` in a Chrome trace recorded at the same time. Only one

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from marey._enumerations import ProfilerActivity, ProfilerState, RecordScope
 from marey._marey import CALL_OPTIONS, Error, check_options, device_error
 from marey._warnings import warn
@@ -140,7 +143,9 @@ def choose_devices(
     if use_device is not None:
         usable[activity_of_device(use_device)] = use_device
     chosen = {activity: name for activity, name in usable.items() if activity in activities}
-    bits = _TIMES if use_kineto is False else _union(_bits_of(activity, filters, waits) for activity in chosen)
+    bits = (
+        _TIMES if use_kineto is False else reduce(or_, (_bits_of(activity, filters, waits) for activity in chosen), 0)
+    )
     return {"devices": list(chosen.values()), "device_activities": bits}
 
 
@@ -157,16 +162,8 @@ def profiler_state(use_device: str | None, devices: dict[str, Any]) -> ProfilerS
 
 def _bits_of(activity: ProfilerActivity, filters: Filters, waits: bool) -> int:
     names = filters.get(activity)
-    bits = _USUAL_BITS if names is None else _union(_DEVICE_BITS.get(name, 0) for name in names)
+    bits = _USUAL_BITS if names is None else reduce(or_, (_DEVICE_BITS.get(name, 0) for name in names), 0)
     return bits | _WAITS if waits else bits
-
-
-def _union(sets: Iterable[int]) -> int:
-    """Return all bits combined."""
-    together = 0
-    for each in sets:
-        together |= each
-    return together
 
 
 def choose_scopes(scopes: Iterable[RecordScope] | None, activities: set[ProfilerActivity], filters: Filters) -> int:

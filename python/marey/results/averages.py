@@ -20,32 +20,13 @@ _OTHER_DEVICE = 20
 _DEVICES = {"cpu": 0, "cuda": 1, "hip": 6, "xpu": 12, "mps": 13, "meta": 14, "hpu": 15, "mtia": 19, "privateuse1": 20}
 # Attributes that an average copies from the first event added to it.
 _FROM_FIRST = (
-    "key",
-    "node_id",
-    "is_async",
-    "is_remote",
-    "cpu_parent",
-    "cpu_children",
-    "overload_name",
-    "input_shapes",
-    "stack",
-    "scope",
-    "device_type",
-    "is_legacy",
-    "use_device",
-    "is_user_annotation",
-)
+    "key node_id is_async is_remote cpu_parent cpu_children overload_name input_shapes stack scope device_type "
+    "is_legacy use_device is_user_annotation"
+).split()
 _SUMS = (
-    "cpu_time_total",
-    "device_time_total",
-    "self_cpu_time_total",
-    "self_device_time_total",
-    "cpu_memory_usage",
-    "device_memory_usage",
-    "self_cpu_memory_usage",
-    "self_device_memory_usage",
-    "count",
-)
+    "cpu_time_total device_time_total self_cpu_time_total self_device_time_total cpu_memory_usage device_memory_usage "
+    "self_cpu_memory_usage self_device_memory_usage count"
+).split()
 _OF_FIRST_EVENT = frozenset(("cpu_parent", "cpu_children", "input_shapes"))
 
 

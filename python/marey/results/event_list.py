@@ -354,18 +354,11 @@ class LazyEvents(EventList):
         return len(self._source) > 0
 
     def __getitem__(self, index: Any) -> Any:
-        size = len(self._source)
-        if isinstance(index, slice):
-            return list(map(self._getter(), range(*index.indices(size))))
         try:
-            index = index.__index__()
-        except AttributeError:
-            raise TypeError(f"list indices must be integers or slices, not {type(index).__name__}") from None
-        if index < 0:
-            index += size
-        if not 0 <= index < size:
-            raise IndexError("list index out of range")
-        return self._getter()(index)
+            place: Any = range(len(self._source))[index]
+        except IndexError:
+            raise IndexError("list index out of range") from None
+        return list(map(self._getter(), place)) if isinstance(place, range) else self._getter()(place)
 
     def __iter__(self) -> Iterator[Any]:
         return map(self._getter(), range(len(self._source)))
@@ -422,15 +415,9 @@ class AverageList(LazyEvents):
         first_event: Callable[[int], Any],
         by_input_shape: bool,
         types: type[Types],
-        *,
-        use_device: str | None,
-        profile_memory: bool,
-        with_flops: bool,
+        **options: Any,
     ) -> None:
-        self._use_device = use_device
-        self._profile_memory = profile_memory
-        self._with_flops = with_flops
-        self._tree_built = False
+        EventList.__init__(self, **options)
         self._source = averages
         self._first_event = first_event
         self._by_input_shape = by_input_shape

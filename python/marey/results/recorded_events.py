@@ -16,27 +16,7 @@ if TYPE_CHECKING:
 
     from marey._marey import EventRows
 
-_DETAIL = ("sequence_nr", "fwd_thread", "python_call_id")
-_INPUTS = (
-    "input_shapes",
-    "structured_input_shapes",
-    "structured_input_strides",
-    "input_dtypes",
-    "concrete_inputs",
-    "kwinputs",
-)
-_IDS = (
-    "flow_id",
-    "flow_type",
-    "flow_start",
-    "external_id",
-    "linked_correlation_id",
-    "python_id",
-    "python_parent_id",
-)
-_MODULE = ("python_module_id", "module_hierarchy")
 _SHARES = ("self_cpu_percent", "total_cpu_percent", "total_device_percent")  # set by tables: not a change
-_BYTES = ("cpu_memory_usage", "device_memory_usage")
 
 
 class _Read:
@@ -155,21 +135,26 @@ def _flops(rows: EventRows, index: int) -> float:
     return 0 if flops is None else int(flops) if flops.is_integer() else flops
 
 
-_READERS = {
-    _DETAIL: lambda rows, index: rows.detail(index),
-    _INPUTS: lambda rows, index: rows.inputs(index),
-    _IDS: lambda rows, index: rows.ids(index),
-    _MODULE: lambda rows, index: rows.module(index),
-    _BYTES: lambda rows, index: rows.bytes(index),
-    ("time_range",): lambda rows, index: (rows.time_range(index),),
-    ("stack",): lambda rows, index: (rows.stack(index),),
-    ("kernels",): lambda rows, index: ([Kernel._make(kernel) for kernel in rows.kernels(index)],),
-    ("cpu_children",): lambda rows, index: ([rows.event(child) for child in rows.children(index)],),
-    ("is_legacy",): lambda rows, index: (rows.is_timed(index),),
-    ("flops",): lambda rows, index: (_flops(rows, index),),
-    ("activity_type",): lambda rows, index: (rows.category(index),),
+# Fields that are read together, and how.
+_READERS: dict[str, Callable[[EventRows, int], Iterable[Any]]] = {
+    "sequence_nr fwd_thread python_call_id": lambda rows, index: rows.detail(index),
+    "input_shapes structured_input_shapes structured_input_strides input_dtypes concrete_inputs kwinputs": (
+        lambda rows, index: rows.inputs(index)
+    ),
+    "flow_id flow_type flow_start external_id linked_correlation_id python_id python_parent_id": (
+        lambda rows, index: rows.ids(index)
+    ),
+    "python_module_id module_hierarchy": lambda rows, index: rows.module(index),
+    "cpu_memory_usage device_memory_usage": lambda rows, index: rows.bytes(index),
+    "time_range": lambda rows, index: (rows.time_range(index),),
+    "stack": lambda rows, index: (rows.stack(index),),
+    "kernels": lambda rows, index: ([Kernel._make(kernel) for kernel in rows.kernels(index)],),
+    "cpu_children": lambda rows, index: ([rows.event(child) for child in rows.children(index)],),
+    "is_legacy": lambda rows, index: (rows.is_timed(index),),
+    "flops": lambda rows, index: (_flops(rows, index),),
+    "activity_type": lambda rows, index: (rows.category(index),),
 }
 for _names, _read in _READERS.items():
-    for _name in _names:
-        setattr(RecordedEvent, _name, _Field(_name, _names, _read))
+    for _name in _names.split():
+        setattr(RecordedEvent, _name, _Field(_name, _names.split(), _read))
 del _names, _read, _name

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 class TraceEventList(LazyEvents):
     """The events of a trace."""
 
-    def __init__(
-        self, trace: Trace, *, use_device: str | None, profile_memory: bool, with_flops: bool, types: type[Types]
-    ) -> None:
-        EventList.__init__(self, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
+    def __init__(self, trace: Trace, types: type[Types], **options: Any) -> None:
+        EventList.__init__(self, **options)
         self._recorded = trace
         self._types = types
         self._tree_built = True
@@ -69,36 +67,11 @@ class TraceEventList(LazyEvents):
 
         return average_of(self._grouped().total(), self._use_device, self._event_of_range, False, self._types)
 
-    def key_averages(
-        self,
-        group_by_input_shapes: bool = False,
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,
-        include_python_functions: bool | None = None,
-        *,
-        group_by_thread: bool = False,
-        percentiles: bool = False,
-    ) -> EventList:
+    def key_averages(self, *args: Any, **options: Any) -> EventList:
         if self._is_changed():
-            return super().key_averages(
-                group_by_input_shapes,
-                group_by_stack_n,
-                group_by_overload_name,
-                include_python_functions,
-                percentiles=percentiles,
-            )
-        return averages_of(
-            self._recorded,
-            group_by_input_shapes,
-            group_by_stack_n,
-            group_by_overload_name,
-            include_python_functions,
-            group_by_thread=group_by_thread,
-            percentiles=percentiles,
-            types=self._types,
-            first_event=self._event_of_range,
-            **self._options(),
-        )
+            return super().key_averages(*args, **options)
+        options.update(self._options(), types=self._types, first_event=self._event_of_range)
+        return averages_of(self._recorded, *args, **options)
 
     def _event_of_range(self, row: int) -> Any:
         index = self._source.event_of_range(row)
@@ -155,7 +128,7 @@ def averages_of(
 
     def event_of_range(row: int) -> Any:
         if not made:
-            made.append(TraceEventList(trace, types=types, **options))
+            made.append(TraceEventList(trace, types, **options))
         return made[0]._event_of_range(row)
 
     return AverageList(averages, first_event or event_of_range, bool(group_by_input_shapes), types, **options)
@@ -173,6 +146,4 @@ def events_of(
         use_device = _marey.device_of(trace)
     if profile_memory is None:
         profile_memory = _marey.has_memory(trace)
-    return TraceEventList(
-        trace, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops, types=types
-    )
+    return TraceEventList(trace, types, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)

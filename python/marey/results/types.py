@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from marey._enumerations import ProfilerActivity
-
 
 def is_on_cpu(event: Any) -> bool:
     """Return whether an event ran on the CPU, whoever's DeviceType it has."""
@@ -67,6 +65,9 @@ class _Device(_Fields):
         return name if self.index < 0 else f"{name}:{self.index}"
 
 
+_same: Any = staticmethod(lambda own: own)
+
+
 class Types:
     """Marey's own types. ``marey.torch`` derives a class that makes PyTorch's."""
 
@@ -87,38 +88,11 @@ class Types:
         """Return a device by the number of its type and its own, or -1."""
         return _Device(cls.device_type(number), index)
 
-    @staticmethod
-    def activity(own: ProfilerActivity) -> Any:
-        """Return an activity by Marey's own; likewise action()."""
-        return own
-
-    @staticmethod
-    def action(own: Any) -> Any:
-        return own
+    # Functions from Marey's own: an activity, an action, the number of a scope, the path of a Python function's file as
+    # nodes show it, the name of a dtype, the number of a layout, a class of the tree's nodes and their fields.
+    activity = action = scope = file_name = dtype = layout = node_class = _same
 
     @staticmethod
     def node_tag(name: str) -> Any:
         """Return the type of a node by its name."""
         return _EventType[name]
-
-    @staticmethod
-    def scope(number: int) -> Any:
-        return number
-
-    @staticmethod
-    def file_name(path: str) -> str:
-        """Return the file of a Python function as nodes show it."""
-        return path
-
-    @staticmethod
-    def dtype(name: str) -> Any:
-        return name
-
-    @staticmethod
-    def layout(number: int) -> Any:
-        return number
-
-    @staticmethod
-    def node_class(own: type) -> type:
-        """Return the class to use for a class of the tree's nodes and their fields."""
-        return own

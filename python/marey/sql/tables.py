@@ -201,7 +201,7 @@ class TraceSource:
 @functools.cache
 def _stored_schema(table: str) -> Any:
     """Return the schema of a table as it is in docs/reference/tables.md, the same for all traces."""
-    return require("pyarrow").schema(_Schema(_marey.arrow_schema(_marey.Trace(), table)))
+    return require("pyarrow").schema(_marey.Trace().tables[table])
 
 
 def _sum(left: Any, right: Any) -> Any:
@@ -232,14 +232,6 @@ class _Stream:
         self._capsule = capsule
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self._capsule
-
-
-class _Schema:
-    def __init__(self, capsule: Any) -> None:
-        self._capsule = capsule
-
-    def __arrow_c_schema__(self) -> Any:
         return self._capsule
 
 

@@ -14,29 +14,6 @@ if TYPE_CHECKING:
 class profile(_profile.profile):
     __doc__ = _profile.profile.__doc__
 
-    def table(
-        self,
-        sort_by: str | None = None,
-        row_limit: int = 100,
-        max_src_column_width: int = 75,
-        max_name_column_width: int = 55,
-        max_shapes_column_width: int = 80,
-        header: str | None = None,
-        top_level_events_only: bool = False,
-        **options: Any,
-    ) -> str:
-        """Format the events as a table; see ``EventList.table`` for the options."""
-        return self.events().table(
-            sort_by,
-            row_limit,
-            max_src_column_width,
-            max_name_column_width,
-            max_shapes_column_width,
-            header,
-            top_level_events_only,
-            **options,
-        )
-
     def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[Any]) -> None:  # type: ignore[override]
         """Start or stop recording some activities."""
         super().toggle_collection_dynamic(enabled, activities)
