@@ -70,7 +70,7 @@ if(NOT MAREY_SANITIZE)
                        DEPENDS marey_python tools/extension_stub.py tools/extension_stub.pat python/marey/__init__.py
                                python/marey/results/trace.py
                        WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" COMMENT "Writing the package's type stubs" VERBATIM)
-    add_custom_target(marey_stubs DEPENDS ${stubs})
+    add_custom_target(marey_stubs ALL DEPENDS ${stubs})
     add_dependencies(marey_package marey_stubs)
     install(FILES ${stubs} DESTINATION . COMPONENT marey_python EXCLUDE_FROM_ALL)
 endif()

@@ -17,7 +17,7 @@ def call(node):
     for function, *rest in node[1]:
         CALLS[function]((function, *rest))
     if node[2]:
-        math.gcd(4, 6)
+        math.hypot(4, 6)
 """
 CALLS = {}
 MODULES = {
@@ -69,7 +69,7 @@ def model(tree, c_calls, include, exclude, fold_libraries, max_depth):
         for child in children:
             visit(child, parent, depth, is_in_library)
         if makes_c_call and c_calls and is_taken("math") and not (fold_libraries and is_library):
-            found.append(("math.gcd", parent))
+            found.append(("math.hypot", parent))
 
     visit(tree, None, 0, False)
     return found
@@ -82,7 +82,7 @@ def seen(prof):
     found, places = [], {}
     for index, row in enumerate(rows):
         name = by_file.get(row["name"].partition("(")[0], row["name"])
-        if name not in MODULES and name != "math.gcd":
+        if name not in MODULES and name != "math.hypot":
             continue
         parent = row["parent"]
         while parent is not None and parent not in places:

@@ -22,7 +22,7 @@ def chrome_events(prof, tmp_path):
 
 
 def leaf():
-    math.gcd(4, 6)
+    math.hypot(4, 6)
 
 
 def middle():
@@ -43,8 +43,8 @@ def test_calls_have_an_id_and_that_of_the_nearest_enclosing_call(tmp_path, c_cal
     assert outer["name"].endswith("): middle")
     assert inner["args"]["Python thread"] == outer["args"]["Python thread"]
     if c_calls:
-        (gcd,) = [event for event in calls if event["name"] == "math.gcd"]
-        assert by_id[gcd["args"]["Python parent id"]] is inner
+        (hypot,) = [event for event in calls if event["name"] == "math.hypot"]
+        assert by_id[hypot["args"]["Python parent id"]] is inner
     for event in prof.events():
         if event.is_python_function:
             assert by_id[event.python_id]["name"] == event.name
@@ -107,8 +107,8 @@ def test_the_line_of_the_caller_comes_with_each_call(tmp_path, c_calls):
     (own,) = [row for row in call_trees.rows(prof) if row["name"].endswith(".program")]
     assert own["keywords"]["line"] == first + 9
     if c_calls:
-        gcds = [row["keywords"]["line"] for row in call_trees.rows(prof) if row["name"] == "math.gcd"]
-        assert gcds == [leaf.__code__.co_firstlineno + 1] * 3
+        hypots = [row["keywords"]["line"] for row in call_trees.rows(prof) if row["name"] == "math.hypot"]
+        assert hypots == [leaf.__code__.co_firstlineno + 1] * 3
 
 
 @MODES

@@ -168,6 +168,9 @@ def test_exported_times_equal_those_of_the_report(suffix, capture, of_capture, t
     if suffix == ".prof":  # it counts recursive calls once
         assert found["recursive"][0] == expected["recursive"][0]
         del found["recursive"], expected["recursive"]
+        for name, (_, total) in expected.items():  # divided among the callers and added up: a nanosecond for each
+            assert abs(found[name][1] - total) <= 3, name
+            found[name][1] = total
     assert found == expected
 
 

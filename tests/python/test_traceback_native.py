@@ -1,6 +1,7 @@
 """Tracebacks of Python and native frames, and tracebacks in C++: an extension made as a user would make it."""
 
 import gc
+import subprocess
 import sys
 import threading
 import weakref
@@ -50,7 +51,8 @@ def is_interpreter(frame):
     """
     path = Path(frame["filename"].rpartition("+")[0])
     if frame["name"] == "??" and "python" in path.name:
-        return b"\0.symtab\0" not in path.read_bytes()
+        sections = subprocess.run(["readelf", "--wide", "--sections", path], capture_output=True, text=True, check=True)
+        return ".symtab" not in sections.stdout
     return not frame["python"] and "_PyEval_EvalFrameDefault" in frame["name"]
 
 
