@@ -47,7 +47,7 @@ def test_processes_with_the_same_number_are_kept_apart_and_have_their_parent(tmp
 
 def test_a_time_namespace_is_on_the_clock_of_its_machine(tmp_path):
     trace = run_apart(tmp_path, 1, "--time", "--monotonic=5000")
-    # What the program calls while it imports differs by version.
+    # 3.15 has other modules in C than 3.11, so a C call may be missing while the program imports.
     assert [problem for problem in trace.problems if problem[0] != "python_c_calls_missing"] == []
     assert len(trace.tables["clocks"].to_pandas()) == 0
     ranges = trace.to_pandas()
