@@ -16,80 +16,6 @@
 namespace marey::cuda {
 namespace {
 
-/// Looks up functions in a library and remembers the first that is missing.
-class Symbols {
-  public:
-    explicit Symbols(void* library) : library_(library) {}
-
-    template <class Function>
-    void take(Function& function, const char* name) {
-        function = reinterpret_cast<Function>(dlsym(library_, name));
-        if (function == nullptr && missing_ == nullptr) missing_ = name;
-    }
-    template <class Function>
-    void take_if_there(Function& function, const char* name) {
-        function = reinterpret_cast<Function>(dlsym(library_, name));
-    }
-    const char* missing() const { return missing_; }
-
-  private:
-    void* library_;
-    const char* missing_ = nullptr;
-};
-
-const char* take_driver(Driver& driver, void* library) {
-    Symbols symbols(library);
-    symbols.take(driver.driver_version, "cuDriverGetVersion");
-    symbols.take(driver.device_count, "cuDeviceGetCount");
-    symbols.take(driver.device_name, "cuDeviceGetName");
-    symbols.take(driver.device_memory, "cuDeviceTotalMem_v2");
-    symbols.take(driver.device_attribute, "cuDeviceGetAttribute");
-    symbols.take(driver.primary_state, "cuDevicePrimaryCtxGetState");
-    symbols.take(driver.primary_retain, "cuDevicePrimaryCtxRetain");
-    symbols.take(driver.primary_release, "cuDevicePrimaryCtxRelease_v2");
-    symbols.take(driver.context_push, "cuCtxPushCurrent_v2");
-    symbols.take(driver.context_pop, "cuCtxPopCurrent_v2");
-    symbols.take(driver.context_current, "cuCtxGetCurrent");
-    symbols.take(driver.context_device, "cuCtxGetDevice");
-    symbols.take(driver.context_id, "cuCtxGetId");
-    symbols.take(driver.context_synchronize, "cuCtxSynchronize");
-    symbols.take(driver.event_create, "cuEventCreate");
-    symbols.take(driver.event_record, "cuEventRecord");
-    symbols.take(driver.event_synchronize, "cuEventSynchronize");
-    symbols.take(driver.event_query, "cuEventQuery");
-    symbols.take(driver.event_elapsed, "cuEventElapsedTime");
-    symbols.take(driver.stream_create, "cuStreamCreateWithPriority");
-    symbols.take(driver.stream_query, "cuStreamQuery");
-    symbols.take(driver.module_load, "cuModuleLoadData");
-    symbols.take(driver.module_function, "cuModuleGetFunction");
-    symbols.take(driver.host_allocate, "cuMemHostAlloc");
-    symbols.take(driver.host_pointer, "cuMemHostGetDevicePointer_v2");
-    symbols.take(driver.launch, "cuLaunchKernel");
-    symbols.take(driver.capture_mode, "cuThreadExchangeStreamCaptureMode");
-    symbols.take(driver.error_name, "cuGetErrorName");
-    return symbols.missing();
-}
-
-const char* take_cupti(Cupti& cupti, void* library) {
-    Symbols symbols(library);
-    symbols.take(cupti.version, "cuptiGetVersion");
-    symbols.take(cupti.result_string, "cuptiGetResultString");
-    symbols.take(cupti.callback_name, "cuptiGetCallbackName");
-    symbols.take(cupti.set_timestamps, "cuptiActivityRegisterTimestampCallback");
-    symbols.take(cupti.set_buffers, "cuptiActivityRegisterCallbacks");
-    symbols.take(cupti.enable, "cuptiActivityEnable");
-    symbols.take(cupti.disable, "cuptiActivityDisable");
-    symbols.take(cupti.next_record, "cuptiActivityGetNextRecord");
-    symbols.take(cupti.dropped, "cuptiActivityGetNumDroppedRecords");
-    symbols.take(cupti.flush_all, "cuptiActivityFlushAll");
-    symbols.take(cupti.unsubscribe, "cuptiUnsubscribe");
-    symbols.take(cupti.enable_callback, "cuptiEnableCallback");
-    symbols.take_if_there(cupti.subscribe, "cuptiSubscribe_v2");
-    if (cupti.subscribe == nullptr) symbols.take(cupti.subscribe_unnamed, "cuptiSubscribe");
-    symbols.take_if_there(cupti.configure_unified_memory, "cuptiActivityConfigureUnifiedMemoryCounter");
-    return symbols.missing();
-}
-
 constexpr const char* kCuptiNames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
 
 std::string path_of(const void* function) {
@@ -168,7 +94,8 @@ void load_cupti(Libraries& loaded) {
                                "MAREY_CUPTI to its path.";
         return;
     }
-    if (const char* const missing = take_cupti(loaded.cupti, library)) {
+    loaded.cupti = {Symbols(library)};
+    if (const char* const missing = loaded.cupti.symbols.missing()) {
         loaded.cupti_trouble =
             std::string("CUPTI is too old: it lacks ") + missing + ". CUDA 12 or later is required.";
         return;
@@ -188,7 +115,8 @@ Libraries load() {
             "machine with an NVIDIA GPU (in a container: with the NVIDIA container toolkit, --gpus all).";
         return loaded;
     }
-    if (const char* const missing = take_driver(loaded.driver, driver)) {
+    loaded.driver = {Symbols(driver)};
+    if (const char* const missing = loaded.driver.symbols.missing()) {
         loaded.trouble = std::string("NVIDIA's driver is too old: it lacks ") + missing +
                          ". A driver for CUDA 12 or later is required.";
         return loaded;
@@ -211,6 +139,16 @@ Libraries& loaded_libraries() {
 }
 
 }  // namespace
+
+Symbols::Symbol Symbols::operator[](const char* name) {
+    const Symbol found = optional(name);
+    if (found.address == nullptr && missing_ == nullptr) missing_ = name;
+    return found;
+}
+
+Symbols::Symbol Symbols::optional(const char* name) const {
+    return {library_ != nullptr ? dlsym(library_, name) : nullptr};
+}
 
 const Libraries& libraries() {
     return loaded_libraries();
@@ -242,8 +180,7 @@ int runtime_version() {
     for (const char* const name : {"libcudart.so.13", "libcudart.so.12"}) {
         void* const library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
         if (library == nullptr) continue;
-        CudaResult (*get_version)(int* version) = nullptr;
-        Symbols(library).take_if_there(get_version, "cudaRuntimeGetVersion");
+        CudaResult (*const get_version)(int* version) = Symbols(library).optional("cudaRuntimeGetVersion");
         int version = 0;
         const bool has_version = get_version != nullptr && get_version(&version) == kCudaSuccess;
         dlclose(library);  // the program still has it loaded

@@ -80,7 +80,8 @@ constinit CategoryNames category_names;
 constinit std::atomic<Handle> last_domain{0};
 constinit std::atomic<Handle> last_registered{0};
 
-Handle given(Handle handle, std::atomic<Handle>& last) noexcept {
+/// Notes that programs have got this handle.
+Handle returned(Handle handle, std::atomic<Handle>& last) noexcept {
     Handle before = last.load(std::memory_order_relaxed);
     while (before < handle && !last.compare_exchange_weak(before, handle, std::memory_order_relaxed)) {
     }
@@ -276,96 +277,56 @@ void name_category(Handle domain, std::uint32_t category, std::string_view name)
 }
 
 Handle make_domain(std::string_view name) noexcept {
-    return name.empty() ? kDefaultDomain : given(intern(name), last_domain);
+    return name.empty() ? kDefaultDomain : returned(intern(name), last_domain);
 }
 
 // ---- called by NVTX, with the arguments of its interface; handles are as wide as pointers.
 
-void on_mark(const EventAttributes* event) noexcept {
-    mark(kDefaultDomain, event);
-}
-void on_mark_a(const char* text) noexcept {
-    mark(kDefaultDomain, text);
-}
-void on_mark_w(const wchar_t* text) noexcept {
-    mark(kDefaultDomain, text);
-}
-std::uint64_t on_start(const EventAttributes* event) noexcept {
-    return start(kDefaultDomain, event);
-}
-std::uint64_t on_start_a(const char* text) noexcept {
-    return start(kDefaultDomain, text);
-}
-std::uint64_t on_start_w(const wchar_t* text) noexcept {
-    return start(kDefaultDomain, text);
-}
-void on_end(std::uint64_t number) noexcept {
+void end_in(Handle, std::uint64_t number) noexcept {
     end(number);
 }
-int on_push(const EventAttributes* event) noexcept {
-    return push(kDefaultDomain, event);
-}
-int on_push_a(const char* text) noexcept {
-    return push(kDefaultDomain, text);
-}
-int on_push_w(const wchar_t* text) noexcept {
-    return push(kDefaultDomain, text);
-}
-int on_pop() noexcept {
-    return pop(kDefaultDomain);
-}
-void on_name_category_a(std::uint32_t category, const char* name) noexcept {
-    name_category(kDefaultDomain, category, nvtx_text(name));
-}
-void on_name_category_w(std::uint32_t category, const wchar_t* name) noexcept {
-    name_category(kDefaultDomain, category, NvtxWideText(name).view());
-}
-void on_name_thread_a(std::uint32_t os_tid, const char* name) noexcept {
-    name_thread(os_tid, nvtx_text(name));
-}
-void on_name_thread_w(std::uint32_t os_tid, const wchar_t* name) noexcept {
-    name_thread(os_tid, NvtxWideText(name).view());
-}
-
-void on_domain_mark(Handle domain, const EventAttributes* event) noexcept {
-    mark(domain, event);
-}
-std::uint64_t on_domain_start(Handle domain, const EventAttributes* event) noexcept {
-    return start(domain, event);
-}
-void on_domain_end(Handle, std::uint64_t number) noexcept {
-    end(number);
-}
-int on_domain_push(Handle domain, const EventAttributes* event) noexcept {
-    return push(domain, event);
-}
-int on_domain_pop(Handle domain) noexcept {
-    return pop(domain);
-}
-void on_domain_name_category_a(Handle domain, std::uint32_t category, const char* name) noexcept {
+void name_category_a(Handle domain, std::uint32_t category, const char* name) noexcept {
     name_category(domain, category, nvtx_text(name));
 }
-void on_domain_name_category_w(Handle domain, std::uint32_t category, const wchar_t* name) noexcept {
+void name_category_w(Handle domain, std::uint32_t category, const wchar_t* name) noexcept {
     name_category(domain, category, NvtxWideText(name).view());
 }
-Handle on_register_a(Handle domain, const char* text) noexcept {
-    return given(named_site(domain_name(domain), nvtx_text(text)), last_registered);
+void name_thread_a(std::uint32_t os_tid, const char* name) noexcept {
+    name_thread(os_tid, nvtx_text(name));
 }
-Handle on_register_w(Handle domain, const wchar_t* text) noexcept {
-    return given(wide_site(domain_name(domain), text), last_registered);
+void name_thread_w(std::uint32_t os_tid, const wchar_t* name) noexcept {
+    name_thread(os_tid, NvtxWideText(name).view());
 }
-Handle on_domain_create_a(const char* name) noexcept {
+Handle register_a(Handle domain, const char* text) noexcept {
+    return returned(named_site(domain_name(domain), nvtx_text(text)), last_registered);
+}
+Handle register_w(Handle domain, const wchar_t* text) noexcept {
+    return returned(wide_site(domain_name(domain), text), last_registered);
+}
+Handle create_domain_a(const char* name) noexcept {
     return make_domain(nvtx_text(name));
 }
-Handle on_domain_create_w(const wchar_t* name) noexcept {
+Handle create_domain_w(const wchar_t* name) noexcept {
     return make_domain(NvtxWideText(name).view());
 }
 // Domains with the same name are one domain, so others may still use it.
-void on_domain_destroy(Handle) noexcept {}
+void destroy_domain(Handle) noexcept {}
 
 template <class Result, class... Arguments>
 nvtx_protocol::Function plain(Result (*function)(Arguments...) noexcept) noexcept {
     return reinterpret_cast<nvtx_protocol::Function>(function);
+}
+
+/// The same function without its first argument: the default domain.
+template <auto kFunction>
+struct InDefaultDomain;
+template <class Result, class... Arguments, Result (*kFunction)(Handle, Arguments...) noexcept>
+struct InDefaultDomain<kFunction> {
+    static Result call(Arguments... arguments) noexcept { return kFunction(kDefaultDomain, arguments...); }
+};
+template <auto kFunction>
+nvtx_protocol::Function in_default() noexcept {
+    return plain(InDefaultDomain<kFunction>::call);
 }
 
 struct Answer {
@@ -394,35 +355,36 @@ bool attach_nvtx(NvtxGetTable get_table) noexcept {
     if (callbacks == nullptr || callbacks->bytes < sizeof *callbacks ||
         callbacks->module_functions == nullptr)
         return false;
+    using Event = const EventAttributes*;
     const bool has_core = answer(*callbacks, kCore,
-                                 {{kMarkEx, plain(on_mark)},
-                                  {kMarkA, plain(on_mark_a)},
-                                  {kMarkW, plain(on_mark_w)},
-                                  {kRangeStartEx, plain(on_start)},
-                                  {kRangeStartA, plain(on_start_a)},
-                                  {kRangeStartW, plain(on_start_w)},
-                                  {kRangeEnd, plain(on_end)},
-                                  {kRangePushEx, plain(on_push)},
-                                  {kRangePushA, plain(on_push_a)},
-                                  {kRangePushW, plain(on_push_w)},
-                                  {kRangePop, plain(on_pop)},
-                                  {kNameCategoryA, plain(on_name_category_a)},
-                                  {kNameCategoryW, plain(on_name_category_w)},
-                                  {kNameOsThreadA, plain(on_name_thread_a)},
-                                  {kNameOsThreadW, plain(on_name_thread_w)}});
+                                 {{kMarkEx, in_default<mark<Event>>()},
+                                  {kMarkA, in_default<mark<const char*>>()},
+                                  {kMarkW, in_default<mark<const wchar_t*>>()},
+                                  {kRangeStartEx, in_default<start<Event>>()},
+                                  {kRangeStartA, in_default<start<const char*>>()},
+                                  {kRangeStartW, in_default<start<const wchar_t*>>()},
+                                  {kRangeEnd, plain(end)},
+                                  {kRangePushEx, in_default<push<Event>>()},
+                                  {kRangePushA, in_default<push<const char*>>()},
+                                  {kRangePushW, in_default<push<const wchar_t*>>()},
+                                  {kRangePop, in_default<pop>()},
+                                  {kNameCategoryA, in_default<name_category_a>()},
+                                  {kNameCategoryW, in_default<name_category_w>()},
+                                  {kNameOsThreadA, plain(name_thread_a)},
+                                  {kNameOsThreadW, plain(name_thread_w)}});
     const bool has_domains = answer(*callbacks, kCore2,
-                                    {{kDomainMarkEx, plain(on_domain_mark)},
-                                     {kDomainRangeStartEx, plain(on_domain_start)},
-                                     {kDomainRangeEnd, plain(on_domain_end)},
-                                     {kDomainRangePushEx, plain(on_domain_push)},
-                                     {kDomainRangePop, plain(on_domain_pop)},
-                                     {kDomainNameCategoryA, plain(on_domain_name_category_a)},
-                                     {kDomainNameCategoryW, plain(on_domain_name_category_w)},
-                                     {kDomainRegisterStringA, plain(on_register_a)},
-                                     {kDomainRegisterStringW, plain(on_register_w)},
-                                     {kDomainCreateA, plain(on_domain_create_a)},
-                                     {kDomainCreateW, plain(on_domain_create_w)},
-                                     {kDomainDestroy, plain(on_domain_destroy)}});
+                                    {{kDomainMarkEx, plain(mark<Event>)},
+                                     {kDomainRangeStartEx, plain(start<Event>)},
+                                     {kDomainRangeEnd, plain(end_in)},
+                                     {kDomainRangePushEx, plain(push<Event>)},
+                                     {kDomainRangePop, plain(pop)},
+                                     {kDomainNameCategoryA, plain(name_category_a)},
+                                     {kDomainNameCategoryW, plain(name_category_w)},
+                                     {kDomainRegisterStringA, plain(register_a)},
+                                     {kDomainRegisterStringW, plain(register_w)},
+                                     {kDomainCreateA, plain(create_domain_a)},
+                                     {kDomainCreateW, plain(create_domain_w)},
+                                     {kDomainDestroy, plain(destroy_domain)}});
     if (!has_core && !has_domains) return false;
     started_ranges();  // created now, so that its locks are handled at forks from here on
     nvtx_attached.store(true, std::memory_order_relaxed);
