@@ -70,6 +70,7 @@ marey_room_files(bindings test binding_files)
 if(files AND MAREY_BUILD_PYTHON)
     marey_program(python_source_test ${files} ${binding_files}
                   "${PROJECT_SOURCE_DIR}/src/sources/python/live_calls.cpp"
+                  "${PROJECT_SOURCE_DIR}/src/sources/python/filtered_calls.cpp"
                   "${PROJECT_SOURCE_DIR}/src/bindings/array_types.cpp")
     marey_unity(python_source_test)
     marey_compile_fast(python_source_test)

@@ -10,8 +10,6 @@ namespace marey::python {
 struct CallKey {
     static constexpr std::uintptr_t kC = 1;
     static constexpr std::uintptr_t kPart = 2;  ///< a running part of a generator's call; not for C
-    /// A call that its greenlet has continued. Not together with kPart.
-    static constexpr std::uintptr_t kResumed = 4;
     static std::uintptr_t python(const void* frame) noexcept {
         return reinterpret_cast<std::uintptr_t>(frame);
     }
@@ -21,10 +19,9 @@ struct CallKey {
     /// A call into C that creates a thread, whose return must be noticed.
     static std::uintptr_t maker(const void* frame) noexcept { return c(frame) | 2; }
     static bool is_part(std::uintptr_t key) noexcept { return (key & 3) == kPart; }
-    static bool is_resumed(std::uintptr_t key) noexcept { return (key & kResumed) != 0; }
     /// Whether an entry has this key, as a part or not.
     static bool is_of(std::uintptr_t entry, std::uintptr_t key) noexcept {
-        return ((entry ^ key) & ~(kPart | kResumed)) == 0;
+        return ((entry ^ key) & ~kPart) == 0;
     }
 };
 

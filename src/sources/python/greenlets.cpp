@@ -20,21 +20,16 @@ std::uint64_t tracing_period = 0;  // counts starts of tracing: calls stored in 
 /// The calls of a greenlet that is not running. The reference to it is weak, since its address may be reused.
 struct SavedStack {
     PyObject* greenlet = nullptr;
-    std::vector<SuspendedCall> calls;
-    FilteredStack::Suspended filtered;
+    ShadowStack::Suspended calls;
     ~SavedStack() {
-        for (const SuspendedCall& call : calls) {
-            if (call.part != nullptr && !CallKey::is_part(call.key)) forget_call(call.part);
-        }
-        filtered.forget();
+        calls.forget();
         Py_XDECREF(greenlet);
     }
 };
 
 struct ThreadGreenlets {
-    ShadowStack* stack = nullptr;  ///< null, like the next: the calls are not known
-    FilteredStack* filtered = nullptr;
-    std::uint64_t period = 0;  ///< the tracing period in which these were set
+    ShadowStack* stack = nullptr;  ///< null: the calls are not known
+    std::uint64_t period = 0;      ///< the tracing period in which it was set
     std::map<PyObject*, SavedStack> aside;
 };
 // Never destroyed: a thread ends without the GIL, and then holds almost nothing.
@@ -55,12 +50,8 @@ bool refers_to(PyObject* reference, const PyObject* object) noexcept {
 // Stores the calls of a greenlet that stops running.
 void save_stack(PyObject* greenlet) {
     thread_greenlets->aside.erase(greenlet);
-    // Ends the calls that began last first: with a filter, or without.
-    FilteredStack::Suspended filtered;
-    if (call_filter.is_on) filtered = thread_greenlets->filtered->suspend();
-    std::vector<SuspendedCall> calls = thread_greenlets->stack->suspend();
-    if (!call_filter.is_on) filtered = thread_greenlets->filtered->suspend();
-    if (calls.empty() && filtered.is_empty()) return;
+    ShadowStack::Suspended calls = thread_greenlets->stack->suspend();
+    if (calls.size() == 0) return;
     // Removes those of deleted greenlets when the number reaches a power of two.
     if (thread_greenlets->aside.size() >= 64 &&
         (thread_greenlets->aside.size() & (thread_greenlets->aside.size() - 1)) == 0)
@@ -71,16 +62,6 @@ void save_stack(PyObject* greenlet) {
     SavedStack& aside = thread_greenlets->aside[greenlet];
     aside.greenlet = reference;
     aside.calls = std::move(calls);
-    aside.filtered = std::move(filtered);
-}
-
-// Restores the calls of a greenlet that runs again.
-void restore_stack(SavedStack& aside) {
-    const std::vector<SuspendedCall> calls = std::exchange(aside.calls, {});
-    const FilteredStack::Suspended filtered = std::exchange(aside.filtered, {});
-    if (!call_filter.is_on) thread_greenlets->filtered->resume(filtered);
-    thread_greenlets->stack->resume(calls);
-    if (call_filter.is_on) thread_greenlets->filtered->resume(filtered);
 }
 
 void switch_calls(PyObject* origin, PyObject* target) noexcept {
@@ -96,7 +77,8 @@ void switch_calls(PyObject* origin, PyObject* target) noexcept {
         save_stack(origin);
         const auto found = thread_greenlets->aside.find(target);
         if (found == thread_greenlets->aside.end()) return;
-        if (refers_to(found->second.greenlet, target)) restore_stack(found->second);
+        if (refers_to(found->second.greenlet, target))
+            thread_greenlets->stack->resume(std::exchange(found->second.calls, {}));
         thread_greenlets->aside.erase(found);
     } catch (const std::bad_alloc&) {  // then some parts are missing
     }
@@ -138,7 +120,7 @@ void follow_greenlets(void (*expect)() noexcept, void (*cannot_follow)(PyObject*
     ++tracing_period;
 }
 
-bool watch_greenlets(ShadowStack* stack, FilteredStack* filtered) noexcept {
+bool watch_greenlets(ShadowStack* stack) noexcept {
     const SavedError error;
     PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet");  // borrowed
     if (found == nullptr || !PyModule_Check(found)) return true;
@@ -160,7 +142,6 @@ bool watch_greenlets(ShadowStack* stack, FilteredStack* filtered) noexcept {
     if (thread_greenlets->period != tracing_period) thread_greenlets->aside.clear();
     thread_greenlets->period = tracing_period;
     thread_greenlets->stack = stack;
-    thread_greenlets->filtered = filtered;
     chain(module);
     return true;
 }
@@ -168,7 +149,6 @@ bool watch_greenlets(ShadowStack* stack, FilteredStack* filtered) noexcept {
 void forget_greenlets(const ShadowStack& stack) noexcept {
     if (thread_greenlets == nullptr || thread_greenlets->stack != &stack) return;
     thread_greenlets->stack = nullptr;
-    thread_greenlets->filtered = nullptr;
 }
 
 void note_file_for_greenlets(std::string_view file) noexcept {

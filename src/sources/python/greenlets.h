@@ -3,7 +3,6 @@
 
 #include <Python.h>
 
-#include "sources/python/filtered_stack.h"
 #include "sources/python/shadow_stack.h"
 
 namespace marey::python {
@@ -19,7 +18,7 @@ void follow_greenlets(void (*expect)() noexcept,
 /// Chains a trace callback of `greenlet`, which exists for each thread, on the calling thread with these
 /// calls; null: they are on the C stack. Does nothing if the library has not been imported. False: it is
 /// being imported; call this again at the thread's next event. May run Python code, which may end tracing.
-bool watch_greenlets(ShadowStack* stack, FilteredStack* filtered) noexcept;
+bool watch_greenlets(ShadowStack* stack) noexcept;
 
 /// These calls are about to be destroyed and must not be used any more.
 void forget_greenlets(const ShadowStack& stack) noexcept;

@@ -16,7 +16,6 @@
 #include "sources/python/c_call_instructions.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
-#include "sources/python/filtered_stack.h"
 #include "sources/python/first_argument.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
@@ -36,7 +35,6 @@ struct MonitoredThread {
     std::uint64_t period = 0;  ///< the monitoring period of its last event
     std::uint32_t thread = 0;
     ShadowStack stack;
-    FilteredStack filtered;  ///< calls that began while a filter was on
 };
 
 // Guarded by the GIL.
@@ -77,11 +75,10 @@ thread_local ThreadHolder thread_holder;
         MonitoredThread& trace = *thread_holder.trace;
         detail::current_thread->tracer = &trace;
         trace.thread = detail::thread_number();
-        const bool is_prepared = watch_greenlets(&trace.stack, &trace.filtered);
+        const bool is_prepared = watch_greenlets(&trace.stack);
         if (!tool.is_claimed()) return nullptr;  // this has ended tracing
         trace.period = is_prepared ? period : period - 1;
-        const std::vector<AdoptedFrame> adopted = start_frames.adopt(PyThreadState_Get());
-        call_filter.is_on ? trace.filtered.adopt(adopted) : trace.stack.adopt(adopted);
+        trace.stack.adopt(start_frames.adopt(PyThreadState_Get()));
         return &trace;
     } catch (const std::bad_alloc&) {
         return nullptr;
@@ -124,7 +121,8 @@ void begin_call_part(CodeWord word, bool is_start, std::uint64_t start, bool is_
     const bool is_awaited = trace.stack.is_in_part();
     const std::uint32_t site = site_of_call(code, word);
     if (trace.period != period) return;
-    const std::uint64_t start = trace.stack.open_part(python_key(code), site, Scope::PythonFunction);
+    const std::uint64_t start =
+        trace.stack.open(python_key(code) | CallKey::kPart, site, Scope::PythonFunction);
     if (start != 0) begin_call_part(word, is_start, start, is_awaited);
 }
 
@@ -156,12 +154,7 @@ bool is_throw_at_start(PyObject* const* args) noexcept {
     MonitoredThread* trace = thread_holder.trace.get();
     if (trace == nullptr || trace->period != period) trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    const auto ending_part = [=]() { return EndingPart{running_frame(), is_last}; };
-    // It may have begun before the filter changed.
-    if (!trace->filtered.is_empty() && !trace->stack.holds(key))
-        trace->filtered.close(key, ending_part);
-    else
-        trace->stack.close(key, ending_part);
+    trace->stack.close(key, [=]() { return EndingPart{running_frame(), is_last}; });
     Py_RETURN_NONE;
 }
 
@@ -247,8 +240,7 @@ bool is_python_function(PyObject* callable) noexcept {
     {
         const ScopedLock lock(threads_mutex);
         for (const MonitoredThread* const thread : threads) {
-            if (thread->period != period || !(thread->stack.holds(key) || thread->filtered.holds(key)))
-                continue;
+            if (thread->period != period || !thread->stack.holds(key)) continue;
             looks_for_c_calls.failed(code);
             Py_RETURN_NONE;
         }
@@ -299,16 +291,16 @@ PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 // ---- with a filter
 
-// Returned for code that is excluded by its name: disables its events, if they may be disabled.
+// Disables the events of code that is excluded by its name, if they may be disabled.
 template <bool kMayDisable>
-PyObject* answer_excluded() noexcept {
-    return Py_NewRef(kMayDisable ? disable : Py_None);
+PyObject* answer_filtered(CodeWord word) noexcept {
+    return Py_NewRef(kMayDisable && (word & kCodeExcluded) != 0 ? disable : Py_None);
 }
 
 void start_filtered(MonitoredThread& trace, PyObject* code, CodeWord word, bool is_start) noexcept {
-    FilteredStack& stack = trace.filtered;
+    ShadowStack& stack = trace.stack;
     const bool is_library = (word & kCodeLibrary) != 0;
-    if ((word & kCodeSkipped) != 0) return stack.skip(python_key(code), is_library, true, false);
+    if ((word & kCodeSkipped) != 0) return stack.skip(python_key(code), is_library, true);
     const bool is_too_deep = stack.depth() >= call_filter.max_depth;
     if (is_too_deep || (call_filter.folds && is_library && stack.is_in_library()))
         return stack.skip(python_key(code), is_library, false, is_too_deep);
@@ -327,9 +319,8 @@ PyObject* start_filtered(PyObject* code, bool is_start) noexcept {
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
     const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(code), PyEval_GetGlobals());
-    if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
-    start_filtered(*trace, code, word, is_start);
-    Py_RETURN_NONE;
+    if ((word & kCodeExcluded) == 0) start_filtered(*trace, code, word, is_start);
+    return answer_filtered<kMayDisable>(word);
 }
 
 PyObject* on_filtered_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -347,21 +338,12 @@ PyObject* on_filtered_throw(PyObject*, PyObject* const* args, Py_ssize_t count) 
     return start_filtered<false>(args[0], is_throw_at_start(args));
 }
 
-void end_filtered(std::uintptr_t key, bool is_last) noexcept {
-    MonitoredThread* trace = thread_holder.trace.get();
-    if (trace == nullptr || trace->period != period) trace = monitored();
-    if (trace == nullptr) return;
-    const auto ending_part = [=]() { return EndingPart{running_frame(), is_last}; };
-    if (!trace->filtered.close(key, ending_part)) trace->stack.close(key, ending_part);
-}
-
 template <bool kMayDisable, bool kIsLast>
 PyObject* on_filtered_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1) Py_RETURN_NONE;
     const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(args[0]), PyEval_GetGlobals());
-    end_filtered(python_key(args[0]), kIsLast);
-    if ((word & kCodeExcluded) != 0) return answer_excluded<kMayDisable>();
-    Py_RETURN_NONE;
+    Py_DECREF(end_unusual(python_key(args[0]), kIsLast));
+    return answer_filtered<kMayDisable>(word);
 }
 
 PyObject* on_filtered_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -379,18 +361,13 @@ PyObject* on_filtered_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     const CodeWord caller = filtered_word(code, PyEval_GetGlobals());
     const bool is_folded =
         (caller & kCodeSkipped) != 0 || (call_filter.folds && (caller & kCodeLibrary) != 0);
-    if (site == 0 || is_folded || trace->filtered.is_cut()) {
-        trace->filtered.skip(key, false, true, false);
+    if (site == 0 || is_folded || trace->stack.is_cut()) {
+        trace->stack.skip(key, false, true);
         Py_RETURN_NONE;
     }
     const int line =
         call_filter.has_lines ? PyCode_Addr2Line(code, static_cast<int>(PyLong_AsLong(args[1]))) : -1;
-    trace->filtered.open(key, site, Scope::CFunction, line, false);
-    Py_RETURN_NONE;
-}
-
-PyObject* on_filtered_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count >= 3 && !is_python_function(args[2])) end_filtered(CallKey::c(args[0]), true);
+    trace->stack.open(key, site, Scope::CFunction, line);
     Py_RETURN_NONE;
 }
 
@@ -409,7 +386,7 @@ PyMethodDef yield_methods[] = {method("on_yield", on_yield),
 PyMethodDef unwind_methods[] = {method("on_unwind", on_end),
                                 method("on_unwind", on_filtered_end<false, true>)};
 PyMethodDef call_methods[] = {method("on_call", on_call), method("on_call", on_filtered_call)};
-PyMethodDef c_end_methods[] = {method("on_c_end", on_c_end), method("on_c_end", on_filtered_c_end)};
+PyMethodDef c_end_methods[] = {method("on_c_end", on_c_end), method("on_c_end", on_c_end)};
 
 struct Event {
     const char* name;
@@ -443,10 +420,8 @@ void change_monitoring(bool c_calls, bool all_c_calls) noexcept {
     {
         const ScopedLock lock(threads_mutex);
         for (MonitoredThread* const thread : threads) {
-            thread->filtered.forget_filter();
-            if (c_calls) continue;
-            thread->filtered.forget_c_calls(thread->thread);
-            thread->stack.forget_c_calls(thread->thread);
+            thread->stack.forget_filter();
+            if (!c_calls) thread->stack.forget_c_calls(thread->thread);
         }
     }
     keeps_call_events = all_c_calls;
@@ -457,8 +432,7 @@ void pause_monitoring() noexcept {
     {
         const ScopedLock lock(threads_mutex);
         for (MonitoredThread* const thread : threads) {
-            thread->filtered.close_all(thread->thread, true);
-            if (thread->thread == detail::thread_number()) thread->stack.close_all_late();
+            thread->stack.close_all(thread->thread, true);
         }
     }
     stop_monitoring();
@@ -510,10 +484,7 @@ void stop_monitoring() noexcept {
     c_function_sites.clear();
     c_call_instructions.clear();
     const ScopedLock lock(threads_mutex);
-    for (MonitoredThread* const thread : threads) {
-        thread->filtered.close_all(thread->thread, false);
-        thread->stack.close_all(thread->thread);
-    }
+    for (MonitoredThread* const thread : threads) thread->stack.close_all(thread->thread);
 }
 
 }  // namespace marey::python

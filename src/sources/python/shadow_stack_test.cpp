@@ -9,6 +9,10 @@
 #include <marey/all.h>
 
 namespace marey::python {
+
+CallFilter call_filter;  // that of call_filter.cpp, which needs an interpreter
+void end_budget() noexcept {}
+
 namespace {
 
 class Stack : public ::testing::Test {
@@ -103,7 +107,7 @@ TEST_F(Stack, AnOuterCallMayReturnFirst) {
 TEST_F(Stack, SuspendedCallsContinueAsPartsOfTheSameCalls) {
     open(1, "f");
     open(2, "g");
-    const std::vector<SuspendedCall> calls = stack_.suspend();
+    const ShadowStack::Suspended calls = stack_.suspend();
     ASSERT_EQ(calls.size(), 2u);
     EXPECT_TRUE(stack_.is_empty());
     open(3, "elsewhere");

@@ -82,7 +82,7 @@ std::uintptr_t middle_of_stack() noexcept {
         if (trace.stack_floor != kUninitialized) return &trace;
         trace.thread = detail::thread_number();
         trace.stack_floor = trace.stack_middle = middle_of_stack();
-        if (!watch_greenlets(nullptr, nullptr)) trace.stack_floor = kUninitialized;
+        if (!watch_greenlets(nullptr)) trace.stack_floor = kUninitialized;
         std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
         if (!adopted.empty()) {
             // Adoption has ended the earlier ones: nothing else will close them.

@@ -9,7 +9,6 @@
 #include "record/source_writer.h"
 #include "sources/python/c_function_sites.h"
 #include "sources/python/code_sites.h"
-#include "sources/python/filtered_stack.h"
 #include "sources/python/first_argument.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/interpreter_frames.h"
@@ -32,7 +31,6 @@ struct ProfileThread {
     ProfileThread* next;                 ///< in the list of all threads
     ProfileThread** link;
     ShadowStack stack;
-    FilteredStack filtered;  ///< calls that began while a filter was on
 };
 
 // Guarded by the GIL.
@@ -47,19 +45,14 @@ bool was_replaced = false;  // since the start
 // Called with the end of the thread state, or when the program has replaced the hook: ends all open calls.
 void end_profile_thread(PyObject* object) {
     auto* const self = reinterpret_cast<ProfileThread*>(object);
-    if (!(self->stack.is_empty() && self->filtered.is_empty()) && is_on) {
+    if (!self->stack.is_empty() && is_on) {
         was_replaced = true;
-        self->filtered.close_all(self->thread, true);
-        if (self->thread == detail::thread_number())
-            self->stack.close_all_late();
-        else
-            self->stack.close_all(self->thread);
+        self->stack.close_all(self->thread, true);
     }
     forget_greenlets(self->stack);
     *self->link = self->next;
     if (self->next != nullptr) self->next->link = self->link;
     self->stack.~ShadowStack();
-    self->filtered.~FilteredStack();
     PyObject_Free(object);
 }
 
@@ -81,7 +74,6 @@ ProfileThread* make_profile_thread() noexcept {
     auto* const self = PyObject_New(ProfileThread, &profile_thread_type);
     if (self == nullptr) return nullptr;
     new (&self->stack) ShadowStack;
-    new (&self->filtered) FilteredStack;
     self->thread = 0;
     self->is_prepared = false;
     self->next = first_thread;
@@ -163,13 +155,12 @@ bool is_dropped(ProfileThread* self) noexcept {
 void register_thread(ProfileThread* self) noexcept {
     if (!attach_thread()) return;
     self->thread = detail::thread_number();
-    self->is_prepared = watch_greenlets(&self->stack, &self->filtered);
+    self->is_prepared = watch_greenlets(&self->stack);
     if (is_dropped(self)) return;
     try {
         PyThreadState* const state = PyThreadState_Get();
         end_stale_thread_frames(current_frame(state));
-        const std::vector<AdoptedFrame> adopted = start_frames.adopt(state);
-        call_filter.is_on ? self->filtered.adopt(adopted) : self->stack.adopt(adopted);
+        self->stack.adopt(start_frames.adopt(state));
     } catch (const std::bad_alloc&) {  // then its enclosing calls are missing
     }
 }
@@ -185,7 +176,8 @@ std::uint32_t site_of_module(ProfileThread* self, _PyInterpreterFrame* frame, Co
 void start_part(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
     const std::uint32_t site = (word & kCodeModule) != 0 ? site_of_module(self, frame, word) : site_of(word);
     if (site == 0) return;
-    const std::uint64_t start = self->stack.open_part(CallKey::python(frame), site, Scope::PythonFunction);
+    const std::uint64_t start =
+        self->stack.open(CallKey::python(frame) | CallKey::kPart, site, Scope::PythonFunction);
     if (start != 0) begin_call_part(frame, word, start);
 }
 
@@ -195,12 +187,12 @@ void start_module(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word
 }
 
 void start_filtered(ProfileThread* self, _PyInterpreterFrame* frame) noexcept {
-    FilteredStack& stack = self->filtered;
+    ShadowStack& stack = self->stack;
     const std::uintptr_t key = CallKey::python(frame);
     const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
     if (is_dropped(self)) return;
     const bool is_library = (word & kCodeLibrary) != 0;
-    if ((word & (kCodeSkipped | kCodeExcluded)) != 0) return stack.skip(key, is_library, true, false);
+    if ((word & (kCodeSkipped | kCodeExcluded)) != 0) return stack.skip(key, is_library, true);
     const bool is_too_deep = stack.depth() >= call_filter.max_depth;
     if (is_too_deep || (call_filter.folds && is_library && is_library_frame(frame->previous)))
         return stack.skip(key, is_library, false, is_too_deep);
@@ -212,24 +204,17 @@ void start_filtered(ProfileThread* self, _PyInterpreterFrame* frame) noexcept {
     if (is_part && start != 0) begin_call_part(frame, word, start);
 }
 
-void start_filtered_c(FilteredStack& stack, _PyInterpreterFrame* frame, std::uintptr_t key,
+void start_filtered_c(ShadowStack& stack, _PyInterpreterFrame* frame, std::uintptr_t key,
                       std::uint32_t site) noexcept {
     const bool is_folded =
         call_filter.folds && (filtered_word(frame->f_code, frame->f_globals) & kCodeLibrary) != 0;
-    if (site == 0 || is_folded || stack.is_cut()) return stack.skip(key, false, true, false);
-    stack.open(key, site, Scope::CFunction, call_filter.has_lines ? line_of(frame) : -1, false);
+    if (site == 0 || is_folded || stack.is_cut()) return stack.skip(key, false, true);
+    stack.open(key, site, Scope::CFunction, call_filter.has_lines ? line_of(frame) : -1);
 }
 
-// Ends a call that began with or without a filter. `frame`: the frame of the event.
-void close_any(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* frame) noexcept {
-    const auto ending_part = [=]() { return EndingPart{frame, !is_suspended(frame)}; };
-    bool is_there;
-    if (!call_filter.is_on) {
-        const bool is_plain = self->filtered.is_empty() || self->stack.holds(key);
-        is_there = is_plain ? self->stack.close(key, ending_part) : self->filtered.close(key, ending_part);
-    } else {
-        is_there = self->filtered.close(key, ending_part) || self->stack.close(key, ending_part);
-    }
+// `frame`: the frame of the event.
+void close_call(ProfileThread* self, std::uintptr_t key, _PyInterpreterFrame* frame) noexcept {
+    const bool is_there = self->stack.close(key, [=]() { return EndingPart{frame, !is_suspended(frame)}; });
     if (!is_there && key == CallKey::python(frame)) end_adopted_frame(frame);
 }
 
@@ -263,7 +248,7 @@ bool makes_threads(PyObject* function) noexcept {
             break;
         }
         case PyTrace_RETURN:
-            close_any(self, CallKey::python(frame), frame);
+            close_call(self, CallKey::python(frame), frame);
             break;
         case PyTrace_C_CALL: {
             const bool is_function = PyCFunction_Check(arg);
@@ -272,7 +257,7 @@ bool makes_threads(PyObject* function) noexcept {
             const std::uint32_t site = is_function && !is_own ? c_function_sites.site(arg) : 0;
             if (is_dropped(self)) break;
             if (call_filter.is_on)
-                start_filtered_c(self->filtered, frame, key, site);
+                start_filtered_c(self->stack, frame, key, site);
             else if (site == 0)
                 self->stack.skip(key);
             else
@@ -282,11 +267,11 @@ bool makes_threads(PyObject* function) noexcept {
         case PyTrace_C_RETURN:
         case PyTrace_C_EXCEPTION:
             if (makes_threads(arg)) {
-                close_any(self, CallKey::maker(frame), frame);
+                close_call(self, CallKey::maker(frame), frame);
                 // A thread that Python code has just created gets its hook before it runs.
                 if (is_on) hook_threads();
             } else {
-                close_any(self, CallKey::c(frame), frame);
+                close_call(self, CallKey::c(frame), frame);
             }
             break;
         default:
@@ -389,10 +374,8 @@ void change_profile_hook(bool c_calls) noexcept {
     records_c = c_calls;
     c_function_sites.forget();
     for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {
-        thread->filtered.forget_filter();
-        if (c_calls) continue;
-        thread->filtered.forget_c_calls(thread->thread);
-        thread->stack.forget_c_calls(thread->thread);
+        thread->stack.forget_filter();
+        if (!c_calls) thread->stack.forget_c_calls(thread->thread);
     }
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
@@ -401,10 +384,8 @@ void change_profile_hook(bool c_calls) noexcept {
 }
 
 void pause_profile_hook() noexcept {
-    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {
-        thread->filtered.close_all(thread->thread, true);
-        if (thread->thread == detail::thread_number()) thread->stack.close_all_late();
-    }
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
+        thread->stack.close_all(thread->thread, true);
     stop_profile_hook();
 }
 
@@ -412,10 +393,8 @@ void stop_profile_hook() noexcept {
     const SavedError error;
     is_on = false;
     follow_greenlets(nullptr);
-    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next) {
-        thread->filtered.close_all(thread->thread, false);
+    for (ProfileThread* thread = first_thread; thread != nullptr; thread = thread->next)
         thread->stack.close_all(thread->thread);
-    }
     for (PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Main()); state != nullptr;
          state = PyThreadState_Next(state)) {
         if (is_ours(state->c_profilefunc)) set_profile(state, nullptr, nullptr);
