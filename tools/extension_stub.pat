@@ -150,9 +150,6 @@
 ^marey\._marey\.EventRow\.(_index)$:
     \1: int
 
-^marey\._marey\.EventRow\.(_is_changed)$:
-    \1: bool
-
 ^marey\._marey\.EventRow\.(_rows)$:
     \1: EventRows
 

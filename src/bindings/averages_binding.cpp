@@ -5,6 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,13 +29,19 @@ namespace {
 
 constexpr double kNsPerUs = 1000.0;
 
+/// An integer if it is one, as in PyTorch; 0: unknown.
+nb::object flops_object(const std::optional<double>& flops) {
+    if (!flops) return nb::int_(0);
+    const bool is_integer = std::isfinite(*flops) && *flops == std::floor(*flops);
+    return is_integer ? nb::steal(PyLong_FromDouble(*flops)) : nb::float_(*flops);
+}
+
 double micros(std::int64_t ns) {
     return static_cast<double>(ns) / kNsPerUs;
 }
 
-/// A dict with the fields of FunctionEventAvg, Marey's own fields, and "first": the row of the first range.
-nb::dict row_fields(const AverageRow& row) {
-    nb::dict fields;
+/// Adds the fields of FunctionEventAvg that are those of the row, and Marey's own.
+void add_fields(const AverageRow& row, nb::dict& fields) {
     fields["key"] = text_object(row.name);
     fields["count"] = row.count;
     fields["node_id"] = row.node;
@@ -52,9 +60,8 @@ nb::dict row_fields(const AverageRow& row) {
     fields["device_memory_usage"] = row.device_memory_bytes;
     fields["self_cpu_memory_usage"] = row.self_cpu_memory_bytes;
     fields["self_device_memory_usage"] = row.self_device_memory_bytes;
-    fields["device_type"] = static_cast<int>(row.device_type);
     fields["is_legacy"] = row.is_legacy;
-    fields["flops"] = row.flops;
+    fields["flops"] = flops_object(row.flops);
     fields["is_user_annotation"] = row.is_user_annotation;
     fields["min"] = micros(row.min_ns);
     fields["max"] = micros(row.max_ns);
@@ -65,8 +72,66 @@ nb::dict row_fields(const AverageRow& row) {
     fields["unfinished"] = row.unfinished;
     fields["async_count"] = row.async_count;
     fields["thread_name"] = text_object(row.thread_name);
-    fields["first"] = row_object(row.first_range);
-    return fields;
+}
+
+nb::object share(std::int64_t part, std::int64_t whole) {
+    if (whole == 0) return nb::str("NaN");
+    char text[64];
+    std::snprintf(text, sizeof text, "%.2f%%", micros(part) * 100.0 / micros(whole));
+    return nb::str(text);
+}
+
+/// The totals to which the shares of rows refer.
+struct Totals {
+    explicit Totals(const Averages& averages)
+        : cpu_ns(averages.recorded_ns), device_ns(device_time_ns(averages)) {}
+
+    /// Sets the shares of a row, as text, on its object.
+    void set_shares(const AverageRow& row, nb::handle object, bool on_device) const {
+        object.attr("self_cpu_percent") = share(row.self_cpu_time_total_ns, cpu_ns);
+        object.attr("total_cpu_percent") =
+            row.is_async ? nb::object(nb::int_(0)) : share(row.cpu_time_total_ns, cpu_ns);
+        if (on_device) object.attr("total_device_percent") = share(row.self_device_time_total_ns, device_ns);
+    }
+
+    std::int64_t cpu_ns;
+    std::int64_t device_ns;
+};
+
+/// Makes FunctionEventAvg objects: of this class and device, with the enumeration of device types, and the
+/// function that returns the event of a range.
+struct AverageMaker {
+    nb::handle cls, use_device, device_types, first_event;
+
+    nb::object make(const Totals& totals, const AverageRow& row, nb::handle input_shapes) const {
+        nb::object average = cls.attr("__new__")(cls);
+        auto fields = nb::borrow<nb::dict>(average.attr("__dict__"));
+        add_fields(row, fields);
+        fields["use_device"] = use_device;
+        fields["device_type"] = device_type_object(device_types, row.device_type);
+        // If it is not given, that of the first event; an allocation has none.
+        if (!input_shapes.is_none())
+            fields["input_shapes"] = input_shapes;
+        else if (row.first_range == kNoRow)
+            fields["input_shapes"] = nb::list();
+        fields["_first"] = nb::make_tuple(row_object(row.first_range), first_event);
+        totals.set_shares(row, average, is_true(use_device));
+        return average;
+    }
+};
+
+/// Whether a list has one object for each row, with its values.
+bool has_objects(const Averages& averages, const nb::list& list) {
+    if (list.size() != averages.rows.size()) return false;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const auto now = nb::borrow<nb::dict>(list[i].attr("__dict__"));
+        nb::dict fields;
+        add_fields(averages.rows[i], fields);
+        for (const auto& [name, value] : fields) {
+            if (!now.contains(name) || !now[name].equal(value)) return false;
+        }
+    }
+    return true;
 }
 
 Averages without_calls(const Averages& averages) {
@@ -136,12 +201,37 @@ bool is_table_key(const std::string& key) {
 void bind_averages_class(nb::module_& module) {
     nb::class_<Averages>(module, "Averages", "Ranges grouped and summed, or one row per range.")
         .def("__len__", [](const Averages& averages) { return averages.rows.size(); })
-        .def("row",
-             [](const Averages& averages, std::size_t index) {
-                 if (index >= averages.rows.size()) throw nb::index_error("row index out of range");
-                 return row_fields(averages.rows[index]);
-             })
-        .def("total", [](const Averages& averages) { return row_fields(total_average(averages)); })
+        .def(
+            "objects",
+            [](const Averages& averages, nb::handle cls, nb::handle use_device, nb::handle device_types,
+               nb::handle input_shapes, nb::handle first_event) {
+                const AverageMaker maker{cls, use_device, device_types, first_event};
+                const Totals totals(averages);
+                nb::list list;
+                for (const AverageRow& row : averages.rows)
+                    list.append(maker.make(totals, row, input_shapes));
+                return list;
+            },
+            nb::arg("cls"), nb::arg("use_device").none(), nb::arg("device_types"),
+            nb::arg("input_shapes").none(), nb::arg("first_event"), "Return a FunctionEventAvg for each row.")
+        .def(
+            "total_object",
+            [](const Averages& averages, nb::handle cls, nb::handle use_device, nb::handle device_types,
+               nb::handle first_event) {
+                const AverageMaker maker{cls, use_device, device_types, first_event};
+                return maker.make(Totals(averages), total_average(averages), nb::str(""));
+            },
+            nb::arg("cls"), nb::arg("use_device").none(), nb::arg("device_types"),
+            nb::arg("first_event").none(), "Return the sum of all rows as a FunctionEventAvg.")
+        .def("has", &has_objects, "Return whether a list has these objects, unchanged.")
+        .def(
+            "set_shares",
+            [](const Averages& averages, const nb::list& events) {
+                const Totals totals(averages);
+                for (std::size_t i = 0; i < events.size(); ++i)
+                    totals.set_shares(averages.rows.at(i), events[i], is_true(events[i].attr("use_device")));
+            },
+            "Set the percentages of the events or averages that the rows were made of.")
         .def("group",
              [](const Averages& list, bool by_input_shape, std::uint32_t stack_entries, bool by_overload,
                 bool percentiles) {

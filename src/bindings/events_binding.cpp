@@ -20,21 +20,6 @@ namespace nb = nanobind;
 namespace marey::bindings {
 namespace {
 
-int traverse_rows(PyObject* self, visitproc visit, void* arg) {
-    Py_VISIT(Py_TYPE(self));
-    if (!nb::inst_ready(self)) return 0;
-    return nb::inst_ptr<EventRows>(self)->traverse(visit, arg);
-}
-
-int clear_rows(PyObject* self) {
-    if (nb::inst_ready(self)) nb::inst_ptr<EventRows>(self)->clear();
-    return 0;
-}
-
-PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_rows)},
-                        {Py_tp_clear, reinterpret_cast<void*>(clear_rows)},
-                        {0, nullptr}};
-
 /// Microseconds; 0 for device work.
 double cpu_total_us(const EventList& events, std::size_t event) {
     const Row row = events.range(event);
@@ -74,17 +59,16 @@ void bind_events(nb::module_& module) {
         };
     };
     if (!add_event_row(module.ptr())) throw nb::python_error();
-    nb::class_<EventRows>(module, "EventRows", nb::type_slots(kSlots),
-                          "The events of a trace, in order of time.")
+    nb::class_<EventRows>(module, "EventRows", "The events of a trace, in order of time.")
         .def(nb::init<const Trace&, nb::object, nb::object, nb::object, nb::object, bool>(), nb::arg("trace"),
              nb::arg("event_type"), nb::arg("interval_type"), nb::arg("device_type"),
              nb::arg("use_device").none(), nb::arg("with_flops"))
         .def("__len__", [](const EventRows& rows) { return rows.events().size(); })
         .def("event", [](nb::handle self,
                          std::size_t event) { return nb::cast<EventRows&>(self).object(self, event); })
-        .def("keep_event", [](EventRows& rows, std::size_t event,
-                              nb::object object) { rows.keep(rows.checked(event), std::move(object)); })
-        .def("is_changed", &EventRows::is_changed)
+        .def("events", [](nb::handle self) { return nb::cast<EventRows&>(self).objects(self); })
+        .def("has", &EventRows::has)
+        .def_rw("is_changed", &EventRows::is_changed)
         .def_prop_ro("use_device", &EventRows::use_device)
         .def_prop_ro("with_flops", &EventRows::with_flops)
         .def_prop_ro("first_id",

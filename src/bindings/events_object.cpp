@@ -14,7 +14,6 @@ namespace {
 struct EventRow {
     PyObject_HEAD PyObject* rows;  ///< the Python object of the EventRows
     Py_ssize_t event;
-    char is_changed;  ///< differs from the trace
 };
 
 EventRow* as_row(PyObject* object) {
@@ -58,7 +57,6 @@ void dealloc(PyObject* self) {
 PyMemberDef kMembers[] = {
     {"_rows", T_OBJECT_EX, offsetof(EventRow, rows), READONLY, "The list that the event belongs to."},
     {"_index", T_PYSSIZET, offsetof(EventRow, event), READONLY, "The index of the event in its list."},
-    {"_is_changed", T_BOOL, offsetof(EventRow, is_changed), 0, "Whether the event differs from the trace."},
     {nullptr, 0, 0, 0, nullptr},
 };
 /// A field that is read from the columns each time, unless the event has another value for it. `key`: its
@@ -66,13 +64,13 @@ PyMemberDef kMembers[] = {
 PyObject* get_field(PyObject* self, void* key) {
     EventRow* const row = as_row(self);
     const auto number = reinterpret_cast<std::size_t>(key);
-    if (row->is_changed != 0) {
+    EventRows* const rows = rows_of(row);
+    if (rows != nullptr && rows->is_changed) {
         const nb::object own = nb::steal(PyObject_GenericGetDict(self, nullptr));
         if (!own.is_valid()) return nullptr;
-        PyObject* const given = PyDict_GetItemString(own.ptr(), core_key_name(number));
-        if (given != nullptr) return Py_NewRef(given);
+        PyObject* const set = PyDict_GetItemString(own.ptr(), core_key_name(number));
+        if (set != nullptr) return Py_NewRef(set);
     }
-    EventRows* const rows = rows_of(row);
     if (rows == nullptr) {
         PyErr_SetString(PyExc_AttributeError, "the event list of this event has been destroyed");
         return nullptr;

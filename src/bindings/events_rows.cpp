@@ -58,9 +58,9 @@ EventRows::EventRows(const Trace& trace, nb::object event_type, nb::object inter
       interval_type_(std::move(interval_type)),
       device_type_(std::move(device_type)),
       use_device_(std::move(use_device)),
-      with_flops_(with_flops) {
-    names_.resize(trace.sites().size());
-}
+      with_flops_(with_flops),
+      names_(trace.sites().size()),
+      alive_(events_.size()) {}
 
 std::size_t EventRows::checked(std::size_t event) const {
     if (event >= events_.size()) throw nb::index_error("event index out of range");
@@ -68,39 +68,31 @@ std::size_t EventRows::checked(std::size_t event) const {
 }
 
 nb::object EventRows::object(nb::handle self, std::size_t event) {
-    PyObject*& known = alive_[checked(event)];
+    PyObject* const known = alive_[checked(event)];
     if (known != nullptr && Py_REFCNT(known) > 0) return nb::borrow(known);
-    known = nullptr;
     PyObject* const made =
         make_event_row(reinterpret_cast<PyTypeObject*>(event_type_.ptr()), self.ptr(), event);
-    if (made == nullptr) {
-        alive_.erase(event);
-        throw nb::python_error();
-    }
-    alive_[event] = made;  // creating it may have freed others
+    if (made == nullptr) throw nb::python_error();
+    alive_[event] = made;
     return nb::steal(made);
 }
 
-void EventRows::forget(std::size_t event, PyObject* object) noexcept {
-    const auto found = alive_.find(event);
-    if (found != alive_.end() && found->second == object) alive_.erase(found);
+nb::list EventRows::objects(nb::handle self) {
+    nb::list list;
+    for (std::size_t event = 0; event < events_.size(); ++event) list.append(object(self, event));
+    return list;
 }
 
-void EventRows::keep(std::size_t event, nb::object object) {
-    kept_[event] = std::move(object);
-}
-
-int EventRows::traverse(visitproc visit, void* argument) {
-    for (const auto& [event, object] : kept_) {
-        if (const int result = visit(object.ptr(), argument); result != 0) return result;
+bool EventRows::has(const nb::list& list) const noexcept {
+    if (is_changed || list.size() != alive_.size()) return false;
+    for (std::size_t event = 0; event < alive_.size(); ++event) {
+        if (PyList_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(event)) != alive_[event]) return false;
     }
-    if (!event_type_.is_valid()) return 0;
-    return visit(event_type_.ptr(), argument);
+    return true;
 }
 
-void EventRows::clear() {
-    auto kept = std::move(kept_);
-    kept_.clear();
+void EventRows::forget(std::size_t event, PyObject* object) noexcept {
+    if (alive_[event] == object) alive_[event] = nullptr;
 }
 
 const EventRows::SiteNames& EventRows::names_of(std::uint32_t site) {
@@ -117,13 +109,7 @@ const EventRows::SiteNames& EventRows::names_of(std::uint32_t site) {
 
 nb::object EventRows::device_object(DeviceType type) {
     nb::object& known = devices_[static_cast<std::size_t>(type)];
-    if (!known.is_valid()) {
-        try {
-            known = device_type_(static_cast<int>(type));
-        } catch (nb::python_error&) {  // a number that is missing from Python's enumeration
-            known = device_type_(static_cast<int>(DeviceType::Other));
-        }
-    }
+    if (!known.is_valid()) known = device_type_object(device_type_, type);
     return known;
 }
 

@@ -4,7 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <array>
-#include <unordered_map>
+#include <optional>
 #include <vector>
 
 #include <marey/event_list.h>
@@ -20,7 +20,8 @@ PyObject* make_event_row(PyTypeObject* type, PyObject* rows, std::size_t event);
 /// The names of the fields that EventRow itself defines: keys below EventRows::kKeys.
 const char* core_key_name(std::size_t key) noexcept;
 
-/// The events of a trace, with the Python objects that they share. Used with the GIL.
+/// The events of a trace, with the Python objects that they share. Used with the GIL. Objects of events refer
+/// to this, which does not keep them alive.
 class EventRows {
   public:
     EventRows(const Trace& trace, nanobind::object event_type, nanobind::object interval_type,
@@ -36,11 +37,14 @@ class EventRows {
     /// The object of an event: the same one while references to it exist. `self` is the Python object of
     /// this.
     nanobind::object object(nanobind::handle self, std::size_t event);
+    /// The objects of all events.
+    nanobind::list objects(nanobind::handle self);
+    /// Whether a list has the objects of all events, unchanged.
+    bool has(const nanobind::list& list) const noexcept;
     /// Called when an object is destroyed.
     void forget(std::size_t event, PyObject* object) noexcept;
-    /// Keeps an object that differs from the trace.
-    void keep(std::size_t event, nanobind::object object);
-    bool is_changed() const noexcept { return !kept_.empty(); }
+
+    bool is_changed = false;  ///< some object of an event differs from the trace
 
     /// The field core_key_name(key).
     nanobind::object core(std::size_t event, std::size_t key);
@@ -50,9 +54,6 @@ class EventRows {
     nanobind::tuple ids(std::size_t event) const;
     nanobind::tuple module(std::size_t event);
     nanobind::list kernels(std::size_t event);
-
-    int traverse(visitproc visit, void* argument);
-    void clear();
 
     static constexpr std::size_t kKeys = 14;
 
@@ -75,8 +76,7 @@ class EventRows {
     std::optional<ModuleTable> modules_;  ///< created on first use
     std::vector<SiteNames> names_;        ///< by site, created on first use
     std::array<nanobind::object, 256> devices_;
-    std::unordered_map<std::size_t, PyObject*> alive_;  ///< borrowed: destroyed objects call forget()
-    std::unordered_map<std::size_t, nanobind::object> kept_;
+    std::vector<PyObject*> alive_;  ///< by event; borrowed: destroyed objects call forget()
 };
 
 }  // namespace marey::bindings

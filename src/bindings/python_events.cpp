@@ -23,13 +23,6 @@ std::int64_t nanoseconds(nb::handle value) {
     return std::llround(ns);
 }
 
-/// Whether Python takes a value as true.
-bool is_true(nb::handle value) {
-    const int result = PyObject_IsTrue(value.ptr());
-    if (result < 0) throw nb::python_error();
-    return result != 0;
-}
-
 /// int(value).
 std::int64_t integer(nb::handle value) {
     return nb::cast<std::int64_t>(nb::int_(value));
@@ -136,6 +129,12 @@ DescribedEvent described(nb::handle event, ThreadNumbers& threads) {
 }
 
 }  // namespace
+
+bool is_true(nb::handle value) {
+    const int result = PyObject_IsTrue(value.ptr());
+    if (result < 0) throw nb::python_error();
+    return result != 0;
+}
 
 AverageRow given_row(nb::handle event) {
     const auto time_ns = [&](const char* name) { return nanoseconds(event.attr(name)); };

@@ -10,6 +10,9 @@
 
 namespace marey::bindings {
 
+/// Whether Python takes a value as true.
+bool is_true(nanobind::handle value);
+
 /// The row of a FunctionEvent or a FunctionEventAvg.
 AverageRow given_row(nanobind::handle event);
 

@@ -78,6 +78,14 @@ nb::object text_object(std::string_view text) {
     return nb::steal(made);
 }
 
+nb::object device_type_object(nb::handle enumeration, DeviceType type) {
+    try {
+        return enumeration(static_cast<int>(type));
+    } catch (nb::python_error&) {  // a number that it lacks
+        return enumeration(static_cast<int>(DeviceType::Other));
+    }
+}
+
 nb::object row_object(Row row) {
     return row == kNoRow ? nb::object(nb::none()) : nb::object(nb::int_(row));
 }

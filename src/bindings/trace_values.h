@@ -16,6 +16,8 @@ namespace marey::bindings {
 /// Converts any bytes to a str: invalid UTF-8 becomes U+FFFD. A new reference.
 nanobind::object text_object(std::string_view text);
 
+/// The member of a Python enumeration of device types.
+nanobind::object device_type_object(nanobind::handle enumeration, DeviceType type);
 /// A row number; None for kNoRow.
 nanobind::object row_object(Row row);
 

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from marey._marey import Averages
-    from marey.results.types import Types
-
 _NO_DEVICE = 255  # marey::DeviceType::None
 _OTHER_DEVICE = 20
 _DEVICES = {"cpu": 0, "cuda": 1, "hip": 6, "xpu": 12, "mps": 13, "meta": 14, "hpu": 15, "mtia": 19, "privateuse1": 20}
@@ -41,6 +38,8 @@ class FunctionEventAvg(FormattedTimesMixin):
     Attributes that are not numbers are those of the first event. Averages of a trace also have ``min``, ``max``,
     ``unfinished`` and ``threads``, and ``p50``, ``p90`` and ``p99`` if percentiles were requested.
     """
+
+    _first: tuple[int | None, Callable[[int], Any] | None]  # the row of the first range, and what returns its event
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -89,10 +88,10 @@ class FunctionEventAvg(FormattedTimesMixin):
         return self.add(other)
 
     def __getattr__(self, name: str) -> Any:
-        first = self.__dict__.get("_first_event") if name in _OF_FIRST_EVENT else None
-        if first is None:
+        if name not in _OF_FIRST_EVENT or "_first" not in self.__dict__:
             raise AttributeError(f"'FunctionEventAvg' object has no attribute {name!r}")
-        event = first()
+        row, event_of = self._first
+        event = None if row is None or event_of is None else event_of(row)
         value = None if event is None else getattr(event, name)
         setattr(self, name, value)
         return value
@@ -100,7 +99,7 @@ class FunctionEventAvg(FormattedTimesMixin):
     def __getstate__(self) -> dict[str, Any]:
         for name in _OF_FIRST_EVENT:
             getattr(self, name)
-        return {name: value for name, value in self.__dict__.items() if name != "_first_event"}
+        return {name: value for name, value in self.__dict__.items() if name != "_first"}
 
     def __repr__(self) -> str:
         device = self.use_device or "cuda"
@@ -110,39 +109,3 @@ class FunctionEventAvg(FormattedTimesMixin):
             f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
             f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
         )
-
-
-def average_of(
-    fields: dict[str, Any],
-    use_device: str | None,
-    first_event: Callable[[int], Any],
-    by_input_shape: bool,
-    types: type[Types],
-) -> FunctionEventAvg:
-    """Make a FunctionEventAvg from a C++ row; `first_event(row)` returns the first event of the group."""
-    average = FunctionEventAvg.__new__(FunctionEventAvg)
-    own = average.__dict__
-    own.update(fields)
-    first = own.pop("first")
-    own["use_device"] = use_device
-    own["device_type"] = types.device_type(fields["device_type"])
-    flops = fields["flops"]
-    own["flops"] = 0 if flops is None else int(flops) if flops.is_integer() else flops
-    if not by_input_shape:
-        own["input_shapes"] = ""
-    elif first is None:
-        own["input_shapes"] = []  # an allocation
-    own["_first_event"] = lambda: None if first is None else first_event(first)
-    return average
-
-
-def _share(part: float, whole: float) -> str:
-    return "NaN" if whole == 0 else f"{part * 100.0 / whole:.2f}%"
-
-
-def set_shares(event: Any, averages: Averages) -> None:
-    """Set an event's percentages of the totals in `averages`, as text."""
-    event.self_cpu_percent = _share(event.self_cpu_time_total, averages.self_cpu_time_total)
-    event.total_cpu_percent = 0 if event.is_async else _share(event.cpu_time_total, averages.self_cpu_time_total)
-    if event.use_device:
-        event.total_device_percent = _share(event.self_device_time_total, averages.self_device_time_total)

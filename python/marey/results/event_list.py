@@ -6,20 +6,18 @@ from operator import attrgetter
 
 from marey import _marey
 from marey._marey import Error
-from marey.results.averages import average_of, device_number, set_shares
+from marey.results.averages import FunctionEventAvg, device_number
 from marey.results.types import Types, is_on_cpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from os import PathLike
-    from typing import Any, NoReturn, SupportsIndex
+    from typing import Any
 
     from marey._marey import Averages, Trace
-    from marey.results.averages import FunctionEventAvg
 
 _CALL_SCOPES = (10, 11)  # marey::Scope::PythonFunction, CFunction
-_FIELDS = ("_use_device", "_profile_memory", "_with_flops", "_tree_built", "_types")  # of every EventList
 _DEVICE_NAMES = ("cuda", "xpu", "privateuse1", "hpu", "mtia", "hip", "mps")
 
 
@@ -40,6 +38,7 @@ class EventList(list["Any"]):
     """
 
     _types = Types  # of the values in it
+    _computed: Averages | None = None  # if these are averages: what C++ computed
 
     def __init__(
         self, *args: Any, use_device: str | None = None, profile_memory: bool = False, with_flops: bool = False
@@ -55,9 +54,11 @@ class EventList(list["Any"]):
     def _averages(self) -> Averages:
         """Return the events as C++ averages.
 
-        They are read from the attributes, not from ``_trace()``: averages have no times, a program may set any
-        attribute, and an event keeps its self time when the events inside it are not in the list.
+        They are read from the attributes, not from ``_trace()``: a program may set any attribute, and an event keeps
+        its self time when the events inside it are not in the list.
         """
+        if self._computed is not None and self._computed.has(self):
+            return self._computed
         return self._averages_of(self)
 
     def _averages_of(self, events: Sequence[Any]) -> Averages:
@@ -65,6 +66,10 @@ class EventList(list["Any"]):
         if not name and any(event.self_device_time_total > 0 for event in events):
             raise Error("use_device is not set, but there are device times")
         return _marey.averages_of_events(list(events), device_number(name), bool(self._profile_memory))
+
+    def _is_unchanged(self) -> bool:
+        """Return whether the list and its elements are as they came from a trace."""
+        return False
 
     def _device_name(self) -> str:
         return (self[0].use_device if len(self) > 0 else None) or self._use_device or ""
@@ -76,7 +81,11 @@ class EventList(list["Any"]):
 
     def total_average(self) -> FunctionEventAvg:
         """Return the total of all events, with the key "Total"."""
-        return average_of(self._averages().total(), self._use_device, lambda first: None, False, self._types)
+        averages = self._averages()
+        total: FunctionEventAvg = averages.total_object(
+            FunctionEventAvg, self._use_device, self._types.DeviceType, None
+        )
+        return total
 
     def key_averages(
         self,
@@ -91,6 +100,8 @@ class EventList(list["Any"]):
 
         Calls are left out if `include_python_functions` is False; None: as usual for the profiler that made the list.
         """
+        if self._computed is not None:
+            raise Error("cannot group averages again: call key_averages() on the events")
         if not self._tree_built:
             raise Error("the events are not nested yet: call _build_tree() before key_averages()")
         events = list(self)
@@ -99,7 +110,7 @@ class EventList(list["Any"]):
         averages = self._averages_of(events).group(
             bool(group_by_input_shapes), max(int(group_by_stack_n), 0), bool(group_by_overload_name), bool(percentiles)
         )
-        return AverageList(averages, events.__getitem__, bool(group_by_input_shapes), self._types, **self._options())
+        return list_of_averages(averages, events.__getitem__, bool(group_by_input_shapes), self._types, self._options())
 
     def _includes_calls(self, given: bool | None) -> bool:
         return self._types.AVERAGES_INCLUDE_CALLS if given is None else bool(given)
@@ -187,18 +198,21 @@ class EventList(list["Any"]):
             unknown = [column for column in options["columns"] if column not in known]
             if unknown:
                 raise ValueError(f"unknown column {', '.join(unknown)}; known columns: {', '.join(known)}")
+        events: list[Any] = self
         if sort_by is None or _marey.is_table_key(sort_by):
             averages = self._averages()
             options["sort_by"] = sort_by or ""
         else:
             events = sorted(self, key=attrgetter(_device_key(sort_by)), reverse=not options["ascending"])
             averages = self._averages_of(events)
-        if not isinstance(self, LazyEvents):  # which have them from the beginning, or not at all
-            for event in self:
-                set_shares(event, averages)
+        if averages is not self._computed and not self._is_unchanged():  # else they have them, or no use for them
+            averages.set_shares(events)
         if averages.has_flops and not self._with_flops:
             averages = averages.without_flops()
         return averages.text(form, options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_computed"}
 
     def __str__(self) -> str:
         return self.table()
@@ -217,6 +231,8 @@ class EventList(list["Any"]):
 
     def _trace(self) -> Trace:
         """Return the events as a trace."""
+        if self._computed is not None:
+            raise Error("cannot export averages: they have no timestamps; export the events instead")
         events = [event for event in self if event.trace_name is not None or event.name[:1] != "["]
         return _marey.assemble(events, device_number(self._device_name() or "cuda"))
 
@@ -315,6 +331,22 @@ class EventList(list["Any"]):
                 event.stack = stacks.get((backward.sequence_nr, backward.fwd_thread), [])
 
 
+def list_of_averages(
+    averages: Averages,
+    first_event: Callable[[int], Any],
+    by_input_shape: bool,
+    types: type[Types],
+    options: dict[str, Any],
+) -> EventList:
+    """Return averages that C++ computed. `first_event` returns the event of a row."""
+    input_shapes = None if by_input_shape else ""
+    device = options["use_device"]
+    made = EventList(averages.objects(FunctionEventAvg, device, types.DeviceType, input_shapes, first_event), **options)
+    made._types = types
+    made._computed = averages
+    return made
+
+
 def _is_repetition(event: Any, parent: Any) -> bool:
     """Return whether an event only repeats its parent, as with operators that are dispatched again."""
     return (
@@ -329,125 +361,3 @@ def _is_repetition(event: Any, parent: Any) -> bool:
 def _is_call(event: Any) -> bool:
     """Return whether the event is a call of a Python or C function."""
     return event.is_python_function or event.scope in _CALL_SCOPES
-
-
-class LazyEvents(EventList):
-    """A list whose elements are created on first use. Changing it turns it into an ordinary EventList."""
-
-    _source: Any  # in C++; has a length
-
-    def _getter(self) -> Callable[[int], Any]:
-        """Return the function that returns an element by its index."""
-        event: Callable[[int], Any] = self._source.event
-        return event
-
-    def _become_list(self) -> None:
-        items = list(self)
-        self.__class__ = EventList  # type: ignore[assignment]
-        self.__dict__ = {name: value for name, value in self.__dict__.items() if name in _FIELDS}
-        list.extend(self, items)
-
-    def __len__(self) -> int:
-        return len(self._source)
-
-    def __bool__(self) -> bool:
-        return len(self._source) > 0
-
-    def __getitem__(self, index: Any) -> Any:
-        try:
-            place: Any = range(len(self._source))[index]
-        except IndexError:
-            raise IndexError("list index out of range") from None
-        return list(map(self._getter(), place)) if isinstance(place, range) else self._getter()(place)
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(self._getter(), range(len(self._source)))
-
-    def __radd__(self, other: Any) -> Any:
-        return list(other) + list(self) if isinstance(other, list) else NotImplemented
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        options = {**self._options(), "_tree_built": True}
-        return (_unpickled_list, (list(self), options))
-
-
-def _unpickled_list(events: list[Any], options: dict[str, Any]) -> EventList:
-    built = options.pop("_tree_built")
-    made = EventList(events, **options)
-    made._tree_built = built
-    return made
-
-
-def _reading(name: str) -> Callable[..., Any]:
-    method = getattr(list, name)
-
-    def read(self: LazyEvents, *args: Any) -> Any:
-        return method(list(self), *[list(each) if isinstance(each, LazyEvents) else each for each in args])
-
-    return read
-
-
-def _changing(name: str) -> Callable[..., Any]:
-    method = getattr(list, name)
-
-    def change(self: LazyEvents, *args: Any, **kwargs: Any) -> Any:
-        self._become_list()
-        return method(self, *args, **kwargs)
-
-    return change
-
-
-for _name in "__reversed__ __contains__ index count copy __add__ __mul__ __rmul__ __eq__ __ne__".split():
-    setattr(LazyEvents, _name, _reading(_name))
-for _name in "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__".split():
-    setattr(LazyEvents, _name, _changing(_name))
-del _name
-
-
-class AverageList(LazyEvents):
-    """The averages that C++ computed. Each FunctionEventAvg is made on first use, and kept."""
-
-    _source: Averages
-
-    def __init__(
-        self,
-        averages: Averages,
-        first_event: Callable[[int], Any],
-        by_input_shape: bool,
-        types: type[Types],
-        **options: Any,
-    ) -> None:
-        EventList.__init__(self, **options)
-        self._source = averages
-        self._first_event = first_event
-        self._by_input_shape = by_input_shape
-        self._types = types
-        self._made: dict[int, tuple[FunctionEventAvg, dict[str, Any]]] = {}  # with the fields that it began with
-
-    def _getter(self) -> Callable[[int], Any]:
-        return self._average
-
-    def _average(self, index: int) -> FunctionEventAvg:
-        made = self._made.get(index)
-        if made is None:
-            row = self._source.row(index)
-            average = average_of(row, self._use_device, self._first_event, self._by_input_shape, self._types)
-            set_shares(average, self._source)
-            made = self._made[index] = (average, dict(average.__dict__))
-        return made[0]
-
-    def _averages(self) -> Averages:
-        """Return the averages of C++, unless an attribute of one was changed since it was made."""
-        for average, fields in self._made.values():
-            if any(average.__dict__.get(name) != value for name, value in fields.items()):
-                return super()._averages()
-        return self._source
-
-    def _device_name(self) -> str:
-        return self._use_device or ""
-
-    def key_averages(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Error("cannot group averages again: call key_averages() on the events")
-
-    def _trace(self) -> NoReturn:
-        raise Error("cannot export averages: they have no timestamps; export the events instead")

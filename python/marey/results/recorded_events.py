@@ -52,37 +52,31 @@ def _metadata_json(event: Any) -> str:
 
 
 def _unless_changed(name: str, read: Callable[[Any], Any]) -> property:
-    """A value that the trace has, unless the event was changed: then FunctionEvent computes it."""
+    """A value that the trace has, unless an event was changed: then FunctionEvent computes it."""
     compute: Any = vars(FunctionEvent)[name].fget
-    return property(lambda event: compute(event) if event._is_changed else read(event))
+    return property(lambda event: compute(event) if event._rows.is_changed else read(event))
 
 
 class RecordedEvent(EventRow, FunctionEvent):
     """A FunctionEvent for a row of a trace.
 
-    Fields are read from the trace on first use. Values set on the event are kept by it and by its list.
+    Fields are read from the trace on first use.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(getattr(FunctionEvent, name, None), property):
             raise AttributeError(f"cannot set {name} of a FunctionEvent")
         if name not in _SHARES:
-            self._keep()
+            self._rows.is_changed = True
         self.__dict__[name] = value
-
-    def _keep(self) -> None:
-        """Make the list keep this event, since it now differs from the trace."""
-        if not self._is_changed:
-            object.__setattr__(self, "_is_changed", True)
-            self._rows.keep_event(self._index, self)
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
         super().append_kernel(name, device, duration)
-        self._keep()
+        self._rows.is_changed = True
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
         super().append_cpu_child(child)
-        self._keep()
+        self._rows.is_changed = True
 
     cpu_parent = _Read(_parent)
     use_device = _Read(lambda event: event._rows.use_device)

@@ -1,9 +1,10 @@
-"""The events and averages of a trace as lists whose elements are created on first use."""
+"""The events and averages of a trace as lists."""
 
 from __future__ import annotations
 
 from marey import _marey
-from marey.results.event_list import AverageList, EventList, LazyEvents
+from marey.results.averages import FunctionEventAvg
+from marey.results.event_list import EventList, list_of_averages
 from marey.results.event_parts import Interval
 from marey.results.recorded_events import RecordedEvent
 from marey.results.types import Types
@@ -14,42 +15,32 @@ if TYPE_CHECKING:
     from typing import Any
 
     from marey._marey import Averages, Trace
-    from marey.results.averages import FunctionEventAvg
 
 
-class TraceEventList(LazyEvents):
+class TraceEventList(EventList):
     """The events of a trace."""
 
     def __init__(self, trace: Trace, types: type[Types], **options: Any) -> None:
-        EventList.__init__(self, **options)
+        self._rows = _marey.EventRows(
+            trace,
+            types.Event or RecordedEvent,
+            Interval,
+            types.DeviceType,
+            options["use_device"],
+            bool(options["with_flops"]),
+        )
+        EventList.__init__(self, self._rows.events(), **options)
         self._recorded = trace
         self._types = types
         self._tree_built = True
 
-    def __getattr__(self, name: str) -> Any:
-        # The order of the events is computed when it is needed: averages work without it.
-        if name != "_source":
-            raise AttributeError(f"'EventList' object has no attribute {name!r}")
-        made = self._source = _marey.EventRows(
-            self._recorded,
-            self._types.Event or RecordedEvent,
-            Interval,
-            self._types.DeviceType,
-            self._use_device,
-            bool(self._with_flops),
-        )
-        return made
-
-    def _is_changed(self) -> bool:
-        return "_source" in self.__dict__ and self._source.is_changed()
+    def _is_unchanged(self) -> bool:
+        return self._rows.has(self)
 
     def _averages(self) -> Averages:
-        if self._is_changed():
+        if not self._is_unchanged():
             return super()._averages()
         return _marey.list_ranges(self._recorded, flops=bool(self._with_flops), memory=bool(self._profile_memory))
-
-    def _device_name(self) -> str:
-        return self._use_device or ""
 
     def _grouped(self, **options: Any) -> Averages:
         return _marey.key_averages(
@@ -58,33 +49,45 @@ class TraceEventList(LazyEvents):
 
     @property
     def self_cpu_time_total(self) -> float:
-        return super().self_cpu_time_total if self._is_changed() else self._grouped().self_cpu_time_total
+        return self._grouped().self_cpu_time_total if self._is_unchanged() else super().self_cpu_time_total
 
     def total_average(self) -> FunctionEventAvg:
-        if self._is_changed():
+        if not self._is_unchanged():
             return super().total_average()
-        from marey.results.averages import average_of
-
-        return average_of(self._grouped().total(), self._use_device, self._event_of_range, False, self._types)
+        types = self._types.DeviceType
+        total: FunctionEventAvg = self._grouped().total_object(
+            FunctionEventAvg, self._use_device, types, self._event_of_range
+        )
+        return total
 
     def key_averages(self, *args: Any, **options: Any) -> EventList:
-        if self._is_changed():
+        if not self._is_unchanged():
             return super().key_averages(*args, **options)
         options.update(self._options(), types=self._types, first_event=self._event_of_range)
         return averages_of(self._recorded, *args, **options)
 
     def _event_of_range(self, row: int) -> Any:
-        index = self._source.event_of_range(row)
-        return None if index is None else self._source.event(index)
+        index = self._rows.event_of_range(row)
+        return None if index is None else self._rows.event(index)
 
     def _build_tree(self) -> None:
         pass  # the trace has the nesting
 
     def _trace(self) -> Trace:
-        return super()._trace() if self._is_changed() else self._recorded
+        return self._recorded if self._is_unchanged() else super()._trace()
 
     def _metric(self, metric: str) -> str:
-        return super()._metric(metric) if self._is_changed() else metric
+        return metric if self._is_unchanged() else super()._metric(metric)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _plain_list, (list(self), self._options())
+
+
+def _plain_list(events: list[Any], options: dict[str, Any]) -> EventList:
+    """Return a pickled or copied list, which does not refer to the trace."""
+    made = EventList(events, **options)
+    made._tree_built = True
+    return made
 
 
 def averages_of(
@@ -101,7 +104,7 @@ def averages_of(
     with_flops: bool = False,
     types: type[Types] = Types,
     first_event: Callable[[int], Any] | None = None,
-) -> AverageList:
+) -> EventList:
     """Group the ranges of a trace by name. `first_event` returns the event of a range (made when needed).
 
     The options are those of EventList.key_averages() and events_of().
@@ -131,7 +134,7 @@ def averages_of(
             made.append(TraceEventList(trace, types, **options))
         return made[0]._event_of_range(row)
 
-    return AverageList(averages, first_event or event_of_range, bool(group_by_input_shapes), types, **options)
+    return list_of_averages(averages, first_event or event_of_range, bool(group_by_input_shapes), types, options)
 
 
 def events_of(
