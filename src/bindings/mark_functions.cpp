@@ -52,12 +52,8 @@ PyObject* end(PyObject*, PyObject* const*, Py_ssize_t count) {
 
 PyObject* mark_instant(PyObject*, PyObject* name) {
     if (!check_name(name, "instant")) return nullptr;
-    open_if_recording(Scope::User, [name]() noexcept {
-        with_text(name, [](std::string_view text) {
-            instant(text);
-            return 0;
-        });
-    });
+    open_if_recording(Scope::User,
+                      [name]() noexcept { with_text(name, [](std::string_view text) { instant(text); }); });
     Py_RETURN_NONE;
 }
 
@@ -68,10 +64,9 @@ PyObject* mark_message(PyObject*, PyObject* const* args, Py_ssize_t count) {
     }
     open_if_recording(Scope::User, [args]() noexcept {
         with_text(args[0], [args](std::string_view name) {
-            return with_text(args[1], [args, name](std::string_view message) {
-                return with_text(args[2], [name, message](std::string_view place) {
+            with_text(args[1], [args, name](std::string_view message) {
+                with_text(args[2], [name, message](std::string_view place) {
                     instant(name, "message", message, "place", place);
-                    return 0;
                 });
             });
         });
@@ -88,10 +83,7 @@ PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     const double value = PyFloat_AsDouble(args[1]);
     if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
     open_if_recording(Scope::User, [args, value]() noexcept {
-        with_text(args[0], [value](std::string_view text) {
-            counter(text, value);
-            return 0;
-        });
+        with_text(args[0], [value](std::string_view text) { counter(text, value); });
     });
     Py_RETURN_NONE;
 }
@@ -109,10 +101,7 @@ PyObject* mark_step(PyObject*, PyObject* number) {
 
 PyObject* name_thread(PyObject*, PyObject* name) {
     if (!check_name(name, "thread_name")) return nullptr;
-    with_text(name, [](std::string_view text) {
-        thread_name(text);
-        return 0;
-    });
+    with_text(name, [](std::string_view text) { thread_name(text); });
     Py_RETURN_NONE;
 }
 

@@ -130,9 +130,7 @@ class PerParameterValues {
         if (const auto found = by_object_.find(parameter.second.ptr()); found != by_object_.end())
             return entries_[found->second].second.ptr();
         if (!parameter.first || !PyUnicode_Check(parameter.first.ptr())) return nullptr;
-        std::string name;
-        with_text(parameter.first.ptr(), [&](std::string_view text) { name = text; });
-        const auto found = by_name_.find(name);
+        const auto found = by_name_.find(python::text_of(parameter.first.ptr()));
         return found != by_name_.end() ? entries_[found->second].second.ptr() : nullptr;
     }
 

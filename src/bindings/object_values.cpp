@@ -12,17 +12,13 @@
 #include "sources/torch/torch_source.h"
 
 namespace marey::bindings {
+
+using python::attribute;
+
 namespace {
 
 constexpr int kMaxNesting = 8;
 constexpr Py_ssize_t kMaxItems = 64;  // the recorder keeps 30 and notes that there were more
-
-/// An attribute of the object or its type; null if there is none.
-PyObject* attribute(PyObject* object, const char* name) noexcept {
-    PyObject* const value = PyObject_GetAttrString(object, name);
-    if (value == nullptr) PyErr_Clear();
-    return value;
-}
 
 }  // namespace
 
@@ -35,7 +31,7 @@ Value ObjectValues::value(PyObject* object) noexcept {
 }
 
 Value ObjectValues::tensor(PyObject* object) noexcept {
-    const PyRef address(attribute(object, "_cdata"));
+    const Ref address = attribute(object, "_cdata");
     if (!address || !PyLong_Check(address.get())) return {};
     Value found;
     auto take = [&](const ArrayView& array) {
@@ -85,7 +81,7 @@ Value ObjectValues::list(PyObject* object, int nesting) {
     const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(object), kMaxItems);
     std::vector<Value> items;
     for (Py_ssize_t i = 0; i < count && i < PySequence_Fast_GET_SIZE(object); ++i) {
-        const PyRef item(Py_NewRef(PySequence_Fast_GET_ITEM(object, i)));  // reading it may change the list
+        const Ref item(Py_NewRef(PySequence_Fast_GET_ITEM(object, i)));  // reading it may change the list
         items.push_back(any(item.get(), nesting + 1));
     }
     lists_.push_back(std::move(items));
@@ -133,11 +129,10 @@ bool ObjectValues::from_buffer(PyObject* object, ArrayView& array) {
 }
 
 bool ObjectValues::read_extents(PyObject* sequence, std::vector<std::int64_t>& extents) {
-    const PyRef fast(PySequence_Fast(sequence, ""));
+    const Ref fast(PySequence_Fast(sequence, ""));
     if (!fast) return false;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
-        const PyRef item(
-            Py_NewRef(PySequence_Fast_GET_ITEM(fast.get(), i)));  // reading it may change the list
+        const Ref item(Py_NewRef(PySequence_Fast_GET_ITEM(fast.get(), i)));  // reading it may change the list
         const long long extent = PyLong_AsLongLong(item.get());
         if (extent == -1 && PyErr_Occurred() != nullptr) {
             PyErr_Clear();
@@ -149,13 +144,13 @@ bool ObjectValues::read_extents(PyObject* sequence, std::vector<std::int64_t>& e
 }
 
 bool ObjectValues::from_interface(PyObject* object, const char* name, DeviceType device, ArrayView& array) {
-    const PyRef interface(attribute(object, name));
+    const Ref interface = attribute(object, name);
     if (!interface || !PyDict_Check(interface.get())) return false;
-    // PyRef: reading an entry may change the dict.
+    // Ref: reading an entry may change the dict.
     const auto entry = [&](const char* key) {
         return Py_XNewRef(PyDict_GetItemString(interface.get(), key));
     };
-    const PyRef shape(entry("shape")), typestr(entry("typestr")), strides(entry("strides")),
+    const Ref shape(entry("shape")), typestr(entry("typestr")), strides(entry("strides")),
         data(entry("data"));
     std::vector<std::int64_t> sizes, steps;
     if (!shape || !read_extents(shape.get(), sizes)) return false;
@@ -179,27 +174,27 @@ bool ObjectValues::from_interface(PyObject* object, const char* name, DeviceType
 // it.
 // __dlpack__ itself is not called because it may copy, wait or fail.
 bool ObjectValues::from_attributes(PyObject* object, ArrayView& array) {
-    const PyRef where(attribute(object, "__dlpack_device__"));
+    const Ref where = attribute(object, "__dlpack_device__");
     if (!where) return false;
-    const PyRef shape(attribute(object, "shape"));
-    const PyRef dtype(attribute(object, "dtype"));
+    const Ref shape = attribute(object, "shape");
+    const Ref dtype = attribute(object, "dtype");
     std::vector<std::int64_t> sizes, strides;
     if (!shape || !dtype || !read_extents(shape.get(), sizes)) return false;
-    if (const PyRef name(PyObject_Str(dtype.get())); name)
+    if (const Ref name(PyObject_Str(dtype.get())); name)
         array.dtype = with_text(name.get(), [](std::string_view text) { return from_dtype_name(text); });
-    if (const PyRef device(PyObject_CallNoArgs(where.get()));
+    if (const Ref device(PyObject_CallNoArgs(where.get()));
         device && PyTuple_Check(device.get()) && PyTuple_GET_SIZE(device.get()) == 2) {
         array.device.type = from_dlpack_device(PyLong_AsLong(PyTuple_GET_ITEM(device.get(), 0)));
         array.device.index = static_cast<std::int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(device.get(), 1)));
         if (array.device.type == DeviceType::Cpu) array.device.index = -1;
         PyErr_Clear();
     }
-    if (const PyRef stride(attribute(object, "stride")); stride && PyCallable_Check(stride.get()) != 0) {
-        const PyRef steps(PyObject_CallNoArgs(stride.get()));
+    if (const Ref stride = attribute(object, "stride"); stride && PyCallable_Check(stride.get()) != 0) {
+        const Ref steps(PyObject_CallNoArgs(stride.get()));
         if (steps && !read_extents(steps.get(), strides)) strides.clear();
     }
-    if (const PyRef address(attribute(object, "data_ptr")); address && PyCallable_Check(address.get()) != 0) {
-        if (const PyRef number(PyObject_CallNoArgs(address.get())); number && PyLong_Check(number.get()))
+    if (const Ref address = attribute(object, "data_ptr"); address && PyCallable_Check(address.get()) != 0) {
+        if (const Ref number(PyObject_CallNoArgs(address.get())); number && PyLong_Check(number.get()))
             array.storage = PyLong_AsVoidPtr(number.get());
         PyErr_Clear();
     }

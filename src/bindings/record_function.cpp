@@ -47,12 +47,11 @@ void begin_with_args(RecordFunction* self, Operation& operation, const CallStack
     with_text(self->name, [&](std::string_view name) {
         if (!with_args) {
             operation.begin(name, {.stack = stack});
-            return 0;
+            return;
         }
-        return with_text(self->args, [&](std::string_view args) {
+        with_text(self->args, [&](std::string_view args) {
             const Value input(args);
             operation.begin(name, {.stack = stack}, std::span(&input, 1));
-            return 0;
         });
     });
 }
@@ -167,13 +166,8 @@ bool is_block_overridden(PyObject* object) noexcept {
     auto* const own = reinterpret_cast<PyObject*>(Py_TYPE(object));
     auto* const base = reinterpret_cast<PyObject*>(record_function_type);
     for (const char* const name : {"__enter__", "__exit__"}) {
-        PyObject* const theirs = PyObject_GetAttrString(own, name);
-        PyObject* const ours = PyObject_GetAttrString(base, name);
-        const bool is_same = theirs != nullptr && theirs == ours;
-        Py_XDECREF(theirs);
-        Py_XDECREF(ours);
-        PyErr_Clear();
-        if (!is_same) return true;
+        const Ref theirs = python::attribute(own, name);
+        if (!theirs || theirs.get() != python::attribute(base, name).get()) return true;
     }
     return false;
 }

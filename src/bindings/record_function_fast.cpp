@@ -38,17 +38,12 @@ void warn_of(PyObject* key, PyObject* value) noexcept {
     PySet_Add(warned_keys, key);
     PyErr_Clear();
     // Warns through marey._warnings, which never raises in the program.
-    PyObject* const module = PyImport_ImportModule("marey._warnings");
-    PyObject* const text = PyUnicode_FromFormat(
+    const Ref module(PyImport_ImportModule("marey._warnings"));
+    const Ref text(PyUnicode_FromFormat(
         "record_function_fast: cannot record the value of keyword %R: unsupported type %.80s (shown as "
         "NULL)",
-        key, Py_TYPE(value)->tp_name);
-    PyObject* const done =
-        module != nullptr && text != nullptr ? PyObject_CallMethod(module, "warn", "O", text) : nullptr;
-    Py_XDECREF(done);
-    Py_XDECREF(text);
-    Py_XDECREF(module);
-    PyErr_Clear();
+        key, Py_TYPE(value)->tp_name));
+    if (module && text) const Ref done(PyObject_CallMethod(module.get(), "warn", "O", text.get()));
 }
 
 /// Whether a keyword value is kept: numbers, booleans, texts and lists of texts are. A stream is a number.
@@ -94,21 +89,20 @@ void open_with_values(RecordFunctionFast* self) noexcept {
         std::vector<Value> inputs;
         std::vector<KeyedValue> keywords;
         if (self->inputs != nullptr && operation->needs_inputs()) {
-            const PyRef list(Py_NewRef(self->inputs));
+            const Ref list(Py_NewRef(self->inputs));
             for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
-                const PyRef input(Py_NewRef(PySequence_Fast_GET_ITEM(list.get(), i)));  // reading it may
-                inputs.push_back(values.value(input.get()));                            // change the list
+                const Ref input(Py_NewRef(PySequence_Fast_GET_ITEM(list.get(), i)));  // reading it may
+                inputs.push_back(values.value(input.get()));                          // change the list
             }
         }
         if (self->keywords != nullptr && operation->needs_keywords()) {
-            const PyRef copy(PyDict_Copy(self->keywords));  // a warning may run code that changes it
+            const Ref copy(PyDict_Copy(self->keywords));  // a warning may run code that changes it
             if (copy) gather_keywords(copy.get(), values, keywords);
         }
         python::before_range();
         const auto begin = [&](const CallStack* stack) {
             with_text(self->name, [&](std::string_view name) {
                 operation->begin(name, {.stack = stack}, inputs, keywords);
-                return 0;
             });
         };
         if (self->stack != kNoStack && operation->needs_keywords()) {
@@ -185,7 +179,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         !check_arguments(name, inputs, keywords) ||
         !parse_stack_choice(stack, "record_function_fast", choice))
         return nullptr;
-    const PyRef plain(
+    const Ref plain(
         PyUnicode_FromObject(name));  // an object of a derived type could hold any reference, also to us
     auto* const self =
         reinterpret_cast<RecordFunctionFast*>(plain ? type->tp_alloc(type, 0) : PyErr_NoMemory());

@@ -63,10 +63,8 @@ void require(bool is_type, const SessionOption& option, const char* expected, nb
 }
 
 void set_text(SessionOptions& options, const SessionOption& option, nb::handle given) {
-    std::string text;
-    python::with_text(given.ptr(), [&](std::string_view its) { text = its; });
     try {
-        set_option(options, option, text);
+        set_option(options, option, python::text_of(given.ptr()));
     } catch (const Error& error) {
         raise(PyExc_ValueError, "%s: %s", option.name, error.what());
     }

@@ -4,11 +4,15 @@
 #include <Python.h>
 
 #include <cstdint>
-#include <string_view>
 
 #include <marey/detail/hot_path.h>
 
+#include "sources/python/python_text.h"
+
 namespace marey::bindings {
+
+using python::Ref;
+using python::with_text;
 
 /// A site that was looked up (detail::dynamic_site), as long as it need not be looked up again.
 class KeptSite {
@@ -69,35 +73,5 @@ class SiteCache {
 
 /// The cache of the process; entries live as long as the interpreter.
 extern SiteCache site_cache;
-
-/// A new reference that is released at the end of its scope. Null after an error, which is cleared.
-class PyRef {
-  public:
-    explicit PyRef(PyObject* object) noexcept : object_(object) {
-        if (object_ == nullptr) PyErr_Clear();
-    }
-    ~PyRef() { Py_XDECREF(object_); }
-    PyRef(const PyRef&) = delete;
-    PyRef& operator=(const PyRef&) = delete;
-    PyObject* get() const noexcept { return object_; }
-    explicit operator bool() const noexcept { return object_ != nullptr; }
-
-  private:
-    PyObject* object_;
-};
-
-/// Calls `use` with the UTF-8 text of a str as a string_view that is valid during the call; text without a
-/// UTF-8 form is escaped. Exceptions of `use` pass through. No Python error is set afterwards.
-template <class Use>
-auto with_text(PyObject* text, Use use) {
-    Py_ssize_t length = 0;
-    if (const char* const bytes = PyUnicode_AsUTF8AndSize(text, &length))
-        return use(std::string_view(bytes, static_cast<std::size_t>(length)));
-    PyErr_Clear();
-    const PyRef escaped(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
-    if (!escaped) return use(std::string_view("(unprintable)"));
-    return use(std::string_view(PyBytes_AS_STRING(escaped.get()),
-                                static_cast<std::size_t>(PyBytes_GET_SIZE(escaped.get()))));
-}
 
 }  // namespace marey::bindings

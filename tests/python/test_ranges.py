@@ -313,6 +313,7 @@ def test_reference_counts_stay_as_they_were():
         session.stop()
 
     record()  # fills caches
+    gc.collect()
     before = sys.getrefcount(name), sys.getrefcount(None), sys.getrefcount(marey.record_function)
     for _ in range(1000):
         record()

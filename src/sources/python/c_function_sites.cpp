@@ -43,12 +43,8 @@ std::string class_name(PyTypeObject* type) {
     std::string name;
     PyObject* const module =
         PyDict_GetItemString(type->tp_dict, "__module__");  // borrowed; clears its errors
-    if (module != nullptr && PyUnicode_Check(module))
-        with_text(module, [&](std::string_view text) { name = text; });
-    if (!name.empty()) name += '.';
-    with_text(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname,
-              [&](std::string_view text) { name += text; });
-    return name;
+    if (module != nullptr && PyUnicode_Check(module)) name = text_of(module) + '.';
+    return name + text_of(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
 }
 
 std::string module_of(PyTypeObject* type) {
@@ -67,10 +63,7 @@ auto& printed_names = *new std::unordered_map<std::string, std::string>;
 
 // Calls no program code: only the class of a bound object is printed, and its address.
 void note_printed_name(const std::string& name, PyObject* function) {
-    PyObject* const printed = PyObject_Repr(function);
-    if (printed != nullptr) with_text(printed, [&](std::string_view text) { add_printed_name(name, text); });
-    Py_XDECREF(printed);
-    PyErr_Clear();
+    if (const Ref printed(PyObject_Repr(function)); printed) add_printed_name(name, text_of(printed.get()));
 }
 
 struct Described {
@@ -127,7 +120,7 @@ Described describe(PyCFunctionObject* function) {
     }
     std::string module;
     if (function->m_module != nullptr && PyUnicode_Check(function->m_module))
-        with_text(function->m_module, [&](std::string_view text) { module = text; });
+        module = text_of(function->m_module);
     if (const std::string owner =
             self != nullptr && is_pybind11_record(self)
                 ? class_of_signature(own, method->ml_doc != nullptr ? method->ml_doc : "")
@@ -173,29 +166,20 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
 void CFunctionSites::prepare() noexcept {
     if (python_call_ != nullptr) return;
     const SavedError error;
-    PyObject* const sample = PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){sO}",
-                                                   "Sample", "__call__", Py_None);
-    if (sample == nullptr) return;
-    python_dealloc_ = reinterpret_cast<PyTypeObject*>(sample)->tp_dealloc;
-    python_call_ = reinterpret_cast<PyTypeObject*>(sample)->tp_call;
-    Py_DECREF(sample);
-    PyObject* const bound = PyObject_GetAttrString(Py_None, "__bool__");
-    if (bound == nullptr) return;
-    bound_slot_ = Py_TYPE(bound);
-    Py_DECREF(bound);
+    const Ref sample(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){sO}", "Sample",
+                                           "__call__", Py_None));
+    if (!sample) return;
+    python_dealloc_ = reinterpret_cast<PyTypeObject*>(sample.get())->tp_dealloc;
+    python_call_ = reinterpret_cast<PyTypeObject*>(sample.get())->tp_call;
+    if (const Ref bound = attribute(Py_None, "__bool__"); bound) bound_slot_ = Py_TYPE(bound.get());
 }
 
 namespace {
 
 // A text attribute of an object whose class is implemented in C; empty if it has none.
 std::string text_attribute(PyObject* object, const char* name) {
-    std::string text;
-    PyObject* const value = PyObject_GetAttrString(object, name);
-    if (value != nullptr && PyUnicode_Check(value))
-        with_text(value, [&](std::string_view each) { text = each; });
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return text;
+    const Ref value = attribute(object, name);
+    return value && PyUnicode_Check(value.get()) ? text_of(value.get()) : std::string();
 }
 
 // Whether the objects of a type are functions with individual names, which are few and long-lived: they are
@@ -221,8 +205,7 @@ Described describe_callable(PyObject* callable) {
     PyTypeObject* const type = Py_TYPE(callable);
     if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type) {
         auto* const descriptor = reinterpret_cast<PyDescrObject*>(callable);
-        std::string own;
-        with_text(descriptor->d_name, [&](std::string_view text) { own = text; });
+        const std::string own = text_of(descriptor->d_name);
         const std::string name = class_name(descriptor->d_type) + "." + own;
         if (type != &PyWrapperDescr_Type) add_printed_name(name, printed_method(*descriptor, own));
         return {name, module_of(descriptor->d_type), false};

@@ -26,11 +26,8 @@ PyObject* make_globals() noexcept {
 
 // An audit hook of the program may refuse.
 bool add_functions(PyObject* names) noexcept {
-    PyObject* const code = Py_CompileString(kSource, "<marey>", Py_file_input);
-    PyObject* const result = code != nullptr ? PyEval_EvalCode(code, names, names) : nullptr;
-    Py_XDECREF(result);
-    Py_XDECREF(code);
-    return result != nullptr;
+    const Ref code(Py_CompileString(kSource, "<marey>", Py_file_input));
+    return code && Ref(PyEval_EvalCode(code.get(), names, names));
 }
 
 void run(void* function) noexcept {

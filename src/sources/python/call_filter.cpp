@@ -169,8 +169,7 @@ std::vector<CallPattern> compiled(const std::vector<std::string>& texts) {
 std::vector<std::string> find_library_folders() {
     std::vector<std::string> folders;
     PyObject* const folder = PySys_GetObject("_stdlib_dir");  // borrowed
-    if (folder != nullptr && PyUnicode_Check(folder))
-        with_text(folder, [&](std::string_view text) { folders.emplace_back(std::string(text) + "/"); });
+    if (folder != nullptr && PyUnicode_Check(folder)) folders.push_back(text_of(folder) + "/");
     PyObject* const modules = PyImport_GetModuleDict();
     PyObject* const os = PyDict_GetItemString(modules, "os");  // borrowed, like the next
     PyObject* const file = os != nullptr && PyModule_Check(os)
@@ -228,8 +227,7 @@ Subject subject_of(PyCodeObject* code, PyObject* globals) {
     with_text(code->co_filename, [&](std::string_view text) { subject.file = absolute_file(text); });
     PyObject* const name =
         globals != nullptr && PyDict_Check(globals) ? PyDict_GetItemString(globals, "__name__") : nullptr;
-    if (name != nullptr && PyUnicode_Check(name))
-        with_text(name, [&](std::string_view text) { subject.module = text; });
+    if (name != nullptr && PyUnicode_Check(name)) subject.module = text_of(name);
     if (subject.module.empty() || subject.module == "__main__")
         subject.other_module = is_notebook_file(subject.file) ? "__main__" : module_of_file(subject.file);
     return subject;

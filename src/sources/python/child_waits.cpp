@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "record/process_report.h"
+#include "sources/python/python_text.h"
 
 namespace marey::python {
 namespace {
@@ -60,25 +61,15 @@ void define(std::index_sequence<kWhich...>) {
 
 /// Replaces a function in `posix`, and in `os` if it has the same one.
 bool replace(PyObject* posix, PyObject* os, std::size_t which) {
-    PyObject* const original = PyObject_GetAttrString(posix, kNames[which]);
-    if (original == nullptr || !PyCFunction_CheckExact(original)) {
-        Py_XDECREF(original);
-        return false;
-    }
-    const auto* const function = reinterpret_cast<PyCFunctionObject*>(original);
+    Ref original = attribute(posix, kNames[which]);
+    if (!original || !PyCFunction_CheckExact(original.get())) return false;
+    const auto* const function = reinterpret_cast<PyCFunctionObject*>(original.get());
     definitions[which].ml_doc = function->m_ml->ml_doc;
-    PyObject* const added = PyCFunction_NewEx(&definitions[which], function->m_self, function->m_module);
-    PyObject* const of_os = PyObject_GetAttrString(os, kNames[which]);
-    bool is_replaced = false;
-    if (added != nullptr && of_os == original) {
-        originals[which] = Py_NewRef(original);
-        is_replaced = PyObject_SetAttrString(posix, kNames[which], added) == 0 &&
-                      PyObject_SetAttrString(os, kNames[which], added) == 0;
-    }
-    Py_XDECREF(of_os);
-    Py_XDECREF(added);
-    Py_DECREF(original);
-    return is_replaced;
+    const Ref added(PyCFunction_NewEx(&definitions[which], function->m_self, function->m_module));
+    if (!added || attribute(os, kNames[which]).get() != original.get()) return false;
+    originals[which] = original.release();
+    return PyObject_SetAttrString(posix, kNames[which], added.get()) == 0 &&
+           PyObject_SetAttrString(os, kNames[which], added.get()) == 0;
 }
 
 }  // namespace
@@ -86,14 +77,10 @@ bool replace(PyObject* posix, PyObject* os, std::size_t which) {
 void report_child_waits() noexcept {
     if (originals[0] != nullptr) return;
     define(std::make_index_sequence<kWaits>());
-    PyObject* const posix = PyImport_ImportModule("posix");
-    PyObject* const os = posix == nullptr ? nullptr : PyImport_ImportModule("os");
-    for (std::size_t i = 0; os != nullptr && i < kWaits; ++i) {
-        if (!replace(posix, os, i)) PyErr_Clear();
+    const Ref posix(PyImport_ImportModule("posix")), os(PyImport_ImportModule("os"));
+    for (std::size_t i = 0; posix && os && i < kWaits; ++i) {
+        if (!replace(posix.get(), os.get(), i)) PyErr_Clear();
     }
-    Py_XDECREF(os);
-    Py_XDECREF(posix);
-    PyErr_Clear();
 }
 
 }  // namespace marey::python

@@ -38,26 +38,19 @@ void find_package_folder() noexcept {
     PyObject* const modules = PyImport_GetModuleDict();  // borrowed
     PyObject* const package =
         modules != nullptr ? PyDict_GetItemString(modules, "marey") : nullptr;  // borrowed
-    PyObject* const file = package != nullptr ? PyObject_GetAttrString(package, "__file__") : nullptr;
-    if (file != nullptr && PyUnicode_Check(file)) {
-        with_text(file, [](std::string_view text) {
-            const std::size_t end = text.rfind('/');
-            if (end != std::string_view::npos) package_folder = text.substr(0, end + 1);
-        });
-    }
-    Py_XDECREF(file);
-    PyErr_Clear();
+    const Ref file = attribute(package, "__file__");
+    if (!file || !PyUnicode_Check(file.get())) return;
+    const std::string text = text_of(file.get());
+    package_folder = text.substr(0, text.rfind('/') + 1);
 }
 
 // Whether code belongs to the package itself, whose calls are not part of the program.
 bool is_marey_code(PyCodeObject* code) {
     find_package_folder();
     if (package_folder.empty()) return false;
-    bool is_marey_code = false;
-    with_text(code->co_filename, [&](std::string_view file) {
-        is_marey_code = file.starts_with(package_folder) || file == "<internal>";  // nanobind
+    return with_text(code->co_filename, [&](std::string_view file) {
+        return file.starts_with(package_folder) || file == "<internal>";  // nanobind
     });
-    return is_marey_code;
 }
 
 // `python -c` calls its code `<string>`, as exec() and namedtuple() call theirs.
@@ -99,14 +92,12 @@ std::string place_of(PyCodeObject* code, const std::string& file) {
 }
 
 std::uint32_t make_site(PyCodeObject* code) {
-    std::string file;
-    with_text(code->co_filename, [&](std::string_view text) { file = text; });
+    std::string file = text_of(code->co_filename);
     const bool is_command = file == kAnyString && is_command_code(code);
     if (is_command) file = kCommand;
     std::string shown = cell_of(code);
     if (shown.empty()) shown = is_command ? file : import_prefixes.shortened(file);
-    std::string name = place_of(code, shown);
-    with_text(code->co_qualname, [&](std::string_view text) { name += text; });
+    const std::string name = place_of(code, shown) + text_of(code->co_qualname);
     return traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file),
                        static_cast<std::uint32_t>(code->co_firstlineno), Scope::PythonFunction);
 }
@@ -132,11 +123,8 @@ std::string pytorch_name(Scope scope, std::string_view name) {
 }
 
 void show_as_code_to_pytorch(const std::string& name, PyCodeObject* code) {
-    std::string own;
-    with_text(code->co_filename,
-              [&](std::string_view file) { own = place_of(code, import_prefixes.shortened(file)); });
-    with_text(code->co_name, [&](std::string_view text) { own += text; });
-    add_printed_name(name, own);
+    const std::string place = place_of(code, import_prefixes.shortened(text_of(code->co_filename)));
+    add_printed_name(name, place + text_of(code->co_name));
 }
 
 void expect_command_code() noexcept {

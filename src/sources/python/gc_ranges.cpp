@@ -18,7 +18,7 @@ using detail::Opened;
 
 // Guarded by the GIL. One collection runs at a time, and ends on the thread on which it began.
 PyObject* gc_callback = nullptr;  // created once, never freed
-PyObject* callbacks = nullptr;    // the list that holds it, while tracing
+Ref& callbacks = *new Ref;        // the list that holds it, while tracing; never destroyed
 Opened collection_range{0, detail::kNotOpen};
 std::uint32_t opened_thread = 0;
 
@@ -59,7 +59,7 @@ bool is_ending() noexcept {
 
 // phase, info
 PyObject* on_collection(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count >= 2 && callbacks != nullptr && !is_ending() && PyUnicode_Check(args[0])) {
+    if (count >= 2 && callbacks && !is_ending() && PyUnicode_Check(args[0])) {
         const SavedError error;
         if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
             begin_collection();
@@ -85,27 +85,21 @@ Py_ssize_t place_in(PyObject* list) noexcept {
 
 void start_gc_ranges() noexcept {
     const SavedError error;
-    if (callbacks != nullptr) return;
+    if (callbacks) return;
     if (gc_callback == nullptr) gc_callback = PyCFunction_New(&method, nullptr);
-    PyObject* const module = PyImport_ImportModule("gc");
-    PyObject* const list = module != nullptr ? PyObject_GetAttrString(module, "callbacks") : nullptr;
-    Py_XDECREF(module);
-    const bool is_there = gc_callback != nullptr && list != nullptr && PyList_Check(list) &&
-                          (place_in(list) >= 0 || PyList_Append(list, gc_callback) == 0);
-    if (is_there) {
-        callbacks = list;
-    } else {
-        Py_XDECREF(list);
-    }
+    Ref list = attribute(Ref(PyImport_ImportModule("gc")).get(), "callbacks");
+    if (gc_callback != nullptr && list && PyList_Check(list.get()) &&
+        (place_in(list.get()) >= 0 || PyList_Append(list.get(), gc_callback) == 0))
+        callbacks = std::move(list);
     PyErr_Clear();
 }
 
 void stop_gc_ranges() noexcept {
     const SavedError error;
-    PyObject* const list = std::exchange(callbacks, nullptr);
-    if (list == nullptr) return;
-    if (const Py_ssize_t place = place_in(list); place >= 0) PyList_SetSlice(list, place, place + 1, nullptr);
-    Py_DECREF(list);
+    const Ref list = std::exchange(callbacks, {});
+    if (!list) return;
+    if (const Py_ssize_t place = place_in(list.get()); place >= 0)
+        PyList_SetSlice(list.get(), place, place + 1, nullptr);
     PyErr_Clear();
     const Opened ended = std::exchange(collection_range, {0, detail::kNotOpen});
     if (ended.index != detail::kNotOpen) detail::close_elsewhere(ended, opened_thread);

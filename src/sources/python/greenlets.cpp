@@ -19,12 +19,9 @@ std::uint64_t tracing_period = 0;  // counts starts of tracing: calls stored in 
 
 /// The calls of a greenlet that is not running. The reference to it is weak, since its address may be reused.
 struct SavedStack {
-    PyObject* greenlet = nullptr;
+    Ref greenlet;
     ShadowStack::Suspended calls;
-    ~SavedStack() {
-        calls.forget();
-        Py_XDECREF(greenlet);
-    }
+    ~SavedStack() { calls.forget(); }
 };
 
 struct ThreadGreenlets {
@@ -56,11 +53,11 @@ void save_stack(PyObject* greenlet) {
     if (thread_greenlets->aside.size() >= 64 &&
         (thread_greenlets->aside.size() & (thread_greenlets->aside.size() - 1)) == 0)
         std::erase_if(thread_greenlets->aside,
-                      [](const auto& each) { return !refers_to(each.second.greenlet, each.first); });
-    PyObject* const reference = PyWeakref_NewRef(greenlet, nullptr);
-    if (reference == nullptr) return PyErr_Clear();
+                      [](const auto& each) { return !refers_to(each.second.greenlet.get(), each.first); });
+    Ref reference(PyWeakref_NewRef(greenlet, nullptr));
+    if (!reference) return;
     SavedStack& aside = thread_greenlets->aside[greenlet];
-    aside.greenlet = reference;
+    aside.greenlet = std::move(reference);
     aside.calls = std::move(calls);
 }
 
@@ -77,7 +74,7 @@ void switch_calls(PyObject* origin, PyObject* target) noexcept {
         save_stack(origin);
         const auto found = thread_greenlets->aside.find(target);
         if (found == thread_greenlets->aside.end()) return;
-        if (refers_to(found->second.greenlet, target))
+        if (refers_to(found->second.greenlet.get(), target))
             thread_greenlets->stack->resume(std::exchange(found->second.calls, {}));
         thread_greenlets->aside.erase(found);
     } catch (const std::bad_alloc&) {  // then some parts are missing
@@ -101,15 +98,10 @@ bool is_ours(PyObject* callback) noexcept {
 }
 
 void chain(PyObject* module) noexcept {
-    PyObject* const previous = PyObject_CallMethod(module, "gettrace", nullptr);
-    if (previous != nullptr && !is_ours(previous)) {
-        PyObject* const callback = PyCFunction_New(&switch_method, previous);
-        PyObject* const result =
-            callback != nullptr ? PyObject_CallMethod(module, "settrace", "O", callback) : nullptr;
-        Py_XDECREF(result);
-        Py_XDECREF(callback);
-    }
-    Py_XDECREF(previous);
+    const Ref previous(PyObject_CallMethod(module, "gettrace", nullptr));
+    if (!previous || is_ours(previous.get())) return;
+    const Ref callback(PyCFunction_New(&switch_method, previous.get()));
+    if (callback) const Ref result(PyObject_CallMethod(module, "settrace", "O", callback.get()));
 }
 
 }  // namespace
@@ -122,27 +114,20 @@ void follow_greenlets(void (*expect)() noexcept, void (*cannot_follow)(PyObject*
 
 bool watch_greenlets(ShadowStack* stack) noexcept {
     const SavedError error;
-    PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet");  // borrowed
-    if (found == nullptr || !PyModule_Check(found)) return true;
     // Reading attributes may run any code, which may remove the module.
-    const std::unique_ptr<PyObject, void (*)(PyObject*)> held(Py_NewRef(found),
-                                                              [](PyObject* object) { Py_DECREF(object); });
-    PyObject* const module = held.get();
-    if (!PyObject_HasAttrString(module, "gettrace") || !PyObject_HasAttrString(module, "settrace")) {
+    const Ref module = Ref::borrow(PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet"));
+    if (!module || !PyModule_Check(module.get())) return true;
+    if (!PyObject_HasAttrString(module.get(), "gettrace") ||
+        !PyObject_HasAttrString(module.get(), "settrace")) {
         // Partly imported, or another module with that name.
-        PyObject* const spec = PyObject_GetAttrString(module, "__spec__");
-        PyObject* const state = spec != nullptr ? PyObject_GetAttrString(spec, "_initializing") : nullptr;
-        const bool is_coming = state == Py_True;
-        Py_XDECREF(state);
-        Py_XDECREF(spec);
-        return !is_coming;
+        return attribute(attribute(module.get(), "__spec__").get(), "_initializing").get() != Py_True;
     }
     if (thread_greenlets == nullptr) thread_greenlets = new (std::nothrow) ThreadGreenlets;
     if (thread_greenlets == nullptr) return true;
     if (thread_greenlets->period != tracing_period) thread_greenlets->aside.clear();
     thread_greenlets->period = tracing_period;
     thread_greenlets->stack = stack;
-    chain(module);
+    chain(module.get());
     return true;
 }
 

@@ -23,19 +23,17 @@ auto& sites = *new std::unordered_map<std::string, std::uint32_t>;  // by module
 }  // namespace
 
 bool is_import_code(PyCodeObject* code) noexcept {
-    bool is_it = false;
-    with_text(code->co_qualname, [&](std::string_view text) { is_it = text == kFunction; });
-    if (!is_it) return false;
-    with_text(code->co_filename, [&](std::string_view text) { is_it = text == kFile; });
-    return is_it;
+    const auto is = [](PyObject* text, std::string_view wanted) {
+        return with_text(text, [=](std::string_view found) { return found == wanted; });
+    };
+    return is(code->co_qualname, kFunction) && is(code->co_filename, kFile);
 }
 
 std::uint32_t import_site(CodeWord word, PyCodeObject* code, PyObject* module) noexcept {
     const SavedError error;
     std::uint32_t site = 0;
     try {
-        std::string text;
-        with_text(module, [&](std::string_view name) { text = name; });
+        std::string text = text_of(module);
         const auto known = sites.find(text);
         if (known != sites.end()) return known->second;
         if (sites.size() < kMaxModules) {

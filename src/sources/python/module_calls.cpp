@@ -46,7 +46,7 @@ class Numbers {
 
 /// An object that has been called. Identified by its address while it exists.
 struct ModuleObject {
-    PyObject* reference = nullptr;  ///< weak; the object itself if it does not support weak references
+    Ref reference;  ///< weak; to the object itself if it does not support weak references
     bool is_weak = true;
     std::uint32_t site = 0;
     std::uint32_t number = 0;
@@ -72,11 +72,11 @@ bool is_alive(const ModuleObject& known, PyObject* object) noexcept {
     if (!known.is_weak) return true;
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject* found = nullptr;
-    if (PyWeakref_GetRef(known.reference, &found) < 0) PyErr_Clear();
+    if (PyWeakref_GetRef(known.reference.get(), &found) < 0) PyErr_Clear();
     Py_XDECREF(found);
     return found == object;
 #else
-    return PyWeakref_GET_OBJECT(known.reference) == object;
+    return PyWeakref_GET_OBJECT(known.reference.get()) == object;
 #endif
 }
 
@@ -89,7 +89,6 @@ void forget_gone() noexcept {
             continue;
         }
         known.numbers->recycle(known.number);
-        Py_CLEAR(known.reference);
         at = known_objects.erase(at);
     }
     next_sweep_size = std::max(kFewKnown, known_objects.size() * 2);
@@ -97,20 +96,13 @@ void forget_gone() noexcept {
 
 // The name of an object's class.
 std::string class_name_of(const ModuleType& type, PyObject* self) {
-    std::string text;
-    PyObject* given = nullptr;
     if (type.name != nullptr) {
         const EnableGuard off(false);
-        given = PyObject_CallOneArg(type.name, self);
-        if (given == nullptr || !PyUnicode_Check(given)) {
-            Py_CLEAR(given);
-            drop_error();
-        }
+        PyObject* const name = PyObject_CallOneArg(type.name, self);
+        drop_error();
+        if (const Ref held(name); name != nullptr && PyUnicode_Check(name)) return text_of(name);
     }
-    if (given == nullptr) given = PyType_GetName(Py_TYPE(self));
-    with_text(given, [&](std::string_view name) { text = name; });
-    Py_XDECREF(given);
-    return text;
+    return text_of(Ref(PyType_GetName(Py_TYPE(self))).get());
 }
 
 // Null: tracing has ended in between.
@@ -119,37 +111,30 @@ ModuleObject* learn(const ModuleType& type, PyObject* self) {
     std::string class_name = class_name_of(type, self);
     // Creating the reference may collect garbage and so run any code, like reading the object. Nothing runs
     // after it.
-    PyObject* reference = PyWeakref_NewRef(self, nullptr);
-    const bool is_weak = reference != nullptr;
-    if (!is_weak) {
-        PyErr_Clear();
-        reference = Py_NewRef(self);
-    }
-    const std::unique_ptr<PyObject, void (*)(PyObject*)> held(reference,
-                                                              [](PyObject* own) { Py_DECREF(own); });
+    Ref reference(PyWeakref_NewRef(self, nullptr));
+    const bool is_weak = bool(reference);
+    if (!is_weak) reference = Ref::borrow(self);
     if (times_forgotten != forgotten) return nullptr;
     if (known_objects.size() >= next_sweep_size) forget_gone();
     // Reading may have let another thread come here first, or the address may belong to a deleted object.
     if (const auto found = known_objects.find(self); found != known_objects.end()) {
         if (is_alive(found->second, self)) return &found->second;
         found->second.numbers->recycle(found->second.number);
-        Py_CLEAR(found->second.reference);
         known_objects.erase(found);
     }
     std::string name = type.prefix + class_name;
     Numbers& numbers = numbers_of[name];
-    ModuleObject known{.is_weak = is_weak, .numbers = &numbers, .class_name = std::move(class_name)};
+    ModuleObject known{
+        .reference = {}, .is_weak = is_weak, .numbers = &numbers, .class_name = std::move(class_name)};
     known.number = numbers.take();
     name += '_';
     name += std::to_string(known.number);
     if (type.is_optimizer) show_as_code_to_pytorch(name, type.code);
-    std::string file;
-    with_text(type.code->co_filename, [&](std::string_view text) { file = text; });
+    const std::string file = text_of(type.code->co_filename);
     known.site = traced_site(name, file.empty() ? std::string_view("(unknown)") : std::string_view(file),
                              static_cast<std::uint32_t>(type.code->co_firstlineno), Scope::PythonFunction);
-    ModuleObject& kept = known_objects.emplace(self, std::move(known)).first->second;
-    kept.reference = Py_NewRef(reference);
-    return &kept;
+    known.reference = std::move(reference);
+    return &known_objects.emplace(self, std::move(known)).first->second;
 }
 
 void describe(const ModuleType& type, PyObject* self, const ModuleObject& known) {
@@ -288,7 +273,6 @@ void forget_modules() noexcept {
     dropped.swap(known_objects);
     numbers_of.clear();
     next_sweep_size = kFewKnown;
-    for (auto& [object, known] : dropped) Py_CLEAR(known.reference);
 }
 
 }  // namespace marey::python

@@ -33,13 +33,8 @@ void begin() noexcept {
 bool is_starting() noexcept {
     const SavedError error;
     PyObject* const site = PyDict_GetItemString(PyImport_GetModuleDict(), "site");  // borrowed
-    PyObject* const spec = site != nullptr ? PyObject_GetAttrString(site, "__spec__") : nullptr;
-    PyObject* const flag = spec != nullptr ? PyObject_GetAttrString(spec, "_initializing") : nullptr;
-    const bool result = flag != nullptr && PyObject_IsTrue(flag) == 1;
-    Py_XDECREF(flag);
-    Py_XDECREF(spec);
-    PyErr_Clear();
-    return result;
+    const Ref flag = attribute(attribute(site, "__spec__").get(), "_initializing");
+    return flag && PyObject_IsTrue(flag.get()) == 1;
 }
 
 // The interpreter reports that it runs a file, a module, a command or its standard input. A program that

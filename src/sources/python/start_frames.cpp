@@ -33,8 +33,8 @@ struct ModuleFrame {
     std::uint64_t thread;
     std::size_t index;  // in StartFrames::sites
     CodeWord word;
-    PyCodeObject* code;  // an owned reference, like `self`
-    PyObject* self;
+    Ref code;
+    Ref self;
 };
 
 }  // namespace
@@ -62,9 +62,8 @@ void StartFrameTable::take(std::uint64_t start) {
             if ((word & kCodeNamed) != 0 && !is_import) {
                 found.thread_name = name_of_thread(self);
             } else if ((word & kCodeModule) != 0) {
-                Py_INCREF(reinterpret_cast<PyObject*>(code));
-                modules.push_back(
-                    {PyThreadState_GetID(state), found.frames.size(), word, code, Py_XNewRef(self)});
+                modules.push_back({PyThreadState_GetID(state), found.frames.size(), word,
+                                   Ref::borrow(reinterpret_cast<PyObject*>(code)), Ref::borrow(self)});
             }
             found.frames.push_back(frame);
             found.words.push_back(word);
@@ -90,13 +89,12 @@ void StartFrameTable::take(std::uint64_t start) {
         threads_.emplace(PyThreadState_GetID(state), std::move(found));
     }
     for (const ModuleFrame& module : modules) {
-        const std::uint32_t site = module_site(module.word, module.code, module.self);
+        const std::uint32_t site =
+            module_site(module.word, reinterpret_cast<PyCodeObject*>(module.code.get()), module.self.get());
         const auto place = threads_.find(module.thread);
         if (place != threads_.end() && module.index < place->second.sites.size() &&
             place->second.sites[module.index] != 0)
             place->second.sites[module.index] = site;
-        Py_XDECREF(module.self);
-        Py_DECREF(reinterpret_cast<PyObject*>(module.code));
     }
     report_absent(PyThreadState_GetID(own));
 }

@@ -11,23 +11,17 @@
 namespace marey::python {
 
 bool is_thread_code(PyCodeObject* code) noexcept {
-    bool is_it = false;
-    with_text(code->co_qualname, [&](std::string_view text) { is_it = text == "Thread._bootstrap"; });
-    if (!is_it) return false;
-    with_text(code->co_filename, [&](std::string_view text) { is_it = text.ends_with("/threading.py"); });
-    return is_it;
+    return with_text(code->co_qualname, [](std::string_view text) { return text == "Thread._bootstrap"; }) &&
+           with_text(code->co_filename,
+                     [](std::string_view text) { return text.ends_with("/threading.py"); });
 }
 
 std::string name_of_thread(PyObject* thread) {
     const SavedError error;
-    std::string name;
-    if (thread == nullptr) return name;
-    PyObject* const members = PyObject_GenericGetDict(thread, nullptr);
-    PyObject* const text = members != nullptr ? PyDict_GetItemString(members, "_name") : nullptr;  // borrowed
-    if (text != nullptr && PyUnicode_Check(text))
-        with_text(text, [&](std::string_view found) { name = found; });
-    Py_XDECREF(members);
-    return name;
+    if (thread == nullptr) return {};
+    const Ref members(PyObject_GenericGetDict(thread, nullptr));
+    PyObject* const text = members ? PyDict_GetItemString(members.get(), "_name") : nullptr;  // borrowed
+    return text != nullptr && PyUnicode_Check(text) ? text_of(text) : std::string();
 }
 
 void name_calling_thread(PyObject* thread) noexcept {

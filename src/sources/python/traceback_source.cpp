@@ -62,7 +62,7 @@ void release(detail::PythonFrame* frames, std::size_t count) noexcept {
 }
 
 /// The text; characters that are not Unicode are kept as in Python's file names.
-std::string text_of(PyObject* object) {
+std::string decoded(PyObject* object) {
     Py_ssize_t size = 0;
     if (const char* text = PyUnicode_AsUTF8AndSize(object, &size))
         return {text, static_cast<std::size_t>(size)};
@@ -83,8 +83,8 @@ void describe(const detail::PythonFrame& frame, TracebackFrame& out) {
     PyObject* value = nullptr;
     PyObject* trace = nullptr;
     PyErr_Fetch(&type, &value, &trace);
-    out.name = text_of(code->co_name);
-    out.filename = text_of(code->co_filename);
+    out.name = decoded(code->co_name);
+    out.filename = decoded(code->co_filename);
     const int line = PyCode_Addr2Line(code, frame.lasti);
     out.line = line > 0 ? line : 0;
     PyErr_Restore(type, value, trace);

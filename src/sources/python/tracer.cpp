@@ -197,15 +197,10 @@ PyMethodDef unhook_child_method = {"unhook_child", unhook_child, METH_NOARGS, nu
 void watch_forks() noexcept {
     static bool is_done = false;
     if (is_done) return;
-    PyObject* const os = PyImport_ImportModule("os");
-    PyObject* const watch = os != nullptr ? PyObject_GetAttrString(os, "register_at_fork") : nullptr;
-    PyObject* const function = watch != nullptr ? PyCFunction_New(&unhook_child_method, nullptr) : nullptr;
-    PyObject* const none = function != nullptr ? PyTuple_New(0) : nullptr;
-    PyObject* const when = none != nullptr ? Py_BuildValue("{sO}", "after_in_child", function) : nullptr;
-    PyObject* const result = when != nullptr ? PyObject_Call(watch, none, when) : nullptr;
-    is_done = result != nullptr;
-    for (PyObject* const each : {result, when, none, function, watch, os}) Py_XDECREF(each);
-    PyErr_Clear();
+    const Ref watch = attribute(Ref(PyImport_ImportModule("os")).get(), "register_at_fork");
+    const Ref when(Py_BuildValue("{sN}", "after_in_child", PyCFunction_New(&unhook_child_method, nullptr)));
+    const Ref none(PyTuple_New(0));
+    if (watch && when && none) is_done = bool(Ref(PyObject_Call(watch.get(), none.get(), when.get())));
 }
 
 #if PY_VERSION_HEX < 0x030C0000
@@ -262,11 +257,10 @@ void leave_frame_hook(PyObject* origin) noexcept {
     tracer_state.begin_change();  // audit hooks run
     const bool is_possible = !has_foreign_profile_hook() && is_profile_hook_allowed();
     if (is_possible) {
-        PyObject* const frame = PyObject_GetAttrString(origin, "gr_frame");
+        const Ref frame = attribute(origin, "gr_frame");
         pause_frame_hook();
-        if (frame != nullptr && PyFrame_Check(frame))
-            end_stale_thread_frames(reinterpret_cast<PyFrameObject*>(frame)->f_frame);
-        Py_XDECREF(frame);
+        if (frame && PyFrame_Check(frame.get()))
+            end_stale_thread_frames(reinterpret_cast<PyFrameObject*>(frame.get())->f_frame);
         start_profiling(tracer_state.mode());
     } else {
         follow_greenlets(nullptr);
