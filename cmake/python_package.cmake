@@ -24,7 +24,7 @@ if(MAREY_UNITY)  # as in its own nb_combined.cpp
     set_target_properties(nanobind-static PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
 endif()
 # Each of these defines one CPython type, or one hook, in the names that CPython's manual gives the parts.
-foreach(name IN ITEMS bindings/events_object bindings/open_ranges bindings/ranged_function
+foreach(name IN ITEMS bindings/events_object bindings/ranged_function
                       bindings/parts bindings/record_function bindings/record_function_fast bindings/traceback_object
                       sources/python/monitoring sources/python/py311/profile_hook)
     set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/${name}.cpp" PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)

@@ -103,13 +103,6 @@
         def throw(self, *error: Any) -> Any: ...
         def close(self) -> None: ...
 
-^marey\._marey\.async_range$:
-    @final
-    class async_range:
-        \doc
-        def __new__(cls, name: str, is_step: bool = False) -> async_range: ...
-        def end(self) -> None: ...
-
 ^marey\._marey\.(begin|instant|thread_name)$:
     def \1(name: str, /) -> None:
         \doc

@@ -6,7 +6,7 @@
 namespace marey::bindings {
 
 void bind_errors(nanobind::module_& module);
-void bind_late_range(nanobind::module_& module);
+void bind_owned_ranges(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
 void bind_context(nanobind::module_& module);
 void bind_messages(nanobind::module_& module);

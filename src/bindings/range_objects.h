@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <initializer_list>
+
 #include "bindings/stack_option.h"
 
 namespace marey::bindings {
@@ -13,7 +15,6 @@ class RangeState;
 bool add_record_function(PyObject* module) noexcept;
 bool add_record_function_fast(PyObject* module) noexcept;
 bool add_mark_functions(PyObject* module) noexcept;  ///< begin, end, instant, counter, step_mark, thread_name
-bool add_open_ranges(PyObject* module) noexcept;     ///< async_range, and the type of take_over()
 bool add_parts(PyObject* module) noexcept;           ///< parts
 bool add_ranged_function(PyObject* module) noexcept;  ///< the type of make_ranged_function()
 
@@ -21,6 +22,10 @@ bool add_ranged_function(PyObject* module) noexcept;  ///< the type of make_rang
 /// (generators, coroutines) are wrapped by marey.context.suspending. Null with a Python error set on failure.
 PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args,
                                StackChoice stack) noexcept;
+
+/// Calls a function of a Python module. Null with a Python error set on failure.
+PyObject* call_module(const char* module_name, const char* function_name,
+                      std::initializer_list<PyObject*> arguments) noexcept;
 
 /// Creates an object, with a method end(), that owns the range of the innermost entry of a with statement.
 /// Null with a Python error set on failure.

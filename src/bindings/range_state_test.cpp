@@ -151,9 +151,9 @@ TEST_F(WithStatement, StartIsThatOfTheInnermostRange) {
     state_.leave();
 }
 
-TEST(KeptSite, IsForgottenWhenTheNumbersOfNamesChange) {
+TEST(CachedSite, IsForgottenWhenTheNumbersOfNamesChange) {
     const Session session{SessionOptions{}};
-    KeptSite kept;
+    CachedSite kept;
     EXPECT_EQ(kept.get(), 0u);
     kept.set(detail::dynamic_site("kept", Scope::User));
     EXPECT_EQ(kept.get(), detail::dynamic_site("kept", Scope::User));

@@ -20,7 +20,7 @@ struct RangedFunction {
     PyObject* name;  ///< str
     PyObject* dict;  ///< filled by functools.update_wrapper
     PyObject* weakrefs;
-    KeptSite site;
+    CachedSite site;
 };
 
 PyTypeObject* ranged_function_type = nullptr;
@@ -129,31 +129,29 @@ PyType_Spec kSpec = {"marey.ranged_function", sizeof(RangedFunction), 0,
                          Py_TPFLAGS_DISALLOW_INSTANTIATION,
                      kSlots};
 
-PyObject* call_module(const char* module_name, const char* function_name, PyObject* a, PyObject* b,
-                      PyObject* c, PyObject* d = nullptr) noexcept {
-    PyObject* const module = PyImport_ImportModule(module_name);
-    if (module == nullptr) return nullptr;
-    PyObject* const function = PyObject_GetAttrString(module, function_name);
-    Py_DECREF(module);
-    if (function == nullptr) return nullptr;
-    PyObject* const result = PyObject_CallFunctionObjArgs(function, a, b, c, d, nullptr);
-    Py_DECREF(function);
-    return result;
-}
-
 // Keeps staticmethod and classmethod around the decorated function.
 PyObject* rewrap_method(PyObject* method, PyObject* name, PyObject* args, StackChoice stack) noexcept {
     PyObject* const function = PyObject_GetAttrString(method, "__func__");
     if (function == nullptr) return nullptr;
+    const Ref held(function);
     PyObject* const ranged = make_ranged_function(function, name, args, stack);
-    Py_DECREF(function);
     if (ranged == nullptr) return nullptr;
-    PyObject* const result = PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(method)), ranged);
-    Py_DECREF(ranged);
-    return result;
+    const Ref held_ranged(ranged);
+    return PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(method)), ranged);
 }
 
 }  // namespace
+
+PyObject* call_module(const char* module_name, const char* function_name,
+                      std::initializer_list<PyObject*> arguments) noexcept {
+    PyObject* const module = PyImport_ImportModule(module_name);
+    if (module == nullptr) return nullptr;
+    const Ref held(module);
+    PyObject* const function = PyObject_GetAttrString(module, function_name);
+    if (function == nullptr) return nullptr;
+    const Ref held_function(function);
+    return PyObject_Vectorcall(function, arguments.begin(), arguments.size(), nullptr);
+}
 
 PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* args,
                                StackChoice stack) noexcept {
@@ -168,9 +166,9 @@ PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* arg
     // None: the function does not suspend, and its range needs only a name.
     PyObject* const choice = stack_choice_object(stack);
     if (choice == nullptr) return nullptr;
-    PyObject* const wrapped = call_module("marey.context.suspending", "wrap", function, name,
-                                          args != nullptr ? args : Py_None, choice);
-    Py_DECREF(choice);
+    const Ref held(choice);
+    PyObject* const wrapped = call_module("marey.context.suspending", "wrap",
+                                          {function, name, args != nullptr ? args : Py_None, choice});
     if (wrapped != Py_None) return wrapped;
     Py_DECREF(wrapped);
     auto* const self =
@@ -180,9 +178,8 @@ PyObject* make_ranged_function(PyObject* function, PyObject* name, PyObject* arg
     self->function = Py_NewRef(function);
     self->name = Py_NewRef(name);
     PyObject* const result = reinterpret_cast<PyObject*>(self);
-    PyObject* const updated = call_module("functools", "update_wrapper", result, function, nullptr);
-    Py_DECREF(result);  // update_wrapper returns its argument
-    return updated;
+    const Ref held_result(result);
+    return call_module("functools", "update_wrapper", {result, function});  // returns its argument
 }
 
 bool add_ranged_function(PyObject*) noexcept {

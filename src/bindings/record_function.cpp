@@ -141,24 +141,20 @@ PyMethodDef kPartFunctions[] = {
 // Transfers the range to marey.context.futures, which ends it when the future is done.
 PyObject* end_on_future(PyObject* object, PyObject* future) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
-    PyObject* const module = PyImport_ImportModule("marey.context.futures");
-    if (module == nullptr) return nullptr;
-    PyObject* const checked = PyObject_CallMethod(module, "check", "O", future);
-    PyObject* range = nullptr;
+    constexpr const char* kModule = "marey.context.futures";
+    PyObject* const checked = call_module(kModule, "check", {future});
+    if (checked == nullptr) return nullptr;
+    Py_DECREF(checked);
     // After the check, which runs Python code that may leave the block.
-    if (checked != nullptr && !self->range.is_entered()) {
-        PyErr_SetString(error_type, "end_on_future: the range is not open");
-    } else if (checked != nullptr && self->range.is_transferred()) {
-        PyErr_SetString(error_type, "end_on_future can only be called once");
-    } else if (checked != nullptr) {
-        range = take_over(self->range);
+    if (!self->range.is_entered() || self->range.is_transferred()) {
+        PyErr_SetString(error_type, self->range.is_entered() ? "end_on_future can only be called once"
+                                                             : "end_on_future: the range is not open");
+        return nullptr;
     }
-    PyObject* const result =
-        range != nullptr ? PyObject_CallMethod(module, "end_on_future", "OO", range, future) : nullptr;
-    Py_XDECREF(range);
-    Py_XDECREF(checked);
-    Py_DECREF(module);
-    return result;
+    PyObject* const range = take_over(self->range);
+    if (range == nullptr) return nullptr;
+    const Ref held(range);
+    return call_module(kModule, "end_on_future", {range, future});
 }
 
 // Whether a subclass overrides __enter__ or __exit__.
@@ -172,23 +168,15 @@ bool is_block_overridden(PyObject* object) noexcept {
     return false;
 }
 
-// Then each call enters and leaves the object itself.
-PyObject* decorate_with_block(PyObject* object, PyObject* function) noexcept {
-    PyObject* const module = PyImport_ImportModule("marey.context.suspending");
-    if (module == nullptr) return nullptr;
-    PyObject* const wrapper = PyObject_CallMethod(module, "wrap_in_block", "OO", function, object);
-    Py_DECREF(module);
-    return wrapper;
-}
-
 PyObject* decorate(PyObject* object, PyObject* args, PyObject* kwargs) {
     PyObject* function = nullptr;
     static const char* const kNames[] = {"func", nullptr};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:record_function", const_cast<char**>(kNames),
                                      &function))
         return nullptr;
-    if (Py_TYPE(object) != record_function_type && is_block_overridden(object))
-        return decorate_with_block(object, function);
+    if (Py_TYPE(object) != record_function_type &&
+        is_block_overridden(object))  // each call enters the object
+        return call_module("marey.context.suspending", "wrap_in_block", {function, object});
     const auto* const self = reinterpret_cast<RecordFunction*>(object);
     return make_ranged_function(function, self->name, self->args, self->stack);
 }

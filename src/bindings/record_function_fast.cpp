@@ -22,7 +22,7 @@ struct RecordFunctionFast {
     PyObject* keywords;            ///< dict, or null
     RangeState range;
     Scope scope;
-    KeptSite site;
+    CachedSite site;
     StackChoice stack;
 };
 

@@ -15,7 +15,7 @@ using python::Ref;
 using python::with_text;
 
 /// A site that was looked up (detail::dynamic_site), as long as it need not be looked up again.
-class KeptSite {
+class CachedSite {
   public:
     /// 0 if it must be looked up.
     std::uint32_t get() const noexcept {
@@ -53,7 +53,7 @@ class SiteCache {
     static constexpr std::size_t kEntries = 1024;
     struct Entry {
         std::uintptr_t key = 0;  ///< address of the owned string, with the scope in its low bits
-        KeptSite site;
+        CachedSite site;
     };
 
     // Objects are aligned to 16 bytes, and there are 16 scopes.

@@ -48,7 +48,7 @@ nb::list numbers(std::span<const std::uint32_t> values) {
 }
 
 /// (tag, name, overload, start, end, thread); times are nanoseconds since 1970, within the window.
-nb::tuple facts(const EventTree& tree, std::uint32_t node) {
+nb::tuple properties(const EventTree& tree, std::uint32_t node) {
     const Trace& trace = tree.trace();
     const WindowInfo& window = trace.window();
     const std::size_t ranges = trace.ranges().size();
@@ -136,7 +136,7 @@ void bind_tree(nb::module_& module) {
                           std::uint32_t node) { return row_object(tree.parent(checked(tree, node))); })
         .def("children", [](const EventTree& tree,
                             std::uint32_t node) { return numbers(tree.children(checked(tree, node))); })
-        .def("facts", &facts)
+        .def("properties", &properties)
         .def("operation", &operation)
         .def("call_line", &call_line)
         .def("allocation", &allocation);

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from marey._marey import Trace
 
-    _Facts = tuple[str, str, str, int, int, int]  # type, name, overload name, start, end, thread
+    _Properties = tuple[str, str, str, int, int, int]  # type, name, overload name, start, end, thread
 
 
 class _TensorMetadata(_Fields):
@@ -76,17 +76,17 @@ class _ProfilerEvent:
     Nodes are equal if they are the same node of the same trace.
     """
 
-    __slots__ = ("_tree", "_node", "_known")
+    __slots__ = ("_tree", "_node", "_read")
 
     def __init__(self, tree: _Tree, node: int) -> None:
         self._tree = tree
         self._node = node
-        self._known: _Facts | None = None
+        self._read: _Properties | None = None
 
-    def _facts(self) -> _Facts:
-        if self._known is None:
-            self._known = self._tree.facts(self._node)
-        return self._known
+    def _properties(self) -> _Properties:
+        if self._read is None:
+            self._read = self._tree.properties(self._node)
+        return self._read
 
     @property
     def id(self) -> int:
@@ -100,32 +100,32 @@ class _ProfilerEvent:
 
     @property
     def tag(self) -> Any:
-        return self._tree.types.node_tag(self._facts()[0])
+        return self._tree.types.node_tag(self._properties()[0])
 
     @property
     def name(self) -> str:
-        return self._facts()[1]
+        return self._properties()[1]
 
     @property
     def overload_name(self) -> str:
-        return self._facts()[2]
+        return self._properties()[2]
 
     @property
     def start_time_ns(self) -> int:
-        return self._facts()[3]
+        return self._properties()[3]
 
     @property
     def end_time_ns(self) -> int:
-        return self._facts()[4]
+        return self._properties()[4]
 
     @property
     def duration_time_ns(self) -> int:
-        return self._facts()[4] - self._facts()[3]
+        return self._properties()[4] - self._properties()[3]
 
     @property
     def start_tid(self) -> int:
         """The number of its thread, from 1."""
-        return self._facts()[5]
+        return self._properties()[5]
 
     @property
     def parent(self) -> _ProfilerEvent | None:
@@ -145,7 +145,7 @@ class _ProfilerEvent:
     @property
     def extra_fields(self) -> Any:
         """The fields that only nodes with this tag have."""
-        tree, kind = self._tree, self._facts()[0]
+        tree, kind = self._tree, self._properties()[0]
         if kind in ("Allocation", "OutOfMemory"):
             row, address, size, allocated, reserved, device, index = tree.allocation(self._node)
             ids = tree.ids.of_report(row)
@@ -193,7 +193,7 @@ class _ProfilerEvent:
     def _caller(self) -> Any:
         """Return the frame of the nearest enclosing Python function, at the line of the call if it is known."""
         around = self.parent
-        while around is not None and around._facts()[0] != "PyCall":
+        while around is not None and around._properties()[0] != "PyCall":
             around = around.parent
         if around is None:
             return None
@@ -210,7 +210,9 @@ class _ProfilerEvent:
         return hash((id(self._tree.trace), self._node))
 
     def __repr__(self) -> str:
-        return f"<_ProfilerEvent {self._facts()[0]} {self.name!r} id={self.id} duration={self.duration_time_ns} ns>"
+        return (
+            f"<_ProfilerEvent {self._properties()[0]} {self.name!r} id={self.id} duration={self.duration_time_ns} ns>"
+        )
 
 
 class _Tree(_marey.EventTree):

@@ -24,9 +24,9 @@ namespace {
 /// sites.
 class Numbers {
   public:
-    static constexpr std::size_t kGivenOnce = 1000;
+    static constexpr std::size_t kNumbersBeforeReuse = 1000;
     std::uint32_t take() {
-        if (described_.size() < kGivenOnce || free_.empty()) {
+        if (described_.size() < kNumbersBeforeReuse || free_.empty()) {
             described_.push_back(0);
             free_.reserve(described_.size());  // so that releasing a number needs no memory
             return static_cast<std::uint32_t>(described_.size() - 1);
@@ -183,9 +183,9 @@ ModuleType::~ModuleType() {
     for (PyObject* const object : {name, parameters, gradients, state, children, arrays}) Py_XDECREF(object);
 }
 
-void set_module_callbacks(DescribeModule describe, NewCodeCallback meet) noexcept {
+void set_module_callbacks(DescribeModule describe, NewCodeCallback new_code) noexcept {
     describe_module = describe;
-    on_new_code = meet;
+    on_new_code = new_code;
 }
 
 void add_module_type(std::shared_ptr<const ModuleType> type) {

@@ -54,7 +54,7 @@ using DescribeModule = void (*)(const ModuleInstance& instance, std::vector<Keye
 using NewCodeCallback = void (*)(PyCodeObject* code);
 
 // All of these need the GIL.
-void set_module_callbacks(DescribeModule describe, NewCodeCallback meet) noexcept;
+void set_module_callbacks(DescribeModule describe, NewCodeCallback new_code) noexcept;
 /// Replaces a type with the same class and code.
 void add_module_type(std::shared_ptr<const ModuleType> type);
 /// Removes the types of a class and returns their number.

@@ -106,19 +106,19 @@ class UnobservedThreads {
     }
     bool next(char* name, std::uint32_t bytes) noexcept {
         const ScopedLock lock(mutex_);
-        if (told_ == known_.size()) {
+        if (reported_ == known_.size()) {
             known_.clear();
-            told_ = 0;
+            reported_ = 0;
             return false;
         }
-        std::snprintf(name, bytes, "%u", known_[told_++]);
+        std::snprintf(name, bytes, "%u", known_[reported_++]);
         return true;
     }
 
   private:
     Mutex mutex_;
     std::vector<std::uint32_t> known_ MAREY_GUARDED_BY(mutex_);
-    std::size_t told_ MAREY_GUARDED_BY(mutex_) = 0;
+    std::size_t reported_ MAREY_GUARDED_BY(mutex_) = 0;
 };
 
 /// The state of threads that only report their allocations, while a session records them.
