@@ -50,6 +50,21 @@ class JsonWriter {
     JsonWriter& member(std::string_view name, const T& content) {
         return key(name).value(content);
     }
+    /// An array of objects. write(row) writes the members of one.
+    template <class Rows, class Write>
+    JsonWriter& list(const Rows& rows, const Write& write) {
+        begin_array();
+        for (const auto& row : rows) {
+            begin_object();
+            write(row);
+            end_object();
+        }
+        return end_array();
+    }
+    template <class Rows, class Write>
+    JsonWriter& list(std::string_view name, const Rows& rows, const Write& write) {
+        return key(name).list(rows, write);
+    }
 
   private:
     void before_value();

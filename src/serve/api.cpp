@@ -1,4 +1,4 @@
-// api.cpp: finds the answer for each path.
+// api.cpp: finds the function that responds for each path.
 #include "serve/api.h"
 
 #include <algorithm>
@@ -16,28 +16,28 @@ constexpr std::int64_t kAnyTime = std::int64_t{1} << 62;
 
 struct Route {
     std::string_view path;
-    Answer (*answer)(const Question& question);
+    Response (*respond)(const Request& request);
     bool is_slow = false;  ///< takes a pass over the trace: views that the user comes back to
 };
 constexpr Route kRoutes[] = {
-    {"/api/picture", answer_picture},
-    {"/api/overview", answer_overview, true},
-    {"/api/counter", answer_counter},
-    {"/api/instants", answer_instants},
-    {"/api/names", answer_names},
-    {"/api/range", answer_range},
-    {"/api/instant", answer_instant},
-    {"/api/at", answer_at},
-    {"/api/links", answer_links},
-    {"/api/source", answer_source},
-    {"/api/search", answer_search},
-    {"/api/next", answer_next},
-    {"/api/table", answer_table, true},
-    {"/api/flame", answer_flame, true},
-    {"/api/sandwich", answer_sandwich, true},
-    {"/api/steps", answer_steps, true},
-    {"/api/gpu", answer_gpu, true},
-    {"/api/memory", answer_memory, true},
+    {"/api/picture", tile_response},
+    {"/api/overview", overview_response, true},
+    {"/api/counter", counter_response},
+    {"/api/instants", instants_response},
+    {"/api/names", names_response},
+    {"/api/range", range_response},
+    {"/api/instant", instant_response},
+    {"/api/at", at_response},
+    {"/api/links", links_response},
+    {"/api/source", source_response},
+    {"/api/search", search_response},
+    {"/api/next", next_response},
+    {"/api/table", table_response, true},
+    {"/api/flame", flame_response, true},
+    {"/api/sandwich", sandwich_response, true},
+    {"/api/steps", steps_response, true},
+    {"/api/gpu", gpu_response, true},
+    {"/api/memory", memory_response, true},
 };
 
 const char* type_of(std::string_view file) noexcept {
@@ -56,7 +56,7 @@ const char* type_of(std::string_view file) noexcept {
     return "text/plain; charset=utf-8";
 }
 
-Answer answer_file(std::string_view path) {
+Response file_response(std::string_view path) {
     const std::string_view name = path == "/" ? "index.html" : path.substr(1);
     for (const PageFile& file : page_files()) {
         if (file.name == name) return {200, type_of(name), std::string(file.bytes)};
@@ -66,13 +66,13 @@ Answer answer_file(std::string_view path) {
 
 }  // namespace
 
-std::int64_t Question::absolute(std::int64_t time_ns) const noexcept {
+std::int64_t Request::absolute(std::int64_t time_ns) const noexcept {
     std::int64_t sum = 0;
     if (!__builtin_add_overflow(time_ns, loaded.origin_ns(), &sum)) return sum;
     return time_ns < 0 ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
 }
 
-Selection Question::span() const {
+Selection Request::span() const {
     const std::int64_t begin = query.integer("begin", -kAnyTime, kAnyTime, 0);
     const std::int64_t end = query.integer("end", -kAnyTime, kAnyTime, loaded.window_ns());
     if (end < begin) throw RequestError(400, "parameter 'end': it is before 'begin'");
@@ -82,7 +82,7 @@ Selection Question::span() const {
     return selection;
 }
 
-Selection Question::selection() const {
+Selection Request::selection() const {
     Selection selection = span();
     selection.tracks = query.ids("tracks", trace().tracks().size(), trace().tracks().size());
     std::ranges::sort(selection.tracks);
@@ -95,7 +95,7 @@ Selection Question::selection() const {
     return selection;
 }
 
-Row Question::row(std::string_view name, std::size_t rows) const {
+Row Request::row(std::string_view name, std::size_t rows) const {
     if (rows == 0) throw RequestError(404, "parameter '" + std::string(name) + "': the trace has none");
     return static_cast<Row>(query.integer(name, 0, static_cast<std::int64_t>(rows) - 1));
 }
@@ -105,32 +105,29 @@ Api::Api(std::vector<ViewSource> sources, std::vector<std::string> source_dirs, 
     for (ViewSource& source : sources) slots_.push_back(std::make_unique<TraceSlot>(std::move(source)));
 }
 
-Answer Api::handle(const Request& request) const {
-    check_sender(request, secret_);
-    return handle_checked(request);
+Response Api::handle(const HttpRequest& http) const {
+    check_sender(http, secret_);
+    return handle_checked(http);
 }
 
-Answer Api::handle_own(const std::string& target) const {
+Response Api::handle_own(const std::string& target) const {
     for (const auto& slot : slots_) slot->wait();
     return handle_checked(parse_request("GET " + target + " HTTP/1.1\r\n\r\n"));
 }
 
-Answer Api::handle_checked(const Request& request) const {
-    return request.path.starts_with("/api/") ? handle_api(request) : answer_file(request.path);
+Response Api::handle_checked(const HttpRequest& http) const {
+    return http.path.starts_with("/api/") ? handle_api(http) : file_response(http.path);
 }
 
-Answer Api::handle_api(const Request& request) const {
-    if (request.path == "/api/outline") return {200, "application/json", outline_json(slots_)};
-    const Query& query = request.query;
+Response Api::handle_api(const HttpRequest& http) const {
+    if (http.path == "/api/outline") return {200, "application/json", outline_json(slots_)};
+    const Query& query = http.query;
     TraceSlot& slot = *slots_[static_cast<std::size_t>(
         query.integer("trace", 0, static_cast<std::int64_t>(slots_.size()) - 1, 0))];
-    if (request.path == "/api/reload") {
-        Answer answer;
-        JsonWriter(answer.body).begin_object().member("generation", slot.reload()).end_object();
-        return answer;
-    }
+    if (http.path == "/api/reload")
+        return json_response([&](JsonWriter& json) { json.member("generation", slot.reload()); });
     for (const Route& route : kRoutes) {
-        if (route.path != request.path) continue;
+        if (route.path != http.path) continue;
         const TraceSlot::Status status = slot.status();
         if (status.loaded == nullptr)
             throw RequestError(503, status.error.empty() ? "the trace is still loading" : status.error);
@@ -138,22 +135,22 @@ Answer Api::handle_api(const Request& request) const {
         if (query.integer("generation", 0, kAnyTime, generation) != generation)
             throw RequestError(409, "the trace was reloaded: ask for the outline again");
         try {
-            const Question question{*status.loaded, query, source_dirs_};
-            Answer answer;
+            const Request request{*status.loaded, query, source_dirs_};
+            Response response;
             if (route.is_slow) {
-                answer.type = route.answer == answer_overview ? kBinary : answer.type;
-                answer.body =
-                    status.loaded->remembered(request.target, [&] { return route.answer(question).body; });
+                response.type = route.respond == overview_response ? kBinary : response.type;
+                response.body =
+                    status.loaded->remembered(http.target, [&] { return route.respond(request).body; });
             } else {
-                answer = route.answer(question);
+                response = route.respond(request);
             }
-            answer.generation = status.loaded->generation();
-            return answer;
+            response.generation = status.loaded->generation();
+            return response;
         } catch (const Error& error) {
             throw RequestError(400, error.what());
         }
     }
-    throw RequestError(404, "no such question");
+    throw RequestError(404, "no such request");
 }
 
 }  // namespace marey::serve

@@ -5,15 +5,13 @@
 
 #include <marey/selection.h>
 
-#include "json/json_writer.h"
-#include "serve/answer.h"
-#include "serve/http_request.h"
 #include "serve/loaded_trace.h"
+#include "serve/response.h"
 
 namespace marey::serve {
 
-/// A question about a loaded trace.
-struct Question {
+/// A request about a loaded trace.
+struct Request {
     const LoadedTrace& loaded;
     const Query& query;
     const std::vector<std::string>& source_dirs;
@@ -43,26 +41,29 @@ struct Question {
 
 // Each answers one path.
 std::string outline_json(const std::vector<std::unique_ptr<TraceSlot>>& slots);
-Answer answer_picture(const Question& question);
-Answer answer_overview(const Question& question);
-Answer answer_counter(const Question& question);
-Answer answer_instants(const Question& question);
-Answer answer_names(const Question& question);
-Answer answer_range(const Question& question);
-Answer answer_instant(const Question& question);
-Answer answer_at(const Question& question);
-Answer answer_links(const Question& question);
-Answer answer_source(const Question& question);
-Answer answer_search(const Question& question);
-Answer answer_next(const Question& question);
-Answer answer_table(const Question& question);
-Answer answer_flame(const Question& question);
-Answer answer_sandwich(const Question& question);
-Answer answer_steps(const Question& question);
-Answer answer_gpu(const Question& question);
-Answer answer_memory(const Question& question);
+Response tile_response(const Request& request);
+Response overview_response(const Request& request);
+Response counter_response(const Request& request);
+Response instants_response(const Request& request);
+Response names_response(const Request& request);
+Response range_response(const Request& request);
+Response instant_response(const Request& request);
+Response at_response(const Request& request);
+Response links_response(const Request& request);
+Response source_response(const Request& request);
+Response search_response(const Request& request);
+Response next_response(const Request& request);
+Response table_response(const Request& request);
+Response flame_response(const Request& request);
+Response sandwich_response(const Request& request);
+Response steps_response(const Request& request);
+Response gpu_response(const Request& request);
+Response memory_response(const Request& request);
 
-/// The longest width of a picture, and the most levels of one.
+/// Writes the members that every response about a range has.
+void write_range(JsonWriter& json, const Request& request, Row row);
+
+/// The longest width of a tile, and the most levels of one.
 inline constexpr std::int64_t kMaxPixels = 4096;
 inline constexpr std::int64_t kMaxLevels = 256;
 
@@ -72,13 +73,13 @@ class Api {
     Api(std::vector<ViewSource> sources, std::vector<std::string> source_dirs, std::string secret);
 
     /// Safe on any thread. Throws RequestError.
-    Answer handle(const Request& request) const;
+    Response handle(const HttpRequest& http) const;
     /// The same for a path and query that this program made. Waits until the traces are loaded.
-    Answer handle_own(const std::string& target) const;
+    Response handle_own(const std::string& target) const;
 
   private:
-    Answer handle_checked(const Request& request) const;
-    Answer handle_api(const Request& request) const;
+    Response handle_checked(const HttpRequest& http) const;
+    Response handle_api(const HttpRequest& http) const;
 
     std::vector<std::unique_ptr<TraceSlot>> slots_;
     std::vector<std::string> source_dirs_;

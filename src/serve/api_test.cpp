@@ -494,7 +494,7 @@ TEST(Api, ReloadsATrace) {
                   {}, "secret");
     EXPECT_NE(api.handle_own("/api/names?sites=0").body.find("r1"), std::string::npos);
     EXPECT_EQ(api.handle_own("/api/reload").body, R"({"generation":2})");
-    const Answer second = api.handle_own("/api/names?sites=0");
+    const Response second = api.handle_own("/api/names?sites=0");
     EXPECT_NE(second.body.find("r2"), std::string::npos);
     EXPECT_EQ(second.generation, 2u);
 }

@@ -7,6 +7,8 @@
 
 #include <marey/memory_use.h>
 
+#include "serve/trace_names.h"
+
 namespace marey::serve {
 namespace {
 
@@ -21,12 +23,6 @@ std::int64_t pixel_begin(std::int64_t begin_ns, std::int64_t end_ns, std::uint32
     const auto width = static_cast<std::uint64_t>(end_ns) - static_cast<std::uint64_t>(begin_ns);
     const auto since = static_cast<std::uint64_t>((Wide{pixel} * width + pixels - 1) / pixels);
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(begin_ns) + since);
-}
-
-std::string device_text(const Device& device) {
-    std::string text = device_type_name(device.type);
-    if (device.index >= 0) text += ":" + std::to_string(device.index);
-    return text;
 }
 
 void add_counters(const Trace& trace, std::vector<CounterSeries>& series) {
@@ -54,7 +50,7 @@ void add_memory(const Trace& trace, std::vector<CounterSeries>& series) {
                 samples.emplace_back(point.time_ns, static_cast<double>(value(point)));
             CounterSeries& made = series.emplace_back();
             made.kind = kind;
-            made.device = device_text(memory.device);
+            made.device = device_label(memory.device);
             made.name = made.device + name;
             made.process = memory.process;
             made.fill(std::move(samples));
@@ -108,9 +104,9 @@ CounterSeries::Extremes CounterSeries::extremes(std::size_t begin, std::size_t e
     return found;
 }
 
-CounterSeries::Picture CounterSeries::picture(std::int64_t begin_ns, std::int64_t end_ns,
-                                              std::uint32_t pixels) const {
-    Picture picture;
+CounterSeries::Tile CounterSeries::tile(std::int64_t begin_ns, std::int64_t end_ns,
+                                        std::uint32_t pixels) const {
+    Tile tile;
     auto at = std::lower_bound(times_.begin(), times_.end(), begin_ns);
     for (std::uint32_t pixel = 0; pixel < pixels; ++pixel) {
         const auto end = std::lower_bound(at, times_.end(), pixel_begin(begin_ns, end_ns, pixel + 1, pixels));
@@ -118,12 +114,12 @@ CounterSeries::Picture CounterSeries::picture(std::int64_t begin_ns, std::int64_
         const auto last = static_cast<std::size_t>(end - times_.begin());
         const double value = last == 0 ? kNoValue : values_[last - 1];
         const Extremes found = first == last ? Extremes{value, value} : extremes(first, last);
-        picture.least.push_back(found.least);
-        picture.greatest.push_back(found.greatest);
-        picture.last.push_back(value);
+        tile.least.push_back(found.least);
+        tile.greatest.push_back(found.greatest);
+        tile.last.push_back(value);
         at = end;
     }
-    return picture;
+    return tile;
 }
 
 std::vector<CounterSeries> counter_series(const Trace& trace) {

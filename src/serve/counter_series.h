@@ -27,10 +27,10 @@ class CounterSeries {
 
     /// Least, greatest and last value for each pixel between two times. A pixel without samples has the value
     /// before it three times, or NaN if there is none.
-    struct Picture {
+    struct Tile {
         std::vector<double> least, greatest, last;
     };
-    Picture picture(std::int64_t begin_ns, std::int64_t end_ns, std::uint32_t pixels) const;
+    Tile tile(std::int64_t begin_ns, std::int64_t end_ns, std::uint32_t pixels) const;
 
   private:
     static constexpr std::size_t kBlock = 64;  ///< samples per entry of the two indexes

@@ -78,7 +78,7 @@ bool is_control(char c) noexcept {
     return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
 }
 
-void parse_target(std::string_view target, Request& request) {
+void parse_target(std::string_view target, HttpRequest& request) {
     if (target.empty() || target.front() != '/') throw RequestError(400, "expected a path");
     const std::size_t mark = std::min(target.find('?'), target.size());
     const auto path = decoded(target.substr(0, mark), false);
@@ -89,7 +89,7 @@ void parse_target(std::string_view target, Request& request) {
     request.query = *query;
 }
 
-void parse_request_line(std::string_view line, Request& request) {
+void parse_request_line(std::string_view line, HttpRequest& request) {
     const std::size_t first = line.find(' ');
     const std::size_t last = line.rfind(' ');
     if (first == line.npos || first == last) throw RequestError(400, "broken request line");
@@ -111,7 +111,7 @@ void set_once(std::string& place, std::string_view value, const char* name) {
     place = value;
 }
 
-void take_header(std::string_view name, std::string_view value, Request& request) {
+void take_header(std::string_view name, std::string_view value, HttpRequest& request) {
     const auto is = [&](std::string_view known) { return equals_ignoring_case(name, known); };
     if (is("host")) {
         set_once(request.host, value, "Host");
@@ -215,8 +215,8 @@ std::size_t request_bytes(std::string_view received) noexcept {
     return end == received.npos ? 0 : end + kHeadEnd.size();
 }
 
-Request parse_request(std::string_view head) {
-    Request request;
+HttpRequest parse_request(std::string_view head) {
+    HttpRequest request;
     const std::size_t first_end = head.find(kLineEnd);
     if (first_end == head.npos) throw RequestError(400, "broken request line");
     parse_request_line(head.substr(0, first_end), request);
@@ -236,7 +236,7 @@ Request parse_request(std::string_view head) {
     return request;
 }
 
-void check_sender(const Request& request, std::string_view secret) {
+void check_sender(const HttpRequest& request, std::string_view secret) {
     if (!is_loopback_name(request.host))
         throw RequestError(403, "the header Host must be a loopback name: 127.0.0.1, [::1] or localhost");
     if (!request.origin.empty() && request.origin != "http://" + request.host)

@@ -4,12 +4,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace marey::serve {
+
+/// Thrown for requests that cannot be answered; becomes {"error": text} with this status.
+class RequestError : public std::runtime_error {
+  public:
+    RequestError(int status, const std::string& text) : std::runtime_error(text), status_(status) {}
+    int status() const noexcept { return status_; }
+
+  private:
+    int status_;
+};
 
 /// Longest head of a request, with its empty line.
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{16} << 10;
@@ -35,8 +46,8 @@ class Query {
     std::vector<std::pair<std::string, std::string>> parameters_;
 };
 
-struct Request {
-    bool is_head = false;     ///< HEAD: the answer has no body
+struct HttpRequest {
+    bool is_head = false;     ///< HEAD: the response has no body
     bool keeps_alive = true;  ///< the connection stays open
     bool accepts_gzip = false;
     std::string target;  ///< path and query as sent
@@ -53,13 +64,13 @@ struct Request {
 std::size_t request_bytes(std::string_view received) noexcept;
 
 /// Parses the head of a request. Throws RequestError. After an error the connection must be closed.
-Request parse_request(std::string_view head);
+HttpRequest parse_request(std::string_view head);
 
 /// Throws RequestError (403) unless the request comes from our own page or was typed by the user: Host is a
 /// loopback name, Origin is that host, Sec-Fetch-Site is same-origin or none. `secret` protects paths under
 /// /api/. The page itself, which contains nothing of the traces, can also be reached by a link, for example
 /// from a notebook.
-void check_sender(const Request& request, std::string_view secret);
+void check_sender(const HttpRequest& request, std::string_view secret);
 
 /// Compares without revealing by its time where the texts differ.
 bool equal_in_constant_time(std::string_view left, std::string_view right) noexcept;

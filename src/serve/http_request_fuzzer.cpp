@@ -36,19 +36,19 @@ void require(bool holds, const char* what) {
 
 /// Answers a head as the server does.
 void answer(const std::string& head) {
-    marey::serve::Request request;
-    marey::serve::Answer answer;
+    marey::serve::HttpRequest request;
+    marey::serve::Response response;
     bool is_answered = false;
     try {
         request = marey::serve::parse_request(head);
-        answer = fuzzed_api().handle(request);
+        response = fuzzed_api().handle(request);
         is_answered = true;
     } catch (const marey::serve::RequestError& error) {
-        answer = marey::serve::error_answer(error.status(), error.what());
+        response = marey::serve::error_response(error.status(), error.what());
     }
     if (is_answered && request.path.starts_with("/api/"))
         require(request.token == kFuzzSecret, "data needs the token");
-    const std::string bytes = marey::serve::answer_bytes(request, answer);
+    const std::string bytes = marey::serve::response_bytes(request, response);
     require(bytes.starts_with("HTTP/1.1 "), "an answer is HTTP");
 }
 

@@ -26,7 +26,8 @@ int status_of(const std::string& text) {
 }
 
 TEST(HttpRequest, HasADecodedPathAndParameters) {
-    const Request request = parse_request(request_text("/a%20b?text=x%2By+z&flag=1&empty", own_headers()));
+    const HttpRequest request =
+        parse_request(request_text("/a%20b?text=x%2By+z&flag=1&empty", own_headers()));
     EXPECT_EQ(request.path, "/a b");
     EXPECT_EQ(request.query.text("text"), "x+y z");
     EXPECT_TRUE(request.query.flag("flag"));

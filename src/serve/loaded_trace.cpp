@@ -11,7 +11,7 @@ namespace marey::serve {
 namespace {
 
 constexpr std::size_t kKeptSelections = 3;
-constexpr std::size_t kKeptAnswers = 16;
+constexpr std::size_t kKeptResponses = 16;
 constexpr std::size_t kLongestKept = std::size_t{4} << 20;
 
 std::int64_t milliseconds_since(std::chrono::steady_clock::time_point begin) {
@@ -48,16 +48,16 @@ std::string LoadedTrace::remembered(const std::string& target,
                                     const std::function<std::string()>& make) const {
     {
         const ScopedLock lock(mutex_);
-        for (const auto& [known, answer] : answers_) {
-            if (known == target) return answer;
+        for (const auto& [known, response] : responses_) {
+            if (known == target) return response;
         }
     }
-    std::string answer = make();
-    if (answer.size() > kLongestKept) return answer;
+    std::string response = make();
+    if (response.size() > kLongestKept) return response;
     const ScopedLock lock(mutex_);
-    answers_.emplace_front(target, answer);
-    if (answers_.size() > kKeptAnswers) answers_.pop_back();
-    return answer;
+    responses_.emplace_front(target, response);
+    if (responses_.size() > kKeptResponses) responses_.pop_back();
+    return response;
 }
 
 TraceSlot::TraceSlot(ViewSource source) : source_(std::move(source)) {

@@ -21,7 +21,7 @@
 
 namespace marey::serve {
 
-/// A trace and what answers need beside it. Safe to use from several threads.
+/// A trace and what responses need beside it. Safe to use from several threads.
 class LoadedTrace {
   public:
     LoadedTrace(Trace trace, std::uint64_t generation);
@@ -41,7 +41,7 @@ class LoadedTrace {
     /// ask for the same one.
     Trace selected(const Selection& selection) const;
 
-    /// The answer to a request that takes a pass over the trace: one of the last few, or make().
+    /// The response to a request that takes a pass over the trace: one of the last few, or make().
     std::string remembered(const std::string& target, const std::function<std::string()>& make) const;
 
   private:
@@ -54,7 +54,7 @@ class LoadedTrace {
     mutable Mutex mutex_;
     // Newest first:
     mutable std::deque<std::pair<Selection, Trace>> selections_ MAREY_GUARDED_BY(mutex_);
-    mutable std::deque<std::pair<std::string, std::string>> answers_ MAREY_GUARDED_BY(mutex_);
+    mutable std::deque<std::pair<std::string, std::string>> responses_ MAREY_GUARDED_BY(mutex_);
 };
 
 enum class LoadState : std::uint8_t { Loading, Ready, Failed };

@@ -28,9 +28,7 @@ void add_parts(const Trace& trace, std::vector<Arrow>& arrows) {
     }
     const RangeColumns ranges = trace.ranges();
     for (auto& [call, parts] : calls) {
-        std::ranges::sort(parts, [&](Row a, Row b) {
-            return std::tie(ranges.start_ns[a], a) < std::tie(ranges.start_ns[b], b);
-        });
+        std::ranges::sort(parts, {}, [&](Row a) { return std::pair(ranges.start_ns[a], a); });
         for (std::size_t i = 1; i < parts.size(); ++i) arrows.push_back({parts[i - 1], parts[i], "part", 0});
     }
 }
@@ -50,13 +48,10 @@ RangeLinks::RangeLinks(const Trace& trace) : ranges_(trace.ranges()) {
 }
 
 std::vector<Arrow> RangeLinks::of(Row range) const {
-    std::vector<Arrow> found;
-    const auto from = std::equal_range(by_from_.begin(), by_from_.end(), Arrow{range, range},
-                                       [](const Arrow& a, const Arrow& b) { return a.from < b.from; });
-    found.assign(from.first, from.second);
-    const auto to = std::equal_range(by_to_.begin(), by_to_.end(), Arrow{range, range},
-                                     [](const Arrow& a, const Arrow& b) { return a.to < b.to; });
-    found.insert(found.end(), to.first, to.second);
+    std::vector<Arrow> found(std::ranges::lower_bound(by_from_, range, {}, &Arrow::from),
+                             std::ranges::upper_bound(by_from_, range, {}, &Arrow::from));
+    found.insert(found.end(), std::ranges::lower_bound(by_to_, range, {}, &Arrow::to),
+                 std::ranges::upper_bound(by_to_, range, {}, &Arrow::to));
     return found;
 }
 
@@ -65,12 +60,10 @@ void RangeLinks::add_inside(Row range, std::vector<Row>& rows) const {
     const std::uint32_t depth = ranges_.depth[range];
     Row end = range + 1;
     while (end < ranges_.size() && end - range < kMostInside && ranges_.depth[end] > depth) ++end;
-    for (auto at = std::lower_bound(by_from_.begin(), by_from_.end(), range + 1,
-                                    [](const Arrow&a, Row row) { return a.from < row; });
+    for (auto at = std::ranges::lower_bound(by_from_, range + 1, {}, &Arrow::from);
          at != by_from_.end() && at->from < end; ++at)
         rows.push_back(at->from);
-    for (auto at = std::lower_bound(by_to_.begin(), by_to_.end(), range + 1,
-                                    [](const Arrow&a, Row row) { return a.to < row; });
+    for (auto at = std::ranges::lower_bound(by_to_, range + 1, {}, &Arrow::to);
          at != by_to_.end() && at->to < end; ++at)
         rows.push_back(at->to);
 }

@@ -96,14 +96,14 @@ bool send_all(int socket, std::string_view bytes) noexcept {
     return true;
 }
 
-/// Whether the client has given up waiting: pages drop questions that they no longer need.
+/// Whether the client has given up waiting: pages drop requests that they no longer need.
 bool is_abandoned(int socket) noexcept {
     char byte = 0;
     const ssize_t got = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
-/// Closes in a way that lets the client read the answer: with unread input a close would discard it.
+/// Closes in a way that lets the client read the response: with unread input a close would discard it.
 void close_politely(int socket) noexcept {
     ::shutdown(socket, SHUT_WR);
     std::array<char, 4096> rest{};
@@ -148,21 +148,21 @@ class RequestReader {
 };
 
 /// Answers one request. Returns whether the connection stays open.
-bool answer_one(int socket, const std::string& head, const Server::Handler& handler) {
-    Request request;
-    Answer answer;
+bool respond_to(int socket, const std::string& head, const Server::Handler& handler) {
+    HttpRequest request;
+    Response response;
     try {
         request.keeps_alive = false;  // for requests that cannot be parsed
         request = parse_request(head);
         if (is_abandoned(socket)) return false;
-        answer = handler(request);
+        response = handler(request);
     } catch (const RequestError& error) {
-        answer = error_answer(error.status(), error.what());
+        response = error_response(error.status(), error.what());
     } catch (const std::exception& error) {
-        answer = error_answer(500, error.what());
+        response = error_response(500, error.what());
     }
     const bool keeps_alive = request.keeps_alive;
-    return send_all(socket, answer_bytes(request, std::move(answer))) && keeps_alive;
+    return send_all(socket, response_bytes(request, std::move(response))) && keeps_alive;
 }
 
 }  // namespace
@@ -225,9 +225,9 @@ void Server::accept_one(int listener) {
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     const ScopedLock lock(mutex_);
     if (connections_.size() >= kMaxConnections) {
-        Request refused;
+        HttpRequest refused;
         refused.keeps_alive = false;
-        send_all(socket, answer_bytes(refused, error_answer(503, "too many connections")));
+        send_all(socket, response_bytes(refused, error_response(503, "too many connections")));
         close_socket(socket);
         return;
     }
@@ -247,12 +247,12 @@ void Server::serve(Connection& connection) {
     try {
         while (!is_stopping_) {
             const std::string head = reader.next();
-            if (head.empty() || !answer_one(socket, head, handler_)) break;
+            if (head.empty() || !respond_to(socket, head, handler_)) break;
         }
     } catch (const RequestError& error) {
-        Request request;
+        HttpRequest request;
         request.keeps_alive = false;
-        send_all(socket, answer_bytes(request, error_answer(error.status(), error.what())));
+        send_all(socket, response_bytes(request, error_response(error.status(), error.what())));
     }
     if (!is_stopping_) close_politely(socket);
     const ScopedLock lock(mutex_);

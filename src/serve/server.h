@@ -10,8 +10,7 @@
 
 #include <marey/detail/thread_safety.h>
 
-#include "serve/answer.h"
-#include "serve/http_request.h"
+#include "serve/response.h"
 
 namespace marey::serve {
 
@@ -19,7 +18,7 @@ namespace marey::serve {
 /// kMaxConnections.
 class Server {
   public:
-    using Handler = std::function<Answer(const Request&)>;
+    using Handler = std::function<Response(const HttpRequest&)>;
 
     static constexpr std::size_t kMaxConnections = 32;
 
@@ -30,7 +29,7 @@ class Server {
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
-    /// Starts to answer. `handler` is called on several threads at once; it may throw.
+    /// Starts to response. `handler` is called on several threads at once; it may throw.
     void start(Handler handler);
 
     std::uint16_t port() const noexcept { return port_; }
@@ -57,12 +56,5 @@ class Server {
     std::list<Connection> connections_ MAREY_GUARDED_BY(mutex_);  ///< `socket` and `is_done` too
     std::thread acceptor_;
 };
-
-/// The bytes of an answer: status line, headers and, unless the request was HEAD, the body, compressed if
-/// that pays.
-std::string answer_bytes(const Request& request, Answer answer);
-
-/// The answer that reports an error.
-Answer error_answer(int status, std::string_view text);
 
 }  // namespace marey::serve

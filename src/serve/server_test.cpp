@@ -57,7 +57,7 @@ class Client {
 /// A server that answers with the path.
 std::unique_ptr<Server> echo_server() {
     auto server = std::make_unique<Server>(0);
-    server->start([](const Request& request) -> Answer {
+    server->start([](const HttpRequest& request) -> Response {
         if (request.path == "/throws") throw Error("broken");
         if (request.path == "/long") return {200, "text/plain", std::string(100'000, 'x')};
         return {200, "text/plain", "<" + request.path + ">"};
@@ -71,33 +71,33 @@ std::string ask(const Server& server, const std::string& request) {
     return client.receive_all();
 }
 
-std::string body_of(const std::string& answer) {
-    return answer.substr(answer.find("\r\n\r\n") + 4);
+std::string body_of(const std::string& response) {
+    return response.substr(response.find("\r\n\r\n") + 4);
 }
 
 TEST(Server, AnswersWithTheHeadersThatProtectThePage) {
     const auto server = echo_server();
-    const std::string answer = ask(*server, "GET /x HTTP/1.1\r\nConnection: close\r\n\r\n");
-    EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
-    EXPECT_EQ(body_of(answer), "</x>");
+    const std::string response = ask(*server, "GET /x HTTP/1.1\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(response.starts_with("HTTP/1.1 200 OK\r\n")) << response;
+    EXPECT_EQ(body_of(response), "</x>");
     for (const char* const header :
          {"Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n",
           "Referrer-Policy: no-referrer\r\n",
           "Content-Security-Policy: default-src 'none'; script-src 'self'", "Content-Length: 4\r\n"})
-        EXPECT_NE(answer.find(header), answer.npos) << header;
-    EXPECT_EQ(answer.find("Access-Control"), answer.npos);
+        EXPECT_NE(response.find(header), response.npos) << header;
+    EXPECT_EQ(response.find("Access-Control"), response.npos);
 }
 
 TEST(Server, AnswersPipelinedRequestsInOrder) {
     const auto server = echo_server();
-    const std::string answer =
+    const std::string response =
         ask(*server,
             "GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nHEAD /3 HTTP/1.1\r\nConnection: close\r\n\r\n");
-    const std::size_t first = answer.find("</1>");
-    const std::size_t second = answer.find("</2>");
+    const std::size_t first = response.find("</1>");
+    const std::size_t second = response.find("</2>");
     EXPECT_LT(first, second);
-    EXPECT_NE(second, answer.npos);
-    EXPECT_TRUE(answer.ends_with("\r\n\r\n")) << "HEAD has no body";
+    EXPECT_NE(second, response.npos);
+    EXPECT_TRUE(response.ends_with("\r\n\r\n")) << "HEAD has no body";
 }
 
 TEST(Server, WaitsForTheRestOfASlowRequest) {
@@ -117,33 +117,33 @@ TEST(Server, DropsARequestThatIsCutOff) {
 
 TEST(Server, RefusesAnOversizedRequest) {
     const auto server = echo_server();
-    const std::string answer = ask(*server, "GET /" + std::string(kMaxRequestBytes * 2, 'x'));
-    EXPECT_TRUE(answer.starts_with("HTTP/1.1 431 ")) << answer;
-    EXPECT_NE(answer.find("Connection: close\r\n"), answer.npos);
+    const std::string response = ask(*server, "GET /" + std::string(kMaxRequestBytes * 2, 'x'));
+    EXPECT_TRUE(response.starts_with("HTTP/1.1 431 ")) << response;
+    EXPECT_NE(response.find("Connection: close\r\n"), response.npos);
 }
 
 TEST(Server, ClosesTheConnectionAfterABrokenRequest) {
     const auto server = echo_server();
-    const std::string answer = ask(*server, "BREW / HTTP/1.1\r\n\r\nGET /next HTTP/1.1\r\n\r\n");
-    EXPECT_TRUE(answer.starts_with("HTTP/1.1 405 ")) << answer;
-    EXPECT_NE(answer.find("Allow: GET, HEAD\r\n"), answer.npos);
-    EXPECT_EQ(answer.find("</next>"), answer.npos);
+    const std::string response = ask(*server, "BREW / HTTP/1.1\r\n\r\nGET /next HTTP/1.1\r\n\r\n");
+    EXPECT_TRUE(response.starts_with("HTTP/1.1 405 ")) << response;
+    EXPECT_NE(response.find("Allow: GET, HEAD\r\n"), response.npos);
+    EXPECT_EQ(response.find("</next>"), response.npos);
 }
 
 TEST(Server, ReportsAFailureAsJson) {
     const auto server = echo_server();
-    const std::string answer = ask(*server, "GET /throws HTTP/1.0\r\n\r\n");
-    EXPECT_TRUE(answer.starts_with("HTTP/1.1 500 ")) << answer;
-    EXPECT_EQ(body_of(answer), R"({"error":"broken"})");
+    const std::string response = ask(*server, "GET /throws HTTP/1.0\r\n\r\n");
+    EXPECT_TRUE(response.starts_with("HTTP/1.1 500 ")) << response;
+    EXPECT_EQ(body_of(response), R"({"error":"broken"})");
 }
 
 #if MAREY_HAVE_ZLIB
 TEST(Server, CompressesForClientsThatAcceptIt) {
     const auto server = echo_server();
     EXPECT_EQ(body_of(ask(*server, "GET /long HTTP/1.0\r\n\r\n")).size(), 100'000u);
-    const std::string answer = ask(*server, "GET /long HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n");
-    EXPECT_NE(answer.find("Content-Encoding: gzip\r\n"), answer.npos);
-    std::string packed = body_of(answer);
+    const std::string response = ask(*server, "GET /long HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n");
+    EXPECT_NE(response.find("Content-Encoding: gzip\r\n"), response.npos);
+    std::string packed = body_of(response);
     EXPECT_LT(packed.size(), 1'000u);
     std::string text(100'001, '\0');
     z_stream stream{};

@@ -24,8 +24,11 @@ std::string_view label_of(const Trace& trace, const SiteInfo& site) noexcept {
     return mark == name.npos ? name : name.substr(mark + kMark.size());
 }
 
+std::string accelerator_label(const Device& device) {
+    return device.type == DeviceType::Cpu || device.type == DeviceType::None ? "" : device_label(device);
+}
+
 std::string device_label(const Device& device) {
-    if (device.type == DeviceType::Cpu || device.type == DeviceType::None) return {};
     std::string text = device_type_name(device.type);
     if (device.index >= 0) text += ":" + std::to_string(device.index);
     return text;

@@ -18,8 +18,10 @@ std::string_view short_name(std::string_view name) noexcept;
 /// The name of a site for people: for a Python call, the function alone.
 std::string_view label_of(const Trace& trace, const SiteInfo& site) noexcept;
 
-/// "cuda:0"; empty for the CPU.
+/// "cuda:0", "cpu".
 std::string device_label(const Device& device);
+/// The same for a range; empty for the CPU.
+std::string accelerator_label(const Device& device);
 
 std::string track_label(const Trace& trace, const TrackInfo& track);
 const char* track_kind_name(TrackKind kind) noexcept;

@@ -110,13 +110,13 @@ void measure_pictures(const Api& api, std::int64_t window_ns) {
             const std::int64_t width = std::max<std::int64_t>(window_ns / zoom, 1);
             const auto begin =
                 static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(window_ns - width + 1));
-            Answer answer =
+            Response response =
                 api.handle_own("/api/picture?track=0&pixels=1500&levels=40&begin=" + std::to_string(begin) +
                                "&end=" + std::to_string(begin + width));
-            plain = std::max(plain, answer.body.size());
-            Request request;
+            plain = std::max(plain, response.body.size());
+            HttpRequest request;
             request.accepts_gzip = true;
-            packed = std::max(packed, answer_bytes(request, std::move(answer)).size());
+            packed = std::max(packed, response_bytes(request, std::move(response)).size());
         }
     }
     print("view_picture_bytes", static_cast<double>(plain) / 1e6, "MB", "<= 1 MB");

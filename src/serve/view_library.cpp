@@ -40,7 +40,7 @@ class RunningView final : public Viewer {
         folders.push_back(std::filesystem::current_path());
         api_ = std::make_unique<Api>(std::move(sources), std::move(folders), secret_);
         if (server_ != nullptr)
-            server_->start([this](const Request& request) { return api_->handle(request); });
+            server_->start([this](const HttpRequest& request) { return api_->handle(request); });
     }
     ~RunningView() override { server_.reset(); }  // before what it uses
 

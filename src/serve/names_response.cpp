@@ -1,4 +1,4 @@
-// names_answer.cpp: /api/names: the names of sites, sent once each.
+// names_response.cpp: /api/names: the names of sites, sent once each.
 #include <marey/averages.h>
 
 #include "serve/api.h"
@@ -19,7 +19,7 @@ void write_site(JsonWriter& json, const Trace& trace, std::uint32_t number) {
     const std::string_view label = label_of(trace, site);
     const std::string_view category = trace.string(site.category);
     const std::string module = is_python(site.scope) ? site_group(trace, site, GroupBy::Module) : "";
-    json.begin_object().member("site", number);
+    json.member("site", number);
     write_name(json, label);
     if (label != whole) json.member("raw", short_name(whole));
     json.member("scope", scope_name(site.scope)).member("category", short_name(category));
@@ -29,20 +29,17 @@ void write_site(JsonWriter& json, const Trace& trace, std::uint32_t number) {
     const std::string_view colour = !module.empty()    ? std::string_view(module)
                                     : category.empty() ? whole
                                                        : category;
-    json.member("colour", short_name(colour)).end_object();
+    json.member("colour", short_name(colour));
 }
 
 }  // namespace
 
-Answer answer_names(const Question& question) {
-    const Trace& trace = question.trace();
-    Answer answer;
-    JsonWriter json(answer.body);
-    json.begin_object().key("names").begin_array();
-    for (const std::uint32_t site : question.query.ids("sites", trace.sites().size(), kMaxNames))
-        write_site(json, trace, site);
-    json.end_array().end_object();
-    return answer;
+Response names_response(const Request& request) {
+    const Trace& trace = request.trace();
+    const std::vector<std::uint32_t> sites = request.query.ids("sites", trace.sites().size(), kMaxNames);
+    return json_response([&](JsonWriter& json) {
+        json.list("names", sites, [&](std::uint32_t site) { write_site(json, trace, site); });
+    });
 }
 
 }  // namespace marey::serve

@@ -1,19 +1,18 @@
-// answer.cpp: the bytes of an answer, with the headers that keep the page and its data to itself.
+// response.cpp: the bytes of a response, with the headers that keep the page and its data to itself.
+#include "serve/response.h"
+
 #if MAREY_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
 #include <utility>
 
-#include "json/json_writer.h"
-#include "serve/server.h"
-
 namespace marey::serve {
 namespace {
 
 constexpr std::size_t kLeastToCompress = 1024;
 
-/// The page loads only its own files, and no other page can show it or read its answers.
+/// The page loads only its own files, and no other page can show it or read its responses.
 constexpr std::string_view kFixedHeaders =
     "Cache-Control: no-store\r\n"
     "X-Content-Type-Options: nosniff\r\n"
@@ -26,12 +25,12 @@ constexpr std::string_view kFixedHeaders =
 
 const char* reason(int status) noexcept {
     static constexpr std::pair<int, const char*> kReasons[] = {{200, "OK"},
-                                                               {400, "Bad Request"},
+                                                               {400, "Bad HttpRequest"},
                                                                {403, "Forbidden"},
                                                                {404, "Not Found"},
                                                                {405, "Method Not Allowed"},
                                                                {409, "Conflict"},
-                                                               {431, "Request Header Fields Too Large"},
+                                                               {431, "HttpRequest Header Fields Too Large"},
                                                                {503, "Service Unavailable"},
                                                                {505, "HTTP Version Not Supported"}};
     for (const auto& [known, text] : kReasons) {
@@ -60,39 +59,40 @@ std::string gzipped([[maybe_unused]] std::string_view text) {
 #endif
 }
 
-bool is_compressible(const Answer& answer) noexcept {
+bool is_compressible(const Response& response) noexcept {
     constexpr std::size_t kMost = std::size_t{1} << 30;  // zlib counts in 32 bits
-    return answer.body.size() >= kLeastToCompress && answer.body.size() <= kMost &&
-           std::string_view(answer.type) != "image/png";
+    return response.body.size() >= kLeastToCompress && response.body.size() <= kMost &&
+           std::string_view(response.type) != "image/png";
 }
 
 }  // namespace
 
-std::string answer_bytes(const Request& request, Answer answer) {
+std::string response_bytes(const HttpRequest& request, Response response) {
     bool is_gzip = false;
-    if (request.accepts_gzip && is_compressible(answer)) {
-        std::string smaller = gzipped(answer.body);
-        is_gzip = !smaller.empty() && smaller.size() < answer.body.size();
-        if (is_gzip) answer.body = std::move(smaller);
+    if (request.accepts_gzip && is_compressible(response)) {
+        std::string smaller = gzipped(response.body);
+        is_gzip = !smaller.empty() && smaller.size() < response.body.size();
+        if (is_gzip) response.body = std::move(smaller);
     }
-    std::string bytes = "HTTP/1.1 " + std::to_string(answer.status) + " " + reason(answer.status) + "\r\n";
-    bytes += "Content-Type: " + std::string(answer.type) + "\r\n";
-    bytes += "Content-Length: " + std::to_string(answer.body.size()) + "\r\n";
+    std::string bytes =
+        "HTTP/1.1 " + std::to_string(response.status) + " " + reason(response.status) + "\r\n";
+    bytes += "Content-Type: " + std::string(response.type) + "\r\n";
+    bytes += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
     if (is_gzip) bytes += "Content-Encoding: gzip\r\n";
-    if (answer.status == 405) bytes += "Allow: GET, HEAD\r\n";
-    if (answer.generation != 0) bytes += "Marey-Generation: " + std::to_string(answer.generation) + "\r\n";
+    if (response.status == 405) bytes += "Allow: GET, HEAD\r\n";
+    if (response.generation != 0)
+        bytes += "Marey-Generation: " + std::to_string(response.generation) + "\r\n";
     bytes += request.keeps_alive ? "Connection: keep-alive\r\n" : "Connection: close\r\n";
     bytes += kFixedHeaders;
     bytes += "\r\n";
-    if (!request.is_head) bytes += answer.body;
+    if (!request.is_head) bytes += response.body;
     return bytes;
 }
 
-Answer error_answer(int status, std::string_view text) {
-    Answer answer;
-    answer.status = status;
-    JsonWriter(answer.body).begin_object().member("error", text).end_object();
-    return answer;
+Response error_response(int status, std::string_view text) {
+    Response response = json_response([&](JsonWriter& json) { json.member("error", text); });
+    response.status = status;
+    return response;
 }
 
 }  // namespace marey::serve

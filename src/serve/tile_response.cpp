@@ -1,4 +1,4 @@
-// picture_answer.cpp: /api/picture and /api/overview: tracks by pixels.
+// tile_response.cpp: /api/picture and /api/overview: tracks by pixels.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -8,25 +8,25 @@
 namespace marey::serve {
 namespace {
 
-constexpr std::uint32_t kPictureMagic = 0x31434950;   // "PIC1"
+constexpr std::uint32_t kTileMagic = 0x31434950;      // "PIC1"
 constexpr std::uint32_t kOverviewMagic = 0x3156564f;  // "OVV1"
 constexpr std::uint32_t kUnitsPerPixel = 8;           // kMaxPixels * 8 fits in 16 bits
 
-TimelineView view_of(const Question& question) {
-    const Selection span = question.span();
+TimelineView view_of(const Request& request) {
+    const Selection span = request.span();
     TimelineView view;
     view.begin_ns = span.begin_ns;
     view.end_ns = span.end_ns;
-    view.pixels = static_cast<std::uint32_t>(question.query.integer("pixels", 1, kMaxPixels));
-    view.levels = static_cast<std::uint32_t>(question.query.integer("levels", 1, kMaxLevels, 40));
+    view.pixels = static_cast<std::uint32_t>(request.query.integer("pixels", 1, kMaxPixels));
+    view.levels = static_cast<std::uint32_t>(request.query.integer("levels", 1, kMaxLevels, 40));
     return view;
 }
 
-/// The boxes of a picture in columns, six bytes per box. Rows are not included: the page asks /api/at for the
+/// The boxes of a tile in columns, six bytes per box. Rows are not included: the page asks /api/at for the
 /// one under the pointer.
-class PictureColumns {
+class TileColumns {
   public:
-    PictureColumns(const RangeColumns& ranges, std::uint32_t levels) : ranges_(ranges), by_level_(levels) {}
+    TileColumns(const RangeColumns& ranges, std::uint32_t levels) : ranges_(ranges), by_level_(levels) {}
 
     std::string pack(const std::vector<TimelineBox>& boxes) {
         for (const TimelineBox& box : boxes) add(box);
@@ -36,7 +36,7 @@ class PictureColumns {
         std::size_t count = 0;
         for (const std::vector<PackedBox>& level : by_level_) count += level.size();
         bytes.reserve(count * 8 + sites_.size() * 4 + 2048);
-        for (const std::size_t number : {std::size_t{kPictureMagic}, by_level_.size(), count, sites_.size(),
+        for (const std::size_t number : {std::size_t{kTileMagic}, by_level_.size(), count, sites_.size(),
                                          std::size_t{kUnitsPerPixel}, std::size_t{is_wide ? 4u : 2u}})
             append_number(bytes, static_cast<std::uint32_t>(number));
         std::uint32_t first = 0;
@@ -114,33 +114,33 @@ void add_cover(const std::vector<TimelineBox>& boxes, std::vector<float>& pixels
 
 }  // namespace
 
-Answer answer_picture(const Question& question) {
-    const Row track = question.row("track", question.trace().tracks().size());
-    const TimelineView view = view_of(question);
+Response tile_response(const Request& request) {
+    const Row track = request.row("track", request.trace().tracks().size());
+    const TimelineView view = view_of(request);
     if (view.end_ns <= view.begin_ns) throw RequestError(400, "parameter 'end': the span is empty");
     return {200, kBinary,
-            PictureColumns(question.trace().ranges(), view.levels)
-                .pack(question.loaded.timeline().picture(track, view))};
+            TileColumns(request.trace().ranges(), view.levels)
+                .pack(request.loaded.timeline().picture(track, view))};
 }
 
-Answer answer_overview(const Question& question) {
-    TimelineView view = view_of(question);
+Response overview_response(const Request& request) {
+    TimelineView view = view_of(request);
     view.levels = 1;
-    const std::vector<Row> chosen = question.selection().tracks;
+    const std::vector<Row> chosen = request.selection().tracks;
     std::vector<float> host(view.pixels), device(view.pixels);
-    for (Row row = 0; row < question.loaded.recorded().tracks().size(); ++row) {
-        const TrackInfo& track = question.trace().tracks()[row];
+    for (Row row = 0; row < request.loaded.recorded().tracks().size(); ++row) {
+        const TrackInfo& track = request.trace().tracks()[row];
         if (track.kind == TrackKind::Async) continue;  // spans the work of others
         if (!chosen.empty() && !std::binary_search(chosen.begin(), chosen.end(), row)) continue;
         const bool is_device = track.device.type != DeviceType::Cpu;
-        add_cover(question.loaded.timeline().picture(row, view), is_device ? device : host);
+        add_cover(request.loaded.timeline().picture(row, view), is_device ? device : host);
     }
-    Answer answer{200, kBinary, {}};
-    append_number(answer.body, kOverviewMagic);
-    append_number(answer.body, view.pixels);
-    append_column(answer.body, std::span<const float>(host));
-    append_column(answer.body, std::span<const float>(device));
-    return answer;
+    Response response{200, kBinary, {}};
+    append_number(response.body, kOverviewMagic);
+    append_number(response.body, view.pixels);
+    append_column(response.body, std::span<const float>(host));
+    append_column(response.body, std::span<const float>(device));
+    return response;
 }
 
 }  // namespace marey::serve

@@ -1,6 +1,7 @@
-// outline_answer.cpp: /api/outline: what the traces contain, and how far they are loaded.
+// outline_response.cpp: /api/outline: what the traces contain, and how far they are loaded.
 #include <algorithm>
 
+#include "base/enum_names.h"
 #include "serve/api.h"
 #include "serve/trace_names.h"
 
@@ -8,15 +9,8 @@ namespace marey::serve {
 namespace {
 
 const char* state_name(LoadState state) noexcept {
-    switch (state) {
-        case LoadState::Loading:
-            return "loading";
-        case LoadState::Ready:
-            return "ready";
-        case LoadState::Failed:
-            return "failed";
-    }
-    return "failed";
+    static constexpr const char* kNames[] = {"loading", "ready", "failed"};
+    return name_at(kNames, state, "failed");
 }
 
 std::string_view last_part(std::string_view path) noexcept {
@@ -34,27 +28,22 @@ void write_window(JsonWriter& json, const Trace& trace) {
 }
 
 void write_processes(JsonWriter& json, const Trace& trace) {
-    json.key("processes").begin_array();
-    for (const ProcessInfo& process : trace.processes()) {
-        json.begin_object().member("pid", process.pid).member("node", process.node);
+    json.list("processes", trace.processes(), [&](const ProcessInfo& process) {
+        json.member("pid", process.pid).member("node", process.node);
         json.member("name", short_name(last_part(trace.string(process.name))));
         json.member("command_line", short_name(trace.string(process.command_line)));
-        json.member("host", short_name(trace.string(process.host))).end_object();
-    }
-    json.end_array();
+        json.member("host", short_name(trace.string(process.host)));
+    });
 }
 
 void write_threads(JsonWriter& json, const Trace& trace) {
     std::vector<std::uint64_t> instants(trace.threads().size());
     for (const Row thread : trace.instants().thread) ++instants[thread];
-    json.key("threads").begin_array();
-    for (std::size_t i = 0; i < instants.size(); ++i) {
-        const ThreadInfo& thread = trace.threads()[i];
-        json.begin_object().member("process", thread.process).member("id", thread.id);
-        json.member("os_tid", thread.os_tid).member("name", short_name(trace.string(thread.name)));
-        json.member("instants", instants[i]).end_object();
-    }
-    json.end_array();
+    json.list("threads", trace.threads(), [&](const ThreadInfo& thread) {
+        json.member("process", thread.process).member("id", thread.id).member("os_tid", thread.os_tid);
+        json.member("name", short_name(trace.string(thread.name)));
+        json.member("instants", instants[static_cast<std::size_t>(&thread - trace.threads().data())]);
+    });
 }
 
 void write_tracks(JsonWriter& json, const LoadedTrace& loaded) {
@@ -64,36 +53,30 @@ void write_tracks(JsonWriter& json, const LoadedTrace& loaded) {
                           std::max(trace.window().start_ns, trace.window().end_ns)) -
                trace.window().start_ns;
     };
-    json.key("tracks").begin_array();
-    for (Row row = 0; row < trace.tracks().size(); ++row) {
-        const TrackInfo& track = trace.tracks()[row];
+    json.list("tracks", trace.tracks(), [&](const TrackInfo& track) {
+        const auto row = static_cast<Row>(&track - trace.tracks().data());
         const TimelineExtent extent = loaded.timeline().extent(row);
         const bool is_task = row >= loaded.recorded().tracks().size();
-        json.begin_object().member("kind", is_task ? "task" : track_kind_name(track.kind));
+        json.member("kind", is_task ? "task" : track_kind_name(track.kind));
         json.member("name", track_label(trace, track));
         json.member("process", trace.threads()[track.thread].process).member("thread", track.thread);
-        json.member("device", device_label(track.device)).member("stream", track.stream);
+        json.member("device", accelerator_label(track.device)).member("stream", track.stream);
         json.member("rows", track.range_count).member("levels", extent.levels);
-        json.member("first_ns", clipped(extent.begin_ns))
-            .member("last_ns", clipped(extent.end_ns))
-            .end_object();
-    }
-    json.end_array();
+        json.member("first_ns", clipped(extent.begin_ns)).member("last_ns", clipped(extent.end_ns));
+    });
 }
 
 void write_counters(JsonWriter& json, const LoadedTrace& loaded) {
-    json.key("counters").begin_array();
-    for (const CounterSeries& series : loaded.counters()) {
+    json.list("counters", loaded.counters(), [&](const CounterSeries& series) {
         const bool is_counter = series.kind == CounterSeries::Kind::Counter;
-        json.begin_object().member("name", short_name(series.name)).member("process", series.process);
+        json.member("name", short_name(series.name)).member("process", series.process);
         json.member("device", series.device).member("unit", is_counter ? "" : "bytes");
         json.member("kind", is_counter                                   ? "counter"
                             : series.kind == CounterSeries::Kind::Memory ? "memory"
                                                                          : "reserved");
         json.member("samples", std::uint64_t{series.size()});
-        json.member("min", series.least()).member("max", series.greatest()).end_object();
-    }
-    json.end_array();
+        json.member("min", series.least()).member("max", series.greatest());
+    });
 }
 
 bool has_scope(const Trace& trace, Scope scope) {
@@ -142,10 +125,10 @@ void write_loading(JsonWriter& json, const Trace& outline) {
 std::string outline_json(const std::vector<std::unique_ptr<TraceSlot>>& slots) {
     std::string text;
     JsonWriter json(text);
-    json.begin_object().member("version", 1).member("marey", MAREY_VERSION).key("traces").begin_array();
-    for (const auto& slot : slots) {
+    json.begin_object().member("version", 1).member("marey", MAREY_VERSION);
+    json.list("traces", slots, [&](const std::unique_ptr<TraceSlot>& slot) {
         const TraceSlot::Status status = slot->status();
-        json.begin_object().member("file", slot->name()).member("state", state_name(status.state));
+        json.member("file", slot->name()).member("state", state_name(status.state));
         if (!status.error.empty()) json.member("error", status.error);
         json.member("elapsed_ms", status.elapsed_ms);
         if (status.progress != 0) json.member("progress", status.progress);
@@ -155,9 +138,8 @@ std::string outline_json(const std::vector<std::unique_ptr<TraceSlot>>& slots) {
         } else {
             write_loading(json, status.outline);
         }
-        json.end_object();
-    }
-    json.end_array().end_object();
+    });
+    json.end_object();
     return text;
 }
 

@@ -1,4 +1,4 @@
-// search_answer.cpp: /api/search and /api/next: ranges by name.
+// search_response.cpp: /api/search and /api/next: ranges by name.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -26,11 +26,11 @@ struct Piece {
 };
 
 /// The rows of the selected tracks that start in the selected time, or are open when it begins.
-std::vector<Piece> pieces_of(const Question& question, const Selection& selection) {
-    const RangeColumns ranges = question.trace().ranges();
+std::vector<Piece> pieces_of(const Request& request, const Selection& selection) {
+    const RangeColumns ranges = request.trace().ranges();
     std::vector<Piece> pieces;
-    for (Row number = 0; number < question.loaded.recorded().tracks().size(); ++number) {
-        const TrackInfo& track = question.trace().tracks()[number];
+    for (Row number = 0; number < request.loaded.recorded().tracks().size(); ++number) {
+        const TrackInfo& track = request.trace().tracks()[number];
         if (!selection.tracks.empty() &&
             !std::binary_search(selection.tracks.begin(), selection.tracks.end(), number))
             continue;
@@ -42,7 +42,7 @@ std::vector<Piece> pieces_of(const Question& question, const Selection& selectio
         std::vector<Piece> open;
         if (begin > track.first_range) {
             for (Row row = begin - 1;; row = ranges.parent[row]) {
-                if (question.end_of(row) > selection.begin_ns) open.push_back({row, row + 1, 0, {}});
+                if (request.end_of(row) > selection.begin_ns) open.push_back({row, row + 1, 0, {}});
                 if (ranges.depth[row] == 0) break;
             }
         }
@@ -124,15 +124,6 @@ void search_all(const RangeColumns& ranges, const std::vector<std::uint8_t>& wan
     });
 }
 
-void write_hit(JsonWriter& json, const Question& question, Row row) {
-    const RangeColumns ranges = question.trace().ranges();
-    json.member("row", row).member("site", ranges.site[row]);
-    write_name(json, label_of(question.trace(), question.trace().sites()[ranges.site[row]]));
-    json.member("track", question.trace().track_of(row)).member("depth", ranges.depth[row]);
-    json.member("start_ns", question.relative(ranges.start_ns[row]))
-        .member("duration_ns", ranges.duration_ns[row]);
-}
-
 void write_sites(JsonWriter& json, const std::vector<std::uint8_t>& wanted) {
     std::uint64_t names = 0;
     json.key("sites").begin_array();
@@ -167,52 +158,47 @@ std::optional<Place> nearest(const RangeColumns& ranges, const TrackInfo& track,
 
 }  // namespace
 
-Answer answer_search(const Question& question) {
+Response search_response(const Request& request) {
     const auto begin = std::chrono::steady_clock::now();
-    const RangeColumns ranges = question.trace().ranges();
-    const auto limit = static_cast<std::size_t>(question.query.integer("limit", 0, kMaxHits, 100));
-    const auto pixels = static_cast<std::uint32_t>(question.query.integer("pixels", 0, kMaxPixels, 0));
-    const NameFilter filter(question.query);
+    const RangeColumns ranges = request.trace().ranges();
+    const auto limit = static_cast<std::size_t>(request.query.integer("limit", 0, kMaxHits, 100));
+    const auto pixels = static_cast<std::uint32_t>(request.query.integer("pixels", 0, kMaxPixels, 0));
+    const NameFilter filter(request.query);
     if (filter.is_empty()) throw RequestError(400, "parameter 'text': nothing to search for");
-    const std::vector<std::uint8_t> wanted = filter.sites(question.trace());
-    const Selection selection = question.selection();
-    std::vector<Piece> pieces = pieces_of(question, selection);
+    const std::vector<std::uint8_t> wanted = filter.sites(request.trace());
+    const Selection selection = request.selection();
+    std::vector<Piece> pieces = pieces_of(request, selection);
     HitMarks marks(selection, pixels);
     bool is_exact = true;
-    if (question.query.flag("quick")) {
+    if (request.query.flag("quick")) {
         is_exact = search_quickly(ranges, wanted, limit, pieces);
     } else {
         search_all(ranges, wanted, limit, pieces, marks);
     }
-    Answer answer;
-    JsonWriter json(answer.body);
     std::uint64_t count = 0;
-    std::size_t listed = 0;
-    json.begin_object().key("hits").begin_array();
+    std::vector<Row> hits;
     for (const Piece& piece : pieces) {
         count += piece.count;
-        for (const Row row : piece.hits) {
-            if (listed++ >= limit) break;
-            json.begin_object();
-            write_hit(json, question, row);
-            json.end_object();
-        }
+        hits.insert(hits.end(), piece.hits.begin(), piece.hits.end());
     }
-    json.end_array().member("count", count).member("exact", is_exact);
-    write_sites(json, wanted);
-    marks.write(json);
-    const auto spent = std::chrono::steady_clock::now() - begin;
-    json.member("elapsed_ms", std::chrono::duration<double, std::milli>(spent).count()).end_object();
-    return answer;
+    hits.resize(std::min(hits.size(), limit));
+    return json_response([&](JsonWriter& json) {
+        json.list("hits", hits, [&](Row row) { write_range(json, request, row); });
+        json.member("count", count).member("exact", is_exact);
+        write_sites(json, wanted);
+        marks.write(json);
+        const auto spent = std::chrono::steady_clock::now() - begin;
+        json.member("elapsed_ms", std::chrono::duration<double, std::milli>(spent).count());
+    });
 }
 
-Answer answer_next(const Question& question) {
-    const Trace& trace = question.trace();
+Response next_response(const Request& request) {
+    const Trace& trace = request.trace();
     const RangeColumns ranges = trace.ranges();
-    const bool is_forward = question.query.integer("direction", -1, 1, 1) >= 0;
-    const bool has_row = question.query.find("row").has_value();
-    const Row row = has_row ? question.row("row", ranges.size()) : kNoRow;
-    const NameFilter filter(question.query);
+    const bool is_forward = request.query.integer("direction", -1, 1, 1) >= 0;
+    const bool has_row = request.query.find("row").has_value();
+    const Row row = has_row ? request.row("row", ranges.size()) : kNoRow;
+    const NameFilter filter(request.query);
     std::vector<std::uint8_t> wanted;
     if (!filter.is_empty()) {
         wanted = filter.sites(trace);
@@ -227,10 +213,10 @@ Answer answer_next(const Question& question) {
         from = {ranges.start_ns[row], row};
     } else {
         constexpr std::int64_t kFarAway = std::int64_t{1} << 61;
-        const std::int64_t time = question.query.integer("time", -kFarAway, kFarAway);
-        from = {question.absolute(is_forward ? time - 1 : time), is_forward ? kNoRow : 0};
+        const std::int64_t time = request.query.integer("time", -kFarAway, kFarAway);
+        from = {request.absolute(is_forward ? time - 1 : time), is_forward ? kNoRow : 0};
     }
-    const bool is_one_track = has_row && question.query.text("within") != "all";
+    const bool is_one_track = has_row && request.query.text("within") != "all";
     const Row only = is_one_track ? trace.track_of(row) : kNoRow;
     std::optional<Place> best;
     for (Row number = 0; number < trace.tracks().size(); ++number) {
@@ -238,16 +224,9 @@ Answer answer_next(const Question& question) {
         const auto found = nearest(ranges, trace.tracks()[number], wanted, from, is_forward);
         if (found && (!best || (is_forward ? *found < *best : *found > *best))) best = found;
     }
-    Answer answer;
-    JsonWriter json(answer.body);
-    json.begin_object();
-    if (best) {
-        write_hit(json, question, best->second);
-    } else {
-        json.key("row").null();
-    }
-    json.end_object();
-    return answer;
+    return json_response([&](JsonWriter& json) {
+        best ? write_range(json, request, best->second) : void(json.key("row").null());
+    });
 }
 
 }  // namespace marey::serve

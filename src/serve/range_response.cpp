@@ -1,4 +1,4 @@
-// range_answer.cpp: /api/range, /api/instant, /api/at, /api/links and /api/source: what is known about one
+// range_response.cpp: /api/range, /api/instant, /api/at, /api/links and /api/source: what is known about one
 // range, and which source files the page may show.
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ std::string array_text(const Trace& trace, const ArrayInfo& array) {
         text += std::to_string(extents[array.first_extent + i]);
     }
     text += "]";
-    const std::string device = device_label(array.device);
+    const std::string device = accelerator_label(array.device);
     return device.empty() ? text : text + " " + device;
 }
 
@@ -166,17 +166,6 @@ constexpr Row kMaxScanned = 1'000'000;
 constexpr std::size_t kMaxListedNames = 20;
 constexpr std::string_view kCallStack = "Call stack";
 
-/// Writes the members that every answer about a range has.
-void write_range(JsonWriter& json, const Question& question, Row row) {
-    const Trace& trace = question.trace();
-    const RangeColumns ranges = trace.ranges();
-    json.member("row", row).member("site", ranges.site[row]);
-    write_name(json, label_of(trace, trace.sites()[ranges.site[row]]));
-    json.member("track", trace.track_of(row)).member("depth", ranges.depth[row]);
-    json.member("start_ns", question.relative(ranges.start_ns[row]))
-        .member("duration_ns", ranges.duration_ns[row]);
-}
-
 void write_flags(JsonWriter& json, std::uint16_t flags) {
     constexpr std::pair<RangeFlags, const char*> kNames[] = {
         {kBeganBefore, "began_before"},
@@ -196,17 +185,12 @@ void write_flags(JsonWriter& json, std::uint16_t flags) {
 }
 
 void write_values(JsonWriter& json, const Trace& trace, std::span<const Argument> values) {
-    json.key("values").begin_array();
-    for (const Argument& value : values) {
-        if (trace.string(value.key) == kCallStack) continue;
-        json.begin_object()
-            .member("key", short_name(trace.string(value.key)))
-            .member("role", role_name(value.role));
-        json.member("kind", value_kind_name(value.kind))
-            .member("value", value_text(trace, value))
-            .end_object();
-    }
-    json.end_array();
+    std::vector<Argument> shown(values.begin(), values.end());
+    std::erase_if(shown, [&](const Argument& value) { return trace.string(value.key) == kCallStack; });
+    json.list("values", shown, [&](const Argument& value) {
+        json.member("key", short_name(trace.string(value.key))).member("role", role_name(value.role));
+        json.member("kind", value_kind_name(value.kind)).member("value", value_text(trace, value));
+    });
 }
 
 /// The recorded call stack, innermost entry first.
@@ -224,30 +208,22 @@ void write_stack(JsonWriter& json, const Trace& trace, std::span<const Argument>
     json.end_array();
 }
 
-void write_parents(JsonWriter& json, const Question& question, Row row) {
-    const auto parents = question.trace().ranges().parent;
-    json.key("parents").begin_array();
-    std::size_t count = 0;
-    for (Row parent = parents[row]; parent != kNoRow && count < kMaxParents;
-         parent = parents[parent], ++count) {
-        json.begin_object();
-        write_range(json, question, parent);
-        json.end_object();
-    }
-    json.end_array();
+void write_parents(JsonWriter& json, const Request& request, Row row) {
+    const auto parent = request.trace().ranges().parent;
+    std::vector<Row> parents;
+    for (row = parent[row]; row != kNoRow && parents.size() < kMaxParents; row = parent[row])
+        parents.push_back(row);
+    json.list("parents", parents, [&](Row each) { write_range(json, request, each); });
 }
 
-void write_links(JsonWriter& json, const Question& question, Row row) {
-    json.key("links").begin_array();
-    for (const Arrow& arrow : question.loaded.links().of(row)) {
+void write_links(JsonWriter& json, const Request& request, Row row) {
+    json.list("links", request.loaded.links().of(row), [&](const Arrow& arrow) {
         const bool is_from = arrow.from == row;
-        json.begin_object();
-        write_range(json, question, is_from ? arrow.to : arrow.from);
-        json.member("kind", arrow.kind)
-            .member("name_of_link", short_name(question.trace().string(arrow.name)));
-        json.member("direction", is_from ? "to" : "from").end_object();
-    }
-    json.end_array();
+        write_range(json, request, is_from ? arrow.to : arrow.from);
+        json.member("kind", arrow.kind);
+        json.member("name_of_link", short_name(request.trace().string(arrow.name)));
+        json.member("direction", is_from ? "to" : "from");
+    });
 }
 
 std::uint64_t children_of(const RangeColumns& ranges, Row row) {
@@ -259,9 +235,8 @@ std::uint64_t children_of(const RangeColumns& ranges, Row row) {
 }
 
 /// The rows of a track that start in a span.
-std::pair<Row, Row> rows_starting_in(const Question& question, const TrackInfo& track,
-                                     const Selection& span) {
-    const auto starts = question.trace().ranges().start_ns;
+std::pair<Row, Row> rows_starting_in(const Request& request, const TrackInfo& track, const Selection& span) {
+    const auto starts = request.trace().ranges().start_ns;
     const auto first = starts.begin() + track.first_range;
     const auto last = first + track.range_count;
     const auto begin = std::lower_bound(first, last, span.begin_ns);
@@ -271,14 +246,14 @@ std::pair<Row, Row> rows_starting_in(const Question& question, const TrackInfo& 
 }
 
 /// The range on a level that runs at a time; kNoRow if there is none.
-Row range_at(const Question& question, const TrackInfo& track, std::uint32_t level, std::int64_t time_ns) {
-    const RangeColumns ranges = question.trace().ranges();
+Row range_at(const Request& request, const TrackInfo& track, std::uint32_t level, std::int64_t time_ns) {
+    const RangeColumns ranges = request.trace().ranges();
     const auto first = ranges.start_ns.begin() + track.first_range;
     const auto after = std::upper_bound(first, first + track.range_count, time_ns);
     if (after == first) return kNoRow;
     auto row = static_cast<Row>(after - ranges.start_ns.begin()) - 1;
     while (ranges.depth[row] > level) row = ranges.parent[row];
-    const bool is_running = question.end_of(row) > time_ns;
+    const bool is_running = request.end_of(row) > time_ns;
     return ranges.depth[row] == level && is_running ? row : kNoRow;
 }
 
@@ -296,10 +271,10 @@ struct LevelContent {
     bool is_exact = true;
 };
 
-LevelContent level_content(const Question& question, const TrackInfo& track, std::uint32_t level,
+LevelContent level_content(const Request& request, const TrackInfo& track, std::uint32_t level,
                            const Selection& span) {
-    const RangeColumns ranges = question.trace().ranges();
-    const auto [begin, end] = rows_starting_in(question, track, span);
+    const RangeColumns ranges = request.trace().ranges();
+    const auto [begin, end] = rows_starting_in(request, track, span);
     LevelContent content;
     content.is_exact = end - begin <= kMaxScanned;
     std::unordered_map<std::uint32_t, NameTotal> names;
@@ -314,9 +289,8 @@ LevelContent level_content(const Question& question, const TrackInfo& track, std
         total.total_ns += ranges.duration_ns[row];
     }
     for (const auto& [site, total] : names) content.names.push_back(total);
-    std::ranges::sort(content.names, [](const NameTotal& a, const NameTotal& b) {
-        return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.site < b.site;
-    });
+    std::ranges::sort(content.names, {},
+                      [](const NameTotal& total) { return std::pair(-total.total_ns, total.site); });
     if (content.names.size() > kMaxListedNames) content.names.resize(kMaxListedNames);
     return content;
 }
@@ -331,123 +305,120 @@ void write_level_content(JsonWriter& json, const Trace& trace, const LevelConten
             .member("site", trace.ranges().site[content.longest]);
         json.member("duration_ns", trace.ranges().duration_ns[content.longest]).end_object();
     }
-    json.key("names").begin_array();
-    for (const NameTotal& total : content.names) {
-        json.begin_object().member("site", total.site);
+    json.list("names", content.names, [&](const NameTotal& total) {
+        json.member("site", total.site);
         write_name(json, label_of(trace, trace.sites()[total.site]));
-        json.member("count", total.count).member("total_ns", total.total_ns).end_object();
-    }
-    json.end_array().member("exact", content.is_exact);
+        json.member("count", total.count).member("total_ns", total.total_ns);
+    });
+    json.member("exact", content.is_exact);
 }
 
-void write_arrow_end(JsonWriter& json, const Question& question, Row row) {
-    const RangeColumns ranges = question.trace().ranges();
-    json.begin_object().member("row", row).member("track", question.trace().track_of(row));
+void write_arrow_end(JsonWriter& json, const Request& request, Row row) {
+    const RangeColumns ranges = request.trace().ranges();
+    json.begin_object().member("row", row).member("track", request.trace().track_of(row));
     json.member("depth", ranges.depth[row]).member("site", ranges.site[row]);
-    json.member("start_ns", question.relative(ranges.start_ns[row]));
-    json.member("end_ns", question.relative(question.end_of(row))).end_object();
+    json.member("start_ns", request.relative(ranges.start_ns[row]));
+    json.member("end_ns", request.relative(request.end_of(row))).end_object();
 }
 
 }  // namespace
 
-Answer answer_range(const Question& question) {
-    const Trace& trace = question.trace();
+void write_range(JsonWriter& json, const Request& request, Row row) {
+    const Trace& trace = request.trace();
     const RangeColumns ranges = trace.ranges();
-    const Row row = question.row("row", ranges.size());
+    json.member("row", row).member("site", ranges.site[row]);
+    write_name(json, label_of(trace, trace.sites()[ranges.site[row]]));
+    json.member("track", trace.track_of(row)).member("depth", ranges.depth[row]);
+    json.member("start_ns", request.relative(ranges.start_ns[row]))
+        .member("duration_ns", ranges.duration_ns[row]);
+}
+
+Response range_response(const Request& request) {
+    const Trace& trace = request.trace();
+    const RangeColumns ranges = trace.ranges();
+    const Row row = request.row("row", ranges.size());
     const SiteInfo& site = trace.sites()[ranges.site[row]];
     const std::string_view name = trace.string(site.name);
     const RangeDetail* const detail = trace.range_detail(row);
-    Answer answer;
-    JsonWriter json(answer.body);
-    json.begin_object();
-    write_range(json, question, row);
-    json.member("whole_name", name.substr(0, kMaxWholeName))
-        .member("whole_name_cut", name.size() > kMaxWholeName);
-    json.member("scope", scope_name(site.scope)).member("category", short_name(trace.string(site.category)));
-    json.member("thread", trace.tracks()[trace.track_of(row)].thread);
-    json.member("self_ns", ranges.self_ns[row]).member("children", children_of(ranges, row));
-    write_flags(json, ranges.flags[row]);
-    json.member("file", trace.string(site.file)).member("line", site.line);
-    json.member("source", find_source(trace.string(site.file), question.source_dirs).has_value());
-    write_values(json, trace, trace.range_arguments(row));
-    write_stack(json, trace, trace.range_arguments(row));
-    write_parents(json, question, row);
-    write_links(json, question, row);
-    json.member("sequence", detail != nullptr ? detail->sequence : -1);
-    json.member("call", detail != nullptr ? detail->call : 0)
-        .member("part", detail != nullptr ? detail->part : 0);
-    json.end_object();
-    return answer;
+    return json_response([&](JsonWriter& json) {
+        write_range(json, request, row);
+        json.member("whole_name", name.substr(0, kMaxWholeName))
+            .member("whole_name_cut", name.size() > kMaxWholeName);
+        json.member("scope", scope_name(site.scope))
+            .member("category", short_name(trace.string(site.category)));
+        json.member("thread", trace.tracks()[trace.track_of(row)].thread);
+        json.member("self_ns", ranges.self_ns[row]).member("children", children_of(ranges, row));
+        write_flags(json, ranges.flags[row]);
+        json.member("file", trace.string(site.file)).member("line", site.line);
+        json.member("source", find_source(trace.string(site.file), request.source_dirs).has_value());
+        write_values(json, trace, trace.range_arguments(row));
+        write_stack(json, trace, trace.range_arguments(row));
+        write_parents(json, request, row);
+        write_links(json, request, row);
+        json.member("sequence", detail != nullptr ? detail->sequence : -1);
+        json.member("call", detail != nullptr ? detail->call : 0)
+            .member("part", detail != nullptr ? detail->part : 0);
+    });
 }
 
-Answer answer_instant(const Question& question) {
-    const Trace& trace = question.trace();
+Response instant_response(const Request& request) {
+    const Trace& trace = request.trace();
     const InstantColumns instants = trace.instants();
-    const Row row = question.row("row", instants.size());
-    Answer answer;
-    JsonWriter json(answer.body);
-    json.begin_object().member("row", row).member("site", instants.site[row]);
-    write_name(json, trace.string(trace.sites()[instants.site[row]].name));
-    json.member("time_ns", question.relative(instants.time_ns[row])).member("thread", instants.thread[row]);
-    write_values(json, trace, trace.instant_arguments(row));
-    json.end_object();
-    return answer;
+    const Row row = request.row("row", instants.size());
+    return json_response([&](JsonWriter& json) {
+        json.member("row", row).member("site", instants.site[row]);
+        write_name(json, trace.string(trace.sites()[instants.site[row]].name));
+        json.member("time_ns", request.relative(instants.time_ns[row]))
+            .member("thread", instants.thread[row]);
+        write_values(json, trace, trace.instant_arguments(row));
+    });
 }
 
-Answer answer_at(const Question& question) {
-    const Trace& trace = question.trace();
-    const TrackInfo& track = trace.tracks()[question.row("track", trace.tracks().size())];
-    const auto level = static_cast<std::uint32_t>(question.query.integer("level", 0, 1 << 30));
-    const Selection span = question.span();
-    const LevelContent content = level_content(question, track, level, span);
-    Row row = range_at(question, track, level, std::midpoint(span.begin_ns, span.end_ns));
+Response at_response(const Request& request) {
+    const Trace& trace = request.trace();
+    const TrackInfo& track = trace.tracks()[request.row("track", trace.tracks().size())];
+    const auto level = static_cast<std::uint32_t>(request.query.integer("level", 0, 1 << 30));
+    const Selection span = request.span();
+    const LevelContent content = level_content(request, track, level, span);
+    Row row = range_at(request, track, level, std::midpoint(span.begin_ns, span.end_ns));
     if (row == kNoRow) row = content.longest;
-    Answer answer;
-    JsonWriter json(answer.body);
-    json.begin_object();
-    write_level_content(json, trace, content);
-    json.key("row");
-    if (row == kNoRow) {
-        json.null().key("range").null();
-    } else {
-        json.value(row).key("range").begin_object();
-        write_range(json, question, row);
-        json.member("self_ns", trace.ranges().self_ns[row]).end_object();
-    }
-    json.end_object();
-    return answer;
+    return json_response([&](JsonWriter& json) {
+        write_level_content(json, trace, content);
+        json.key("row");
+        if (row == kNoRow) {
+            json.null().key("range").null();
+        } else {
+            json.value(row).key("range").begin_object();
+            write_range(json, request, row);
+            json.member("self_ns", trace.ranges().self_ns[row]).end_object();
+        }
+    });
 }
 
-Answer answer_links(const Question& question) {
-    const Row row = question.row("row", question.trace().ranges().size());
+Response links_response(const Request& request) {
+    const Row row = request.row("row", request.trace().ranges().size());
     bool is_cut = false;
-    const std::vector<Arrow> arrows = question.loaded.links().chain(row, kMaxArrows, is_cut);
-    Answer answer;
-    JsonWriter json(answer.body);
-    json.begin_object().key("arrows").begin_array();
-    for (const Arrow& arrow : arrows) {
-        json.begin_object()
-            .member("kind", arrow.kind)
-            .member("name", short_name(question.trace().string(arrow.name)));
-        json.key("from");
-        write_arrow_end(json, question, arrow.from);
-        json.key("to");
-        write_arrow_end(json, question, arrow.to);
-        json.end_object();
-    }
-    json.end_array().member("cut", is_cut).end_object();
-    return answer;
+    const std::vector<Arrow> arrows = request.loaded.links().chain(row, kMaxArrows, is_cut);
+    return json_response([&](JsonWriter& json) {
+        json.list("arrows", arrows, [&](const Arrow& arrow) {
+            json.member("kind", arrow.kind).member("name", short_name(request.trace().string(arrow.name)));
+            json.key("from");
+            write_arrow_end(json, request, arrow.from);
+            json.key("to");
+            write_arrow_end(json, request, arrow.to);
+        });
+        json.member("cut", is_cut);
+    });
 }
 
-Answer answer_source(const Question& question) {
-    const Trace& trace = question.trace();
-    const SiteInfo& site = trace.sites()[question.row("site", trace.sites().size())];
-    const std::string text = read_source(trace.string(site.file), question.source_dirs);
-    Answer answer;
-    JsonWriter json(answer.body);
-    json.begin_object().member("file", trace.string(site.file)).member("line", site.line);
-    json.member("first", 1).member("text", text).end_object();
-    return answer;
+Response source_response(const Request& request) {
+    const Trace& trace = request.trace();
+    const SiteInfo& site = trace.sites()[request.row("site", trace.sites().size())];
+    const std::string text = read_source(trace.string(site.file), request.source_dirs);
+    return json_response([&](JsonWriter& json) {
+        json.member("file", trace.string(site.file)).member("line", site.line);
+        json.member("first", 1).member("text", text);
+    });
 }
 
 }  // namespace marey::serve

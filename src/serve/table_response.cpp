@@ -1,4 +1,4 @@
-// table_answer.cpp: /api/table, /api/flame, /api/sandwich, /api/steps, /api/gpu and /api/memory: what the
+// table_response.cpp: /api/table, /api/flame, /api/sandwich, /api/steps, /api/gpu and /api/memory: what the
 // verbs of the command report, for a selection.
 #include <algorithm>
 #include <unordered_map>
@@ -172,52 +172,48 @@ constexpr std::int64_t kDefaultTableRows = 10'000;
 constexpr std::uint32_t kCallerLevels = 64;
 
 GroupBy group_of(const Query& query) {
-    constexpr std::pair<std::string_view, GroupBy> kGroups[] = {
-        {"name", GroupBy::Name}, {"function", GroupBy::Function}, {"line", GroupBy::Line},
-        {"file", GroupBy::File}, {"module", GroupBy::Module},     {"package", GroupBy::Package},
-    };
-    const std::string_view wanted = query.find("by").value_or("name");
-    for (const auto& [name, group] : kGroups) {
-        if (name == wanted) return group;
-    }
-    throw RequestError(400, "parameter 'by': expected name, function, line, file, module or package");
+    const auto* const found = std::ranges::find(kGroupNames, query.find("by").value_or("name"));
+    if (found == std::end(kGroupNames))
+        throw RequestError(400,
+                           "parameter 'by': expected name, function, line, file, module, package or process");
+    return static_cast<GroupBy>(found - std::begin(kGroupNames));
 }
 
-std::uint32_t flame_pixels(const Question& question) {
-    return static_cast<std::uint32_t>(question.query.integer("pixels", 1, kMaxPixels, 1500));
+std::uint32_t flame_pixels(const Request& request) {
+    return static_cast<std::uint32_t>(request.query.integer("pixels", 1, kMaxPixels, 1500));
 }
 
-void write_stack_flame(JsonWriter& json, const Question& question, const char* metric) {
+void write_stack_flame(JsonWriter& json, const Request& request, const char* metric) {
     StackOptions options;
     options.metric = metric;
-    const std::vector<StackNode> stacks = stack_tree(question.selected(), options);
-    write_flame(json, flame_nodes(stacks), flame_pixels(question));
+    const std::vector<StackNode> stacks = stack_tree(request.selected(), options);
+    write_flame(json, flame_nodes(stacks), flame_pixels(request));
 }
 
-void write_called_flame(JsonWriter& json, const Question& question, FlameValue value) {
+void write_called_flame(JsonWriter& json, const Request& request, FlameValue value) {
     CallTreeOptions options;
     options.bottom_up = value == FlameValue::Self;
     options.caller_levels = kCallerLevels;
-    options.parts = flame_pixels(question);
+    options.parts = flame_pixels(request);
     options.merge_steps = true;
-    const CallTree tree = call_tree(question.selected(), options);
-    write_flame(json, flame_nodes(tree, value), flame_pixels(question));
+    const CallTree tree = call_tree(request.selected(), options);
+    write_flame(json, flame_nodes(tree, value), flame_pixels(request));
 }
 
 /// The name that a sandwich is about.
-std::string sandwich_name(const Question& question) {
-    const Trace& trace = question.trace();
-    if (question.query.find("site"))
-        return std::string(trace.string(trace.sites()[question.row("site", trace.sites().size())].name));
-    std::string name = question.query.text("name");
+std::string sandwich_name(const Request& request) {
+    const Trace& trace = request.trace();
+    if (request.query.find("site"))
+        return std::string(trace.string(trace.sites()[request.row("site", trace.sites().size())].name));
+    std::string name = request.query.text("name");
     if (name.empty()) throw RequestError(400, "expected the parameter 'site' or 'name'");
     return name;
 }
 
 }  // namespace
 
-Answer answer_table(const Question& question) {
-    const Query& query = question.query;
+Response table_response(const Request& request) {
+    const Query& query = request.query;
     AverageOptions options;  // as `marey report --json`
     options.group_by = group_of(query);
     options.by_thread = query.flag("thread");
@@ -231,38 +227,36 @@ Answer answer_table(const Question& question) {
     table.ascending = query.flag("ascending");
     table.row_limit = query.integer("limit", 0, kMaxTableRows, kDefaultTableRows);
     table.shows = [&](const AverageRow& row) { return filter.matches(row.name); };
-    const Trace trace = question.selected();
+    const Trace trace = request.selected();
     return {200, "application/json", averages_json(trace, key_averages(trace, options), table)};
 }
 
-Answer answer_flame(const Question& question) {
-    const std::string value(question.query.find("value").value_or("total"));
-    Answer answer;
-    JsonWriter json(answer.body);
-    json.begin_object().member("value", value);
-    if (value == "total" || value == "self") {
-        json.member("unit", "ns");
-        write_called_flame(json, question, value == "self" ? FlameValue::Self : FlameValue::Total);
-    } else if (value == "calls") {
-        json.member("unit", "calls");
-        write_called_flame(json, question, FlameValue::Calls);
-    } else if (value == "bytes") {
-        json.member("unit", "bytes");
-        write_stack_flame(json, question, "allocated_bytes");
-    } else if (value == "gpu") {
-        json.member("unit", "ns");
-        write_stack_flame(json, question, "self_device_time_total");
-    } else {
-        throw RequestError(400, "parameter 'value': expected total, self, calls, bytes or gpu");
-    }
-    json.end_object();
-    return answer;
+Response flame_response(const Request& request) {
+    const std::string value(request.query.find("value").value_or("total"));
+    return json_response([&](JsonWriter& json) {
+        json.member("value", value);
+        if (value == "total" || value == "self") {
+            json.member("unit", "ns");
+            write_called_flame(json, request, value == "self" ? FlameValue::Self : FlameValue::Total);
+        } else if (value == "calls") {
+            json.member("unit", "calls");
+            write_called_flame(json, request, FlameValue::Calls);
+        } else if (value == "bytes") {
+            json.member("unit", "bytes");
+            write_stack_flame(json, request, "allocated_bytes");
+        } else if (value == "gpu") {
+            json.member("unit", "ns");
+            write_stack_flame(json, request, "self_device_time_total");
+        } else {
+            throw RequestError(400, "parameter 'value': expected total, self, calls, bytes or gpu");
+        }
+    });
 }
 
-Answer answer_sandwich(const Question& question) {
-    const std::string name = sandwich_name(question);
-    const Trace trace = question.selected();
-    const std::uint32_t pixels = flame_pixels(question);
+Response sandwich_response(const Request& request) {
+    const std::string name = sandwich_name(request);
+    const Trace trace = request.selected();
+    const std::uint32_t pixels = flame_pixels(request);
     const CallTree callees = call_tree(trace, {.inside = name, .merge_steps = true, .parts = pixels});
     const CallTree callers = call_tree(trace, {.bottom_up = true,
                                                .caller_levels = kCallerLevels,
@@ -277,37 +271,34 @@ Answer answer_sandwich(const Question& question) {
         total += node.total_ns;
         self += node.self_ns;
     }
-    Answer answer;
-    JsonWriter json(answer.body);
-    json.begin_object();
-    write_name(json, name);
-    json.member("count", count).member("total_ns", total).member("self_ns", self);
-    for (const auto& [key, tree] : {std::pair("callers", &callers), std::pair("callees", &callees)}) {
-        json.key(key).begin_object().member("value", "total").member("unit", "ns");
-        write_flame(json, flame_nodes(*tree, FlameValue::Total), pixels);
-        json.end_object();
-    }
-    json.end_object();
-    return answer;
+    return json_response([&](JsonWriter& json) {
+        write_name(json, name);
+        json.member("count", count).member("total_ns", total).member("self_ns", self);
+        for (const auto& [key, tree] : {std::pair("callers", &callers), std::pair("callees", &callees)}) {
+            json.key(key).begin_object().member("value", "total").member("unit", "ns");
+            write_flame(json, flame_nodes(*tree, FlameValue::Total), pixels);
+            json.end_object();
+        }
+    });
 }
 
-Answer answer_steps(const Question& question) {
-    const Trace trace = question.selected();
+Response steps_response(const Request& request) {
+    const Trace trace = request.selected();
     StepOptions options;
-    options.name = question.query.text("name");
+    options.name = request.query.text("name");
     return {200, "application/json", result_json(step_result(trace, step_report(trace, options)))};
 }
 
-Answer answer_gpu(const Question& question) {
-    const Trace trace = question.selected();
+Response gpu_response(const Request& request) {
+    const Trace trace = request.selected();
     return {200, "application/json", result_json(gpu_result(trace, gpu_use(trace)))};
 }
 
-Answer answer_memory(const Question& question) {
-    const Trace trace = question.selected();
+Response memory_response(const Request& request) {
+    const Trace trace = request.selected();
     return {200, "application/json",
             result_json(
-                memory_result(trace, memory_use(trace, {.by_name = question.query.text("by") == "name"})))};
+                memory_result(trace, memory_use(trace, {.by_name = request.query.text("by") == "name"})))};
 }
 
 }  // namespace marey::serve

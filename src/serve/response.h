@@ -1,4 +1,4 @@
-// answer.h: the answer to a request.
+// response.h: the response to a request.
 #pragma once
 
 #include <bit>
@@ -6,29 +6,21 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 
+#include "json/json_writer.h"
+#include "serve/http_request.h"
+
 namespace marey::serve {
 
-static_assert(std::endian::native == std::endian::little, "binary answers are little-endian columns");
+static_assert(std::endian::native == std::endian::little, "binary responses are little-endian columns");
 
-struct Answer {
+struct Response {
     int status = 200;
     const char* type = "application/json";
     std::string body;
     std::uint64_t generation = 0;  ///< of the trace that was asked about; 0: none
-};
-
-/// Thrown for requests that cannot be answered; becomes {"error": text} with this status.
-class RequestError : public std::runtime_error {
-  public:
-    RequestError(int status, const std::string& text) : std::runtime_error(text), status_(status) {}
-    int status() const noexcept { return status_; }
-
-  private:
-    int status_;
 };
 
 inline constexpr const char* kBinary = "application/octet-stream";
@@ -45,5 +37,23 @@ template <class T>
 void append_number(std::string& out, T number) {
     append_column(out, std::span<const T>(&number, 1));
 }
+
+/// A response that is one JSON object. write(json) writes its members.
+template <class Write>
+Response json_response(const Write& write) {
+    Response response;
+    JsonWriter json(response.body);
+    json.begin_object();
+    write(json);
+    json.end_object();
+    return response;
+}
+
+/// The response that reports an error.
+Response error_response(int status, std::string_view text);
+
+/// The bytes of a response: status line, headers and, unless the request was HEAD, the body, compressed if
+/// that pays.
+std::string response_bytes(const HttpRequest& request, Response response);
 
 }  // namespace marey::serve
