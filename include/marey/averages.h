@@ -24,6 +24,10 @@ enum class GroupBy : std::uint8_t {
     Process = 6,  ///< the process, in traces of several
 };
 
+/// Their names, by number.
+inline constexpr std::string_view kGroupNames[] = {"name",   "function", "line",   "file",
+                                                   "module", "package",  "process"};
+
 /// The text for a site. Sites without a file, and sites of other languages for which `by` does not apply,
 /// keep their names.
 MAREY_API std::string site_group(const Trace& trace, const SiteInfo& site, GroupBy by);
@@ -138,6 +142,8 @@ MAREY_API Averages group_rows(const Averages& list, const AverageOptions& option
 MAREY_API DeviceType used_device(const Trace& trace);
 /// Sums the device self times of all rows, each piece of work once: what shares of the device time refer to.
 MAREY_API std::int64_t device_time_ns(const Averages& averages);
+/// Adds the counts, sums and FLOPs of another row; the extremes are those of both. Percentiles stay.
+MAREY_API void add_row(AverageRow& sum, const AverageRow& row);
 /// Adds up all rows under the name "Total". Percentiles are not set.
 MAREY_API AverageRow total_average(const Averages& averages);
 /// Subtracts the estimated profiling cost from the CPU times; no time falls below 0. Does nothing for rows

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <marey/detail/export.h>
@@ -11,10 +12,10 @@ namespace marey {
 
 /// The names of these functions: module and qualified name, as in "threading.Condition.wait", or
 /// "select.epoll.poll" for a C function. Sorted.
-MAREY_API std::span<const std::string_view> known_waits() noexcept;
+MAREY_API std::span<const std::string> known_waits();
 
 /// Whether the self time of a function is time spent waiting. `name` is one like those.
-MAREY_API bool is_known_wait(std::string_view name) noexcept;
+MAREY_API bool is_known_wait(std::string_view name);
 
 /// The same for a site. Functions of the program never are, whatever their names.
 MAREY_API bool is_known_wait(const Trace& trace, const SiteInfo& site);

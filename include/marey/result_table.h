@@ -52,6 +52,7 @@ struct ResultColumn {
     ResultShown shown = ResultShown::No;
     std::string absent;  ///< for people: what stands for null
     bool is_nullable = false;
+    bool is_estimate = false;  ///< people see "~" before the values
 };
 
 /// A value of a table; the first alternative is null. Valid as long as the table.
@@ -103,7 +104,8 @@ struct MAREY_API Result {
     const ResultTable& table(std::string_view name) const;
 };
 
-/// Returns one object with a member for each table: an array of rows, or the row of a single one.
+/// Returns one object with a member for each table: an array of rows, or the row of a single one. The members
+/// of a single table without a name are those of the object.
 MAREY_API std::string result_json(const Result& result);
 /// Returns a table as CSV (RFC 4180): a line with the keys, then one line per row. An empty field is null.
 /// Lists are joined by ";", lists of numbers by "x".

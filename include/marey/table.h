@@ -14,6 +14,8 @@
 
 namespace marey {
 
+struct ResultTable;  // marey/result_table.h
+
 /// Options of the table functions.
 struct TableOptions {
     /// A key of table_columns() to sort by, largest first; equal rows keep their order. Empty: not sorted. A
@@ -56,9 +58,14 @@ MAREY_API std::string table_column_key(std::string_view name, const char* what =
 MAREY_API std::string averages_table(const Averages& averages, const TableOptions& options = {});
 /// Returns the same table with one row per range, with FLOPs.
 MAREY_API std::string events_table(const Trace& trace, const TableOptions& options = {});
-/// Returns plain values: times in nanoseconds, sizes in bytes, unknown values empty or null. If the options
-/// have no columns, all columns with values are included. Ignores the width limits, the header and the time
-/// unit.
+/// Returns plain values: times in nanoseconds, sizes in bytes, unknown values null. If the options have no
+/// columns, all columns with values are included. Ignores the width limits, the header and the time unit.
+MAREY_API ResultTable averages_data(const Averages& averages, const TableOptions& options = {});
+/// Returns the table as `marey report` shows it, with Marey's words as headings: totals count recursive calls
+/// once, averages are totals / calls, and host times of device work are null. The keys are those of
+/// table_columns(). Without columns in the options, stacks are a last column that is not shown.
+MAREY_API ResultTable averages_for_people(Averages averages, const TableOptions& options = {});
+/// The plain values as text.
 MAREY_API std::string averages_csv(const Averages& averages, const TableOptions& options = {});
 MAREY_API std::string averages_json(const Trace& trace, const Averages& averages,
                                     const TableOptions& options = {});

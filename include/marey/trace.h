@@ -345,7 +345,7 @@ struct WindowInfo {
     bool finished = true;  ///< false: the program crashed or was killed, or this is a snapshot
     std::uint64_t max_bytes = 0;
     std::string policy;  ///< "stop", "drop" or "ring"
-    bool ceiling_reached = false;
+    bool size_limit_reached = false;
     std::uint64_t log_bytes = 0;  ///< bytes of log records that the trace was built from
     // These are not saved.
     std::uint64_t first_id = 0;      ///< added to the ids of events, so that traces of one process share none
@@ -418,6 +418,8 @@ class MAREY_API Trace {
     std::span<const TaskInfo> task_names() const noexcept;  ///< by process and call
     std::span<const MetadataInfo> metadata() const noexcept;
     std::span<const ProblemInfo> problems() const noexcept;
+    /// Whether there is a problem with this code.
+    bool has_problem(std::string_view code) const noexcept;
     std::span<const CostInfo> costs() const noexcept;
     std::span<const ClockExchangeInfo> clock_exchanges() const noexcept;
     std::span<const HostClockInfo> host_clocks() const noexcept;  ///< empty for a trace of one host

@@ -34,8 +34,7 @@ class FindingList {
                        rules, [&](const ValidationRule& rule) { return rule.name == finding.rule; }) -
                    rules.begin();
         };
-        std::ranges::stable_sort(findings_,
-                                 [&](const Finding& a, const Finding& b) { return place(a) < place(b); });
+        std::ranges::stable_sort(findings_, {}, [&](const Finding& a) { return place(a); });
         return std::move(findings_);
     }
 

@@ -42,7 +42,8 @@ constexpr ResultEntry kResults[] = {
     {"find", [](const Trace& trace, const ResultOptions&) { return found_result(trace, {}, ""); }},
     {"ranks",
      [](const Trace& trace, const ResultOptions& options) {
-         if (trace.processes().empty()) return rank_result({});
+         const auto has_rank = [](const ProcessInfo& process) { return process.node >= 0; };
+         if (std::ranges::count_if(trace.processes(), has_rank) < 2) return rank_result({});
          return rank_result(rank_report({&trace, 1}, {.step_name = options.step_name}));
      }},
 };

@@ -377,12 +377,10 @@ std::string findings_json(std::span<const Finding> findings, std::string_view fi
     std::string text;
     JsonWriter json(text, 2);
     json.begin_object().member("file", file).member("clean", findings.empty());
-    json.key("findings").begin_array();
-    for (const Finding& finding : findings) {
-        json.begin_object().member("rule", finding.rule).member("count", finding.count);
-        json.member("example", finding.example).end_object();
-    }
-    json.end_array().end_object();
+    json.list("findings", findings, [&](const Finding& finding) {
+        json.member("rule", finding.rule).member("count", finding.count).member("example", finding.example);
+    });
+    json.end_object();
     return text + "\n";
 }
 

@@ -81,9 +81,7 @@ std::string waiting_fact(const Averages& waiting, std::string_view command) {
     if (waiting.recorded_ns == 0) return "";
     std::vector<const AverageRow*> rows;
     for (const AverageRow& row : waiting.rows) rows.push_back(&row);
-    std::ranges::stable_sort(rows, [](const AverageRow* a, const AverageRow* b) {
-        return a->self_cpu_time_total_ns > b->self_cpu_time_total_ns;
-    });
+    std::ranges::stable_sort(rows, std::greater<>(), &AverageRow::self_cpu_time_total_ns);
     std::string text = format_duration(waiting.recorded_ns);
     for (std::size_t i = 0; i < rows.size() && i < kWaitsShown; ++i)
         text += fmt::format("{}{} {}", i == 0 ? ": " : ", ", printable(rows[i]->name),
@@ -102,13 +100,7 @@ void CallSum::add(const Averages& averages) {
             sum_.rows.push_back(row);
             continue;
         }
-        AverageRow& sum = sum_.rows[place->second];
-        sum.count += row.count;
-        sum.range_count += row.range_count;
-        sum.cpu_time_total_ns += row.cpu_time_total_ns;
-        sum.self_cpu_time_total_ns += row.self_cpu_time_total_ns;
-        sum.covered_ns += row.covered_ns;
-        sum.max_ns = std::max(sum.max_ns, row.max_ns);
+        add_row(sum_.rows[place->second], row);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <regex>
 
 #include <marey/error.h>
 #include <marey/merge.h>
@@ -21,25 +22,6 @@ constexpr std::string_view kSuffix = ".marey";
 bool exists(const std::string& path) {
     std::error_code error;
     return fs::symlink_status(path, error).type() != fs::file_type::not_found;
-}
-
-/// Removes ".<digits>" from the front.
-bool take_number(std::string_view& text) {
-    std::size_t end = 1;
-    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
-    if (text.empty() || text[0] != '.' || end == 1) return false;
-    text.remove_prefix(end);
-    return true;
-}
-
-/// Removes ".rank<digits>" from the front.
-bool take_rank(std::string_view& text) {
-    constexpr std::string_view kRank = ".rank";
-    if (!text.starts_with(kRank)) return false;
-    const std::size_t end = std::min(text.find_first_not_of("0123456789", kRank.size()), text.size());
-    if (end == kRank.size()) return false;
-    text.remove_prefix(end);
-    return true;
 }
 
 /// Files that are not captures have no tree; reading them reports what they are. A pipe can be read only
@@ -80,12 +62,9 @@ bool is_child_capture(std::string_view main_name, std::string_view name) {
     const std::string stem = without_suffix(std::string(main_name));
     if (!name.starts_with(stem) || !name.ends_with(kSuffix)) return false;
     if (name.size() < stem.size() + kSuffix.size()) return false;
-    name.remove_prefix(stem.size());
-    name.remove_suffix(kSuffix.size());
-    const bool has_rank = take_rank(name);
-    if (name.empty()) return has_rank;
-    if (!take_number(name)) return false;
-    return name.empty() || (take_number(name) && name.empty());
+    static const std::regex numbers(R"((\.rank\d+)(\.\d+){0,2}|(\.\d+){1,2})");
+    return std::regex_match(name.begin() + static_cast<std::ptrdiff_t>(stem.size()),
+                            name.end() - static_cast<std::ptrdiff_t>(kSuffix.size()), numbers);
 }
 
 std::vector<std::string> captures_beside(const std::string& path) {

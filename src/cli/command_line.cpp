@@ -47,13 +47,7 @@ std::vector<CompletedOption> options_of(const CLI::App& verb) {
         its.help = option->get_description();
         its.takes_value = option->get_items_expected_max() > 0;
         const std::string type = option->get_type_name();
-        if (its.takes_value && type.find('|') != type.npos) {
-            for (std::size_t at = 0; at <= type.size();) {
-                const std::size_t end = std::min(type.find('|', at), type.size());
-                its.choices.push_back(type.substr(at, end - at));
-                at = end + 1;
-            }
-        }
+        if (its.takes_value && type.find('|') != type.npos) its.choices = split(type, '|');
         options.push_back(std::move(its));
     }
     return options;

@@ -13,6 +13,12 @@ class App;
 
 namespace marey::cli {
 
+/// Exit codes of the command. A verb that runs a program returns that program's exit code.
+inline constexpr int kSuccess = 0;
+inline constexpr int kFailure = 2;  ///< also for usage errors
+/// Not an exit code: the Python package runs the verb, with the options that were given.
+inline constexpr int kRunInPython = -1;
+
 /// Collects the options of one verb. Every variable passed must outlive the parsing; it keeps its value if
 /// the option is absent. `names` has the form "-o,--output".
 class Options {

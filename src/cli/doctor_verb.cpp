@@ -167,12 +167,7 @@ class DoctorVerb final : public Verb {
             return add_line(State::Bad, "python", python + ": " + (reason.empty() ? "cannot be run" : reason),
                             "use the marey command that pip installed for this Python");
         }
-        std::size_t at = 0;
-        while (at < output.text.size()) {
-            const std::size_t end = std::min(output.text.find('\n', at), output.text.size());
-            add_python_line(output.text.substr(at, end - at));
-            at = end + 1;
-        }
+        for (const std::string& line : split(output.text, '\n')) add_python_line(line);
     }
 
     /// Adds a line "ok|off|BAD<TAB>title<TAB>fact<TAB>help" printed by python/marey/launch/doctor.py.

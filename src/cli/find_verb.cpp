@@ -37,12 +37,7 @@ class FindVerb final : public Verb {
             }
         }
         if (result.tables[0].rows == 0) throw Error("no range has the trace id " + start);
-        if (output_.is_data()) {
-            output_.write(std::move(result));
-        } else {
-            write_out(output_.lines(result.tables[0], standard_output()));
-        }
-        return kSuccess;
+        return output_.print(result, [&] { return output_.lines(result.tables[0], standard_output()); });
     }
 
   private:

@@ -19,6 +19,10 @@ std::string fact_line(std::string_view title, const std::string& value, const Te
     return styled(terminal, Style::Dim, fmt::format("{:<9} ", title)) + value + "\n";
 }
 
+std::string title_line(std::string_view title, const std::string& value, const Terminal& terminal) {
+    return styled(terminal, Style::Bold, fmt::format("{:<13}", title)) + value + "\n";
+}
+
 std::string thread_label(const Trace& trace, Row thread) {
     if (thread >= trace.threads().size()) return "?";
     const ThreadInfo& info = trace.threads()[thread];
@@ -160,8 +164,7 @@ std::string stack_text(const Trace& trace, const std::vector<Row>& ranges) {
 
 std::string end_lines(const Trace& trace, const Terminal& terminal) {
     const std::optional<ProcessEnd> end = process_end(trace);
-    const bool is_closed = std::ranges::none_of(
-        trace.problems(), [](const ProblemInfo& problem) { return problem.code == "crashed"; });
+    const bool is_closed = !trace.has_problem("crashed");
     if (is_closed && (!end || end->signal == 0)) return "";
     const std::string how =
         !end               ? "ended without closing its capture; the cause is unknown (marey run "
@@ -200,10 +203,7 @@ std::string window_fact(const Trace& trace) {
     const WindowInfo& window = trace.window();
     std::string text = fmt::format("{} on {}", format_duration(window.end_ns - window.start_ns),
                                    format_plural(trace.threads().size(), "thread"));
-    const auto problems = trace.problems();
-    const bool is_running =
-        std::ranges::any_of(problems, [](const ProblemInfo& problem) { return problem.code == "running"; });
-    if (is_running) {
+    if (trace.has_problem("running")) {
         text += "; the program is still running";
     } else if (!window.finished) {
         text += "; not finished: the program crashed, was killed or is still running";

@@ -18,6 +18,9 @@ std::string imports_line(const Trace& trace, const Terminal& terminal);
 /// A fact below a table; empty if `value` is.
 std::string fact_line(std::string_view title, const std::string& value, const Terminal& terminal);
 
+/// A fact above a table.
+std::string title_line(std::string_view title, const std::string& value, const Terminal& terminal);
+
 // The separate facts; `marey info` shows them with titles.
 std::string events_fact(const Trace& trace);  ///< "12 events kept (10 ranges, ...), 3 dropped"
 /// "died of SIGSEGV in f <- main" and the open stacks of the threads; empty if the program ended normally.

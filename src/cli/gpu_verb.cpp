@@ -62,17 +62,14 @@ class GpuVerb final : public Verb {
             throw Error(nothing_text());
         }
         const Result result = gpu_result(trace, use);
-        if (output_.is_data()) {
-            output_.write(result);
-            return kSuccess;
-        }
-        terminal_ = standard_output();
-        for (const GpuDevice& device : use.devices) show(trace, device);
-        show_calls(result.table("gpu_calls"));
-        show_waits(trace, use);
-        show_findings(trace, use);
-        write_out(end_lines(trace, terminal_) + text_ + footer(trace, terminal_));
-        return kSuccess;
+        return output_.print(result, [&] {
+            terminal_ = standard_output();
+            for (const GpuDevice& device : use.devices) show(trace, device);
+            show_calls(result.table("gpu_calls"));
+            show_waits(trace, use);
+            show_findings(trace, use);
+            return end_lines(trace, terminal_) + text_ + footer(trace, terminal_);
+        });
     }
 
   private:
@@ -83,7 +80,7 @@ class GpuVerb final : public Verb {
     }
 
     void fact(std::string_view title, const std::string& value) {
-        text_ += styled(terminal_, Style::Bold, fmt::format("{:<13}", title)) + value + "\n";
+        text_ += title_line(title, value, terminal_);
     }
     void heading(const std::string& title) { text_ += "\n" + styled(terminal_, Style::Bold, title) + "\n"; }
     /// A table below a heading, if it has rows.

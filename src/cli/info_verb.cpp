@@ -42,7 +42,7 @@ class InfoVerb final : public Verb {
 
   private:
     void fact(std::string_view title, const std::string& value) {
-        text_ += styled(terminal_, Style::Bold, fmt::format("{:<13}", title)) + value + "\n";
+        text_ += title_line(title, value, terminal_);
     }
 
     void show_file(const Trace& trace) {
@@ -116,17 +116,8 @@ class InfoVerb final : public Verb {
     }
 
     static std::string process_origin_name(ProcessOrigin origin) {
-        switch (origin) {
-            case ProcessOrigin::Fork:
-                return "fork";
-            case ProcessOrigin::Spawn:
-                return "spawn";
-            case ProcessOrigin::Exec:
-                return "exec";
-            case ProcessOrigin::Unknown:
-                break;
-        }
-        return "";
+        constexpr const char* kNames[] = {"", "fork", "spawn", "exec"};
+        return kNames[static_cast<std::size_t>(origin) % std::size(kNames)];
     }
 
     static std::string process_end_text(const ProcessInfo& process) {
@@ -162,7 +153,7 @@ class InfoVerb final : public Verb {
         fact("window", window_fact(trace));
         std::string policy =
             fmt::format("{}, then {}", format_bytes(window.max_bytes), printable(window.policy));
-        if (window.ceiling_reached) policy += "; reached";
+        if (window.size_limit_reached) policy += "; reached";
         if (window.max_bytes > 0) fact("size limit", policy);
     }
 

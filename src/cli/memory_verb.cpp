@@ -49,14 +49,11 @@ class MemoryVerb final : public Verb {
                 "memory: no allocation reports in this file: record PyTorch with marey run --torch --memory, "
                 "or call marey.report_allocation");
         }
-        if (output_.is_data()) {
-            output_.write(memory_result(trace, use));
-            return kSuccess;
-        }
-        terminal_ = standard_output();
-        for (const DeviceMemory& memory : use.devices) show(trace, memory);
-        write_out(end_lines(trace, terminal_) + text_ + footer(trace, terminal_));
-        return kSuccess;
+        return output_.print(memory_result(trace, use), [&] {
+            terminal_ = standard_output();
+            for (const DeviceMemory& memory : use.devices) show(trace, memory);
+            return end_lines(trace, terminal_) + text_ + footer(trace, terminal_);
+        });
     }
 
   private:
@@ -71,7 +68,7 @@ class MemoryVerb final : public Verb {
     }
 
     void fact(std::string_view title, const std::string& value) {
-        text_ += styled(terminal_, Style::Bold, fmt::format("{:<13}", title)) + value + "\n";
+        text_ += title_line(title, value, terminal_);
     }
 
     void show(const Trace& trace, const DeviceMemory& memory) {

@@ -43,12 +43,8 @@ std::vector<std::string> python_command(const std::vector<std::string>& words) {
     // Set by the package's start script (python/marey/launch/command.py).
     const std::string python = environment_text("MAREY_PYTHON");
     std::vector<std::string> command{python.empty() ? "python3" : python};
-    const std::string options = environment_text("MAREY_PYTHON_OPTIONS");  // one per line
-    for (std::size_t at = 0; at < options.size();) {
-        const std::size_t end = std::min(options.find('\n', at), options.size());
-        command.push_back(options.substr(at, end - at));
-        at = end + 1;
-    }
+    for (std::string& option : split(environment_text("MAREY_PYTHON_OPTIONS"), '\n'))
+        command.push_back(std::move(option));
     command.insert(command.end(), words.begin(), words.end());
     return command;
 }

@@ -57,13 +57,8 @@ class RanksVerb final : public Verb {
                 fmt::format("marey: ranks: left out {}: {}\n", printable(file.path), printable(file.text)));
         }
         const Result result = rank_result(files.report);
-        if (output_.is_data()) {
-            output_.write(result);
-        } else {
-            terminal_ = standard_output();
-            write_out(text(files.report, result));
-        }
-        return kSuccess;
+        terminal_ = standard_output();
+        return output_.print(result, [&] { return text(files.report, result); });
     }
 
   private:

@@ -5,9 +5,9 @@
 #include <marey/suspended_calls.h>
 #include <marey/table.h>
 
-#include "cli/averages_text.h"
 #include "cli/call_averages.h"
 #include "cli/output_argument.h"
+#include "cli/result_argument.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -15,16 +15,6 @@ namespace {
 
 constexpr std::uint64_t kDefaultRowLimit = 40;
 constexpr std::size_t kMaxTasks = 10;
-
-std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> parts;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(',', at), text.size());
-        if (end > at) parts.push_back(text.substr(at, end - at));
-        at = end + 1;
-    }
-    return parts;
-}
 
 /// A table of the asyncio tasks that ran longest; empty if there are no tasks.
 std::string task_section(const Trace& trace, const Terminal& terminal) {
@@ -117,7 +107,7 @@ class ReportVerb final : public Verb {
                 write_out(text(trace, averages, table));
             } else {
                 write_out(is_torch ? averages_markdown(averages, table)
-                                   : plain_table(averages, table).markdown());
+                                   : plain_table(averages, table, Terminal()).markdown());
             }
         }
         return kSuccess;
@@ -141,7 +131,7 @@ class ReportVerb final : public Verb {
         TableOptions options;
         options.sort_by = sort_;
         options.ascending = ascending_;
-        options.columns = split(columns_);
+        options.columns = split(columns_, ',');
         options.shows = [this](const AverageRow& row) { return contains_ignoring_case(row.name, filter_); };
         const bool is_for_people = format_ == "table" || format_ == "markdown";
         const std::uint64_t limit = limit_.value_or(is_for_people ? kDefaultRowLimit : 0);
@@ -202,28 +192,24 @@ class ReportVerb final : public Verb {
     }
 
     GroupBy group_by() const {
-        if (by_ == "function") return GroupBy::Function;
-        if (by_ == "line") return GroupBy::Line;
-        if (by_ == "file") return GroupBy::File;
-        if (by_ == "module") return GroupBy::Module;
-        if (by_ == "package") return GroupBy::Package;
-        if (by_ == "process") return GroupBy::Process;
-        return GroupBy::Name;
+        const auto* const found = std::ranges::find(kGroupNames, by_);
+        return found == std::end(kGroupNames) ? GroupBy::Name
+                                              : static_cast<GroupBy>(found - std::begin(kGroupNames));
     }
 
-    Table plain_table(Averages averages, const TableOptions& options) const {
-        std::erase_if(averages.rows, [&](const AverageRow& row) { return !is_shown(row, options); });
+    Table plain_table(Averages averages, const TableOptions& options, const Terminal& terminal) const {
         const bool are_functions = by_ == "name" && are_host_calls(averages);
-        AveragesLayout layout;
-        layout.name_title = are_functions ? "function" : by_ == "thread" ? "name" : by_;
-        layout.columns = options.columns;
-        layout.sort_by = sort_;
-        layout.ascending = ascending_;
-        layout.limit = static_cast<std::size_t>(std::max<std::int64_t>(options.row_limit, 0));
-        layout.time_unit = unit_;
-        layout.is_sampled = is_sampled_;
-        layout.is_summed = is_summed_;
-        return averages_in_columns(averages, layout);
+        ResultTable table = averages_for_people(std::move(averages), options);
+        ResultLayout layout{.time_unit = unit_};
+        for (ResultColumn& column : table.columns) {
+            if (column.key == "name")
+                column.heading = are_functions ? "function" : by_ == "thread" ? "name" : by_;
+            if (column.key == "count" && is_sampled_ && !is_summed_) column.heading = "ranges";
+            column.is_estimate = is_sampled_ && column.unit == ResultUnit::Duration &&
+                                 !(is_summed_ && column.key == "self_cpu_time_total");
+            if (column.type == ResultType::Texts) layout.below = column.key;
+        }
+        return result_in_columns(table, terminal, layout);
     }
 
     static bool is_shown(const AverageRow& row, const TableOptions& options) {
@@ -258,7 +244,7 @@ class ReportVerb final : public Verb {
             };
             text = averages_table(averages, fitted);
         } else {
-            text = plain_table(averages, options).text(terminal);
+            text = plain_table(averages, options, terminal).text(terminal);
         }
         if (options.row_limit >= 0 && found > static_cast<std::size_t>(options.row_limit)) {
             text +=

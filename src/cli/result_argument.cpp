@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::size_t kWide = 140;  // columns of a terminal
 
-std::string number_text(double number, ResultUnit unit, std::int64_t start_ns) {
+std::string number_text(double number, ResultUnit unit, std::int64_t start_ns, std::string_view time_unit) {
     switch (unit) {
         case ResultUnit::Duration:
-            return format_duration(number);
+            return format_duration(number, time_unit);
         case ResultUnit::Time:
             return format_duration(number - static_cast<double>(start_ns));
         case ResultUnit::Bytes:
@@ -65,18 +65,19 @@ bool is_shown(const ResultTable& table, std::size_t column, const Terminal& term
     }
 }
 
-}  // namespace
-
-std::string cell_text(const ResultTable& table, std::size_t row, std::size_t column) {
+/// The value of a cell for people.
+std::string cell_text(const ResultTable& table, std::size_t row, std::size_t column,
+                      std::string_view time_unit) {
     const ResultColumn& info = table.columns[column];
     const ResultCell cell = table.cell(row, column);
     if (cell.index() == 0) return info.absent;
-    if (const auto* const whole = std::get_if<std::int64_t>(&cell)) {
-        if (info.unit == ResultUnit::None) return std::to_string(*whole);
-        return number_text(static_cast<double>(*whole), info.unit, table.start_ns);
+    const auto* const whole = std::get_if<std::int64_t>(&cell);
+    if (whole != nullptr && info.unit == ResultUnit::None) return std::to_string(*whole);
+    const auto* const real = std::get_if<double>(&cell);
+    if (whole != nullptr || real != nullptr) {
+        const double number = real != nullptr ? *real : static_cast<double>(*whole);
+        return (info.is_estimate ? "~" : "") + number_text(number, info.unit, table.start_ns, time_unit);
     }
-    if (const auto* const real = std::get_if<double>(&cell))
-        return number_text(*real, info.unit, table.start_ns);
     if (const auto* const truth = std::get_if<bool>(&cell)) return *truth ? "yes" : "";
     if (const auto* const sizes = std::get_if<std::span<const std::int64_t>>(&cell))
         return sizes_text(*sizes);
@@ -87,6 +88,8 @@ std::string cell_text(const ResultTable& table, std::size_t row, std::size_t col
     }
     return printable(std::get<std::string_view>(cell));
 }
+
+}  // namespace
 
 Table result_in_columns(const ResultTable& table, const Terminal& terminal, const ResultLayout& layout) {
     std::vector<std::size_t> places;
@@ -107,8 +110,16 @@ Table result_in_columns(const ResultTable& table, const Terminal& terminal, cons
     for (std::size_t row = 0; row < shown; ++row) {
         std::vector<std::string> cells;
         cells.reserve(places.size());
-        for (const std::size_t place : places) cells.push_back(cell_text(table, row, place));
+        for (const std::size_t place : places)
+            cells.push_back(cell_text(table, row, place, layout.time_unit));
         lines.add(std::move(cells));
+        if (layout.below.empty()) continue;
+        const ResultCell below = table.cell(row, table.column(layout.below));
+        for (const std::string& entry : std::get<std::span<const std::string>>(below)) {
+            std::vector<std::string> line(places.size());
+            line.back() = "  at " + printable(entry);
+            lines.add(std::move(line), Style::Dim);
+        }
     }
     return lines;
 }
@@ -125,6 +136,7 @@ std::string result_lines(const ResultTable& table, const Terminal& terminal, con
 void ResultArgument::declare(Options& options) {
     options.flag(json, "--json", "Print every table as JSON, in nanoseconds and bytes");
     options.flag(csv, "--csv", "Print the main table as CSV");
+    options.flag(markdown, "--markdown", "Print the main table as Markdown");
     options.text(columns, "--columns", "LIST", "Columns of the main table, separated by commas");
     options.text(sort, "--sort", "COLUMN", "Column to sort the main table by, largest first");
     options.flag(ascending, "--ascending", "Sort the smallest first");
@@ -135,23 +147,14 @@ void ResultArgument::declare(Options& options) {
 
 void ResultArgument::check() const {
     if (csv && json) throw Error(verb + ": --csv and --json are mutually exclusive");
+    if (markdown && (csv || json)) throw Error(verb + ": --markdown cannot be combined with --csv or --json");
     if (!chooses()) return;
     const Result empty = make_result({}, result.empty() ? verb : result);
     try {
-        (void)sorted(empty.table(table)).with_columns(keys());
+        (void)sorted(empty.table(table)).with_columns(split(columns, ','));
     } catch (const Error& error) {
         throw Error(verb + ": " + error.what());
     }
-}
-
-std::vector<std::string> ResultArgument::keys() const {
-    std::vector<std::string> keys;
-    for (std::size_t at = 0; at < columns.size();) {
-        const std::size_t end = std::min(columns.find(',', at), columns.size());
-        if (end > at) keys.push_back(columns.substr(at, end - at));
-        at = end + 1;
-    }
-    return keys;
 }
 
 ResultTable ResultArgument::sorted(const ResultTable& main) const {
@@ -162,8 +165,9 @@ void ResultArgument::write(Result found) const {
     for (ResultTable& each : found.tables) {
         if (each.name != table) continue;
         each = sorted(each).limited(limit.value_or(0));
-        if (!columns.empty()) each = each.with_columns(keys());
+        if (!columns.empty()) each = each.with_columns(split(columns, ','));
         if (csv) return write_data(result_csv(each));
+        if (markdown) return write_out(result_in_columns(each, {}, {.keys = split(columns, ',')}).markdown());
     }
     write_data(result_json(found));
 }
@@ -171,7 +175,7 @@ void ResultArgument::write(Result found) const {
 std::string ResultArgument::lines(const ResultTable& of, const Terminal& terminal) const {
     ResultLayout layout{.limit = limit.value_or(usual_limit), .row = row};
     if (of.name != table) return result_lines(of, terminal, layout);
-    layout.keys = keys();
+    layout.keys = split(columns, ',');
     return result_lines(sorted(of), terminal, layout);
 }
 

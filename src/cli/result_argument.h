@@ -9,6 +9,7 @@
 
 #include "cli/command_line.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 
 namespace marey::cli {
 
@@ -17,10 +18,12 @@ struct ResultLayout {
     std::vector<std::string> keys{};  ///< columns; empty: those that are shown to people
     std::size_t limit = 0;            ///< rows; 0: all
     std::string row = "row";          ///< the word for rows that are left out
+    std::string time_unit{};          ///< "s", "ms", "us"; otherwise chosen for each time
+    std::string below{};  ///< a column of lists whose entries become lines below each row; empty: none
 };
 
-/// --json, --csv, --columns, --sort, --ascending and --limit. --columns and --sort are about the main table
-/// of a result, which is the one that --csv prints; --json prints all tables.
+/// --json, --csv, --markdown, --columns, --sort, --ascending and --limit. --columns and --sort are about the
+/// main table of a result, which is the one that --csv and --markdown print; --json prints all tables.
 struct ResultArgument {
     std::string verb;             ///< for errors; also the name of the result
     std::string table;            ///< the main table
@@ -31,27 +34,30 @@ struct ResultArgument {
     std::string columns{}, sort{};
     bool ascending = false;
     std::optional<std::uint64_t> limit{};
-    bool json = false, csv = false;
+    bool json = false, csv = false, markdown = false;
 
     void declare(Options& options);
     /// Throws marey::Error if the options contradict each other, or if there is no such column.
     void check() const;
-    bool is_data() const { return json || csv; }
+    bool is_data() const { return json || csv || markdown; }
     /// Whether columns or an order were chosen.
     bool chooses() const { return !columns.empty() || !sort.empty(); }
-    /// Prints the result as JSON or CSV. Throws marey::Error if a column does not exist.
+    /// Prints the result as data. Throws marey::Error if a column does not exist.
     void write(Result found) const;
+    /// Prints the result as data, or text() as it is. Returns the exit code.
+    template <class Text>
+    int print(Result found, const Text& text) const {
+        is_data() ? write(std::move(found)) : write_out(text());
+        return kSuccess;
+    }
     /// A table as text, with as many rows as --limit says and a line about those left out; empty if there are
     /// none.
     std::string lines(const ResultTable& table, const Terminal& terminal) const;
 
   private:
     ResultTable sorted(const ResultTable& table) const;
-    std::vector<std::string> keys() const;
 };
 
-/// The value of a cell for people.
-std::string cell_text(const ResultTable& table, std::size_t row, std::size_t column);
 Table result_in_columns(const ResultTable& table, const Terminal& terminal, const ResultLayout& layout = {});
 /// The same as text, with a line about rows that are left out; empty if there are no rows.
 std::string result_lines(const ResultTable& table, const Terminal& terminal, const ResultLayout& layout = {});

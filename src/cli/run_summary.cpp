@@ -13,11 +13,11 @@
 #include <marey/gpu_use.h>
 #include <marey/merge.h>
 #include <marey/range_filter.h>
+#include <marey/table.h>
 
-#include "cli/averages_text.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/result_argument.h"
 #include "cli/text_format.h"
 
 namespace marey::cli {
@@ -26,7 +26,7 @@ namespace {
 /// Captures beyond this number are not read for the summary.
 constexpr std::size_t kMaxCapturesRead = 1024;
 constexpr std::size_t kProgramsShown = 10;
-constexpr std::size_t kHotFunctions = 10;
+constexpr std::int64_t kHotFunctions = 10;
 constexpr std::size_t kThreadsShown = 4;
 constexpr std::size_t kKernelsShown = 3;
 constexpr std::size_t kNameWidth = 48;
@@ -133,11 +133,12 @@ std::string calls_summary(const Trace& trace, const std::string& path, const std
                     is_alone ? "" : fmt::format(" of {} processes", extent.processes),
                     format_duration(extent.time_ns), format_file_size(path));
     text += about;
-    text += averages_in_columns(averages,
-                                {.name_title = "function",
-                                 .columns = {"self", "self_cpu_percent", "total", "calls", "average", "name"},
-                                 .limit = kHotFunctions})
-                .text(terminal);
+    ResultTable hottest = averages_for_people(
+        averages, {.sort_by = "self",
+                   .row_limit = kHotFunctions,
+                   .columns = {"self", "self_cpu_percent", "total", "calls", "average", "name"}});
+    hottest.columns.back().heading = "function";
+    text += result_lines(hottest, terminal);
     const auto fact = [&](std::string_view title, const std::string& value) {
         if (!value.empty()) text += styled(terminal, Style::Dim, fmt::format("{:<10}", title)) + value + "\n";
     };
@@ -212,9 +213,7 @@ void MemberFacts::add_end(const Trace& trace) {
     if (start_ns < last_ns) return;
     last_ns = start_ns;
     ended.reset();
-    for (const ProblemInfo& problem : trace.problems()) {
-        if (problem.code == "crashed") ended = ended_process(trace, 0);
-    }
+    if (trace.has_problem("crashed")) ended = ended_process(trace, 0);
 }
 
 /// `trace` has its imports folded. Returns the averages of this process, without functions that only wait.

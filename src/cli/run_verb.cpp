@@ -84,8 +84,7 @@ class SessionFlags {
 
     /// Converts the value of a flag, "user,function" or "10us", to the form of the variable.
     std::string entry(const SessionOption& option, std::string value) {
-        if (std::string_view(option.placeholder) == "LIST")
-            std::replace(value.begin(), value.end(), ',', '|');
+        if (std::string_view(option.placeholder) == "LIST") std::ranges::replace(value, ',', '|');
         try {
             if (option.form == OptionForm::Nanoseconds) {
                 const std::optional<std::uint64_t> ns = parse_duration(value);

@@ -49,8 +49,7 @@ class StepsVerb final : public Verb {
                                       : "steps: no range has a name that matches '" + name_ + "'");
         }
         const Result result = step_result(trace, report);
-        output_.is_data() ? output_.write(result) : write_out(text(trace, report, result));
-        return kSuccess;
+        return output_.print(result, [&] { return text(trace, report, result); });
     }
 
   private:

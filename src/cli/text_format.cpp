@@ -276,6 +276,16 @@ bool contains_ignoring_case(std::string_view text, std::string_view part) {
            part.empty();
 }
 
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(separator, at), text.size());
+        if (end > at) parts.emplace_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
+}
+
 std::string_view base_name(std::string_view path) {
     return path.substr(path.find_last_of('/') + 1);
 }

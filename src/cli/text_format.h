@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace marey::cli {
 
@@ -48,6 +49,8 @@ std::string cut_call(std::string_view text, std::size_t width);
 
 /// Whether `text` contains `part`, ignoring ASCII case.
 bool contains_ignoring_case(std::string_view text, std::string_view part);
+/// The parts between separators, without empty ones.
+std::vector<std::string> split(std::string_view text, char separator);
 /// The last component of a path.
 std::string_view base_name(std::string_view path);
 

@@ -56,9 +56,8 @@ class TreeVerb final : public Verb {
         if (tree.nodes.empty()) check_inside_matches(trace);
         if (hot_) {
             const std::size_t paths = output_.limit.value_or(kDefaultPaths);
-            output_.is_data() ? output_.write(hot_path_result(trace, tree, paths))
-                              : write_out(hot_text(trace, tree, paths));
-            return kSuccess;
+            return output_.print(hot_path_result(trace, tree, paths),
+                                 [&] { return hot_text(trace, tree, paths); });
         }
         TreeLimits limits;
         limits.max_depth = depth_.value_or(0);
@@ -66,9 +65,7 @@ class TreeVerb final : public Verb {
         limits.max_nodes = output_.limit.value_or(output_.is_data() ? 0 : output_.usual_limit);
         const bool is_empty = tree.nodes.empty();
         const std::size_t hidden = limit_tree(tree, limits);
-        output_.is_data() ? output_.write(tree_result(trace, tree))
-                          : write_out(text(trace, tree, hidden, is_empty));
-        return kSuccess;
+        return output_.print(tree_result(trace, tree), [&] { return text(trace, tree, hidden, is_empty); });
     }
 
   private:

@@ -17,12 +17,6 @@
 
 namespace marey::cli {
 
-/// Exit codes of the command. A verb that runs a program returns that program's exit code.
-inline constexpr int kSuccess = 0;
-inline constexpr int kFailure = 2;  ///< also for usage errors
-/// Not an exit code: the Python package runs the verb, with the options that were given.
-inline constexpr int kRunInPython = -1;
-
 /// One verb: one file `<name>_verb.cpp` that ends with MAREY_VERB(<name>, <class>), and one line in
 /// verbs.cpp.
 class Verb {

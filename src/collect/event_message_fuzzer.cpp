@@ -12,7 +12,7 @@
 #include "collect/remote_events.h"
 #include "collect/trace_builder.h"
 #include "trace/saved_trace_repair_fixture.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 #include "trace/trace_difference_fixture.h"
 
 namespace {

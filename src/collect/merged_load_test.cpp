@@ -22,7 +22,7 @@
 #include "collect/packed_capture.h"
 #include "collect/run_file.h"
 #include "trace/trace_assembler.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 namespace {

@@ -19,7 +19,7 @@
 #include "collect/trace_builder.h"
 #include "record/process_identity.h"
 #include "trace/trace_assembler.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 
 namespace {
 

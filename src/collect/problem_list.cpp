@@ -26,7 +26,7 @@ void ProblemList::add_findings(const TraceData& data, const Findings& findings) 
     const bool has_reason = std::any_of(problems_.begin(), problems_.end(), [](const ProblemInfo& problem) {
         return problem.code == "no_space" || problem.code == "descriptor_closed";
     });
-    if (data.window.ceiling_reached && !has_reason) {
+    if (data.window.size_limit_reached && !has_reason) {
         add("ceiling_reached",
             data.window.policy == "ring"
                 ? "The session reached its size limit: the oldest records were overwritten."

@@ -13,7 +13,7 @@
 #include <marey/merge.h>
 
 #include "collect/run_file.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 
 namespace {
 

@@ -85,7 +85,7 @@ TEST(SessionStop, ASessionThatStopsWhileItsCaptureIsReadStillRunsInIt) {
     log.thread(1).range("done", 20, 30, 1).open("work", 10, 0);
     const Trace trace = build(log);
     EXPECT_EQ(outline(trace), "thread 1: work 10-60> { done 20-30 }\n");
-    EXPECT_FALSE(trace.window().ceiling_reached);
+    EXPECT_FALSE(trace.window().size_limit_reached);
     EXPECT_EQ(trace.problems().size(), 0u);
 }
 

@@ -6,7 +6,7 @@
 
 #include <marey/trace.h>
 
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 
 namespace marey::testing {
 

@@ -16,9 +16,9 @@
 #include "collect/replayed_log.h"
 #include "collect/site_values.h"
 #include "json/json_scanner.h"
-#include "trace/facts.h"
 #include "trace/part_flags.h"
 #include "trace/process_links.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 
@@ -429,7 +429,7 @@ class TableFiller {
             window.policy = policy_name(marks.policy);
             // A killed program has not written that its ring was full.
             const auto& threads = state_.journal.threads;
-            window.ceiling_reached =
+            window.size_limit_reached =
                 marks.ceiling_reached ||
                 (window.policy == "ring" && std::any_of(threads.begin(), threads.end(), [](const auto& each) {
                      return each.second.overwritten_chunks != 0;
@@ -456,7 +456,7 @@ class TableFiller {
     /// Drops for lack of space leave a mark in the log, unless the space never came back: then the session's
     /// size limit or a note gives the reason. The other drops were made inside the recorder.
     std::uint64_t interrupted_records() {
-        if (state_.data->window.ceiling_reached || !state_.journal.notes.empty()) return 0;
+        if (state_.data->window.size_limit_reached || !state_.journal.notes.empty()) return 0;
         std::uint64_t count = 0;
         for (const ThreadInfo& thread : state_.data->threads)
             count += thread.os_tid == 0 ? 0 : thread.dropped - state_.dropped_in_log[thread.id];

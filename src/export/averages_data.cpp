@@ -1,87 +1,70 @@
-// averages_data.cpp: averages in machine-readable formats: CSV, JSON, Markdown.
-#include <charconv>
+// averages_data.cpp: averages as tables of results, and in CSV, JSON and Markdown.
+#include <algorithm>
 
 #include <marey/table.h>
 
-#include "export/table_cells.h"
+#include "analyze/result_keys.h"
 #include "export/table_columns.h"
-#include "json/json_writer.h"
-#include "results/csv_field.h"
-#include "results/problems_json.h"
 
 namespace marey {
 namespace {
 
-/// Formats an average of integers with one decimal, which is precise enough and identical on all platforms.
-std::string one_decimal(double value) {
-    char text[400];
-    const auto result = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 1);
-    return {text, result.ptr};
-}
-
 bool is_share(const ColumnInfo& column) {
     return column.kind == CellKind::CpuShare || column.kind == CellKind::DeviceShare;
 }
-
-/// The column key with its unit.
-std::string data_key(const ColumnInfo& column) {
-    std::string key(column.key);
-    if (column.kind == CellKind::Time) key += "_ns";
-    if (column.kind == CellKind::Bytes) key += "_bytes";
-    return key;
+bool is_text(const ColumnInfo& column) {
+    return column.kind == CellKind::Name || column.kind == CellKind::Text ||
+           column.kind == CellKind::Shapes || column.kind == CellKind::Stack;
 }
 
-double per_call(const PerCall& value) {
-    return value.count == 0 ? 0.0 : static_cast<double>(value.total) / static_cast<double>(value.count);
-}
-
-std::string joined_stack(const AverageRow& row) {
-    std::string text;
-    for (const std::string& entry : row.stack) text += (text.empty() ? "" : ";") + entry;
-    return text;
-}
-
-void append_field(std::string& out, const TableCells& cells, const ColumnInfo& column,
-                  const AverageRow& row) {
-    const CellValue value = column.value(row);
-    if (is_share(column)) {
-        append_csv_field(out, cells.text(column, row));
-    } else if (const auto* whole = std::get_if<std::int64_t>(&value)) {
-        append_csv_field(out, std::to_string(*whole));
-    } else if (const auto* real = std::get_if<double>(&value)) {
-        append_csv_field(out, one_decimal(*real));
-    } else if (const auto* each = std::get_if<PerCall>(&value)) {
-        append_csv_field(out, one_decimal(per_call(*each)));
-    } else if (column.kind == CellKind::Stack) {
-        append_csv_text(out, joined_stack(row));
-    } else if (const auto* text = std::get_if<std::string_view>(&value)) {
-        append_csv_text(out, *text);
+ResultUnit unit_of(const ColumnInfo& column) {
+    switch (column.kind) {
+        case CellKind::Time:
+        case CellKind::HostTime:
+            return ResultUnit::Duration;
+        case CellKind::Bytes:
+            return ResultUnit::Bytes;
+        case CellKind::Flops:
+            return ResultUnit::Flops;
+        case CellKind::Count:
+            return ResultUnit::Count;
+        default:
+            return is_share(column) ? ResultUnit::Share : ResultUnit::None;
     }
 }
 
-void write_value(JsonWriter& json, const ColumnInfo& column, const AverageRow& row) {
-    const CellValue value = column.value(row);
-    if (column.kind == CellKind::Stack) {
-        json.begin_array();
-        for (const std::string& entry : row.stack) json.value(entry);
-        json.end_array();
-    } else if (const auto* whole = std::get_if<std::int64_t>(&value)) {
-        json.value(*whole);
-    } else if (const auto* real = std::get_if<double>(&value)) {
-        json.value(*real);
-    } else if (const auto* each = std::get_if<PerCall>(&value)) {
-        json.value(per_call(*each));
-    } else if (const auto* text = std::get_if<std::string_view>(&value)) {
-        json.value(*text);
-    } else {
-        json.null();
-    }
+/// A number as a real one; empty: unknown.
+std::optional<double> real_of(const CellValue& value) {
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    const auto* each = std::get_if<PerCall>(&value);
+    if (each == nullptr) return std::nullopt;
+    return each->count == 0 ? 0 : static_cast<double>(each->total) / static_cast<double>(each->count);
 }
 
 std::vector<const AverageRow*> wanted_rows(const Averages& averages, const TableOptions& options) {
     std::vector<const AverageRow*> rows = sorted_rows(averages, options);
     limit_rows(rows, options);
     return rows;
+}
+
+/// Adds a column with a value for each row. The type is that of the values.
+template <class Value>
+void add_column(ResultTable& table, std::string key, const ColumnInfo& info,
+                const std::vector<const AverageRow*>& rows, const Value& value) {
+    using Plain = typename detail_results::Plain<decltype(value(*rows[0]))>::type;
+    ResultColumn& column = table.columns.emplace_back();
+    column.key = std::move(key);
+    column.heading = info.heading.empty() ? info.key : info.heading;
+    std::ranges::replace(column.heading, '_', ' ');
+    column.unit = unit_of(info);
+    column.type = detail_results::type_of<Plain>();
+    column.description = info.description;
+    column.shown = info.key == "name" ? ResultShown::Name : ResultShown::Yes;
+    column.is_nullable = true;
+    ResultValues& values = table.values.emplace_back();
+    for (const AverageRow* row : rows) detail_results::add_value(values, value(*row));
+    table.rows = rows.size();
 }
 
 /// Escapes characters that would end a cell or a line.
@@ -96,70 +79,99 @@ std::string markdown_text(std::string_view text) {
 
 }  // namespace
 
-std::string averages_csv(const Averages& averages, const TableOptions& options) {
+ResultTable averages_data(const Averages& averages, const TableOptions& options) {
     const std::vector<const ColumnInfo*> columns = data_columns(averages, options);
     const TableCells cells(averages, columns, options);
-    std::string out;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-        if (i > 0) out += ',';
-        append_csv_field(out, data_key(*columns[i]));
-    }
-    out += '\n';
-    for (const AverageRow* row : wanted_rows(averages, options)) {
-        for (std::size_t i = 0; i < columns.size(); ++i) {
-            if (i > 0) out += ',';
-            append_field(out, cells, *columns[i], *row);
+    const std::vector<const AverageRow*> rows = wanted_rows(averages, options);
+    ResultTable table;
+    table.name = "rows";
+    for (const ColumnInfo* column : columns) {
+        const auto add = [&](const char* unit, const auto& value) {
+            add_column(table, std::string(column->key) + unit, *column, rows, value);
+        };
+        const auto whole = [&](const AverageRow& row) { return std::get<std::int64_t>(column->value(row)); };
+        const bool is_whole = std::holds_alternative<std::int64_t>(column->value(AverageRow()));
+        const char* const unit = unit_of(*column) == ResultUnit::Duration ? "_ns"
+                                 : unit_of(*column) == ResultUnit::Bytes  ? "_bytes"
+                                                                          : "";
+        if (column->kind == CellKind::Stack) {
+            add("", [](const AverageRow& row) { return row.stack; });
+        } else if (is_text(*column) || is_share(*column)) {
+            add("", [&](const AverageRow& row) { return cells.text(*column, row); });
+        } else if (is_whole) {
+            add(unit, whole);
+        } else {
+            add(unit, [&](const AverageRow& row) { return real_of(column->value(row)); });
         }
-        out += '\n';
     }
-    return out;
+    return table;
+}
+
+ResultTable averages_for_people(Averages averages, const TableOptions& options) {
+    for (AverageRow& row : averages.rows) row.cpu_time_total_ns = row.covered_ns;
+    const std::vector<const AverageRow*> rows = wanted_rows(averages, options);
+    const double host_ns = static_cast<double>(averages.recorded_ns),
+                 device_ns = static_cast<double>(device_time_ns(averages));
+    ResultTable table;
+    table.name = "rows";
+    for (const ColumnInfo* column : plain_columns(averages, options)) {
+        const auto add = [&](const auto& value) {
+            add_column(table, std::string(column->key), *column, rows, value);
+        };
+        const bool is_host = column->kind == CellKind::HostTime || column->kind == CellKind::CpuShare;
+        const double all = is_share(*column) ? is_host ? host_ns : device_ns : 1;
+        if (column->kind == CellKind::Stack && options.columns.empty()) {
+            add([](const AverageRow& row) { return row.stack; });
+            table.columns.back().shown = ResultShown::No;
+        } else if (is_text(*column)) {
+            add([&](const AverageRow& row) { return std::get<std::string_view>(column->value(row)); });
+        } else {
+            add([&](const AverageRow& row) -> std::optional<double> {
+                const std::optional<double> value = real_of(column->value(row));
+                const bool is_known = value && (column->kind != CellKind::Flops || *value > 0) &&
+                                      (column->kind != CellKind::Count || *value >= 0);
+                if (!is_known || (is_host && row.device_type != DeviceType::Cpu)) return std::nullopt;
+                return all > 0 ? *value / all : 0;
+            });
+        }
+    }
+    return table;
+}
+
+std::string averages_csv(const Averages& averages, const TableOptions& options) {
+    return result_csv(averages_data(averages, options));
 }
 
 std::string averages_json(const Trace& trace, const Averages& averages, const TableOptions& options) {
-    const std::vector<const ColumnInfo*> columns = data_columns(averages, options);
-    const TableCells cells(averages, columns, options);
-    std::string out;
-    JsonWriter json(out, kJsonIndent);
-    json.begin_object();
-    json.member("window_ns", averages.window_ns).member("recorded_ns", averages.recorded_ns);
-    json.member("range_count", averages.range_count);
-    json.key("rows").begin_array();
-    for (const AverageRow* row : wanted_rows(averages, options)) {
-        json.begin_object();
-        for (const ColumnInfo* column : columns) {
-            json.key(data_key(*column));
-            if (is_share(*column)) {
-                json.value(cells.text(*column, *row));
-            } else {
-                write_value(json, *column, *row);
-            }
-        }
-        json.end_object();
-    }
-    json.end_array();
-    write_problems(json, trace);
-    json.end_object();
-    out += '\n';
-    return out;
+    ResultRows<Averages> whole("", "All rows", true);
+    whole.columns({
+        {"window_ns", [](auto& r) { return r.window_ns; }, "length of the window"},
+        {"recorded_ns", [](auto& r) { return r.recorded_ns; }, "self time of all rows"},
+        {"range_count", [](auto& r) { return r.range_count; }, "number of ranges"},
+    });
+    whole.add(averages);
+    auto problems = problems_table();
+    for (const ProblemInfo& problem : trace.problems()) problems.add(problem);
+    return result_json(Result{{whole.table, averages_data(averages, options), problems.table}});
 }
 
 std::string averages_markdown(const Averages& averages, const TableOptions& options) {
     const std::vector<const ColumnInfo*> columns = shown_columns(averages, options);
     const TableCells cells(averages, columns, options);
     std::string out = "|";
-    const auto is_text = [](CellKind kind) {
-        return kind == CellKind::Name || kind == CellKind::Text || kind == CellKind::Shapes ||
-               kind == CellKind::Stack;
-    };
     for (const ColumnInfo* column : columns) out += " " + cells.title(*column) + " |";
     out += "\n|";
-    for (const ColumnInfo* column : columns) out += is_text(column->kind) ? ":---|" : "---:|";
+    for (const ColumnInfo* column : columns) out += is_text(*column) ? ":---|" : "---:|";
     out += '\n';
     for (const AverageRow* row : wanted_rows(averages, options)) {
         out += '|';
         for (const ColumnInfo* column : columns) {
-            const bool is_stack = column->kind == CellKind::Stack;
-            out += " " + markdown_text(is_stack ? joined_stack(*row) : cells.text(*column, *row)) + " |";
+            std::string text = cells.text(*column, *row);
+            if (column->kind == CellKind::Stack && !text.empty()) {
+                text.clear();
+                for (const std::string& entry : row->stack) text += (text.empty() ? "" : ";") + entry;
+            }
+            out += " " + markdown_text(text) + " |";
         }
         out += '\n';
     }

@@ -4,7 +4,6 @@
 
 #include <marey/table.h>
 
-#include "export/table_cells.h"
 #include "export/table_columns.h"
 
 namespace marey {

@@ -68,7 +68,7 @@ TEST(AveragesTable, UnknownFlopsAreNeitherZeroNorSortedAboveKnownOnes) {
     averages.rows[1].flops = 0;
     averages.rows[2].flops = 5;
     const std::string text = averages_csv(averages, {.sort_by = "flops", .columns = {"name", "flops"}});
-    EXPECT_EQ(text, "name,flops\nsome,5.0\nzero,0.0\nunknown,\n");
+    EXPECT_EQ(text, "name,flops\nsome,5\nzero,0\nunknown,\n");
 }
 
 TEST(AveragesData, CsvQuotesFieldsIfNecessary) {
@@ -76,8 +76,8 @@ TEST(AveragesData, CsvQuotesFieldsIfNecessary) {
     EXPECT_EQ(averages_csv(key_averages(trace)),
               "name,scope,device_type,count,unfinished,async_count,threads,self_cpu_time_total_ns,"
               "cpu_time_total_ns,cpu_time_ns,min_ns,max_ns\n"
-              "\"a,\"\"b\"\"\",user,cpu,1,0,0,1,10,10,10.0,10,10\n"
-              "c,user,cpu,1,0,0,1,5,5,5.0,5,5\n");
+              "\"a,\"\"b\"\"\",user,cpu,1,0,0,1,10,10,10,10,10\n"
+              "c,user,cpu,1,0,0,1,5,5,5,5,5\n");
 }
 
 TEST(AveragesData, JsonIsStrictForAnyNames) {

@@ -1,6 +1,6 @@
 // table_cells.cpp: numbers with units. Follows PyTorch's arithmetic step by step, because the rounding is
 // visible.
-#include "export/table_cells.h"
+#include "export/table_columns.h"
 
 #include <algorithm>
 #include <charconv>
@@ -120,6 +120,7 @@ std::string TableCells::text(const ColumnInfo& column, const AverageRow& row) co
     if (std::holds_alternative<std::monostate>(value)) return "--";
     switch (column.kind) {
         case CellKind::Time:
+        case CellKind::HostTime:
             return time_text(micros(value), unit_);
         case CellKind::CpuShare:
             // An async range spans other work: its total is not a share.

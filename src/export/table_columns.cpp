@@ -30,44 +30,47 @@ CellValue text(const AverageRow& row) {
 
 constexpr ColumnInfo kColumns[] = {
     {"name", "Name", CellKind::Name, text<&AverageRow::name>, "name of the ranges"},
-    {"overload_name", "Overload Name", CellKind::Name, text<&AverageRow::overload>, "operator overload"},
+    {"overload_name", "Overload Name", CellKind::Name, text<&AverageRow::overload>, "operator overload",
+     "overload"},
     {"thread", "Thread", CellKind::Text, text<&AverageRow::thread_name>,
      "thread name, when rows are grouped by thread"},
     {"self_cpu_percent", "Self CPU %", CellKind::CpuShare, integer<&AverageRow::self_cpu_time_total_ns>,
-     "self time as a share of all self time"},
-    {"self_cpu_time_total", "Self CPU", CellKind::Time, integer<&AverageRow::self_cpu_time_total_ns>,
-     "time in these ranges, without the ranges inside them"},
+     "self time as a share of all self time", "share"},
+    {"self_cpu_time_total", "Self CPU", CellKind::HostTime, integer<&AverageRow::self_cpu_time_total_ns>,
+     "time in these ranges, without the ranges inside them", "self"},
     {"total_cpu_percent", "CPU total %", CellKind::CpuShare, integer<&AverageRow::cpu_time_total_ns>,
-     "time in these ranges as a share of all self time"},
-    {"cpu_time_total", "CPU total", CellKind::Time, integer<&AverageRow::cpu_time_total_ns>,
-     "time in these ranges, nested ones counted again"},
-    {"cpu_time", "CPU time avg", CellKind::Time,
+     "time in these ranges as a share of all self time", "total share"},
+    {"cpu_time_total", "CPU total", CellKind::HostTime, integer<&AverageRow::cpu_time_total_ns>,
+     "time in these ranges, nested ones counted again", "total"},
+    {"cpu_time", "CPU time avg", CellKind::HostTime,
      [](const AverageRow& row) -> CellValue {
          return PerCall{row.cpu_time_total_ns, row.count};
      },
-     "average time per range"},
+     "average time per range", "per call"},
     {"self_device_time_total", "Self @", CellKind::Time, integer<&AverageRow::self_device_time_total_ns>,
-     "device time of these ranges, or of the work they launched"},
+     "device time of these ranges, or of the work they launched", "self device"},
     {"total_device_percent", "Self @ %", CellKind::DeviceShare,
-     integer<&AverageRow::self_device_time_total_ns>, "the same as a share of all device time"},
+     integer<&AverageRow::self_device_time_total_ns>, "the same as a share of all device time",
+     "device share"},
     {"device_time_total", "@ total", CellKind::Time, integer<&AverageRow::device_time_total_ns>,
-     "device time, including ranges inside"},
+     "device time, including ranges inside", "device"},
     {"device_time", "@ time avg", CellKind::Time,
      [](const AverageRow& row) -> CellValue {
          return PerCall{row.device_time_total_ns, row.count};
      },
-     "average device time per range"},
+     "average device time per range", "device per call"},
     {"cpu_memory_usage", "CPU Mem", CellKind::Bytes, integer<&AverageRow::cpu_memory_bytes>,
-     "memory allocated minus memory freed"},
+     "memory allocated minus memory freed", "memory"},
     {"self_cpu_memory_usage", "Self CPU Mem", CellKind::Bytes, integer<&AverageRow::self_cpu_memory_bytes>,
-     "the same, without the ranges inside"},
+     "the same, without the ranges inside", "self memory"},
     {"device_memory_usage", "@ Mem", CellKind::Bytes, integer<&AverageRow::device_memory_bytes>,
-     "device memory allocated minus freed"},
+     "device memory allocated minus freed", "device memory"},
     {"self_device_memory_usage", "Self @ Mem", CellKind::Bytes,
-     integer<&AverageRow::self_device_memory_bytes>, "the same, without the ranges inside"},
-    {"count", "# of Calls", CellKind::Count, count<&AverageRow::count>, "number of ranges"},
+     integer<&AverageRow::self_device_memory_bytes>, "the same, without the ranges inside",
+     "self device memory"},
+    {"count", "# of Calls", CellKind::Count, count<&AverageRow::count>, "number of ranges", "calls"},
     {"node_id", "Node ID", CellKind::Count,
-     [](const AverageRow& row) -> CellValue { return std::int64_t{row.node}; }, "rank or node"},
+     [](const AverageRow& row) -> CellValue { return std::int64_t{row.node}; }, "rank or node", "node"},
     {"input_shapes", "Input Shapes", CellKind::Shapes, text<&AverageRow::input_shapes>,
      "shapes of the input tensors"},
     {"stack", "Source Location", CellKind::Stack,
@@ -81,23 +84,24 @@ constexpr ColumnInfo kColumns[] = {
     {"p90", "p90", CellKind::Time, integer<&AverageRow::p90_ns>, "90th percentile of the time"},
     {"p99", "p99", CellKind::Time, integer<&AverageRow::p99_ns>, "99th percentile of the time"},
     {"max", "Max", CellKind::Time, integer<&AverageRow::max_ns>, "time of the longest range"},
-    {"covered", "Covered", CellKind::Time, integer<&AverageRow::covered_ns>,
-     "time in these ranges, recursive calls counted once"},
+    {"covered", "Covered", CellKind::HostTime, integer<&AverageRow::covered_ns>,
+     "time in these ranges, recursive calls counted once", "total"},
     {"self_overhead", "Self overhead", CellKind::Time, optional<&AverageRow::self_overhead_ns>,
-     "estimated recording overhead within the self time", 13},
+     "estimated recording overhead within the self time", "", 13},
     {"overhead", "Overhead", CellKind::Time, optional<&AverageRow::overhead_ns>,
      "estimated recording overhead within the total time"},
     {"threads", "Threads", CellKind::Count,
      [](const AverageRow& row) -> CellValue { return std::int64_t{row.threads}; }, "number of threads"},
     {"unfinished", "Unfinished", CellKind::Count, count<&AverageRow::unfinished>,
      "ranges still open at the end"},
-    {"async_count", "Async", CellKind::Count, count<&AverageRow::async_count>, "number of async ranges"},
+    {"async_count", "Async", CellKind::Count, count<&AverageRow::async_count>, "number of async ranges",
+     "async"},
     {"scope", "Scope", CellKind::Text,
      [](const AverageRow& row) -> CellValue { return std::string_view(scope_name(row.scope)); },
      "kind of range"},
     {"device_type", "Device", CellKind::Text,
      [](const AverageRow& row) -> CellValue { return std::string_view(device_type_name(row.device_type)); },
-     "device on which they ran"},
+     "device on which they ran", "where"},
 };
 
 struct Alias {
@@ -161,23 +165,37 @@ struct Contents {
     }
 };
 
-std::vector<const ColumnInfo*> named(const std::vector<std::string_view>& keys) {
+/// Whether averages have values for a column, if nobody chooses columns.
+bool is_used(std::string_view key, const Averages& averages, const Contents& has) {
+    const auto contains = [&](std::string_view part) { return key.find(part) != key.npos; };
+    if (key == "overload_name") return has.overload;
+    if (key == "thread") return averages.options.by_thread;
+    if (key == "node_id") return has.node;
+    if (key == "covered") return averages.options.nesting;
+    if (key.starts_with('p')) return averages.options.percentiles;  // p50, p90, p99
+    if (contains("memory")) return averages.has_memory && (has.device_memory || !contains("device"));
+    if (contains("device") && key != "device_type") return has.device_time;
+    if (key == "flops") return has.flops;
+    if (contains("overhead")) return has.overhead;
+    if (key == "input_shapes") return has.shapes;
+    return key != "stack" || has.stack;
+}
+
+/// The columns that were chosen, or those of a list that have values.
+std::vector<const ColumnInfo*> chosen(const Averages& averages, const TableOptions& options,
+                                      std::string_view by_default) {
     std::vector<const ColumnInfo*> columns;
-    columns.reserve(keys.size());
-    for (const std::string_view key : keys) columns.push_back(&find_column(key, "column"));
+    for (const std::string& key : options.columns) columns.push_back(&find_column(key, "column"));
+    const Contents has(averages);
+    while (options.columns.empty() && !by_default.empty()) {
+        const std::string_view key = by_default.substr(0, by_default.find(' '));
+        if (is_used(key, averages, has)) columns.push_back(&find_column(key, "column"));
+        by_default.remove_prefix(std::min(key.size() + 1, by_default.size()));
+    }
     return columns;
 }
 
-void append(std::vector<std::string_view>& keys, bool wanted, std::initializer_list<std::string_view> more) {
-    if (!wanted) return;
-    for (const std::string_view key : more) keys.push_back(key);
-}
-
 }  // namespace
-
-std::span<const ColumnInfo> known_columns() noexcept {
-    return kColumns;
-}
 
 const ColumnInfo& find_column(std::string_view key, const char* what) {
     std::string wanted = with_device(key);
@@ -193,49 +211,28 @@ const ColumnInfo& find_column(std::string_view key, const char* what) {
 }
 
 std::vector<const ColumnInfo*> shown_columns(const Averages& averages, const TableOptions& options) {
-    if (!options.columns.empty()) return named({options.columns.begin(), options.columns.end()});
-    const Contents has(averages);
-    std::vector<std::string_view> keys = {"name"};
-    append(keys, has.overload, {"overload_name"});
-    append(keys, averages.options.by_thread, {"thread"});
-    append(keys, true,
-           {"self_cpu_percent", "self_cpu_time_total", "total_cpu_percent", "cpu_time_total", "cpu_time"});
-    append(keys, has.device_time,
-           {"self_device_time_total", "total_device_percent", "device_time_total", "device_time"});
-    append(keys, averages.has_memory, {"cpu_memory_usage", "self_cpu_memory_usage"});
-    append(keys, averages.has_memory && has.device_memory,
-           {"device_memory_usage", "self_device_memory_usage"});
-    append(keys, true, {"count"});
-    append(keys, has.node, {"node_id"});
-    append(keys, has.shapes, {"input_shapes"});
-    append(keys, has.stack, {"stack"});
-    append(keys, has.flops, {"flops"});
-    return named(keys);
+    return chosen(averages, options,
+                  "name overload_name thread self_cpu_percent self_cpu_time_total total_cpu_percent "
+                  "cpu_time_total cpu_time self_device_time_total total_device_percent device_time_total "
+                  "device_time cpu_memory_usage self_cpu_memory_usage device_memory_usage "
+                  "self_device_memory_usage count node_id input_shapes stack flops");
 }
 
 std::vector<const ColumnInfo*> data_columns(const Averages& averages, const TableOptions& options) {
-    if (!options.columns.empty()) return named({options.columns.begin(), options.columns.end()});
-    const Contents has(averages);
-    std::vector<std::string_view> keys = {"name"};
-    append(keys, has.overload, {"overload_name"});
-    append(keys, averages.options.by_thread, {"thread"});
-    append(keys, true, {"scope", "device_type"});
-    append(keys, has.node, {"node_id"});
-    append(keys, true,
-           {"count", "unfinished", "async_count", "threads", "self_cpu_time_total", "cpu_time_total"});
-    append(keys, averages.options.nesting, {"covered"});
-    append(keys, true, {"cpu_time", "min"});
-    append(keys, averages.options.percentiles, {"p50", "p90", "p99"});
-    append(keys, true, {"max"});
-    append(keys, has.device_time, {"self_device_time_total", "device_time_total", "device_time"});
-    append(keys, averages.has_memory, {"cpu_memory_usage", "self_cpu_memory_usage"});
-    append(keys, averages.has_memory && has.device_memory,
-           {"device_memory_usage", "self_device_memory_usage"});
-    append(keys, has.flops, {"flops"});
-    append(keys, has.overhead, {"self_overhead", "overhead"});
-    append(keys, has.shapes, {"input_shapes"});
-    append(keys, has.stack, {"stack"});
-    return named(keys);
+    return chosen(averages, options,
+                  "name overload_name thread scope device_type node_id count unfinished async_count threads "
+                  "self_cpu_time_total cpu_time_total covered cpu_time min p50 p90 p99 max "
+                  "self_device_time_total device_time_total device_time cpu_memory_usage "
+                  "self_cpu_memory_usage device_memory_usage self_device_memory_usage flops self_overhead "
+                  "overhead input_shapes stack");
+}
+
+std::vector<const ColumnInfo*> plain_columns(const Averages& averages, const TableOptions& options) {
+    return chosen(averages, options,
+                  "self_cpu_time_total self_cpu_percent cpu_time_total count cpu_time "
+                  "self_device_time_total device_time_total cpu_memory_usage self_cpu_memory_usage "
+                  "device_memory_usage self_device_memory_usage flops node_id thread input_shapes "
+                  "overload_name name stack");
 }
 
 std::vector<const AverageRow*> sorted_rows(const Averages& averages, const TableOptions& options) {

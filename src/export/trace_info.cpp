@@ -7,12 +7,6 @@
 namespace marey {
 namespace {
 
-void write_thread_identity(JsonWriter& json, const Trace& trace, Row row) {
-    const ThreadInfo& thread = trace.threads()[row];
-    json.member("thread", trace.string(thread.name)).member("thread_id", thread.id);
-    json.member("os_tid", thread.os_tid);
-}
-
 void write_window(JsonWriter& json, const Trace& trace) {
     const WindowInfo& window = trace.window();
     json.key("window").begin_object();
@@ -20,37 +14,32 @@ void write_window(JsonWriter& json, const Trace& trace) {
     json.member("start_ns", window.start_ns).member("end_ns", window.end_ns);
     json.member("duration_ns", window.end_ns - window.start_ns).member("finished", window.finished);
     json.member("max_bytes", window.max_bytes).member("policy", window.policy);
-    json.member("ceiling_reached", window.ceiling_reached).member("log_bytes", window.log_bytes);
+    json.member("ceiling_reached", window.size_limit_reached).member("log_bytes", window.log_bytes);
     json.end_object();
 }
 
 void write_processes(JsonWriter& json, const Trace& trace) {
-    json.key("processes").begin_array();
-    for (const ProcessInfo& process : trace.processes()) {
-        json.begin_object().member("pid", process.pid);
+    json.list("processes", trace.processes(), [&](const ProcessInfo& process) {
+        json.member("pid", process.pid);
         if (process.node >= 0) json.member("node", process.node);
         json.member("executable", trace.string(process.name)).member("host", trace.string(process.host));
         json.member("command_line", trace.string(process.command_line));
-        json.member("realtime_offset_ns", process.realtime_offset_ns).end_object();
-    }
-    json.end_array();
+        json.member("realtime_offset_ns", process.realtime_offset_ns);
+    });
 }
 
 void write_threads(JsonWriter& json, const Trace& trace) {
     const std::vector<ThreadTotals> totals = thread_totals(trace);
-    json.key("threads").begin_array();
-    for (Row row = 0; row < trace.threads().size(); ++row) {
-        const ThreadInfo& thread = trace.threads()[row];
-        json.begin_object();
-        write_thread_identity(json, trace, row);
-        json.member("process", thread.process).member("birth_ns", thread.birth_ns);
-        json.member("death_ns", thread.death_ns);
-        json.member("ranges", totals[row].ranges).member("async_ranges", totals[row].async_ranges);
-        json.member("instants", totals[row].instants).member("counters", totals[row].counters);
+    json.list("threads", trace.threads(), [&](const ThreadInfo& thread) {
+        const ThreadTotals& total = totals[static_cast<std::size_t>(&thread - trace.threads().data())];
+        json.member("thread", trace.string(thread.name)).member("thread_id", thread.id);
+        json.member("os_tid", thread.os_tid).member("process", thread.process);
+        json.member("birth_ns", thread.birth_ns).member("death_ns", thread.death_ns);
+        json.member("ranges", total.ranges).member("async_ranges", total.async_ranges);
+        json.member("instants", total.instants).member("counters", total.counters);
         json.member("dropped", thread.dropped).member("overwritten_chunks", thread.overwritten_chunks);
-        json.member("resyncs", thread.resyncs).member("clamped", thread.clamped).end_object();
-    }
-    json.end_array();
+        json.member("resyncs", thread.resyncs).member("clamped", thread.clamped);
+    });
 }
 
 }  // namespace
@@ -71,8 +60,7 @@ std::string trace_info_json(const Trace& trace) {
     json.key("clock").begin_object().member("source", clock.source);
     json.member("ticks_per_second", clock.ticks_per_second).member("pairs", clock.pairs);
     json.member("max_error_ns", clock.max_error_ns).member("extrapolated", clock.extrapolated).end_object();
-    json.key("clocks");
-    write_host_clocks(json, trace);
+    write_host_clocks(json.key("clocks"), trace);
     json.key("costs_ns").begin_object();
     for (const CostInfo& cost : trace.costs()) json.member(cost.kind, cost.ns);
     json.end_object();

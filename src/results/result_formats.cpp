@@ -48,12 +48,16 @@ void write_cell(JsonWriter& json, const ResultCell& cell) {
         cell);
 }
 
-void write_row(JsonWriter& json, const ResultTable& table, std::size_t row) {
-    json.begin_object();
+void write_members(JsonWriter& json, const ResultTable& table, std::size_t row) {
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
         json.key(table.columns[i].key);
         write_cell(json, table.cell(row, i));
     }
+}
+
+void write_row(JsonWriter& json, const ResultTable& table, std::size_t row) {
+    json.begin_object();
+    write_members(json, table, row);
     json.end_object();
 }
 
@@ -68,6 +72,10 @@ std::string result_json(const Result& result) {
     JsonWriter json(out, kJsonIndent);
     json.begin_object();
     for (const ResultTable& table : result.tables) {
+        if (table.name.empty()) {
+            write_members(json, table, 0);
+            continue;
+        }
         json.key(table.name);
         if (table.is_single) {
             write_row(json, table, 0);

@@ -132,8 +132,7 @@ PackedColumn pack_numbers(std::uint32_t id, std::vector<std::uint64_t> numbers, 
     ColumnEntry entry;
     entry.id = id;
     entry.rows = numbers.size();
-    if (std::all_of(numbers.begin(), numbers.end(), [](std::uint64_t number) { return number == 0; }))
-        return {entry, {}};
+    if (std::ranges::all_of(numbers, [](std::uint64_t number) { return number == 0; })) return {entry, {}};
     entry.form = static_cast<std::uint8_t>(style.form);
     if (style.differences) {
         entry.differences = 1;

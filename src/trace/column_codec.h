@@ -25,6 +25,13 @@ struct ColumnEntry {
     std::uint64_t checksum = 0;  ///< of the stored bytes
 };
 
+/// Calls use(field) for each field, in the order of the file.
+template <class Entry, class Use>
+void for_each_field(Entry& entry, const Use& use) {
+    use(entry.id), use(entry.form), use(entry.differences), use(entry.packed), use(entry.reserved);
+    use(entry.rows), use(entry.bytes), use(entry.stored), use(entry.checksum);
+}
+
 /// A column ready to be written.
 struct PackedColumn {
     ColumnEntry entry;

@@ -1,8 +1,10 @@
-// part_flags.h: flags that mark the parts of suspended calls.
+// part_flags.h: flags that mark the parts of suspended calls, and how many calls a range stands for.
 #pragma once
 
 #include <cstdint>
 #include <span>
+
+#include <marey/trace.h>
 
 #include "trace/trace_data.h"
 
@@ -21,5 +23,13 @@ struct CallPart {
 void mark_parts(TraceData& data, std::span<const CallPart> parts);
 /// The same for the parts in the trace's details.
 void mark_parts(TraceData& data);
+
+/// 1 for a recorded call; imported sums of calls have their number in RangeDetail::calls. The parts of a
+/// suspended call are counted by their flags.
+inline std::uint64_t calls_of(const Trace& trace, const RangeColumns& ranges, Row row) noexcept {
+    if ((ranges.flags[row] & kSampled) == 0) return 1;
+    const RangeDetail* const detail = trace.range_detail(row);
+    return detail == nullptr ? 1 : detail->calls;
+}
 
 }  // namespace marey

@@ -194,8 +194,7 @@ Row range_open_at(const TraceData& data, const TrackInfo& track, std::int64_t ti
 }
 
 void sort_links(std::vector<LinkInfo>& links) {
-    std::stable_sort(links.begin(), links.end(),
-                     [](const LinkInfo& a, const LinkInfo& b) { return a.from < b.from; });
+    std::ranges::stable_sort(links, {}, &LinkInfo::from);
 }
 
 void connect_processes(TraceData& data) {

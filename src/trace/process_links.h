@@ -1,6 +1,8 @@
 // process_links.h: how the processes of a trace belong together.
 #pragma once
 
+#include <vector>
+
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -15,5 +17,10 @@ Row range_open_at(const TraceData& data, const TrackInfo& track, std::int64_t ti
 
 /// Sorts links by `from`, as readers expect them.
 void sort_links(std::vector<LinkInfo>& links);
+
+/// Removes the ranges from event messages that the sender's own capture contains as well; the links from and
+/// to them lead to the originals. Instants, counters and ranges without an original stay. `tracks`: those
+/// that contain ranges from messages in the capture of another process.
+void replace_remote_copies(TraceData& data, const std::vector<bool>& tracks);
 
 }  // namespace marey

@@ -354,7 +354,7 @@ class RandomTrace {
         data.window.session_id = wild();
         data.window.max_bytes = wild();
         data.window.policy = bytes();
-        data.window.ceiling_reached = one_in(2);
+        data.window.size_limit_reached = one_in(2);
         data.window.log_bytes = wild();
         for (std::int64_t i = below(3); i-- != 0;) data.costs.push_back({bytes(), 13.25});
         for (std::int64_t i = below(3); i-- != 0;) {

@@ -7,7 +7,7 @@
 #include <marey/error.h>
 
 #include "trace/columns.h"
-#include "trace/self_times.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 namespace {

@@ -1,5 +1,4 @@
 // remote_copies.cpp: finds the originals of ranges that came in event messages.
-#include "trace/remote_copies.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,7 +10,7 @@
 
 #include "trace/process_links.h"
 #include "trace/row_selection.h"
-#include "trace/self_times.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 namespace {
@@ -30,7 +29,7 @@ class RemoteCopies {
     RemoteCopies(TraceData& data, const std::vector<bool>& tracks) : data_(data), tracks_(tracks) {}
 
     void replace() {
-        if (std::find(tracks_.begin(), tracks_.end(), true) == tracks_.end()) return;
+        if (std::ranges::find(tracks_, true) == tracks_.end()) return;
         for (const LinkInfo& link : data_.links) {
             if (link.kind == LinkKind::Remote) callers_.emplace(link.to, link.from);
         }
@@ -100,7 +99,7 @@ class RemoteCopies {
         }
         const std::pair<std::int64_t, Row> from{expected_ns - error_ns, 0};
         Row best = kNoRow;
-        for (auto at = std::lower_bound(originals.begin(), originals.end(), from);
+        for (auto at = std::ranges::lower_bound(originals, from);
              at != originals.end() && at->first <= expected_ns + error_ns; ++at) {
             if (!is_same(copy, at->second)) continue;
             if (best == kNoRow ||
@@ -112,9 +111,7 @@ class RemoteCopies {
 
     bool same_clock(std::pair<Row, Row> link) const { return clock_of(link.first) == clock_of(link.second); }
     StringId clock_of(Row range) const {
-        const auto after =
-            std::upper_bound(data_.tracks.begin(), data_.tracks.end(), range,
-                             [](Row row, const TrackInfo& track) { return row < track.first_range; });
+        const auto after = std::ranges::upper_bound(data_.tracks, range, {}, &TrackInfo::first_range);
         return data_.processes[data_.threads[std::prev(after)->thread].process].clock;
     }
 

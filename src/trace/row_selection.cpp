@@ -114,8 +114,7 @@ class RowRemover {
         }
         std::erase_if(data_.links,
                       [](const LinkInfo& link) { return link.from == kNoRow || link.to == kNoRow; });
-        std::stable_sort(data_.links.begin(), data_.links.end(),
-                         [](const LinkInfo& a, const LinkInfo& b) { return a.from < b.from; });
+        std::ranges::stable_sort(data_.links, {}, &LinkInfo::from);
     }
 
     TraceData& data_;

@@ -9,7 +9,7 @@
 
 #include "trace/saved_trace.h"
 #include "trace/saved_trace_repair_fixture.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 #include "trace/trace_difference_fixture.h"
 
 namespace {

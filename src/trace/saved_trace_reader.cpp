@@ -16,7 +16,7 @@
 #include "trace/range_codec.h"
 #include "trace/saved_format.h"
 #include "trace/saved_trace.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 
@@ -89,15 +89,7 @@ class Contents {
         columns_.reserve(contents.size() / kEntryBytes);
         while (at != end) {
             ColumnEntry entry;
-            entry.id = get<std::uint32_t>(at);
-            entry.form = get<std::uint8_t>(at);
-            entry.differences = get<std::uint8_t>(at);
-            entry.packed = get<std::uint8_t>(at);
-            entry.reserved = get<std::uint8_t>(at);
-            entry.rows = get<std::uint64_t>(at);
-            entry.bytes = get<std::uint64_t>(at);
-            entry.stored = get<std::uint64_t>(at);
-            entry.checksum = get<std::uint64_t>(at);
+            for_each_field(entry, [&]<class Field>(Field& field) { field = get<Field>(at); });
             if (entry.stored > rest.size()) throw Error("truncated");
             if (entry.rows > left || entry.bytes > left || unpacked_bytes(entry) > left)
                 throw Error("corrupt: its stated sizes are too large for the file");
@@ -202,16 +194,8 @@ class TraceReader {
                                                       id != kDurations && id != kTails);
             return is_zero ? std::vector<std::uint64_t>() : numbers(column_id(ModelTable::Ranges, id), 0);
         };
-        RangeNumbers apart;
-        apart.depth = column(kDepth);
-        apart.parent = column(kParent);
-        apart.site = column(kSite);
-        apart.flags = column(kFlags);
-        apart.gaps = column(kGaps);
-        apart.heads = column(kHeads);
-        apart.durations = column(kDurations);
-        apart.tails = column(kTails);
-        apart.self = column(kSelf);
+        RangeNumbers apart{column(kDepth), column(kParent),    column(kSite),  column(kFlags), column(kGaps),
+                           column(kHeads), column(kDurations), column(kTails), column(kSelf)};
         join_ranges(std::move(apart), count, data);
     }
 

@@ -17,7 +17,7 @@
 #include "trace/random_trace_fixture.h"
 #include "trace/saved_format.h"
 #include "trace/saved_trace_repair_fixture.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 #include "trace/trace_difference_fixture.h"
 
 namespace marey {

@@ -14,7 +14,7 @@
 #include "trace/range_codec.h"
 #include "trace/saved_format.h"
 #include "trace/saved_trace.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 
@@ -120,15 +120,7 @@ class TraceWriter {
         contents.reserve(columns_.size() * kEntryBytes);
         std::uint64_t stored = 0, unpacked = 0;
         for (const auto& [entry, bytes] : columns_) {
-            put(contents, entry.id);
-            put(contents, entry.form);
-            put(contents, entry.differences);
-            put(contents, entry.packed);
-            put(contents, entry.reserved);
-            put(contents, entry.rows);
-            put(contents, entry.bytes);
-            put(contents, entry.stored);
-            put(contents, entry.checksum);
+            for_each_field(entry, [&](const auto& field) { put(contents, field); });
             stored += entry.stored;
             unpacked += unpacked_bytes(entry);
         }

@@ -1,4 +1,4 @@
-// trace.cpp: accessors of the model.
+// trace.cpp: accessors of the model, and the self times of ranges.
 #include <marey/trace.h>
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include <marey/error.h>
 
 #include "json/json_scanner.h"
-#include "trace/facts.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
@@ -18,9 +17,7 @@ namespace {
 
 std::span<const Argument> find_arguments(const TraceData& data, const std::vector<ArgumentSlice>& index,
                                          Row row) {
-    const auto found =
-        std::lower_bound(index.begin(), index.end(), row,
-                         [](const ArgumentSlice& slice, Row wanted) { return slice.row < wanted; });
+    const auto found = std::ranges::lower_bound(index, row, {}, &ArgumentSlice::row);
     if (found == index.end() || found->row != row) return {};
     return std::span(data.arguments).subspan(found->first, found->count);
 }
@@ -90,6 +87,34 @@ Trace Trace::changed(Trace trace, const TraceChanges& changes) {
     return Trace(data);
 }
 
+// The tables: each method returns a member of the storage.
+#define MAREY_TABLE(Type, name, member) \
+    Type Trace::name() const noexcept { \
+        return data_->member;           \
+    }
+MAREY_TABLE(std::span<const SiteInfo>, sites, sites)
+MAREY_TABLE(std::span<const ProcessInfo>, processes, processes)
+MAREY_TABLE(std::span<const ThreadInfo>, threads, threads)
+MAREY_TABLE(std::span<const TrackInfo>, tracks, tracks)
+MAREY_TABLE(std::span<const ArrayInfo>, arrays, arrays)
+MAREY_TABLE(std::span<const RangeDetail>, range_details, range_details)
+MAREY_TABLE(std::span<const TaskInfo>, task_names, tasks)
+MAREY_TABLE(std::span<const ClockExchangeInfo>, clock_exchanges, clock_exchanges)
+MAREY_TABLE(std::span<const HostClockInfo>, host_clocks, host_clocks)
+MAREY_TABLE(std::span<const MessageInfo>, messages, messages)
+MAREY_TABLE(std::span<const LinkInfo>, links, links)
+MAREY_TABLE(std::span<const Argument>, list_items, list_items)
+MAREY_TABLE(std::span<const MetadataInfo>, metadata, metadata)
+MAREY_TABLE(std::span<const ProblemInfo>, problems, problems)
+MAREY_TABLE(std::span<const CostInfo>, costs, costs)
+MAREY_TABLE(const ClockInfo&, clock, clock)
+MAREY_TABLE(const WindowInfo&, window, window)
+MAREY_TABLE(RangeColumns, ranges, ranges())
+MAREY_TABLE(InstantColumns, instants, instants())
+MAREY_TABLE(CounterColumns, counters, counters())
+MAREY_TABLE(MemoryColumns, memory, memory())
+#undef MAREY_TABLE
+
 std::string_view Trace::string(StringId id) const noexcept {
     return id < data_->strings.size() ? std::string_view(data_->strings[id]) : std::string_view();
 }
@@ -98,109 +123,26 @@ std::size_t Trace::string_count() const noexcept {
     return data_->strings.size();
 }
 
-std::span<const SiteInfo> Trace::sites() const noexcept {
-    return data_->sites;
-}
-
-std::span<const ProcessInfo> Trace::processes() const noexcept {
-    return data_->processes;
-}
-
-std::span<const ThreadInfo> Trace::threads() const noexcept {
-    return data_->threads;
-}
-
-std::span<const TrackInfo> Trace::tracks() const noexcept {
-    return data_->tracks;
-}
-
-RangeColumns Trace::ranges() const noexcept {
-    return data_->ranges();
-}
-
-InstantColumns Trace::instants() const noexcept {
-    return data_->instants();
-}
-
-CounterColumns Trace::counters() const noexcept {
-    return data_->counters();
-}
-
-MemoryColumns Trace::memory() const noexcept {
-    return data_->memory();
-}
-
-std::span<const ArrayInfo> Trace::arrays() const noexcept {
-    return data_->arrays;
-}
-
 std::span<const std::int64_t> Trace::array_extents() const noexcept {
     return data_->array_extents;
 }
 
-std::span<const RangeDetail> Trace::range_details() const noexcept {
-    return data_->range_details;
-}
-
 void sort_tasks(std::vector<TaskInfo>& tasks) {
     const auto key = [](const TaskInfo& task) { return std::pair(task.process, task.call); };
-    std::stable_sort(tasks.begin(), tasks.end(),
-                     [&](const TaskInfo& a, const TaskInfo& b) { return key(a) < key(b); });
+    std::ranges::stable_sort(tasks, {}, [&](const TaskInfo& a) { return key(a); });
     tasks.erase(std::unique(tasks.begin(), tasks.end(),
                             [&](const TaskInfo& a, const TaskInfo& b) { return key(a) == key(b); }),
                 tasks.end());
 }
 
-std::span<const TaskInfo> Trace::task_names() const noexcept {
-    return data_->tasks;
-}
-
-std::span<const ClockExchangeInfo> Trace::clock_exchanges() const noexcept {
-    return data_->clock_exchanges;
-}
-
-std::span<const HostClockInfo> Trace::host_clocks() const noexcept {
-    return data_->host_clocks;
-}
-
-std::span<const MessageInfo> Trace::messages() const noexcept {
-    return data_->messages;
-}
-
-std::span<const LinkInfo> Trace::links() const noexcept {
-    return data_->links;
-}
-
 const RangeDetail* Trace::range_detail(Row range) const noexcept {
     const auto& details = data_->range_details;
-    const auto found =
-        std::lower_bound(details.begin(), details.end(), range,
-                         [](const RangeDetail& detail, Row row) { return detail.range < row; });
+    const auto found = std::ranges::lower_bound(details, range, {}, &RangeDetail::range);
     return found != details.end() && found->range == range ? &*found : nullptr;
 }
 
-std::span<const Argument> Trace::list_items() const noexcept {
-    return data_->list_items;
-}
-
-std::span<const MetadataInfo> Trace::metadata() const noexcept {
-    return data_->metadata;
-}
-
-std::span<const ProblemInfo> Trace::problems() const noexcept {
-    return data_->problems;
-}
-
-std::span<const CostInfo> Trace::costs() const noexcept {
-    return data_->costs;
-}
-
-const ClockInfo& Trace::clock() const noexcept {
-    return data_->clock;
-}
-
-const WindowInfo& Trace::window() const noexcept {
-    return data_->window;
+bool Trace::has_problem(std::string_view code) const noexcept {
+    return std::ranges::find(data_->problems, code, &ProblemInfo::code) != data_->problems.end();
 }
 
 std::span<const Argument> Trace::range_arguments(Row range) const noexcept {
@@ -220,9 +162,7 @@ std::string_view Trace::range_name(Row range) const noexcept {
 
 Row Trace::track_of(Row range) const noexcept {
     const auto& tracks = data_->tracks;
-    const auto after =
-        std::upper_bound(tracks.begin(), tracks.end(), range,
-                         [](Row row, const TrackInfo& track) { return row < track.first_range; });
+    const auto after = std::ranges::upper_bound(tracks, range, {}, &TrackInfo::first_range);
     if (after == tracks.begin()) return kNoRow;
     const TrackInfo& track = *(after - 1);
     if (range - track.first_range >= track.range_count) return kNoRow;
@@ -237,6 +177,23 @@ std::int64_t Trace::clipped_duration_ns(Row range) const noexcept {
     const std::int64_t clipped =
         std::min(end, data_->window.end_ns) - std::max(start, data_->window.start_ns);
     return std::max<std::int64_t>(clipped, 0);
+}
+
+std::vector<std::int64_t> self_times(const TraceData& data) {
+    const std::size_t count = data.range_start_ns.size();
+    std::vector<std::uint64_t> self(count);
+    const auto wrap = [](std::int64_t time) { return static_cast<std::uint64_t>(time); };
+    for (std::size_t row = 0; row < count; ++row) {
+        const auto true_end =
+            static_cast<std::int64_t>(wrap(data.range_start_ns[row]) + wrap(data.range_duration_ns[row]));
+        const std::int64_t start = std::max(data.range_start_ns[row], data.window.start_ns);
+        const std::int64_t end = std::min(true_end, data.window.end_ns);
+        if (end <= start) continue;
+        const std::uint64_t clipped = wrap(end) - wrap(start);
+        self[row] += clipped;
+        if (data.range_parent[row] != kNoRow) self[data.range_parent[row]] -= clipped;
+    }
+    return {self.begin(), self.end()};
 }
 
 }  // namespace marey

@@ -6,7 +6,9 @@
 #include <memory>
 #include <numeric>
 #include <queue>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <marey/error.h>
 
@@ -14,7 +16,8 @@
 #include "native/demangle.h"
 #include "trace/columns.h"
 #include "trace/part_flags.h"
-#include "trace/self_times.h"
+#include "trace/process_links.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 
@@ -240,8 +243,7 @@ void TraceAssembler::sort_by_time(std::span<RangeId> members) const {
         if (left.duration_ns != right.duration_ns) return left.duration_ns > right.duration_ns;
         return a < b;
     };
-    if (!std::is_sorted(members.begin(), members.end(), is_before))
-        std::sort(members.begin(), members.end(), is_before);
+    if (!std::ranges::is_sorted(members, is_before)) std::ranges::sort(members, is_before);
 }
 
 namespace {
@@ -268,12 +270,11 @@ class TrackChoice {
         }
         while (!busy_.empty() && busy_.top().first <= start) {
             const std::uint32_t track = busy_.top().second;
-            free_.insert(std::lower_bound(free_.begin(), free_.end(), track), track);
+            free_.insert(std::ranges::lower_bound(free_, track), track);
             busy_.pop();
         }
         // After its parent's track, so that a parent's row always comes before.
-        const auto found =
-            parent == kNone ? free_.begin() : std::upper_bound(free_.begin(), free_.end(), parent_track);
+        const auto found = parent == kNone ? free_.begin() : std::ranges::upper_bound(free_, parent_track);
         auto track = static_cast<std::uint32_t>(open_.size());
         if (found == free_.end()) {
             open_.emplace_back();
@@ -327,9 +328,7 @@ void TraceAssembler::place_lane(const Lane& lane, std::span<const RangeId> membe
     if (tracks.track_count() > 1) {
         order.resize(members.size());
         std::iota(order.begin(), order.end(), 0u);
-        std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-            return nested[a].place.track < nested[b].place.track;
-        });
+        std::ranges::stable_sort(order, {}, [&](std::uint32_t a) { return nested[a].place.track; });
     }
     const auto nth = [&](std::size_t i) { return order.empty() ? static_cast<std::uint32_t>(i) : order[i]; };
     for (std::size_t i = 0; i < members.size();) {
@@ -387,7 +386,7 @@ namespace {
 template <typename Entry>
 void sort_by_row(std::vector<Entry>& entries, Row Entry::*row, std::size_t rows) {
     const auto is_before = [&](const Entry& a, const Entry& b) { return a.*row < b.*row; };
-    if (std::is_sorted(entries.begin(), entries.end(), is_before)) return;
+    if (std::ranges::is_sorted(entries, is_before)) return;
     std::vector<std::uint32_t> place(rows + 1, 0);
     for (const Entry& entry : entries) ++place[entry.*row + 1];
     std::partial_sum(place.begin(), place.end(), place.begin());
@@ -437,8 +436,8 @@ std::vector<Row> thread_time_order(const std::vector<Row>& threads, const std::v
         if (threads[a] != threads[b]) return threads[a] < threads[b];
         return times[a] != times[b] ? times[a] < times[b] : a < b;
     };
-    if (std::is_sorted(order.begin(), order.end(), is_before)) return {};
-    std::sort(order.begin(), order.end(), is_before);
+    if (std::ranges::is_sorted(order, is_before)) return {};
+    std::ranges::sort(order, is_before);
     return order;
 }
 
@@ -482,6 +481,57 @@ void add_report(TraceData& data, Row thread, const AllocationReport& report) {
 void sort_reports(TraceData& data) {
     if (const auto order = thread_time_order(data.memory_thread, data.memory_time_ns); !order.empty())
         reorder<ModelTable::Memory>(data, order);
+}
+
+Row TraceAssembler::next_at(const TrackInfo& track, std::int64_t time_ns) const {
+    const auto begin = data_->range_start_ns.begin() + track.first_range;
+    const auto found = std::lower_bound(begin, begin + track.range_count, time_ns);
+    return found == begin + track.range_count ? kNoRow
+                                              : static_cast<Row>(found - data_->range_start_ns.begin());
+}
+
+Row TraceAssembler::bind(const LinkEnd& end) const {
+    if (end.range != LinkEnd::kNoRange) return row_of_[end.range];
+    const LaneTracks& tracks = lane_tracks_[end.lane];
+    Row best = kNoRow;
+    for (std::uint32_t i = tracks.first; i < tracks.first + tracks.count; ++i) {
+        const TrackInfo& track = data_->tracks[i];
+        const Row row = end.is_next ? next_at(track, end.time_ns) : range_open_at(*data_, track, end.time_ns);
+        if (row == kNoRow) continue;
+        const bool is_better =
+            best == kNoRow || (end.is_next ? data_->range_start_ns[row] < data_->range_start_ns[best]
+                                           : data_->range_start_ns[row] > data_->range_start_ns[best]);
+        if (is_better) best = row;
+    }
+    return best;
+}
+
+void TraceAssembler::bind_links() {
+    for (LinkInfo& link : data_->links) {
+        link.from = row_of_[link.from];
+        link.to = row_of_[link.to];
+    }
+    std::uint64_t loose = 0;
+    for (const LooseLink& link : loose_links_) {
+        const Row from = bind(link.from);
+        const Row to = bind(link.to);
+        if (from == kNoRow || to == kNoRow) {
+            ++loose;
+        } else {
+            data_->links.push_back({from, to, link.kind, link.name});
+        }
+    }
+    if (loose > 0) add_problem("loose_arrow", "Arrows begin or end where there is no range.", loose);
+}
+
+void TraceAssembler::place_links() {
+    const auto key = [](const LinkInfo& link) {
+        return std::tuple(link.from, link.to, link.kind, link.name);
+    };
+    std::vector<LinkInfo>& links = data_->links;
+    std::ranges::sort(links, {}, [&](const LinkInfo& a) { return key(a); });
+    const auto is_same = [&](const LinkInfo& a, const LinkInfo& b) { return key(a) == key(b); };
+    links.erase(std::unique(links.begin(), links.end(), is_same), links.end());
 }
 
 }  // namespace marey

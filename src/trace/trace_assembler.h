@@ -148,7 +148,6 @@ class TraceAssembler {
     void place_values();
     void bind_links();
     Row bind(const LinkEnd& end) const;
-    Row innermost_at(const TrackInfo& track, std::int64_t time_ns) const;
     Row next_at(const TrackInfo& track, std::int64_t time_ns) const;
     void place_links();
     void sort_points();

@@ -1,6 +1,6 @@
 // trace_damage.cpp: the lengths, references and times of all columns, then, table by table, all
 // else that readers rely on.
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 
 #include <algorithm>
 #include <functional>

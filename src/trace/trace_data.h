@@ -1,9 +1,12 @@
-// trace_data.h: the storage of marey::Trace. Filled by a builder, then never changed.
+// trace_data.h: the storage of marey::Trace, filled by a builder, then never changed; and what follows from
+// it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <marey/trace.h>
@@ -115,5 +118,25 @@ struct AllocationReport {
 void add_report(TraceData& data, Row thread, const AllocationReport& report);
 /// Sorts the reports by thread, then by time.
 void sort_reports(TraceData& data);
+
+/// Adds a fact; replaces one with the same key.
+inline void put_fact(std::vector<MetadataInfo>& facts, std::string key, std::string json) {
+    const auto same = std::ranges::find_if(facts, [&](const MetadataInfo& fact) { return fact.key == key; });
+    if (same != facts.end()) {
+        same->json = std::move(json);
+    } else {
+        facts.push_back({std::move(key), std::move(json)});
+    }
+}
+
+/// For each range, the part of its duration in the window that no child covers. Sums wrap around; any times
+/// are safe. Parents must be rows of the table or kNoRow.
+std::vector<std::int64_t> self_times(const TraceData& data);
+
+/// Empty when every row that a table refers to exists, columns have equal lengths, sorted columns are sorted,
+/// tracks cover all ranges without a gap, ranges are in pre-order with parents before their children, lists
+/// do not nest without end, times are within +-2^62 ns, and metadata is JSON. Else the first inconsistency,
+/// in a few words.
+std::string find_damage(const TraceData& data);
 
 }  // namespace marey

@@ -15,11 +15,8 @@
 
 #include "base/reserve_expected.h"
 #include "trace/columns.h"
-#include "trace/facts.h"
 #include "trace/process_links.h"
-#include "trace/remote_copies.h"
 #include "trace/row_mapping.h"
-#include "trace/self_times.h"
 #include "trace/string_pool.h"
 #include "trace/trace_data.h"
 
@@ -33,71 +30,12 @@ struct Segment {
     Row count;
 };
 
+/// The steps that joining, merging and adding traces share: takes traces one by one, then settles.
 class TraceJoin {
-  public:
-    /// `is_merge`: of several processes.
-    explicit TraceJoin(bool is_merge) : is_merge_(is_merge) {}
+  protected:
+    /// `is_merge`: of several processes. `explains_ends`: how each process ended is found out at the end.
+    TraceJoin(bool is_merge, bool explains_ends) : is_merge_(is_merge), explains_ends_(explains_ends) {}
 
-    Trace join(std::span<const Trace> traces) {
-        std::vector<RowMapping> all = in_order({traces.begin(), traces.end()}, {});
-        check_windows(all);
-        take_all(std::move(all));
-        settle();
-        WindowInfo joined = moved_.back().window;
-        joined.start_ns = data_->window.start_ns;
-        add_up(joined);
-        return Trace(std::move(data_));
-    }
-
-    Trace merge(std::vector<Trace> traces, std::vector<ClockMove> moves) {
-        const bool has_moves = !moves.empty();
-        explains_ends_ = true;
-        take_all(in_order(std::move(traces), std::move(moves)));
-        return merged(has_moves);
-    }
-
-    /// As merge(), of traces that are taken one by one in the order of their windows.
-    TraceData take_next(Trace trace, double fraction) {
-        explains_ends_ = true;
-        const std::shared_ptr<TraceData> taken = changeable_data(take(moved_of(trace, {}), fraction));
-        TraceData spare;
-        model::visit_table(Only<ModelTable::Ranges>(), [&](const TableInfo&, const auto&... columns) {
-            (columns.in(*taken).clear(), ...);
-            ((columns.in(spare) = std::move(columns.in(*taken))), ...);
-        });
-        return spare;
-    }
-    Trace merged(bool has_moves) {
-        settle();
-        if (has_moves) data_->range_self_ns = self_times(*data_);
-        WindowInfo merged = moved_.front().window;
-        merged.start_ns = data_->window.start_ns;
-        merged.end_ns = data_->window.end_ns;
-        add_up(merged);
-        replace_remote_copies(*data_, copy_tracks_);
-        connect_processes(*data_);
-        explain_ends();
-        return Trace(std::move(data_));
-    }
-
-    Trace add(Trace trace, std::vector<AddedTrace> added) {
-        std::vector<Trace> traces{std::move(trace)};
-        std::vector<ClockMove> moves(1);
-        for (AddedTrace& each : added) {
-            traces.push_back(std::exchange(each.trace, Trace()));
-            moves.push_back(std::move(each.move));
-        }
-        std::vector<RowMapping> all = in_order(std::move(traces), std::move(moves));
-        for (std::size_t i = 0; i < added.size(); ++i) all[i + 1].caller = added[i].caller;
-        take_all(std::move(all));
-        settle();
-        data_->range_self_ns = self_times(*data_);
-        add_up(moved_.front().window);
-        connect_processes(*data_);
-        return Trace(std::move(data_));
-    }
-
-  private:
     static RowMapping moved_of(Trace& trace, ClockMove move) {
         RowMapping moved;
         moved.trace = with_own_ranges(trace);
@@ -115,52 +53,8 @@ class TraceJoin {
         std::vector<RowMapping> all;
         for (std::size_t i = 0; i < traces.size(); ++i)
             all.push_back(moved_of(traces[i], std::move(moves[i])));
-        std::stable_sort(all.begin(), all.end(), [](const RowMapping& a, const RowMapping& b) {
-            return a.window.start_ns < b.window.start_ns;
-        });
+        std::ranges::stable_sort(all, {}, [](const RowMapping& a) { return a.window.start_ns; });
         return all;
-    }
-
-    static void check_windows(const std::vector<RowMapping>& all) {
-        for (std::size_t i = 1; i < all.size(); ++i) {
-            if (all[i].window.start_ns < all[i - 1].window.end_ns)
-                throw Error("traces can be joined only when one ends before the next begins");
-        }
-    }
-
-    /// The program that ran first in the process.
-    Row first_program(Row process) const {
-        const std::vector<ProcessInfo>& all = data_->processes;
-        while (all[process].origin == ProcessOrigin::Exec && all[process].parent != kNoRow)
-            process = all[process].parent;
-        return process;
-    }
-
-    void explain_ends() {
-        std::vector<EndedProcess> ended;
-        std::vector<bool> is_replaced(data_->processes.size());  // by another program of the same process
-        for (const ProcessInfo& process : data_->processes) {
-            if (process.origin == ProcessOrigin::Exec && process.parent != kNoRow)
-                is_replaced[process.parent] = true;
-        }
-        for (const RowMapping& moved : moved_) {
-            if (!moved.has_crashed) continue;
-            const Row process = moved.processes.empty() ? kNoRow : moved.processes.front();
-            if (process != kNoRow && is_replaced[process]) {
-                if (&moved == &moved_.front()) data_->window.finished = true;
-                continue;
-            }
-            // Whoever reads the trace says how its first process ended.
-            const std::vector<Row>& first = moved_.front().processes;
-            const bool is_first = process == kNoRow || first.empty() || first_program(process) == first[0];
-            if (is_first || data_->processes[process].parent == kNoRow) data_->window.finished = false;
-            if (is_first) {
-                add_problem({"crashed", "A program ended without closing its capture.", 1});
-            } else {
-                ended.push_back(ended_process(Trace(data_), process));
-            }
-        }
-        for (const ProblemInfo& problem : describe_ends(ended)) add_problem(problem);
     }
 
     void take_all(std::vector<RowMapping> all) {
@@ -345,7 +239,7 @@ class TraceJoin {
             next += track.range_count;
         }
         const auto by_track = [](const Segment& a, const Segment& b) { return a.track < b.track; };
-        if (std::is_sorted(segments_.begin(), segments_.end(), by_track)) return;
+        if (std::ranges::is_sorted(segments_, by_track)) return;
         std::vector<Row> starts;  // the new row of each segment's first range
         std::vector<Row> ends;
         for (const TrackInfo& track : data_->tracks) ends.push_back(track.first_range);
@@ -357,9 +251,7 @@ class TraceJoin {
         for_each_reference(*data_, Cells::Range, [&](Row& row) {
             if (row == kNoRow) return;
             if (row - segments_[last].first >= segments_[last].count) {
-                const auto after = std::upper_bound(
-                    segments_.begin(), segments_.end(), row,
-                    [](Row wanted, const Segment& segment) { return wanted < segment.first; });
+                const auto after = std::ranges::upper_bound(segments_, row, {}, &Segment::first);
                 last = static_cast<std::size_t>(after - segments_.begin()) - 1;
             }
             row = starts[last] + (row - segments_[last].first);
@@ -462,10 +354,9 @@ class TraceJoin {
     }
 
     void add_problem(const ProblemInfo& problem) {
-        const auto same =
-            std::find_if(data_->problems.begin(), data_->problems.end(), [&](const ProblemInfo& known) {
-                return known.code == problem.code && known.text == problem.text;
-            });
+        const auto same = std::ranges::find_if(data_->problems, [&](const ProblemInfo& known) {
+            return known.code == problem.code && known.text == problem.text;
+        });
         if (same == data_->problems.end()) {
             data_->problems.push_back(problem);
         } else {
@@ -497,9 +388,8 @@ class TraceJoin {
     void sort_rows() {
         sort_tasks(data_->tasks);
         const auto by_row = [](const ArgumentSlice& a, const ArgumentSlice& b) { return a.row < b.row; };
-        std::sort(data_->range_arguments.begin(), data_->range_arguments.end(), by_row);
-        std::sort(data_->range_details.begin(), data_->range_details.end(),
-                  [](const RangeDetail& a, const RangeDetail& b) { return a.range < b.range; });
+        std::ranges::sort(data_->range_arguments, by_row);
+        std::ranges::sort(data_->range_details, {}, &RangeDetail::range);
         sort_links(data_->links);
         sort_reports(*data_);
     }
@@ -509,7 +399,7 @@ class TraceJoin {
         window.first_id = moved_.front().window.first_id;
         for (const RowMapping& moved : moved_) {
             window.log_bytes += moved.window.log_bytes;
-            window.ceiling_reached = window.ceiling_reached || moved.window.ceiling_reached;
+            window.size_limit_reached = window.size_limit_reached || moved.window.size_limit_reached;
         }
         data_->window = std::move(window);
     }
@@ -518,8 +408,7 @@ class TraceJoin {
                                   std::uint64_t, StringId>;
     using TrackKey = std::tuple<TrackKind, Row, StringId, DeviceType, decltype(Device::index), std::int64_t>;
 
-    bool is_merge_;
-    bool explains_ends_ = false;  ///< how each process ended is found out at the end
+    const bool is_merge_, explains_ends_;
     std::shared_ptr<TraceData> data_ = std::make_shared<TraceData>();
     StringPool strings_{data_->strings};
     std::vector<RowMapping> moved_;
@@ -532,13 +421,124 @@ class TraceJoin {
     std::vector<bool> copy_tracks_;         ///< joined tracks with ranges of note_copies()
 };
 
-}  // namespace
+/// Traces of one process that follow one another.
+class TraceSequence : TraceJoin {
+  public:
+    TraceSequence() : TraceJoin(false, false) {}
 
-struct TraceMerger::Join : TraceJoin {
-    using TraceJoin::TraceJoin;
+    Trace join(std::span<const Trace> traces) {
+        std::vector<RowMapping> all = in_order({traces.begin(), traces.end()}, {});
+        for (std::size_t i = 1; i < all.size(); ++i) {
+            if (all[i].window.start_ns < all[i - 1].window.end_ns)
+                throw Error("traces can be joined only when one ends before the next begins");
+        }
+        take_all(std::move(all));
+        settle();
+        WindowInfo joined = moved_.back().window;
+        joined.start_ns = data_->window.start_ns;
+        add_up(joined);
+        return Trace(std::move(data_));
+    }
 };
 
-TraceMerger::TraceMerger() : join_(std::make_unique<Join>(true)) {}
+/// Traces of several processes: all at once, or one by one in the order of their windows.
+class TraceMerge : TraceJoin {
+  public:
+    TraceMerge() : TraceJoin(true, true) {}
+
+    Trace merge(std::vector<Trace> traces, std::vector<ClockMove> moves) {
+        const bool has_moves = !moves.empty();
+        take_all(in_order(std::move(traces), std::move(moves)));
+        return merged(has_moves);
+    }
+
+    TraceData take_next(Trace trace, double fraction) {
+        const std::shared_ptr<TraceData> taken = changeable_data(take(moved_of(trace, {}), fraction));
+        TraceData spare;
+        model::visit_table(Only<ModelTable::Ranges>(), [&](const TableInfo&, const auto&... columns) {
+            (columns.in(*taken).clear(), ...);
+            ((columns.in(spare) = std::move(columns.in(*taken))), ...);
+        });
+        return spare;
+    }
+    Trace merged(bool has_moves) {
+        settle();
+        if (has_moves) data_->range_self_ns = self_times(*data_);
+        WindowInfo merged = moved_.front().window;
+        merged.start_ns = data_->window.start_ns;
+        merged.end_ns = data_->window.end_ns;
+        add_up(merged);
+        replace_remote_copies(*data_, copy_tracks_);
+        connect_processes(*data_);
+        explain_ends();
+        return Trace(std::move(data_));
+    }
+
+  private:
+    /// The program that ran first in the process.
+    Row first_program(Row process) const {
+        const std::vector<ProcessInfo>& all = data_->processes;
+        while (all[process].origin == ProcessOrigin::Exec && all[process].parent != kNoRow)
+            process = all[process].parent;
+        return process;
+    }
+
+    void explain_ends() {
+        std::vector<EndedProcess> ended;
+        std::vector<bool> is_replaced(data_->processes.size());  // by another program of the same process
+        for (const ProcessInfo& process : data_->processes) {
+            if (process.origin == ProcessOrigin::Exec && process.parent != kNoRow)
+                is_replaced[process.parent] = true;
+        }
+        for (const RowMapping& moved : moved_) {
+            if (!moved.has_crashed) continue;
+            const Row process = moved.processes.empty() ? kNoRow : moved.processes.front();
+            if (process != kNoRow && is_replaced[process]) {
+                if (&moved == &moved_.front()) data_->window.finished = true;
+                continue;
+            }
+            // Whoever reads the trace says how its first process ended.
+            const std::vector<Row>& first = moved_.front().processes;
+            const bool is_first = process == kNoRow || first.empty() || first_program(process) == first[0];
+            if (is_first || data_->processes[process].parent == kNoRow) data_->window.finished = false;
+            if (is_first) {
+                add_problem({"crashed", "A program ended without closing its capture.", 1});
+            } else {
+                ended.push_back(ended_process(Trace(data_), process));
+            }
+        }
+        for (const ProblemInfo& problem : describe_ends(ended)) add_problem(problem);
+    }
+};
+
+/// Traces of other processes that are added to one.
+class TraceAddition : TraceJoin {
+  public:
+    TraceAddition() : TraceJoin(true, false) {}
+
+    Trace add(Trace trace, std::vector<AddedTrace> added) {
+        std::vector<Trace> traces{std::move(trace)};
+        std::vector<ClockMove> moves(1);
+        for (AddedTrace& each : added) {
+            traces.push_back(std::exchange(each.trace, Trace()));
+            moves.push_back(std::move(each.move));
+        }
+        std::vector<RowMapping> all = in_order(std::move(traces), std::move(moves));
+        for (std::size_t i = 0; i < added.size(); ++i) all[i + 1].caller = added[i].caller;
+        take_all(std::move(all));
+        settle();
+        data_->range_self_ns = self_times(*data_);
+        add_up(moved_.front().window);
+        connect_processes(*data_);
+        return Trace(std::move(data_));
+    }
+};
+
+}  // namespace
+
+struct TraceMerger::Join : TraceMerge {};
+
+TraceMerger::TraceMerger() : join_(std::make_unique<Join>()) {}
 TraceMerger::~TraceMerger() = default;
 TraceData TraceMerger::add(Trace trace, double fraction) {
     return join_->take_next(std::move(trace), fraction);
@@ -549,15 +549,15 @@ Trace TraceMerger::finish() {
 
 Trace join_traces(std::span<const Trace> traces) {
     if (traces.empty()) return Trace();
-    return traces.size() == 1 ? traces[0] : TraceJoin(false).join(traces);
+    return traces.size() == 1 ? traces[0] : TraceSequence().join(traces);
 }
 
 Trace merge_on_clocks(std::vector<Trace> traces, std::vector<ClockMove> moves) {
-    return TraceJoin(true).merge(std::move(traces), std::move(moves));
+    return TraceMerge().merge(std::move(traces), std::move(moves));
 }
 
 Trace add_traces(Trace trace, std::vector<AddedTrace> added) {
-    return TraceJoin(true).add(std::move(trace), std::move(added));
+    return TraceAddition().add(std::move(trace), std::move(added));
 }
 
 }  // namespace marey

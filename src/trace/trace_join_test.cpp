@@ -11,7 +11,6 @@
 
 #include "trace/random_trace_fixture.h"
 #include "trace/trace_assembler.h"
-#include "trace/trace_damage.h"
 #include "trace/trace_data.h"
 #include "trace/trace_difference_fixture.h"
 

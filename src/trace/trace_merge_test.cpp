@@ -14,7 +14,7 @@
 #include "trace/process_links.h"
 #include "trace/random_trace_fixture.h"
 #include "trace/trace_assembler.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 #include "trace/trace_difference_fixture.h"
 #include "trace/trace_dump_fixture.h"
 

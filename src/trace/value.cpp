@@ -1,4 +1,4 @@
-// value.cpp: element types and devices, and their names.
+// value.cpp: element types, devices and scopes, and their names.
 #include <marey/value.h>
 
 #include <charconv>
@@ -7,9 +7,11 @@
 #include <utility>
 
 #include <marey/error.h>
+#include <marey/scope.h>
+
+#include "base/enum_names.h"
 
 namespace marey {
-
 namespace {
 
 struct DTypeInfo {
@@ -121,6 +123,19 @@ Device parse_device(std::string_view text) {
     if (!is_good)
         throw Error("'" + std::string(text) + "': not a device; expected a name such as cpu or cuda:0");
     return device;
+}
+
+const char* scope_name(Scope scope) noexcept {
+    static constexpr const char* kNames[] = {"function",           "backward_function",
+                                             "script_function",    "kernel_dtype",
+                                             "custom_class",       "build_feature",
+                                             "lite_interpreter",   "user",
+                                             "runtime_op",         "runtime_model",
+                                             "python_function",    "c_function",
+                                             "garbage_collection", "device",
+                                             "device_runtime",     "step"};
+    static_assert(std::size(kNames) == kScopeCount);
+    return name_at(kNames, scope);
 }
 
 }  // namespace marey

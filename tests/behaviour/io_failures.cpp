@@ -152,7 +152,7 @@ class SmallDisk : public Trouble {
         EXPECT_LE(lines(error()), 2) << error();
         marey::Trace trace = marey::Trace::load(path);
         EXPECT_TRUE(trace.window().finished);
-        EXPECT_TRUE(trace.window().ceiling_reached);
+        EXPECT_TRUE(trace.window().size_limit_reached);
         EXPECT_TRUE(has_problem(trace, "no_space")) << problem_codes(trace);
         EXPECT_FALSE(has_problem(trace, "ceiling_reached"));  // its size limit is not the reason
         EXPECT_GT(counts(trace)["work"], 10'000);

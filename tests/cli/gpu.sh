@@ -53,6 +53,7 @@ check "a chosen device" 0 '^device +cuda 0' "$marey" gpu --device 0 trace.json
 check "another device" 2 '^marey: gpu: no work on device 1 in this file' "$marey" gpu --device 1 trace.json
 check "csv" 0 '^100,cuda,0,500000,0\.86[0-9]*,2,250000,200000,200000,300000,300000,2,102500,54x1x1,128x1x1,32,0,1,0\.5,2,0\.03125,[0-9]*,[0-9]*,sgemm$' \
     "$marey" gpu --csv trace.json
+check "markdown" 0 '^\| 500 us \| 86\.2% \| 2 \| .* \| sgemm \|$' "$marey" gpu --markdown trace.json
 "$marey" gpu trace.json | grep -q $'\e' && fail "no colour in a pipe"
 if command -v python3 >/dev/null; then
     "$marey" gpu --json trace.json >gpu.json || fail "--json"

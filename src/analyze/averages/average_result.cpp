@@ -4,15 +4,12 @@
 #include "analyze/result_keys.h"
 
 namespace marey {
-namespace average_columns {
-namespace {
 
-using enum ResultUnit;
-using enum ResultShown;
-
-ResultRows<AverageRow> rows_table() {
-    ResultRows<AverageRow> table("averages", "Ranges by name");
-    table.columns({
+Result average_result(const Trace& trace, const Averages& averages) {
+    using enum ResultUnit;
+    using enum ResultShown;
+    ResultRows<AverageRow> rows("averages", "Ranges by name");
+    rows.columns({
         {"name", [](auto& r) { return r.name; }, "name of the ranges", "name", Name},
         {"scope", [](auto& r) { return std::string(scope_name(r.scope)); }, "kind of range"},
         {"device", [](auto& r) { return std::string(device_type_name(r.device_type)); },
@@ -46,14 +43,6 @@ ResultRows<AverageRow> rows_table() {
         {"first_range", [](auto& r) { return when(r.first_range != kNoRow, r.first_range); },
          "row of the first range", "", No, None},
     });
-    return table;
-}
-
-}  // namespace
-}  // namespace average_columns
-
-Result average_result(const Trace& trace, const Averages& averages) {
-    auto rows = average_columns::rows_table();
     for (const AverageRow& row : averages.rows) rows.add(row);
     return made_result(trace, rows);
 }

@@ -13,10 +13,11 @@
 #include "analyze/averages/site_groups.h"
 #include "analyze/gpu/device_time.h"
 #include "analyze/name_slots.h"
+#include "analyze/time_percentiles.h"
 #include "analyze/track_place.h"
 #include "base/parallel.h"
+#include "trace/part_flags.h"
 #include "trace/program_names.h"
-#include "trace/range_calls.h"
 
 namespace marey {
 
@@ -53,11 +54,6 @@ bool starts_before(const RangeColumns& ranges, Row a, Row b) {
 constexpr std::uint64_t kLeastRowsPerPart = 1 << 18;
 constexpr std::uint64_t kPartsPerCore = 4;
 constexpr std::uint32_t kMostGroupsInParts = 1 << 15;  // each part has all of them
-
-/// The nearest rank (1-based) of a percentile, as an index.
-std::size_t rank(std::size_t count, unsigned percent) {
-    return (count * percent + 99) / 100 - 1;
-}
 
 /// The number of a duration's bucket. Buckets of larger durations have larger numbers; none is wider than a
 /// 32nd of its durations.
@@ -360,8 +356,8 @@ void AverageRowBuilder::add_percentiles() {
     parallel_for(rows_.size(), [&](std::size_t group) {
         AverageRow& row = rows_[group];
         const std::span<const std::int64_t> own(durations.get() + first[group], row.range_count);
-        const std::array<std::int64_t, 3> values =
-            select_ranks(own, {rank(own.size(), 50), rank(own.size(), 90), rank(own.size(), 99)});
+        const std::array<std::int64_t, 3> values = select_ranks(
+            own, {nearest_rank(own.size(), 50), nearest_rank(own.size(), 90), nearest_rank(own.size(), 99)});
         row.p50_ns = values[0];
         row.p90_ns = values[1];
         row.p99_ns = values[2];

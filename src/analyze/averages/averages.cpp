@@ -1,7 +1,9 @@
 // averages.cpp: rows for ranges and allocation reports, in order; sums over rows.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include <marey/analyze.h>
 
@@ -142,34 +144,42 @@ std::int64_t device_time_ns(const Averages& averages) {
     return sum;
 }
 
-AverageRow total_average(const Averages& averages) {
-    AverageRow total;
-    const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
-        if (part) sum = sum.value_or(0) + *part;
+void add_row(AverageRow& sum, const AverageRow& row) {
+    const auto add = [](std::optional<double>& to, const std::optional<double>& part) {
+        if (part) to = to.value_or(0) + *part;
     };
-    for (const AverageRow& row : averages.rows) {
-        if (row.first_range != kNoRow) {
-            total.min_ns = total.first_range == kNoRow ? row.min_ns : std::min(total.min_ns, row.min_ns);
-            total.max_ns = std::max(total.max_ns, row.max_ns);
-            if (total.first_range == kNoRow) total.first_range = row.first_range;
-        }
-        total.count += row.count;
-        total.range_count += row.range_count;
-        total.unfinished += row.unfinished;
-        total.async_count += row.async_count;
-        total.cpu_time_total_ns += row.cpu_time_total_ns;
-        total.self_cpu_time_total_ns += row.self_cpu_time_total_ns;
-        total.device_time_total_ns += row.device_time_total_ns;
-        total.self_device_time_total_ns += row.self_device_time_total_ns;
-        total.covered_ns += row.covered_ns;
-        total.cpu_memory_bytes += row.cpu_memory_bytes;
-        total.self_cpu_memory_bytes += row.self_cpu_memory_bytes;
-        total.device_memory_bytes += row.device_memory_bytes;
-        total.self_device_memory_bytes += row.self_device_memory_bytes;
-        if (row.flops) add(total.flops, *row.flops - row.nested_flops);
-        add(total.self_overhead_ns, row.self_overhead_ns);
-        add(total.overhead_ns, row.overhead_ns);
+    sum.count += row.count;
+    sum.range_count += row.range_count;
+    sum.unfinished += row.unfinished;
+    sum.async_count += row.async_count;
+    sum.cpu_time_total_ns += row.cpu_time_total_ns;
+    sum.self_cpu_time_total_ns += row.self_cpu_time_total_ns;
+    sum.device_time_total_ns += row.device_time_total_ns;
+    sum.self_device_time_total_ns += row.self_device_time_total_ns;
+    sum.covered_ns += row.covered_ns;
+    sum.min_ns = std::min(sum.min_ns, row.min_ns);
+    sum.max_ns = std::max(sum.max_ns, row.max_ns);
+    sum.cpu_memory_bytes += row.cpu_memory_bytes;
+    sum.self_cpu_memory_bytes += row.self_cpu_memory_bytes;
+    sum.device_memory_bytes += row.device_memory_bytes;
+    sum.self_device_memory_bytes += row.self_device_memory_bytes;
+    add(sum.flops, row.flops);
+    sum.nested_flops += row.nested_flops;
+    add(sum.self_overhead_ns, row.self_overhead_ns);
+    add(sum.overhead_ns, row.overhead_ns);
+}
+
+AverageRow total_average(const Averages& averages) {
+    constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+    AverageRow total;
+    total.min_ns = kNone;
+    for (AverageRow row : averages.rows) {
+        if (row.first_range == kNoRow) row.min_ns = kNone;  // reports take no time
+        if (total.first_range == kNoRow) total.first_range = row.first_range;
+        if (row.flops) *row.flops -= std::exchange(row.nested_flops, 0);
+        add_row(total, row);
     }
+    if (total.min_ns == kNone) total.min_ns = 0;
     total.name = "Total";
     return total;
 }

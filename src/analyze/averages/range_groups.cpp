@@ -144,7 +144,7 @@ void RangeGroups::order_tracks(bool by_thread, bool by_process) {
     };
     order_.resize(trace_.tracks().size());
     std::iota(order_.begin(), order_.end(), Row{0});
-    std::ranges::stable_sort(order_, [&](Row a, Row b) { return class_of(a, true) < class_of(b, true); });
+    std::ranges::stable_sort(order_, {}, [&](Row a) { return class_of(a, true); });
     class_of_track_.resize(order_.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
         if (i == 0 || class_of(order_[i - 1], by_thread) != class_of(order_[i], by_thread)) ++classes_;
@@ -206,8 +206,7 @@ void RangeGroups::assign(const AverageOptions& options) {
         }
         const TrackInfo& track = trace_.tracks()[order_[place]];
         const Row end = track.first_range + track.range_count;
-        auto slice = std::lower_bound(slices.begin(), slices.end(), track.first_range,
-                                      [](const ArgumentSlice& a, Row row) { return a.row < row; });
+        auto slice = std::ranges::lower_bound(slices, track.first_range, {}, &ArgumentSlice::row);
         const auto group_of = [&](Row row) {
             const std::uint32_t key = keys.of_site[ranges.site[row]];
             if (group_of_key[key] == kNoGroup) {

@@ -4,6 +4,8 @@
 
 #include <marey/averages.h>
 
+#include "analyze/time_percentiles.h"
+
 namespace marey {
 namespace {
 
@@ -25,30 +27,6 @@ std::string key_of(const AverageRow& row, const AverageOptions& options) {
     for (std::size_t i = 0; i < std::min<std::size_t>(options.stack_entries, row.stack.size()); ++i)
         add(row.stack[i]);
     return key;
-}
-
-void add_row(AverageRow& sum, const AverageRow& row) {
-    sum.count += row.count;
-    sum.range_count += row.range_count;
-    sum.unfinished += row.unfinished;
-    sum.async_count += row.async_count;
-    sum.cpu_time_total_ns += row.cpu_time_total_ns;
-    sum.self_cpu_time_total_ns += row.self_cpu_time_total_ns;
-    sum.device_time_total_ns += row.device_time_total_ns;
-    sum.self_device_time_total_ns += row.self_device_time_total_ns;
-    sum.cpu_memory_bytes += row.cpu_memory_bytes;
-    sum.self_cpu_memory_bytes += row.self_cpu_memory_bytes;
-    sum.device_memory_bytes += row.device_memory_bytes;
-    sum.self_device_memory_bytes += row.self_device_memory_bytes;
-    sum.min_ns = std::min(sum.min_ns, row.min_ns);
-    sum.max_ns = std::max(sum.max_ns, row.max_ns);
-    if (row.flops) sum.flops = sum.flops.value_or(0) + *row.flops;
-    sum.nested_flops += row.nested_flops;
-}
-
-/// Nearest rank. `durations` must be sorted.
-std::int64_t percentile(const std::vector<std::int64_t>& durations, std::size_t percent) {
-    return durations[(durations.size() * percent + 99) / 100 - 1];
 }
 
 }  // namespace
@@ -80,9 +58,9 @@ Averages group_rows(const Averages& list, const AverageOptions& options) {
     if (!options.percentiles) return averages;
     for (std::size_t i = 0; i < averages.rows.size(); ++i) {
         std::ranges::sort(durations[i]);
-        averages.rows[i].p50_ns = percentile(durations[i], 50);
-        averages.rows[i].p90_ns = percentile(durations[i], 90);
-        averages.rows[i].p99_ns = percentile(durations[i], 99);
+        averages.rows[i].p50_ns = durations[i][nearest_rank(durations[i].size(), 50)];
+        averages.rows[i].p90_ns = durations[i][nearest_rank(durations[i].size(), 90)];
+        averages.rows[i].p99_ns = durations[i][nearest_rank(durations[i].size(), 99)];
     }
     return averages;
 }

@@ -34,9 +34,8 @@ std::vector<Part> parts_of(const Trace& trace) {
         parts.push_back({trace.threads()[tracks[track].thread].process, detail.call,
                          trace.ranges().start_ns[detail.range], detail.range});
     }
-    std::ranges::sort(parts, [](const Part& a, const Part& b) {
-        return std::tie(a.process, a.call, a.start_ns, a.row) <
-               std::tie(b.process, b.call, b.start_ns, b.row);
+    std::ranges::sort(parts, {}, [](const Part& part) {
+        return std::tie(part.process, part.call, part.start_ns, part.row);
     });
     return parts;
 }

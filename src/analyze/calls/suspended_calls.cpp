@@ -10,9 +10,7 @@ namespace {
 
 template <class Rows>
 void sort_by_start(Rows& rows) {
-    std::ranges::stable_sort(rows, [](const auto& a, const auto& b) {
-        return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.number < b.number;
-    });
+    std::ranges::stable_sort(rows, {}, [](const auto& row) { return std::pair(row.start_ns, row.number); });
 }
 
 }  // namespace

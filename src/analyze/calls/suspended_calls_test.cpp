@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trace/trace_assembler.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 namespace {

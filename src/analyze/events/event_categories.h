@@ -1,4 +1,4 @@
-// event_categories.h: the category names of PyTorch's traces.
+// event_categories.h: the names of categories and of value types in PyTorch's traces.
 #pragma once
 
 #include <marey/scope.h>
@@ -25,5 +25,12 @@ std::string_view chrome_category(const Trace& trace, const SiteInfo& site, bool 
 std::string_view chrome_category(Scope scope, std::string_view name, bool on_device);
 /// The scope that a reader of our files derives from a category, so that only other scopes must be written.
 Scope default_scope(std::string_view category);
+
+/// A boolean, an integer, a double, or the text of another scalar; whether or not its value was recorded.
+bool is_scalar(const Argument& value) noexcept;
+/// A list of arrays, all present and all defined. PyTorch's traces omit any other list.
+bool is_array_list(const Trace& trace, const Argument& value) noexcept;
+/// "float", "Scalar", "TensorList", ...; empty for values without a type name.
+std::string_view input_type_text(const Trace& trace, const Argument& value) noexcept;
 
 }  // namespace marey

@@ -11,7 +11,6 @@
 #include "analyze/events/crossing_steps.h"
 #include "analyze/events/event_categories.h"
 #include "analyze/events/event_order.h"
-#include "analyze/events/input_types.h"
 #include "analyze/gpu/device_time.h"
 #include "analyze/memory/range_memory.h"
 #include "analyze/track_place.h"
@@ -130,7 +129,7 @@ struct EventList::Data {
         made.all = launched_times(trace);
         made.total = device_times(trace, made.all).total;
         const RangeColumns ranges = trace.ranges();
-        std::stable_sort(made.all.begin(), made.all.end(), [&](const LaunchedTime& a, const LaunchedTime& b) {
+        std::ranges::stable_sort(made.all, [&](const LaunchedTime& a, const LaunchedTime& b) {
             if (of_range[a.owner] != of_range[b.owner]) return of_range[a.owner] < of_range[b.owner];
             return ranges.start_ns[a.range] < ranges.start_ns[b.range];
         });
@@ -139,11 +138,9 @@ struct EventList::Data {
     }
 
     std::span<const LaunchedTime> launched(const Launches& made, std::size_t event) const {
-        const auto is_before = [&](const LaunchedTime& entry, std::size_t wanted) {
-            return of_range[entry.owner] < wanted;
-        };
-        const auto first = std::lower_bound(made.all.begin(), made.all.end(), event, is_before);
-        return {first, std::lower_bound(first, made.all.end(), event + 1, is_before)};
+        const auto owner = [&](const LaunchedTime& entry) { return of_range[entry.owner]; };
+        return {std::ranges::lower_bound(made.all, event, {}, owner),
+                std::ranges::upper_bound(made.all, event, {}, owner)};
     }
 
     Memory make_memory() const {
@@ -153,8 +150,7 @@ struct EventList::Data {
         made.total = total_range_memory(trace, made.self);
         const std::vector<RangeBytes> of_steps = memory_during(trace, crossing.steps);
         made.total.insert(made.total.end(), of_steps.begin(), of_steps.end());
-        std::sort(made.total.begin(), made.total.end(),
-                  [](const RangeBytes& a, const RangeBytes& b) { return a.range < b.range; });
+        std::ranges::sort(made.total, {}, &RangeBytes::range);
         return made;
     }
 
@@ -162,18 +158,15 @@ struct EventList::Data {
         Links made;
         made.incoming.resize(trace.links().size());
         std::iota(made.incoming.begin(), made.incoming.end(), 0u);
-        std::stable_sort(made.incoming.begin(), made.incoming.end(), [&](std::uint32_t a, std::uint32_t b) {
-            return trace.links()[a].to < trace.links()[b].to;
-        });
+        std::ranges::stable_sort(made.incoming, {}, [&](std::uint32_t a) { return trace.links()[a].to; });
         return made;
     }
 
     /// The links that end at a range.
     std::span<const std::uint32_t> incoming(Row range) const {
         const std::vector<std::uint32_t>& all = links.get([&] { return make_links(); }).incoming;
-        const auto first = std::lower_bound(all.begin(), all.end(), range, [&](std::uint32_t link, Row row) {
-            return trace.links()[link].to < row;
-        });
+        const auto first = std::ranges::lower_bound(
+            all, range, {}, [&](std::uint32_t link) { return trace.links()[link].to; });
         auto last = first;
         while (last != all.end() && trace.links()[*last].to == range) ++last;
         return {first, last};
@@ -261,7 +254,7 @@ std::span<const Row> EventList::launches(std::size_t event) const {
 bool EventList::is_timed(std::size_t event) const {
     const auto& made = data_->launches.get([&] { return data_->make_launches(); });
     const std::span<const LaunchedTime> own = data_->launched(made, event);
-    return std::any_of(own.begin(), own.end(), [](const LaunchedTime& entry) { return entry.is_timed; });
+    return std::ranges::any_of(own, [](const LaunchedTime& entry) { return entry.is_timed; });
 }
 
 EventBytes EventList::bytes(std::size_t event) const {
@@ -278,8 +271,7 @@ EventBytes EventList::bytes(std::size_t event) const {
     }
     const Data::Memory& memory = data_->memory.get([&] { return data_->make_memory(); });
     const auto of = [](const std::vector<RangeBytes>& all, Row wanted) {
-        const auto found = std::lower_bound(all.begin(), all.end(), wanted,
-                                            [](const RangeBytes& entry, Row at) { return entry.range < at; });
+        const auto found = std::ranges::lower_bound(all, wanted, {}, &RangeBytes::range);
         return found != all.end() && found->range == wanted ? *found : RangeBytes{};
     };
     const RangeBytes total = of(memory.total, row);
@@ -299,8 +291,7 @@ std::optional<double> EventList::flops(std::size_t event) const {
     const Row row = range(event);
     if (row == kNoRow) return std::nullopt;
     const std::vector<RangeFlops>& all = data_->flops.get([&] { return all_flops(data_->trace); });
-    const auto found = std::lower_bound(all.begin(), all.end(), row,
-                                        [](const RangeFlops& entry, Row at) { return entry.range < at; });
+    const auto found = std::ranges::lower_bound(all, row, {}, &RangeFlops::range);
     if (found == all.end() || found->range != row) return std::nullopt;
     return found->flops;
 }
@@ -330,8 +321,7 @@ std::optional<EventFlow> EventList::flow(std::size_t event) const {
     const Row row = range(event);
     const std::span<const LinkInfo> links = data_->trace.links();
     if (row == kNoRow || links.empty()) return std::nullopt;
-    const auto start = std::lower_bound(links.begin(), links.end(), row,
-                                        [](const LinkInfo& link, Row at) { return link.from < at; });
+    const auto start = std::ranges::lower_bound(links, row, {}, &LinkInfo::from);
     if (start != links.end() && start->from == row)
         return EventFlow{static_cast<std::uint32_t>(start - links.begin()), start->kind, true};
     const std::span<const std::uint32_t> ends = data_->incoming(row);

@@ -41,9 +41,7 @@ class FormulaRegistry {
         }
         if (of_pytorch && !is_counted_by_pytorch(name)) return {};
         const std::span<const BuiltInFlops> known = built_in_flops();
-        const auto place = std::lower_bound(
-            known.begin(), known.end(), name,
-            [](const BuiltInFlops& entry, std::string_view wanted) { return entry.name < wanted; });
+        const auto place = std::ranges::lower_bound(known, name, {}, &BuiltInFlops::name);
         if (place == known.end() || place->name != name) return {};
         return place->formula;
     }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyze/flops/flops_shapes.h"
-
 namespace marey {
 namespace {
 
@@ -111,25 +109,6 @@ std::optional<double> conv_transpose(const OperationInputs& inputs) {
     return transposed(*convolution);
 }
 
-std::optional<double> conv1d_flops(const OperationInputs& inputs) {
-    return conv<1>(inputs);
-}
-std::optional<double> conv2d_flops(const OperationInputs& inputs) {
-    return conv<2>(inputs);
-}
-std::optional<double> conv3d_flops(const OperationInputs& inputs) {
-    return conv<3>(inputs);
-}
-std::optional<double> conv_transpose1d_flops(const OperationInputs& inputs) {
-    return conv_transpose<1>(inputs);
-}
-std::optional<double> conv_transpose2d_flops(const OperationInputs& inputs) {
-    return conv_transpose<2>(inputs);
-}
-std::optional<double> conv_transpose3d_flops(const OperationInputs& inputs) {
-    return conv_transpose<3>(inputs);
-}
-
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, ...)
 std::optional<double> convolution_flops(const OperationInputs& inputs) {
     const auto convolution = read_convolution(inputs, 0, 1, inputs.integer(8));
@@ -153,18 +132,13 @@ std::optional<double> convolution_backward_flops(const OperationInputs& inputs) 
     return *once * (((*wanted)[0] != 0 ? 1 : 0) + ((*wanted)[1] != 0 ? 1 : 0));
 }
 
-// (input, weight, padding, stride, dilation, groups, ...)
-std::optional<double> cudnn_convolution_flops(const OperationInputs& inputs) {
-    const auto convolution = read_convolution(inputs, 0, 1, inputs.integer(5));
+/// The convolution of a library: (input, weight, [bias,] padding, stride, dilation, groups, ...).
+template <std::size_t kPadding>
+std::optional<double> library_convolution(const OperationInputs& inputs) {
+    const auto convolution = read_convolution(inputs, 0, 1, inputs.integer(kPadding + 3));
     if (!convolution) return std::nullopt;
-    return forward(inputs, *convolution, {.stride = 3, .padding = 2, .dilation = 4});
-}
-
-// (input, weight, bias, padding, stride, dilation, groups)
-std::optional<double> mkldnn_convolution_flops(const OperationInputs& inputs) {
-    const auto convolution = read_convolution(inputs, 0, 1, inputs.integer(6));
-    if (!convolution) return std::nullopt;
-    return forward(inputs, *convolution, {.stride = 4, .padding = 3, .dilation = 5});
+    return forward(inputs, *convolution,
+                   {.stride = kPadding + 1, .padding = kPadding, .dilation = kPadding + 2});
 }
 
 using Flops = std::optional<double>;
@@ -200,11 +174,8 @@ Flops matmul(const OperationInputs& inputs) {
     return 2 * elements(*batch) * rows * static_cast<double>(inner) * columns;
 }
 
-/// addbmm sums the products of all matrices in the batch.
-Flops addbmm(const OperationInputs& inputs) {
-    return inputs.shape(0) ? matmul<1, 2>(inputs) : std::nullopt;
-}
-Flops addmv(const OperationInputs& inputs) {
+/// A product that is added to the first input; addbmm sums those of all matrices in the batch.
+Flops added_matmul(const OperationInputs& inputs) {
     return inputs.shape(0) ? matmul<1, 2>(inputs) : std::nullopt;
 }
 
@@ -305,8 +276,8 @@ std::vector<BuiltInFlops> single_formulas() {
         {"aten::_addmm_activation", product<1, 2, false>},
         {"aten::bmm", product<0, 1, true>},
         {"aten::baddbmm", product<1, 2, true>},
-        {"aten::addbmm", addbmm},
-        {"aten::addmv", addmv},
+        {"aten::addbmm", added_matmul},
+        {"aten::addmv", added_matmul},
         {"aten::matmul", matmul<0, 1>},
         {"aten::mv", matmul<0, 1>},
         {"aten::dot", matmul<0, 1>},
@@ -314,18 +285,18 @@ std::vector<BuiltInFlops> single_formulas() {
         {"aten::linear", linear},
         {"aten::outer", outer},
         {"aten::ger", outer},
-        {"aten::conv1d", conv1d_flops},
-        {"aten::conv2d", conv2d_flops},
-        {"aten::conv3d", conv3d_flops},
-        {"aten::conv_transpose1d", conv_transpose1d_flops},
-        {"aten::conv_transpose2d", conv_transpose2d_flops},
-        {"aten::conv_transpose3d", conv_transpose3d_flops},
+        {"aten::conv1d", conv<1>},
+        {"aten::conv2d", conv<2>},
+        {"aten::conv3d", conv<3>},
+        {"aten::conv_transpose1d", conv_transpose<1>},
+        {"aten::conv_transpose2d", conv_transpose<2>},
+        {"aten::conv_transpose3d", conv_transpose<3>},
         {"aten::convolution", convolution_flops},
         {"aten::_convolution", convolution_flops},
         {"aten::convolution_backward", convolution_backward_flops},
-        {"aten::cudnn_convolution", cudnn_convolution_flops},
-        {"aten::miopen_convolution", mkldnn_convolution_flops},
-        {"aten::mkldnn_convolution", mkldnn_convolution_flops},
+        {"aten::cudnn_convolution", library_convolution<2>},
+        {"aten::miopen_convolution", library_convolution<3>},
+        {"aten::mkldnn_convolution", library_convolution<3>},
         {"aten::scaled_dot_product_attention", attention<false>},
         {"aten::_scaled_dot_product_attention_math", attention<false>},
         {"aten::_scaled_dot_product_cudnn_attention", attention<false>},

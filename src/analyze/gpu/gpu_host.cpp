@@ -107,9 +107,8 @@ std::vector<GpuHostWork> HostTimes::rows(const NameSlots& names) const {
         rows.push_back({text_of(names, static_cast<std::uint32_t>(key >> 32)),
                         text_of(names, static_cast<std::uint32_t>(key)), time});
     }
-    std::ranges::sort(rows, [](const GpuHostWork& a, const GpuHostWork& b) {
-        return std::tuple(-a.time_ns, std::string_view(a.name), std::string_view(a.function)) <
-               std::tuple(-b.time_ns, std::string_view(b.name), std::string_view(b.function));
+    std::ranges::sort(rows, {}, [](const GpuHostWork& work) {
+        return std::make_tuple(-work.time_ns, std::string_view(work.name), std::string_view(work.function));
     });
     return rows;
 }
@@ -145,10 +144,8 @@ void LauncherTable::add(std::uint32_t name, std::int64_t time_ns, bool is_short_
 
 std::vector<GpuLauncher> LauncherTable::rows() const {
     std::vector<GpuLauncher> rows = rows_;
-    std::ranges::sort(rows, [](const GpuLauncher& a, const GpuLauncher& b) {
-        return std::tuple(-a.time_ns, std::string_view(a.name)) <
-               std::tuple(-b.time_ns, std::string_view(b.name));
-    });
+    std::ranges::sort(
+        rows, {}, [](const GpuLauncher& row) { return std::pair(-row.time_ns, std::string_view(row.name)); });
     return rows;
 }
 

@@ -6,7 +6,6 @@
 namespace marey {
 namespace gpu_columns {
 namespace {
-
 using enum ResultUnit;
 using enum ResultShown;
 
@@ -37,70 +36,11 @@ std::vector<RowColumn<OfDevice<T>>> times_columns() {
     };
 }
 
-Rows<GpuDevice> devices_table() {
-    Rows<GpuDevice> table("gpu_devices", "Devices, by process");
-    table.columns(device_key<OfDevice<GpuDevice>>());
-    table.columns({
-        {"name", [](auto& r) { return text_or_null(r->name); }, "model"},
-        {"sm_count", [](auto& r) { return when(r->sm_count > 0, r->sm_count); }, "number of multiprocessors"},
-    });
-    table.columns(times_columns<GpuDevice>());
-    table.columns({
-        {"first_ns", [](auto& r) { return r->first_ns; }, "start of its first work in the window", "", No,
-         Time},
-        {"last_ns", [](auto& r) { return r->last_ns; }, "end of its last work", "", No, Time},
-        {"kernel_busy_ns", [](auto& r) { return r->kernel_busy_ns; }, "time with any kernel running"},
-        {"copy_busy_ns", [](auto& r) { return r->copy_busy_ns; }, "time with any copy running"},
-        {"overlap_ns", [](auto& r) { return r->overlap_ns; }, "time with a copy and a kernel running"},
-        {"concurrent_ns", [](auto& r) { return r->concurrent_ns; }, "time with several kernels running"},
-        {"most_concurrent", [](auto& r) { return r->most_concurrent; }, "most kernels running at once"},
-        {"starved_short_ns", [](auto& r) { return r->starved_short_ns; },
-         "gaps below 100 us between its first and last work with nothing queued"},
-        {"starved_short_gaps", [](auto& r) { return r->starved_short_gaps; }, "number of these"},
-        {"starved_long_ns", [](auto& r) { return r->starved_long_ns; }, "the longer gaps of that kind"},
-        {"starved_long_gaps", [](auto& r) { return r->starved_long_gaps; }, "number of these"},
-        {"early", [](auto& r) { return r->early; },
-         "work that began before the call that launched it: the clocks disagree"},
-        {"unlaunched", [](auto& r) { return r->unlaunched; }, "work without a launching call"},
-        {"outside", [](auto& r) { return r->outside; }, "work launched outside any range"},
-        {"short_kernels", [](auto& r) { return r->short_kernels.count; }, "kernels under 10 us"},
-        {"short_kernels_ns", [](auto& r) { return r->short_kernels.total_ns; }, "time of these"},
-    });
-    return table;
-}
-
-Rows<GpuStream> streams_table() {
-    Rows<GpuStream> table("gpu_streams", "Streams of the devices");
-    table.columns(device_key<OfDevice<GpuStream>>());
-    table.columns({
-        {"stream", [](auto& r) { return when(r->stream >= 0, r->stream); }, "number of the stream", "stream",
-         Yes, None, "-"},
-    });
-    table.columns(times_columns<GpuStream>());
-    table.columns({
-        {"name", [](auto& r) { return r->name; }, "name of the stream", "name", Name},
-    });
-    return table;
-}
-
 struct LaunchTimes {
     const char* kind;
     const char* title;
     const TimeStatistics& times;
 };
-Rows<LaunchTimes> launches_table() {
-    Rows<LaunchTimes> table("gpu_launches", "Times from launches to the work that they launch");
-    table.columns(device_key<OfDevice<LaunchTimes>>());
-    table.columns({
-        {"kind", [](auto& r) { return std::string(r->kind); },
-         "queue: from the start of the launching call until its first work began; queue_after_call: from its "
-         "end; launch_call: the call itself"},
-        {"title", [](auto& r) { return std::string(r->title); }, "the kind in words", "launches"},
-    });
-    table.columns(statistics_columns<OfDevice<LaunchTimes>>(
-        "", [](auto& r) -> const TimeStatistics& { return r->times; }, "these times"));
-    return table;
-}
 
 const char* place_of(const GpuGap& gap) {
     return gap.place == GpuGapPlace::Between       ? "between"
@@ -112,33 +52,6 @@ struct GapRow : OfDevice<GpuGap> {
     Row thread() const { return it.thread; }
     const GpuHostWork* host() const { return it.host.empty() ? nullptr : &it.host.front(); }
 };
-ResultRows<GapRow> gaps_table() {
-    ResultRows<GapRow> table("gpu_gaps", "The longest periods when a device had no work");
-    table.columns(device_key<GapRow>());
-    table.columns({
-        {"gap", [](auto& r) { return r.gap; }, "number of the gap", "", No, None},
-        {"start_ns", [](auto& r) { return r->start_ns; }, "start", "at", Yes, Time},
-        {"duration_ns", [](auto& r) { return r->duration_ns; }, "length", "idle"},
-        {"place", [](auto& r) { return std::string(place_of(*r.operator->())); },
-         "before_first, between or after_last: where it is among the device's work", "place"},
-        {"is_starved", [](auto& r) { return r->is_starved; },
-         "nothing was queued: the work after it was launched after it began", "starved"},
-    });
-    table.columns(thread_key<GapRow>());
-    table.columns({
-        {"before", [](auto& r) { return when(r->place != GpuGapPlace::BeforeFirst, r->before); },
-         "the work before it"},
-        {"after", [](auto& r) { return when(r->place != GpuGapPlace::AfterLast, r->after); },
-         "the work after it"},
-        {"host_name",
-         [](auto& r) { return r.host() != nullptr ? text_or_null(r.host()->name) : std::nullopt; },
-         "the range that the thread was in for most of it", "host activity", Name, Auto, "(in no range)"},
-        {"host_ns",
-         [](auto& r) { return when(r.host() != nullptr, r.host() != nullptr ? r.host()->time_ns : 0); },
-         "time in that range"},
-    });
-    return table;
-}
 
 struct HostRow : OfDevice<GpuHostWork> {
     std::optional<std::int64_t> gap;
@@ -160,31 +73,161 @@ std::vector<RowColumn<HostRow>> host_columns() {
          "range and function in words", "range", Name, Auto, "(in no range)"},
     };
 }
-ResultRows<HostRow> gap_hosts_table() {
-    ResultRows<HostRow> table("gpu_gap_hosts", "Activity of threads in the longest gaps");
-    table.columns(device_key<HostRow>());
-    table.columns({
-        {"gap", [](auto& r) { return r.gap; }, "number of the gap in gpu_gaps", "", No, None},
-    });
-    table.columns(host_columns());
-    return table;
-}
-ResultRows<HostRow> idle_hosts_table() {
-    ResultRows<HostRow> table(
-        "gpu_idle_hosts",
-        "Activity of the launching threads while a device was idle between its first and last work");
-    table.columns(device_key<HostRow>());
-    table.columns(host_columns());
-    return table;
-}
 
 std::optional<std::vector<std::int64_t>> triple(const std::int64_t (&of)[3]) {
     return when(of[0] >= 0, std::vector<std::int64_t>(of, of + 3));
 }
-Rows<GpuKernel> kernels_table() {
-    Rows<GpuKernel> table("gpu_kernels", "Kernels, by name");
-    table.columns(device_key<OfDevice<GpuKernel>>());
+
+struct LauncherRow : OfDevice<GpuLauncher> {
+    std::int64_t whole_ns;
+};
+ResultRows<LauncherRow> launchers_table(const char* name, const char* heading, const char* description) {
+    ResultRows<LauncherRow> table(name, description);
+    table.columns(device_key<LauncherRow>());
     table.columns({
+        {"time_ns", [](auto& r) { return r->time_ns; }, "time of that work", "time"},
+        {"share", [](auto& r) { return share_of(r->time_ns, r.whole_ns); },
+         "share of the time of all work of the device", "share"},
+        {"count", [](auto& r) { return r->count; }, "pieces of work launched", "launched"},
+        {"short_kernels", [](auto& r) { return r->short_kernels; }, "kernels under 10 us among that work"},
+        {"name", [](auto& r) { return text_or_null(r->name); }, "the range or function", heading, Call, Auto,
+         "(in no range)"},
+    });
+    return table;
+}
+
+struct WaitRow {
+    const Trace& trace;
+    const GpuWaits& waits;
+    const GpuLauncher* caller;
+    Row thread() const { return waits.thread; }
+};
+
+struct FindingRow : OfDevice<GpuFinding> {
+    std::int64_t finding;
+    const GpuEvidence* evidence;
+    Row thread() const { return it.thread; }
+};
+
+struct WholeRow {
+    const Trace& trace;
+    std::optional<GpuClock> clock;
+};
+
+}  // namespace
+}  // namespace gpu_columns
+
+Result gpu_result(const Trace& trace, const GpuUse& use) {
+    using namespace gpu_columns;
+
+    ResultRows<WholeRow> whole("gpu", "The window, and the accuracy of device times", true);
+    whole.columns({
+        {"window_start_ns", [](auto& r) { return r.trace.window().start_ns; }, "start of the window", "", No,
+         Time},
+        {"window_end_ns", [](auto& r) { return r.trace.window().end_ns; }, "end of the window", "", No, Time},
+        {"clock_readings", [](auto& r) { return r.clock ? std::optional(r.clock->readings) : std::nullopt; },
+         "readings of the device clock"},
+        {"clock_median_error_ns",
+         [](auto& r) { return r.clock ? std::optional(r.clock->median_error_ns) : std::nullopt; },
+         "their median error"},
+        {"clock_worst_error_ns",
+         [](auto& r) { return r.clock ? std::optional(r.clock->worst_error_ns) : std::nullopt; },
+         "their worst error"},
+    });
+    whole.add({trace, gpu_clock(trace)});
+
+    Rows<GpuDevice> devices("gpu_devices", "Devices, by process");
+    devices.columns(device_key<OfDevice<GpuDevice>>());
+    devices.columns({
+        {"name", [](auto& r) { return text_or_null(r->name); }, "model"},
+        {"sm_count", [](auto& r) { return when(r->sm_count > 0, r->sm_count); }, "number of multiprocessors"},
+    });
+    devices.columns(times_columns<GpuDevice>());
+    devices.columns({
+        {"first_ns", [](auto& r) { return r->first_ns; }, "start of its first work in the window", "", No,
+         Time},
+        {"last_ns", [](auto& r) { return r->last_ns; }, "end of its last work", "", No, Time},
+        {"kernel_busy_ns", [](auto& r) { return r->kernel_busy_ns; }, "time with any kernel running"},
+        {"copy_busy_ns", [](auto& r) { return r->copy_busy_ns; }, "time with any copy running"},
+        {"overlap_ns", [](auto& r) { return r->overlap_ns; }, "time with a copy and a kernel running"},
+        {"concurrent_ns", [](auto& r) { return r->concurrent_ns; }, "time with several kernels running"},
+        {"most_concurrent", [](auto& r) { return r->most_concurrent; }, "most kernels running at once"},
+        {"starved_short_ns", [](auto& r) { return r->starved_short_ns; },
+         "gaps below 100 us between its first and last work with nothing queued"},
+        {"starved_short_gaps", [](auto& r) { return r->starved_short_gaps; }, "number of these"},
+        {"starved_long_ns", [](auto& r) { return r->starved_long_ns; }, "the longer gaps of that kind"},
+        {"starved_long_gaps", [](auto& r) { return r->starved_long_gaps; }, "number of these"},
+        {"early", [](auto& r) { return r->early; },
+         "work that began before the call that launched it: the clocks disagree"},
+        {"unlaunched", [](auto& r) { return r->unlaunched; }, "work without a launching call"},
+        {"outside", [](auto& r) { return r->outside; }, "work launched outside any range"},
+        {"short_kernels", [](auto& r) { return r->short_kernels.count; }, "kernels under 10 us"},
+        {"short_kernels_ns", [](auto& r) { return r->short_kernels.total_ns; }, "time of these"},
+    });
+
+    Rows<GpuStream> streams("gpu_streams", "Streams of the devices");
+    streams.columns(device_key<OfDevice<GpuStream>>());
+    streams.columns({
+        {"stream", [](auto& r) { return when(r->stream >= 0, r->stream); }, "number of the stream", "stream",
+         Yes, None, "-"},
+    });
+    streams.columns(times_columns<GpuStream>());
+    streams.columns({
+        {"name", [](auto& r) { return r->name; }, "name of the stream", "name", Name},
+    });
+
+    Rows<LaunchTimes> launches("gpu_launches", "Times from launches to the work that they launch");
+    launches.columns(device_key<OfDevice<LaunchTimes>>());
+    launches.columns({
+        {"kind", [](auto& r) { return std::string(r->kind); },
+         "queue: from the start of the launching call until its first work began; queue_after_call: from its "
+         "end; launch_call: the call itself"},
+        {"title", [](auto& r) { return std::string(r->title); }, "the kind in words", "launches"},
+    });
+    launches.columns(statistics_columns<OfDevice<LaunchTimes>>(
+        "", [](auto& r) -> const TimeStatistics& { return r->times; }, "these times"));
+
+    ResultRows<GapRow> gaps("gpu_gaps", "The longest periods when a device had no work");
+    gaps.columns(device_key<GapRow>());
+    gaps.columns({
+        {"gap", [](auto& r) { return r.gap; }, "number of the gap", "", No, None},
+        {"start_ns", [](auto& r) { return r->start_ns; }, "start", "at", Yes, Time},
+        {"duration_ns", [](auto& r) { return r->duration_ns; }, "length", "idle"},
+        {"place", [](auto& r) { return std::string(place_of(*r.operator->())); },
+         "before_first, between or after_last: where it is among the device's work", "place"},
+        {"is_starved", [](auto& r) { return r->is_starved; },
+         "nothing was queued: the work after it was launched after it began", "starved"},
+    });
+    gaps.columns(thread_key<GapRow>());
+    gaps.columns({
+        {"before", [](auto& r) { return when(r->place != GpuGapPlace::BeforeFirst, r->before); },
+         "the work before it"},
+        {"after", [](auto& r) { return when(r->place != GpuGapPlace::AfterLast, r->after); },
+         "the work after it"},
+        {"host_name",
+         [](auto& r) { return r.host() != nullptr ? text_or_null(r.host()->name) : std::nullopt; },
+         "the range that the thread was in for most of it", "host activity", Name, Auto, "(in no range)"},
+        {"host_ns",
+         [](auto& r) { return when(r.host() != nullptr, r.host() != nullptr ? r.host()->time_ns : 0); },
+         "time in that range"},
+    });
+
+    ResultRows<HostRow> gap_hosts("gpu_gap_hosts", "Activity of threads in the longest gaps");
+    gap_hosts.columns(device_key<HostRow>());
+    gap_hosts.columns({
+        {"gap", [](auto& r) { return r.gap; }, "number of the gap in gpu_gaps", "", No, None},
+    });
+    gap_hosts.columns(host_columns());
+
+    ResultRows<HostRow> idle_hosts(
+        "gpu_idle_hosts",
+        "Activity of the launching threads while a device was idle between its first and last work");
+    idle_hosts.columns(device_key<HostRow>());
+    idle_hosts.columns(host_columns());
+
+    Rows<GpuKernel> kernels("gpu_kernels", "Kernels, by name");
+    kernels.columns(device_key<OfDevice<GpuKernel>>());
+    kernels.columns({
         {"total_ns", [](auto& r) { return r->times.total_ns; }, "time of all launches", "time"},
         {"share", [](auto& r) { return r->share; }, "share of the time of all work of the device", "share"},
         {"count", [](auto& r) { return r->times.count; }, "number of launches", "count"},
@@ -215,31 +258,14 @@ Rows<GpuKernel> kernels_table() {
          "time of other launches with an estimate below a quarter"},
         {"name", [](auto& r) { return r->name; }, "name of the kernel", "kernel", Name},
     });
-    return table;
-}
+    auto ranges =
+        launchers_table("gpu_ranges", "range", "The nearest ranges around the calls that launched work");
+    auto functions =
+        launchers_table("gpu_functions", "function", "The nearest Python functions around these calls");
 
-struct LauncherRow : OfDevice<GpuLauncher> {
-    std::int64_t whole_ns;
-};
-ResultRows<LauncherRow> launchers_table(const char* name, const char* heading, const char* description) {
-    ResultRows<LauncherRow> table(name, description);
-    table.columns(device_key<LauncherRow>());
-    table.columns({
-        {"time_ns", [](auto& r) { return r->time_ns; }, "time of that work", "time"},
-        {"share", [](auto& r) { return share_of(r->time_ns, r.whole_ns); },
-         "share of the time of all work of the device", "share"},
-        {"count", [](auto& r) { return r->count; }, "pieces of work launched", "launched"},
-        {"short_kernels", [](auto& r) { return r->short_kernels; }, "kernels under 10 us among that work"},
-        {"name", [](auto& r) { return text_or_null(r->name); }, "the range or function", heading, Call, Auto,
-         "(in no range)"},
-    });
-    return table;
-}
-
-Rows<GpuTransfer> transfers_table() {
-    Rows<GpuTransfer> table("gpu_transfers", "Copies and sets, by direction");
-    table.columns(device_key<OfDevice<GpuTransfer>>());
-    table.columns({
+    Rows<GpuTransfer> transfers("gpu_transfers", "Copies and sets, by direction");
+    transfers.columns(device_key<OfDevice<GpuTransfer>>());
+    transfers.columns({
         {"direction", [](auto& r) { return r->direction; },
          "HtoD, DtoH, ..., Memset, or the name of the work"},
         {"is_pageable", [](auto& r) { return r->is_pageable; }, "from or to memory that is not pinned"},
@@ -253,127 +279,6 @@ Rows<GpuTransfer> transfers_table() {
         {"gb_per_s", [](auto& r) { return when(r->sized_ns > 0, r->bytes_per_ns()); }, "bytes per nanosecond",
          "GB/s", Yes, Ratio},
     });
-    return table;
-}
-
-ResultRows<GpuCall> calls_table() {
-    ResultRows<GpuCall> table("gpu_calls", "Calls into the runtime or driver of devices, by name");
-    table.columns({
-        {"total_ns", [](auto& r) { return r.times.total_ns; }, "time of all calls", "time"},
-        {"count", [](auto& r) { return r.times.count; }, "number of calls", "count"},
-        {"mean_ns", [](auto& r) { return r.times.mean_ns; }, "mean time", "mean"},
-        {"min_ns", [](auto& r) { return r.times.min_ns; }, "shortest time"},
-        {"median_ns", [](auto& r) { return r.times.median_ns; }, "median time", "median"},
-        {"p99_ns", [](auto& r) { return r.times.p99_ns; }, "99th percentile of the time", "p99"},
-        {"max_ns", [](auto& r) { return r.times.max_ns; }, "longest time", "max"},
-        {"name", [](auto& r) { return r.name; }, "name of the function", "call", Name},
-    });
-    return table;
-}
-
-struct WaitRow {
-    const Trace& trace;
-    const GpuWaits& waits;
-    const GpuLauncher* caller;
-    Row thread() const { return waits.thread; }
-};
-ResultRows<WaitRow> waits_table() {
-    ResultRows<WaitRow> table("gpu_waits", "Threads that waited for devices");
-    table.columns(thread_key<WaitRow>());
-    table.columns({
-        {"count", [](auto& r) { return r.waits.count; }, "number of waits", "waits"},
-        {"time_ns", [](auto& r) { return r.waits.time_ns; }, "time of all waits", "time"},
-        {"idle_after_ns", [](auto& r) { return r.waits.idle_after_ns; },
-         "time that a device was idle from the end of a wait until the thread's next launch", "idle after"},
-    });
-    return table;
-}
-ResultRows<WaitRow> wait_callers_table() {
-    ResultRows<WaitRow> table("gpu_wait_callers", "The ranges that waited");
-    table.columns(thread_key<WaitRow>());
-    table.columns({
-        {"name", [](auto& r) { return text_or_null(r.caller->name); }, "name of the range", "range", Name,
-         Auto, "(in no range)"},
-        {"count", [](auto& r) { return r.caller->count; }, "number of waits", "waits"},
-        {"time_ns", [](auto& r) { return r.caller->time_ns; }, "time of these waits", "time"},
-    });
-    return table;
-}
-
-struct FindingRow : OfDevice<GpuFinding> {
-    std::int64_t finding;
-    const GpuEvidence* evidence;
-    Row thread() const { return it.thread; }
-};
-ResultRows<FindingRow> findings_table() {
-    ResultRows<FindingRow> table("gpu_findings", "Performance problems");
-    table.columns({
-        {"finding", [](auto& r) { return r.finding; }, "number of the finding", "", No, None},
-        {"rule", [](auto& r) { return r->rule; }, "name of the rule; docs/guide/gpu.md has the thresholds",
-         "rule"},
-    });
-    table.columns(device_key<FindingRow>());
-    table.columns(thread_key<FindingRow>());
-    table.columns({
-        {"share", [](auto& r) { return r->share; }, "the number that was compared with the threshold",
-         "share"},
-        {"text", [](auto& r) { return r->text; }, "the problem in one sentence", "text", Name},
-    });
-    return table;
-}
-ResultRows<FindingRow> evidence_table() {
-    ResultRows<FindingRow> table("gpu_evidence", "Evidence for the findings");
-    table.columns({
-        {"finding", [](auto& r) { return r.finding; }, "number of the finding in gpu_findings", "", No, None},
-        {"what", [](auto& r) { return r.evidence->what; }, "what was counted or measured", "what", Name},
-        {"count", [](auto& r) { return when(r.evidence->count > 0, r.evidence->count); }, "number", "count"},
-        {"time_ns", [](auto& r) { return when(r.evidence->time_ns >= 0, r.evidence->time_ns); }, "time",
-         "time"},
-    });
-    return table;
-}
-
-struct WholeRow {
-    const Trace& trace;
-    std::optional<GpuClock> clock;
-};
-ResultRows<WholeRow> whole_table() {
-    ResultRows<WholeRow> table("gpu", "The window, and the accuracy of device times", true);
-    table.columns({
-        {"window_start_ns", [](auto& r) { return r.trace.window().start_ns; }, "start of the window", "", No,
-         Time},
-        {"window_end_ns", [](auto& r) { return r.trace.window().end_ns; }, "end of the window", "", No, Time},
-        {"clock_readings", [](auto& r) { return r.clock ? std::optional(r.clock->readings) : std::nullopt; },
-         "readings of the device clock"},
-        {"clock_median_error_ns",
-         [](auto& r) { return r.clock ? std::optional(r.clock->median_error_ns) : std::nullopt; },
-         "their median error"},
-        {"clock_worst_error_ns",
-         [](auto& r) { return r.clock ? std::optional(r.clock->worst_error_ns) : std::nullopt; },
-         "their worst error"},
-    });
-    return table;
-}
-
-}  // namespace
-}  // namespace gpu_columns
-
-Result gpu_result(const Trace& trace, const GpuUse& use) {
-    using namespace gpu_columns;
-    auto whole = whole_table();
-    whole.add({trace, gpu_clock(trace)});
-    auto devices = devices_table();
-    auto streams = streams_table();
-    auto launches = launches_table();
-    auto gaps = gaps_table();
-    auto gap_hosts = gap_hosts_table();
-    auto idle_hosts = idle_hosts_table();
-    auto kernels = kernels_table();
-    auto ranges =
-        launchers_table("gpu_ranges", "range", "The nearest ranges around the calls that launched work");
-    auto functions =
-        launchers_table("gpu_functions", "function", "The nearest Python functions around these calls");
-    auto transfers = transfers_table();
     for (const GpuDevice& device : use.devices) {
         const auto of = [&]<class T>(const T& it) {
             return OfDevice<T>{trace, device.process, device.device, it};
@@ -402,16 +307,64 @@ Result gpu_result(const Trace& trace, const GpuUse& use) {
         for (const GpuLauncher& function : device.functions) functions.add({of(function), work_ns});
         for (const GpuTransfer& transfer : device.transfers) transfers.add(of(transfer));
     }
-    auto calls = calls_table();
+
+    ResultRows<GpuCall> calls("gpu_calls", "Calls into the runtime or driver of devices, by name");
+    calls.columns({
+        {"total_ns", [](auto& r) { return r.times.total_ns; }, "time of all calls", "time"},
+        {"count", [](auto& r) { return r.times.count; }, "number of calls", "count"},
+        {"mean_ns", [](auto& r) { return r.times.mean_ns; }, "mean time", "mean"},
+        {"min_ns", [](auto& r) { return r.times.min_ns; }, "shortest time"},
+        {"median_ns", [](auto& r) { return r.times.median_ns; }, "median time", "median"},
+        {"p99_ns", [](auto& r) { return r.times.p99_ns; }, "99th percentile of the time", "p99"},
+        {"max_ns", [](auto& r) { return r.times.max_ns; }, "longest time", "max"},
+        {"name", [](auto& r) { return r.name; }, "name of the function", "call", Name},
+    });
     for (const GpuCall& call : use.calls) calls.add(call);
-    auto waits = waits_table();
-    auto wait_callers = wait_callers_table();
+
+    ResultRows<WaitRow> waits("gpu_waits", "Threads that waited for devices");
+    waits.columns(thread_key<WaitRow>());
+    waits.columns({
+        {"count", [](auto& r) { return r.waits.count; }, "number of waits", "waits"},
+        {"time_ns", [](auto& r) { return r.waits.time_ns; }, "time of all waits", "time"},
+        {"idle_after_ns", [](auto& r) { return r.waits.idle_after_ns; },
+         "time that a device was idle from the end of a wait until the thread's next launch", "idle after"},
+    });
+
+    ResultRows<WaitRow> wait_callers("gpu_wait_callers", "The ranges that waited");
+    wait_callers.columns(thread_key<WaitRow>());
+    wait_callers.columns({
+        {"name", [](auto& r) { return text_or_null(r.caller->name); }, "name of the range", "range", Name,
+         Auto, "(in no range)"},
+        {"count", [](auto& r) { return r.caller->count; }, "number of waits", "waits"},
+        {"time_ns", [](auto& r) { return r.caller->time_ns; }, "time of these waits", "time"},
+    });
     for (const GpuWaits& of_thread : use.waits) {
         waits.add({trace, of_thread, nullptr});
         for (const GpuLauncher& caller : of_thread.callers) wait_callers.add({trace, of_thread, &caller});
     }
-    auto findings = findings_table();
-    auto evidence = evidence_table();
+
+    ResultRows<FindingRow> findings("gpu_findings", "Performance problems");
+    findings.columns({
+        {"finding", [](auto& r) { return r.finding; }, "number of the finding", "", No, None},
+        {"rule", [](auto& r) { return r->rule; }, "name of the rule; docs/guide/gpu.md has the thresholds",
+         "rule"},
+    });
+    findings.columns(device_key<FindingRow>());
+    findings.columns(thread_key<FindingRow>());
+    findings.columns({
+        {"share", [](auto& r) { return r->share; }, "the number that was compared with the threshold",
+         "share"},
+        {"text", [](auto& r) { return r->text; }, "the problem in one sentence", "text", Name},
+    });
+
+    ResultRows<FindingRow> evidence("gpu_evidence", "Evidence for the findings");
+    evidence.columns({
+        {"finding", [](auto& r) { return r.finding; }, "number of the finding in gpu_findings", "", No, None},
+        {"what", [](auto& r) { return r.evidence->what; }, "what was counted or measured", "what", Name},
+        {"count", [](auto& r) { return when(r.evidence->count > 0, r.evidence->count); }, "number", "count"},
+        {"time_ns", [](auto& r) { return when(r.evidence->time_ns >= 0, r.evidence->time_ns); }, "time",
+         "time"},
+    });
     for (const GpuFinding& finding : use.findings) {
         const FindingRow row{{trace, finding.process, finding.device, finding},
                              static_cast<std::int64_t>(findings.table.rows),

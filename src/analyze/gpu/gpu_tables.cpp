@@ -57,9 +57,8 @@ class KernelTable {
                 row.share = static_cast<double>(row.times.total_ns) / static_cast<double>(work_ns);
             if (row.queued > 0) row.mean_queue_ns = kernel.queue_ns / static_cast<double>(row.queued);
         }
-        std::ranges::sort(rows, [](const GpuKernel& a, const GpuKernel& b) {
-            return std::tuple(-a.times.total_ns, std::string_view(a.name)) <
-                   std::tuple(-b.times.total_ns, std::string_view(b.name));
+        std::ranges::sort(rows, {}, [](const GpuKernel& row) {
+            return std::pair(-row.times.total_ns, std::string_view(row.name));
         });
         return rows;
     }

@@ -65,9 +65,8 @@ std::vector<GpuCall> gpu_calls(const HostRanges& host) {
         if (times[name].empty()) continue;
         calls.push_back({std::string(host.names().names[name]), time_statistics(std::move(times[name]))});
     }
-    std::ranges::sort(calls, [](const GpuCall& a, const GpuCall& b) {
-        return std::tuple(-a.times.total_ns, std::string_view(a.name)) <
-               std::tuple(-b.times.total_ns, std::string_view(b.name));
+    std::ranges::sort(calls, {}, [](const GpuCall& call) {
+        return std::pair(-call.times.total_ns, std::string_view(call.name));
     });
     return calls;
 }

@@ -21,9 +21,7 @@ std::vector<DeviceReports> reports_by_device(const Trace& trace) {
     }
     std::vector<DeviceReports> all;
     for (auto& [key, device] : devices) {
-        std::ranges::stable_sort(device.rows, [&](std::uint32_t a, std::uint32_t b) {
-            return reports.time_ns[a] < reports.time_ns[b];
-        });
+        std::ranges::stable_sort(device.rows, {}, [&](std::uint32_t a) { return reports.time_ns[a]; });
         all.push_back(std::move(device));
     }
     return all;

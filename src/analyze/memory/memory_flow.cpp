@@ -103,9 +103,7 @@ class Flow {
             const auto children = tree_.children(node);
             waiting.insert(waiting.end(), children.begin(), children.end());
         }
-        std::ranges::sort(used_, [&](std::uint32_t a, std::uint32_t b) {
-            return std::pair(blocks_[a].array, a) < std::pair(blocks_[b].array, b);
-        });
+        std::ranges::sort(used_, {}, [&](std::uint32_t a) { return std::pair(blocks_[a].array, a); });
         for (const std::uint32_t allocation : used_) {
             const std::uint8_t how = std::exchange(use_[allocation], std::uint8_t{0});
             std::uint32_t& versions = blocks_[allocation].versions;

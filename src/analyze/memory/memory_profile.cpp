@@ -415,9 +415,8 @@ struct MemoryProfile::Data {
                                                 edge.allocation, edge.version));
             }
         }
-        std::ranges::stable_sort(timeline, [](const MemoryEvent& a, const MemoryEvent& b) {
-            return std::pair(a.time_ns, a.action) < std::pair(b.time_ns, b.action);
-        });
+        std::ranges::stable_sort(timeline, {},
+                                 [](const MemoryEvent& a) { return std::pair(a.time_ns, a.action); });
     }
 
     /// The event for one report: of an array's memory, or of memory without an array.

@@ -4,19 +4,23 @@
 #include "analyze/result_keys.h"
 
 namespace marey {
-namespace memory_columns {
 namespace {
 
-using enum ResultUnit;
-using enum ResultShown;
+struct RefusalRow : OfDevice<OutOfMemoryEvent> {
+    Row thread() const { return it.thread; }
+};
 
-template <class T>
-using Rows = ResultRows<OfDevice<T>>;
+}  // namespace
 
-Rows<DeviceMemory> devices_table() {
-    Rows<DeviceMemory> table("memory_devices", "Devices with allocation reports");
-    table.columns(device_key<OfDevice<DeviceMemory>>());
-    table.columns({
+Result memory_result(const Trace& trace, const MemoryUse& use) {
+    using enum ResultUnit;
+    using enum ResultShown;
+    auto window = window_table("memory_window");
+    window.add(trace);
+
+    ResultRows<OfDevice<DeviceMemory>> devices("memory_devices", "Devices with allocation reports");
+    devices.columns(device_key<OfDevice<DeviceMemory>>());
+    devices.columns({
         {"has_totals", [](auto& r) { return r->has_totals; }, "the allocator reported how much was held"},
         {"allocations", [](auto& r) { return r->allocations; }, "number of allocations"},
         {"allocated_bytes", [](auto& r) { return r->allocated_bytes; }, "size of these"},
@@ -38,13 +42,10 @@ Rows<DeviceMemory> devices_table() {
         {"unseen_frees", [](auto& r) { return r->unseen_frees; },
          "addresses that were allocated twice without a free in between"},
     });
-    return table;
-}
 
-Rows<MemoryHolder> holders_table() {
-    Rows<MemoryHolder> table("memory_holders", "Memory by the ranges that allocated it");
-    table.columns(device_key<OfDevice<MemoryHolder>>());
-    table.columns({
+    ResultRows<OfDevice<MemoryHolder>> holders("memory_holders", "Memory by the ranges that allocated it");
+    holders.columns(device_key<OfDevice<MemoryHolder>>());
+    holders.columns({
         {"path", [](auto& r) { return r->path; }, "names of the ranges, outermost first", "path", Name, Auto,
          "(outside any range)"},
         {"name", [](auto& r) { return r->path.empty() ? std::nullopt : std::optional(r->path.back()); },
@@ -63,37 +64,18 @@ Rows<MemoryHolder> holders_table() {
          "kept"},
         {"kept_allocations", [](auto& r) { return r->kept_allocations; }, "number of these", "kept count"},
     });
-    return table;
-}
 
-struct RefusalRow : OfDevice<OutOfMemoryEvent> {
-    Row thread() const { return it.thread; }
-};
-ResultRows<RefusalRow> refusals_table() {
-    ResultRows<RefusalRow> table("memory_refusals", "Allocations that were refused");
-    table.columns(device_key<RefusalRow>());
-    table.columns({{"time_ns", [](auto& r) { return r->time_ns; }, "when it was", "at", Yes, Time}});
-    table.columns(thread_key<RefusalRow>());
-    table.columns({
+    ResultRows<RefusalRow> refusals("memory_refusals", "Allocations that were refused");
+    refusals.columns(device_key<RefusalRow>());
+    refusals.columns({{"time_ns", [](auto& r) { return r->time_ns; }, "when it was", "at", Yes, Time}});
+    refusals.columns(thread_key<RefusalRow>());
+    refusals.columns({
         {"asked_bytes", [](auto& r) { return r->asked_bytes; }, "size of the request", "requested"},
         {"allocated_bytes", [](auto& r) { return r->allocated; }, "held at that time", "held"},
         {"reserved_bytes", [](auto& r) { return r->reserved; }, "reserved at that time", "reserved"},
         {"path", [](auto& r) { return r->path; }, "names of the ranges, outermost first", "path", Name, Auto,
          "(outside any range)"},
     });
-    return table;
-}
-
-}  // namespace
-}  // namespace memory_columns
-
-Result memory_result(const Trace& trace, const MemoryUse& use) {
-    using namespace memory_columns;
-    auto window = window_table("memory_window");
-    window.add(trace);
-    auto devices = devices_table();
-    auto holders = holders_table();
-    auto refusals = refusals_table();
     for (const DeviceMemory& device : use.devices) {
         const auto of = [&]<class T>(const T& it) {
             return OfDevice<T>{trace, device.process, device.device, it};

@@ -7,6 +7,7 @@
 #include "analyze/memory/live_memory.h"
 #include "analyze/memory/range_memory.h"
 #include "analyze/name_slots.h"
+#include "analyze/tree/path_tree.h"
 
 namespace marey {
 namespace {
@@ -21,65 +22,64 @@ class HolderTree {
     std::uint32_t of(Row range) {
         climbed_.clear();
         std::uint32_t path = 0;
-        for (Row row = range; row != kNoRow; row = ranges_.parent[row]) {
-            if (const auto known = of_range_.find(row); known != of_range_.end()) {
+        for (Row row = range; row != kNoRow && path == 0; row = ranges_.parent[row]) {
+            const auto known = of_range_.find(row);
+            if (known == of_range_.end()) {
+                climbed_.push_back(row);
+            } else {
                 path = known->second;
-                break;
             }
-            climbed_.push_back(row);
         }
         for (auto row = climbed_.rbegin(); row != climbed_.rend(); ++row) {
-            path = inside(path, slots_.of_site[ranges_.site[*row]]);
+            const std::uint32_t slot = slots_.of_site[ranges_.site[*row]];
+            path = 1 + (path == 0 ? tree_.root(kNoRow, slot, Place::Host) : tree_.child(path - 1, slot));
             of_range_.emplace(*row, path);
         }
         return path;
     }
-    std::size_t size() const noexcept { return nodes_.size(); }
-    std::uint32_t outer(std::uint32_t path) const noexcept { return nodes_[path].outer; }
-    std::uint32_t name(std::uint32_t path) const noexcept { return nodes_[path].slot; }
+    std::size_t size() const noexcept { return tree_.nodes.size() + 1; }
+    std::uint32_t outer(std::uint32_t path) const noexcept {
+        return path == 0 ? 0 : tree_.nodes[path - 1].parent + 1;  // kNoRow + 1 is 0
+    }
+    std::uint32_t name(std::uint32_t path) const noexcept { return tree_.nodes[path - 1].slot; }
     std::string text(std::uint32_t slot) const { return std::string(slots_.names[slot]); }
     std::vector<std::string> names(std::uint32_t path) const {
         std::vector<std::string> names;
-        for (; path != 0; path = nodes_[path].outer) names.push_back(text(nodes_[path].slot));
+        for (; path != 0; path = outer(path)) names.push_back(text(name(path)));
         std::ranges::reverse(names);
         return names;
     }
     /// Whether an enclosing range has the same name.
     bool is_recursive(std::uint32_t path) const noexcept {
-        for (std::uint32_t up = nodes_[path].outer; up != 0; up = nodes_[up].outer) {
-            if (nodes_[up].slot == nodes_[path].slot) return true;
-        }
-        return false;
+        std::uint32_t up = path;
+        do up = outer(up);
+        while (up != 0 && name(up) != name(path));
+        return up != 0;
     }
 
   private:
-    struct Node {
-        std::uint32_t outer = 0;
-        std::uint32_t slot = 0;
-    };
-    std::uint32_t inside(std::uint32_t path, std::uint32_t slot) {
-        const auto [entry, fresh] = children_.try_emplace(std::uint64_t{path} << 32 | slot,
-                                                          static_cast<std::uint32_t>(nodes_.size()));
-        if (fresh) nodes_.push_back({path, slot});
-        return entry->second;
-    }
-
     RangeColumns ranges_;
     NameSlots slots_;
-    std::vector<Node> nodes_{Node{}};
-    std::unordered_map<std::uint64_t, std::uint32_t> children_;
+    PathTree tree_;
     std::unordered_map<Row, std::uint32_t> of_range_;
     std::vector<Row> climbed_;
 };
 
+void add(std::int64_t& to, std::int64_t bytes) {
+    to = wrapping_sum(to, bytes);
+}
+void subtract(std::int64_t& from, std::int64_t bytes) {
+    from = wrapping_difference(from, bytes);
+}
+
 void add(MemoryHolder& to, const MemoryHolder& from) {
     to.allocations += from.allocations;
-    to.allocated_bytes = wrapping_sum(to.allocated_bytes, from.allocated_bytes);
-    to.freed_bytes = wrapping_sum(to.freed_bytes, from.freed_bytes);
+    add(to.allocated_bytes, from.allocated_bytes);
+    add(to.freed_bytes, from.freed_bytes);
     to.peak_allocations += from.peak_allocations;
-    to.peak_bytes = wrapping_sum(to.peak_bytes, from.peak_bytes);
+    add(to.peak_bytes, from.peak_bytes);
     to.kept_allocations += from.kept_allocations;
-    to.kept_bytes = wrapping_sum(to.kept_bytes, from.kept_bytes);
+    add(to.kept_bytes, from.kept_bytes);
 }
 
 /// Totals of one device's reports.
@@ -99,9 +99,8 @@ class DeviceAccount {
         follow(points);
         fill_totals();
         memory_.holders = by_name ? folded() : listed();
-        std::ranges::stable_sort(memory_.holders, [](const MemoryHolder& a, const MemoryHolder& b) {
-            if (a.peak_bytes != b.peak_bytes) return a.peak_bytes > b.peak_bytes;
-            return a.allocated_bytes > b.allocated_bytes;
+        std::ranges::stable_sort(memory_.holders, std::greater<>(), [](const MemoryHolder& holder) {
+            return std::pair(holder.peak_bytes, holder.allocated_bytes);
         });
         return std::move(memory_);
     }
@@ -147,17 +146,16 @@ class DeviceAccount {
             for (const auto& [address, report] : live.live()) {
                 MemoryHolder& of = holder(report);
                 ++of.peak_allocations;
-                of.peak_bytes = wrapping_sum(of.peak_bytes, reports_.bytes[report]);
-                memory_.peak_unknown_bytes =
-                    wrapping_difference(memory_.peak_unknown_bytes, reports_.bytes[report]);
+                add(of.peak_bytes, reports_.bytes[report]);
+                subtract(memory_.peak_unknown_bytes, reports_.bytes[report]);
             }
         }
         for (const auto& [address, report] : live.live()) {
             MemoryHolder& of = holder(report);
             ++of.kept_allocations;
-            of.kept_bytes = wrapping_sum(of.kept_bytes, reports_.bytes[report]);
+            add(of.kept_bytes, reports_.bytes[report]);
             ++memory_.kept_allocations;
-            memory_.kept_bytes = wrapping_sum(memory_.kept_bytes, reports_.bytes[report]);
+            add(memory_.kept_bytes, reports_.bytes[report]);
         }
     }
 
@@ -167,18 +165,18 @@ class DeviceAccount {
         MemoryHolder& of = holder(row);
         if (change.effect == Effect::Taken) {
             ++of.allocations;
-            of.allocated_bytes = wrapping_sum(of.allocated_bytes, bytes);
+            add(of.allocated_bytes, bytes);
             ++memory_.allocations;
-            memory_.allocated_bytes = wrapping_sum(memory_.allocated_bytes, bytes);
+            add(memory_.allocated_bytes, bytes);
             if (change.hides_free) ++memory_.unseen_frees;
             return;
         }
-        of.freed_bytes = wrapping_difference(of.freed_bytes, bytes);
+        subtract(of.freed_bytes, bytes);
         ++memory_.frees;
-        memory_.freed_bytes = wrapping_difference(memory_.freed_bytes, bytes);
+        subtract(memory_.freed_bytes, bytes);
         if (change.effect != Effect::Earlier) return;
         ++memory_.earlier_frees;
-        memory_.earlier_bytes = wrapping_difference(memory_.earlier_bytes, bytes);
+        subtract(memory_.earlier_bytes, bytes);
     }
 
     void refuse(std::uint32_t row, std::int64_t level) {
@@ -195,11 +193,10 @@ class DeviceAccount {
         holders_.resize(paths_.size());
         for (std::uint32_t path = static_cast<std::uint32_t>(holders_.size()); path-- > 0;) {
             MemoryHolder& of = holders_[path];
-            of.total_allocated_bytes = wrapping_sum(of.total_allocated_bytes, of.allocated_bytes);
+            add(of.total_allocated_bytes, of.allocated_bytes);
             const std::uint32_t outer = paths_.outer(path);
             if (path == 0 || outer == 0) continue;  // allocations outside any range count only for themselves
-            holders_[outer].total_allocated_bytes =
-                wrapping_sum(holders_[outer].total_allocated_bytes, of.total_allocated_bytes);
+            add(holders_[outer].total_allocated_bytes, of.total_allocated_bytes);
         }
     }
 
@@ -231,8 +228,7 @@ class DeviceAccount {
             MemoryHolder& of = all[entry->second];
             add(of, holders_[path]);
             if (!paths_.is_recursive(path))
-                of.total_allocated_bytes =
-                    wrapping_sum(of.total_allocated_bytes, holders_[path].total_allocated_bytes);
+                add(of.total_allocated_bytes, holders_[path].total_allocated_bytes);
         }
         return all;
     }

@@ -35,8 +35,7 @@ class ReportsByTime {
   public:
     explicit ReportsByTime(const Trace& trace) : reports_(trace.memory()), order_(reports_.size()) {
         std::iota(order_.begin(), order_.end(), std::size_t{0});
-        std::ranges::stable_sort(
-            order_, [&](std::size_t a, std::size_t b) { return reports_.time_ns[a] < reports_.time_ns[b]; });
+        std::ranges::stable_sort(order_, {}, [&](std::size_t a) { return reports_.time_ns[a]; });
         sums_.reserve(order_.size() + 1);
         for (const std::size_t report : order_) {
             RangeBytes sum = sums_.back();
@@ -49,9 +48,8 @@ class ReportsByTime {
 
     /// The reports from `start_ns` to `end_ns`, both inclusive.
     std::span<const std::size_t> between(std::int64_t start_ns, std::int64_t end_ns) const {
-        const auto first = std::lower_bound(
-            order_.begin(), order_.end(), start_ns,
-            [&](std::size_t report, std::int64_t time) { return reports_.time_ns[report] < time; });
+        const auto first = std::ranges::lower_bound(
+            order_, start_ns, {}, [&](std::size_t report) { return reports_.time_ns[report]; });
         const auto last = std::upper_bound(
             first, order_.end(), end_ns,
             [&](std::int64_t time, std::size_t report) { return time < reports_.time_ns[report]; });

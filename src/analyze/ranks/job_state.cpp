@@ -30,8 +30,7 @@ std::int64_t usual_interval(const std::vector<RankCollective>& collectives) {
 template <class Name>
 std::string by_ranks_text(std::map<Name, std::vector<std::int32_t>> ranks_by, auto name_text) {
     std::vector<std::pair<Name, std::vector<std::int32_t>>> all(ranks_by.begin(), ranks_by.end());
-    std::ranges::stable_sort(all,
-                             [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    std::ranges::stable_sort(all, {}, [](const auto& a) { return a.second.size(); });
     std::string text;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const bool is_rest = i + 1 == all.size() && all[i].second.size() > 1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -38,11 +39,6 @@ std::int32_t world_size(const Trace& trace) {
                                                                             : 0;
     }
     return 0;
-}
-
-bool has_problem(const Trace& trace, std::string_view code) {
-    return std::ranges::any_of(trace.problems(),
-                               [&](const ProblemInfo& problem) { return problem.code == code; });
 }
 
 /// "load_batch" for "train.py(12): load_batch". Parts of files keep their place: "train.py(1): <module>".
@@ -217,9 +213,9 @@ class RankEventReader {
         const bool was_open = is_alone || innermost != kNoRow;
         if (process.exit_signal > 0 ||
             (process.exit_code < 0 && was_open &&
-             (has_problem(trace_, "crashed") || (!is_alone && has_problem(trace_, "process_ended"))))) {
+             (trace_.has_problem("crashed") || (!is_alone && trace_.has_problem("process_ended"))))) {
             events_.end = RankEnd::Died;
-        } else if (was_open && has_problem(trace_, "running")) {
+        } else if (was_open && trace_.has_problem("running")) {
             events_.end = RankEnd::Running;
         }
     }

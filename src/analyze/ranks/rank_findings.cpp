@@ -1,5 +1,5 @@
 // rank_findings.cpp: which ranks are slow, and why: rules with thresholds (docs/guide/ranks.md).
-#include "analyze/ranks/rank_findings.h"
+#include "analyze/ranks/job_state.h"
 
 #include <algorithm>
 

@@ -1,5 +1,4 @@
 // rank_lives.cpp: tells the runs of a rank that was started again from its child processes.
-#include "analyze/ranks/rank_lives.h"
 
 #include <algorithm>
 #include <functional>
@@ -32,8 +31,7 @@ using Lives = std::vector<const RankEvents*>;
 
 /// The processes of one rank without child processes, oldest first.
 Lives lives_of(Lives processes, const TextNumbers& texts) {
-    std::ranges::stable_sort(
-        processes, [](const RankEvents* a, const RankEvents* b) { return a->start_ns < b->start_ns; });
+    std::ranges::stable_sort(processes, {}, &RankEvents::start_ns);
     const auto weight = [](const RankEvents* each) {
         return std::tuple(!each->collectives.empty(), each->has_steps(), -each->start_ns);
     };

@@ -8,7 +8,6 @@
 namespace marey {
 namespace rank_columns {
 namespace {
-
 using enum ResultUnit;
 using enum ResultShown;
 
@@ -22,9 +21,28 @@ double per_step(const RankInfo& rank, std::int64_t ns) {
     return static_cast<double>(ns) / static_cast<double>(std::max<std::uint64_t>(rank.steps, 1));
 }
 
-ResultRows<RankReport> totals_table() {
-    ResultRows<RankReport> table("rank_totals", "The job as a whole", true);
-    table.columns({
+struct PartRow {
+    const CriticalPart& part;
+    std::int64_t whole_ns;
+    std::string title() const { return part.name + (part.is_collective ? " (collective)" : ""); }
+};
+
+struct HostRow {
+    const RankReport& report;
+    const RankHost& host;
+    std::uint64_t facts(ClockEvidenceKind kind) const {
+        return host.clock.evidence[static_cast<std::size_t>(kind)];
+    }
+};
+
+}  // namespace
+}  // namespace rank_columns
+
+Result rank_result(const RankReport& report) {
+    using namespace rank_columns;
+
+    ResultRows<RankReport> totals("rank_totals", "The job as a whole", true);
+    totals.columns({
         {"world_size", [](auto& r) { return when(r.world_size > 0, r.world_size); },
          "number of ranks that the program was started with"},
         {"collectives", [](auto& r) { return r.collectives; }, "collectives with at least two ranks"},
@@ -43,12 +61,10 @@ ResultRows<RankReport> totals_table() {
         {"step_without_worst_ns", [](auto& r) { return r.step_without_worst_ns; },
          "the mean step if that rank were as fast as the median"},
     });
-    return table;
-}
+    totals.add(report);
 
-ResultRows<RankInfo> ranks_table() {
-    ResultRows<RankInfo> table("ranks", "The ranks, over all of their complete steps");
-    table.columns({
+    ResultRows<RankInfo> ranks("ranks", "The ranks, over all of their complete steps");
+    ranks.columns({
         {"rank", [](auto& r) { return r.rank; }, "number of the rank", "rank", Yes, None},
         {"host", [](auto& r) { return r.host; }, "name of its host", "host", Name},
         {"pid", [](auto& r) { return r.pid; }, "process id", "", No, None},
@@ -87,12 +103,10 @@ ResultRows<RankInfo> ranks_table() {
         {"clock_error_ns", [](auto& r) { return known_error(r.clock_error_ns); },
          "error of its host's clock"},
     });
-    return table;
-}
+    for (const RankInfo& rank : report.ranks) ranks.add(rank);
 
-ResultRows<RankStepInfo> steps_table() {
-    ResultRows<RankStepInfo> table("rank_steps", "Steps that at least two ranks have completed");
-    table.columns({
+    ResultRows<RankStepInfo> steps("rank_steps", "Steps that at least two ranks have completed");
+    steps.columns({
         {"number", [](auto& r) { return r.number; }, "number of the step", "step", Yes, None},
         {"ranks", [](auto& r) { return r.ranks; }, "number of ranks", "ranks"},
         {"duration_ns", [](auto& r) { return r.duration_ns; }, "time on the slowest rank", "duration"},
@@ -103,17 +117,10 @@ ResultRows<RankStepInfo> steps_table() {
         {"imbalance", [](auto& r) { return r.imbalance; }, "most work / mean work - 1", "imbalance", Yes,
          Share},
     });
-    return table;
-}
+    for (const RankStepInfo& step : report.steps) steps.add(step);
 
-struct PartRow {
-    const CriticalPart& part;
-    std::int64_t whole_ns;
-    std::string title() const { return part.name + (part.is_collective ? " (collective)" : ""); }
-};
-ResultRows<PartRow> parts_table() {
-    ResultRows<PartRow> table("rank_critical_path", "The critical path over ranks, by rank and name");
-    table.columns({
+    ResultRows<PartRow> parts("rank_critical_path", "The critical path over ranks, by rank and name");
+    parts.columns({
         {"time_ns", [](auto& r) { return r.part.time_ns; }, "time", "time"},
         {"share", [](auto& r) { return share_of(r.part.time_ns, r.whole_ns); }, "share of the path", "share"},
         {"count", [](auto& r) { return r.part.count; }, "number of parts", "count"},
@@ -124,12 +131,12 @@ ResultRows<PartRow> parts_table() {
         {"title", [](auto& r) { return when(!r.part.name.empty(), r.title()); }, "both in words", "name",
          Name, Auto, "(in no range)"},
     });
-    return table;
-}
+    std::int64_t path_ns = 0;
+    for (const CriticalPart& part : report.critical_path) path_ns += part.time_ns;
+    for (const CriticalPart& part : report.critical_path) parts.add({part, path_ns});
 
-ResultRows<RankFinding> findings_table() {
-    ResultRows<RankFinding> table("rank_findings", "Faults of the job, and performance problems");
-    table.columns({
+    ResultRows<RankFinding> findings("rank_findings", "Faults of the job, and performance problems");
+    findings.columns({
         {"rule", [](auto& r) { return r.rule; }, "name of the rule; docs/guide/ranks.md has the thresholds",
          "rule"},
         {"rank", [](auto& r) { return known_rank(r.rank); }, "the rank", "rank", Yes, None},
@@ -138,19 +145,10 @@ ResultRows<RankFinding> findings_table() {
          "share"},
         {"text", [](auto& r) { return r.text; }, "the finding in one sentence", "text", Name},
     });
-    return table;
-}
+    for (const RankFinding& finding : report.findings) findings.add(finding);
 
-struct HostRow {
-    const RankReport& report;
-    const RankHost& host;
-    std::uint64_t facts(ClockEvidenceKind kind) const {
-        return host.clock.evidence[static_cast<std::size_t>(kind)];
-    }
-};
-ResultRows<HostRow> clocks_table() {
-    ResultRows<HostRow> table("rank_clocks", "The clocks of the hosts");
-    table.columns({
+    ResultRows<HostRow> clocks("rank_clocks", "The clocks of the hosts");
+    clocks.columns({
         {"host", [](auto& r) { return r.host.name; }, "name of the host", "host", Name},
         {"reference", [](auto& r) { return r.report.hosts[r.report.reference_host].name; },
          "the host whose clock all times are on", "reference"},
@@ -168,27 +166,6 @@ ResultRows<HostRow> clocks_table() {
         {"wall_clocks", [](auto& r) { return r.facts(ClockEvidenceKind::WallClock); },
          "facts from wall clocks"},
     });
-    return table;
-}
-
-}  // namespace
-}  // namespace rank_columns
-
-Result rank_result(const RankReport& report) {
-    using namespace rank_columns;
-    auto totals = totals_table();
-    totals.add(report);
-    auto ranks = ranks_table();
-    for (const RankInfo& rank : report.ranks) ranks.add(rank);
-    auto steps = steps_table();
-    for (const RankStepInfo& step : report.steps) steps.add(step);
-    auto parts = parts_table();
-    std::int64_t path_ns = 0;
-    for (const CriticalPart& part : report.critical_path) path_ns += part.time_ns;
-    for (const CriticalPart& part : report.critical_path) parts.add({part, path_ns});
-    auto findings = findings_table();
-    for (const RankFinding& finding : report.findings) findings.add(finding);
-    auto clocks = clocks_table();
     for (const RankHost& host : report.hosts) clocks.add({report, host});
     auto problems = problems_table();
     for (const ProblemInfo& problem : report.problems) problems.add(problem);

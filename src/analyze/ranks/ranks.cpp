@@ -11,8 +11,6 @@
 #include "analyze/ranks/finding_text.h"
 #include "analyze/ranks/job_state.h"
 #include "analyze/ranks/matched_collectives.h"
-#include "analyze/ranks/rank_findings.h"
-#include "analyze/ranks/rank_lives.h"
 #include "analyze/time_percentiles.h"
 
 namespace marey {

@@ -11,9 +11,9 @@
 #include "analyze/gpu/device_time.h"
 #include "analyze/name_slots.h"
 #include "analyze/tree/merged_ranges.h"
-#include "analyze/tree/path_growth.h"
+#include "analyze/tree/path_tree.h"
 #include "analyze/tree/step_ranges.h"
-#include "trace/range_calls.h"
+#include "trace/part_flags.h"
 
 namespace marey {
 namespace {

@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "analyze/gpu/device_time.h"
-#include "analyze/tree/path_growth.h"
+#include "analyze/tree/path_tree.h"
 #include "base/work_meter.h"
-#include "trace/range_calls.h"
+#include "trace/part_flags.h"
 
 namespace marey {
 namespace {

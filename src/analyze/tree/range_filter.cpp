@@ -319,9 +319,7 @@ std::int64_t import_time_ns(const Trace& trace) {
         }
     }
     // Threads import at the same time.
-    std::ranges::sort(spans, [](const Span& a, const Span& b) {
-        return std::tie(a.process, a.start_ns) < std::tie(b.process, b.start_ns);
-    });
+    std::ranges::sort(spans, {}, [](const Span& a) { return std::tie(a.process, a.start_ns); });
     std::int64_t total = 0;
     for (std::size_t i = 0; i < spans.size();) {
         const Row process = spans[i].process;

@@ -13,8 +13,7 @@
 
 #include "analyze/trace_fixture.h"
 #include "trace/random_trace_fixture.h"
-#include "trace/self_times.h"
-#include "trace/trace_damage.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "trace/columns.h"
 #include "trace/row_selection.h"
-#include "trace/self_times.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -103,14 +102,12 @@ class SelectionCopy {
     static Row moved(const SelectedRows& rows, Row row) {
         if (row >= rows.begin && row < rows.end)
             return rows.first_new + static_cast<Row>(rows.open.size()) + (row - rows.begin);
-        const auto open = std::lower_bound(rows.open.begin(), rows.open.end(), row);
+        const auto open = std::ranges::lower_bound(rows.open, row);
         if (open == rows.open.end() || *open != row) return kNoRow;
         return rows.first_new + static_cast<Row>(open - rows.open.begin());
     }
     Row moved(Row row) const {
-        const auto after =
-            std::upper_bound(from_.tracks.begin(), from_.tracks.end(), row,
-                             [](Row value, const TrackInfo& track) { return value < track.first_range; });
+        const auto after = std::ranges::upper_bound(from_.tracks, row, {}, &TrackInfo::first_range);
         // Tracks without ranges begin where the next one does; the last that begins at or before `row` holds
         // it.
         return after == from_.tracks.begin()

@@ -7,7 +7,6 @@
 namespace marey {
 namespace step_columns {
 namespace {
-
 using enum ResultUnit;
 using enum ResultShown;
 
@@ -28,9 +27,31 @@ struct StepRow {
         return step.name + (step.name.ends_with("#" + number) ? "" : " " + number);
     }
 };
-ResultRows<StepRow> steps_table() {
-    ResultRows<StepRow> table("steps", "The steps of a loop, in order of time");
-    table.columns({
+
+struct TimesRow {
+    const char* kind;
+    const TimeStatistics& times;
+};
+
+struct DifferenceRow {
+    const StepInfo& step;
+    const StepDifference& difference;
+    const char* place() const {
+        static constexpr const char* kPlaces[] = {"inside", "other_threads", "devices"};
+        return name_at(kPlaces, difference.place);
+    }
+};
+
+}  // namespace
+}  // namespace step_columns
+
+Result step_result(const Trace& trace, const StepReport& report) {
+    using namespace step_columns;
+    auto window = window_table("step_window");
+    window.add(trace);
+
+    ResultRows<StepRow> steps("steps", "The steps of a loop, in order of time");
+    steps.columns({
         {"number", [](auto& r) { return r.step.number; },
          "number in its name, or its index among the steps of its thread", "", No, None},
         {"name", [](auto& r) { return r.step.name; }, "name of its range"},
@@ -45,33 +66,21 @@ ResultRows<StepRow> steps_table() {
         {"is_partial", [](auto& r) { return r.step.is_partial; }, "cut off by the window; in no statistics"},
         {"is_median", [](auto& r) { return r.is_median; }, "the step that slow ones are compared with"},
     });
-    table.columns(thread_key<StepRow>("thread"));
-    return table;
-}
+    steps.columns(thread_key<StepRow>("thread"));
+    for (std::size_t i = 0; i < report.steps.size(); ++i)
+        steps.add({trace, report, report.steps[i], report.durations.count > 0 && i == report.median_step});
 
-struct TimesRow {
-    const char* kind;
-    const TimeStatistics& times;
-};
-ResultRows<TimesRow> statistics_table() {
-    ResultRows<TimesRow> table("step_statistics", "Statistics of the steps and of the gaps between them");
-    table.columns({{"kind", [](auto& r) { return std::string(r.kind); }, "duration or gap", "times"}});
-    table.columns(statistics_columns<TimesRow>(
+    ResultRows<TimesRow> statistics("step_statistics",
+                                    "Statistics of the steps and of the gaps between them");
+    statistics.columns({{"kind", [](auto& r) { return std::string(r.kind); }, "duration or gap", "times"}});
+    statistics.columns(statistics_columns<TimesRow>(
         "", [](auto& r) -> const TimeStatistics& { return r.times; }, "these times"));
-    return table;
-}
+    if (report.durations.count > 0) statistics.add({"duration", report.durations});
+    if (report.gaps.count > 0) statistics.add({"gap", report.gaps});
 
-struct DifferenceRow {
-    const StepInfo& step;
-    const StepDifference& difference;
-    const char* place() const {
-        static constexpr const char* kPlaces[] = {"inside", "other_threads", "devices"};
-        return name_at(kPlaces, difference.place);
-    }
-};
-ResultRows<DifferenceRow> differences_table() {
-    ResultRows<DifferenceRow> table("step_differences", "Slow steps compared with the median step, by name");
-    table.columns({
+    ResultRows<DifferenceRow> differences("step_differences",
+                                          "Slow steps compared with the median step, by name");
+    differences.columns({
         {"step", [](auto& r) { return r.step.number; }, "number of the slow step", "", No, None},
         {"range", [](auto& r) { return r.step.range; }, "row of its range", "", No, None},
         {"place", [](auto& r) { return std::string(r.place()); },
@@ -88,23 +97,6 @@ ResultRows<DifferenceRow> differences_table() {
         {"name", [](auto& r) { return when(!r.difference.is_rest, r.difference.name); }, "name of the ranges",
          "name", Name, Auto, "(in no range)"},
     });
-    return table;
-}
-
-}  // namespace
-}  // namespace step_columns
-
-Result step_result(const Trace& trace, const StepReport& report) {
-    using namespace step_columns;
-    auto window = window_table("step_window");
-    window.add(trace);
-    auto steps = steps_table();
-    for (std::size_t i = 0; i < report.steps.size(); ++i)
-        steps.add({trace, report, report.steps[i], report.durations.count > 0 && i == report.median_step});
-    auto statistics = statistics_table();
-    if (report.durations.count > 0) statistics.add({"duration", report.durations});
-    if (report.gaps.count > 0) statistics.add({"gap", report.gaps});
-    auto differences = differences_table();
     for (const SlowStep& slow : report.slowest) {
         for (const StepDifference& difference : slow.differences)
             differences.add({report.steps[slow.step], difference});

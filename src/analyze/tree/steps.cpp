@@ -176,10 +176,8 @@ std::vector<StepDifference> differences(const NameSlots& slots, const StepConten
         if (const auto found = slow.find(key); found != slow.end()) difference.slow = found->second;
         if (const auto found = median.find(key); found != median.end()) difference.median = found->second;
     }
-    std::ranges::stable_sort(result, [](const StepDifference& a, const StepDifference& b) {
-        if (a.place != b.place) return a.place < b.place;
-        if (a.difference_ns() != b.difference_ns()) return a.difference_ns() > b.difference_ns();
-        return a.name < b.name;
+    std::ranges::stable_sort(result, {}, [](const StepDifference& each) {
+        return std::tuple(each.place, -each.difference_ns(), std::string_view(each.name));
     });
     return result;
 }

@@ -6,7 +6,6 @@
 namespace marey {
 namespace tree_columns {
 namespace {
-
 using enum ResultUnit;
 using enum ResultShown;
 
@@ -66,13 +65,6 @@ ResultRows<NodeRow> nodes_table(const char* name, const char* description) {
     table.columns(place_columns());
     return table;
 }
-ResultRows<NodeRow> heaviest_table() {
-    ResultRows<NodeRow> table("heaviest", "The paths with the most self time");
-    table.columns(time_columns());
-    table.columns({{"path", [](auto& r) { return r.path(); }, "names from the root down", "path", Call}});
-    table.columns(place_columns());
-    return table;
-}
 
 }  // namespace
 }  // namespace tree_columns
@@ -91,7 +83,11 @@ Result hot_path_result(const Trace& trace, const CallTree& tree, std::size_t cou
     auto totals = totals_table();
     totals.add(tree);
     auto path = nodes_table("hot_path", "The path to the heaviest callee at each level");
-    auto heaviest = heaviest_table();
+
+    ResultRows<NodeRow> heaviest("heaviest", "The paths with the most self time");
+    heaviest.columns(time_columns());
+    heaviest.columns({{"path", [](auto& r) { return r.path(); }, "names from the root down", "path", Call}});
+    heaviest.columns(place_columns());
     if (!tree.nodes.empty()) {
         for (const std::uint32_t node : hot_path(tree)) path.add({trace, tree, node});
         for (const std::uint32_t node : heaviest_nodes(tree, count)) heaviest.add({trace, tree, node});

@@ -12,7 +12,7 @@
 
 #include <marey/trace.h>
 
-#include "analyze/events/input_types.h"
+#include "analyze/events/event_categories.h"
 #include "formats/chrome/text.h"
 #include "formats/chrome/value_cache.h"
 #include "json/json_writer.h"
