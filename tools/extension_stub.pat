@@ -103,19 +103,8 @@
         def throw(self, *error: Any) -> Any: ...
         def close(self) -> None: ...
 
-^marey\._marey\.(begin|instant|thread_name)$:
+^marey\._marey\.(begin|instant)$:
     def \1(name: str, /) -> None:
-        \doc
-
-^marey\._marey\.message_instant$:
-    def message_instant(name: str, message: str, place: str, /) -> None: ...
-
-^marey\._marey\.send_token$:
-    def send_token() -> bytes:
-        \doc
-
-^marey\._marey\.receive_token$:
-    def receive_token(token: bytes, /) -> None:
         \doc
 
 ^marey\._marey\.end$:
@@ -124,14 +113,6 @@
 
 ^marey\._marey\.counter$:
     def counter(name: str, value: float, /) -> None:
-        \doc
-
-^marey\._marey\.step_mark$:
-    def step_mark(step: int, /) -> None:
-        \doc
-
-^marey\._marey\.is_recording$:
-    def is_recording() -> bool:
         \doc
 
 ^marey\._marey\.begin_part$:

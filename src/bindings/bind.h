@@ -6,6 +6,7 @@
 namespace marey::bindings {
 
 void bind_errors(nanobind::module_& module);
+void bind_marks(nanobind::module_& module);
 void bind_owned_ranges(nanobind::module_& module);
 void bind_trace(nanobind::module_& module);
 void bind_context(nanobind::module_& module);

@@ -1,16 +1,21 @@
-// mark_functions.cpp: begin, end, instant, counter and related functions as plain C functions.
+// mark_functions.cpp: begin, end, instant and counter as plain C functions, which take nanoseconds, and
+// related functions.
 #include <marey/c.h>
 #include <marey/range.h>
 #include <marey/token.h>
+#include <nanobind/nanobind.h>
 
-#include <cstdio>
+#include <cstdint>
 #include <cstring>
+#include <string>
+#include <string_view>
 
-#include "bindings/errors.h"
+#include "bindings/bind.h"
 #include "bindings/inherited_context.h"
-#include "bindings/range_objects.h"
 #include "bindings/site_cache.h"
 #include "sources/python/tracer.h"
+
+namespace nb = nanobind;
 
 namespace marey::bindings {
 namespace {
@@ -57,23 +62,6 @@ PyObject* mark_instant(PyObject*, PyObject* name) {
     Py_RETURN_NONE;
 }
 
-PyObject* mark_message(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count != 3 || !PyUnicode_Check(args[0]) || !PyUnicode_Check(args[1]) || !PyUnicode_Check(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "message_instant(name, message, place) takes 3 texts");
-        return nullptr;
-    }
-    open_if_recording(Scope::User, [args]() noexcept {
-        with_text(args[0], [args](std::string_view name) {
-            with_text(args[1], [args, name](std::string_view message) {
-                with_text(args[2], [name, message](std::string_view place) {
-                    instant(name, "message", message, "place", place);
-                });
-            });
-        });
-    });
-    Py_RETURN_NONE;
-}
-
 PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count != 2) {
         PyErr_Format(PyExc_TypeError, "counter(name, value) takes 2 arguments (%zd given)", count);
@@ -88,41 +76,34 @@ PyObject* mark_counter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
-PyObject* mark_step(PyObject*, PyObject* number) {
-    const long long step = PyLong_AsLongLong(number);
-    if (step == -1 && PyErr_Occurred() != nullptr) return nullptr;
-    if (detail::should_record(Scope::Step)) {
-        char text[32];
-        const int length = std::snprintf(text, sizeof text, "Step#%lld", step);
-        detail::record_instant({text, static_cast<std::size_t>(length)}, Scope::Step, 0);
-    }
-    Py_RETURN_NONE;
+void mark_message(nb::str name, nb::str message, nb::str place) {
+    open_if_recording(Scope::User, [&]() noexcept {
+        with_text(name.ptr(), [&](std::string_view text) {
+            with_text(message.ptr(), [&](std::string_view its_message) {
+                with_text(place.ptr(), [&](std::string_view its_place) {
+                    instant(text, "message", its_message, "place", its_place);
+                });
+            });
+        });
+    });
 }
 
-PyObject* name_thread(PyObject*, PyObject* name) {
-    if (!check_name(name, "thread_name")) return nullptr;
-    with_text(name, [](std::string_view text) { thread_name(text); });
-    Py_RETURN_NONE;
+void mark_step(std::int64_t step) {
+    if (detail::should_record(Scope::Step))
+        detail::record_instant("Step#" + std::to_string(step), Scope::Step, 0);
 }
 
-PyObject* make_token(PyObject*, PyObject*) {
+nb::bytes make_token() {
     const Token token = send_token();
-    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(&token), sizeof token);
+    return nb::bytes(&token, sizeof token);
 }
 
-PyObject* take_token(PyObject*, PyObject* bytes) {
+void take_token(const nb::bytes& bytes) {
     Token token;
-    if (!PyBytes_Check(bytes) || PyBytes_GET_SIZE(bytes) != sizeof token) {
-        PyErr_SetString(PyExc_ValueError, "receive_token: expected the 24 bytes that send_token() returned");
-        return nullptr;
-    }
-    std::memcpy(&token, PyBytes_AS_STRING(bytes), sizeof token);
+    if (bytes.size() != sizeof token)
+        throw nb::value_error("receive_token: expected the 24 bytes that send_token() returned");
+    std::memcpy(&token, bytes.c_str(), sizeof token);
     receive_token(token);
-    Py_RETURN_NONE;
-}
-
-PyObject* ask_recording(PyObject*, PyObject*) {
-    return PyBool_FromLong(is_recording() ? 1 : 0);
 }
 
 PyMethodDef kFunctions[] = {
@@ -131,28 +112,27 @@ PyMethodDef kFunctions[] = {
     {"end", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(end)), METH_FASTCALL,
      "end()\n--\n\nEnd the innermost range that begin() opened on this thread."},
     {"instant", mark_instant, METH_O, "instant(name, /)\n--\n\nMark a point in time."},
-    {"message_instant", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(mark_message)),
-     METH_FASTCALL,
-     "message_instant(name, message, place, /)\n--\n\nMark a point in time, with a message and its place in "
-     "the source."},
     {"counter", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(mark_counter)), METH_FASTCALL,
      "counter(name, value, /)\n--\n\nRecord the current value of a counter."},
-    {"step_mark", mark_step, METH_O, "step_mark(step, /)\n--\n\nMark a global step in every session."},
-    {"thread_name", name_thread, METH_O,
-     "thread_name(name, /)\n--\n\nSet the name of the calling thread in traces."},
-    {"send_token", make_token, METH_NOARGS,
-     "send_token()\n--\n\nRecord that a message is sent now, and return 24 bytes to send with it."},
-    {"receive_token", take_token, METH_O,
-     "receive_token(token, /)\n--\n\nRecord that the message with this token has been received."},
-    {"is_recording", ask_recording, METH_NOARGS,
-     "is_recording()\n--\n\nReturn whether a range on this thread would be recorded now."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
-bool add_mark_functions(PyObject* module) noexcept {
-    return PyModule_AddFunctions(module, kFunctions) == 0;
+void bind_marks(nb::module_& module) {
+    if (PyModule_AddFunctions(module.ptr(), kFunctions) != 0) throw nb::python_error();
+    module.def("message_instant", &mark_message, nb::arg("name"), nb::arg("message"), nb::arg("place"),
+               "Mark a point in time, with a message and its place in the source.");
+    module.def("step_mark", &mark_step, nb::arg("step"), "Mark a global step in every session.");
+    module.def(
+        "thread_name",
+        [](const nb::str& name) { with_text(name.ptr(), [](std::string_view text) { thread_name(text); }); },
+        nb::arg("name"), "Set the name of the calling thread in traces.");
+    module.def("send_token", &make_token,
+               "Record that a message is sent now, and return 24 bytes to send with it.");
+    module.def("receive_token", &take_token, nb::arg("token"),
+               "Record that the message with this token has been received.");
+    module.def("is_recording", &is_recording, "Return whether a range on this thread would be recorded now.");
 }
 
 }  // namespace marey::bindings

@@ -12,11 +12,11 @@ NB_MODULE(_marey_contents, module) {
         false);  // a program may end while a profiler runs: leak warnings would only be noise
     if (!marey::bindings::add_record_function(module.ptr()) ||
         !marey::bindings::add_record_function_fast(module.ptr()) ||
-        !marey::bindings::add_mark_functions(module.ptr()) || !marey::bindings::add_parts(module.ptr()) ||
-        !marey::bindings::add_traceback(module.ptr()))
+        !marey::bindings::add_parts(module.ptr()) || !marey::bindings::add_traceback(module.ptr()))
         throw nb::python_error();
     module.attr("__version__") = MAREY_VERSION;
     marey::bindings::bind_errors(module);
+    marey::bindings::bind_marks(module);
     marey::bindings::bind_owned_ranges(module);
     marey::bindings::bind_trace(module);
     marey::bindings::bind_context(module);

@@ -14,8 +14,7 @@ class RangeState;
 // Each function adds its part to the module; false with a Python error set on failure.
 bool add_record_function(PyObject* module) noexcept;
 bool add_record_function_fast(PyObject* module) noexcept;
-bool add_mark_functions(PyObject* module) noexcept;  ///< begin, end, instant, counter, step_mark, thread_name
-bool add_parts(PyObject* module) noexcept;           ///< parts
+bool add_parts(PyObject* module) noexcept;            ///< parts
 bool add_ranged_function(PyObject* module) noexcept;  ///< the type of make_ranged_function()
 
 /// Creates a callable that marks each call of `function` with a range of that name. Functions that suspend
