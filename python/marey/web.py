@@ -119,16 +119,14 @@ class _Asgi(MareyMiddleware):
         elif (kind := scope["type"]) != "http" and kind != "websocket":
             await self._app(scope, receive, send)
         elif not self._has_options:
-            await RequestRange(self._names, scope, False, _NO_VALUES).call(self._app, scope, receive, send)
+            await self._request(scope).call(self._app, scope, receive, send)
         elif kind == "http" and (report := self._requests.begin_report(lambda: self._asked(scope))) is not None:
             await self._send_report(report, scope, receive, send)
         else:
-            begin, values = self._requests.begin_slow(), self._values(scope)
-            request = RequestRange(self._names, scope, False, values)
-            try:
-                await request.call(self._app, scope, receive, send)
-            finally:
-                self._requests.end_slow(begin, request.name, values)
+            await self._request(scope, self._values(scope)).call(self._app, scope, receive, send)
+
+    def _request(self, scope: dict[str, Any], values: Values = _NO_VALUES) -> RequestRange:
+        return RequestRange(self._requests, self._names, scope, False, values)
 
     def _values(self, scope: dict[str, Any]) -> Values:
         def header(name: str) -> str | None:
@@ -161,7 +159,7 @@ class _Asgi(MareyMiddleware):
             await self._answer(send, 503, BUSY, "text/plain")
             return
         try:
-            request = RequestRange(self._names, scope, False, _NO_VALUES)
+            request = self._request(scope)
             await request.call(self._app, scope, receive, _discard)
             await self._answer(send, 200, await _in_thread(report.page, f"{request.name}: {request.status}"))
         finally:
@@ -251,14 +249,13 @@ class _WsgiRequest(RequestRange):
     """
 
     def __init__(self, middleware: _Wsgi, environ: dict[str, Any], start_response: Any) -> None:
-        requests = self._requests = middleware._requests
+        requests = middleware._requests
         self._environ = environ
         self._start_response = start_response
         self._flask_rule: Any = None
-        self._start_ns = requests.begin_slow()
         self._length = float("inf")  # of the whole body, if it is known
         values = _values_of(requests, environ, environ) if requests.recorded else _NO_VALUES
-        super().__init__(middleware._names, self, True, values)
+        super().__init__(requests, middleware._names, self, True, values)
 
     def respond(self, app: Any) -> Iterable[bytes]:
         try:
@@ -295,11 +292,6 @@ class _WsgiRequest(RequestRange):
         self.bytes += len(data)
         if self.bytes >= self._length:
             self.end()
-
-    def end(self) -> None:
-        if self.is_open:
-            super().end()
-            self._requests.end_slow(self._start_ns, self.name, self._values)
 
     def find(self) -> tuple[str, str | None]:
         """Return the method and the route."""
@@ -424,14 +416,13 @@ class _DjangoRequest(RequestRange):
     response: Any = None
 
     def __init__(self, middleware: DjangoMiddleware, request: Any) -> None:
-        requests = self._requests = middleware._requests
+        requests = middleware._requests
         meta = request.META
         self.report = requests.begin_report(lambda: (meta.get("QUERY_STRING", ""), request.headers.get(REPORT_HEADER)))
         if self.report is False:
             return
-        self._start_ns = requests.begin_slow()
         values = _values_of(requests, meta, meta) if requests.recorded else {}
-        super().__init__(middleware._names, request, not middleware._is_async, values)
+        super().__init__(requests, middleware._names, request, not middleware._is_async, values)
 
     def finish(self) -> None:
         """End the range with the facts of the response; without one, the view has failed."""
@@ -442,6 +433,5 @@ class _DjangoRequest(RequestRange):
         except Exception as error:
             self._requests.fault(error)
         self.end()
-        self._requests.end_slow(self._start_ns, self.name, self._values)
         if response is None and self.report:
             self.report.discard()

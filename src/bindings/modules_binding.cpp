@@ -382,10 +382,9 @@ void bind_modules(nb::module_& module) {
     python::set_module_callbacks(describe_module, on_new_code);
     nb::class_<BoundModules>(module, "ModuleTable", "The modules and optimizers of a trace.")
         .def(nb::init<Trace>(), nb::arg("trace"))
-        .def("find", [](const BoundModules& own,
-                        Row range) { return module_object(own.trace, own.table.find(range)); })
-        .def("hierarchy",
-             [](const BoundModules& own, Row range) { return text_object(own.table.hierarchy(range)); });
+        .def("find", [](const BoundModules& own, Row range) {
+            return module_object(own.trace, own.table.find(range));
+        });
     module.def("register_module_type", &register_type, nb::arg("cls"), nb::arg("code"),
                nb::arg("name").none(), nb::arg("parameters").none(), nb::arg("gradients").none(),
                nb::arg("state").none(), nb::arg("children").none(), nb::arg("arrays"), nb::arg("prefix"),

@@ -63,15 +63,6 @@ nb::str target_of(const path& file) {
     return nb::steal<nb::str>(PyUnicode_DecodeFSDefault(output_target(file.string()).c_str()));
 }
 
-nb::list sessions_of(const path& file) {
-    nb::list sessions;
-    for (const SessionInfo& session : list_sessions(file.string())) {
-        sessions.append(
-            nb::make_tuple(session.id, session.name, session.start_ns, session.end_ns, session.finished));
-    }
-    return sessions;
-}
-
 }  // namespace
 
 void bind_trace(nb::module_& module) {
@@ -128,14 +119,14 @@ void bind_trace(nb::module_& module) {
             nb::arg("path"), nb::arg("format"), no_gil)
         .def(
             "_export_memory_timeline",
-            [](const Trace& trace, const std::string& path, const std::string& device) {
-                write_memory_timeline(trace, path, parse_device(device));
+            [](const Trace& trace, const path& file, const std::string& device) {
+                write_memory_timeline(trace, file.string(), parse_device(device));
             },
             nb::arg("path"), nb::arg("device"), no_gil)
         .def(
             "_symbolized",
-            [](const Trace& trace, const std::vector<std::string>& debug_dirs) {
-                return symbolize_trace(trace, debug_dirs).trace;
+            [](const Trace& trace, const std::vector<path>& debug_dirs) {
+                return symbolize_trace(trace, texts_of(debug_dirs)).trace;
             },
             nb::arg("debug_dirs"), no_gil)
         .def(
@@ -146,7 +137,12 @@ void bind_trace(nb::module_& module) {
             nb::arg("title") = "", nb::arg("count") = "", nb::arg("width") = 1600.0, no_gil,
             "Return a flame graph as SVG text: names merged by their call paths.")
         .def("timeline", &timeline_svg, no_gil, "Return every track against time as SVG text.")
-        .def("_export_stacks", &export_stacks, nb::arg("path"), nb::arg("metric"), no_gil);
+        .def(
+            "_export_stacks",
+            [](const Trace& trace, const path& file, const std::string& metric) {
+                export_stacks(trace, file.string(), metric);
+            },
+            nb::arg("path"), nb::arg("metric"), no_gil);
     module.def("load", load, nb::arg("path"), nb::arg("format") = "", nb::arg("session") = 0, no_gil);
     module.def(
         "join_traces", [](const std::vector<Trace>& traces) { return join_traces(traces); },
@@ -162,7 +158,6 @@ void bind_trace(nb::module_& module) {
         nb::arg("paths"), nb::arg("any_tree") = false, no_gil);
     module.def("output_target", target_of, nb::arg("path"),
                "Return the file that an output replaces or creates; empty if it is written in place.");
-    module.def("list_sessions", sessions_of, nb::arg("path"));
     module.def("marked_ranges", marked_ranges, nb::arg("trace"),
                "Return (name, track, start_ns, duration_ns) of each range that the program marked.");
 }

@@ -167,7 +167,9 @@ def test_parts_pass_on_values_exceptions_and_results():
 
 
 async def await_parts(awaitable):
-    request = request_ranges.RequestRange(lambda subject: web_requests.Names("test"), None, False, {})
+    request = request_ranges.RequestRange(
+        web_requests.Requests(), lambda subject: web_requests.Names("test"), None, False, {}
+    )
     return await request.awaits(awaitable)
 
 

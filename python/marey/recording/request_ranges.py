@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from contextvars import Token
     from typing import Any, ParamSpec, TypeVar
 
-    from marey.recording.web_requests import Names, Values
+    from marey.recording.slow_requests import SlowRequests
+    from marey.recording.web_requests import Names, Requests, Values
 
     _P = ParamSpec("_P")
     _R = TypeVar("_R")
@@ -36,6 +37,7 @@ class RequestRange(parts):
     Its range is from its beginning to end(). Each time it runs is a range too, a part of one call.
 
     Args:
+        requests: Those of the middleware.
         find: Returns the names of the request from `subject`: a framework may find the route while it runs.
         nests: Whether the range nests with the other ranges of this thread; otherwise it is async.
         values: Texts that the range gets at its end.
@@ -51,10 +53,17 @@ class RequestRange(parts):
     _has_begun = False
     _is_task = False
     _names: Names | None = None
+    _slow: SlowRequests | None = None
+    _requests: Requests
 
-    def __init__(self, find: Callable[[Any], Names], subject: Any, nests: bool, values: Values) -> None:
+    def __init__(
+        self, requests: Requests, find: Callable[[Any], Names], subject: Any, nests: bool, values: Values
+    ) -> None:
         if not _follows:
             _follow_requests()
+        self._slow = requests.slow
+        self._start_ns = self._slow.begin() if self._slow is not None else 0
+        self._requests = requests
         self._find = find
         self._subject = subject
         self._values = values
@@ -79,6 +88,8 @@ class RequestRange(parts):
         ended, self._range = self._range, None
         if ended is not None:
             ended.end(self.names().request, {"status": self.status, "bytes": self.bytes, **self._values})
+            if self._slow is not None:
+                self._requests.end_slow(self._slow, self._start_ns, self.name, self._values)
             if not self.ends_itself:
                 self._subject = None  # it may hold the request
 

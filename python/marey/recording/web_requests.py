@@ -106,15 +106,10 @@ class Requests:
 
         return names
 
-    def begin_slow(self) -> int:
-        """Return the time at which a request begins, if slow ones are kept."""
-        return self.slow.begin() if self.slow is not None else 0
-
-    def end_slow(self, begin: int, name: str, values: Values) -> None:
+    def end_slow(self, slow: SlowRequests, begin: int, name: str, values: Values) -> None:
         """End a request that began then."""
         try:
-            if self.slow is not None:
-                self.slow.end(begin, name, values)
+            slow.end(begin, name, values)
         except Exception as error:
             self.fault(error)
 

@@ -44,8 +44,8 @@ def load(
     if isinstance(path, (list, tuple)):
         if format is not None or session is not None:
             raise Error("load: format and session apply to a single file")
-        return _marey.load_merged([_text(each) for each in path])
-    return _marey.load(_text(path), format or "", session or 0)
+        return _marey.load_merged(list(path))
+    return _marey.load(path, format or "", session or 0)
 
 
 def ranks(
@@ -63,14 +63,8 @@ def ranks(
     if all(isinstance(item, Trace) for item in items):
         tables, left_out = _marey.rank_result(items, step, input), []
     else:
-        tables, left_out = _marey.read_ranks([_text(item) for item in items], step, input)
+        tables, left_out = _marey.read_ranks(items, step, input)
     return {**{table.name: table.value() for table in tables}, "left_out": left_out}
-
-
-def _text(path: "str | PathLike[str]") -> str:
-    import os
-
-    return os.fsdecode(path)
 
 
 class TraceTable:
@@ -278,9 +272,9 @@ class _Members(_Base):
 
     def save(self, path: "str | PathLike[str]") -> None:
         """Write the whole trace; ``marey.load`` reads it back unchanged."""
-        if str(_text(path)).endswith(_EXPORT_SUFFIXES):
+        if str(path).endswith(_EXPORT_SUFFIXES):
             raise ValueError(f"save() writes only Marey's own format; use export() for {path}")
-        self._save(_text(path))
+        self._save(path)
 
     def symbolize(self, debug_dirs: "Iterable[str | PathLike[str]]" = ()) -> Trace:
         """Return the trace with names for the native frames of its stacks, like ``marey symbolize``.
@@ -288,15 +282,15 @@ class _Members(_Base):
         Args:
             debug_dirs: Folders with programs, libraries or debug files that have moved since the recording.
         """
-        return self._symbolized([str(_text(folder)) for folder in debug_dirs])
+        return self._symbolized(list(debug_dirs))
 
     def export(self, path: "str | PathLike[str]", format: "str | None" = None) -> None:
         """Write another tool's format, selected by name or by the suffix of the path."""
-        self._export(_text(path), format or "")
+        self._export(path, format or "")
 
     def export_chrome_trace(self, path: "str | PathLike[str]") -> None:
         """Write a Chrome JSON trace for the Perfetto UI or chrome://tracing (compressed: ".gz")."""
-        self._export(_text(path), "chrome")
+        self._export(path, "chrome")
 
     def export_stacks(self, path: "str | PathLike[str]", metric: str = "self_cpu_time_total") -> None:
         """Write folded stacks for flame graphs.
@@ -305,7 +299,7 @@ class _Members(_Base):
         """
         if metric not in STACK_METRICS:
             raise ValueError(f"metric should be one of {', '.join(STACK_METRICS)}, not {metric!r}")
-        self._export_stacks(_text(path), metric)
+        self._export_stacks(path, metric)
 
     def export_memory_timeline(self, path: "str | PathLike[str]", device: str = "cpu") -> None:
         """Write memory over time.
@@ -313,7 +307,7 @@ class _Members(_Base):
         The suffix of the path selects the form: ".html" is a page, "raw.json" or "raw.json.gz" has every change, and
         any other suffix has points of the timeline.
         """
-        self._export_memory_timeline(_text(path), device)
+        self._export_memory_timeline(path, device)
 
     # ---- display
 

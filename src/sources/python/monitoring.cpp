@@ -376,38 +376,36 @@ PyMethodDef method(const char* name, Callback callback) noexcept {
     return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(callback)), METH_FASTCALL, nullptr};
 }
 
-// The callbacks without a filter and with one.
-PyMethodDef start_methods[] = {method("on_start", on_start), method("on_start", on_filtered_start)};
-PyMethodDef resume_methods[] = {method("on_resume", on_resume), method("on_resume", on_filtered_resume)};
-PyMethodDef throw_methods[] = {method("on_throw", on_throw), method("on_throw", on_filtered_throw)};
-PyMethodDef end_methods[] = {method("on_end", on_end), method("on_end", on_filtered_end<true, true>)};
-PyMethodDef yield_methods[] = {method("on_yield", on_yield),
-                               method("on_yield", on_filtered_end<true, false>)};
-PyMethodDef unwind_methods[] = {method("on_unwind", on_end),
-                                method("on_unwind", on_filtered_end<false, true>)};
-PyMethodDef call_methods[] = {method("on_call", on_call), method("on_call", on_filtered_call)};
-PyMethodDef c_end_methods[] = {method("on_c_end", on_c_end), method("on_c_end", on_c_end)};
-
 struct Event {
     const char* name;
-    PyMethodDef* methods;
+    PyMethodDef methods[2];  ///< without a filter, and with one
     bool is_c_event;
     bool is_requested;  ///< events that come with CALL must not be requested
 };
-const Event events[] = {
-    {"PY_START", start_methods, false, true}, {"PY_RESUME", resume_methods, false, true},
-    {"PY_THROW", throw_methods, false, true}, {"PY_RETURN", end_methods, false, true},
-    {"PY_YIELD", yield_methods, false, true}, {"PY_UNWIND", unwind_methods, false, true},
-    {"CALL", call_methods, true, true},       {"C_RETURN", c_end_methods, true, false},
-    {"C_RAISE", c_end_methods, true, false},
+Event events[] = {
+    {"PY_START", {method("on_start", on_start), method("on_start", on_filtered_start)}, false, true},
+    {"PY_RESUME", {method("on_resume", on_resume), method("on_resume", on_filtered_resume)}, false, true},
+    {"PY_THROW", {method("on_throw", on_throw), method("on_throw", on_filtered_throw)}, false, true},
+    {"PY_RETURN", {method("on_end", on_end), method("on_end", on_filtered_end<true, true>)}, false, true},
+    {"PY_YIELD",
+     {method("on_yield", on_yield), method("on_yield", on_filtered_end<true, false>)},
+     false,
+     true},
+    {"PY_UNWIND",
+     {method("on_unwind", on_end), method("on_unwind", on_filtered_end<false, true>)},
+     false,
+     true},
+    {"CALL", {method("on_call", on_call), method("on_call", on_filtered_call)}, true, true},
+    {"C_RETURN", {method("on_c_end", on_c_end), method("on_c_end", on_c_end)}, true, false},
+    {"C_RAISE", {method("on_c_end", on_c_end), method("on_c_end", on_c_end)}, true, false},
 };
 
 // Registers the callbacks for the current filter, and enables their events.
 void request_events(bool c_calls) noexcept {
     tool.begin_request();
-    for (const Event& event : events) {
+    for (Event& event : events) {
         if (event.is_c_event && !c_calls) continue;
-        tool.request(event.name, event.methods + (call_filter.is_on ? 1 : 0), event.is_requested);
+        tool.request(event.name, &event.methods[call_filter.is_on ? 1 : 0], event.is_requested);
     }
     tool.end_request();
 }

@@ -3,7 +3,7 @@
 
 #if PY_VERSION_HEX >= 0x030C0000
 
-#include <utility>
+#include "sources/python/python_text.h"
 
 namespace marey::python {
 
@@ -11,51 +11,33 @@ namespace {
 
 constexpr const char* kToolName = "marey";
 
-// A new reference; null without an error set.
-PyObject* monitoring_attribute(const char* name) noexcept {
-    PyObject* const module = PySys_GetObject("monitoring");  // borrowed
-    PyObject* const found = module != nullptr ? PyObject_GetAttrString(module, name) : nullptr;
-    PyErr_Clear();
-    return found;
+Ref monitoring_attribute(const char* name) noexcept {
+    return attribute(PySys_GetObject("monitoring"), name);
 }
 
-// The result of a call, or null with the error cleared.
+// The result of a call; null: it failed.
 template <class... Arguments>
-PyObject* call_monitoring(const char* function, const char* format, Arguments... arguments) noexcept {
-    PyObject* const callable = monitoring_attribute(function);
-    PyObject* const result =
-        callable != nullptr ? PyObject_CallFunction(callable, format, arguments...) : nullptr;
-    Py_XDECREF(callable);
-    PyErr_Clear();
-    return result;
+Ref call_monitoring(const char* function, const char* format, Arguments... arguments) noexcept {
+    const Ref callable = monitoring_attribute(function);
+    return callable ? Ref(PyObject_CallFunction(callable.get(), format, arguments...)) : Ref();
 }
 
-// Takes the result of a call; whether there is one.
-bool succeeded(PyObject* result) noexcept {
-    Py_XDECREF(result);
-    return result != nullptr;
-}
-
-// Likewise; 0 if it is not a number.
-long number_of(PyObject* result) noexcept {
-    const long number = result != nullptr ? PyLong_AsLong(result) : 0;
+// 0 if it is not a number.
+long number_of(const Ref& result) noexcept {
+    const long number = result ? PyLong_AsLong(result.get()) : 0;
     PyErr_Clear();
-    Py_XDECREF(result);
     return number > 0 ? number : 0;
 }
 
 long event_bit(const char* name) noexcept {
-    PyObject* const names = monitoring_attribute("events");
-    const long bit = number_of(names != nullptr ? PyObject_GetAttrString(names, name) : nullptr);
-    Py_XDECREF(names);
-    return bit;
+    return number_of(attribute(monitoring_attribute("events").get(), name));
 }
 
 }  // namespace
 
 bool MonitoringTool::claim() noexcept {
     for (const int id : {3, 4, 2}) {
-        if (!succeeded(call_monitoring("use_tool_id", "is", id, kToolName))) continue;
+        if (!call_monitoring("use_tool_id", "is", id, kToolName)) continue;
         id_ = id;
         return true;
     }
@@ -64,12 +46,9 @@ bool MonitoringTool::claim() noexcept {
 
 bool MonitoringTool::is_ours() const noexcept {
     if (id_ < 0) return false;
-    PyObject* const name = call_monitoring("get_tool", "i", id_);
-    const bool is_ours =
-        name != nullptr && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kToolName) == 0;
-    Py_XDECREF(name);
-    PyErr_Clear();
-    return is_ours;
+    const Ref name = call_monitoring("get_tool", "i", id_);
+    return name && PyUnicode_Check(name.get()) &&
+           PyUnicode_CompareWithASCIIString(name.get(), kToolName) == 0;
 }
 
 bool MonitoringTool::has_event(const char* name) const noexcept {
@@ -78,38 +57,33 @@ bool MonitoringTool::has_event(const char* name) const noexcept {
 
 void MonitoringTool::request(const char* name, PyMethodDef* callback, bool is_requested) noexcept {
     const long bit = event_bit(name);
-    PyObject* const function = PyCFunction_New(callback, nullptr);
-    if (function == nullptr || bit == 0) {
-        Py_XDECREF(function);
-        PyErr_Clear();
-        return;
-    }
-    succeeded(call_monitoring("register_callback", "ilN", id_, bit, function));
+    const Ref function(PyCFunction_New(callback, nullptr));
+    if (!function || bit == 0) return;
+    call_monitoring("register_callback", "ilO", id_, bit, function.get());
     if (is_requested) requested_ |= bit;
 }
 
 void MonitoringTool::end_request() noexcept {
-    succeeded(call_monitoring("set_events", "il", id_, requested_));
-    succeeded(call_monitoring("restart_events", nullptr));
+    call_monitoring("set_events", "il", id_, requested_);
+    call_monitoring("restart_events", nullptr);
 }
 
 bool MonitoringTool::switch_off() noexcept {
-    return is_ours() && succeeded(call_monitoring("set_events", "ii", id_, 0));
+    return is_ours() && call_monitoring("set_events", "ii", id_, 0);
 }
 
 void MonitoringTool::forget(const char* name) noexcept {
-    if (const long bit = event_bit(name))
-        succeeded(call_monitoring("register_callback", "ilO", id_, bit, Py_None));
+    if (const long bit = event_bit(name)) call_monitoring("register_callback", "ilO", id_, bit, Py_None);
 }
 
 void MonitoringTool::release() noexcept {
-    if (is_ours()) succeeded(call_monitoring("free_tool_id", "i", id_));
+    if (is_ours()) call_monitoring("free_tool_id", "i", id_);
     id_ = -1;
 }
 
 PyObject* MonitoringTool::disable_answer() noexcept {
-    PyObject* const answer = monitoring_attribute("DISABLE");
-    return answer != nullptr ? answer : Py_NewRef(Py_None);
+    Ref answer = monitoring_attribute("DISABLE");
+    return answer ? answer.release() : Py_NewRef(Py_None);
 }
 
 }  // namespace marey::python

@@ -84,16 +84,10 @@ ProfileThread* make_profile_thread() noexcept {
 }
 
 void find_start_new_thread() noexcept {
-    PyObject* const module = PyImport_ImportModule("_thread");
-    PyObject* const function =
-        module != nullptr ? PyObject_GetAttrString(module, "start_new_thread") : nullptr;
-    if (function != nullptr && PyCFunction_Check(function)) {
-        start_new_thread = PyCFunction_GET_FUNCTION(function);
-        c_function_sites.never_cache(reinterpret_cast<PyCFunctionObject*>(function)->m_ml);
-    }
-    Py_XDECREF(function);
-    Py_XDECREF(module);
-    PyErr_Clear();
+    const Ref function = attribute(Ref(PyImport_ImportModule("_thread")).get(), "start_new_thread");
+    if (!function || !PyCFunction_Check(function.get())) return;
+    start_new_thread = PyCFunction_GET_FUNCTION(function.get());
+    c_function_sites.never_cache(reinterpret_cast<PyCFunctionObject*>(function.get())->m_ml);
 }
 
 // Like _PyEval_SetProfile() without the audit event, whose hooks could end threads or tracing while we
@@ -130,21 +124,6 @@ void set_profile(PyThreadState* state, Py_tracefunc hook, PyObject* thread) noex
     }
     return is_free;
 }
-
-// Keeps the object alive during an event: code that runs in it may end tracing, and the thread state releases
-// it.
-class ThreadRef {
-  public:
-    explicit ThreadRef(ProfileThread* thread) noexcept : object_(reinterpret_cast<PyObject*>(thread)) {
-        Py_INCREF(object_);
-    }
-    ~ThreadRef() { Py_DECREF(object_); }
-    ThreadRef(const ThreadRef&) = delete;
-    ThreadRef& operator=(const ThreadRef&) = delete;
-
-  private:
-    PyObject* object_;
-};
 
 // Whether tracing has ended, or started again with another object.
 bool is_dropped(ProfileThread* self) noexcept {
@@ -226,7 +205,8 @@ bool makes_threads(PyObject* function) noexcept {
 // Handles all unusual events.
 [[gnu::noinline]] int on_unusual_event(ProfileThread* self, _PyInterpreterFrame* frame, int what,
                                        PyObject* arg) noexcept {
-    const ThreadRef held(self);
+    // Code that runs in the event may end tracing, and the thread state releases the object.
+    const Ref held = Ref::borrow(reinterpret_cast<PyObject*>(self));
     if (!self->is_prepared) register_thread(self);
     if (is_dropped(self)) return 0;
     switch (what) {
@@ -355,9 +335,9 @@ void prepare_profile_thread() noexcept {
     if (!is_ours(state->c_profilefunc)) return;
     auto* const self = reinterpret_cast<ProfileThread*>(state->c_profileobj);
     if (self->is_prepared) return;
-    Py_INCREF(reinterpret_cast<PyObject*>(self));  // handling its first event may end tracing
+    const Ref held =
+        Ref::borrow(reinterpret_cast<PyObject*>(self));  // handling its first event may end tracing
     register_thread(self);
-    Py_DECREF(reinterpret_cast<PyObject*>(self));
 }
 
 bool is_profile_hook_intact() noexcept {
