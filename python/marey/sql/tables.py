@@ -34,6 +34,8 @@ COMPUTED = {
     "start_ns": f"{RUN_TIME} - {RUN_OFFSET}",
     **{name: f"(flags & {1 << bit}) <> 0" for name, bit in _FLAGS.items()},
 }
+# Columns that are not stored, and the stored ones that they are made of.
+_MADE_OF = {"host_name": ("host",), "rank": ("process",), RUN_OFFSET: ("process",), RUN_TIME: ("process", "start_ns")}
 # Tables of traces with fewer ranges are made whole, which is faster than to import pyarrow's datasets.
 _SMALL = 50_000
 
@@ -127,31 +129,23 @@ class TraceSource:
         pa = require("pyarrow")
         schema = self.schema(table)
         names = schema.names if columns is None else list(columns)
-        stored = set(_stored_schema(table).names)
-        missing = [name for name in names if (table, name) not in self._kept]
-        to_read = [name for name in missing if name in stored]
-        if to_read:
-            read = self.arrow(table, to_read)
-            self._kept.update(((table, name), read.column(name)) for name in to_read)
-        placed = [name for name in missing if name not in stored and name in RANGE_PLACES]
-        if placed:
-            read = self.arrow("range_places", placed)
-            self._kept.update(((table, name), read.column(name)) for name in placed)
-        for name in missing:
-            if (table, name) not in self._kept:
-                stored_column = functools.partial(self._kept_column, table)
-                self._kept[table, name] = self._made(table, schema.field(name), stored_column, self._rows(table))
+        missing = [schema.field(name) for name in names if (table, name) not in self._kept]
+        if missing:
+            (whole,) = self.pieces(table, pa.schema(missing))
+            self._kept.update(((table, name), whole.column(name)) for name in whole.schema.names)
         return pa.table([self._kept[table, name] for name in names], schema=pa.schema([schema.field(n) for n in names]))
 
-    def _kept_column(self, table: str, name: str) -> Any:
-        return self.table(table, [name]).column(0).combine_chunks()
+    def pieces(self, table: str, schema: Any, rows: int = 0) -> Iterator[Any]:
+        """Make the columns of a schema in pieces of at most `rows` rows, one after another; at least one piece.
 
-    def pieces(self, table: str, schema: Any, rows: int) -> Iterator[Any]:
-        """Make the columns of a schema in pieces of at most `rows` rows, one after another; at least one piece."""
+        0: one piece.
+        """
         pa = require("pyarrow")
-        readers = [self._reader(table, batch_rows=rows)]
-        if table == "ranges":
-            readers.append(self._reader("range_places", RANGE_PLACES, rows))
+        stored = _stored_schema(table).names
+        wanted = {*schema.names, *(name for each in schema.names for name in _MADE_OF.get(each, ()))}
+        readers = [self._reader(table, [name for name in stored if name in wanted] or stored[:1], rows)]
+        if places := [name for name in schema.names if name in RANGE_PLACES and name not in stored]:
+            readers.append(self._reader("range_places", places, rows))
         first = 0
         for batches in zip(*readers):
             found = {name: batch.column(name) for batch in batches for name in batch.schema.names}
@@ -163,12 +157,7 @@ class TraceSource:
             yield pa.table(columns, schema=schema)
             first += count
 
-    def _rows(self, table: str) -> int:
-        if table in ("ranges", "range_places"):
-            return self.ranges
-        return int(self.table(table, _stored_schema(table).names[:1]).num_rows)
-
-    def _made(self, table: str, field: Any, stored: Callable[[str], Any], rows: int, first: int = 0) -> Any:
+    def _made(self, table: str, field: Any, stored: Callable[[str], Any], rows: int, first: int) -> Any:
         """Make a column that is not stored, for `rows` rows from `first` on, of those that are stored."""
         pa = require("pyarrow")
         if field.name == "host_name":
