@@ -364,11 +364,6 @@ class RunVerb final : public Verb {
     std::string pack(std::vector<std::string>& captures, const ProcessWatch& watch, RunPacker& packer,
                      const std::string& extent) const {
         if (captures.front() != output_) return "";
-        if (!view_) {
-            errno = 0;
-            // The program has ended: others come first.
-            if (::nice(10) == -1 && errno != 0) errno = 0;
-        }
         try {
             const Progress progress("packing " + output_);
             const PackedTree packed = packer.finish(
