@@ -20,8 +20,7 @@ namespace {
 constexpr double kWidth = 1600;
 constexpr double kMargin = 16;
 constexpr double kRow = 18;
-constexpr double kHeader = 58;   ///< the title and the line below it
-constexpr double kLetter = 6.4;  ///< the average width of a letter
+constexpr double kHeader = 58;  ///< the title and the line below it
 constexpr std::size_t kHues = 10;
 
 // Hues that readers with any colour vision can tell apart by lightness too; the text on them has a contrast
@@ -160,15 +159,24 @@ class Picture {
         return "<text class=\"" + std::string(style) + "\" x=\"" + number(x) + "\" y=\"" + number(y) + "\">" +
                xml(words) + "</text>\n";
     }
+    static bool continues_letter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+    /// About as wide as the widest of the usual fonts draw it.
+    static double letter_width(char byte) {
+        if (continues_letter(byte)) return 0;
+        if ((byte >= 'A' && byte <= 'Z') || byte == 'm' || byte == 'w' || byte == '_') return 8.4;
+        return std::string_view("iljtfr.,:;'|()[] ").find(byte) == std::string_view::npos ? 6.9 : 4.4;
+    }
     static std::string fitting(std::string_view name, double width) {
-        const auto letters = static_cast<std::size_t>(std::max(width / kLetter, 0.0));
-        if (name.size() <= letters) return std::string(name);
-        if (letters < 3) return {};
         std::string valid;
         append_utf8(valid, name);
-        std::size_t end = std::min(letters - 1, valid.size());
-        while (end > 0 && (static_cast<unsigned char>(valid[end]) & 0xC0) == 0x80) --end;
-        return valid.substr(0, end) + "\xE2\x80\xA6";
+        std::size_t end = 0;  // of the letters that leave room for an ellipsis
+        double used = 0;
+        for (std::size_t i = 0; i < valid.size() && used <= width; ++i) {
+            if (used + letter_width('m') <= width && !continues_letter(valid[i])) end = i;
+            used += letter_width(valid[i]);
+        }
+        if (used <= width) return valid;
+        return end < 2 ? std::string() : valid.substr(0, end) + "\xE2\x80\xA6";
     }
     static std::string program(const Trace& trace) {
         if (trace.processes().empty()) return "marey";
