@@ -11,8 +11,11 @@
 
 namespace marey {
 
-/// Sets what the key and the type of a declared column tell: its unit, and its heading if it is not shown.
-void complete(ResultColumn& column);
+/// A column as it is declared. Its key and its type may tell the unit, and the heading if it is not shown.
+ResultColumn declared_column(std::string_view key, ResultType type, bool is_nullable,
+                             std::string_view description, std::string_view heading, ResultShown shown,
+                             ResultUnit unit, std::string_view absent);
+void add_value(ResultValues& values, ResultType type, const ResultCell& cell);
 
 namespace detail_results {
 
@@ -44,36 +47,23 @@ constexpr ResultType type_of() {
 }
 
 template <class T>
-auto& values_of(ResultValues& values) {
+ResultCell cell_of(const T& value) {
     constexpr ResultType type = type_of<T>();
-    if constexpr (type == ResultType::Flag) {
-        return values.flags;
-    } else if constexpr (type == ResultType::Integer) {
-        return values.integers;
+    if constexpr (type == ResultType::Integer) {
+        return static_cast<std::int64_t>(value);
     } else if constexpr (type == ResultType::Real) {
-        return values.reals;
+        return static_cast<double>(value);
     } else if constexpr (type == ResultType::Text) {
-        return values.texts;
-    } else if constexpr (type == ResultType::Integers) {
-        return values.integer_lists;
+        return std::string_view(value);
+    } else if constexpr (type == ResultType::Flag) {
+        return value;
     } else {
-        return values.text_lists;
+        return std::span(value);
     }
 }
-
 template <class T>
-void add_value(ResultValues& values, const T& value) {
-    auto& all = values_of<T>(values);
-    using Stored = typename std::decay_t<decltype(all)>::value_type;
-    all.push_back(static_cast<Stored>(value));
-    values.nulls.push_back(false);
-}
-template <class T>
-void add_value(ResultValues& values, const std::optional<T>& value) {
-    if (value) return add_value(values, *value);
-    auto& all = values_of<T>(values);
-    all.resize(all.size() + 1);
-    values.nulls.push_back(true);
+ResultCell cell_of(const std::optional<T>& value) {
+    return value ? cell_of(*value) : ResultCell();
 }
 
 }  // namespace detail_results
@@ -85,25 +75,20 @@ void add_value(ResultValues& values, const std::optional<T>& value) {
 template <class Row>
 struct RowColumn {
     template <class Value>
-    RowColumn(std::string key, Value, std::string description, std::string heading = "",
+    using Returned = std::decay_t<decltype(Value{}(std::declval<const Row&>()))>;
+
+    template <class Value, class Plain = typename detail_results::Plain<Returned<Value>>::type>
+    RowColumn(std::string_view key, Value, std::string_view description, std::string_view heading = "",
               ResultShown shown = ResultShown::Yes, ResultUnit unit = ResultUnit::Auto,
-              std::string absent = "")
-        : column{std::move(key),
-                 std::move(heading),
-                 unit,
-                 detail_results::type_of<typename detail_results::Plain<
-                     std::decay_t<decltype(Value{}(std::declval<const Row&>()))>>::type>(),
-                 std::move(description),
-                 shown,
-                 std::move(absent)},
-          add([](ResultValues& values, const Row& row) { detail_results::add_value(values, Value{}(row)); }) {
-        using Returned = std::decay_t<decltype(Value{}(std::declval<const Row&>()))>;
-        column.is_nullable = !std::same_as<Returned, typename detail_results::Plain<Returned>::type>;
-        complete(column);
-    }
+              std::string_view absent = "")
+        : column(declared_column(key, detail_results::type_of<Plain>(), !std::same_as<Returned<Value>, Plain>,
+                                 description, heading, shown, unit, absent)),
+          add([](ResultValues& values, ResultType type, const Row& row) {
+              add_value(values, type, detail_results::cell_of(Value{}(row)));
+          }) {}
 
     ResultColumn column;
-    void (*add)(ResultValues& values, const Row& row);
+    void (*add)(ResultValues& values, ResultType type, const Row& row);
 };
 
 /// A table whose rows are made of Row.
@@ -125,12 +110,13 @@ struct ResultRows {
         }
     }
     void add(const Row& row) {
-        for (std::size_t i = 0; i < adders.size(); ++i) adders[i](table.values[i], row);
+        for (std::size_t i = 0; i < adders.size(); ++i)
+            adders[i](table.values[i], table.columns[i].type, row);
         ++table.rows;
     }
 
     ResultTable table;
-    std::vector<void (*)(ResultValues& values, const Row& row)> adders;
+    std::vector<void (*)(ResultValues& values, ResultType type, const Row& row)> adders;
 };
 
 /// Moves the tables into a result.

@@ -38,21 +38,58 @@ bool is_less(const ResultCell& a, const ResultCell& b) {
 
 }  // namespace
 
-void complete(ResultColumn& column) {
-    const std::string& key = column.key;
-    if (column.heading.empty()) {
+ResultColumn declared_column(std::string_view key, ResultType type, bool is_nullable,
+                             std::string_view description, std::string_view heading, ResultShown shown,
+                             ResultUnit unit, std::string_view absent) {
+    ResultColumn column{
+        std::string(key),    std::string(heading), unit, type, std::string(description), shown,
+        std::string(absent), is_nullable};
+    if (heading.empty()) {
         column.shown = ResultShown::No;
         column.heading = key.substr(0, key.size() - (key.ends_with("_ns") ? 3 : 0));
         std::replace(column.heading.begin(), column.heading.end(), '_', ' ');
     }
-    const bool is_number = column.type == ResultType::Integer || column.type == ResultType::Real;
-    if (column.unit != ResultUnit::Auto) return;
-    column.unit = !is_number                           ? ResultUnit::None
-                  : key.ends_with("_ns")               ? ResultUnit::Duration
-                  : key.ends_with("bytes")             ? ResultUnit::Bytes
-                  : key.ends_with("share")             ? ResultUnit::Share
-                  : column.type == ResultType::Integer ? ResultUnit::Count
-                                                       : ResultUnit::Ratio;
+    if (unit != ResultUnit::Auto) return column;
+    const bool is_number = type == ResultType::Integer || type == ResultType::Real;
+    column.unit = !is_number                    ? ResultUnit::None
+                  : key.ends_with("_ns")        ? ResultUnit::Duration
+                  : key.ends_with("bytes")      ? ResultUnit::Bytes
+                  : key.ends_with("share")      ? ResultUnit::Share
+                  : type == ResultType::Integer ? ResultUnit::Count
+                                                : ResultUnit::Ratio;
+    return column;
+}
+
+void add_value(ResultValues& values, ResultType type, const ResultCell& cell) {
+    const auto add = [&cell]<class Stored>(std::vector<Stored>& to, auto from) {
+        const auto* value = std::get_if<decltype(from)>(&cell);
+        if constexpr (requires { from.begin(); }) {
+            to.emplace_back(value ? Stored(value->begin(), value->end()) : Stored());
+        } else {
+            to.push_back(value ? *value : Stored());
+        }
+    };
+    switch (type) {
+        case ResultType::Integer:
+            add(values.integers, std::int64_t());
+            break;
+        case ResultType::Real:
+            add(values.reals, double());
+            break;
+        case ResultType::Flag:
+            add(values.flags, bool());
+            break;
+        case ResultType::Text:
+            add(values.texts, std::string_view());
+            break;
+        case ResultType::Integers:
+            add(values.integer_lists, std::span<const std::int64_t>());
+            break;
+        case ResultType::Texts:
+            add(values.text_lists, std::span<const std::string>());
+            break;
+    }
+    values.nulls.push_back(std::holds_alternative<std::monostate>(cell));
 }
 
 ResultCell ResultTable::cell(std::size_t row, std::size_t column) const {
