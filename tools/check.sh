@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# check.sh [--fix-format]: every check of the sources that does not run them. Runs all checks, then fails if one failed.
+# check.sh [--fix-format|--alone]: every check of the sources that does not run them. Runs all checks, then fails if one
+# failed. --alone: only parses every C++ file by itself.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -52,8 +53,12 @@ check_types() {
 check_lint() {
     local tidy
     tidy="$(pick clang-tidy)" || { echo "clang-tidy not found: not checked"; return 0; }
-    tools/build.sh release --python && tools/build.sh lint --python && python3 tools/lint.py "$tidy"
+    tools/build.sh release --python && tools/build.sh lint --python && python3 tools/lint.py "$@" "$tidy"
 }
+if [ "${1:-}" = --alone ]; then
+    check_lint --alone
+    exit
+fi
 
 check_odr() {
     tools/build.sh release --python && python3 tools/check_odr.py

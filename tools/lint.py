@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""lint.py TIDY: lints the shipped C++ sources with clang-tidy, and compiles each file alone.
+"""lint.py [--alone] TIDY: lints the shipped C++ sources with clang-tidy, and parses the fuzzers, which tests do not build.
 
-clang-tidy runs over the files of a room together, as they are built (build/release), which takes a sixth of the time. A
-missing include would not show there, so the compiler also parses every file on its own (build/lint), and the fuzzers,
-which are not built for tests. clang-tidy also reports clang's thread safety analysis: the locks that
-marey/detail/thread_safety.h declares are held where they must be. A command that passed does not run again until its
-sources, a header or the rules change; the stamps are in build/tidy.
+clang-tidy runs over the files of a room together, as they are built (build/release), which takes a sixth of the time. It
+also reports clang's thread safety analysis: the locks that marey/detail/thread_safety.h declares are held where they
+must be. A missing include does not show there: --alone lets the compiler parse every file on its own (build/lint)
+instead. A command that passed does not run again until its sources, a header or the rules change; the stamps are in
+build/tidy.
 """
 
 from __future__ import annotations
@@ -70,12 +70,14 @@ def run(job: tuple[list[str], str, str]) -> bool:
 
 def main() -> int:
     STAMPS.mkdir(parents=True, exist_ok=True)
-    tidy = sys.argv[1]
+    alone, tidy = sys.argv[1] == "--alone", sys.argv[-1]
     rules = headers_digest()
     rules.update((ROOT / ".clang-tidy").read_bytes() + Path(__file__).read_bytes())
     jobs = []
     for folder in ("build/release", "build/lint"):
         for entry in commands(folder):
+            if alone != (folder == "build/lint") and not entry["file"].endswith("_fuzzer.cpp"):
+                continue
             content = "".join(Path(name).read_text() for name in sources(entry["file"]))
             key = f"{folder} {rules.hexdigest()} {entry['command']} {content}"
             if folder == "build/release":
