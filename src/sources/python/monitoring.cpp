@@ -116,16 +116,6 @@ void begin_call_part(CodeWord word, bool is_start, std::uint64_t start, bool is_
     if (number != 0 && (word & kCodeCoroutine) != 0 && !is_awaited) note_task(generator_of(frame), number);
 }
 
-[[gnu::noinline]] void open_part(MonitoredThread& trace, PyObject* code, CodeWord word,
-                                 bool is_start) noexcept {
-    const bool is_awaited = trace.stack.is_in_part();
-    const std::uint32_t site = site_of_call(code, word);
-    if (trace.period != period) return;
-    const std::uint64_t start =
-        trace.stack.open(python_key(code) | CallKey::kPart, site, Scope::PythonFunction);
-    if (start != 0) begin_call_part(word, is_start, start, is_awaited);
-}
-
 // For PY_THROW (code, offset, exception): whether the generator has never run before.
 bool is_throw_at_start(PyObject* const* args) noexcept {
     const auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
@@ -133,37 +123,65 @@ bool is_throw_at_start(PyObject* const* args) noexcept {
     return offset <= code->_co_firsttraceable * 2L;
 }
 
-// Each callback handles the usual case itself, and calls a slower function for the rest.
+CodeWord word_of(PyObject* object) noexcept {
+    auto* const code = reinterpret_cast<PyCodeObject*>(object);
+    return call_filter.is_on ? filtered_word(code, PyEval_GetGlobals()) : code_word(code);
+}
 
-[[gnu::noinline]] PyObject* start_unusual(PyObject* code) noexcept {
+// The answer to an event: disables the events of code that is excluded by its name, if they may be disabled.
+PyObject* answer(CodeWord word, bool may_disable) noexcept {
+    const bool disables = may_disable && call_filter.is_on && (word & kCodeExcluded) != 0;
+    return Py_NewRef(disables ? disable : Py_None);
+}
+
+// Each callback handles the usual case itself, which is never one with a filter, and calls a slower function
+// for the rest.
+
+// A call begins (`is_start`), or a part of a call that was suspended.
+[[gnu::noinline]] PyObject* start_unusual(PyObject* code, bool is_start, bool may_disable = true) noexcept {
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(code));
-    if ((word & kCodeSkipped) != 0)
-        trace->stack.skip(python_key(code));
-    else if ((word & kCodeGenerator) != 0)
-        open_part(*trace, code, word, true);
-    else if (const std::uint32_t site = site_of_call(code, word); trace->period == period)
-        trace->stack.open(python_key(code), site, Scope::PythonFunction);
+    const CodeWord word = word_of(code);
+    if (call_filter.is_on && (word & kCodeExcluded) != 0) return answer(word, may_disable);
+    ShadowStack& stack = trace->stack;
+    const std::uintptr_t key = python_key(code);
+    const bool is_library = (word & kCodeLibrary) != 0;
+    const bool is_too_deep = stack.depth() >= call_filter.max_depth;
+    if ((word & kCodeSkipped) != 0) {
+        stack.skip(key, is_library, true);
+    } else if (is_too_deep || (call_filter.folds && is_library && stack.is_in_library())) {
+        stack.skip(key, is_library, false, is_too_deep);
+    } else {
+        const bool is_part = (word & kCodeGenerator) != 0;
+        const bool is_awaited = stack.is_in_part();
+        const std::uint32_t site = site_of_call(code, word);
+        if (trace->period != period) Py_RETURN_NONE;
+        const std::uint64_t start =
+            stack.open(key | (is_part ? CallKey::kPart : 0), site, Scope::PythonFunction,
+                       call_filter.has_lines ? line_of_caller() : -1, is_library);
+        if (is_part && start != 0) begin_call_part(word, is_start, start, is_awaited);
+    }
     Py_RETURN_NONE;
 }
 
 // Also used on a thread that no longer records: its open calls still end. `is_last`: a generator does not
 // resume.
-[[gnu::noinline]] PyObject* end_unusual(std::uintptr_t key, bool is_last) noexcept {
+[[gnu::noinline]] void end_unusual(std::uintptr_t key, bool is_last) noexcept {
     MonitoredThread* trace = thread_holder.trace.get();
     if (trace == nullptr || trace->period != period) trace = monitored();
-    if (trace == nullptr) Py_RETURN_NONE;
-    trace->stack.close(key, [=]() { return EndingPart{running_frame(), is_last}; });
-    Py_RETURN_NONE;
+    if (trace != nullptr) trace->stack.close(key, [=]() { return EndingPart{running_frame(), is_last}; });
 }
 
-inline PyObject* end(std::uintptr_t key) noexcept {
+[[gnu::noinline]] PyObject* end_unusual(PyObject* code, bool is_last, bool may_disable) noexcept {
+    const CodeWord word = call_filter.is_on ? word_of(code) : 0;
+    end_unusual(python_key(code), is_last);
+    return answer(word, may_disable);
+}
+
+inline bool try_end(std::uintptr_t key) noexcept {
     detail::ThreadState* const thread = detail::current_thread;
     MonitoredThread* const trace = known_thread(thread);
-    if (trace == nullptr || !trace->stack.try_close(thread, key)) [[unlikely]]
-        return end_unusual(key, true);
-    Py_RETURN_NONE;
+    return trace != nullptr && trace->stack.try_close(thread, key);
 }
 
 PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -171,21 +189,10 @@ PyObject* on_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
     detail::ThreadState* const thread = detail::current_thread;
     MonitoredThread* const trace = known_thread(thread);
     const CodeWord word = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
-    if (trace == nullptr || !is_usual(word) ||
+    if (trace == nullptr || call_filter.is_on || !is_usual(word) ||
         !trace->stack.try_open(thread, python_key(args[0]), site_of(word), Scope::PythonFunction))
         [[unlikely]]
-        return start_unusual(args[0]);
-    Py_RETURN_NONE;
-}
-
-PyObject* start_part(PyObject* code, bool is_start) noexcept {
-    MonitoredThread* const trace = monitored();
-    if (trace == nullptr) Py_RETURN_NONE;
-    const CodeWord word = code_word(reinterpret_cast<PyCodeObject*>(code));
-    if ((word & kCodeSkipped) != 0)
-        trace->stack.skip(python_key(code));
-    else
-        open_part(*trace, code, word, is_start);
+        return start_unusual(args[0], true);
     Py_RETURN_NONE;
 }
 
@@ -195,11 +202,12 @@ PyObject* on_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
     detail::ThreadState* const thread = detail::current_thread;
     MonitoredThread* const trace = known_thread(thread);
     const CodeWord word = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
-    if (trace == nullptr || !is_usual(word & ~kCodeGenerator)) return start_part(args[0], false);
+    if (trace == nullptr || call_filter.is_on || !is_usual(word & ~kCodeGenerator))
+        return start_unusual(args[0], false);
     const bool is_awaited = trace->stack.is_in_part();
     const std::uint64_t start = trace->stack.try_open(thread, python_key(args[0]) | CallKey::kPart,
                                                       site_of(word), Scope::PythonFunction);
-    if (start == 0) return start_part(args[0], false);
+    if (start == 0) return start_unusual(args[0], false);
     begin_call_part(word, false, start, is_awaited);
     Py_RETURN_NONE;
 }
@@ -207,22 +215,23 @@ PyObject* on_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
 // A generator resumes with an exception, perhaps before it has run at all.
 PyObject* on_throw(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 2) Py_RETURN_NONE;
-    return start_part(args[0], is_throw_at_start(args));
+    return start_unusual(args[0], is_throw_at_start(args), false);
 }
 
+template <bool kMayDisable>
 PyObject* on_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count < 1) Py_RETURN_NONE;
-    return end(python_key(args[0]));
+    if (count < 1 || try_end(python_key(args[0]))) [[likely]]
+        Py_RETURN_NONE;
+    return end_unusual(args[0], true, kMayDisable);
 }
 
 PyObject* on_yield(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1) Py_RETURN_NONE;
     detail::ThreadState* const thread = detail::current_thread;
     MonitoredThread* const trace = known_thread(thread);
-    const std::uintptr_t key = python_key(args[0]);
     const auto suspended = []() { return EndingPart{running_frame(), false}; };
-    if (trace == nullptr || !trace->stack.try_close_part(thread, key, suspended))
-        return end_unusual(key, false);
+    if (trace == nullptr || !trace->stack.try_close_part(thread, python_key(args[0]), suspended))
+        return end_unusual(args[0], false, true);
     Py_RETURN_NONE;
 }
 
@@ -253,14 +262,18 @@ bool is_python_function(PyObject* callable) noexcept {
 [[gnu::noinline]] PyObject* call_unusual(PyObject* code, PyObject* offset, PyObject* callable) noexcept {
     MonitoredThread* const trace = monitored();
     if (trace == nullptr) Py_RETURN_NONE;
-    const bool is_own = (code_word(reinterpret_cast<PyCodeObject*>(code)) & kCodeSkipped) != 0;
-    const std::uint32_t site = is_own ? 0 : c_function_sites.site_of_callable(callable);
-    if (site == 0) {
-        trace->stack.skip(CallKey::c(code));
-    } else {
-        trace->stack.open(CallKey::c(code), site, Scope::CFunction);
-        c_call_instructions.note(code, offset);
+    const CodeWord caller = word_of(code);
+    const std::uint32_t site = (caller & kCodeSkipped) != 0 ? 0 : c_function_sites.site_of_callable(callable);
+    if (site != 0) c_call_instructions.note(code, offset);
+    const bool is_folded = call_filter.folds && (caller & kCodeLibrary) != 0;
+    if (site == 0 || is_folded || trace->stack.is_cut()) {
+        trace->stack.skip(CallKey::c(code), false, true);
+        Py_RETURN_NONE;
     }
+    const int line = call_filter.has_lines ? PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(code),
+                                                              static_cast<int>(PyLong_AsLong(offset)))
+                                           : -1;
+    trace->stack.open(CallKey::c(code), site, Scope::CFunction, line);
     Py_RETURN_NONE;
 }
 
@@ -276,7 +289,7 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
     MonitoredThread* const trace = known_thread(thread);
     const std::uint32_t site = c_function_sites.known_site(callable);
     const CodeWord caller = known_code(reinterpret_cast<PyCodeObject*>(args[0]));
-    if (trace == nullptr || site == 0 || (caller & kCodeSkipped) != 0 ||
+    if (trace == nullptr || call_filter.is_on || site == 0 || (caller & kCodeSkipped) != 0 ||
         !trace->stack.try_open(thread, CallKey::c(args[0]), site, Scope::CFunction)) [[unlikely]]
         return call_unusual(args[0], args[1], callable);
     c_call_instructions.note(args[0], args[1]);
@@ -285,89 +298,8 @@ PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 // The same arguments. Also called for Python functions that are called with unpacked arguments.
 PyObject* on_c_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count < 3 || is_python_function(args[2])) Py_RETURN_NONE;
-    return end(CallKey::c(args[0]));
-}
-
-// ---- with a filter
-
-// Disables the events of code that is excluded by its name, if they may be disabled.
-template <bool kMayDisable>
-PyObject* answer_filtered(CodeWord word) noexcept {
-    return Py_NewRef(kMayDisable && (word & kCodeExcluded) != 0 ? disable : Py_None);
-}
-
-void start_filtered(MonitoredThread& trace, PyObject* code, CodeWord word, bool is_start) noexcept {
-    ShadowStack& stack = trace.stack;
-    const bool is_library = (word & kCodeLibrary) != 0;
-    if ((word & kCodeSkipped) != 0) return stack.skip(python_key(code), is_library, true);
-    const bool is_too_deep = stack.depth() >= call_filter.max_depth;
-    if (is_too_deep || (call_filter.folds && is_library && stack.is_in_library()))
-        return stack.skip(python_key(code), is_library, false, is_too_deep);
-    const bool is_part = (word & kCodeGenerator) != 0;
-    const bool is_awaited = stack.is_in_part();
-    const std::uint32_t site = site_of_call(code, word);
-    if (trace.period != period) return;
-    const std::uint64_t start =
-        stack.open(python_key(code) | (is_part ? CallKey::kPart : 0), site, Scope::PythonFunction,
-                   call_filter.has_lines ? line_of_caller() : -1, is_library);
-    if (is_part && start != 0) begin_call_part(word, is_start, start, is_awaited);
-}
-
-template <bool kMayDisable>
-PyObject* start_filtered(PyObject* code, bool is_start) noexcept {
-    MonitoredThread* const trace = monitored();
-    if (trace == nullptr) Py_RETURN_NONE;
-    const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(code), PyEval_GetGlobals());
-    if ((word & kCodeExcluded) == 0) start_filtered(*trace, code, word, is_start);
-    return answer_filtered<kMayDisable>(word);
-}
-
-PyObject* on_filtered_start(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count < 1) Py_RETURN_NONE;
-    return start_filtered<true>(args[0], true);
-}
-
-PyObject* on_filtered_resume(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count < 1) Py_RETURN_NONE;
-    return start_filtered<true>(args[0], false);
-}
-
-PyObject* on_filtered_throw(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count < 2) Py_RETURN_NONE;
-    return start_filtered<false>(args[0], is_throw_at_start(args));
-}
-
-template <bool kMayDisable, bool kIsLast>
-PyObject* on_filtered_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count < 1) Py_RETURN_NONE;
-    const CodeWord word = filtered_word(reinterpret_cast<PyCodeObject*>(args[0]), PyEval_GetGlobals());
-    Py_DECREF(end_unusual(python_key(args[0]), kIsLast));
-    return answer_filtered<kMayDisable>(word);
-}
-
-PyObject* on_filtered_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count < 3) Py_RETURN_NONE;
-    if (is_python_function(args[2])) {
-        if (keeps_call_events) Py_RETURN_NONE;
-        return after_python_call(args[0], args[1]);
-    }
-    MonitoredThread* const trace = monitored();
-    if (trace == nullptr) Py_RETURN_NONE;
-    auto* const code = reinterpret_cast<PyCodeObject*>(args[0]);
-    const std::uint32_t site = c_function_sites.site_of_callable(args[2]);
-    if (site != 0) c_call_instructions.note(args[0], args[1]);
-    const std::uintptr_t key = CallKey::c(args[0]);
-    const CodeWord caller = filtered_word(code, PyEval_GetGlobals());
-    const bool is_folded =
-        (caller & kCodeSkipped) != 0 || (call_filter.folds && (caller & kCodeLibrary) != 0);
-    if (site == 0 || is_folded || trace->stack.is_cut()) {
-        trace->stack.skip(key, false, true);
-        Py_RETURN_NONE;
-    }
-    const int line =
-        call_filter.has_lines ? PyCode_Addr2Line(code, static_cast<int>(PyLong_AsLong(args[1]))) : -1;
-    trace->stack.open(key, site, Scope::CFunction, line);
+    if (count < 3 || is_python_function(args[2]) || try_end(CallKey::c(args[0]))) Py_RETURN_NONE;
+    end_unusual(CallKey::c(args[0]), true);
     Py_RETURN_NONE;
 }
 
@@ -378,34 +310,28 @@ PyMethodDef method(const char* name, Callback callback) noexcept {
 
 struct Event {
     const char* name;
-    PyMethodDef methods[2];  ///< without a filter, and with one
+    PyMethodDef callback;
     bool is_c_event;
     bool is_requested;  ///< events that come with CALL must not be requested
 };
 Event events[] = {
-    {"PY_START", {method("on_start", on_start), method("on_start", on_filtered_start)}, false, true},
-    {"PY_RESUME", {method("on_resume", on_resume), method("on_resume", on_filtered_resume)}, false, true},
-    {"PY_THROW", {method("on_throw", on_throw), method("on_throw", on_filtered_throw)}, false, true},
-    {"PY_RETURN", {method("on_end", on_end), method("on_end", on_filtered_end<true, true>)}, false, true},
-    {"PY_YIELD",
-     {method("on_yield", on_yield), method("on_yield", on_filtered_end<true, false>)},
-     false,
-     true},
-    {"PY_UNWIND",
-     {method("on_unwind", on_end), method("on_unwind", on_filtered_end<false, true>)},
-     false,
-     true},
-    {"CALL", {method("on_call", on_call), method("on_call", on_filtered_call)}, true, true},
-    {"C_RETURN", {method("on_c_end", on_c_end), method("on_c_end", on_c_end)}, true, false},
-    {"C_RAISE", {method("on_c_end", on_c_end), method("on_c_end", on_c_end)}, true, false},
+    {"PY_START", method("on_start", on_start), false, true},
+    {"PY_RESUME", method("on_resume", on_resume), false, true},
+    {"PY_THROW", method("on_throw", on_throw), false, true},
+    {"PY_RETURN", method("on_end", on_end<true>), false, true},
+    {"PY_YIELD", method("on_yield", on_yield), false, true},
+    {"PY_UNWIND", method("on_unwind", on_end<false>), false, true},
+    {"CALL", method("on_call", on_call), true, true},
+    {"C_RETURN", method("on_c_end", on_c_end), true, false},
+    {"C_RAISE", method("on_c_end", on_c_end), true, false},
 };
 
-// Registers the callbacks for the current filter, and enables their events.
+// Registers the callbacks, and enables their events, also those that an earlier filter has disabled.
 void request_events(bool c_calls) noexcept {
     tool.begin_request();
     for (Event& event : events) {
         if (event.is_c_event && !c_calls) continue;
-        tool.request(event.name, &event.methods[call_filter.is_on ? 1 : 0], event.is_requested);
+        tool.request(event.name, &event.callback, event.is_requested);
     }
     tool.end_request();
 }
