@@ -59,15 +59,13 @@ void end_profile_thread(PyObject* object) {
 PyTypeObject profile_thread_type{};
 
 int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
-int on_filtered_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
 int on_python_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg);
 
 bool is_ours(Py_tracefunc hook) noexcept {
-    return hook == on_event || hook == on_filtered_event || hook == on_python_event;
+    return hook == on_event || hook == on_python_event;
 }
 Py_tracefunc current_hook() noexcept {
-    if (!records_c) return on_python_event;
-    return call_filter.is_on ? on_filtered_event : on_event;
+    return records_c ? on_event : on_python_event;
 }
 
 ProfileThread* make_profile_thread() noexcept {
@@ -152,26 +150,18 @@ std::uint32_t site_of_module(ProfileThread* self, _PyInterpreterFrame* frame, Co
     return is_dropped(self) ? 0 : site;
 }
 
-void start_part(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
-    const std::uint32_t site = (word & kCodeModule) != 0 ? site_of_module(self, frame, word) : site_of(word);
-    if (site == 0) return;
-    const std::uint64_t start =
-        self->stack.open(CallKey::python(frame) | CallKey::kPart, site, Scope::PythonFunction);
-    if (start != 0) begin_call_part(frame, word, start);
+CodeWord word_of(const _PyInterpreterFrame* frame) noexcept {
+    return call_filter.is_on ? filtered_word(frame->f_code, frame->f_globals) : code_word(frame->f_code);
 }
 
-void start_module(ProfileThread* self, _PyInterpreterFrame* frame, CodeWord word) noexcept {
-    if (const std::uint32_t site = site_of_module(self, frame, word))
-        self->stack.open(CallKey::python(frame), site, Scope::PythonFunction);
-}
-
-void start_filtered(ProfileThread* self, _PyInterpreterFrame* frame) noexcept {
+void start_call(ProfileThread* self, _PyInterpreterFrame* frame) noexcept {
+    const CodeWord word = word_of(frame);
+    if (is_dropped(self)) return;
     ShadowStack& stack = self->stack;
     const std::uintptr_t key = CallKey::python(frame);
-    const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
-    if (is_dropped(self)) return;
     const bool is_library = (word & kCodeLibrary) != 0;
-    if ((word & (kCodeSkipped | kCodeExcluded)) != 0) return stack.skip(key, is_library, true);
+    const bool is_excluded = call_filter.is_on && (word & kCodeExcluded) != 0;
+    if ((word & kCodeSkipped) != 0 || is_excluded) return stack.skip(key, is_library, true);
     const bool is_too_deep = stack.depth() >= call_filter.max_depth;
     if (is_too_deep || (call_filter.folds && is_library && is_library_frame(frame->previous)))
         return stack.skip(key, is_library, false, is_too_deep);
@@ -183,12 +173,15 @@ void start_filtered(ProfileThread* self, _PyInterpreterFrame* frame) noexcept {
     if (is_part && start != 0) begin_call_part(frame, word, start);
 }
 
-void start_filtered_c(ShadowStack& stack, _PyInterpreterFrame* frame, std::uintptr_t key,
-                      std::uint32_t site) noexcept {
-    const bool is_folded =
-        call_filter.folds && (filtered_word(frame->f_code, frame->f_globals) & kCodeLibrary) != 0;
-    if (site == 0 || is_folded || stack.is_cut()) return stack.skip(key, false, true);
-    stack.open(key, site, Scope::CFunction, call_filter.has_lines ? line_of(frame) : -1);
+void start_c_call(ProfileThread* self, _PyInterpreterFrame* frame, PyObject* function,
+                  std::uintptr_t key) noexcept {
+    const CodeWord caller = word_of(frame);
+    const bool is_own = (caller & kCodeSkipped) != 0;
+    const std::uint32_t site = PyCFunction_Check(function) && !is_own ? c_function_sites.site(function) : 0;
+    if (is_dropped(self)) return;
+    const bool is_folded = call_filter.folds && (caller & kCodeLibrary) != 0;
+    if (site == 0 || is_folded || self->stack.is_cut()) return self->stack.skip(key, false, true);
+    self->stack.open(key, site, Scope::CFunction, call_filter.has_lines ? line_of(frame) : -1);
 }
 
 // `frame`: the frame of the event.
@@ -213,37 +206,15 @@ bool makes_threads(PyObject* function) noexcept {
         case PyTrace_CALL: {
             // A thread created by C gets its hook at the next call of any thread that has one.
             if (PyInterpreterState_ThreadHead(interpreter)->id != newest_thread && is_on) hook_threads();
-            const CodeWord word = code_word(frame->f_code);
-            if (is_dropped(self)) break;
-            if (call_filter.is_on)
-                start_filtered(self, frame);
-            else if ((word & kCodeSkipped) != 0)
-                self->stack.skip(CallKey::python(frame));
-            else if ((word & kCodeGenerator) != 0)
-                start_part(self, frame, word);
-            else if ((word & kCodeModule) != 0)
-                start_module(self, frame, word);
-            else
-                self->stack.open(CallKey::python(frame), site_of(word), Scope::PythonFunction);
+            start_call(self, frame);
             break;
         }
         case PyTrace_RETURN:
             close_call(self, CallKey::python(frame), frame);
             break;
-        case PyTrace_C_CALL: {
-            const bool is_function = PyCFunction_Check(arg);
-            const std::uintptr_t key = makes_threads(arg) ? CallKey::maker(frame) : CallKey::c(frame);
-            const bool is_own = (code_word(frame->f_code) & kCodeSkipped) != 0;
-            const std::uint32_t site = is_function && !is_own ? c_function_sites.site(arg) : 0;
-            if (is_dropped(self)) break;
-            if (call_filter.is_on)
-                start_filtered_c(self->stack, frame, key, site);
-            else if (site == 0)
-                self->stack.skip(key);
-            else
-                self->stack.open(key, site, Scope::CFunction);
+        case PyTrace_C_CALL:
+            start_c_call(self, frame, arg, makes_threads(arg) ? CallKey::maker(frame) : CallKey::c(frame));
             break;
-        }
         case PyTrace_C_RETURN:
         case PyTrace_C_EXCEPTION:
             if (makes_threads(arg)) {
@@ -260,14 +231,10 @@ bool makes_threads(PyObject* function) noexcept {
     return 0;
 }
 
-// The hook while a filter is on.
-int on_filtered_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
-    return on_unusual_event(reinterpret_cast<ProfileThread*>(object), frame->f_frame, what, arg);
-}
-
 int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
     auto* const self = reinterpret_cast<ProfileThread*>(object);
     _PyInterpreterFrame* const place = frame->f_frame;
+    if (call_filter.is_on) return on_unusual_event(self, place, what, arg);
     detail::ThreadState* const thread = detail::current_thread;
     bool is_done = false;
     if (what == PyTrace_C_CALL) {
@@ -297,9 +264,7 @@ int on_event(PyObject* object, PyFrameObject* frame, int what, PyObject* arg) {
 
 // The hook while calls into C are not recorded.
 int on_python_event(PyObject* self, PyFrameObject* frame, int what, PyObject* arg) {
-    if (what == PyTrace_CALL || what == PyTrace_RETURN)
-        return call_filter.is_on ? on_filtered_event(self, frame, what, arg)
-                                 : on_event(self, frame, what, arg);
+    if (what == PyTrace_CALL || what == PyTrace_RETURN) return on_event(self, frame, what, arg);
     if (what != PyTrace_C_CALL && is_on && makes_threads(arg)) hook_threads();
     return 0;
 }
