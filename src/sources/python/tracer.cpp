@@ -290,14 +290,10 @@ void stop_hook(bool will_restart) noexcept {
 bool change_hook(Mode mode) noexcept {
     if (is_profiling) {
         change_profile_hook(mode >= Mode::WithC);
-    } else if (mode == Mode::PythonCalls) {
-        refilter_frame_hook();
-    } else if (is_hook_allowed(mode)) {
+    } else if (mode != Mode::PythonCalls) {
+        if (!is_hook_allowed(mode)) return false;
         pause_frame_hook();
         start_profiling(mode);
-    } else {
-        refilter_frame_hook();
-        return false;
     }
     return true;
 }

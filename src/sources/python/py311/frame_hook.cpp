@@ -115,14 +115,6 @@ std::uintptr_t middle_of_stack() noexcept {
 }
 
 PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw);
-PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw);
-
-bool is_ours(_PyFrameEvalFunction hook) noexcept {
-    return hook == run_frame || hook == run_filtered;
-}
-_PyFrameEvalFunction current_hook() noexcept {
-    return call_filter.is_on ? run_filtered : run_frame;
-}
 
 // A generator is created by running its function's first instruction: that is not a call.
 inline bool is_not_call(CodeWord word, const _PyInterpreterFrame* frame) noexcept {
@@ -148,26 +140,19 @@ std::uint32_t site_of_call(_PyInterpreterFrame* frame, CodeWord word) noexcept {
     return module_site(word, frame->f_code, marey_first_argument_in(frame, frame->f_code));
 }
 
-// The range of a call, with a filter or without.
-template <bool kFiltered>
+// The range of a call.
 class FrameRange {
   public:
     FrameRange(PyThreadState* state, FrameThread& trace, _PyInterpreterFrame* frame, CodeWord word) noexcept
-        : trace_(trace) {
-        if constexpr (kFiltered) {
-            if ((word & kCodeExcluded) != 0 || !passes(state, trace, word)) return;
-            const std::uint32_t site = site_of_call(frame, word);
-            if (!is_on) return;  // another thread has ended tracing
-            place_ = log_place();
-            opened_ = open_filtered(site, Scope::PythonFunction,
-                                    call_filter.has_lines ? line_of(current_frame(state)) : -1);
-            ++trace.depth;
-            is_counted_ = true;
-        } else {
-            const std::uint32_t site = site_of_call(frame, word);
-            if (!is_on) return;
-            opened_ = detail::open_range(site, Scope::PythonFunction);
-        }
+        : trace_(trace), is_filtered_(call_filter.is_on) {
+        if (is_filtered_ && ((word & kCodeExcluded) != 0 || !passes(state, trace, word))) return;
+        const std::uint32_t site = site_of_call(frame, word);
+        if (!is_on) return;  // another thread has ended tracing
+        place_ = log_place();
+        opened_ = open_filtered(site, Scope::PythonFunction,
+                                call_filter.has_lines ? line_of(current_frame(state)) : -1);
+        is_counted_ = is_filtered_;
+        trace.depth += is_counted_ ? 1 : 0;
         if ((word & kCodeGenerator) == 0 || opened_.index == detail::kNotOpen) return;
         part_ = frame;
         begin_call_part(frame, word, opened_.start);
@@ -175,13 +160,12 @@ class FrameRange {
     ~FrameRange() {
         if (is_counted_ && trace_.depth != 0) --trace_.depth;
         if (opened_.index == detail::kNotOpen) return;
-        const bool is_last = part_ != nullptr && !is_suspended(part_);
-        if constexpr (kFiltered) {
-            part_ != nullptr ? close_filtered_part(part_, opened_, place_, is_last)
-                             : close_filtered(opened_, place_);
-        } else {
-            part_ != nullptr ? close_call_part(part_, opened_, is_last) : detail::close_range(opened_);
-        }
+        if (part_ == nullptr)
+            is_filtered_ ? close_filtered(opened_, place_) : detail::close_range(opened_);
+        else if (is_filtered_)
+            close_filtered_part(part_, opened_, place_, !is_suspended(part_));
+        else
+            close_call_part(part_, opened_, !is_suspended(part_));
     }
     FrameRange(const FrameRange&) = delete;
     FrameRange& operator=(const FrameRange&) = delete;
@@ -191,59 +175,39 @@ class FrameRange {
     _PyInterpreterFrame* part_ = nullptr;  ///< set for a call that can be suspended
     Opened opened_{0, detail::kNotOpen};
     std::uint32_t place_ = 0;
+    const bool is_filtered_;
     bool is_counted_ = false;
 };
 
-template <bool kFiltered>
 [[gnu::noinline]] PyObject* run_unusual(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
     auto* trace = static_cast<FrameThread*>(detail::current_thread->tracer);
     if (trace == nullptr || trace->stack_floor == kUninitialized) trace = ready_frame_thread(state);
     const CodeWord word =
-        kFiltered ? filtered_word(frame->f_code, frame->f_globals) : code_word(frame->f_code);
+        call_filter.is_on ? filtered_word(frame->f_code, frame->f_globals) : code_word(frame->f_code);
     if (trace == nullptr || is_not_call(word, frame)) return inner_eval(state, frame, is_throw);
+    const bool is_deep = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < trace->stack_middle;
+    if (call_filter.is_on && (word & kCodeExcluded) != 0 && !is_deep)
+        return inner_eval(state, frame, is_throw);
     if (trace->adopted_top != nullptr && trace->adopted_top != current_frame(state))
         end_stale_frames(current_frame(state), *trace);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
     PyObject* result;
     {
-        const FrameRange<kFiltered> range(state, *trace, frame, word);
-        if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >= trace->stack_middle) {
+        const FrameRange range(state, *trace, frame, word);
+        if (!is_deep) {
             result = inner_eval(state, frame, is_throw);
         } else {
             // With a hook, every Python call uses C stack, which it does not do otherwise. Calls from here on
             // run without the hook, to any depth.
             PyInterpreterState* const interpreter = PyThreadState_GetInterpreter(state);
             gap_count.fetch_add(1, std::memory_order_relaxed);
-            const bool is_alone = is_on && is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter));
+            const bool is_alone = is_on && _PyInterpreterState_GetEvalFrameFunc(interpreter) == run_frame;
             if (is_alone) _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
             result = inner_eval(state, frame, is_throw);
             // A function that other code has set since is kept.
             if (is_alone && is_on && _PyInterpreterState_GetEvalFrameFunc(interpreter) == inner_eval)
-                _PyInterpreterState_SetEvalFrameFunc(interpreter, current_hook());
+                _PyInterpreterState_SetEvalFrameFunc(interpreter, run_frame);
         }
-    }
-    leave(*trace, top);
-    return result;
-}
-
-// The hook while a filter is on.
-PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_throw) {
-    ThreadState* const thread = detail::current_thread;
-    if ((detail::load_relaxed(thread->armed) & detail::scope_bit(Scope::PythonFunction)) == 0)
-        return inner_eval(state, frame, is_throw);
-    auto* const trace = static_cast<FrameThread*>(thread->tracer);
-    if (trace == nullptr || reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < trace->stack_floor)
-        [[unlikely]]
-        return run_unusual<true>(state, frame, is_throw);
-    const CodeWord word = filtered_word(frame->f_code, frame->f_globals);
-    if ((word & kCodeExcluded) != 0 || is_not_call(word, frame)) return inner_eval(state, frame, is_throw);
-    const void* const top = trace->adopted_top;
-    if (top != nullptr && top != current_frame(state)) return run_unusual<true>(state, frame, is_throw);
-    trace->adopted_top = nullptr;
-    PyObject* result;
-    {
-        const FrameRange<true> range(state, *trace, frame, word);
-        result = inner_eval(state, frame, is_throw);
     }
     leave(*trace, top);
     return result;
@@ -274,7 +238,7 @@ PyObject* run_filtered(PyThreadState* state, _PyInterpreterFrame* frame, int is_
                                               int is_throw) {
     ThreadState* const thread = detail::current_thread;
     auto* const trace = static_cast<FrameThread*>(thread->tracer);
-    if (trace->adopted_top != current_frame(state)) return run_unusual<false>(state, frame, is_throw);
+    if (trace->adopted_top != current_frame(state)) return run_unusual(state, frame, is_throw);
     const void* const top = std::exchange(trace->adopted_top, nullptr);
     PyObject* const result = run_in_range(thread, site_of(known_code(frame->f_code)), state, frame, is_throw);
     leave(*trace, top);
@@ -289,13 +253,13 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
         return inner_eval(state, frame, is_throw);
     auto* const trace = static_cast<FrameThread*>(thread->tracer);
     const CodeWord word = known_code(frame->f_code);
-    if (trace == nullptr ||
+    if (trace == nullptr || call_filter.is_on ||
         reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < trace->stack_floor ||
         !detail::may_open(thread, site_of(word))) [[unlikely]]
-        return run_unusual<false>(state, frame, is_throw);
+        return run_unusual(state, frame, is_throw);
     if (!is_usual(word)) {
         if (!is_usual(word & ~kCodeGenerator) || trace->adopted_top != nullptr)
-            return run_unusual<false>(state, frame, is_throw);
+            return run_unusual(state, frame, is_throw);
         if (is_not_call(word, frame)) return inner_eval(state, frame, is_throw);
         return run_part(thread, word, state, frame, is_throw);
     }
@@ -308,7 +272,7 @@ PyObject* run_frame(PyThreadState* state, _PyInterpreterFrame* frame, int is_thr
 bool start_frame_hook(void (*cannot_follow)(PyObject* origin) noexcept) noexcept {
     PyInterpreterState* const interpreter = PyInterpreterState_Main();
     const _PyFrameEvalFunction present = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-    if (!is_ours(present)) inner_eval = present;
+    if (present != run_frame) inner_eval = present;
     {
         const ScopedLock lock(threads_mutex);
         for (FrameThread* const thread : threads) {
@@ -324,15 +288,9 @@ bool start_frame_hook(void (*cannot_follow)(PyObject* origin) noexcept) noexcept
             for (FrameThread* const thread : threads) thread->stack_floor = kUninitialized;
         },
         cannot_follow);
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, current_hook());
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, run_frame);
     ready_frame_thread(PyThreadState_Get());  // its next call may belong to another greenlet
     return true;
-}
-
-void refilter_frame_hook() noexcept {
-    PyInterpreterState* const interpreter = PyInterpreterState_Main();
-    if (is_on && is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter)))
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, current_hook());
 }
 
 void pause_frame_hook() noexcept {
@@ -341,7 +299,7 @@ void pause_frame_hook() noexcept {
     follow_greenlets(nullptr);
     const ScopedLock lock(threads_mutex);
     for (FrameThread* const thread : threads) thread->has_stale_frames = true;
-    if (is_ours(_PyInterpreterState_GetEvalFrameFunc(interpreter)))
+    if (_PyInterpreterState_GetEvalFrameFunc(interpreter) == run_frame)
         _PyInterpreterState_SetEvalFrameFunc(interpreter, inner_eval);
 }
 

@@ -32,8 +32,6 @@ struct FrameThread {
 /// Both need the GIL. `cannot_follow`: called when a thread has switched greenlets, which the hook cannot
 /// follow.
 bool start_frame_hook(void (*cannot_follow)(PyObject* origin) noexcept) noexcept;
-/// Applies a changed filter.
-void refilter_frame_hook() noexcept;
 /// Removes the hook; calls that it has seen begin still end normally.
 void pause_frame_hook() noexcept;
 /// While the hook is removed: a call of the calling thread has returned, which may have begun before the
