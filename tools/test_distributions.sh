@@ -76,6 +76,7 @@ enter() {  # enter ROOT: mounts what programs need, and copies this machine's ne
     apt-config dump Acquire | grep -E '^Acquire::(Check-Valid-Until|Retries|[a-z]+::(Proxy|CaInfo))' \
         >"$root/etc/apt/apt.conf.d/99host"
     [ ! -e "$certificates" ] || cp "$certificates" "$root/etc/ssl/host.crt"
+    find "$root/root/marey" -mindepth 1 -maxdepth 1 ! -name build ! -name .venv -exec rm -rf {} +  # moved files too
     git ls-files -co --exclude-standard -z | xargs -0 -n 500 sh -c 'for file; do [ ! -e "$file" ] || printf "%s\\0" "$file"; done' sh |
         tar --null -T - -cf - | tar -xf - -C "$root/root/marey"
 }
