@@ -93,4 +93,12 @@ std::vector<RowColumn<Row>> device_key() {
     };
 }
 
+/// A table of such rows, which starts with these columns.
+template <class Row>
+ResultRows<Row> device_rows(std::string name, std::string description) {
+    ResultRows<Row> table(std::move(name), std::move(description));
+    table.columns(device_key<Row>());
+    return table;
+}
+
 }  // namespace marey

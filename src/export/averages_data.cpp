@@ -145,9 +145,9 @@ std::string averages_csv(const Averages& averages, const TableOptions& options) 
 std::string averages_json(const Trace& trace, const Averages& averages, const TableOptions& options) {
     ResultRows<Averages> whole("", "All rows", true);
     whole.columns({
-        {"window_ns", [](auto& r) { return r.window_ns; }, "length of the window"},
-        {"recorded_ns", [](auto& r) { return r.recorded_ns; }, "self time of all rows"},
-        {"range_count", [](auto& r) { return r.range_count; }, "number of ranges"},
+        {"window_ns", &Averages::window_ns, "length of the window"},
+        {"recorded_ns", &Averages::recorded_ns, "self time of all rows"},
+        {"range_count", &Averages::range_count, "number of ranges"},
     });
     whole.add(averages);
     auto problems = problems_table();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -66,29 +67,38 @@ ResultCell cell_of(const std::optional<T>& value) {
     return value ? cell_of(*value) : ResultCell();
 }
 
+template <class Value, class Row>
+decltype(auto) value_of(const Value& value, const Row& row) {
+    if constexpr (std::is_invocable_v<const Value&, const Row&>) {
+        return std::invoke(value, row);
+    } else {
+        return std::invoke(value, row.it);
+    }
+}
+
 }  // namespace detail_results
 
-/// A column of rows of the type Row, and how a row fills it. `value` is a lambda without captures that
-/// returns a number, a bool, a text or a list, or an optional one: empty is null. A column with a heading is
-/// shown to people. The end of the key tells the unit: _ns is a duration, and so on; numbers are counts
-/// otherwise.
+/// A column of rows of the type Row, and how a row fills it. `value` is a function of a row, a member of it,
+/// or a member of its `it`. It gives a number, a bool, a text or a list, or an optional one: empty is null. A
+/// column with a heading is shown to people. The end of the key tells the unit: _ns is a duration, and so on;
+/// numbers are counts otherwise.
 template <class Row>
 struct RowColumn {
     template <class Value>
-    using Returned = std::decay_t<decltype(Value{}(std::declval<const Row&>()))>;
-
-    template <class Value, class Plain = typename detail_results::Plain<Returned<Value>>::type>
-    RowColumn(std::string_view key, Value, std::string_view description, std::string_view heading = "",
+    RowColumn(std::string_view key, Value value, std::string_view description, std::string_view heading = "",
               ResultShown shown = ResultShown::Yes, ResultUnit unit = ResultUnit::Auto,
               std::string_view absent = "")
-        : column(declared_column(key, detail_results::type_of<Plain>(), !std::same_as<Returned<Value>, Plain>,
-                                 description, heading, shown, unit, absent)),
-          add([](ResultValues& values, ResultType type, const Row& row) {
-              add_value(values, type, detail_results::cell_of(Value{}(row)));
-          }) {}
+        : add([value](ResultValues& values, ResultType type, const Row& row) {
+              add_value(values, type, detail_results::cell_of(detail_results::value_of(value, row)));
+          }) {
+        using Returned = std::decay_t<decltype(detail_results::value_of(value, std::declval<const Row&>()))>;
+        using Plain = typename detail_results::Plain<Returned>::type;
+        column = declared_column(key, detail_results::type_of<Plain>(), !std::same_as<Returned, Plain>,
+                                 description, heading, shown, unit, absent);
+    }
 
     ResultColumn column;
-    void (*add)(ResultValues& values, ResultType type, const Row& row);
+    std::function<void(ResultValues& values, ResultType type, const Row& row)> add;
 };
 
 /// A table whose rows are made of Row.
@@ -116,7 +126,7 @@ struct ResultRows {
     }
 
     ResultTable table;
-    std::vector<void (*)(ResultValues& values, ResultType type, const Row& row)> adders;
+    std::vector<std::function<void(ResultValues& values, ResultType type, const Row& row)>> adders;
 };
 
 /// Moves the tables into a result.

@@ -8,7 +8,6 @@
 #include <marey/flops.h>
 
 #include "analyze/averages/range_groups.h"
-#include "analyze/events/crossing_steps.h"
 #include "analyze/events/event_categories.h"
 #include "analyze/events/event_order.h"
 #include "analyze/gpu/device_time.h"
@@ -16,6 +15,7 @@
 #include "analyze/track_place.h"
 #include "analyze/tree/child_index.h"
 #include "analyze/tree/range_stack.h"
+#include "analyze/tree/step_ranges.h"
 
 namespace marey {
 namespace {

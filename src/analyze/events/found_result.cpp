@@ -39,7 +39,7 @@ Result found_result(const Trace& trace, std::span<const Row> rows, const std::st
     found.columns({
         {"name", [](auto& r) { return std::string(r.trace.range_name(r.row)); }, "name of the range", "name"},
         {"file", [](auto& r) { return r.file; }, "the file", "file", Name},
-        {"row", [](auto& r) { return r.row; }, "row of the range in its file", "", No, None},
+        {"row", &FoundRow::row, "row of the range in its file", "", No, None},
     });
     for (const Row row : rows) found.add({trace, row, file});
     return made_result(trace, found);

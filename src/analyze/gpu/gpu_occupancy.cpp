@@ -1,9 +1,11 @@
-// gpu_occupancy.cpp: blocks that fit on a multiprocessor at once, limited by registers, shared memory, warps
-// and blocks.
+// gpu_occupancy.cpp: the properties and clocks of devices, and the blocks that fit on a multiprocessor at
+// once, limited by registers, shared memory, warps and blocks.
 #include "analyze/gpu/gpu_occupancy.h"
 
 #include <algorithm>
 #include <cmath>
+
+#include <marey/gpu_use.h>
 
 #include "json/json_document.h"
 
@@ -110,6 +112,27 @@ GpuOccupancy estimate_occupancy(const GpuShape& shape, const GpuProperties& devi
         std::min(blocks_per_sm, most_blocks_at_once(shape, device, std::ceil(threads / warp), warp));
     result.occupancy = std::min(at_once * threads / static_cast<double>(device.threads_per_sm), 1.0);
     return result;
+}
+
+namespace {
+
+/// Parses an object with at least these numbers; nullopt if it is something else.
+std::optional<GpuClock> read_clock(std::string_view text) {
+    const JsonDocument document(text);
+    const auto number = [&](std::string_view name) { return document.root()[name].scaled(0).value_or(-1); };
+    const GpuClock clock{number("readings"), number("median_error_ns"), number("worst_error_ns")};
+    const bool is_whole = clock.readings > 0 && clock.median_error_ns >= 0 && clock.worst_error_ns >= 0;
+    return is_whole ? std::optional(clock) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<GpuClock> gpu_clock(const Trace& trace) {
+    for (const MetadataInfo& fact : trace.metadata()) {
+        if (fact.key != "gpu_clock" && fact.key != "simulated_clock") continue;
+        if (const std::optional<GpuClock> clock = read_clock(fact.json)) return clock;
+    }
+    return std::nullopt;
 }
 
 }  // namespace marey

@@ -10,9 +10,6 @@ using enum ResultUnit;
 using enum ResultShown;
 
 template <class T>
-using Rows = ResultRows<OfDevice<T>>;
-
-template <class T>
 std::vector<RowColumn<OfDevice<T>>> times_columns() {
     return {
         {"busy_ns", [](auto& r) { return r->times.busy_ns; }, "time with any work running", "busy"},
@@ -59,7 +56,7 @@ struct HostRow : OfDevice<GpuHostWork> {
 };
 std::vector<RowColumn<HostRow>> host_columns() {
     return {
-        {"time_ns", [](auto& r) { return r->time_ns; }, "time of the activity", "time"},
+        {"time_ns", &GpuHostWork::time_ns, "time of the activity", "time"},
         {"share", [](auto& r) { return share_of(r->time_ns, r.whole_ns); }, "time as a share of all activity",
          "share"},
         {"name", [](auto& r) { return text_or_null(r->name); }, "the innermost range", "", No, Auto,
@@ -82,14 +79,13 @@ struct LauncherRow : OfDevice<GpuLauncher> {
     std::int64_t whole_ns;
 };
 ResultRows<LauncherRow> launchers_table(const char* name, const char* heading, const char* description) {
-    ResultRows<LauncherRow> table(name, description);
-    table.columns(device_key<LauncherRow>());
+    auto table = device_rows<LauncherRow>(name, description);
     table.columns({
-        {"time_ns", [](auto& r) { return r->time_ns; }, "time of that work", "time"},
+        {"time_ns", &GpuLauncher::time_ns, "time of that work", "time"},
         {"share", [](auto& r) { return share_of(r->time_ns, r.whole_ns); },
          "share of the time of all work of the device", "share"},
-        {"count", [](auto& r) { return r->count; }, "pieces of work launched", "launched"},
-        {"short_kernels", [](auto& r) { return r->short_kernels; }, "kernels under 10 us among that work"},
+        {"count", &GpuLauncher::count, "pieces of work launched", "launched"},
+        {"short_kernels", &GpuLauncher::short_kernels, "kernels under 10 us among that work"},
         {"name", [](auto& r) { return text_or_null(r->name); }, "the range or function", heading, Call, Auto,
          "(in no range)"},
     });
@@ -136,48 +132,44 @@ Result gpu_result(const Trace& trace, const GpuUse& use) {
     });
     whole.add({trace, gpu_clock(trace)});
 
-    Rows<GpuDevice> devices("gpu_devices", "Devices, by process");
-    devices.columns(device_key<OfDevice<GpuDevice>>());
+    auto devices = device_rows<OfDevice<GpuDevice>>("gpu_devices", "Devices, by process");
     devices.columns({
         {"name", [](auto& r) { return text_or_null(r->name); }, "model"},
         {"sm_count", [](auto& r) { return when(r->sm_count > 0, r->sm_count); }, "number of multiprocessors"},
     });
     devices.columns(times_columns<GpuDevice>());
     devices.columns({
-        {"first_ns", [](auto& r) { return r->first_ns; }, "start of its first work in the window", "", No,
-         Time},
-        {"last_ns", [](auto& r) { return r->last_ns; }, "end of its last work", "", No, Time},
-        {"kernel_busy_ns", [](auto& r) { return r->kernel_busy_ns; }, "time with any kernel running"},
-        {"copy_busy_ns", [](auto& r) { return r->copy_busy_ns; }, "time with any copy running"},
-        {"overlap_ns", [](auto& r) { return r->overlap_ns; }, "time with a copy and a kernel running"},
-        {"concurrent_ns", [](auto& r) { return r->concurrent_ns; }, "time with several kernels running"},
-        {"most_concurrent", [](auto& r) { return r->most_concurrent; }, "most kernels running at once"},
-        {"starved_short_ns", [](auto& r) { return r->starved_short_ns; },
+        {"first_ns", &GpuDevice::first_ns, "start of its first work in the window", "", No, Time},
+        {"last_ns", &GpuDevice::last_ns, "end of its last work", "", No, Time},
+        {"kernel_busy_ns", &GpuDevice::kernel_busy_ns, "time with any kernel running"},
+        {"copy_busy_ns", &GpuDevice::copy_busy_ns, "time with any copy running"},
+        {"overlap_ns", &GpuDevice::overlap_ns, "time with a copy and a kernel running"},
+        {"concurrent_ns", &GpuDevice::concurrent_ns, "time with several kernels running"},
+        {"most_concurrent", &GpuDevice::most_concurrent, "most kernels running at once"},
+        {"starved_short_ns", &GpuDevice::starved_short_ns,
          "gaps below 100 us between its first and last work with nothing queued"},
-        {"starved_short_gaps", [](auto& r) { return r->starved_short_gaps; }, "number of these"},
-        {"starved_long_ns", [](auto& r) { return r->starved_long_ns; }, "the longer gaps of that kind"},
-        {"starved_long_gaps", [](auto& r) { return r->starved_long_gaps; }, "number of these"},
-        {"early", [](auto& r) { return r->early; },
-         "work that began before the call that launched it: the clocks disagree"},
-        {"unlaunched", [](auto& r) { return r->unlaunched; }, "work without a launching call"},
-        {"outside", [](auto& r) { return r->outside; }, "work launched outside any range"},
+        {"starved_short_gaps", &GpuDevice::starved_short_gaps, "number of these"},
+        {"starved_long_ns", &GpuDevice::starved_long_ns, "the longer gaps of that kind"},
+        {"starved_long_gaps", &GpuDevice::starved_long_gaps, "number of these"},
+        {"early", &GpuDevice::early, "work that began before the call that launched it: the clocks disagree"},
+        {"unlaunched", &GpuDevice::unlaunched, "work without a launching call"},
+        {"outside", &GpuDevice::outside, "work launched outside any range"},
         {"short_kernels", [](auto& r) { return r->short_kernels.count; }, "kernels under 10 us"},
         {"short_kernels_ns", [](auto& r) { return r->short_kernels.total_ns; }, "time of these"},
     });
 
-    Rows<GpuStream> streams("gpu_streams", "Streams of the devices");
-    streams.columns(device_key<OfDevice<GpuStream>>());
+    auto streams = device_rows<OfDevice<GpuStream>>("gpu_streams", "Streams of the devices");
     streams.columns({
         {"stream", [](auto& r) { return when(r->stream >= 0, r->stream); }, "number of the stream", "stream",
          Yes, None, "-"},
     });
     streams.columns(times_columns<GpuStream>());
     streams.columns({
-        {"name", [](auto& r) { return r->name; }, "name of the stream", "name", Name},
+        {"name", &GpuStream::name, "name of the stream", "name", Name},
     });
 
-    Rows<LaunchTimes> launches("gpu_launches", "Times from launches to the work that they launch");
-    launches.columns(device_key<OfDevice<LaunchTimes>>());
+    auto launches = device_rows<OfDevice<LaunchTimes>>("gpu_launches",
+                                                       "Times from launches to the work that they launch");
     launches.columns({
         {"kind", [](auto& r) { return std::string(r->kind); },
          "queue: from the start of the launching call until its first work began; queue_after_call: from its "
@@ -187,15 +179,14 @@ Result gpu_result(const Trace& trace, const GpuUse& use) {
     launches.columns(statistics_columns<OfDevice<LaunchTimes>>(
         "", [](auto& r) -> const TimeStatistics& { return r->times; }, "these times"));
 
-    ResultRows<GapRow> gaps("gpu_gaps", "The longest periods when a device had no work");
-    gaps.columns(device_key<GapRow>());
+    auto gaps = device_rows<GapRow>("gpu_gaps", "The longest periods when a device had no work");
     gaps.columns({
-        {"gap", [](auto& r) { return r.gap; }, "number of the gap", "", No, None},
-        {"start_ns", [](auto& r) { return r->start_ns; }, "start", "at", Yes, Time},
-        {"duration_ns", [](auto& r) { return r->duration_ns; }, "length", "idle"},
+        {"gap", &GapRow::gap, "number of the gap", "", No, None},
+        {"start_ns", &GpuGap::start_ns, "start", "at", Yes, Time},
+        {"duration_ns", &GpuGap::duration_ns, "length", "idle"},
         {"place", [](auto& r) { return std::string(place_of(*r.operator->())); },
          "before_first, between or after_last: where it is among the device's work", "place"},
-        {"is_starved", [](auto& r) { return r->is_starved; },
+        {"is_starved", &GpuGap::is_starved,
          "nothing was queued: the work after it was launched after it began", "starved"},
     });
     gaps.columns(thread_key<GapRow>());
@@ -212,31 +203,28 @@ Result gpu_result(const Trace& trace, const GpuUse& use) {
          "time in that range"},
     });
 
-    ResultRows<HostRow> gap_hosts("gpu_gap_hosts", "Activity of threads in the longest gaps");
-    gap_hosts.columns(device_key<HostRow>());
+    auto gap_hosts = device_rows<HostRow>("gpu_gap_hosts", "Activity of threads in the longest gaps");
     gap_hosts.columns({
-        {"gap", [](auto& r) { return r.gap; }, "number of the gap in gpu_gaps", "", No, None},
+        {"gap", &HostRow::gap, "number of the gap in gpu_gaps", "", No, None},
     });
     gap_hosts.columns(host_columns());
 
-    ResultRows<HostRow> idle_hosts(
+    auto idle_hosts = device_rows<HostRow>(
         "gpu_idle_hosts",
         "Activity of the launching threads while a device was idle between its first and last work");
-    idle_hosts.columns(device_key<HostRow>());
     idle_hosts.columns(host_columns());
 
-    Rows<GpuKernel> kernels("gpu_kernels", "Kernels, by name");
-    kernels.columns(device_key<OfDevice<GpuKernel>>());
+    auto kernels = device_rows<OfDevice<GpuKernel>>("gpu_kernels", "Kernels, by name");
     kernels.columns({
         {"total_ns", [](auto& r) { return r->times.total_ns; }, "time of all launches", "time"},
-        {"share", [](auto& r) { return r->share; }, "share of the time of all work of the device", "share"},
+        {"share", &GpuKernel::share, "share of the time of all work of the device", "share"},
         {"count", [](auto& r) { return r->times.count; }, "number of launches", "count"},
         {"mean_ns", [](auto& r) { return r->times.mean_ns; }, "mean time", "mean"},
         {"min_ns", [](auto& r) { return r->times.min_ns; }, "shortest time", "min", Wide},
         {"median_ns", [](auto& r) { return r->times.median_ns; }, "median time"},
         {"p99_ns", [](auto& r) { return r->times.p99_ns; }, "99th percentile of the time"},
         {"max_ns", [](auto& r) { return r->times.max_ns; }, "longest time", "max", Wide},
-        {"queued", [](auto& r) { return r->queued; }, "launches with a known queue time"},
+        {"queued", &GpuKernel::queued, "launches with a known queue time"},
         {"mean_queue_ns", [](auto& r) { return when(r->queued > 0, r->mean_queue_ns); },
          "mean time from the launching call to the kernel", "queue"},
         {"grid", [](auto& r) { return triple(r->shape.grid); }, "most frequent grid", "grid"},
@@ -245,37 +233,35 @@ Result gpu_result(const Trace& trace, const GpuUse& use) {
          "registers of each thread", "regs", Yes, None},
         {"shared_bytes", [](auto& r) { return when(r->shape.shared_bytes >= 0, r->shape.shared_bytes); },
          "shared memory of each block"},
-        {"shapes", [](auto& r) { return r->shapes; }, "number of different shapes"},
+        {"shapes", &GpuKernel::shapes, "number of different shapes"},
         {"blocks_per_sm", [](auto& r) { return r->occupancy.blocks_per_sm; },
          "blocks for each multiprocessor", "blocks/SM", Wide, Ratio},
         {"warps_per_sm", [](auto& r) { return r->occupancy.warps_per_sm; }, "warps for each multiprocessor",
          "", No, Ratio},
         {"occupancy", [](auto& r) { return r->occupancy.occupancy; }, "estimated occupancy", "occupancy",
          Used, Share},
-        {"small_grid_ns", [](auto& r) { return r->small_grid_ns; },
+        {"small_grid_ns", &GpuKernel::small_grid_ns,
          "time of launches with fewer blocks than the device has multiprocessors"},
-        {"low_occupancy_ns", [](auto& r) { return r->low_occupancy_ns; },
+        {"low_occupancy_ns", &GpuKernel::low_occupancy_ns,
          "time of other launches with an estimate below a quarter"},
-        {"name", [](auto& r) { return r->name; }, "name of the kernel", "kernel", Name},
+        {"name", &GpuKernel::name, "name of the kernel", "kernel", Name},
     });
     auto ranges =
         launchers_table("gpu_ranges", "range", "The nearest ranges around the calls that launched work");
     auto functions =
         launchers_table("gpu_functions", "function", "The nearest Python functions around these calls");
 
-    Rows<GpuTransfer> transfers("gpu_transfers", "Copies and sets, by direction");
-    transfers.columns(device_key<OfDevice<GpuTransfer>>());
+    auto transfers = device_rows<OfDevice<GpuTransfer>>("gpu_transfers", "Copies and sets, by direction");
     transfers.columns({
-        {"direction", [](auto& r) { return r->direction; },
-         "HtoD, DtoH, ..., Memset, or the name of the work"},
-        {"is_pageable", [](auto& r) { return r->is_pageable; }, "from or to memory that is not pinned"},
+        {"direction", &GpuTransfer::direction, "HtoD, DtoH, ..., Memset, or the name of the work"},
+        {"is_pageable", &GpuTransfer::is_pageable, "from or to memory that is not pinned"},
         {"transfer", [](auto& r) { return r->direction + (r->is_pageable ? ", pageable" : ""); },
          "both in words", "direction"},
-        {"count", [](auto& r) { return r->count; }, "number of transfers", "count"},
-        {"sized", [](auto& r) { return r->sized; }, "transfers with a known size"},
+        {"count", &GpuTransfer::count, "number of transfers", "count"},
+        {"sized", &GpuTransfer::sized, "transfers with a known size"},
         {"bytes", [](auto& r) { return when(r->sized > 0, r->bytes); }, "sum of these sizes", "bytes"},
-        {"time_ns", [](auto& r) { return r->time_ns; }, "time of all transfers", "time"},
-        {"sized_ns", [](auto& r) { return r->sized_ns; }, "time of those with a known size"},
+        {"time_ns", &GpuTransfer::time_ns, "time of all transfers", "time"},
+        {"sized_ns", &GpuTransfer::sized_ns, "time of those with a known size"},
         {"gb_per_s", [](auto& r) { return when(r->sized_ns > 0, r->bytes_per_ns()); }, "bytes per nanosecond",
          "GB/s", Yes, Ratio},
     });
@@ -317,7 +303,7 @@ Result gpu_result(const Trace& trace, const GpuUse& use) {
         {"median_ns", [](auto& r) { return r.times.median_ns; }, "median time", "median"},
         {"p99_ns", [](auto& r) { return r.times.p99_ns; }, "99th percentile of the time", "p99"},
         {"max_ns", [](auto& r) { return r.times.max_ns; }, "longest time", "max"},
-        {"name", [](auto& r) { return r.name; }, "name of the function", "call", Name},
+        {"name", &GpuCall::name, "name of the function", "call", Name},
     });
     for (const GpuCall& call : use.calls) calls.add(call);
 
@@ -345,21 +331,19 @@ Result gpu_result(const Trace& trace, const GpuUse& use) {
 
     ResultRows<FindingRow> findings("gpu_findings", "Performance problems");
     findings.columns({
-        {"finding", [](auto& r) { return r.finding; }, "number of the finding", "", No, None},
-        {"rule", [](auto& r) { return r->rule; }, "name of the rule; docs/guide/gpu.md has the thresholds",
-         "rule"},
+        {"finding", &FindingRow::finding, "number of the finding", "", No, None},
+        {"rule", &GpuFinding::rule, "name of the rule; docs/guide/gpu.md has the thresholds", "rule"},
     });
     findings.columns(device_key<FindingRow>());
     findings.columns(thread_key<FindingRow>());
     findings.columns({
-        {"share", [](auto& r) { return r->share; }, "the number that was compared with the threshold",
-         "share"},
-        {"text", [](auto& r) { return r->text; }, "the problem in one sentence", "text", Name},
+        {"share", &GpuFinding::share, "the number that was compared with the threshold", "share"},
+        {"text", &GpuFinding::text, "the problem in one sentence", "text", Name},
     });
 
     ResultRows<FindingRow> evidence("gpu_evidence", "Evidence for the findings");
     evidence.columns({
-        {"finding", [](auto& r) { return r.finding; }, "number of the finding in gpu_findings", "", No, None},
+        {"finding", &FindingRow::finding, "number of the finding in gpu_findings", "", No, None},
         {"what", [](auto& r) { return r.evidence->what; }, "what was counted or measured", "what", Name},
         {"count", [](auto& r) { return when(r.evidence->count > 0, r.evidence->count); }, "number", "count"},
         {"time_ns", [](auto& r) { return when(r.evidence->time_ns >= 0, r.evidence->time_ns); }, "time",

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "analyze/events/event_order.h"
-#include "analyze/memory/array_uses.h"
+#include "analyze/memory/memory_flow.h"
 #include "trace/trace_data.h"
 
 namespace marey {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "analyze/events/event_order.h"
-#include "analyze/memory/array_uses.h"
 
 namespace marey {
 namespace {

@@ -7,7 +7,6 @@
 #include <marey/call_tree.h>
 #include <marey/error.h>
 
-#include "analyze/events/crossing_steps.h"
 #include "analyze/gpu/device_time.h"
 #include "analyze/name_slots.h"
 #include "analyze/tree/merged_ranges.h"

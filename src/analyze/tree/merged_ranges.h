@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "analyze/events/crossing_steps.h"
 #include "analyze/name_slots.h"
 #include "analyze/tree/path_tree.h"
+#include "analyze/tree/step_ranges.h"
 
 namespace marey {
 

@@ -55,16 +55,16 @@ Result step_result(const Trace& trace, const StepReport& report) {
         {"number", [](auto& r) { return r.step.number; },
          "number in its name, or its index among the steps of its thread", "", No, None},
         {"name", [](auto& r) { return r.step.name; }, "name of its range"},
-        {"title", [](auto& r) { return r.title(); }, "name and number", "step", Name},
+        {"title", &StepRow::title, "name and number", "step", Name},
         {"range", [](auto& r) { return r.step.range; }, "row of its range", "", No, None},
         {"start_ns", [](auto& r) { return r.step.start_ns; }, "start", "start", Yes, Time},
         {"duration_ns", [](auto& r) { return r.step.duration_ns; }, "length", "duration"},
-        {"change", [](auto& r) { return r.change(); }, "difference to the median as a share of it",
-         "vs median", Yes, Change, "cut off"},
+        {"change", &StepRow::change, "difference to the median as a share of it", "vs median", Yes, Change,
+         "cut off"},
         {"gap_ns", [](auto& r) { return when(r.step.gap_ns >= 0, r.step.gap_ns); },
          "time since the end of the previous step on its thread", "gap"},
         {"is_partial", [](auto& r) { return r.step.is_partial; }, "cut off by the window; in no statistics"},
-        {"is_median", [](auto& r) { return r.is_median; }, "the step that slow ones are compared with"},
+        {"is_median", &StepRow::is_median, "the step that slow ones are compared with"},
     });
     steps.columns(thread_key<StepRow>("thread"));
     for (std::size_t i = 0; i < report.steps.size(); ++i)

@@ -12,10 +12,10 @@ using enum ResultShown;
 ResultRows<CallTree> totals_table() {
     ResultRows<CallTree> table("tree_totals", "The totals that shares of a call tree refer to", true);
     table.columns({
-        {"recorded_ns", [](auto& r) { return r.recorded_ns; }, "time that root ranges cover on all threads"},
-        {"device_ns", [](auto& r) { return r.device_ns; }, "time that devices were busy"},
-        {"by_thread", [](auto& r) { return r.by_thread; }, "the roots are threads"},
-        {"bottom_up", [](auto& r) { return r.bottom_up; }, "the roots are names, with callers below them"},
+        {"recorded_ns", &CallTree::recorded_ns, "time that root ranges cover on all threads"},
+        {"device_ns", &CallTree::device_ns, "time that devices were busy"},
+        {"by_thread", &CallTree::by_thread, "the roots are threads"},
+        {"bottom_up", &CallTree::bottom_up, "the roots are names, with callers below them"},
     });
     return table;
 }
@@ -55,7 +55,7 @@ std::vector<RowColumn<NodeRow>> place_columns() {
 ResultRows<NodeRow> nodes_table(const char* name, const char* description) {
     ResultRows<NodeRow> table(name, description);
     table.columns({
-        {"node", [](auto& r) { return r.index; }, "number of the node", "", No, None},
+        {"node", &NodeRow::index, "number of the node", "", No, None},
         {"parent", [](auto& r) { return when(r.it().parent != kNoRow, r.it().parent); },
          "number of its parent", "", No, None},
         {"depth", [](auto& r) { return r.it().depth; }, "number of nodes above it", "", No, None},
@@ -86,7 +86,7 @@ Result hot_path_result(const Trace& trace, const CallTree& tree, std::size_t cou
 
     ResultRows<NodeRow> heaviest("heaviest", "The paths with the most self time");
     heaviest.columns(time_columns());
-    heaviest.columns({{"path", [](auto& r) { return r.path(); }, "names from the root down", "path", Call}});
+    heaviest.columns({{"path", &NodeRow::path, "names from the root down", "path", Call}});
     heaviest.columns(place_columns());
     if (!tree.nodes.empty()) {
         for (const std::uint32_t node : hot_path(tree)) path.add({trace, tree, node});
