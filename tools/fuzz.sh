@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh BUILD_DIR: runs each *_fuzzer for FUZZ_SECONDS over tests/data/corpus/<name>; findings stay in the build folder.
 #
-# capture_reader_fuzzer reads tests/data/corpus/capture_reader or, if that does not exist, tests/data/corpus/capture. New inputs
-# found by libFuzzer go to BUILD_DIR/corpus, not into the repository.
+# capture_reader_fuzzer reads tests/data/corpus/capture_reader or, if that does not exist, tests/data/corpus/capture;
+# formats_fuzzer reads all of tests/data/corpus. New inputs found by libFuzzer go to BUILD_DIR/corpus, not into the repository.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir="$1"
@@ -18,6 +18,7 @@ for fuzzer in "$dir"/*_fuzzer; do
             break
         fi
     done
+    [ "$name" != formats ] || corpus=(tests/data/corpus)
     grown="$dir/corpus/$name"
     mkdir -p "$grown" "$dir/findings"
     echo "== $(basename "$fuzzer") for $seconds s, seeds: ${corpus[*]:-none}"

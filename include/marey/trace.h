@@ -199,6 +199,14 @@ struct Argument {
         ListItems list;
         Row array;
     };
+
+    // These change the kind and the value, not the key.
+    void set_bool(bool value) noexcept { kind = ValueKind::Bool, boolean = value; }
+    void set_integer(std::int64_t value) noexcept { kind = ValueKind::Int, integer = value; }
+    void set_real(double value) noexcept { kind = ValueKind::Double, real = value; }
+    void set_string(StringId value) noexcept { kind = ValueKind::String, string = value; }
+    void set_list(ListItems value) noexcept { kind = ValueKind::List, list = value; }
+    void set_array(Row value) noexcept { kind = ValueKind::Array, array = value; }
 };
 
 /// Describes a range that is a part of a suspended call.

@@ -30,7 +30,7 @@ constexpr const char* kFileHelp = "Marey capture, or a trace written by another 
 void declare_from(Options& options, std::string& from) {
     std::vector<std::string> names;
     for (const FileFormat& format : file_formats()) {
-        if (format.read != nullptr) names.emplace_back(format.name);
+        if (format.recognizes != nullptr) names.emplace_back(format.name);
     }
     options.choice(from, "--from", names, "Format of FILE (detected from its content)");
 }

@@ -201,10 +201,7 @@ class DeviceProfile {
         if (is_new) {
             Argument items[3];
             const std::int64_t numbers[3] = {x, y, z};
-            for (int i = 0; i < 3; ++i) {
-                items[i].kind = ValueKind::Int;
-                items[i].integer = numbers[i];
-            }
+            for (int i = 0; i < 3; ++i) items[i].set_integer(numbers[i]);
             place->second = trace_.add_list(items);
         }
         return place->second;
@@ -221,7 +218,6 @@ class DeviceProfile {
 
     /// Adds to the count of a problem.
     void count(const std::string& code, const std::string& text, std::uint64_t times = 1) {
-        if (times == 0) return;
         for (ProblemInfo& problem : problems_) {
             if (problem.code != code || problem.text != text) continue;
             problem.count += times;
@@ -293,50 +289,37 @@ class RowValues {
     explicit RowValues(DeviceProfile& profile) noexcept : profile_(profile) {}
 
     void clear() noexcept { values_.clear(); }
-    void integer(StringId key, std::int64_t number) {
-        Argument value;
-        value.key = key;
-        value.kind = ValueKind::Int;
-        value.integer = number;
-        values_.push_back(value);
-    }
+    void integer(std::string_view key, std::int64_t number) { add(key).set_integer(number); }
     /// Left out if empty.
-    void text(StringId key, std::string_view words) {
-        if (words.empty()) return;
-        Argument value;
-        value.key = key;
-        value.kind = ValueKind::String;
-        value.string = profile_.trace().string(words);
-        values_.push_back(value);
+    void text(std::string_view key, std::string_view words) {
+        if (!words.empty()) add(key).set_string(profile_.trace().string(words));
     }
-    void column(StringId key, const TableRows& row, int column) {
+    void column(std::string_view key, const TableRows& row, int column) {
         if (row.is_null(column)) return;
         if (row.is_whole_number(column)) {
             integer(key, row.integer(column));
         } else if (row.is_number(column)) {
-            Argument value;
-            value.key = key;
-            value.kind = ValueKind::Double;
-            value.real = row.real(column);
-            values_.push_back(value);
+            add(key).set_real(row.real(column));
         } else {
             text(key, row.text(column));
         }
     }
-    void triple(StringId key, const TableRows& row, int first_column) {
+    void triple(std::string_view key, const TableRows& row, int first_column) {
         for (int i = 0; i < 3; ++i) {
             if (row.is_null(first_column + i)) return;
         }
-        Argument value;
-        value.key = key;
-        value.kind = ValueKind::List;
-        value.list = profile_.triple(row.integer(first_column), row.integer(first_column + 1),
-                                     row.integer(first_column + 2));
-        values_.push_back(value);
+        add(key).set_list(profile_.triple(row.integer(first_column), row.integer(first_column + 1),
+                                          row.integer(first_column + 2)));
     }
     std::span<const Argument> all() const noexcept { return values_; }
 
   private:
+    Argument& add(std::string_view key) {
+        Argument& value = values_.emplace_back();
+        value.key = profile_.trace().string(key);
+        return value;
+    }
+
     DeviceProfile& profile_;
     std::vector<Argument> values_;
 };

@@ -55,12 +55,6 @@ class DeviceWorkReader {
             table, columns_with({names.name, names.short_name, names.symbol, "registersPerThread",
                                  "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread",
                                  "graphNodeId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"}));
-        const StringId registers_key = profile_.trace().string("registers per thread");
-        const StringId shared_key = profile_.trace().string("shared memory");
-        const StringId local_key = profile_.trace().string("local memory per thread");
-        const StringId node_key = profile_.trace().string("graph node");
-        const StringId grid_key = profile_.trace().string("grid");
-        const StringId block_key = profile_.trace().string("block");
         std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> sites;
         while (next(rows, table)) {
             const std::int64_t name = rows.integer(rows.is_null(kName) ? kShortName : kName);
@@ -69,13 +63,13 @@ class DeviceWorkReader {
             if (is_new) place->second = kernel_site(name, symbol);
             LaunchCall* call = find_call(rows);
             const TraceAssembler::RangeId range = add(rows, place->second, call);
-            values_.column(registers_key, rows, kRegisters);
+            values_.column("registers per thread", rows, kRegisters);
             if (!rows.is_null(kStatic) || !rows.is_null(kDynamic))
-                values_.integer(shared_key, add_numbers(rows.integer(kStatic), rows.integer(kDynamic)));
-            if (rows.integer(kLocal) != 0) values_.column(local_key, rows, kLocal);
-            values_.column(node_key, rows, kGraphNode);
-            values_.triple(grid_key, rows, kGrid);
-            values_.triple(block_key, rows, kBlock);
+                values_.integer("shared memory", add_numbers(rows.integer(kStatic), rows.integer(kDynamic)));
+            if (rows.integer(kLocal) != 0) values_.column("local memory per thread", rows, kLocal);
+            values_.column("graph node", rows, kGraphNode);
+            values_.triple("grid", rows, kGrid);
+            values_.triple("block", rows, kBlock);
             profile_.trace().add_values(range, values_.all());
             if (call == nullptr) {
                 ++lost_kernels_;
@@ -90,31 +84,26 @@ class DeviceWorkReader {
         enum { kKind = kFirstOwnColumn, kBytes, kSource, kTarget, kSourceDevice, kTargetDevice };
         TableRows rows = file_.rows(
             table, columns_with({"copyKind", "bytes", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId"}));
-        const StringId source_key = profile_.trace().string("source");
-        const StringId target_key = profile_.trace().string("destination");
-        const StringId from_key = profile_.trace().string("fromDevice");
-        const StringId to_key = profile_.trace().string("toDevice");
         while (next(rows, table)) {
             const std::uint32_t site =
                 profile_.site(copy_name(rows.integer(kKind)), Scope::Device, "gpu_memcpy");
             const TraceAssembler::RangeId range = add(rows, site, find_call(rows));
-            values_.column(bytes_key_, rows, kBytes);
-            if (!rows.is_null(kSource)) values_.text(source_key, memory_kind_(rows.integer(kSource)));
-            if (!rows.is_null(kTarget)) values_.text(target_key, memory_kind_(rows.integer(kTarget)));
-            values_.column(from_key, rows, kSourceDevice);
-            values_.column(to_key, rows, kTargetDevice);
+            values_.column("bytes", rows, kBytes);
+            if (!rows.is_null(kSource)) values_.text("source", memory_kind_(rows.integer(kSource)));
+            if (!rows.is_null(kTarget)) values_.text("destination", memory_kind_(rows.integer(kTarget)));
+            values_.column("fromDevice", rows, kSourceDevice);
+            values_.column("toDevice", rows, kTargetDevice);
             profile_.trace().add_values(range, values_.all());
         }
     }
     void read_sets(const std::string& table) {
         enum { kValue = kFirstOwnColumn, kBytes };
         TableRows rows = file_.rows(table, columns_with({"value", "bytes"}));
-        const StringId value_key = profile_.trace().string("value");
         while (next(rows, table)) {
             const std::uint32_t site = profile_.site("Memset", Scope::Device, "gpu_memset");
             const TraceAssembler::RangeId range = add(rows, site, find_call(rows));
-            values_.column(bytes_key_, rows, kBytes);
-            values_.column(value_key, rows, kValue);
+            values_.column("bytes", rows, kBytes);
+            values_.column("value", rows, kValue);
             profile_.trace().add_values(range, values_.all());
         }
     }
@@ -122,11 +111,10 @@ class DeviceWorkReader {
     void read_graphs(const std::string& table) {
         enum { kGraph = kFirstOwnColumn };
         TableRows rows = file_.rows(table, columns_with({"graphId"}));
-        const StringId graph_key = profile_.trace().string("graph");
         while (next(rows, table)) {
             const std::uint32_t site = profile_.site("CUDA graph", Scope::Device, "cuda_graph");
             const TraceAssembler::RangeId range = add(rows, site, find_call(rows));
-            values_.column(graph_key, rows, kGraph);
+            values_.column("graph", rows, kGraph);
             profile_.trace().add_values(range, values_.all());
         }
     }
@@ -134,8 +122,6 @@ class DeviceWorkReader {
     void read_synchronizations(const std::string& table) {
         enum { kKind = kFirstOwnColumn, kEvent };
         TableRows rows = file_.rows(table, columns_with({"syncType", "eventId"}));
-        const StringId stream_key = profile_.trace().string("stream");
-        const StringId event_key = profile_.trace().string("event");
         const StringId link_name = profile_.trace().string("cuda_sync");
         while (next(rows, table)) {
             const LaunchCall* call = find_call(rows);
@@ -147,10 +133,10 @@ class DeviceWorkReader {
                 profile_.add_range(lane, rows.integer(kStart), rows.integer(kEnd), site);
             if (call != nullptr) profile_.trace().add_link(call->range, range, LinkKind::Flow, link_name);
             values_.clear();
-            values_.column(context_key_, rows, kContext);
-            values_.column(stream_key, rows, kStream);
-            values_.column(correlation_key_, rows, kCorrelation);
-            if (rows.integer(kEvent) != 0) values_.column(event_key, rows, kEvent);
+            values_.column("context", rows, kContext);
+            values_.column("stream", rows, kStream);
+            values_.column("correlation", rows, kCorrelation);
+            if (rows.integer(kEvent) != 0) values_.column("event", rows, kEvent);
             profile_.trace().add_values(range, values_.all());
         }
     }
@@ -216,8 +202,8 @@ class DeviceWorkReader {
             profile_.add_range(lane, rows.integer(kStart), rows.integer(kEnd), site);
         if (call != nullptr) profile_.trace().add_link(call->range, range, LinkKind::Launch);
         values_.clear();
-        values_.column(context_key_, rows, kContext);
-        values_.column(correlation_key_, rows, kCorrelation);
+        values_.column("context", rows, kContext);
+        values_.column("correlation", rows, kCorrelation);
         return range;
     }
     std::uint32_t kernel_site(std::int64_t name, std::int64_t symbol) {
@@ -238,9 +224,6 @@ class DeviceWorkReader {
     ProfileStrings& strings_;
     MemoryKindName memory_kind_;
     RowValues values_;
-    const StringId context_key_ = profile_.trace().string("context");
-    const StringId correlation_key_ = profile_.trace().string("correlation");
-    const StringId bytes_key_ = profile_.trace().string("bytes");
     std::map<std::int64_t, std::uint64_t> other_launches_;  ///< kernels by call number
     std::uint64_t lost_kernels_ = 0;
 };

@@ -1,35 +1,37 @@
-// formats.h: the readers in the list of formats. The writers are in marey/export.h.
+// formats.h: the list of file formats. A new format is its folder and its name here.
 #pragma once
 
-#include <cstddef>
-
-#include <marey/trace.h>
+#include <marey/export.h>
+#include <marey/file_format.h>
 
 namespace marey {
 
-bool is_chrome_json(std::span<const std::byte> head) noexcept;
-Trace read_chrome_json_file(const std::string& path);
-bool is_perfetto(std::span<const std::byte> head) noexcept;
-Trace read_perfetto(const std::string& path);
-/// nvprof and Nsight Systems databases have the same header: only their tables differ.
-bool is_sqlite_profile(std::span<const std::byte> head) noexcept;
-Trace read_sqlite_profile(const std::string& path);
+/// A file has the first of these formats that recognizes it. Files of several formats look like Chrome's
+/// JSON: those come before it. The function NAME_format(), in the folder of each, describes it.
+#define MAREY_FORMATS(FORMAT) \
+    FORMAT(capture)           \
+    FORMAT(speedscope)        \
+    FORMAT(firefox)           \
+    FORMAT(otlp)              \
+    FORMAT(chrome)            \
+    FORMAT(perfetto)          \
+    FORMAT(pprof)             \
+    FORMAT(nvprof)            \
+    FORMAT(nsight)            \
+    FORMAT(pstats)            \
+    FORMAT(perf)              \
+    FORMAT(collapsed)         \
+    FORMAT(folded)            \
+    FORMAT(callgrind)         \
+    FORMAT(flamegraph)        \
+    FORMAT(timeline)          \
+    FORMAT(csv)
 
-// These read a whole file from memory, decompressed. They throw marey::Error, starting with `name`, if
-// nothing can be read.
-bool is_collapsed(std::span<const std::byte> head) noexcept;
-Trace read_collapsed_text(std::string_view text, const std::string& name);
-bool is_speedscope(std::span<const std::byte> head) noexcept;
-Trace read_speedscope_text(std::string_view text, const std::string& name);
-bool is_pprof(std::span<const std::byte> head) noexcept;
-Trace read_pprof_bytes(std::string_view bytes, const std::string& name);
-bool is_perf_script(std::span<const std::byte> head) noexcept;
-Trace read_perf_script_text(std::string_view text, const std::string& name);
-bool is_pstats(std::span<const std::byte> head) noexcept;
-Trace read_pstats_bytes(std::string_view bytes, const std::string& name);
-bool is_firefox(std::span<const std::byte> head) noexcept;
-Trace read_firefox_text(std::string_view text, const std::string& name);
-bool is_otlp(std::span<const std::byte> head) noexcept;
-Trace read_otlp_text(std::string_view text, const std::string& name);
+#define MAREY_DECLARE_FORMAT(name) FileFormat name##_format();
+MAREY_FORMATS(MAREY_DECLARE_FORMAT)
+#undef MAREY_DECLARE_FORMAT
+
+/// Whether a file may be JSON with an object or a list, for formats that look for more in it.
+bool is_chrome_json(std::span<const std::byte> head) noexcept;
 
 }  // namespace marey

@@ -62,7 +62,7 @@ TEST(FileFormatsTest, TheGuideListsEachOfThem) {
     std::string table = "| `--to` | suffix | what it is | leaves out |\n|---|---|---|---|\n";
     for (const FileFormat& format : file_formats()) {
         const std::string name = "`" + std::string(format.name) + "`";
-        if (format.read != nullptr && format.name != "marey") {
+        if (format.recognizes != nullptr && format.name != "marey") {
             EXPECT_NE(now.find(name, read), now.npos) << name << " is read";
         }
         if (format.write == nullptr) continue;
@@ -79,9 +79,10 @@ TEST(FileFormatsTest, HaveDistinctNamesAndSuffixes) {
         EXPECT_TRUE(seen.insert(format.name).second) << format.name;
         for (const std::string_view suffix : format.suffixes)
             EXPECT_TRUE(seen.insert(suffix).second) << suffix;
-        EXPECT_EQ(format.recognizes == nullptr, format.read == nullptr) << format.name;
+        EXPECT_EQ(format.recognizes != nullptr, (format.read != nullptr) != (format.read_bytes != nullptr))
+            << format.name;
         EXPECT_EQ(format.suffixes.empty(), format.write == nullptr) << format.name;
-        EXPECT_TRUE(format.read != nullptr || format.write != nullptr) << format.name;
+        EXPECT_TRUE(format.recognizes != nullptr || format.write != nullptr) << format.name;
     }
 }
 

@@ -2,6 +2,7 @@
 // the trace.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -11,14 +12,18 @@
 #include <string_view>
 
 #include <marey/error.h>
+#include <marey/import.h>
 #include <marey/validate.h>
 
-#include "formats/formats.h"
 #include "json/input_text.h"
 
 namespace marey::testing {
 
-using ProfileReader = Trace (*)(std::string_view, const std::string&);
+/// Reads the bytes of a whole file in the format of this name, which must be read that way.
+inline Trace read_bytes(std::string_view format, std::string_view bytes) {
+    const auto formats = file_formats();
+    return std::ranges::find(formats, format, &FileFormat::name)->read_bytes(bytes, "input");
+}
 
 /// The content of gzip members, up to any damage. Throws marey::Error if it expands too much.
 inline std::string unzipped(std::string_view bytes) {
@@ -31,10 +36,10 @@ inline std::string unzipped(std::string_view bytes) {
 
 /// Reads a profile, which may be refused with marey::Error. Returns "" or what is wrong with the tables of
 /// the trace.
-inline std::string broken_table(ProfileReader read, std::string_view bytes) {
+inline std::string broken_table(const FileFormat& format, std::string_view bytes) {
     try {
         const Trace trace =
-            bytes.starts_with("\x1F\x8B") ? read(unzipped(bytes), "input") : read(bytes, "input");
+            format.read_bytes(bytes.starts_with("\x1F\x8B") ? unzipped(bytes) : std::string(bytes), "input");
         for (const Finding& finding : validate(trace)) {
             for (const std::string_view rule : {"columns", "tracks", "parents", "nesting", "window"}) {
                 if (finding.rule == rule) return finding.rule + ": " + finding.example;
@@ -43,16 +48,6 @@ inline std::string broken_table(ProfileReader read, std::string_view bytes) {
     } catch (const Error&) {
     }
     return "";
-}
-
-/// The body of a fuzzer: aborts if the tables of the trace are broken.
-inline int fuzz_reader(bool (*recognizes)(std::span<const std::byte>) noexcept, ProfileReader read,
-                       const std::uint8_t* data, std::size_t size) {
-    recognizes({reinterpret_cast<const std::byte*>(data), size});
-    const std::string broken = broken_table(read, {reinterpret_cast<const char*>(data), size});
-    if (broken.empty()) return 0;
-    std::fprintf(stderr, "the tables do not hold together: %s\n", broken.c_str());
-    std::abort();
 }
 
 }  // namespace marey::testing

@@ -19,17 +19,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::map<std::string, testing::ProfileReader>& profile_readers() {
-    static const std::map<std::string, testing::ProfileReader> kReaders = {
-        {"collapsed", read_collapsed_text}, {"speedscope", read_speedscope_text},
-        {"pprof", read_pprof_bytes},        {"perf_script", read_perf_script_text},
-        {"pstats", read_pstats_bytes},      {"firefox", read_firefox_text},
-        {"otlp", read_otlp_text},
-    };
-    return kReaders;
+using testing::read_bytes;
+
+/// The formats whose files are read as a whole.
+std::vector<FileFormat> profile_formats() {
+    std::vector<FileFormat> formats;
+    for (const FileFormat& format : file_formats()) {
+        if (format.read_bytes != nullptr) formats.push_back(format);
+    }
+    return formats;
 }
 
-fs::path profile_corpus(const std::string& format) {
+fs::path profile_corpus(std::string_view format) {
     return fs::path(MAREY_SOURCE_DIR) / "tests" / "data" / "corpus" / format;
 }
 
@@ -54,38 +55,38 @@ bool has_problem(const Trace& trace, std::string_view code) {
 }
 
 TEST(ProfileReaders, EverySampleOfTheCorpusIsRecognizedAndRead) {
-    for (const auto& [format, read] : profile_readers()) {
+    for (const FileFormat& format : profile_formats()) {
         std::size_t files = 0;
-        for (const auto& entry : fs::directory_iterator(profile_corpus(format))) {
+        for (const auto& entry : fs::directory_iterator(profile_corpus(format.name))) {
             SCOPED_TRACE(entry.path());
             ++files;
             const FileFormat* const detected = detect_format(entry.path().string());
             ASSERT_NE(detected, nullptr);
-            EXPECT_EQ(detected->name, format == "perf_script" ? "perf" : format);
+            EXPECT_EQ(detected->name, format.name);
             const Trace trace = open_trace(entry.path().string());
             EXPECT_GT(trace.ranges().size(), 0u);
             EXPECT_TRUE(validate(trace).empty());
             const bool is_summed = entry.path().filename() == "cprofile.prof";
-            const bool is_exact = format == "otlp" || is_summed;
+            const bool is_exact = format.name == "otlp" || is_summed;
             EXPECT_NE(has_problem(trace, "sampled"), is_exact);
             EXPECT_EQ(is_summed, !trace.range_details().empty());
         }
-        EXPECT_GT(files, 0u) << format;
+        EXPECT_GT(files, 0u) << format.name;
     }
 }
 
 TEST(ProfileReaders, DamagedFilesAreRefusedOrReadInPart) {
-    for (const auto& [format, read] : profile_readers()) {
-        for (const auto& entry : fs::directory_iterator(profile_corpus(format))) {
+    for (const FileFormat& format : profile_formats()) {
+        for (const auto& entry : fs::directory_iterator(profile_corpus(format.name))) {
             SCOPED_TRACE(entry.path());
             const std::string whole = bytes_of(entry.path());
             const std::size_t step = std::max<std::size_t>(whole.size() / 200, 1);
             for (std::size_t at = 0; at < whole.size(); at += step) {
-                EXPECT_EQ(testing::broken_table(read, std::string_view(whole).substr(0, at)), "") << at;
+                EXPECT_EQ(testing::broken_table(format, std::string_view(whole).substr(0, at)), "") << at;
                 std::string changed = whole;
                 for (const char byte : {'\0', '\xff', '9', '('}) {
                     changed[at] = byte;
-                    EXPECT_EQ(testing::broken_table(read, changed), "") << at;
+                    EXPECT_EQ(testing::broken_table(format, changed), "") << at;
                 }
             }
         }
@@ -94,7 +95,7 @@ TEST(ProfileReaders, DamagedFilesAreRefusedOrReadInPart) {
 
 TEST(ProfileReaders, OnlySampledRangesHaveTheFlag) {
     const Trace trace =
-        read_speedscope_text(bytes_of(profile_corpus("speedscope") / "evented.speedscope.json"), "x");
+        read_bytes("speedscope", bytes_of(profile_corpus("speedscope") / "evented.speedscope.json"));
     std::map<std::string, int> sampled, exact;
     for (Row row = 0; row < trace.ranges().size(); ++row)
         ++((trace.ranges().flags[row] & kSampled) != 0 ? sampled : exact)[std::string(trace.range_name(row))];
@@ -105,17 +106,17 @@ TEST(ProfileReaders, OnlySampledRangesHaveTheFlag) {
 }
 
 TEST(Collapsed, StacksAreMergedAndKeepTheirWeights) {
-    const Trace trace = read_collapsed_text("a;b 3\na 2\na;b;c 4\nz 1\na;b 5\nnonsense\n", "x");
+    const Trace trace = read_bytes("collapsed", "a;b 3\na 2\na;b;c 4\nz 1\na;b 5\nnonsense\n");
     EXPECT_EQ(trace.ranges().size(), 4u);
     EXPECT_EQ(self_by_name(trace),
               (std::map<std::string, std::int64_t>{{"a", 2}, {"b", 8}, {"c", 4}, {"z", 1}}));
     EXPECT_TRUE(has_problem(trace, "unread_lines"));
-    EXPECT_THROW(read_collapsed_text("nothing here\n", "x"), Error);
-    EXPECT_THROW(read_collapsed_text("a 2305843009213693952\na 2305843009213693952\n", "x"), Error);
+    EXPECT_THROW(read_bytes("collapsed", "nothing here\n"), Error);
+    EXPECT_THROW(read_bytes("collapsed", "a 2305843009213693952\na 2305843009213693952\n"), Error);
 }
 
 TEST(PerfScript, SamplesLastUntilTheNextOneAndThreadsAreApart) {
-    const Trace trace = read_perf_script_text(bytes_of(profile_corpus("perf_script") / "by_hand.txt"), "x");
+    const Trace trace = read_bytes("perf", bytes_of(profile_corpus("perf") / "by_hand.txt"));
     ASSERT_EQ(trace.threads().size(), 2u);
     EXPECT_EQ(trace.string(trace.threads()[0].name), "my app");
     EXPECT_EQ(trace.threads()[0].os_tid, 4712);
@@ -133,9 +134,9 @@ TEST(Pprof, InlinedFunctionsAreEntriesOfTheirOwn) {
 }
 
 TEST(Pprof, LengthsBeyondTheFileAreRefused) {
-    EXPECT_THROW(read_pprof_bytes("\x0a\x7f", "x"), Error);
-    EXPECT_THROW(read_pprof_bytes("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "x"), Error);
-    EXPECT_THROW(read_pprof_bytes("", "x"), Error);
+    EXPECT_THROW(read_bytes("pprof", "\x0a\x7f"), Error);
+    EXPECT_THROW(read_bytes("pprof", "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), Error);
+    EXPECT_THROW(read_bytes("pprof", ""), Error);
 }
 
 TEST(Pprof, SharedLocationsCannotExpandWithoutLimit) {
@@ -151,17 +152,17 @@ TEST(Pprof, SharedLocationsCannotExpandWithoutLimit) {
     const std::string sample = field('\x0a', std::string(1'000'000, '\x01')) + field('\x12', "\x01");
     const std::string file = field('\x0a', "") + field('\x22', location) + field('\x12', sample) +
                              field('\x2a', std::string("\x08\x01", 2)) + field('\x32', "");
-    EXPECT_THROW(read_pprof_bytes(file, "x"), Error);
+    EXPECT_THROW(read_bytes("pprof", file), Error);
 }
 
 TEST(Firefox, AStackThatIsItsOwnPrefixIsARoot) {
-    const Trace trace = read_firefox_text(bytes_of(profile_corpus("firefox") / "thread_tables.json"), "x");
+    const Trace trace = read_bytes("firefox", bytes_of(profile_corpus("firefox") / "thread_tables.json"));
     EXPECT_TRUE(has_problem(trace, "unread_entries"));
     EXPECT_EQ(self_by_name(trace), (std::map<std::string, std::int64_t>{{"leaf", 2'000'000}, {"main", 0}}));
 }
 
 TEST(Firefox, MarkersAreExactRangesAndInstants) {
-    const Trace trace = read_firefox_text(bytes_of(profile_corpus("firefox") / "shared_tables.json"), "x");
+    const Trace trace = read_bytes("firefox", bytes_of(profile_corpus("firefox") / "shared_tables.json"));
     EXPECT_EQ(trace.instants().size(), 1u);
     const auto times = self_by_name(trace);
     EXPECT_EQ(times.at("main"), 1'000'000);
@@ -176,7 +177,7 @@ TEST(Firefox, MarkersAreExactRangesAndInstants) {
 }
 
 TEST(Otlp, SpansNestAndKeepTheirAttributes) {
-    const Trace trace = read_otlp_text(bytes_of(profile_corpus("otlp") / "sdk.json"), "x");
+    const Trace trace = read_bytes("otlp", bytes_of(profile_corpus("otlp") / "sdk.json"));
     ASSERT_EQ(trace.ranges().size(), 3u);
     EXPECT_EQ(trace.range_name(0), "GET /cart");
     EXPECT_EQ(trace.ranges().parent[1], 0u);
@@ -187,7 +188,7 @@ TEST(Otlp, SpansNestAndKeepTheirAttributes) {
     }
     EXPECT_EQ(numbers.at("http.status"), 200);
     EXPECT_EQ(trace.instants().size(), 1u);
-    EXPECT_EQ(read_otlp_text(bytes_of(profile_corpus("otlp") / "lines.json"), "x").processes().size(), 2u);
+    EXPECT_EQ(read_bytes("otlp", bytes_of(profile_corpus("otlp") / "lines.json")).processes().size(), 2u);
 }
 
 /// A span of one microsecond.
@@ -205,10 +206,9 @@ TEST(Otlp, ParentsInACircleAreReadAndWritten) {
     // Two threads, a span that is its own parent, one whose number another span has, and one without a
     // parent.
     const Trace trace =
-        read_otlp_text(R"({"resourceSpans":[{"scopeSpans":[{"spans":[)" + span(a, b, 1, 1) + "," +
-                           span(b, a, 2, 1) + "," + span(c, c, 1, 3) + "," + span(a, b, 1, 5) + "," +
-                           span("00000000000000dd", "00000000000000ee", 2, 3) + "]}]}]}",
-                       "x");
+        read_bytes("otlp", R"({"resourceSpans":[{"scopeSpans":[{"spans":[)" + span(a, b, 1, 1) + "," +
+                               span(b, a, 2, 1) + "," + span(c, c, 1, 3) + "," + span(a, b, 1, 5) + "," +
+                               span("00000000000000dd", "00000000000000ee", 2, 3) + "]}]}]}");
     EXPECT_EQ(trace.ranges().size(), 5u);
     std::multimap<std::string, std::string> links;
     for (const LinkInfo& link : trace.links())

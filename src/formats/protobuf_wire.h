@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <protozero/pbf_reader.hpp>
 #include <string_view>
 #include <type_traits>
@@ -34,11 +35,12 @@ class Message : public protozero::pbf_reader {
 template <class Take>
 struct FieldReader {
     std::uint32_t field;
-    Take take;  ///< gets the message, and must consume the field
+    std::uint32_t packed;  ///< the same field in another form, or `field`
+    Take take;             ///< gets the message, and must consume the field
 };
 template <class Take>
 FieldReader<Take> on(std::uint32_t field, Take take) {
-    return {field, std::move(take)};
+    return {field, field, std::move(take)};
 }
 /// Stores a number, a bool or a text, or appends it to a vector.
 template <class T>
@@ -48,6 +50,8 @@ auto into(std::uint32_t field, T& value) {
             typename T::value_type more{};
             into(0, more).take(message);
             value.push_back(more);
+        } else if constexpr (std::is_same_v<T, std::optional<std::uint64_t>>) {
+            value = message.get_uint64();
         } else if constexpr (std::is_same_v<T, std::string_view>) {
             value = message.get_view();
         } else {
@@ -55,12 +59,37 @@ auto into(std::uint32_t field, T& value) {
         }
     });
 }
-/// Reads a message; fields without a reader are skipped. Throws protozero::exception if it is damaged.
+/// Calls `take` for each number of a repeated field, packed or not.
+template <class Field, class Take>
+auto each_varint(Field field, Take take) {
+    const auto take_all = [take = std::move(take)](Message& message) {
+        if (message.wire_type() == protozero::pbf_wire_type::varint) return take(message.get_uint64());
+        for (const std::uint64_t value : message.get_packed_uint64()) take(value);
+    };
+    return FieldReader<decltype(take_all)>{varint(field), bytes(field), take_all};
+}
+template <class Field, class Take>
+auto each_fixed64(Field field, Take take) {
+    const auto take_all = [take = std::move(take)](Message& message) {
+        if (message.wire_type() == protozero::pbf_wire_type::fixed64) return take(message.get_fixed64());
+        for (const std::uint64_t value : message.get_packed_fixed64()) take(value);
+    };
+    return FieldReader<decltype(take_all)>{fixed64(field), bytes(field), take_all};
+}
+/// Takes fields that have no other reader; it comes last. Without it they are skipped.
+template <class Take>
+FieldReader<Take> otherwise(Take take) {
+    return on(0, std::move(take));
+}
+/// Reads a message. Throws protozero::exception if it is damaged.
 template <class... Takes>
-void read_fields(std::string_view text, FieldReader<Takes>... readers) {
+void read_fields(std::string_view text, const FieldReader<Takes>&... readers) {
     Message message(text);
     while (const std::uint32_t field = message.next_field()) {
-        const bool is_read = ((field == readers.field && (readers.take(message), true)) || ...);
+        const bool is_read = ((field == readers.field || field == readers.packed || readers.field == 0
+                                   ? (readers.take(message), true)
+                                   : false) ||
+                              ...);
         if (!is_read) message.skip();
     }
 }

@@ -10,7 +10,6 @@
 
 #include "analyze/tree/child_index.h"
 #include "analyze/tree/path_tree.h"
-#include "formats/file_header.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {
@@ -30,12 +29,12 @@ class SampledProfile {
     }
 
     TraceAssembler& assembler() { return assembler_; }
-    /// The site of a frame.
-    std::uint32_t frame(std::string_view name, std::string_view file = {}, std::uint32_t line = 0) {
+    /// The site of a frame. A line that no file has counts as none.
+    std::uint32_t frame(std::string_view name, std::string_view file = {}, std::int64_t line = 0) {
         SiteInfo info = assembler_.named(name.empty() ? "(unknown)" : name);
         info.scope = Scope::Function;
         info.file = assembler_.string(file);
-        info.line = line;
+        info.line = line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0;
         return assembler_.site(info);
     }
     /// A thread; the same one for the same process and thread name. `pid` and `tid` may be 0.
@@ -147,9 +146,8 @@ class SampledProfile {
             text = "The file has no times: 1 ns stands for 1 " + std::string(unit) + ", in " +
                    std::to_string(samples_) + " samples; counts are not calls.";
         assembler_.add_problem("sampled", text, samples_);
-        if (weightless_ != 0)
-            assembler_.add_problem("weightless_samples", "Samples without a weight or a stack were left out.",
-                                   weightless_);
+        assembler_.add_problem("weightless_samples", "Samples without a weight or a stack were left out.",
+                               weightless_);
         if (disordered_ != 0)
             assembler_.add_problem("disordered_samples", "Samples overlapped; they were cut.", disordered_);
         return assembler_.finish();
@@ -256,18 +254,6 @@ inline std::vector<std::int64_t> sample_durations(std::span<const std::int64_t> 
         if (duration / 10 >= usual) duration = usual;
     }
     return durations;
-}
-
-/// Reads a whole file, decompressed if it is gzip, and passes it to `read`. If the compressed data is
-/// damaged, the part before is read and the trace has the problem "cut_short". Throws marey::Error.
-inline Trace read_profile_file(const std::string& path,
-                               Trace (*read)(std::string_view text, const std::string& name)) {
-    std::string damage;
-    Trace trace = read(read_whole_file(path, damage), path);
-    if (damage.empty()) return trace;
-    const auto data = changeable_data(std::move(trace));
-    data->problems.push_back({"cut_short", "Only the part before the damage was read: " + damage, 1});
-    return Trace(data);
 }
 
 }  // namespace marey

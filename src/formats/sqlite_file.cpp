@@ -1,5 +1,7 @@
 // sqlite_file.cpp: reads databases with libsqlite3, if available, with every feature disabled through which a
 // database could run code.
+#if MAREY_HAVE_SQLITE
+
 #include "formats/sqlite_file.h"
 
 #include <errno.h>
@@ -13,9 +15,7 @@
 
 #include <marey/error.h>
 
-#if MAREY_HAVE_SQLITE
 #include <sqlite3.h>
-#endif
 
 namespace marey {
 namespace {
@@ -29,10 +29,6 @@ bool is_same_name(std::string_view a, std::string_view b) noexcept {
 }
 
 }  // namespace
-
-bool is_sqlite_head(std::span<const std::byte> head) noexcept {
-    return head.size() >= kMagic.size() && std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0;
-}
 
 bool SqliteFile::has_table(std::string_view table) const noexcept {
     return std::ranges::any_of(tables_, [&](const std::string& known) { return is_same_name(known, table); });
@@ -58,8 +54,6 @@ SqliteProducer SqliteFile::producer() const {
     }
     return SqliteProducer::Unknown;
 }
-
-#if MAREY_HAVE_SQLITE
 
 namespace {
 
@@ -276,49 +270,6 @@ TableRows SqliteFile::rows(const std::string& table, std::span<const std::string
     return TableRows(std::move(state));
 }
 
-#else
-
-struct SqliteConnection {};
-struct TableRows::State {};
-
-TableRows::TableRows(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-TableRows::TableRows(TableRows&&) noexcept = default;
-TableRows::~TableRows() = default;
-bool TableRows::next() {
-    return false;
-}
-bool TableRows::is_null(int) const noexcept {
-    return true;
-}
-bool TableRows::is_number(int) const noexcept {
-    return false;
-}
-bool TableRows::is_whole_number(int) const noexcept {
-    return false;
-}
-std::int64_t TableRows::integer(int) const noexcept {
-    return 0;
-}
-double TableRows::real(int) const noexcept {
-    return 0;
-}
-std::string_view TableRows::text(int) const noexcept {
-    return {};
-}
-
-SqliteFile::SqliteFile(const std::string& path) : path_(path) {
-    throw Error(path + ": cannot read SQLite databases: this Marey was built without SQLite");
-}
-SqliteFile::~SqliteFile() = default;
-std::vector<std::string> SqliteFile::columns(const std::string&) const {
-    return {};
-}
-TableRows SqliteFile::rows(const std::string&, std::span<const std::string>) const {
-    return TableRows(nullptr);
-}
-
-#endif
-
 std::uint64_t SqliteFile::row_count(const std::string& table) const {
     TableRows all = rows(table, std::span<const std::string>());
     std::uint64_t count = 0;
@@ -327,3 +278,5 @@ std::uint64_t SqliteFile::row_count(const std::string& table) const {
 }
 
 }  // namespace marey
+
+#endif

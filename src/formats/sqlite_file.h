@@ -14,9 +14,6 @@ namespace marey {
 
 struct SqliteConnection;  // libsqlite3 handles
 
-/// Whether these bytes are the start of a SQLite database.
-bool is_sqlite_head(std::span<const std::byte> head) noexcept;
-
 /// The program that wrote a database, detected from its tables.
 enum class SqliteProducer { Nvprof, Nsight, Unknown };
 

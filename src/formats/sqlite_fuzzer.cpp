@@ -14,7 +14,7 @@
 
 #include <marey/error.h>
 
-#include "formats/formats.h"
+#include "formats/sqlite_profiles.h"
 
 namespace {
 

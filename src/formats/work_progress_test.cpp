@@ -12,18 +12,18 @@
 namespace marey {
 namespace {
 
-TEST(WorkProgress, ExportsCountTheirRanges) {
+TEST(WorkProgress, EveryExportCountsItsWork) {
     const Trace trace = testing::plain_ranges(40'000);
-    for (const char* const suffix :
-         {".otlp.json", ".profile.json", ".speedscope.json", ".pb.gz", ".callgrind", ".prof", ".folded"}) {
-        SCOPED_TRACE(suffix);
-        const std::string path = ::testing::TempDir() + "/work_progress" + suffix;
+    for (const FileFormat& format : file_formats()) {
+        if (format.write == nullptr) continue;
+        SCOPED_TRACE(format.name);
+        const std::string path = ::testing::TempDir() + "/work_progress" + std::string(format.suffixes.front());
         WorkProgress progress;
         {
             const WatchedWork watched(progress);
-            export_trace(trace, path);
+            format.write(trace, path);
         }
-        EXPECT_GE(progress.done, trace.ranges().size() * 3 / 4);
+        EXPECT_GT(progress.done, 0u);
         EXPECT_EQ(progress.total, 0u);  // no longer known
         std::filesystem::remove(path);
     }

@@ -165,7 +165,7 @@ Row TraceAssembler::add_array(ArrayInfo info, std::span<const std::int64_t> exte
 }
 
 void TraceAssembler::add_problem(std::string code, std::string text, std::uint64_t count) {
-    data_->problems.push_back({std::move(code), std::move(text), count});
+    if (count != 0) data_->problems.push_back({std::move(code), std::move(text), count});
 }
 
 void TraceAssembler::add_metadata(std::string key, std::string json) {
@@ -192,7 +192,7 @@ Trace TraceAssembler::finish() {
     sort_tasks(data_->tasks);
     std::uint64_t clamped = 0;
     for (const ThreadInfo& thread : data_->threads) clamped += thread.clamped;
-    if (clamped > 0) add_problem("clamped", "Ranges with a negative duration were set to 0.", clamped);
+    add_problem("clamped", "Ranges with a negative duration were set to 0.", clamped);
     return Trace(std::shared_ptr<const TraceData>(std::move(data_)));
 }
 

@@ -64,6 +64,9 @@ class TraceAssembler {
     void add_values(RangeId range, std::span<const Argument> values);
     void add_detail(RangeId range, std::int64_t sequence, std::uint32_t forward_thread, std::uint64_t id,
                     std::uint64_t call = 0, std::uint32_t part = 0);
+    void add_detail(RangeId range, const RangeDetail& detail) {
+        add_detail(range, detail.sequence, detail.forward_thread, detail.id, detail.call, detail.part);
+    }
     /// Makes a range a sum of calls; it must have the flag kSampled.
     void add_calls(RangeId range, std::uint64_t calls);
     /// An arrow that is given twice is added once.
@@ -94,6 +97,7 @@ class TraceAssembler {
     /// not be moved later.
     void expect(double fraction);
 
+    /// Adds nothing if `count` is 0.
     void add_problem(std::string code, std::string text, std::uint64_t count = 1);
     /// A task whose track would be this lane: its process is that of the lane's thread.
     void add_task(std::uint32_t lane, std::uint64_t call, StringId name) {

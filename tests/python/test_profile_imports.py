@@ -110,7 +110,7 @@ def test_what_marey_writes_for_pstats_reads_back(tmp_path):
         "speedscope/pyinstrument.speedscope.json",
         "chrome/py_spy.json",
         "pstats/pyinstrument.prof",
-        "perf_script/cpu_clock.txt",
+        "perf/cpu_clock.txt",
     ],
 )
 def test_times_of_samples_are_shown_as_estimates(file):

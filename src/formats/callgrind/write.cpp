@@ -6,6 +6,7 @@
 
 #include "base/output_file.h"
 #include "base/utf8.h"
+#include "formats/formats.h"
 #include "formats/merged_functions.h"
 
 namespace marey {
@@ -111,6 +112,12 @@ class CallgrindProfile {
 
 void write_callgrind(const Trace& trace, const std::string& path) {
     CallgrindProfile(trace, path).write();
+}
+
+FileFormat callgrind_format() {
+    static constexpr std::string_view kSuffixes[] = {".callgrind", ".callgrind.out"};
+    return {"callgrind", "Callgrind profiles, for KCachegrind and callgrind_annotate",
+            "threads, GPU work, async ranges", kSuffixes, write_callgrind};
 }
 
 }  // namespace marey

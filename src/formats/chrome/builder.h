@@ -57,11 +57,7 @@ class ChromeBuilder {
         bool is_device = false;
         bool is_unfinished = false;
         std::uint64_t correlation = 0;
-        std::int64_t sequence = -1;
-        std::uint32_t forward_thread = 0;
-        std::uint64_t id = 0;
-        std::uint64_t call = 0;
-        std::uint32_t part = 0;
+        RangeDetail detail;
     };
     /// A range that has no end yet.
     struct Open {
@@ -80,6 +76,7 @@ class ChromeBuilder {
 
     void add_timed(const ChromeEvent& event);
     void add_complete(const ChromeEvent& event);
+    Open opened(const ChromeEvent& event);
     void begin(const ChromeEvent& event);
     void end(const ChromeEvent& event);
     void add_unmatched_end(const ChromeEvent& event);
@@ -103,8 +100,8 @@ class ChromeBuilder {
     RangeId add_range(std::uint32_t lane, std::int64_t start_ns, std::int64_t end_ns,
                       const RangeProperties& facts, std::span<const Argument> values);
     void add_bound_flows(const ChromeEvent& event, RangeId range);
-    void close(Open& open, std::int64_t end_ns, std::uint16_t flags, std::span<const Argument> more);
-    void close_async(Open& open, std::int64_t end_ns, std::uint16_t flags, std::span<const Argument> more);
+    void close(std::uint32_t lane, Open& open, std::int64_t end_ns, std::uint16_t flags = 0,
+               std::span<const Argument> more = {});
     void match_early_ends();
     void close_all();
     void add_problems();

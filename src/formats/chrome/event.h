@@ -25,8 +25,7 @@ struct ChromeId {
 };
 
 struct ChromeEvent {
-    char phase = 0;  ///< 0: missing, or longer than one character
-    char instant_scope = 't';
+    char phase = 0;       ///< 0: missing, or longer than one character
     char bind_point = 0;  ///< 'e': the flow binds to the enclosing slice
     bool has_name = false;
     bool has_time = false;
@@ -84,7 +83,8 @@ class ChromeEventReader {
             const std::size_t kind = static_cast<unsigned char>(event.phase) % JsonMembers::kKinds;
             member = members_.next(cursor, member, kind, member_of);
             if (member == JsonMembers::kEnd) break;
-            if (member == JsonMembers::kFailed || !read_member(cursor, member, event)) return failed();
+            if (member == JsonMembers::kFailed || !members()[member - 1].read(*this, cursor, event))
+                return failed();
         }
         event.id = mix_hash(event.id, event.id_scope);
         if (!event.arguments_text.empty() && is_read_phase(event.phase)) {
@@ -99,42 +99,40 @@ class ChromeEventReader {
   private:
     static constexpr int kMicrosToNanos = 3;  // decimals
 
-    /// The members that are read, by their index in JsonMembers.
-    enum Member : std::uint32_t {
-        kOther = 1,
-        kPhase,
-        kTime,
-        kDuration,
-        kPid,
-        kTid,
-        kCategory,
-        kName,
-        kArgumentsKey,
-        kId,
-        kId2,
-        kIdScope,
-        kBindPoint,
-        kInstantScope,
-        kBindId,
-        kFlowInKey,
-        kFlowOutKey,
-    };
-    struct NamedMember {
+    /// A member that is read; its index in JsonMembers is its place in members() and 1.
+    struct Member {
         std::string_view name;
-        Member member;
+        bool (*read)(ChromeEventReader& reader, JsonCursor& cursor, ChromeEvent& event);
     };
-    static constexpr NamedMember kMembers[] = {
-        {"ph", kPhase},       {"ts", kTime},        {"dur", kDuration},      {"pid", kPid},
-        {"tid", kTid},        {"cat", kCategory},   {"name", kName},         {"args", kArgumentsKey},
-        {"id", kId},          {"id2", kId2},        {"scope", kIdScope},     {"bp", kBindPoint},
-        {"s", kInstantScope}, {"bind_id", kBindId}, {"flow_in", kFlowInKey}, {"flow_out", kFlowOutKey},
-    };
-
-    static std::uint32_t member_of(std::string_view key) {
-        for (const NamedMember& named : kMembers) {
-            if (named.name == key) return named.member;
+    static std::span<const Member> members() noexcept {
+        using R = ChromeEventReader;
+        using C = JsonCursor;
+        using E = ChromeEvent;
+        static constexpr Member kMembers[] = {
+            {"", [](R&, C& c, E&) { return c.skip_value(); }},  // all others
+            {"ph", [](R& r, C& c, E& e) { return r.read_phase(c, e); }},
+            {"ts", [](R& r, C& c, E& e) { return r.read_time(c, e, e.has_time, e.time_ns); }},
+            {"dur", [](R& r, C& c, E& e) { return r.read_time(c, e, e.has_duration, e.duration_ns); }},
+            {"pid", [](R& r, C& c, E& e) { return r.read_row_id(c, e.pid); }},
+            {"tid", [](R& r, C& c, E& e) { return r.read_row_id(c, e.tid); }},
+            {"cat", [](R& r, C& c, E& e) { return r.read_category(c, e); }},
+            {"name", [](R& r, C& c, E& e) { return r.read_name(c, e); }},
+            {"args", [](R& r, C& c, E& e) { return r.read_arguments(c, e); }},
+            {"id", [](R& r, C& c, E& e) { return r.read_id(c, e, e.id); }},
+            {"id2", [](R& r, C& c, E& e) { return r.read_id2(c, e); }},
+            {"scope", [](R& r, C& c, E& e) { return r.read_hash(c, e.id_scope); }},
+            {"bp", [](R& r, C& c, E& e) { return r.read_letter(c, e.bind_point); }},
+            {"bind_id", [](R& r, C& c, E& e) { return e.has_bind_id = true, r.read_hash(c, e.bind_id); }},
+            {"flow_in", [](R& r, C& c, E& e) { return r.read_flag(c, e.flows_in); }},
+            {"flow_out", [](R& r, C& c, E& e) { return r.read_flag(c, e.flows_out); }},
+        };
+        return kMembers;
+    }
+    static std::uint32_t member_of(std::string_view key) noexcept {
+        for (std::uint32_t i = 1; i < members().size(); ++i) {
+            if (members()[i].name == key) return i + 1;
         }
-        return kOther;
+        return 1;
     }
 
     static bool whole_number(std::string_view text, std::int64_t& number) {
@@ -183,45 +181,6 @@ class ChromeEventReader {
     bool read_arguments(JsonCursor& cursor, ChromeEvent& event) {
         if (is_read_phase(event.phase)) return arguments_.read(cursor, event.category);
         return cursor.skip_value(event.arguments_text);
-    }
-    bool read_member(JsonCursor& cursor, std::uint32_t member, ChromeEvent& event) {
-        switch (member) {
-            case kPhase:
-                return read_phase(cursor, event);
-            case kTime:
-                return read_time(cursor, event, event.has_time, event.time_ns);
-            case kDuration:
-                return read_time(cursor, event, event.has_duration, event.duration_ns);
-            case kPid:
-                return read_row_id(cursor, event.pid);
-            case kTid:
-                return read_row_id(cursor, event.tid);
-            case kCategory:
-                return read_category(cursor, event);
-            case kName:
-                return read_name(cursor, event);
-            case kArgumentsKey:
-                return read_arguments(cursor, event);
-            case kId:
-                return read_id(cursor, event, event.id);
-            case kId2:
-                return read_id2(cursor, event);
-            case kIdScope:
-                return read_hash(cursor, event.id_scope);
-            case kBindPoint:
-                return read_letter(cursor, event.bind_point);
-            case kInstantScope:
-                return read_letter(cursor, event.instant_scope);
-            case kBindId:
-                event.has_bind_id = true;
-                return read_hash(cursor, event.bind_id);
-            case kFlowInKey:
-                return read_flag(cursor, event.flows_in);
-            case kFlowOutKey:
-                return read_flag(cursor, event.flows_out);
-            default:
-                return cursor.skip_value();
-        }
     }
     bool read_phase(JsonCursor& cursor, ChromeEvent& event) {
         std::string_view text;

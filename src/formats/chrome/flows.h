@@ -74,9 +74,8 @@ class ImportedFlows {
             for (std::uint32_t member = i; member != kFree; member = next[member]) members.push_back(member);
             unmatched += link_chain(members);
         }
-        if (unmatched > 0)
-            assembler_.add_problem("loose_flow", "flow events without a matching flow event were skipped",
-                                   unmatched);
+        assembler_.add_problem("loose_flow", "flow events without a matching flow event were skipped",
+                               unmatched);
         std::vector<Entry>().swap(points_);
         link_launches();
     }

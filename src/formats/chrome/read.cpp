@@ -376,10 +376,6 @@ Trace read_chrome_json(const std::string& name, std::unique_ptr<ByteSource> sour
     return ChromeReader(name, std::move(source), piece_bytes, findings).read();
 }
 
-Trace read_chrome_json_file(const std::string& path) {
-    return read_chrome_json(path, open_source(path));
-}
-
 bool is_chrome_json(std::span<const std::byte> head) noexcept {
     std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -390,6 +386,18 @@ bool is_chrome_json(std::span<const std::byte> head) noexcept {
     if (second == text.npos) return true;
     return text[first] == '{' ? text[second] == '"' || text[second] == '}'
                               : text[second] == '{' || text[second] == ']';
+}
+
+FileFormat chrome_format() {
+    static constexpr std::string_view kSuffixes[] = {".json", ".json.gz"};
+    return {"chrome",
+            "Chrome trace JSON, for the Perfetto UI and chrome://tracing",
+            "",
+            kSuffixes,
+            write_chrome_json,
+            is_chrome_json,
+            nullptr,
+            [](const std::string& path) { return read_chrome_json(path, open_source(path)); }};
 }
 
 }  // namespace marey

@@ -3,12 +3,15 @@
 
 #include <array>
 #include <bit>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <unordered_map>
 
 #include <marey/trace.h>
 
 #include "base/text_hash.h"
+#include "formats/chrome/keys.h"
 #include "formats/chrome/read_inputs.h"
 #include "json/json_cursor.h"
 #include "json/json_members.h"
@@ -16,107 +19,29 @@
 
 namespace marey {
 
-/// Caches the values of texts, so that each distinct text is parsed, and its lists and arrays are stored,
-/// only once. Stops adding entries at a size limit.
+/// The values of texts, so that each distinct text is parsed, and its lists and arrays are stored, only once.
+/// Stops adding entries at a size limit.
 class ValueCache {
   public:
-    ValueCache() : slots_(1 << 10, kFree) {}
-
-    std::optional<std::span<const Argument>> find(std::string_view text) const {
-        const std::uint64_t hash = hash_text(text);
-        const std::size_t mask = slots_.size() - 1;
-        for (std::size_t i = hash & mask; slots_[i] != kFree; i = (i + 1) & mask) {
-            const Entry& entry = entries_[slots_[i]];
-            if (entry.hash == hash && text == std::string_view(texts_).substr(entry.text, entry.length))
-                return std::span<const Argument>(values_).subspan(entry.first, entry.count);
-        }
-        return std::nullopt;
+    /// Null: not known.
+    const std::vector<Argument>* find(std::string_view text) const {
+        const auto known = values_.find(text);
+        return known == values_.end() ? nullptr : &known->second;
     }
     void add(std::string_view text, std::span<const Argument> values) {
-        if (texts_.size() + text.size() > kMaxTextBytes) return;
-        if (2 * (entries_.size() + 1) > slots_.size()) grow();
-        const std::uint64_t hash = hash_text(text);
-        insert(hash, static_cast<std::uint32_t>(entries_.size()));
-        entries_.push_back(
-            {hash, static_cast<std::uint32_t>(texts_.size()), static_cast<std::uint32_t>(text.size()),
-             static_cast<std::uint32_t>(values_.size()), static_cast<std::uint32_t>(values.size())});
-        texts_.append(text);
-        values_.insert(values_.end(), values.begin(), values.end());
+        if (text_bytes_ + text.size() > kMaxTextBytes) return;
+        text_bytes_ += text.size();
+        values_.try_emplace(std::string(text), values.begin(), values.end());
     }
 
   private:
-    static constexpr std::uint32_t kFree = ~std::uint32_t{0};
     static constexpr std::size_t kMaxTextBytes = 64 << 20;
-    struct Entry {
-        std::uint64_t hash;
-        std::uint32_t text, length;  ///< in texts_
-        std::uint32_t first, count;  ///< in values_
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view text) const noexcept { return hash_text(text); }
     };
-    void insert(std::uint64_t hash, std::uint32_t entry) {
-        const std::size_t mask = slots_.size() - 1;
-        std::size_t i = hash & mask;
-        while (slots_[i] != kFree) i = (i + 1) & mask;
-        slots_[i] = entry;
-    }
-    void grow() {
-        slots_.assign(2 * slots_.size(), kFree);
-        for (std::uint32_t i = 0; i < entries_.size(); ++i) insert(entries_[i].hash, i);
-    }
-
-    std::vector<std::uint32_t> slots_;  ///< size is a power of two, at most half used
-    std::vector<Entry> entries_;
-    std::string texts_;
-    std::vector<Argument> values_;
-};
-
-/// Keys with a special meaning.
-enum class ChromeKey : std::uint8_t {
-    None,
-    // Lists with one entry per input or output; kept as text until all of them are known.
-    InputDims,
-    InputType,
-    InputStrides,
-    ConcreteInputs,
-    OutputDims,
-    OutputType,
-    OutputStrides,
-    ConcreteOutputs,
-    // Other keys.
-    Sequence,
-    ForwardThread,
-    RecordFunctionId,
-    Correlation,
-    DeviceNumber,
-    Stream,
-    Bytes,
-    Address,
-    TotalAllocated,
-    TotalReserved,
-    DeviceType,
-    DeviceId,
-    Name,
-    Labels,
-    SortIndex,
-    // Keys that our exporter adds.
-    At,
-    ScopeName,
-    Overload,
-    MangledName,
-    BeganBefore,
-    Finished,
-    EndInferred,
-    ExternalId,
-    EventIndex,
-    PythonId,
-    PythonParent,
-    CallNumber,
-    CallPart,
-    PythonThread,
-    TrackKind,
-    ThreadOwner,
-    ThreadPid,
-    Derived,
-    Count,
+    std::unordered_map<std::string, std::vector<Argument>, Hash, std::equal_to<>> values_;
+    std::size_t text_bytes_ = 0;
 };
 
 /// Reads the "args" of one event after another. Nested objects become values with keys like "a.b"; objects in
@@ -145,10 +70,10 @@ class ImportedArguments {
 
     /// Whether any special key is present.
     bool has_special() const { return present_ != 0; }
-    bool has(ChromeKey key) const { return (present_ >> static_cast<unsigned>(key) & 1) != 0; }
+    bool has(ChromeKey key) const { return (present_ & bit_of(key)) != 0; }
     /// The value of a special key, if it is present and has the right type. The take functions remove it.
     const Argument* find(ChromeKey key) const {
-        return has(key) && !is_positional(key) ? &special_[static_cast<std::size_t>(key)] : nullptr;
+        return has(key) && !is_positional(key) ? &special_[index_of(key)] : nullptr;
     }
     std::optional<std::int64_t> integer(ChromeKey key) const {
         const Argument* const value = find(key);
@@ -185,9 +110,8 @@ class ImportedArguments {
     /// outputs.
     std::span<const Argument> finish() {
         if (present_ == 0) return values_;
-        constexpr auto kBit = [](ChromeKey key) { return std::uint64_t{1} << static_cast<unsigned>(key); };
-        constexpr std::uint64_t kInputs = kBit(ChromeKey::OutputDims) - kBit(ChromeKey::InputDims),
-                                kOutputs = kBit(ChromeKey::Sequence) - kBit(ChromeKey::OutputDims);
+        constexpr std::uint64_t kInputs = bit_of(ChromeKey::OutputDims) - bit_of(ChromeKey::InputDims),
+                                kOutputs = bit_of(ChromeKey::At) - bit_of(ChromeKey::OutputDims);
         for (std::uint64_t rest = present_ & ~(kInputs | kOutputs); rest != 0; rest &= rest - 1)
             values_.push_back(special_[static_cast<std::size_t>(std::countr_zero(rest))]);
         if ((present_ & kInputs) != 0) append_positional(ChromeKey::InputDims, ArgumentRole::Input);
@@ -199,54 +123,6 @@ class ImportedArguments {
     std::span<const Argument> plain() const { return values_; }
 
   private:
-    struct NamedKey {
-        std::string_view name;
-        ChromeKey key;
-    };
-    static constexpr NamedKey kKeys[] = {
-        {"Input Dims", ChromeKey::InputDims},
-        {"Input type", ChromeKey::InputType},
-        {"Input Strides", ChromeKey::InputStrides},
-        {"Concrete Inputs", ChromeKey::ConcreteInputs},
-        {"Output Dims", ChromeKey::OutputDims},
-        {"Output type", ChromeKey::OutputType},
-        {"Output Strides", ChromeKey::OutputStrides},
-        {"Concrete Outputs", ChromeKey::ConcreteOutputs},
-        {"Sequence number", ChromeKey::Sequence},
-        {"Fwd thread id", ChromeKey::ForwardThread},
-        {"Record function id", ChromeKey::RecordFunctionId},
-        {"correlation", ChromeKey::Correlation},
-        {"device", ChromeKey::DeviceNumber},
-        {"stream", ChromeKey::Stream},
-        {"Bytes", ChromeKey::Bytes},
-        {"Addr", ChromeKey::Address},
-        {"Total Allocated", ChromeKey::TotalAllocated},
-        {"Total Reserved", ChromeKey::TotalReserved},
-        {"Device Type", ChromeKey::DeviceType},
-        {"Device Id", ChromeKey::DeviceId},
-        {"name", ChromeKey::Name},
-        {"labels", ChromeKey::Labels},
-        {"sort_index", ChromeKey::SortIndex},
-        {"at", ChromeKey::At},
-        {"scope", ChromeKey::ScopeName},
-        {"Overload name", ChromeKey::Overload},
-        {"Mangled name", ChromeKey::MangledName},
-        {"began_before", ChromeKey::BeganBefore},
-        {"finished", ChromeKey::Finished},
-        {"end_inferred", ChromeKey::EndInferred},
-        {"External id", ChromeKey::ExternalId},
-        {"Ev Idx", ChromeKey::EventIndex},
-        {"Python id", ChromeKey::PythonId},
-        {"Python parent id", ChromeKey::PythonParent},
-        {"Call number", ChromeKey::CallNumber},
-        {"Call part", ChromeKey::CallPart},
-        {"Python thread", ChromeKey::PythonThread},
-        {"track", ChromeKey::TrackKind},
-        {"thread", ChromeKey::ThreadOwner},
-        {"thread_pid", ChromeKey::ThreadPid},
-        {"derived", ChromeKey::Derived},
-    };
-
     static constexpr int kMaxDepth = 8;
     static constexpr std::size_t kLongestCached = 1024;
 
@@ -266,9 +142,7 @@ class ImportedArguments {
             key_of_[id] = static_cast<std::uint32_t>(keys_.size());
             KnownKey& key = keys_.emplace_back();
             key.id = id;
-            for (const NamedKey& named : kKeys) {
-                if (named.name == text) key.special = named.key;
-            }
+            key.special = chrome_key(text);
         }
         return key_of_[id];
     }
@@ -309,10 +183,9 @@ class ImportedArguments {
         return cursor.take('}');
     }
     bool read_special(JsonCursor& cursor, ChromeKey which, StringId key) {
-        const auto bit = std::uint64_t{1} << static_cast<unsigned>(which);
         const char first = cursor.peek();
         if (is_positional(which) && first == '[') {
-            present_ |= bit;
+            present_ |= bit_of(which);
             return skip_positional(cursor, which);
         }
         if (first == '{' || is_positional(which))
@@ -326,7 +199,7 @@ class ImportedArguments {
             if (cursor.ran_out()) return false;
             cursor.move_to(start);
         }
-        Argument& value = special_[static_cast<std::size_t>(which)];
+        Argument& value = special_[index_of(which)];
         value = Argument();
         value.key = key;
         if (cursor.read_short_integer(value.integer)) {
@@ -334,7 +207,7 @@ class ImportedArguments {
         } else if (!read_value(cursor, value, 0)) {
             return false;
         }
-        present_ |= bit;
+        present_ |= bit_of(which);
         return true;
     }
     /// Reads an object: array metadata, or members with longer keys. Anything else is read as a plain value.
@@ -386,8 +259,7 @@ class ImportedArguments {
         if (first == '"') {
             std::string_view text;
             if (!cursor.read_string(text)) return false;
-            value.kind = ValueKind::String;
-            value.string = assembler_.string(text);
+            value.set_string(assembler_.string(text));
             return true;
         }
         if (first == '[')
@@ -402,12 +274,10 @@ class ImportedArguments {
         }
         switch (number.kind) {
             case JsonNumber::Kind::Int:
-                value.kind = ValueKind::Int;
-                value.integer = number.integer;
+                value.set_integer(number.integer);
                 return true;
             case JsonNumber::Kind::Real:
-                value.kind = ValueKind::Double;
-                value.real = number.real;
+                value.set_real(number.real);
                 return true;
             case JsonNumber::Kind::Unsigned:
                 break;
@@ -419,20 +289,18 @@ class ImportedArguments {
         std::string_view word;
         if (!cursor.skip_value(word)) return false;
         if (word == "true" || word == "false") {
-            value.kind = ValueKind::Bool;
-            value.boolean = word == "true";
+            value.set_bool(word == "true");
             return true;
         }
         if (word == "null") return true;
         // Python writes these non-standard values.
         constexpr double kInfinity = std::numeric_limits<double>::infinity();
-        value.kind = ValueKind::Double;
         if (word == "NaN" || word == "nan" || word == "-nan") {
-            value.real = std::numeric_limits<double>::quiet_NaN();
+            value.set_real(std::numeric_limits<double>::quiet_NaN());
         } else if (word == "Infinity" || word == "inf") {
-            value.real = kInfinity;
+            value.set_real(kInfinity);
         } else if (word == "-Infinity" || word == "-inf") {
-            value.real = -kInfinity;
+            value.set_real(-kInfinity);
         } else {
             return false;
         }
@@ -444,7 +312,7 @@ class ImportedArguments {
         if (!cursor.skip_value(text)) return false;
         const char* const end = cursor.at();
         if (text.size() <= kLongestCached) {
-            if (const auto known = cache_.find(text)) {
+            if (const auto* const known = cache_.find(text)) {
                 const StringId key = value.key;
                 value = (*known)[0];
                 value.key = key;
@@ -461,22 +329,20 @@ class ImportedArguments {
             if (!cursor.take(']')) return false;
         }
         cursor.move_to(end);
-        value.kind = ValueKind::List;
-        value.list = assembler_.add_list(items);
+        value.set_list(assembler_.add_list(items));
         if (text.size() <= kLongestCached) cache_.add(text, {&value, 1});
         return true;
     }
     bool read_as_text(JsonCursor& cursor, Argument& value) {
         std::string_view text;
         if (!cursor.skip_value(text)) return false;
-        value.kind = ValueKind::String;
-        value.string = assembler_.string(text);
+        value.set_string(assembler_.string(text));
         return true;
     }
     /// Skips a list, which is often the same as in the previous event.
     bool skip_positional(JsonCursor& cursor, ChromeKey which) {
-        std::string_view& text = positional_[static_cast<std::size_t>(which)];
-        std::string& last = last_positional_[static_cast<std::size_t>(which)];
+        std::string_view& text = positional_[index_of(which)];
+        std::string& last = last_positional_[index_of(which)];
         const std::string_view rest(cursor.at(), static_cast<std::size_t>(cursor.end() - cursor.at()));
         if (!last.empty() && rest.starts_with(last)) {
             text = rest.substr(0, last.size());
@@ -502,21 +368,21 @@ class ImportedArguments {
         std::array<std::string_view, 4> texts;
         key_.assign(1, role == ArgumentRole::Input ? 'i' : 'o');
         for (std::size_t i = 0; i < texts.size(); ++i) {
-            const auto key = static_cast<ChromeKey>(static_cast<std::size_t>(first) + i);
-            if (has(key)) key_ += texts[i] = positional_[static_cast<std::size_t>(key)];
+            const ChromeKey key = key_after(first, i);
+            if (has(key)) key_ += texts[i] = positional_[index_of(key)];
             key_ += '\0';
         }
-        if (const auto known = cache_.find(key_)) return {known->begin(), known->end()};
+        if (const auto* const known = cache_.find(key_)) return *known;
         std::vector<Argument> values =
             read_chrome_inputs(assembler_, {texts[0], texts[1], texts[2], texts[3]}, role);
         if (key_.size() <= 4 * kLongestCached) cache_.add(key_, values);
         return values;
     }
-    void drop(ChromeKey key) { present_ &= ~(std::uint64_t{1} << static_cast<unsigned>(key)); }
+    void drop(ChromeKey key) { present_ &= ~bit_of(key); }
 
     TraceAssembler& assembler_;
     std::vector<Argument> values_;
-    std::array<Argument, static_cast<std::size_t>(ChromeKey::Count)> special_{};
+    std::array<Argument, index_of(ChromeKey::Count)> special_{};
     std::array<std::string_view, 9> positional_{};  ///< by ChromeKey
     std::array<std::string, 9> last_positional_{};  ///< likewise, of the previous event
     /// The inputs and outputs of the last event that had any: many operators pass on their inputs.

@@ -122,8 +122,7 @@ class Inputs {
             read_concrete(concrete, value);
             if (type == "Scalar" && value.kind == ValueKind::String) value.left_out = ValueKind::Double;
         } else if (!concrete.empty()) {
-            value.kind = ValueKind::String;
-            value.string = assembler_.string(concrete);
+            value.set_string(assembler_.string(concrete));
         }
         return value;
     }
@@ -144,8 +143,7 @@ class Inputs {
         std::vector<std::int64_t> extents(sizes.begin(), sizes.end());
         if (info.has_strides) extents.insert(extents.end(), strides.begin(), strides.end());
         Argument value = plain();
-        value.kind = ValueKind::Array;
-        value.array = assembler_.add_array(info, extents);
+        value.set_array(assembler_.add_array(info, extents));
         return value;
     }
     Argument array_list(const Extents& dims, const Extents& strides) const {
@@ -158,9 +156,8 @@ class Inputs {
             items.back().role = ArgumentRole::Keyword;
         }
         Argument value = plain();
-        value.kind = ValueKind::List;
+        value.set_list(assembler_.add_list(items));
         if (items.empty()) value.left_out = ValueKind::Array;
-        value.list = assembler_.add_list(items);
         return value;
     }
     /// Reads "1", "0.5", "True" or "[1, 2]"; anything else becomes a string.
@@ -177,8 +174,7 @@ class Inputs {
                 if (!cursor.take(',')) break;
             }
             if (cursor.take(']') && cursor.ran_out()) {
-                value.kind = ValueKind::List;
-                value.list = assembler_.add_list(items);
+                value.set_list(assembler_.add_list(items));
                 return;
             }
         }
@@ -186,8 +182,7 @@ class Inputs {
     }
     void read_scalar(std::string_view text, Argument& value) const {
         if (text == "True" || text == "False" || text == "true" || text == "false") {
-            value.kind = ValueKind::Bool;
-            value.boolean = text == "True" || text == "true";
+            value.set_bool(text == "True" || text == "true");
             return;
         }
         const PaddedText padded(std::string(text) + " ");
@@ -195,16 +190,13 @@ class Inputs {
         JsonNumber number;
         if (cursor.read_number(number) && (cursor.peek(), cursor.ran_out()) &&
             number.kind != JsonNumber::Kind::Unsigned) {
-            const bool is_integer = number.kind == JsonNumber::Kind::Int;
-            value.kind = is_integer ? ValueKind::Int : ValueKind::Double;
-            if (is_integer) {
-                value.integer = number.integer;
+            if (number.kind == JsonNumber::Kind::Int) {
+                value.set_integer(number.integer);
             } else {
-                value.real = number.real;
+                value.set_real(number.real);
             }
         } else if (!text.empty()) {
-            value.kind = ValueKind::String;
-            value.string = assembler_.string(text);
+            value.set_string(assembler_.string(text));
         }
     }
 

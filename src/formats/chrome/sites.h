@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_map>
 
 #include <marey/trace.h>
 
@@ -88,18 +89,9 @@ class ImportedSites {
     }
     /// Returns a row of the site table.
     std::uint32_t site(const ChromeSiteKey& key) {
-        std::uint64_t hash = mix_hash(std::uint64_t{key.name} << 32 | key.category, key.at);
-        if ((key.scope | key.overload | key.mangled) != 0)
-            hash = mix_hash(hash ^ key.mangled, std::uint64_t{key.scope} << 32 | key.overload);
-        if (2 * (known_count_ + 1) > known_.size()) grow();
-        const std::size_t mask = known_.size() - 1;
-        std::size_t slot = hash & mask;
-        for (; known_[slot].is_used; slot = (slot + 1) & mask) {
-            if (known_[slot].hash == hash && known_[slot].key == key) return known_[slot].site;
-        }
-        ++known_count_;
-        known_[slot] = {key, make(key), true, hash};
-        return known_[slot].site;
+        const auto [place, is_new] = known_.try_emplace(key);
+        if (is_new) place->second = make(key);
+        return place->second;
     }
 
   private:
@@ -110,22 +102,12 @@ class ImportedSites {
         return otherwise;
     }
 
-    struct SiteSlot {
-        ChromeSiteKey key;
-        std::uint32_t site = 0;
-        bool is_used = false;
-        std::uint64_t hash = 0;
-    };
-    void grow() {
-        std::vector<SiteSlot> old(std::max<std::size_t>(64, 2 * known_.size()));
-        old.swap(known_);
-        for (const SiteSlot& entry : old) {
-            if (!entry.is_used) continue;
-            std::size_t slot = entry.hash & (known_.size() - 1);
-            while (known_[slot].is_used) slot = (slot + 1) & (known_.size() - 1);
-            known_[slot] = entry;
+    struct Hash {
+        std::size_t operator()(const ChromeSiteKey& key) const noexcept {
+            return mix_hash(mix_hash(std::uint64_t{key.name} << 32 | key.category, key.at) ^ key.mangled,
+                            std::uint64_t{key.scope} << 32 | key.overload);
         }
-    }
+    };
     std::uint32_t make(const ChromeSiteKey& key) {
         const CategoryMeaning meaning = this->meaning(key.category);
         SiteInfo info;
@@ -170,8 +152,7 @@ class ImportedSites {
 
     TraceAssembler& assembler_;
     std::vector<CategoryMeaning> meanings_;  ///< by string
-    std::vector<SiteSlot> known_;            ///< size is a power of two, at most half used
-    std::size_t known_count_ = 0;
+    std::unordered_map<ChromeSiteKey, std::uint32_t, Hash> known_;
 };
 
 }  // namespace marey

@@ -23,7 +23,7 @@ class ChromeValueCache {
     struct CachedText {
         Stamp text;               ///< up to the gap, if there is one
         Stamp rest;               ///< after the gap
-        std::uint32_t given = 0;  ///< ChromeNumbers that the values provide
+        std::uint64_t given = 0;  ///< a bit for each ChromeKey that the values provide
     };
 
     explicit ChromeValueCache(const Trace& trace)
@@ -49,7 +49,7 @@ class ChromeValueCache {
     /// The value that belongs into the gap, from the last find(); or null.
     const Argument* own() const noexcept { return own_; }
     /// `rest`: the part of `text` after the gap, which is `gap` bytes wide.
-    void learn(std::string_view text, std::string_view rest, std::size_t gap, std::uint32_t given) {
+    void learn(std::string_view text, std::string_view rest, std::size_t gap, std::uint64_t given) {
         if (size_ == 0 || text.empty() || text.size() > kLongestText) return;
         text.remove_suffix(rest.size() + gap);
         if (slots_[slot_] == nullptr) slots_[slot_] = std::make_unique<Slot>();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -13,46 +12,19 @@
 #include <marey/trace.h>
 
 #include "analyze/events/event_categories.h"
+#include "formats/chrome/keys.h"
 #include "formats/chrome/text.h"
 #include "formats/chrome/value_cache.h"
 #include "json/json_writer.h"
 
 namespace marey {
 
-/// Numbers that the exporter generates if the values of a range do not contain them.
-enum ChromeNumber : std::uint32_t {
-    kExternalId = 1 << 0,
-    kEventIndex = 1 << 1,
-    kFunctionId = 1 << 2,
-    kSequence = 1 << 3,
-    kForwardThread = 1 << 4,
-    kPythonId = 1 << 5,
-    kPythonParent = 1 << 6,
-    kCorrelation = 1 << 7,
-    kDeviceNumber = 1 << 8,
-    kStream = 1 << 9,
-    kCallNumber = 1 << 10,
-    kCallPart = 1 << 11,
-    kPythonThread = 1 << 12,
-};
-
-struct ChromeNumberKey {
-    ChromeNumber number;
-    std::string_view key;
-    Word start;  ///< start of its member, with a leading comma
-    constexpr ChromeNumberKey(ChromeNumber which, std::string_view text)
-        : number(which), key(text), start(text, ",\"", "\":") {}
-};
-/// In bit order.
-inline constexpr ChromeNumberKey kChromeNumberKeys[] = {
-    {kExternalId, "External id"},        {kEventIndex, "Ev Idx"},
-    {kFunctionId, "Record function id"}, {kSequence, "Sequence number"},
-    {kForwardThread, "Fwd thread id"},   {kPythonId, "Python id"},
-    {kPythonParent, "Python parent id"}, {kCorrelation, "correlation"},
-    {kDeviceNumber, "device"},           {kStream, "stream"},
-    {kCallNumber, "Call number"},        {kCallPart, "Call part"},
-    {kPythonThread, "Python thread"},
-};
+/// The starts of members, with a leading comma, by ChromeKey.
+inline constexpr auto kChromeKeyStarts = [] {
+    std::array<Word, index_of(ChromeKey::Count)> starts;
+    for (std::size_t i = 0; i < starts.size(); ++i) starts[i] = Word(kChromeKeyTexts[i], ",\"", "\":");
+    return starts;
+}();
 
 /// Appends members of a JSON object to a text, separated by commas.
 class ChromeArguments {
@@ -97,25 +69,25 @@ class ChromeArguments {
         out_.take(put_detail(out_.room(5 * kNumberBytes), detail));
     }
     /// Writes a generated number unless the values appended since begin() contain it.
-    void append_number(ChromeNumber which, std::int64_t value) {
+    void append_number(ChromeKey which, std::int64_t value) {
         out_.take(put_number(out_.room(kNumberBytes), which, value));
     }
     /// Writes the same into a buffer with at least kNumberBytes per number. Returns the end.
     static constexpr std::size_t kNumberBytes = 64;
-    char* put_number(char* out, ChromeNumber which, std::int64_t value) noexcept {
-        return (given_ & which) != 0 ? out : put_integer(put_number_key(out, which), value);
+    char* put_number(char* out, ChromeKey which, std::int64_t value) noexcept {
+        return is_given(which) ? out : put_integer(put_key(out, which), value);
     }
     /// Writes the same as append_detail(): at most 3 numbers.
     char* put_detail(char* out, const RangeDetail& detail) noexcept {
         if (detail.sequence >= 0) {
-            out = put_number(out, kSequence, detail.sequence);
-            out = put_number(out, kForwardThread, detail.forward_thread);
+            out = put_number(out, ChromeKey::Sequence, detail.sequence);
+            out = put_number(out, ChromeKey::ForwardThread, detail.forward_thread);
         }
-        if (detail.id != 0 && (given_ & kFunctionId) == 0)
-            out = put_decimal(put_number_key(out, kFunctionId), detail.id);
-        if (detail.call != 0 && (given_ & kCallNumber) == 0) {
-            out = put_decimal(put_number_key(out, kCallNumber), detail.call);
-            out = put_number(out, kCallPart, detail.part);
+        if (detail.id != 0 && !is_given(ChromeKey::RecordFunctionId))
+            out = put_decimal(put_key(out, ChromeKey::RecordFunctionId), detail.id);
+        if (detail.call != 0 && !is_given(ChromeKey::CallNumber)) {
+            out = put_decimal(put_key(out, ChromeKey::CallNumber), detail.call);
+            out = put_number(out, ChromeKey::CallPart, detail.part);
         }
         return out;
     }
@@ -134,14 +106,10 @@ class ChromeArguments {
     static constexpr int kMaxDepth = 16;  // of nested lists; a hand-made trace could contain a cycle
 
     /// Keys that are reserved for the exporter.
-    static bool is_reserved(std::string_view key) {
-        static constexpr std::string_view kReserved[] = {
-            "at",           "scope",          "began_before",    "finished",
-            "end_inferred", "Overload name",  "Mangled name",    "Input Dims",
-            "Input type",   "Input Strides",  "Concrete Inputs", "Output Dims",
-            "Output type",  "Output Strides", "Concrete Outputs"};
-        return std::ranges::find(kReserved, key) != std::end(kReserved);
+    static constexpr bool is_reserved(ChromeKey key) {
+        return key != ChromeKey::None && key < ChromeKey::Sequence;
     }
+    bool is_given(ChromeKey key) const { return (given_ & bit_of(key)) != 0; }
 
     /// Quoted names of the element types, by number.
     static const std::array<Word, 256>& type_words() {
@@ -168,9 +136,9 @@ class ChromeArguments {
 
     /// Properties of a key, computed when it is first used.
     struct Key {
-        Stamp text;                ///< "key":
-        std::uint32_t canonical;   ///< equal for keys with the same JSON text
-        std::uint32_t number = 0;  ///< the ChromeNumber that this key provides
+        Stamp text;               ///< "key":
+        std::uint32_t canonical;  ///< equal for keys with the same JSON text
+        ChromeKey special = ChromeKey::None;
         bool is_reserved = false;  ///< user keys with this text are renamed
     };
 
@@ -186,12 +154,9 @@ class ChromeArguments {
             append_json_string(text, name.empty() ? "value" : name);
             text += ':';
             const std::uint32_t number = canonical(text);
-            Key key{Stamp(std::move(text)), number, 0, is_reserved(name)};
-            for (const ChromeNumberKey& known : kChromeNumberKeys) {
-                if (known.key == name) key.number = known.number;
-            }
-            if (key.number == kCorrelation) cache_.set_own_key(id);
-            keys_.push_back(std::move(key));
+            const ChromeKey special = chrome_key(name);
+            if (special == ChromeKey::Correlation) cache_.set_own_key(id);
+            keys_.push_back({Stamp(std::move(text)), number, special, is_reserved(special)});
             key_index_[id] = static_cast<std::uint32_t>(keys_.size());
         }
         return keys_[key_index_[id] - 1];
@@ -238,7 +203,7 @@ class ChromeArguments {
         if (value.key >= key_index_.size() || key_index_[value.key] == 0) return false;
         const Key& key = keys_[key_index_[value.key] - 1];
         if (key.is_reserved || !use(key.canonical)) return false;
-        given_ |= key.number;
+        given_ |= bit_of(key.special);
         char* out = out_.room(1 + key.text.size() + Stamp::kBlock + kIntegerBytes);
         *out = ',';
         out += is_empty_ ? 0 : 1;
@@ -258,7 +223,7 @@ class ChromeArguments {
             append_changed_key(value, index);
             return;
         }
-        given_ |= key.number;
+        given_ |= bit_of(key.special);
         out_.put(key.text);
     }
     void append_changed_key(const Argument& value, std::size_t index) {
@@ -331,14 +296,12 @@ class ChromeArguments {
     }
     void append_positional(std::span<const Argument> values, ArgumentRole role) {
         if (append_small_positional(values, role)) return;
-        const bool is_input = role == ArgumentRole::Input;
-        append_list(is_input ? "\"Input Dims\":[" : "\"Output Dims\":[", values, role,
-                    [&](const Argument& value) { append_extents(value, false); });
-        append_list(is_input ? "\"Input type\":[" : "\"Output type\":[", values, role,
-                    [&](const Argument& value) { append_type(value); });
-        append_list(is_input ? "\"Input Strides\":[" : "\"Output Strides\":[", values, role,
+        const ChromeKey first = role == ArgumentRole::Input ? ChromeKey::InputDims : ChromeKey::OutputDims;
+        append_list(first, values, role, [&](const Argument& value) { append_extents(value, false); });
+        append_list(key_after(first, 1), values, role, [&](const Argument& value) { append_type(value); });
+        append_list(key_after(first, 2), values, role,
                     [&](const Argument& value) { append_extents(value, true); });
-        append_list(is_input ? "\"Concrete Inputs\":[" : "\"Concrete Outputs\":[", values, role,
+        append_list(key_after(first, 3), values, role,
                     [&](const Argument& value) { append_concrete(value); });
     }
     /// Fast path for arrays, integers and None, which most operators take and whose size is bounded. Returns
@@ -357,17 +320,6 @@ class ChromeArguments {
                 return false;
             }
         }
-        static constexpr Word kStarts[2][4] = {
-            {{"Input Dims", ",\"", "\":"},
-             {"Input type", ",\"", "\":"},
-             {"Input Strides", ",\"", "\":"},
-             {"Concrete Inputs", ",\"", "\":"}},
-            {{"Output Dims", ",\"", "\":"},
-             {"Output type", ",\"", "\":"},
-             {"Output Strides", ",\"", "\":"},
-             {"Concrete Outputs", ",\"", "\":"}},
-        };
-        const Word* const starts = kStarts[role == ArgumentRole::Input ? 0 : 1];
         char* out = out_.room(4 * Word::kBytes + values.size() * 3 * Word::kBytes +
                               2 * dimensions * (kIntegerBytes + 1));
         const auto extents = [&](const ArrayInfo* array, bool strides) {
@@ -384,7 +336,9 @@ class ChromeArguments {
         };
         // Every entry is written with a comma before it; the comma of the first becomes the opening bracket.
         const auto list = [&](std::size_t index, const auto& entry) {
-            out = put_start(out, starts[index], is_empty_);
+            const ChromeKey first_key =
+                role == ArgumentRole::Input ? ChromeKey::InputDims : ChromeKey::OutputDims;
+            out = put_key(out, key_after(first_key, index));
             char* const first = out;
             for (const Argument& value : values) {
                 if (value.role == role) entry(value);
@@ -411,15 +365,13 @@ class ChromeArguments {
         out_.take(out);
         return true;
     }
-    char* put_number_key(char* out, ChromeNumber which) noexcept {
-        const auto& key = kChromeNumberKeys[std::countr_zero(static_cast<unsigned>(which))];
-        return put_start(out, key.start, is_empty_);
+    char* put_key(char* out, ChromeKey key) noexcept {
+        return put_start(out, kChromeKeyStarts[index_of(key)], is_empty_);
     }
     template <typename Entry>
-    void append_list(std::string_view start, std::span<const Argument> values, ArgumentRole role,
-                     Entry entry) {
-        separate();
-        out_.put(start);
+    void append_list(ChromeKey key, std::span<const Argument> values, ArgumentRole role, Entry entry) {
+        out_.take(put_key(out_.room(Word::kBytes), key));
+        out_.put('[');
         bool is_first = true;
         for (const Argument& value : values) {
             if (value.role != role) continue;
@@ -537,7 +489,7 @@ class ChromeArguments {
     ChromeValueCache cache_;
     ChromeText& out_;
     bool is_empty_ = true;
-    std::uint32_t given_ = 0;  ///< ChromeNumbers that the values provide
+    std::uint64_t given_ = 0;  ///< a bit for each ChromeKey that the values provide
     std::string scratch_;
     std::vector<Key> keys_;
     std::vector<std::uint32_t> key_index_;  ///< by StringId: 1 + index in keys_; 0: not used yet

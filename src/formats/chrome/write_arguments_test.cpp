@@ -62,8 +62,7 @@ class ChromeArgumentsTest : public ::testing::Test {
     }
 
     /// The members, checked to be strict JSON with unique keys. Ends the fixture.
-    std::string members(const RangeDetail* detail = nullptr,
-                        std::initializer_list<ChromeNumber> numbers = {}) {
+    std::string members(const RangeDetail* detail = nullptr, std::initializer_list<ChromeKey> numbers = {}) {
         const Trace trace = fixture_.trace();
         std::ostringstream stream;
         OutputFile file(stream);
@@ -73,7 +72,7 @@ class ChromeArgumentsTest : public ::testing::Test {
         arguments.begin();
         arguments.append_values(trace.range_arguments(0));
         if (detail != nullptr) arguments.append_detail(*detail);
-        for (const ChromeNumber number : numbers) arguments.append_number(number, 77);
+        for (const ChromeKey number : numbers) arguments.append_number(number, 77);
         out.put('}');
         file.commit();
         std::string text = stream.str();
@@ -214,7 +213,7 @@ TEST_F(ChromeArgumentsTest, AnIdGivenInTheValuesIsNotGenerated) {
     put(integer(5), ArgumentRole::Keyword, "correlation");
     put(integer(6), ArgumentRole::Keyword, "Sequence number");
     const RangeDetail detail{0, 8, 0, 0};
-    EXPECT_EQ(members(&detail, {kCorrelation, kExternalId}),
+    EXPECT_EQ(members(&detail, {ChromeKey::Correlation, ChromeKey::ExternalId}),
               R"({"correlation":5,"Sequence number":6,"Fwd thread id":0,"External id":77})");
 }
 
@@ -255,7 +254,7 @@ TEST_F(ChromeArgumentsTest, ValuesThatDifferAnywhereAreNotServedFromTheCache) {
         const std::uint64_t start = out.position();
         arguments.begin();
         arguments.append_values(values);
-        arguments.append_number(kCorrelation, 77);
+        arguments.append_number(ChromeKey::Correlation, 77);
         return std::string(out.since(start));
     };
     ChromeArguments arguments(trace, out);
@@ -294,7 +293,7 @@ TEST_F(ChromeArgumentsTest, EveryRangeHasItsOwnCorrelationEvenIfOtherValuesRepea
     for (const std::vector<Argument>& values : all) {
         arguments.begin();
         arguments.append_values(values);
-        arguments.append_number(kCorrelation, 77);  // already given
+        arguments.append_number(ChromeKey::Correlation, 77);  // already given
         out.put('\n');
     }
     file.commit();

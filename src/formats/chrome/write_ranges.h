@@ -104,7 +104,7 @@ class ChromeRanges {
         if (has_detail) out = arguments_.put_detail(out, details_[detail_]);
         if (tables_.is_torch && site.kind == ChromeSite::Kind::Operator &&
             !(has_detail && details_[detail_].id != 0))
-            out = arguments_.put_number(out, kFunctionId, 0);
+            out = arguments_.put_number(out, ChromeKey::RecordFunctionId, 0);
         if (const Stamp* const kernel = tables_.kernel_members(row))
             out = arguments_.put_rendered(out, *kernel);
         if ((ranges_.flags[row] & kFlagsShown) != 0) out = put_flags(out, ranges_.flags[row]);
@@ -148,24 +148,28 @@ class ChromeRanges {
         Row launch = kNoRow;
         if (is_of_device(track)) {
             launch = tables_.launch_of(row);
-            if (track.device.index >= 0) out = arguments_.put_number(out, kDeviceNumber, track.device.index);
-            if (track.stream >= 0) out = arguments_.put_number(out, kStream, track.stream);
+            if (track.device.index >= 0)
+                out = arguments_.put_number(out, ChromeKey::DeviceNumber, track.device.index);
+            if (track.stream >= 0) out = arguments_.put_number(out, ChromeKey::Stream, track.stream);
         } else if (site.kind == ChromeSite::Kind::Operator) {
-            out = arguments_.put_number(out, kExternalId, tables_.first_id + row);
-            out = arguments_.put_number(out, kEventIndex, row);
+            out = arguments_.put_number(out, ChromeKey::ExternalId, tables_.first_id + row);
+            out = arguments_.put_number(out, ChromeKey::EventIndex, row);
         } else if (site.kind == ChromeSite::Kind::Python) {
             const Row parent = frame_above(row);
-            out = arguments_.put_number(out, kPythonId, std::int64_t{row} + 1);
-            if (parent != kNoRow) out = arguments_.put_number(out, kPythonParent, std::int64_t{parent} + 1);
-            out = arguments_.put_number(out, kPythonThread, track.thread);
-            if (tables_.is_torch) out = arguments_.put_number(out, kEventIndex, row);
+            out = arguments_.put_number(out, ChromeKey::PythonId, std::int64_t{row} + 1);
+            if (parent != kNoRow)
+                out = arguments_.put_number(out, ChromeKey::PythonParent, std::int64_t{parent} + 1);
+            out = arguments_.put_number(out, ChromeKey::PythonThread, track.thread);
+            if (tables_.is_torch) out = arguments_.put_number(out, ChromeKey::EventIndex, row);
         } else if (site.kind == ChromeSite::Kind::Runtime) {
             launch = row;
         }
         if (launch == kNoRow) return out;
         const Row caller = tables_.has_operator_ids ? operator_above(launch) : kNoRow;
-        if (caller != kNoRow) out = arguments_.put_number(out, kExternalId, tables_.first_id + caller);
-        return arguments_.put_number(out, kCorrelation, kFirstCorrelation + tables_.first_id + launch);
+        if (caller != kNoRow)
+            out = arguments_.put_number(out, ChromeKey::ExternalId, tables_.first_id + caller);
+        return arguments_.put_number(out, ChromeKey::Correlation,
+                                     kFirstCorrelation + tables_.first_id + launch);
     }
     void write_flow(const Stamp& start, std::uint32_t link, const Stamp& row_stamp, std::uint64_t from) {
         char* out = out_.room(start.size() + row_stamp.size() + 2 * kDecimalBytes + 8 + Stamp::kBlock);

@@ -8,7 +8,9 @@
 
 #include "base/output_file.h"
 #include "base/utf8.h"
+#include "base/work_meter.h"
 #include "formats/decimal.h"
+#include "formats/formats.h"
 #include "formats/trace_columns.h"
 #include "results/csv_field.h"
 
@@ -46,7 +48,11 @@ class CsvWriter {
             append_csv_field(head, column.name);
         }
         out_.write(head + "\n");
-        for (std::size_t row = 0; row < table_.rows; ++row) write_row(row);
+        WorkMeter meter(table_.rows);
+        for (std::size_t row = 0; row < table_.rows; ++row) {
+            write_row(row);
+            meter.add_row(row);
+        }
     }
 
   private:
@@ -100,6 +106,18 @@ class CsvWriter {
 
 }  // namespace
 
+std::span<const std::string_view> table_names() noexcept {
+    static const std::vector<std::string_view> names = [] {
+        std::vector<std::string_view> all;
+        visit_columns([&](const TableInfo& table, const auto&...) {
+            if (table.is_exported) all.emplace_back(table.name);
+        });
+        all.emplace_back("range_places");
+        return all;
+    }();
+    return names;
+}
+
 void write_csv(const Trace& trace, const std::string& path, std::string_view table) {
     const TraceTables tables(trace);
     const TraceTable& found = tables.table(table);
@@ -118,6 +136,12 @@ void write_csv(const Trace& trace, std::ostream& stream, std::string_view table)
 
 void write_csv(const Trace& trace, const std::string& path) {
     write_csv(trace, path, table_names().front());
+}
+
+FileFormat csv_format() {
+    static constexpr std::string_view kSuffixes[] = {".csv", ".csv.gz"};
+    return {"csv", "Comma-separated values, for spreadsheets and databases", "all tables but one", kSuffixes,
+            write_csv};
 }
 
 }  // namespace marey

@@ -30,9 +30,8 @@ class FirefoxReader {
         std::int64_t number = 0;
         root["threads"].each_item([&](const JsonValue& thread) { read_thread(thread, ++number, start); });
         if (number == 0) throw Error(name_ + ": the profile has no threads");
-        if (unread_ != 0)
-            profile_.assembler().add_problem("unread_entries", "Indices beyond their tables were skipped.",
-                                             unread_);
+        profile_.assembler().add_problem("unread_entries", "Indices beyond their tables were skipped.",
+                                         unread_);
         if (profile_.samples() > 0) return profile_.finish(unit_);
         return profile_.assembler().finish();
     }
@@ -75,10 +74,9 @@ class FirefoxReader {
             std::uint32_t file = index_of(at(files, i), texts.size());
             if (const std::uint32_t source = index_of(at(sources, i), source_files.size()); source != kNoRow)
                 file = index_of(source_files[source], texts.size());
-            const std::int64_t line = at(lines, i).integer().value_or(0);
-            sites.push_back(
-                profile_.frame(name == kNoRow ? "" : texts[name], file == kNoRow ? "" : texts[file],
-                               line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0));
+            sites.push_back(profile_.frame(name == kNoRow ? "" : texts[name],
+                                           file == kNoRow ? "" : texts[file],
+                                           at(lines, i).integer().value_or(0)));
         }
         owner["frameTable"]["func"].each_item([&](const JsonValue& value) {
             const std::uint32_t function = index_of(value, sites.size());
@@ -204,8 +202,6 @@ class FirefoxReader {
     std::uint64_t unread_ = 0;
 };
 
-}  // namespace
-
 Trace read_firefox_text(std::string_view text, const std::string& name) {
     return FirefoxReader(text, name).read();
 }
@@ -215,6 +211,16 @@ bool is_firefox(std::span<const std::byte> head) noexcept {
     const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
     return is_chrome_json(head) && (has("\"preprocessedProfileVersion\"") ||
                                     (has("\"stackTable\"") && has("\"frameTable\"") && has("\"funcTable\"")));
+}
+
+}  // namespace
+
+FileFormat firefox_format() {
+    static constexpr std::string_view kSuffixes[] = {".profile.json.gz", ".profile.json"};
+    return {"firefox",        "Firefox Profiler profiles, for https://profiler.firefox.com",
+            "values, links",  kSuffixes,
+            write_firefox,    is_firefox,
+            read_firefox_text};
 }
 
 }  // namespace marey

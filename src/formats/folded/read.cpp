@@ -38,8 +38,6 @@ void each_text_line(std::string_view text, Use use) {
     }
 }
 
-}  // namespace
-
 Trace read_collapsed_text(std::string_view text, const std::string& name) {
     SampledProfile profile(name, text.size());
     const std::uint32_t lane = profile.lane(0, "", 0, "samples");
@@ -63,9 +61,8 @@ Trace read_collapsed_text(std::string_view text, const std::string& name) {
         return true;
     });
     if (profile.samples() == 0) throw Error(name + ": no collapsed stacks: expected lines of \"a;b;c 12\"");
-    if (unread != 0)
-        profile.assembler().add_problem("unread_lines", "Lines without a stack and a weight were skipped.",
-                                        unread);
+    profile.assembler().add_problem("unread_lines", "Lines without a stack and a weight were skipped.",
+                                    unread);
     return profile.finish("unit of the weights");
 }
 
@@ -85,6 +82,15 @@ bool is_collapsed(std::span<const std::byte> head) noexcept {
         return is_valid && ++lines < kLines;
     });
     return is_valid && has_stack;
+}
+
+}  // namespace
+
+FileFormat collapsed_format() {
+    return {.name = "collapsed",
+            .description = "Collapsed stacks: another name of folded, for reading",
+            .recognizes = is_collapsed,
+            .read_bytes = read_collapsed_text};
 }
 
 }  // namespace marey

@@ -2,6 +2,7 @@
 #include <marey/export.h>
 
 #include "base/output_file.h"
+#include "formats/formats.h"
 
 namespace marey {
 
@@ -22,6 +23,12 @@ void write_folded(const Trace& trace, const std::string& path) {
 
 void export_stacks(const Trace& trace, const std::string& path, const std::string& metric) {
     write_stacks(trace, path, {.metric = metric, .frames = StackFrames::Python, .microseconds = true});
+}
+
+FileFormat folded_format() {
+    static constexpr std::string_view kSuffixes[] = {".folded", ".folded.gz", ".stacks.txt"};
+    return {"folded", "Folded stacks, self time in nanoseconds, for flame graphs",
+            "all but self time per stack", kSuffixes, write_folded};
 }
 
 }  // namespace marey

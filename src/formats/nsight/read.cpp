@@ -1,5 +1,10 @@
 // read.cpp: reads databases written by `nsys export --type sqlite`. Columns that a version lacks read as
 // NULL.
+#include "formats/formats.h"
+#include "formats/sqlite_profiles.h"
+
+#if MAREY_HAVE_SQLITE
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -9,7 +14,6 @@
 #include "formats/device_profile.h"
 #include "formats/device_work.h"
 #include "formats/sqlite_file.h"
-#include "formats/sqlite_profiles.h"
 #include "json/json_writer.h"
 
 namespace marey {
@@ -335,8 +339,6 @@ class NsightReader {
                                        "category", "uint64Value", "int64Value", "doubleValue", "uint32Value",
                                        "int32Value", "floatValue", "jsonText"});
         constexpr int kPayloads = 7;
-        const StringId category_key = profile_.trace().string("category");
-        const StringId payload_key = profile_.trace().string("payload");
         while (rows.next()) {
             const std::int64_t type = rows.integer(kType);
             if (type == kDomainMade || type == kCategoryName || type == kThreadName || type == kDomainGone)
@@ -358,14 +360,14 @@ class NsightReader {
                 const auto category =
                     categories_.find({global_process_key(tid), rows.integer(kDomain), number});
                 if (category != categories_.end()) {
-                    values_.text(category_key, category->second);
+                    values_.text("category", category->second);
                 } else {
-                    values_.integer(category_key, number);
+                    values_.integer("category", number);
                 }
             }
             for (int i = 0; i < kPayloads; ++i) {
                 if (rows.is_null(kPayload + i)) continue;
-                values_.column(payload_key, rows, kPayload + i);
+                values_.column("payload", rows, kPayload + i);
                 break;
             }
             add_nvtx(type, thread(tid), rows.integer(kStart), !has_end, rows.integer(kEnd), site);
@@ -396,7 +398,6 @@ class NsightReader {
         const std::string table = "CUPTI_ACTIVITY_KIND_RUNTIME";
         TableRows rows =
             file_.rows(table, {"start", "end", "globalTid", "correlationId", "nameId", "returnValue"});
-        const StringId result_key = profile_.trace().string("return value");
         std::unordered_map<std::int64_t, std::uint32_t> sites;
         while (rows.next()) {
             if (!profile_.has_times(rows, table, {kStart, kEnd})) continue;
@@ -410,8 +411,8 @@ class NsightReader {
                                             rows.integer(kEnd), place->second);
             if (!rows.is_null(kCorrelation)) profile_.add_call(call);
             values_.clear();
-            values_.column(correlation_key_, rows, kCorrelation);
-            if (rows.integer(kResult) != 0) values_.column(result_key, rows, kResult);
+            values_.column("correlation", rows, kCorrelation);
+            if (rows.integer(kResult) != 0) values_.column("return value", rows, kResult);
             profile_.trace().add_values(call.range, values_.all());
         }
     }
@@ -467,7 +468,6 @@ class NsightReader {
     ProfileStrings strings_;
     DeviceWorkReader work_;
     RowValues values_;
-    const StringId correlation_key_ = profile_.trace().string("correlation");
     std::map<DomainKey, std::string> domains_;
     std::map<CategoryKey, std::string> categories_;
     std::vector<std::string> read_tables_;
@@ -480,6 +480,19 @@ class NsightReader {
 
 Trace read_nsight(const SqliteFile& file) {
     return NsightReader(file).read();
+}
+
+}  // namespace marey
+
+#endif
+
+namespace marey {
+
+FileFormat nsight_format() {
+    return {.name = "nsight",
+            .description = "Nsight Systems SQLite exports",
+            .recognizes = is_sqlite_profile,
+            .read = read_sqlite_profile};
 }
 
 }  // namespace marey

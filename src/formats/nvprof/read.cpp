@@ -1,5 +1,10 @@
 // read.cpp: reads nvprof databases. Times are in nanoseconds; a marker has one row for its start and one
 // for its end.
+#include "formats/formats.h"
+#include "formats/sqlite_profiles.h"
+
+#if MAREY_HAVE_SQLITE
+
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -9,7 +14,6 @@
 #include "formats/cuda_names.h"
 #include "formats/device_profile.h"
 #include "formats/device_work.h"
-#include "formats/sqlite_profiles.h"
 #include "json/json_writer.h"
 
 namespace marey {
@@ -178,9 +182,6 @@ class NvprofReader {
     void read_calls(const char* table) {
         enum { kNumber, kStart, kEnd, kProcess, kThread, kCorrelation, kResult };
         const bool is_runtime = table == kRuntime;
-        const StringId number_key = profile_.trace().string("cbid");
-        const StringId correlation_key = profile_.trace().string("correlation");
-        const StringId result_key = profile_.trace().string("return value");
         std::unordered_map<std::int64_t, std::uint32_t> sites;
         RowValues values(profile_);
         TableRows rows = file_.rows(
@@ -205,9 +206,9 @@ class NvprofReader {
             if (is_runtime) call.call_number = number;
             if (!rows.is_null(kCorrelation)) profile_.add_call(call);
             values.clear();
-            values.column(number_key, rows, kNumber);
-            values.column(correlation_key, rows, kCorrelation);
-            if (rows.integer(kResult) != 0) values.column(result_key, rows, kResult);
+            values.column("cbid", rows, kNumber);
+            values.column("correlation", rows, kCorrelation);
+            if (rows.integer(kResult) != 0) values.column("return value", rows, kResult);
             profile_.trace().add_values(call.range, values.all());
         }
     }
@@ -328,6 +329,19 @@ class NvprofReader {
 
 Trace read_nvprof(const SqliteFile& file) {
     return NvprofReader(file).read();
+}
+
+}  // namespace marey
+
+#endif
+
+namespace marey {
+
+FileFormat nvprof_format() {
+    return {.name = "nvprof",
+            .description = "nvprof SQLite databases",
+            .recognizes = is_sqlite_profile,
+            .read = read_sqlite_profile};
 }
 
 }  // namespace marey

@@ -29,7 +29,7 @@ class OtlpReader {
         if (!has_spans_) throw Error(name_ + ": no OpenTelemetry spans (resourceSpans) were found");
         add_links();
         const auto add = [&](const char* code, const char* sentence, std::uint64_t count) {
-            if (count != 0) assembler_.add_problem(code, sentence, count);
+            assembler_.add_problem(code, sentence, count);
         };
         add("unread_lines", "Lines that are not JSON were skipped.", unread_lines_);
         add("unread_spans", "Spans without valid times were skipped.", unread_);
@@ -146,10 +146,8 @@ class OtlpReader {
     }
 
     void add_text(std::vector<Argument>& values, std::string_view key, std::string_view text) {
-        Argument& value = values.emplace_back();
-        value.key = assembler_.string(key);
-        value.kind = ValueKind::String;
-        value.string = assembler_.string(text);
+        values.emplace_back().key = assembler_.string(key);
+        values.back().set_string(assembler_.string(text));
     }
     void add_value(std::vector<Argument>& values, const std::string& key, const Value& given) {
         static constexpr std::string_view kElsewhere[] = {"thread.id", "thread.name", "code.file.path",
@@ -159,17 +157,14 @@ class OtlpReader {
             return;
         Argument value;
         value.key = assembler_.string(key);
-        if (const Value text = given["stringValue"]; !text.is_null())
-            return add_text(values, key, text.text());
-        if (const auto integer = given["intValue"].integer()) {
-            value.kind = ValueKind::Int;
-            value.integer = *integer;
+        if (const Value text = given["stringValue"]; !text.is_null()) {
+            value.set_string(assembler_.string(text.text()));
+        } else if (const auto integer = given["intValue"].integer()) {
+            value.set_integer(*integer);
         } else if (const auto real = given["doubleValue"].number()) {
-            value.kind = ValueKind::Double;
-            value.real = *real;
+            value.set_real(*real);
         } else if (const Value truth = given["boolValue"]; !truth.is_null()) {
-            value.kind = ValueKind::Bool;
-            value.boolean = truth.is_true();
+            value.set_bool(truth.is_true());
         } else {
             return;
         }
@@ -198,8 +193,6 @@ class OtlpReader {
     bool has_spans_ = false;
 };
 
-}  // namespace
-
 Trace read_otlp_text(std::string_view text, const std::string& name) {
     return OtlpReader(name).read(text);
 }
@@ -207,6 +200,19 @@ Trace read_otlp_text(std::string_view text, const std::string& name) {
 bool is_otlp(std::span<const std::byte> head) noexcept {
     const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
     return is_chrome_json(head) && text.find("\"resourceSpans\"") != text.npos;
+}
+
+}  // namespace
+
+FileFormat otlp_format() {
+    static constexpr std::string_view kSuffixes[] = {".otlp.json", ".otlp.json.gz"};
+    return {"otlp",
+            "OpenTelemetry spans (OTLP JSON), for Jaeger, Tempo, collectors",
+            "calls: only ranges marked by hand, steps and ranges of other processes are spans",
+            kSuffixes,
+            write_otlp,
+            is_otlp,
+            read_otlp_text};
 }
 
 }  // namespace marey

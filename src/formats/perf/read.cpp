@@ -113,9 +113,7 @@ class PerfScriptReader {
     Trace read() {
         if (samples_.empty()) throw Error(name_ + ": no samples of perf script were found");
         for (auto& [lane, samples] : samples_) place(lane, samples);
-        if (unread_ != 0)
-            profile_.assembler().add_problem("unread_lines", "Lines that are not samples were skipped.",
-                                             unread_);
+        profile_.assembler().add_problem("unread_lines", "Lines that are not samples were skipped.", unread_);
         return profile_.finish("");
     }
 
@@ -172,8 +170,6 @@ class PerfScriptReader {
     std::uint64_t unread_ = 0;
 };
 
-}  // namespace
-
 Trace read_perf_script_text(std::string_view text, const std::string& name) {
     return PerfScriptReader(text, name).read();
 }
@@ -192,6 +188,15 @@ bool is_perf_script(std::span<const std::byte> head) noexcept {
     if (!parse_perf_header(line)) return false;
     line = next_line();
     return trimmed(line).empty() || parse_perf_frame(line) || parse_perf_header(line);
+}
+
+}  // namespace
+
+FileFormat perf_format() {
+    return {.name = "perf",
+            .description = "Samples printed by `perf script`",
+            .recognizes = is_perf_script,
+            .read_bytes = read_perf_script_text};
 }
 
 }  // namespace marey

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 #include <unordered_map>
 
 #include <marey/trace.h>
@@ -57,12 +59,12 @@ class PerfettoEvents {
                 add_instant(fields, track, time);
                 return;
             case kCounter: {
-                const std::uint64_t uuid = fields.has_track ? fields.track : sequence.track;
-                if (!fields.has_value)
+                const std::uint64_t uuid = fields.track.value_or(sequence.track.value_or(0));
+                if (!fields.value)
                     ++unread_fields_;
                 else
-                    add_sample(uuid, fields.value,
-                               sequence.has_track ? tracks_.of_uuid(sequence.track) : kNone, time);
+                    add_sample(uuid, *fields.value, sequence.track ? tracks_.of_uuid(*sequence.track) : kNone,
+                               time);
                 return;
             }
             default:
@@ -81,16 +83,14 @@ class PerfettoEvents {
     /// The fields of one TrackEvent.
     struct Fields {
         std::int32_t type = 0;
-        bool has_track = false;
-        std::uint64_t track = 0;
+        std::optional<std::uint64_t> track;
         StringId name = 0;
         std::vector<StringId> categories;
         PerfettoSequence::Place place;
         std::vector<std::uint64_t> flows, flow_ends;
         std::vector<Argument> values;
         ReadMetadata facts;
-        bool has_value = false;
-        double value = 0;
+        std::optional<double> value;
         std::vector<std::uint64_t> extra_tracks, extra_double_tracks;
         std::vector<double> extra_values, extra_double_values;
 
@@ -98,8 +98,7 @@ class PerfettoEvents {
         bool has_phase = false;
         std::int32_t phase = 0;
         std::int64_t duration_us = 0;
-        bool has_id = false;
-        std::uint64_t id = 0;
+        std::optional<std::uint64_t> id;
         bool has_thread = false;
         std::int64_t pid = -1, tid = -1;
 
@@ -118,33 +117,6 @@ class PerfettoEvents {
         }
     };
 
-    /// Calls `take` for each number of a repeated field, packed or not.
-    template <class Take>
-    static void each_varint(Message& fields, Take take) {
-        if (fields.wire_type() == protozero::pbf_wire_type::varint) {
-            take(fields.get_uint64());
-            return;
-        }
-        const auto packed = fields.get_packed_uint64();
-        for (auto it = packed.begin(); it != packed.end(); ++it) take(*it);
-    }
-    template <class Take>
-    static void each_fixed64(Message& fields, Take take) {
-        if (fields.wire_type() == protozero::pbf_wire_type::fixed64) {
-            take(fields.get_fixed64());
-            return;
-        }
-        for (const std::uint64_t value : fields.get_packed_fixed64()) take(value);
-    }
-    template <class Take>
-    static void each_double(Message& fields, Take take) {
-        if (fields.wire_type() == protozero::pbf_wire_type::fixed64) {
-            take(fields.get_double());
-            return;
-        }
-        for (const double value : fields.get_packed_double()) take(value);
-    }
-
     static constexpr std::uint32_t kEnd = ~0u;
     static constexpr std::uint32_t kNone = ~0u;
 
@@ -156,13 +128,7 @@ class PerfettoEvents {
     struct Extras {
         std::uint32_t first_value = 0, value_count = 0;
         std::uint32_t first_flow = 0, flow_count = 0;
-        std::uint16_t flags = 0;
-        bool has_detail = false;
-        std::int64_t sequence = -1;
-        std::uint32_t forward_thread = 0;
-        std::uint64_t id = 0;
-        std::uint64_t call = 0;
-        std::uint32_t part = 0;
+        ReadMetadata facts;
     };
     struct Complete {  ///< a range from a single event
         std::int64_t time, duration;
@@ -193,126 +159,71 @@ class PerfettoEvents {
             if (found == nullptr) ++unnamed_;
             return found == nullptr ? 0 : *found;
         };
-        Message event(message);
-        while (const std::uint32_t field = event.next_field()) {
-            switch (field) {
-                case varint(EventField::Type):
-                    fields.type = event.get_int32();
-                    break;
-                case varint(EventField::TrackUuid):
-                    fields.track = event.get_uint64();
-                    fields.has_track = true;
-                    break;
-                case varint(EventField::NameIid):
-                    fields.name = named(sequence.event_names, event.get_uint64());
-                    break;
-                case bytes(EventField::Name):
-                    fields.name = assembler_.string(event.get_view());
-                    break;
-                case varint(EventField::CategoryIids):
-                case bytes(EventField::CategoryIids):
-                    each_varint(event, [&](std::uint64_t iid) {
-                        fields.categories.push_back(named(sequence.categories, iid));
-                    });
-                    break;
-                case bytes(EventField::Categories):
-                    fields.categories.push_back(assembler_.string(event.get_view()));
-                    break;
-                case bytes(EventField::DebugAnnotations):
-                    values_.read(event.get_view(), sequence, is_marey_trace_, fields.values, fields.facts);
-                    break;
-                case varint(EventField::SourceLocationIid): {
-                    const PerfettoSequence::Place* const place = sequence.places.find(event.get_uint64());
-                    if (place != nullptr)
-                        fields.place = *place;
-                    else
-                        ++unnamed_;
-                    break;
-                }
-                case bytes(EventField::SourceLocation):
-                    parse_place(event.get_view(), fields);
-                    break;
-                case bytes(EventField::LegacyEvent):
-                    parse_phase(event.get_view(), fields);
-                    break;
-                default:
-                    if (parse_numbers(event, field, fields)) break;
-                    ++unread_fields_;
-                    event.skip();
-            }
-        }
-    }
-    /// Reads flows, counters and times; returns false if it is another field, which is not consumed.
-    static bool parse_numbers(Message& event, std::uint32_t field, Fields& fields) {
-        switch (field) {
-            case fixed64(EventField::FlowIds):
-            case bytes(EventField::FlowIds):
-                each_fixed64(event, [&](std::uint64_t id) { fields.flows.push_back(id); });
-                break;
-            case fixed64(EventField::TerminatingFlowIds):
-            case bytes(EventField::TerminatingFlowIds):
-                each_fixed64(event, [&](std::uint64_t id) { fields.flow_ends.push_back(id); });
-                break;
-            case varint(EventField::FlowIdsOld):
-            case bytes(EventField::FlowIdsOld):
-                each_varint(event, [&](std::uint64_t id) { fields.flows.push_back(id); });
-                break;
-            case varint(EventField::TerminatingFlowIdsOld):
-            case bytes(EventField::TerminatingFlowIdsOld):
-                each_varint(event, [&](std::uint64_t id) { fields.flow_ends.push_back(id); });
-                break;
-            case varint(EventField::CounterValue):
-                fields.value = static_cast<double>(event.get_int64());
-                fields.has_value = true;
-                break;
-            case fixed64(EventField::DoubleCounterValue):
-                fields.value = event.get_double();
-                fields.has_value = true;
-                break;
-            case varint(EventField::ExtraCounterTracks):
-            case bytes(EventField::ExtraCounterTracks):
-                each_varint(event, [&](std::uint64_t id) { fields.extra_tracks.push_back(id); });
-                break;
-            case varint(EventField::ExtraCounterValues):
-            case bytes(EventField::ExtraCounterValues):
-                each_varint(event, [&](std::uint64_t value) {
-                    fields.extra_values.push_back(static_cast<double>(static_cast<std::int64_t>(value)));
-                });
-                break;
-            case varint(EventField::ExtraDoubleCounterTracks):
-            case bytes(EventField::ExtraDoubleCounterTracks):
-                each_varint(event, [&](std::uint64_t id) { fields.extra_double_tracks.push_back(id); });
-                break;
-            case fixed64(EventField::ExtraDoubleCounterValues):
-            case bytes(EventField::ExtraDoubleCounterValues):
-                each_double(event, [&](double value) { fields.extra_double_values.push_back(value); });
-                break;
-            case varint(EventField::TimestampDeltaUs):  // already handled by the packet reader
-            case varint(EventField::TimestampAbsoluteUs):
-            case varint(EventField::ThreadTimeDeltaUs):
-            case varint(EventField::ThreadTimeAbsoluteUs):
-            case varint(EventField::InstructionDelta):
-            case varint(EventField::InstructionAbsolute):
-                event.skip();
-                break;
-            default:
-                return false;
-        }
-        return true;
+        const auto append_to = [](auto& numbers) {
+            return [&numbers](std::uint64_t number) { numbers.push_back(number); };
+        };
+        const auto skip = [](Message& m) { m.skip(); };  // read with the packet, or not needed
+        read_fields(
+            message, into(varint(EventField::Type), fields.type),
+            into(varint(EventField::TrackUuid), fields.track),
+            on(varint(EventField::NameIid),
+               [&](Message& m) { fields.name = named(sequence.event_names, m.get_uint64()); }),
+            on(bytes(EventField::Name), [&](Message& m) { fields.name = assembler_.string(m.get_view()); }),
+            each_varint(
+                EventField::CategoryIids,
+                [&](std::uint64_t iid) { fields.categories.push_back(named(sequence.categories, iid)); }),
+            on(bytes(EventField::Categories),
+               [&](Message& m) { fields.categories.push_back(assembler_.string(m.get_view())); }),
+            on(bytes(EventField::DebugAnnotations),
+               [&](Message& m) {
+                   values_.read(m.get_view(), sequence, is_marey_trace_, fields.values, fields.facts);
+               }),
+            on(varint(EventField::SourceLocationIid),
+               [&](Message& m) {
+                   const PerfettoSequence::Place* const place = sequence.places.find(m.get_uint64());
+                   if (place != nullptr)
+                       fields.place = *place;
+                   else
+                       ++unnamed_;
+               }),
+            on(bytes(EventField::SourceLocation), [&](Message& m) { parse_place(m.get_view(), fields); }),
+            on(bytes(EventField::LegacyEvent), [&](Message& m) { parse_phase(m.get_view(), fields); }),
+            each_fixed64(EventField::FlowIds, append_to(fields.flows)),
+            each_fixed64(EventField::TerminatingFlowIds, append_to(fields.flow_ends)),
+            each_varint(EventField::FlowIdsOld, append_to(fields.flows)),
+            each_varint(EventField::TerminatingFlowIdsOld, append_to(fields.flow_ends)),
+            on(varint(EventField::CounterValue),
+               [&](Message& m) { fields.value = static_cast<double>(m.get_int64()); }),
+            on(fixed64(EventField::DoubleCounterValue), [&](Message& m) { fields.value = m.get_double(); }),
+            each_varint(EventField::ExtraCounterTracks, append_to(fields.extra_tracks)),
+            each_varint(EventField::ExtraCounterValues,
+                        [&](std::uint64_t value) {
+                            fields.extra_values.push_back(
+                                static_cast<double>(static_cast<std::int64_t>(value)));
+                        }),
+            each_varint(EventField::ExtraDoubleCounterTracks, append_to(fields.extra_double_tracks)),
+            each_fixed64(EventField::ExtraDoubleCounterValues,
+                         [&](std::uint64_t value) {
+                             fields.extra_double_values.push_back(std::bit_cast<double>(value));
+                         }),
+            on(varint(EventField::TimestampDeltaUs), skip), on(varint(EventField::TimestampAbsoluteUs), skip),
+            on(varint(EventField::ThreadTimeDeltaUs), skip),
+            on(varint(EventField::ThreadTimeAbsoluteUs), skip),
+            on(varint(EventField::InstructionDelta), skip), on(varint(EventField::InstructionAbsolute), skip),
+            otherwise([&](Message& m) {
+                ++unread_fields_;
+                m.skip();
+            }));
     }
     void parse_phase(std::string_view message, Fields& fields) {
         fields.has_phase = true;
         std::uint64_t bind_id = 0;
         std::int32_t direction = 0;
-        const auto take_unscoped_id = [&](Message& m) {
-            fields.has_id = true;
-            fields.id = m.get_uint64();
-        };
         read_fields(message, into(varint(PhaseEventField::Phase), fields.phase),
                     into(varint(PhaseEventField::DurationUs), fields.duration_us),
-                    on(varint(PhaseEventField::UnscopedId), take_unscoped_id),
-                    on(varint(PhaseEventField::LocalId), take_unscoped_id),
-                    on(varint(PhaseEventField::GlobalId), take_unscoped_id),
+                    into(varint(PhaseEventField::UnscopedId), fields.id),
+                    into(varint(PhaseEventField::LocalId), fields.id),
+                    into(varint(PhaseEventField::GlobalId), fields.id),
                     into(varint(PhaseEventField::BindId), bind_id),
                     into(varint(PhaseEventField::FlowDirection), direction),
                     on(varint(PhaseEventField::PidOverride),
@@ -336,11 +247,11 @@ class PerfettoEvents {
                     into(varint(SourceLocationField::Line), fields.place.line));
     }
     std::uint32_t track_of(const Fields& fields, const PerfettoSequence& sequence) {
-        if (fields.has_track) return tracks_.of_uuid(fields.track);
+        if (fields.track) return tracks_.of_uuid(*fields.track);
         if (fields.has_thread)
             return tracks_.of_thread(fields.pid >= 0 ? fields.pid : sequence.pid,
                                      fields.tid >= 0 ? fields.tid : sequence.tid);
-        if (sequence.has_track) return tracks_.of_uuid(sequence.track);
+        if (sequence.track) return tracks_.of_uuid(*sequence.track);
         if (sequence.has_thread) return tracks_.of_thread(sequence.pid, sequence.tid);
         return tracks_.of_uuid(0);
     }
@@ -387,23 +298,17 @@ class PerfettoEvents {
         for (const std::uint64_t id : fields.flows) flows_.push_back({id, time, kNone, false});
         for (const std::uint64_t id : fields.flow_ends) flows_.push_back({id, time, kNone, true});
         extras.flow_count = static_cast<std::uint32_t>(flows_.size()) - extras.first_flow;
-        extras.flags = facts.flags;
-        extras.has_detail = facts.has_detail;
-        extras.sequence = facts.sequence;
-        extras.forward_thread = facts.forward_thread;
-        extras.id = facts.id;
-        extras.call = facts.call;
-        extras.part = facts.part;
+        extras.facts = facts;
         extras_.push_back(extras);
         return static_cast<std::uint32_t>(extras_.size() - 1);
     }
     void add_phase(const Fields& fields, const PerfettoSequence& sequence, std::int64_t time) {
         std::uint32_t track = track_of(fields, sequence);
         bool is_memory = false;
-        if (fields.has_id && !fields.has_track &&
+        if (fields.id && !fields.track &&
             std::string_view("benSFTp").find(static_cast<char>(fields.phase)) != std::string_view::npos) {
             const StringId scope = fields.categories.empty() ? 0 : fields.categories.front();
-            track = tracks_.of_async(fields.pid >= 0 ? fields.pid : sequence.pid, scope, fields.id);
+            track = tracks_.of_async(fields.pid >= 0 ? fields.pid : sequence.pid, scope, *fields.id);
         }
         switch (fields.phase) {
             case 'B':

@@ -9,7 +9,6 @@
 #include <marey/error.h>
 #include <marey/export.h>
 
-#include "formats/formats.h"
 #include "formats/perfetto/read.h"
 
 namespace {
@@ -66,7 +65,6 @@ void check(const marey::Trace& trace) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    marey::is_perfetto({reinterpret_cast<const std::byte*>(data), size});
     try {
         const marey::Trace trace =
             marey::read_perfetto_bytes({reinterpret_cast<const char*>(data), size}, "fuzzed");

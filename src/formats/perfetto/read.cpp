@@ -93,14 +93,13 @@ class PerfettoReader {
   private:
     /// The parts of a packet, which may come in any order and depend on each other.
     struct Packet {
-        bool has_time = false;
-        std::uint64_t time = 0;
+        std::optional<std::uint64_t> time;
         std::uint32_t clock = 0;
         std::uint32_t sequence = 0;
         std::uint32_t flags = 0;
         bool has_lost = false;
-        std::string_view event, interned, defaults, clocks, process, thread;
-        bool has_event = false;
+        std::optional<std::string_view> event;
+        std::string_view interned, defaults, clocks, process, thread;
     };
 
     void read_packets(std::string_view bytes, bool is_compressed, int level) {
@@ -120,67 +119,34 @@ class PerfettoReader {
 
     void read_packet(std::string_view message, int level) {
         Packet packet;
-        Message fields(message);
-        while (const std::uint32_t field = fields.next_field()) {
-            switch (field) {
-                case varint(PacketField::Timestamp):
-                    packet.time = fields.get_uint64();
-                    packet.has_time = true;
-                    break;
-                case varint(PacketField::TimestampClock):
-                    packet.clock = fields.get_uint32();
-                    break;
-                case varint(PacketField::SequenceId):
-                    packet.sequence = fields.get_uint32();
-                    break;
-                case varint(PacketField::SequenceFlags):
-                    packet.flags |= fields.get_uint32();
-                    break;
-                case varint(PacketField::StateCleared):
-                    if (fields.get_uint64() != 0) packet.flags |= kStateClearedFlag;
-                    break;
-                case varint(PacketField::PacketsDropped):
-                    packet.has_lost = fields.get_uint64() != 0;
-                    break;
-                case bytes(PacketField::TrackEvent):
-                    packet.event = fields.get_view();
-                    packet.has_event = true;
-                    break;
-                case bytes(PacketField::InternedData):
-                    packet.interned = fields.get_view();
-                    break;
-                case bytes(PacketField::Defaults):
-                    packet.defaults = fields.get_view();
-                    break;
-                case bytes(PacketField::ClockSnapshot):
-                    packet.clocks = fields.get_view();
-                    break;
-                case bytes(PacketField::ProcessDescriptor):
-                    packet.process = fields.get_view();
-                    break;
-                case bytes(PacketField::ThreadDescriptor):
-                    packet.thread = fields.get_view();
-                    break;
-                case bytes(PacketField::TrackDescriptor):
-                    tracks_.describe(fields.get_view());
-                    break;
-                case bytes(PacketField::ProcessTree):
-                    tracks_.describe_tree(fields.get_view());
-                    break;
-                case bytes(PacketField::ChromeEvents):
-                    read_metadata(fields.get_view());
-                    break;
-                case bytes(PacketField::CompressedPackets):
-                    if (level == 0)
-                        read_packets(fields.get_view(), true, level + 1);
-                    else
-                        fields.skip();
-                    break;
-                default:
-                    if (!is_about_recording(fields.tag())) ++unread_[fields.tag()];
-                    fields.skip();
-            }
-        }
+        read_fields(
+            message, into(varint(PacketField::Timestamp), packet.time),
+            into(varint(PacketField::TimestampClock), packet.clock),
+            into(varint(PacketField::SequenceId), packet.sequence),
+            on(varint(PacketField::SequenceFlags), [&](Message& m) { packet.flags |= m.get_uint32(); }),
+            on(varint(PacketField::StateCleared),
+               [&](Message& m) {
+                   if (m.get_uint64() != 0) packet.flags |= kStateClearedFlag;
+               }),
+            into(varint(PacketField::PacketsDropped), packet.has_lost),
+            on(bytes(PacketField::TrackEvent), [&](Message& m) { packet.event = m.get_view(); }),
+            into(bytes(PacketField::InternedData), packet.interned),
+            into(bytes(PacketField::Defaults), packet.defaults),
+            into(bytes(PacketField::ClockSnapshot), packet.clocks),
+            into(bytes(PacketField::ProcessDescriptor), packet.process),
+            into(bytes(PacketField::ThreadDescriptor), packet.thread),
+            on(bytes(PacketField::TrackDescriptor), [&](Message& m) { tracks_.describe(m.get_view()); }),
+            on(bytes(PacketField::ProcessTree), [&](Message& m) { tracks_.describe_tree(m.get_view()); }),
+            on(bytes(PacketField::ChromeEvents), [&](Message& m) { read_metadata(m.get_view()); }),
+            on(bytes(PacketField::CompressedPackets),
+               [&](Message& m) {
+                   const std::string_view inner = m.get_view();
+                   if (level == 0) read_packets(inner, true, level + 1);
+               }),
+            otherwise([&](Message& m) {
+                if (!is_about_recording(m.tag())) ++unread_[m.tag()];
+                m.skip();
+            }));
         apply(packet);
     }
 
@@ -196,14 +162,14 @@ class PerfettoReader {
         if (!packet.interned.empty()) read_interned(packet.interned, sequence);
         if (!packet.process.empty()) tracks_.describe_process(packet.process);
         if (!packet.thread.empty()) read_thread(packet.thread, sequence);
-        if (!packet.has_event) return;
+        if (!packet.event) return;
         const bool needs_state = (packet.flags & kNeedsStateFlag) != 0 && !sequence.is_cleared;
         // The clock advances even if the event is skipped.
         const std::int64_t time = time_of(packet, sequence);
         if (sequence.has_lost || needs_state)
             ++stateless_;
         else
-            events_.add(packet.event, sequence, time);
+            events_.add(*packet.event, sequence, time);
     }
 
     PerfettoSequence& sequence_of(std::uint32_t id) {
@@ -216,12 +182,12 @@ class PerfettoReader {
 
     std::int64_t time_of(const Packet& packet, PerfettoSequence& sequence) {
         std::int64_t time = 0;
-        if (packet.has_time) {
+        if (packet.time) {
             time = clocks_.time_of(packet.sequence, packet.clock != 0 ? packet.clock : sequence.clock,
-                                   packet.time);
+                                   *packet.time);
         } else {
             bool has_timestamp = false;
-            read_fields(packet.event,
+            read_fields(*packet.event,
                         on(varint(EventField::TimestampDeltaUs),
                            [&](Message& m) {
                                sequence.time_us += m.get_uint64();
@@ -257,12 +223,8 @@ class PerfettoReader {
 
     void read_defaults(std::string_view message, PerfettoSequence& sequence) {
         const auto read_event = [&](Message& m) {
-            const auto set_track = [&](Message& event) {
-                sequence.track = event.get_uint64();
-                sequence.has_track = true;
-            };
             read_fields(
-                m.get_view(), on(varint(EventDefaultsField::TrackUuid), set_track),
+                m.get_view(), into(varint(EventDefaultsField::TrackUuid), sequence.track),
                 into(varint(EventDefaultsField::ExtraCounterTracks), sequence.extra_counters),
                 into(varint(EventDefaultsField::ExtraDoubleCounterTracks), sequence.extra_double_counters));
         };
@@ -298,7 +260,6 @@ class PerfettoReader {
             std::uint32_t line = 0;
             read_fields(fields.get_view(), into(varint(InternedTextField::Iid), iid),
                         into(bytes(InternedTextField::Text), text),  // for source locations, the file
-
                         into(bytes(SourceLocationField::Function), function),
                         into(varint(SourceLocationField::Line), line));
             if (table != nullptr)
@@ -393,7 +354,7 @@ class PerfettoReader {
 
     void add_problems() {
         const auto add = [&](const char* code, const std::string& text, std::uint64_t count) {
-            if (count != 0) assembler_.add_problem(code, text, count);
+            assembler_.add_problem(code, text, count);
         };
         add("cut_short", "The file ends in the middle of a packet.", cut_short_);
         add("damaged", "The file is damaged; only the packets before the damage were read.", damaged_);
@@ -450,13 +411,6 @@ Trace read_perfetto_bytes(std::string_view, const std::string& name) {
 
 namespace marey {
 
-Trace read_perfetto(const std::string& path) {
-    const auto file = MappedFile::open(path);
-    const auto bytes = file->bytes();
-    return read_perfetto_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
-}
-
-/// Checks that the fields of the first packet have the right types, and that another packet follows.
 bool is_perfetto(std::span<const std::byte> head) noexcept {
     constexpr std::size_t kWholeHead = 64 * 1024;
     const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(head[i]); };
@@ -490,6 +444,23 @@ bool is_perfetto(std::span<const std::byte> head) noexcept {
     }
     return at == end &&
            (end >= head.size() ? end == head.size() || head.size() >= kWholeHead : byte(end) == 0x0a);
+}
+
+FileFormat perfetto_format() {
+    static constexpr std::string_view kSuffixes[] = {".pftrace", ".perfetto-trace", ".pftrace.gz",
+                                                     ".perfetto-trace.gz"};
+    return {"perfetto",
+            "Perfetto protobuf, for the Perfetto UI and trace processor",
+            "",
+            kSuffixes,
+            write_perfetto,
+            is_perfetto,
+            nullptr,
+            [](const std::string& path) {
+                const auto file = MappedFile::open(path);
+                const auto bytes = file->bytes();
+                return read_perfetto_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+            }};
 }
 
 }  // namespace marey

@@ -20,11 +20,7 @@ using namespace perfetto;
 struct ReadMetadata {
     std::uint16_t flags = 0;
     bool has_detail = false;
-    std::int64_t sequence = -1;
-    std::uint32_t forward_thread = 0;
-    std::uint64_t id = 0;
-    std::uint64_t call = 0;
-    std::uint32_t part = 0;
+    RangeDetail detail;
     StringId overload = 0;
     StringId raw_name = 0;
 };
@@ -71,43 +67,6 @@ class PerfettoValues {
   private:
     static constexpr int kMaxDepth = 64;  // of nested values
 
-    static Argument integer(std::uint64_t bits) {
-        Argument value;
-        value.kind = ValueKind::Int;
-        value.integer = static_cast<std::int64_t>(bits);
-        return value;
-    }
-
-    static Argument unsigned_integer(std::uint64_t bits) {
-        if (bits <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-            return integer(bits);
-        Argument value;
-        value.kind = ValueKind::Double;
-        value.real = static_cast<double>(bits);
-        return value;
-    }
-
-    static Argument boolean(bool truth) {
-        Argument value;
-        value.kind = ValueKind::Bool;
-        value.boolean = truth;
-        return value;
-    }
-
-    static Argument real(double number) {
-        Argument value;
-        value.kind = ValueKind::Double;
-        value.real = number;
-        return value;
-    }
-
-    static Argument string(StringId id) {
-        Argument value;
-        value.kind = ValueKind::String;
-        value.string = id;
-        return value;
-    }
-
     static DType dtype_of(std::string_view text) {
         for (int i = 0; i <= static_cast<int>(kLastDType); ++i) {
             if (text == dtype_name(static_cast<DType>(i))) return static_cast<DType>(i);
@@ -125,118 +84,102 @@ class PerfettoValues {
 
     Node parse(std::string_view message, int level) {
         Node node;
-        const auto scalar = [&](const Argument& value, std::uint64_t bits = 0) {
+        const auto bits_of = [&](Message& m) {
             node.kind = Node::Kind::Scalar;
-            node.scalar = value;
-            node.bits = bits;
+            return node.bits = m.get_uint64();
         };
-        Message fields(message);
-        while (const std::uint32_t field = fields.next_field()) {
-            switch (field) {
-                case varint(AnnotationField::NameIid):
-                    node.name = interned(sequence_->annotation_names, fields.get_uint64());
-                    break;
-                case bytes(AnnotationField::Name):
-                    node.name = assembler_.string(fields.get_view());
-                    break;
-                case varint(AnnotationField::Bool):
-                    scalar(boolean(fields.get_uint64() != 0));
-                    break;
-                case varint(AnnotationField::Int):
-                case varint(AnnotationField::Pointer): {
-                    const std::uint64_t bits = fields.get_uint64();
-                    scalar(integer(bits), bits);
-                    break;
-                }
-                case varint(AnnotationField::Uint): {
-                    const std::uint64_t bits = fields.get_uint64();
-                    scalar(unsigned_integer(bits), bits);
-                    break;
-                }
-                case fixed64(AnnotationField::Double):
-                    scalar(real(fields.get_double()));
-                    break;
-                case bytes(AnnotationField::String):
-                case bytes(AnnotationField::Json):
-                    scalar(string(assembler_.string(fields.get_view())));
-                    break;
-                case varint(AnnotationField::StringIid):
-                    scalar(string(interned(sequence_->annotation_strings, fields.get_uint64())));
-                    break;
-                case bytes(AnnotationField::DictEntries):
-                case bytes(AnnotationField::ArrayValues): {
-                    node.kind =
-                        field == bytes(AnnotationField::DictEntries) ? Node::Kind::Dict : Node::Kind::List;
-                    const std::string_view item = fields.get_view();
-                    if (level < kMaxDepth)
-                        node.items.push_back(parse(item, level + 1));
-                    else
-                        ++unread_;
-                    break;
-                }
-                case bytes(AnnotationField::Nested): {
-                    const StringId name = node.name;
-                    node = parse_nested(fields.get_view(), level);
-                    if (node.name == 0) node.name = name;
-                    break;
-                }
-                default:
-                    ++unread_;
-                    fields.skip();
-            }
-        }
+        const auto take_integer = [&](Message& m) {
+            node.scalar.set_integer(static_cast<std::int64_t>(bits_of(m)));
+        };
+        const auto take_items = [&](Node::Kind kind) {
+            return [&, kind](Message& m) {
+                node.kind = kind;
+                add_item(node, m, level, &PerfettoValues::parse);
+            };
+        };
+        const auto take_string = [&](Message& m) { set_string(node, assembler_.string(m.get_view())); };
+        read_fields(
+            message,
+            on(varint(AnnotationField::NameIid),
+               [&](Message& m) { node.name = interned(sequence_->annotation_names, m.get_uint64()); }),
+            on(bytes(AnnotationField::Name),
+               [&](Message& m) { node.name = assembler_.string(m.get_view()); }),
+            on(varint(AnnotationField::Bool), [&](Message& m) { node.scalar.set_bool(bits_of(m) != 0); }),
+            on(varint(AnnotationField::Int), take_integer),
+            on(varint(AnnotationField::Pointer), take_integer),
+            on(varint(AnnotationField::Uint),
+               [&](Message& m) {
+                   take_integer(m);
+                   if (node.scalar.integer < 0) node.scalar.set_real(static_cast<double>(node.bits));
+               }),
+            on(fixed64(AnnotationField::Double), [&](Message& m) { set_real(node, m.get_double()); }),
+            on(bytes(AnnotationField::String), take_string), on(bytes(AnnotationField::Json), take_string),
+            on(varint(AnnotationField::StringIid),
+               [&](Message& m) {
+                   set_string(node, interned(sequence_->annotation_strings, m.get_uint64()));
+               }),
+            on(bytes(AnnotationField::DictEntries), take_items(Node::Kind::Dict)),
+            on(bytes(AnnotationField::ArrayValues), take_items(Node::Kind::List)),
+            on(bytes(AnnotationField::Nested),
+               [&](Message& m) {
+                   const StringId name = node.name;
+                   node = parse_nested(m.get_view(), level);
+                   if (node.name == 0) node.name = name;
+               }),
+            otherwise([&](Message& m) { skip_unread(m); }));
         return node;
     }
     Node parse_nested(std::string_view message, int level) {
         Node node;
         std::vector<StringId> keys;
-        Message fields(message);
-        const auto scalar = [&](const Argument& value) {
-            node.kind = Node::Kind::Scalar;
-            node.scalar = value;
-        };
-        while (const std::uint32_t field = fields.next_field()) {
-            switch (field) {
-                case varint(NestedField::Type): {
-                    const std::int32_t type = fields.get_int32();
-                    if (type == kNestedDict) node.kind = Node::Kind::Dict;
-                    if (type == kNestedArray) node.kind = Node::Kind::List;
-                    break;
-                }
-                case bytes(NestedField::DictKeys):
-                    keys.push_back(assembler_.string(fields.get_view()));
-                    break;
-                case bytes(NestedField::DictValues):
-                case bytes(NestedField::ArrayValues): {
-                    const std::string_view item = fields.get_view();
-                    if (level < kMaxDepth)
-                        node.items.push_back(parse_nested(item, level + 1));
-                    else
-                        ++unread_;
-                    break;
-                }
-                case varint(NestedField::Int):
-                    scalar(integer(fields.get_uint64()));
-                    break;
-                case fixed64(NestedField::Double):
-                    scalar(real(fields.get_double()));
-                    break;
-                case varint(NestedField::Bool):
-                    scalar(boolean(fields.get_uint64() != 0));
-                    break;
-                case bytes(NestedField::String):
-                    scalar(string(assembler_.string(fields.get_view())));
-                    break;
-                default:
-                    ++unread_;
-                    fields.skip();
-            }
-        }
+        const auto take_item = [&](Message& m) { add_item(node, m, level, &PerfettoValues::parse_nested); };
+        read_fields(message,
+                    on(varint(NestedField::Type),
+                       [&](Message& m) {
+                           const std::int32_t type = m.get_int32();
+                           if (type == kNestedDict) node.kind = Node::Kind::Dict;
+                           if (type == kNestedArray) node.kind = Node::Kind::List;
+                       }),
+                    on(bytes(NestedField::DictKeys),
+                       [&](Message& m) { keys.push_back(assembler_.string(m.get_view())); }),
+                    on(bytes(NestedField::DictValues), take_item),
+                    on(bytes(NestedField::ArrayValues), take_item),
+                    on(varint(NestedField::Int),
+                       [&](Message& m) {
+                           node.kind = Node::Kind::Scalar;
+                           node.scalar.set_integer(m.get_int64());
+                       }),
+                    on(fixed64(NestedField::Double), [&](Message& m) { set_real(node, m.get_double()); }),
+                    on(varint(NestedField::Bool),
+                       [&](Message& m) {
+                           node.kind = Node::Kind::Scalar;
+                           node.scalar.set_bool(m.get_uint64() != 0);
+                       }),
+                    on(bytes(NestedField::String),
+                       [&](Message& m) { set_string(node, assembler_.string(m.get_view())); }),
+                    otherwise([&](Message& m) { skip_unread(m); }));
         if (node.kind == Node::Kind::Dict) {
             for (std::size_t i = 0; i < node.items.size() && i < keys.size(); ++i)
                 node.items[i].name = keys[i];
         }
         return node;
+    }
+    static void set_real(Node& node, double number) {
+        node.kind = Node::Kind::Scalar;
+        node.scalar.set_real(number);
+    }
+    static void set_string(Node& node, StringId id) {
+        node.kind = Node::Kind::Scalar;
+        node.scalar.set_string(id);
+    }
+    void add_item(Node& node, Message& m, int level,
+                  Node (PerfettoValues::*parse_one)(std::string_view, int)) {
+        if (level >= kMaxDepth) return skip_unread(m);
+        node.items.push_back((this->*parse_one)(m.get_view(), level + 1));
+    }
+    void skip_unread(Message& m) {
+        ++unread_;
+        m.skip();
     }
     StringId interned(const InternTable<StringId>& table, std::uint64_t iid) {
         const StringId* const found = table.find(iid);
@@ -288,8 +231,7 @@ class PerfettoValues {
         std::vector<Argument> items;
         items.reserve(node.items.size());
         for (const Node& item : node.items) items.push_back(value_of(item));
-        value.kind = ValueKind::List;
-        value.list = assembler_.add_list(items);
+        value.set_list(assembler_.add_list(items));
         return value;
     }
     Argument unwrap(const Node& node) {
@@ -339,8 +281,7 @@ class PerfettoValues {
             entry(node, "strides") != nullptr && extents.size() == 2 * std::size_t{info.dimensions};
         extents.resize(std::size_t{info.dimensions} * (info.has_strides ? 2 : 1));
         Argument value;
-        value.kind = ValueKind::Array;
-        value.array = assembler_.add_array(info, extents);
+        value.set_array(assembler_.add_array(info, extents));
         return value;
     }
     void extents_of(const Node* list, std::vector<std::int64_t>& extents) {
@@ -379,14 +320,14 @@ class PerfettoValues {
         facts.raw_name = name("raw_name");
         if (const Node* const sequence = entry(node, "sequence")) {
             facts.has_detail = true;
-            facts.sequence = std::max<std::int64_t>(static_cast<std::int64_t>(sequence->bits), -1);
+            facts.detail.sequence = std::max<std::int64_t>(static_cast<std::int64_t>(sequence->bits), -1);
         }
         if (const Node* const thread = entry(node, "forward_thread"))
-            facts.forward_thread = static_cast<std::uint32_t>(thread->bits);
-        if (const Node* const id = entry(node, "id")) facts.id = id->bits;
-        if (const Node* const call = entry(node, "call")) facts.call = call->bits;
+            facts.detail.forward_thread = static_cast<std::uint32_t>(thread->bits);
+        if (const Node* const id = entry(node, "id")) facts.detail.id = id->bits;
+        if (const Node* const call = entry(node, "call")) facts.detail.call = call->bits;
         if (const Node* const part = entry(node, "part"))
-            facts.part =
+            facts.detail.part =
                 static_cast<std::uint32_t>(part->bits) & (kFirstPart | kLastPart | kWholeCall | kTask);
         const auto positions = [&](std::string_view key, ArgumentRole role) {
             const Node* const list = entry(node, key);

@@ -6,7 +6,6 @@
 #include <marey/error.h>
 #include <marey/import.h>
 
-#include "formats/formats.h"
 #include "formats/perfetto/fields.h"
 #include "formats/perfetto/fixture.h"
 #include "formats/perfetto/read.h"

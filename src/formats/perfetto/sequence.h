@@ -50,11 +50,10 @@ struct PerfettoSequence {
     InternTable<StringId> annotation_strings;
     InternTable<Place> places;
 
-    bool is_cleared = false;  ///< its state was reset in this file
-    bool has_lost = false;    ///< packets were lost since then
-    std::uint32_t clock = 0;  ///< default clock of timestamps; 0: the trace clock
-    bool has_track = false;
-    std::uint64_t track = 0;  ///< default track of events
+    bool is_cleared = false;             ///< its state was reset in this file
+    bool has_lost = false;               ///< packets were lost since then
+    std::uint32_t clock = 0;             ///< default clock of timestamps; 0: the trace clock
+    std::optional<std::uint64_t> track;  ///< default track of events
     std::vector<std::uint64_t> extra_counters, extra_double_counters;
 
     // Legacy files: the thread of its events, and the time to which deltas are added.
@@ -69,7 +68,7 @@ struct PerfettoSequence {
         annotation_strings.clear();
         places.clear();
         clock = 0;
-        has_track = false;
+        track.reset();
         extra_counters.clear();
         extra_double_counters.clear();
         is_cleared = true;

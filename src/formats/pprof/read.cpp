@@ -18,6 +18,7 @@ namespace marey {
 namespace {
 
 using perfetto::bytes;
+using perfetto::each_varint;
 using perfetto::into;
 using perfetto::Message;
 using perfetto::on;
@@ -63,11 +64,9 @@ class PprofReader {
         choose_type();
         for (const std::string_view location : locations_) guarded([&] { read_location(location); });
         for (const std::string_view sample : samples_) guarded([&] { read_sample(sample); });
-        if (damaged_ != 0)
-            profile_.assembler().add_problem("damaged", "Damaged parts of the file were skipped.", damaged_);
-        if (lost_ != 0)
-            profile_.assembler().add_problem("lost_locations",
-                                             "Samples refer to locations that the file lacks.", lost_);
+        profile_.assembler().add_problem("damaged", "Damaged parts of the file were skipped.", damaged_);
+        profile_.assembler().add_problem("lost_locations", "Samples refer to locations that the file lacks.",
+                                         lost_);
         return profile_.finish(unit_);
     }
 
@@ -162,9 +161,7 @@ class PprofReader {
         read_fields(part, into(varint(LineField::FunctionId), function));
         const auto known = functions_.find(function);
         if (known == functions_.end()) return profile_.frame("");
-        const std::int64_t line = known->second.line;
-        return profile_.frame(text(known->second.name), text(known->second.file),
-                              line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0);
+        return profile_.frame(text(known->second.name), text(known->second.file), known->second.line);
     }
 
     void read_sample(std::string_view part) {
@@ -173,17 +170,9 @@ class PprofReader {
         std::string thread;
         std::int32_t rank = -1;
         read_fields(
-            part,
-            on(bytes(SampleField::LocationId),
-               [&](Message& m) {
-                   for (const std::uint64_t id : m.get_packed_uint64()) add_location(id);
-               }),
-            on(varint(SampleField::LocationId), [&](Message& m) { add_location(m.get_uint64()); }),
-            on(bytes(SampleField::Value),
-               [&](Message& m) {
-                   for (const std::int64_t value : m.get_packed_int64()) numbers_.push_back(value);
-               }),
-            on(varint(SampleField::Value), [&](Message& m) { numbers_.push_back(m.get_int64()); }),
+            part, each_varint(SampleField::LocationId, [&](std::uint64_t id) { add_location(id); }),
+            each_varint(SampleField::Value,
+                        [&](std::uint64_t value) { numbers_.push_back(static_cast<std::int64_t>(value)); }),
             on(bytes(SampleField::Label), [&](Message& m) { read_label(m.get_view(), thread, rank); }));
         std::ranges::reverse(stack_);
         std::int64_t weight = value_ < numbers_.size() ? numbers_[value_] : 0;
@@ -230,8 +219,6 @@ class PprofReader {
     std::uint64_t damaged_ = 0, lost_ = 0;
 };
 
-}  // namespace
-
 Trace read_pprof_bytes(std::string_view text, const std::string& name) {
     return PprofReader(text, name).read();
 }
@@ -266,11 +253,13 @@ bool is_pprof(std::span<const std::byte> head) noexcept {
     return has_type;
 }
 
+}  // namespace
 }  // namespace marey
 
 #else
 
 namespace marey {
+namespace {
 
 Trace read_pprof_bytes(std::string_view, const std::string& name) {
     throw Error(name + ": this Marey was built without protozero and cannot read pprof profiles");
@@ -280,6 +269,22 @@ bool is_pprof(std::span<const std::byte>) noexcept {
     return false;
 }
 
+}  // namespace
 }  // namespace marey
 
 #endif
+
+namespace marey {
+
+FileFormat pprof_format() {
+    static constexpr std::string_view kSuffixes[] = {".pb.gz", ".pprof", ".pprof.gz"};
+    return {"pprof",
+            "pprof profiles, for go tool pprof and continuous profilers",
+            "the order of calls, values, counters",
+            kSuffixes,
+            [](const Trace& trace, const std::string& path) { write_pprof(trace, path); },
+            is_pprof,
+            read_pprof_bytes};
+}
+
+}  // namespace marey

@@ -40,9 +40,8 @@ class PstatsReader {
             profile_.assembler().add_problem(
                 "cut_paths", "Recursive and very rare paths were cut; their time is outside their callers.",
                 cut_);
-        if (timeless_ != 0)
-            profile_.assembler().add_problem("timeless_functions",
-                                             "Functions without a measurable time were left out.", timeless_);
+        profile_.assembler().add_problem("timeless_functions",
+                                         "Functions without a measurable time were left out.", timeless_);
         profile_.assembler().add_problem(
             "estimated_paths",
             has_calls_ ? "cProfile records callers, not paths: total times are estimates; "
@@ -99,8 +98,7 @@ class PstatsReader {
         const auto& [file, line, name] = key;
         Function& function = functions_.emplace_back();
         const bool has_file = file != "~" && !file.empty();
-        function.site = profile_.frame(name, has_file ? file : "",
-                                       line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0);
+        function.site = profile_.frame(name, has_file ? file : "", line);
         function.outermost_calls = values.items[0].number();
         function.calls = values.items[1].number();
         // Tools that sample write a negative number (pyinstrument).
@@ -203,8 +201,6 @@ class PstatsReader {
     std::uint64_t cut_ = 0, unread_ = 0, timeless_ = 0;
 };
 
-}  // namespace
-
 Trace read_pstats_bytes(std::string_view bytes, const std::string& name) {
     return PstatsReader(bytes, name).read();
 }
@@ -215,6 +211,19 @@ bool is_pstats(std::span<const std::byte> head) noexcept {
         return static_cast<char>(static_cast<std::uint8_t>(head[i]) & 0x7f);
     };
     return head.size() > 2 && kind(0) == '{' && (kind(1) == '(' || kind(1) == ')');
+}
+
+}  // namespace
+
+FileFormat pstats_format() {
+    static constexpr std::string_view kSuffixes[] = {".prof", ".pstats"};
+    return {"pstats",
+            "cProfile statistics, for pstats, SnakeViz and gprof2dot",
+            "threads, GPU work, async ranges",
+            kSuffixes,
+            write_pstats,
+            is_pstats,
+            read_pstats_bytes};
 }
 
 }  // namespace marey

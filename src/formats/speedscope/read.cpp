@@ -24,19 +24,15 @@ class SpeedscopeReader {
         if (!root["profiles"].is_array() || !root["shared"]["frames"].is_array())
             throw Error(name_ + ": not a speedscope file: it has no profiles or no frames");
         root["shared"]["frames"].each_item([&](const JsonDocument::Value& frame) {
-            const std::int64_t line = frame["line"].integer().value_or(0);
-            frames_.push_back(
-                profile_.frame(frame["name"].text(), frame["file"].text(),
-                               line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0));
+            frames_.push_back(profile_.frame(frame["name"].text(), frame["file"].text(),
+                                             frame["line"].integer().value_or(0)));
         });
         // It writes its samples as events.
         if (root["exporter"].text().starts_with("pyinstrument")) event_flags_ = kSampled;
         std::int64_t number = 0;
         root["profiles"].each_item([&](const JsonDocument::Value& its) { read_profile(its, ++number); });
         if (number == 0) throw Error(name_ + ": the speedscope file has no profiles");
-        if (unread_ != 0)
-            profile_.assembler().add_problem("unread_events", "Events that do not match were skipped.",
-                                             unread_);
+        profile_.assembler().add_problem("unread_events", "Events that do not match were skipped.", unread_);
         profile_.assembler().window().session_name = root["name"].text();
         if (profile_.samples() > 0) return profile_.finish(unit_);
         if (event_flags_ != 0) add_sampled_problem(profile_.assembler());
@@ -142,8 +138,6 @@ class SpeedscopeReader {
     std::uint64_t unread_ = 0;
 };
 
-}  // namespace
-
 Trace read_speedscope_text(std::string_view text, const std::string& name) {
     return SpeedscopeReader(text, name).read();
 }
@@ -153,6 +147,19 @@ bool is_speedscope(std::span<const std::byte> head) noexcept {
     const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
     return is_chrome_json(head) && (has("speedscope.app/file-format-schema") ||
                                     (has("\"shared\"") && has("\"frames\"") && has("\"profiles\"")));
+}
+
+}  // namespace
+
+FileFormat speedscope_format() {
+    static constexpr std::string_view kSuffixes[] = {".speedscope.json", ".speedscope.json.gz"};
+    return {"speedscope",
+            "Speedscope JSON, for https://www.speedscope.app",
+            "values, links, counters, instants",
+            kSuffixes,
+            write_speedscope,
+            is_speedscope,
+            read_speedscope_text};
 }
 
 }  // namespace marey

@@ -10,7 +10,9 @@
 
 #include "analyze/averages/site_groups.h"
 #include "base/output_file.h"
+#include "base/work_meter.h"
 #include "base/utf8.h"
+#include "formats/formats.h"
 #include "trace/program_names.h"
 
 namespace marey {
@@ -280,8 +282,10 @@ class TimelinePicture {
 
     std::string draw() {
         double top = kHeader + 2 * kRow;
+        WorkMeter meter(trace_.ranges().size());
         for (Row track = 0; track < trace_.tracks().size(); ++track) {
             if (trace_.tracks()[track].range_count > 0) top = draw_track(track, top);
+            meter.add(trace_.tracks()[track].range_count);
         }
         draw_axis(kHeader + kRow, top);
         const auto length = static_cast<double>(window_.end_ns - window_.start_ns);
@@ -376,6 +380,18 @@ void write_flame_graph(const Trace& trace, const std::string& path) {
 
 void write_timeline(const Trace& trace, const std::string& path) {
     svg::write_text(path, timeline_svg(trace));
+}
+
+FileFormat flamegraph_format() {
+    static constexpr std::string_view kSuffixes[] = {".svg", ".svg.gz"};
+    return {"flamegraph", "Flame graph, an SVG picture for browsers", "all but total time per stack",
+            kSuffixes, write_flame_graph};
+}
+
+FileFormat timeline_format() {
+    static constexpr std::string_view kSuffixes[] = {".timeline.svg", ".timeline.svg.gz"};
+    return {"timeline", "Timeline, an SVG picture for browsers", "ranges narrower than a pixel", kSuffixes,
+            write_timeline};
 }
 
 }  // namespace marey

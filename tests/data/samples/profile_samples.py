@@ -77,7 +77,7 @@ def with_perf(folder):
     done = subprocess.run(["perf", "script", "-i", str(data)], check=True, capture_output=True, text=True)
     data.unlink()
     samples = done.stdout.replace(sys.base_prefix, "/usr").split("\n\n")[:60]
-    (folder / "perf_script/cpu_clock.txt").write_text("\n\n".join(samples) + "\n\n")
+    (folder / "perf/cpu_clock.txt").write_text("\n\n".join(samples) + "\n\n")
 
 
 def with_opentelemetry(folder):
@@ -139,7 +139,7 @@ def main():
     if sys.argv[1] == "--work":
         return work(1.0)
     folder = Path(sys.argv[1])
-    for name in ("pstats", "chrome", "collapsed", "speedscope", "perf_script", "otlp", "pprof"):
+    for name in ("pstats", "chrome", "collapsed", "speedscope", "perf", "otlp", "pprof"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     with_cprofile(folder)
     if shutil.which("py-spy"):

@@ -1,7 +1,0 @@
-// speedscope_fuzzer.cpp: reads any bytes as a speedscope file.
-#include "formats/formats.h"
-#include "formats/profile_reader_fixture.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    return marey::testing::fuzz_reader(marey::is_speedscope, marey::read_speedscope_text, data, size);
-}
