@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include <marey/detail/value_encoder.h>
-
 #include "collect/log_records.h"
+#include "record/value_encoding.h"
 
 namespace marey {
 
@@ -16,16 +15,6 @@ namespace {
 
 constexpr int kMaxNesting = 4;  // lists in lists; recorders write one level
 constexpr std::size_t kMaxExtents = 0xffffffff;
-
-/// How many sizes and strides follow an array's header, and how many bytes they take.
-std::size_t written_extents(const ArrayHeader& array, std::uint32_t dimensions) {
-    return std::size_t{dimensions} * ((array.flags & kArrayStrides) != 0 ? 2 : 1);
-}
-std::size_t array_bytes(const ArrayHeader& array, std::uint32_t dimensions) {
-    const bool is_small = (array.flags & kArraySmall) != 0;
-    return round_up_8(written_extents(array, dimensions) *
-                      (is_small ? sizeof(std::uint32_t) : sizeof(std::int64_t)));
-}
 
 /// Skips one value. False when it is incomplete. `has_array` becomes true when it is or contains an array.
 bool skip_value(std::span<const std::byte>& rest, bool& has_array, int nesting) {
@@ -56,7 +45,7 @@ bool skip_value(std::span<const std::byte>& rest, bool& has_array, int nesting) 
             has_array = true;
             if (rest.size() < sizeof(ArrayHeader)) return false;
             const auto array = read_as<ArrayHeader>(rest.data());
-            return skip(sizeof array + array_bytes(array, head.count));
+            return skip(sizeof array + extent_bytes(array, head.count));
         }
     }
     return false;
@@ -145,42 +134,20 @@ bool ArgumentDecoder::read_value(std::span<const std::byte>& rest, Argument& val
 
 bool ArgumentDecoder::read_array(std::span<const std::byte>& rest, std::uint32_t dimensions,
                                  Argument& value) {
-    if (rest.size() < sizeof(ArrayHeader)) return false;
-    const auto head = read_as<ArrayHeader>(rest.data());
-    const std::size_t bytes = array_bytes(head, dimensions);
-    const std::size_t written = written_extents(head, dimensions);
-    const bool is_dense = (head.flags & (kArrayContiguous | kArrayStrides)) == kArrayContiguous;
-    const std::size_t extents = is_dense ? 2 * written : written;
-    rest = rest.subspan(sizeof head);
-    if (rest.size() < bytes || data_.array_extents.size() + extents > kMaxExtents) return false;
+    if (data_.array_extents.size() + 2 * std::size_t{dimensions} > kMaxExtents) return false;
+    ArrayHeader head;
     ArrayInfo array;
+    array.first_extent = static_cast<std::uint32_t>(data_.array_extents.size());
+    if (!take_array(rest, dimensions, head, data_.array_extents)) return false;
     array.dtype = static_cast<DType>(head.dtype);
     array.layout = static_cast<Layout>(head.layout);
     array.is_defined = (head.flags & kArrayUndefined) == 0;
-    array.has_strides = is_dense || (head.flags & kArrayStrides) != 0;
+    array.has_strides = has_strides(head);
     array.device = {static_cast<DeviceType>(head.device_type), head.device_index};
-    array.first_extent = static_cast<std::uint32_t>(data_.array_extents.size());
     array.dimensions = dimensions;
     array.storage = head.storage;
     ((head.flags & kArrayObject) != 0 ? array.object : array.storage_id) = head.storage_id;
-    array.access = (head.flags & kArrayWritten) != 0 ? ArrayAccess::Write
-                   : (head.flags & kArrayRead) != 0  ? ArrayAccess::Read
-                                                     : ArrayAccess::Unknown;
-    data_.array_extents.resize(data_.array_extents.size() + extents);
-    std::int64_t* const first = data_.array_extents.data() + array.first_extent;
-    for (std::size_t i = 0; i < written; ++i) {
-        first[i] = (head.flags & kArraySmall) != 0
-                       ? std::int64_t{read_as<std::uint32_t>(rest.data() + i * sizeof(std::uint32_t))}
-                       : read_as<std::int64_t>(rest.data() + i * sizeof(std::int64_t));
-    }
-    if (is_dense) {
-        std::uint64_t stride = 1;
-        for (std::size_t i = dimensions; i-- != 0;) {
-            first[dimensions + i] = static_cast<std::int64_t>(stride);
-            stride *= static_cast<std::uint64_t>(first[i]);
-        }
-    }
-    rest = rest.subspan(bytes);
+    array.access = access_of(head);
     value.array = static_cast<Row>(data_.arrays.size());
     data_.arrays.push_back(array);
     return true;

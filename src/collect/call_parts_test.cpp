@@ -10,6 +10,9 @@
 #include "collect/trace_outline_fixture.h"
 
 namespace marey {
+
+using namespace log_codec;
+
 namespace {
 
 using detail::kPartFirst;

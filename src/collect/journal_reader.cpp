@@ -312,7 +312,7 @@ class JournalReader {
         SessionMarks& marks = journal_.sessions[found->second].marks;
         marks.stopped = true;
         marks.stop_ticks = std::max(record.ticks, marks.start_ticks);
-        marks.ceiling_reached = record.ceiling_reached != 0;
+        marks.size_limit_reached = record.size_limit_reached != 0;
         if (record.session == wanted_) has_stopped_ = true;
         saw(record.ticks);
     }

@@ -26,7 +26,7 @@ struct SessionMarks {
     std::uint64_t start_ticks = 0;
     std::uint64_t stop_ticks = 0;  ///< 0 while it runs, or when the program died first
     bool stopped = false;
-    bool ceiling_reached = false;
+    bool size_limit_reached = false;
     std::uint32_t scopes = ~0u;
     std::uint32_t thread = 0;  ///< 0: all threads
     std::uint32_t option_bits = 0;

@@ -359,11 +359,11 @@ class LogWriter {
         record.device_types = parts.device_types;
         return journal(detail::JournalKind::SessionStart, record);
     }
-    LogWriter& stop(std::uint64_t session, std::uint64_t ticks, bool ceiling_reached = false) {
+    LogWriter& stop(std::uint64_t session, std::uint64_t ticks, bool size_limit_reached = false) {
         detail::SessionStopRecord record{};
         record.session = session;
         record.ticks = ticks;
-        record.ceiling_reached = ceiling_reached;
+        record.size_limit_reached = size_limit_reached;
         return journal(detail::JournalKind::SessionStop, record);
     }
     LogWriter& open_at_stop(std::uint64_t session, std::uint32_t thread, std::string_view name,

@@ -9,11 +9,22 @@
 #include <vector>
 
 #include "collect/clocks/clock_fit.h"
+#include "collect/crossing_calls.h"
 #include "collect/log_records.h"
 #include "collect/session_filter.h"
 #include "collect/thread_replay.h"
 
 namespace marey {
+
+/// A range of the log, with times in ticks.
+struct LoggedRange {
+    std::uint32_t depth;
+    std::uint64_t start;
+    std::uint64_t end;  ///< ~0: never ended
+    std::uint32_t site;
+    std::uint16_t flags;
+    std::span<const std::byte> payload;  ///< must outlive the build
+};
 
 /// Takes ranges from the last to end to the first. A range's parent is the nearest one on the stack with a
 /// smaller recorded depth. Times never decide, they are only corrected: a range is cut to its parent and to
@@ -47,51 +58,47 @@ class NestingStack {
         pop_to(key, end);
         push(key, start, end, site, 0, {}, 0);
     }
-    /// End ~0: never ended. The payload must outlive the build.
-    void push_scope(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
-                    std::uint16_t flags, std::span<const std::byte> payload) {
-        const std::int64_t key = std::int64_t{depth} * 2;
-        pop_to(key, end);
-        push(key, start, end, site, flags, payload, 0);
+    void push_scope(const LoggedRange& range) {
+        const std::int64_t key = key_of(range);
+        pop_to(key, range.end);
+        push(key, range.start, range.end, range.site, range.flags, range.payload, 0);
     }
     /// A call that crosses: ranges around it ended within it, or ranges that began in it outlived it. It is
     /// shown from the last of those ends to the first of those begins: the rest, inside such a range, belongs
     /// to the range.
-    void push_crossing(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
-                       std::uint16_t flags, std::span<const std::byte> payload) {
-        const std::int64_t key = std::int64_t{depth} * 2;
-        const Times times = times_of(start, end, flags);
+    void push_crossing(const LoggedRange& range) {
+        const std::int64_t key = key_of(range);
+        const RangeTimes times = times_of(range.start, range.end, range.flags);
         while (is_within(*top_, key, times.start) && top_->start >= times.end) pop();
         if (!is_within(*top_, key, times.start)) {
-            top_crosses(push(key, start, end, site, flags, payload, 0));
+            top_crosses(push(key, range.start, range.end, range.site, range.flags, range.payload, 0));
             return;
         }
         // A range that began in it is on the stack and not complete yet: the call's place is before it.
         Frame* first = top_;
         std::size_t left = kMaxShifted;
         while (is_within(first[-1], key, times.start) && --left != 0) --first;
-        pass_removed(depth, start);
-        if (left == 0) return add_async(start, end, site, flags, payload);
+        pass_removed(range.depth, range.start);
+        if (left == 0) return add_async(range);
         first->has_waiting = true;
-        ++crossing_;
-        waiting_.push_back({first - frames_.data(), key, times, filter_.site_rows.row(site), payload, 0, 0});
-        last_start_ = start;
+        crossing_.wait(
+            {first - frames_.data(), key, times, filter_.site_rows.row(range.site), range.payload, 0, 0});
+        last_start_ = range.start;
         last_place_ = Place::Waiting;
     }
     /// A range that ended before ranges inside it which never ended: these end with it. False: there are
     /// others inside it, or none, and nothing has changed.
-    bool push_around_open(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
-                          std::uint16_t flags, std::span<const std::byte> payload) {
-        const std::int64_t key = std::int64_t{depth} * 2;
-        Times times = times_of(start, end, flags);
+    bool push_around_open(const LoggedRange& range) {
+        const std::int64_t key = key_of(range);
+        RangeTimes times = times_of(range.start, range.end, range.flags);
         while (is_within(*top_, key, times.start) && top_->start >= times.end) pop();
         Frame* first = top_ + 1;
         while (first > frames_.data() + 1 && is_within(first[-1], key, times.start)) {
             if (!never_ended(*--first)) return false;
         }
         const auto inside = static_cast<std::size_t>(top_ + 1 - first);
-        if (inside == 0 || cuts_.size() == kMaxCuts) return false;
-        leave_rows(*first, inside);
+        if (inside == 0 || cuts_.is_full()) return false;
+        cuts_.cut(first->start, inside, slice_.depth, next_row_, slice_.capacity);
         for (Frame* frame = first; frame <= top_; ++frame) {
             first[-1].children += std::exchange(frame->children, 0);
             frame->end = std::min(frame->end, times.end);
@@ -109,9 +116,9 @@ class NestingStack {
         around.start = times.start;
         around.end = times.end;
         around.limit = frames_[index + 1].start;
-        around.payload = payload.data();
-        around.payload_bytes = static_cast<std::uint32_t>(payload.size());
-        around.site = filter_.site_rows.row(site);
+        around.payload = range.payload.data();
+        around.payload_bytes = static_cast<std::uint32_t>(range.payload.size());
+        around.site = filter_.site_rows.row(range.site);
         around.flags = times.flags;
         frames_[index - 1].limit = times.start;
         frames_[index] = around;
@@ -136,41 +143,38 @@ class NestingStack {
     /// A movable range that nests, with `depth` scopes around it: between those and the next deeper ones, and
     /// within the movable ranges of the same depth that are still on the stack. `id` is for pop_async, not 0.
     /// False when it became async instead.
-    bool push_async(std::uint32_t depth, std::uint64_t start, std::uint64_t end, std::uint32_t site,
-                    std::uint16_t flags, std::span<const std::byte> payload, std::uint32_t id) {
-        const std::int64_t key = std::int64_t{depth} * 2 - 1;
-        pop_to(key + 1, end);
-        return push(key, start, end, site, flags, payload, id);
+    bool push_async(const LoggedRange& range, std::uint32_t id) {
+        const std::int64_t key = key_of(range) - 1;
+        pop_to(key + 1, range.end);
+        return push(key, range.start, range.end, range.site, range.flags, range.payload, id);
     }
     /// The same for a step, which is shown from `from`, the end of the last scope that it began in and
     /// outlived. Of the step and a scope that began in it and outlived it, the one that loses less time is
     /// cut: the step begins with the scope, or the scope begins at the end of the step. Where that would take
     /// away more than 1/kStepShare of the step's time, the step keeps its times and becomes async: false.
-    bool push_step(std::uint32_t depth, std::uint64_t start, std::uint64_t from, std::uint64_t end,
-                   std::uint32_t site, std::uint16_t flags, std::span<const std::byte> payload,
-                   std::uint32_t id) {
-        std::int64_t key = std::int64_t{depth} * 2 - 1;
-        pop_to(key + 1, end);
-        const Times whole = times_of(start, end, flags);
+    bool push_step(const LoggedRange& range, std::uint64_t from, std::uint32_t id) {
+        std::int64_t key = key_of(range) - 1;
+        pop_to(key + 1, range.end);
+        const RangeTimes whole = times_of(range.start, range.end, range.flags);
         Frame* scope = top_ + 1;
-        std::int64_t first = times_of(from, end, flags).start;
+        std::int64_t first = times_of(from, range.end, range.flags).start;
         while (scope[-1].start > first) --scope;
         for (; scope <= top_ && scope->start - first <= whole.end - scope->start; ++scope)
             first = scope->start;
         const std::int64_t lost = first - whole.start + (scope <= top_ ? whole.end - scope->start : 0);
         if (lost > (whole.end - whole.start) / kStepShare) {
-            add_async(start, end, site, flags, payload);
+            add_async(range);
             return false;
         }
         if (scope <= top_) {
             key = scope->key - 1;
             for (; scope <= top_; ++scope) {
-                if (!std::exchange(scope->is_crossing, true)) ++crossing_;
+                if (!std::exchange(scope->is_crossing, true)) crossing_.add();
             }
-            pop_to(key + 1, end);
+            pop_to(key + 1, range.end);
         }
         cuts_far_ = true;
-        const bool is_placed = push(key, from, end, site, flags, payload, id);
+        const bool is_placed = push(key, from, range.end, range.site, range.flags, range.payload, id);
         cuts_far_ = false;
         if (is_placed) top_->ends_by_time = true;
         return is_placed;
@@ -185,10 +189,10 @@ class NestingStack {
         pop();
     }
     /// A range outside the nesting.
-    void add_async(std::uint64_t start, std::uint64_t end, std::uint32_t site, std::uint16_t flags,
-                   std::span<const std::byte> payload) {
-        add_async_row(times_of(start, end, flags), filter_.site_rows.row(site), payload);
-        last_start_ = start;
+    void add_async(const LoggedRange& range) {
+        add_async_row(times_of(range.start, range.end, range.flags), filter_.site_rows.row(range.site),
+                      range.payload);
+        last_start_ = range.start;
     }
 
     /// Records were lost here, the shallowest of them at `depth`: deeper frames on the stack began after
@@ -287,29 +291,9 @@ class NestingStack {
         std::uint64_t call = 0;  ///< 0: not part of a call
     };
 
-    /// Times of a range, in ns, and flags derived from them.
-    struct Times {
-        std::int64_t start;
-        std::int64_t end;
-        std::uint16_t flags;
-    };
-    /// A crossing call whose place is before a range that is on the stack.
-    struct Waiting {
-        std::ptrdiff_t frame;  ///< of that range
-        std::int64_t key;
-        Times times;
-        std::uint32_t site;  ///< a row
-        std::span<const std::byte> payload;
-        std::uint8_t part;
-        std::uint64_t call;
-    };
-    /// A frame that never ended and was cut to a range around it, and the row at that time.
-    struct Cut {
-        std::int64_t start;
-        std::size_t row;
-    };
-    static constexpr std::size_t kMaxCuts = 64;  // each takes time for all rows
     enum class Place : std::uint8_t { Stack, Aside, Waiting };
+
+    static std::int64_t key_of(const LoggedRange& range) noexcept { return std::int64_t{range.depth} * 2; }
 
     // Whether a range on the stack began inside a scope of that key and start. For a movable range of the
     // same depth as the scope only the start decides.
@@ -321,19 +305,9 @@ class NestingStack {
         return (frame.flags & (kUnfinished | kEndInferred)) != 0 && frame.async == 0 && !frame.is_crossing &&
                !frame.has_waiting;
     }
-    // The rows written since a frame was pushed, or since it was cut, lie after `count` frames, not in them.
-    void leave_rows(const Frame& frame, std::size_t count) {
-        const auto is_of_frame = [&](const Cut& cut) { return cut.start == frame.start; };
-        const auto known = std::find_if(cuts_.rbegin(), cuts_.rend(), is_of_frame);
-        const std::size_t last = known != cuts_.rend() ? known->row : slice_.capacity;
-        for (std::size_t row = next_row_; row < last; ++row)
-            slice_.depth[row] -= static_cast<std::uint32_t>(count);
-        cuts_.push_back({frame.start, next_row_});
-    }
-
     // Removes frames that cannot be around a range of that key, which ended at `end`.
     [[gnu::always_inline]] inline void pop_to(std::int64_t key, std::uint64_t end) {
-        if (crossing_ != 0) [[unlikely]]
+        if (crossing_.has_any()) [[unlikely]]
             return pop_crossing(key, end > filter_.stop_ticks ? filter_.end_ns : to_ns(end));
         while (top_->key >= key) pop();
     }
@@ -360,31 +334,26 @@ class NestingStack {
         } else if (last_place_ == Place::Aside) {
             set(replay_.async_rows.back());
         } else {
-            set(waiting_.back());
+            set(crossing_.last());
         }
     }
 
     void top_crosses(bool is_placed) noexcept {
         if (!is_placed) return;
         top_->is_crossing = true;
-        ++crossing_;
+        crossing_.add();
     }
 
     // The range that the calls waited for has left the stack: they come before it.
     [[gnu::noinline]] void push_waiting(std::ptrdiff_t frame) {
         const bool after_gap = std::exchange(after_gap_, false);
-        const auto is_other = [&](const Waiting& call) { return call.frame != frame; };
-        const auto last_other = std::find_if(waiting_.rbegin(), waiting_.rend(), is_other);
-        const std::vector<Waiting> calls(last_other.base(), waiting_.end());
-        waiting_.erase(last_other.base(), waiting_.end());
-        for (Waiting call : calls) {
+        for (WaitingCall call : crossing_.take(frame)) {
             while (top_->key >= call.key) pop();
             if (call.times.end > top_->limit) {
                 call.times.end = top_->limit;
                 call.times.flags = static_cast<std::uint16_t>(call.times.flags & ~kUnfinished);
             }
             call.times.start = std::min(call.times.start, call.times.end);
-            --crossing_;
             top_crosses(place(call.key, call.times, call.site, call.payload, 0));
             set_last_part(call.call, call.part);
         }
@@ -393,13 +362,13 @@ class NestingStack {
     }
     // For a frame that is off the stack.
     [[gnu::noinline]] void leave_crossing(bool is_crossing, bool has_waiting) {
-        if (is_crossing) --crossing_;
+        if (is_crossing) crossing_.remove();
         if (has_waiting) push_waiting(top_ - frames_.data() + 1);
     }
 
-    [[gnu::always_inline]] inline Times times_of(std::uint64_t start, std::uint64_t end,
-                                                 std::uint16_t flags) noexcept {
-        Times times{to_ns(start), 0, flags};
+    [[gnu::always_inline]] inline RangeTimes times_of(std::uint64_t start, std::uint64_t end,
+                                                      std::uint16_t flags) noexcept {
+        RangeTimes times{to_ns(start), 0, flags};
         if (end > filter_.stop_ticks) [[unlikely]] {
             times.flags |= kUnfinished;
             times.end = filter_.end_ns;
@@ -420,7 +389,7 @@ class NestingStack {
 
     // Takes the times apart: as a struct they would go through memory, in pieces of different sizes, for
     // which the processor has to wait.
-    [[gnu::always_inline]] inline bool place(std::int64_t key, const Times& times, std::uint32_t site,
+    [[gnu::always_inline]] inline bool place(std::int64_t key, const RangeTimes& times, std::uint32_t site,
                                              std::span<const std::byte> payload, std::uint32_t async) {
         std::int64_t start = times.start;
         std::int64_t end = times.end;
@@ -498,7 +467,7 @@ class NestingStack {
             leave_crossing(frame.is_crossing, frame.has_waiting);
     }
 
-    void add_async_row(const Times& times, std::uint32_t site, std::span<const std::byte> payload) {
+    void add_async_row(const RangeTimes& times, std::uint32_t site, std::span<const std::byte> payload) {
         replay_.async_rows.push_back({times.start, times.end, site,
                                       static_cast<std::uint16_t>(times.flags | kAsync),
                                       static_cast<std::uint32_t>(payload.size()), payload.data()});
@@ -523,10 +492,9 @@ class NestingStack {
     std::uint64_t last_start_ = 0;     // ticks, of the previous range; 0: it is not kept
     Place last_place_ = Place::Stack;  // of the previous range
     bool after_gap_ = false;
-    bool cuts_far_ = false;     // the range to place is cut, not taken out of the nesting
-    std::size_t crossing_ = 0;  // calls on the stack or waiting
-    std::vector<Cut> cuts_;
-    std::vector<Waiting> waiting_;  // calls of inner ranges after those of outer ones
+    bool cuts_far_ = false;  // the range to place is cut, not taken out of the nesting
+    CrossingCalls crossing_;
+    CutFrames cuts_;
 };
 
 }  // namespace marey

@@ -15,6 +15,7 @@
 namespace marey {
 
 using namespace detail;
+using namespace log_codec;
 
 namespace {
 
@@ -63,23 +64,35 @@ std::vector<std::byte> pack(std::span<const std::byte> bytes, int level) {
     return frame;
 }
 
+/// Both archives have the same functions, so that the facts are listed once, in visit_facts().
 class FactsWriter {
   public:
+    /// A number, stored as a Stored.
+    template <class Stored, class T>
+    void number(const T& value) {
+        put(static_cast<Stored>(value));
+    }
     template <class T>
     void put(const T& value) {
         static_assert(std::is_trivially_copyable_v<T>);
         put_raw(&value, sizeof value);
     }
-    void put_bytes(std::span<const std::byte> bytes) {
+    /// A text, or bytes.
+    template <class T>
+    void bytes(const T& bytes) {
         put(static_cast<std::uint64_t>(bytes.size()));
         put_raw(bytes.data(), bytes.size());
     }
-    void put_text(const std::string& text) { put_bytes(std::as_bytes(std::span(text))); }
+    template <class List, class Visit>
+    void list(List& items, Visit visit) {
+        put(static_cast<std::uint64_t>(items.size()));
+        for (auto& item : items) visit(item);
+    }
     void put_raw(const void* data, std::size_t count) {
         const auto* const first = static_cast<const std::byte*>(data);
         bytes_.insert(bytes_.end(), first, first + count);
     }
-    const std::vector<std::byte>& bytes() const { return bytes_; }
+    const std::vector<std::byte>& written() const { return bytes_; }
 
   private:
     std::vector<std::byte> bytes_;
@@ -88,14 +101,27 @@ class FactsWriter {
 class FactsReader {
   public:
     explicit FactsReader(std::span<const std::byte> bytes) : rest_(bytes) {}
+    template <class Stored, class T>
+    void number(T& value) {
+        value = static_cast<T>(get<Stored>());
+    }
+    template <class T>
+    void put(T& value) {
+        value = get<T>();
+    }
     template <class T>
     T get() {
         return read_as<T>(get_raw(sizeof(T)).data());
     }
-    std::span<const std::byte> get_bytes() { return get_raw(get<std::uint64_t>()); }
-    std::string get_text() {
-        const auto bytes = get_bytes();
-        return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    template <class T>
+    void bytes(T& bytes) {
+        const auto taken = get_raw(get<std::uint64_t>());
+        const auto* const first = reinterpret_cast<const typename T::value_type*>(taken.data());
+        bytes.assign(first, first + taken.size());
+    }
+    template <class List, class Visit>
+    void list(List& items, Visit visit) {
+        for (auto left = get<std::uint64_t>(); left != 0; --left) visit(items.emplace_back());
     }
     std::span<const std::byte> get_raw(std::uint64_t count) {
         if (count > rest_.size()) throw Error("truncated: its facts end early");
@@ -123,14 +149,6 @@ struct SpanEntry {
 };
 static_assert(sizeof(SpanEntry) == 64);
 
-struct OpenEntry {
-    std::uint64_t start;
-    std::uint32_t thread;
-    std::uint32_t depth;
-    std::uint32_t site;
-    std::uint32_t flags;
-};
-
 std::vector<const LogSpan*> spans_by_sequence(const RawLog& log) {
     std::vector<const LogSpan*> spans;
     for (const LogSpan& span : log.spans) spans.push_back(&span);
@@ -139,71 +157,33 @@ std::vector<const LogSpan*> spans_by_sequence(const RawLog& log) {
     return spans;
 }
 
-void put_facts(FactsWriter& facts, const RawLog& log, const std::vector<const LogSpan*>& spans) {
-    facts.put(log.pid);
-    facts.put(static_cast<std::int64_t>(log.node));
-    facts.put(static_cast<std::uint64_t>(log.clock_source));
-    facts.put(log.ticks_per_second);
-    facts.put(log.end_ticks);
-    facts.put(static_cast<std::uint64_t>(log.finished));
-    facts.put_text(log.host);
-    facts.put_text(log.executable);
-    facts.put_text(log.command_line);
-    facts.put_bytes(log.names);
-    facts.put_bytes(log.journal);
-    facts.put(static_cast<std::uint64_t>(log.open.size()));
-    for (const OpenRange& open : log.open) {
-        facts.put(OpenEntry{open.start, open.thread, open.depth, open.site, open.flags});
-        facts.put_bytes(open.payload);
-    }
-    facts.put(static_cast<std::uint64_t>(log.problems.size()));
-    for (const RawProblem& problem : log.problems) {
-        facts.put_text(problem.code);
-        facts.put_text(problem.text);
-        facts.put(problem.count);
-    }
-    facts.put(static_cast<std::uint64_t>(spans.size()));
-    for (const LogSpan* span : spans) {
-        facts.put(SpanEntry{span->bytes, span->sequence, span->base_ticks, span->pair, span->thread, 0});
-    }
-}
-
-std::vector<SpanEntry> get_facts(FactsReader& facts, RawLog& log) {
-    log.pid = facts.get<std::int64_t>();
-    log.node = static_cast<std::int32_t>(facts.get<std::int64_t>());
-    log.clock_source = static_cast<ClockSource>(facts.get<std::uint64_t>());
-    log.ticks_per_second = facts.get<std::uint64_t>();
-    log.end_ticks = facts.get<std::uint64_t>();
-    log.finished = facts.get<std::uint64_t>() != 0;
-    log.host = facts.get_text();
-    log.executable = facts.get_text();
-    log.command_line = facts.get_text();
-    const auto names = facts.get_bytes();
-    log.names.assign(names.begin(), names.end());
-    const auto journal = facts.get_bytes();
-    log.journal.assign(journal.begin(), journal.end());
-    for (std::uint64_t left = facts.get<std::uint64_t>(); left != 0; --left) {
-        const auto entry = facts.get<OpenEntry>();
-        const auto payload = facts.get_bytes();
-        log.open.push_back({entry.thread,
-                            entry.depth,
-                            entry.start,
-                            entry.site,
-                            static_cast<std::uint8_t>(entry.flags),
-                            {payload.begin(), payload.end()}});
-    }
-    for (std::uint64_t left = facts.get<std::uint64_t>(); left != 0; --left) {
-        RawProblem problem;
-        problem.code = facts.get_text();
-        problem.text = facts.get_text();
-        problem.count = facts.get<std::uint64_t>();
-        log.problems.push_back(std::move(problem));
-    }
-    std::vector<SpanEntry> spans;
-    for (std::uint64_t left = facts.get<std::uint64_t>(); left != 0; --left) {
-        spans.push_back(facts.get<SpanEntry>());
-    }
-    return spans;
+/// Everything except the records, in the order of the file.
+template <class Archive, class Log, class Spans>
+void visit_facts(Archive& facts, Log& log, Spans& spans) {
+    using U32 = std::uint32_t;
+    using U64 = std::uint64_t;
+    facts.template number<std::int64_t>(log.pid);
+    facts.template number<std::int64_t>(log.node);
+    facts.template number<U64>(log.clock_source);
+    facts.template number<U64>(log.ticks_per_second);
+    facts.template number<U64>(log.end_ticks);
+    facts.template number<U64>(log.finished);
+    for (auto* const text : {&log.host, &log.executable, &log.command_line}) facts.bytes(*text);
+    for (auto* const stream : {&log.names, &log.journal}) facts.bytes(*stream);
+    facts.list(log.open, [&](auto& open) {
+        facts.template number<U64>(open.start);
+        facts.template number<U32>(open.thread);
+        facts.template number<U32>(open.depth);
+        facts.template number<U32>(open.site);
+        facts.template number<U32>(open.flags);
+        facts.bytes(open.payload);
+    });
+    facts.list(log.problems, [&](auto& problem) {
+        facts.bytes(problem.code);
+        facts.bytes(problem.text);
+        facts.template number<U64>(problem.count);
+    });
+    facts.list(spans, [&](auto& span) { facts.put(span); });
 }
 
 RawLog unpack_sections(std::span<const std::byte> bytes, bool with_records) {
@@ -226,7 +206,8 @@ RawLog unpack_sections(std::span<const std::byte> bytes, bool with_records) {
     const std::vector<std::byte> fact_bytes = next(header.facts_bytes, header.facts_stored);
     FactsReader facts(fact_bytes);
     RawLog log;
-    const std::vector<SpanEntry> entries = get_facts(facts, log);
+    std::vector<SpanEntry> entries;
+    visit_facts(facts, log, entries);
     if (!with_records) {
         for (const SpanEntry& entry : entries)
             log.spans.push_back({nullptr, 0, entry.thread, entry.sequence, entry.base_ticks, entry.pair});
@@ -275,7 +256,10 @@ std::vector<std::byte> pack_capture(const RawLog& log, PackFor purpose) {
     for (const auto& column : columns) total += column.size();
     const int level = level_for(total, purpose);
     FactsWriter facts;
-    put_facts(facts, log, spans);
+    std::vector<SpanEntry> entries;
+    for (const LogSpan* span : spans)
+        entries.push_back({span->bytes, span->sequence, span->base_ticks, span->pair, span->thread, 0});
+    visit_facts(facts, log, entries);
     facts.put(static_cast<std::uint64_t>(kLogColumns));
     std::vector<std::byte> sections;
     for (const std::vector<std::byte>& column : columns) {
@@ -294,7 +278,8 @@ std::vector<std::byte> pack_capture(const RawLog& log, PackFor purpose) {
     for (const std::vector<std::byte>& column : columns) {
         if (column.size() <= kInlineColumnBytes) facts.put_raw(column.data(), column.size());
     }
-    const std::vector<std::byte> packed_facts = pack(facts.bytes(), level_for(facts.bytes().size(), purpose));
+    const std::vector<std::byte> packed_facts =
+        pack(facts.written(), level_for(facts.written().size(), purpose));
 
     PackedHeader header{};
     std::memcpy(header.magic, kFileMagic, sizeof header.magic);
@@ -303,7 +288,7 @@ std::vector<std::byte> pack_capture(const RawLog& log, PackFor purpose) {
     header.header_bytes = sizeof header;
     header.block_bytes = kPackedBlockBytes;
     header.packed_version = kPackedVersion;
-    header.facts_bytes = facts.bytes().size();
+    header.facts_bytes = facts.written().size();
     header.facts_stored = packed_facts.size();
     std::vector<std::byte> file(sizeof header);
     std::memcpy(file.data(), &header, sizeof header);

@@ -176,8 +176,12 @@ class Replayer {
             }
             range.is_kept = is_wanted(range.site, range.start, end);
             if (range.is_kept && !range.nests) {
-                nesting_.add_async(range.start, end, range.site, flags_of(range.flags),
-                                   {range.payload, range.payload_bytes});
+                nesting_.add_async({0,
+                                    range.start,
+                                    end,
+                                    range.site,
+                                    flags_of(range.flags),
+                                    {range.payload, range.payload_bytes}});
             }
         }
         contexts_.see_all();
@@ -196,20 +200,20 @@ class Replayer {
         for (const OpenRange* open : replay_.open) {
             push_async_above(open->depth);
             const std::uint64_t end = open->end != 0 ? open->end : ~std::uint64_t{0};
+            const LoggedRange range{open->depth, open->start,           end,
+                                    open->site,  flags_of(open->flags), open->payload};
             const bool fits = is_wanted(open->site, open->start, end, open->depth);
             const bool has_waited = open->end != 0 && (open->flags & kRecordWaited) != 0;
             if (fits && open->end != 0 && !has_waited) {
-                nesting_.add_async(open->start, end, open->site, flags_of(open->flags), open->payload);
+                nesting_.add_async(range);
                 set_part(*open);
                 continue;
             }
             if (!fits) continue;
             if ((open->flags & kRecordCrosses) != 0) {
-                nesting_.push_crossing(open->depth, open->start, end, open->site, flags_of(open->flags),
-                                       open->payload);
+                nesting_.push_crossing(range);
             } else if ((open->flags & kRecordAsync) == 0 || has_waited) {
-                nesting_.push_scope(open->depth, open->start, end, open->site, flags_of(open->flags),
-                                    open->payload);
+                nesting_.push_scope(range);
             }
             set_part(*open);
         }
@@ -227,12 +231,10 @@ class Replayer {
         const std::uint64_t end = range.has_end ? std::max(range.start, range.end) : ~std::uint64_t{0};
         const std::uint32_t depth = range.has_end ? range.end_depth : range.begin_depth;
         const std::uint64_t from = std::max(range.start, std::min(range.shown_from, end));
-        const std::span<const std::byte> payload{range.payload, range.payload_bytes};
-        const std::uint16_t flags = flags_of(range.flags);
-        range.on_stack =
-            range.is_step()
-                ? nesting_.push_step(depth, range.start, from, end, range.site, flags, payload, index + 1)
-                : nesting_.push_async(depth, range.start, end, range.site, flags, payload, index + 1);
+        const LoggedRange logged{depth,      range.start,           end,
+                                 range.site, flags_of(range.flags), {range.payload, range.payload_bytes}};
+        range.on_stack = range.is_step() ? nesting_.push_step(logged, from, index + 1)
+                                         : nesting_.push_async(logged, index + 1);
     }
 
     static std::uint16_t flags_of(std::uint8_t record_flags) noexcept {
@@ -366,26 +368,21 @@ class Replayer {
 
     void run_long_range(const LongRecord& head, std::span<const std::byte> payload) {
         const std::uint64_t end = std::max(head.time, head.word2);
+        const LoggedRange range{head.depth, head.time, end, head.site, flags_of(head.flags), payload};
         nesting_.pass_unseen();
         if ((head.flags & kRecordAsync) != 0) {
             if (was_ended_at_stop(head)) return;
             const bool is_shown = is_wanted(head.site, head.time, end, head.depth) &&
                                   !is_open_at_stop(head.time, end, head.site);
-            if (is_shown && (head.flags & kRecordCrosses) != 0) {
-                return nesting_.push_crossing(head.depth, head.time, end, head.site, flags_of(head.flags),
-                                              payload);
-            }
-            if (is_shown && filter_.has_torch &&
-                nesting_.push_around_open(head.depth, head.time, end, head.site, flags_of(head.flags),
-                                          payload))
-                return;
+            if (is_shown && (head.flags & kRecordCrosses) != 0) return nesting_.push_crossing(range);
+            if (is_shown && filter_.has_torch && nesting_.push_around_open(range)) return;
             // A session's open list is as of its stop: later changes of depth are not in it.
             if (!(filter_.stopped && end > filter_.stop_ticks)) nesting_.pass_removed(head.depth, head.time);
-            if (is_shown) nesting_.add_async(head.time, end, head.site, flags_of(head.flags), payload);
+            if (is_shown) nesting_.add_async(range);
             return;
         }
         if (!filter_.intersects(head.time, end) || !takes_part(head.site, head.time, end, head.depth)) return;
-        nesting_.push_scope(head.depth, head.time, end, head.site, flags_of(head.flags), payload);
+        nesting_.push_scope(range);
     }
 
     void run_sequenced(const LongRecord& head) {

@@ -430,7 +430,7 @@ class TableFiller {
             // A killed program has not written that its ring was full.
             const auto& threads = state_.journal.threads;
             window.size_limit_reached =
-                marks.ceiling_reached ||
+                marks.size_limit_reached ||
                 (window.policy == "ring" && std::any_of(threads.begin(), threads.end(), [](const auto& each) {
                      return each.second.overwritten_chunks != 0;
                  }));

@@ -17,7 +17,7 @@
 #include "emitters/array_identity.h"
 #include "emitters/execution_node.h"
 #include "emitters/node_file.h"
-#include "record/recorder.h"
+#include "record/recorder_parts.h"
 
 namespace marey {
 namespace {

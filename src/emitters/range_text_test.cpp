@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <marey/detail/hot_path.h>
 
-#include "record/observers.h"
+#include "record/observer_snapshot.h"
 
 namespace marey {
 namespace {

@@ -17,7 +17,8 @@ TEST(WorkProgress, EveryExportCountsItsWork) {
     for (const FileFormat& format : file_formats()) {
         if (format.write == nullptr) continue;
         SCOPED_TRACE(format.name);
-        const std::string path = ::testing::TempDir() + "/work_progress" + std::string(format.suffixes.front());
+        const std::string path =
+            ::testing::TempDir() + "/work_progress" + std::string(format.suffixes.front());
         WorkProgress progress;
         {
             const WatchedWork watched(progress);

@@ -11,8 +11,9 @@
 #include <marey/detail/thread_safety.h>
 
 #include "native/loaded_modules.h"
+#include "record/journal_writer.h"
 #include "record/python_stacks.h"
-#include "record/recorder.h"
+#include "record/recorder_parts.h"
 #include "record/thread_log.h"
 
 namespace marey {
@@ -43,7 +44,7 @@ std::uint64_t native_word(const LoadedModules& modules, std::uintptr_t address) 
     std::uint32_t id = 0;
     if (module != nullptr) {
         const SlowPath path(kNoRecord);
-        if (path) id = Recorder::get().journal().intern_module(module->path, module->build_id, module->bias);
+        if (path) id = recorder_journal().intern_module(module->path, module->build_id, module->bias);
     }
     const std::uint64_t offset = id != 0 ? call - module->bias : call;
     return detail::kFrameNative | std::uint64_t{id} << detail::kFrameModuleShift | (offset & kOffset);

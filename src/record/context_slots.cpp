@@ -5,8 +5,8 @@
 #include <marey/context.h>
 
 #include "record/contexts.h"
-#include "record/recorder.h"
 #include "record/thread_log.h"
+#include "record/thread_registry.h"
 
 namespace marey {
 

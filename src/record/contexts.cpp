@@ -104,7 +104,7 @@ void apply_extras(const detail::ThreadExtras& extras) noexcept {
     const auto* const part = static_cast<const ThreadObservers*>(calling_thread()->observers);
     if (extras.observers.get() != (part != nullptr ? part->own.get() : nullptr)) {
         Recorder& recorder = Recorder::get();
-        recorder.observers().adopt(recorder, std::static_pointer_cast<const ObserverList>(extras.observers));
+        recorder.observers().adopt(std::static_pointer_cast<const ObserverList>(extras.observers));
     }
     if (extras.enabled != (detail::current_thread != &disabled_thread)) set_enabled(extras.enabled);
 }

@@ -1,13 +1,13 @@
 // contexts_test.cpp: sets of sessions from inside: which members are alive, and that sets do not pile up.
 #include "record/contexts.h"
 
+#include "record/thread_registry.h"
+
 #include <memory>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <marey/all.h>
-
-#include "record/recorder.h"
 
 namespace marey {
 namespace {

@@ -9,9 +9,10 @@
 
 #include "record/clocks/clock.h"
 #include "record/journal_writer.h"
-#include "record/recorder.h"
+#include "record/recorder_parts.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"
+#include "record/thread_registry.h"
 
 namespace marey {
 
@@ -118,8 +119,7 @@ std::uint64_t measure_events(void (*make_events)(void*), void* context, bool rec
 }
 
 void add_cost(detail::CostKind kind, std::uint64_t picoseconds) noexcept {
-    if (Clock::source() != detail::ClockSource::Injected)
-        Recorder::get().journal().add_cost(kind, picoseconds);
+    if (Clock::source() != detail::ClockSource::Injected) recorder_journal().add_cost(kind, picoseconds);
 }
 
 }  // namespace marey

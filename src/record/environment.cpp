@@ -16,6 +16,7 @@
 #include "record/process_identity.h"
 #include "record/process_report.h"
 #include "record/recorder.h"
+#include "record/recorder_parts.h"
 #include "record/source_writer.h"
 
 /// Defined only by the command `marey`, which uses this library and must not record itself.

@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 #include <marey/execution_trace.h>
 
-#include "record/recorder.h"
-
 namespace marey {
 namespace {
 

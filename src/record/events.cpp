@@ -7,7 +7,7 @@
 #include <marey/range.h>
 
 #include "record/clocks/clock.h"
-#include "record/observers.h"
+#include "record/observer_snapshot.h"
 #include "record/owned_log.h"
 #include "record/recorder.h"
 #include "record/source_writer.h"

@@ -12,7 +12,7 @@
 
 #include "native/function_name.h"
 #include "record/clocks/clock.h"
-#include "record/recorder.h"
+#include "record/recorder_parts.h"
 #include "record/value_encoding.h"
 
 namespace marey {

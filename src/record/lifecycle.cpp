@@ -19,6 +19,7 @@
 #include "record/nvtx_injection.h"
 #include "record/process_identity.h"
 #include "record/recorder.h"
+#include "record/recorder_parts.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "record/clocks/clock.h"
-#include "record/observers.h"
+#include "record/observer_snapshot.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <exception>
 
-#include "record/observers.h"
+#include "record/observer_snapshot.h"
 
 namespace marey {
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
+/// A well-mixed number, for draws.
+std::uint64_t mixed_random(std::uint64_t value) noexcept;
 /// How many ranges pass until the next hit, if each is a hit with this probability: one draw for all of them.
 std::uint64_t draw_countdown(ThreadObservers& thread, double probability) noexcept;
 

@@ -1,4 +1,4 @@
-// observers.cpp: adding and removing observers, and each thread's list of them.
+// observers.cpp: adding and removing observers.
 #include "record/observers.h"
 
 #include <linux/membarrier.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -15,6 +14,7 @@
 
 #include "record/observer_calls.h"
 #include "record/recorder.h"
+#include "record/recorder_parts.h"
 #include "record/thread_log.h"
 
 namespace marey {
@@ -27,12 +27,6 @@ std::atomic<std::uint64_t> Observers::version_{1};
 std::atomic<std::uint64_t> Observers::next_range_id_{1};
 
 namespace {
-
-std::uint64_t mix(std::uint64_t value) noexcept {
-    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ value >> 27) * 0x94d049bb133111ebu;
-    return value ^ value >> 31;
-}
 
 std::uint64_t entropy() noexcept {
     std::uint64_t value = 0;
@@ -61,16 +55,6 @@ void fence_of_drainer() noexcept {
 std::atomic<bool> caller_fences{false};
 constinit thread_local std::uint32_t inside_without_part __attribute__((tls_model("initial-exec"))) = 0;
 
-std::uint64_t draw_countdown(ThreadObservers& thread, double probability) noexcept {
-    if (probability >= 1) return 0;
-    if (probability <= 0) return kNever;
-    thread.random += 0x9e3779b97f4a7c15u;
-    const double uniform =
-        (static_cast<double>(mix(thread.random) >> 11) + 1) / 9007199254740993.0;  // (0, 1)
-    const double misses = std::floor(std::log(uniform) / std::log1p(-probability));
-    return misses < 1e18 ? static_cast<std::uint64_t>(misses) : kNever / 2;
-}
-
 void report_exception(ObserverEntry& entry, const char* what) noexcept {
     if (entry.has_thrown.exchange(true)) return;  // reported once
     try {
@@ -78,10 +62,6 @@ void report_exception(ObserverEntry& entry, const char* what) noexcept {
              " (reported once for each observer; the program continues)");
     } catch (...) {
     }
-}
-
-ThreadObservers::~ThreadObservers() {
-    while (pool != nullptr) delete std::exchange(pool, pool->next);
 }
 
 // ---- the registry ----
@@ -99,7 +79,8 @@ std::uint64_t Observers::armed_for(const ObserverList& list) noexcept {
 }
 
 // Needs the recorder's lock.
-void Observers::change(Recorder& recorder) noexcept {
+void Observers::change() noexcept {
+    Recorder& recorder = Recorder::get();
     version_.fetch_add(1, std::memory_order_relaxed);
     armed_ = armed_for(global_);
     for (const auto& entry : recorder.threads().entries()) {
@@ -116,7 +97,7 @@ void Observers::sweep() noexcept {
     std::erase_if(all_, [](const auto& entry) { return entry.expired(); });
 }
 
-ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool for_this_thread) {
+ObserverHandle Observers::add(const Observer& observer, bool for_this_thread) {
     if (!(observer.sampling >= 0 && observer.sampling <= 1))
         throw Error("an observer's sampling must be between 0 and 1, not " +
                     std::to_string(observer.sampling));
@@ -137,7 +118,7 @@ ObserverHandle Observers::add(Recorder& recorder, const Observer& observer, bool
     } else {
         global_.push_back(entry);
     }
-    change(recorder);
+    change();
     return entry->handle;
 }
 
@@ -147,7 +128,7 @@ void Observers::set_thread_list(ThreadObservers& thread, std::shared_ptr<const O
     thread.own.swap(list);
 }
 
-void Observers::adopt(Recorder& recorder, std::shared_ptr<const ObserverList> list) noexcept {
+void Observers::adopt(std::shared_ptr<const ObserverList> list) noexcept {
     const ScopedEnable enabled;
     ThreadObservers* const part = part_of_this_thread();
     if (part == nullptr) return;
@@ -156,7 +137,7 @@ void Observers::adopt(Recorder& recorder, std::shared_ptr<const ObserverList> li
     const ScopedLock lock(entry.arming);
     part->own.swap(list);
     entry.thread_observers_armed = part->own ? armed_for(*part->own) : 0;
-    recorder.arm(entry);
+    Recorder::get().arm(entry);
 }
 
 Observers::HandleOwner Observers::find(ThreadObservers* thread, ObserverHandle handle) const noexcept {
@@ -172,7 +153,7 @@ Observers::HandleOwner Observers::find(ThreadObservers* thread, ObserverHandle h
     return {among(global_), false};
 }
 
-bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
+bool Observers::remove(ObserverHandle handle, Removal how) {
     ThreadObservers* const thread = part_of(*calling_thread());
     if (how == Removal::Drained && ((thread != nullptr && thread->inside != 0) || inside_without_part != 0))
         throw Error("remove_and_drain() cannot be called from a callback: it would wait for itself");
@@ -198,7 +179,7 @@ bool Observers::remove(Recorder& recorder, ObserverHandle handle, Removal how) {
             std::erase_if(global_, is_it);
         }
         if (how == Removal::Drained) found.entry->is_drained.store(true, std::memory_order_seq_cst);
-        change(recorder);
+        change();
     }
     if (how == Removal::Drained) wait_for_callbacks(*found.entry);
     return true;
@@ -221,15 +202,15 @@ void Observers::wait_for_callbacks(const ObserverEntry& entry) {
     }
 }
 
-bool Observers::switch_on(Recorder& recorder, ObserverHandle handle, bool on) noexcept {
+bool Observers::switch_on(ObserverHandle handle, bool on) noexcept {
     const ScopedLock lock(recorder_mutex);
     const HandleOwner found = find(part_of(*calling_thread()), handle);
     if (!found.entry) return false;
-    if (found.entry->is_enabled.exchange(on) != on) change(recorder);
+    if (found.entry->is_enabled.exchange(on) != on) change();
     return true;
 }
 
-void Observers::clear(Recorder& recorder, bool global, bool own) noexcept {
+void Observers::clear(bool global, bool own) noexcept {
     const ScopedLock lock(recorder_mutex);
     const auto mark = [](const ObserverList& list) {
         for (const auto& entry : list) entry->is_removed.store(true, std::memory_order_relaxed);
@@ -242,7 +223,7 @@ void Observers::clear(Recorder& recorder, bool global, bool own) noexcept {
         if (thread->own) mark(*thread->own);
         set_thread_list(*thread, nullptr);
     }
-    change(recorder);
+    change();
 }
 
 bool Observers::has_any(bool global, bool own) noexcept {
@@ -256,11 +237,11 @@ bool Observers::has_any(bool global, bool own) noexcept {
     return (global && any(global_)) || (own && thread != nullptr && thread->own && any(*thread->own));
 }
 
-void Observers::seed(Recorder& recorder, std::uint64_t seed) noexcept {
+void Observers::seed(std::uint64_t seed) noexcept {
     const ScopedLock lock(recorder_mutex);
     seed_ = seed;
     ++seeded_;
-    change(recorder);
+    change();
 }
 
 // ---- a thread's part ----
@@ -291,59 +272,28 @@ ThreadObservers* Observers::refresh() noexcept {
     if (inside_without_part != 0) return nullptr;
     ThreadObservers* const part = part_of_this_thread();
     if (part == nullptr || part->inside != 0) return nullptr;
-    if (part->version != version()) rebuild(*part);
+    if (part->version != version()) update(*part);
     return part->current ? part : nullptr;
 }
 
 // Takes the lock itself: rare.
-void Observers::rebuild(ThreadObservers& thread) noexcept {
+void Observers::update(ThreadObservers& thread) noexcept {
     const CallbackScope inside(&thread);
     std::uint64_t made_for = 0;
     try {
-        auto fresh = std::make_unique<ObserverSnapshot>();
+        ObserverList observers;
         {
             const ScopedLock lock(recorder_mutex);
             made_for = version();
-            fresh->keep = global_;
-            if (thread.own) fresh->keep.insert(fresh->keep.end(), thread.own->begin(), thread.own->end());
+            observers = global_;
+            if (thread.own) observers.insert(observers.end(), thread.own->begin(), thread.own->end());
             if (seeded_ == 0 ? thread.random == 0 : thread.seed != seeded_) {
-                thread.random = seeded_ == 0 ? entropy() : mix(seed_ + thread.thread * 0x9e3779b97f4a7c15u);
+                thread.random =
+                    seeded_ == 0 ? entropy() : mixed_random(seed_ + thread.thread * 0x9e3779b97f4a7c15u);
                 thread.seed = seeded_;
             }
         }
-        std::erase_if(fresh->keep, [](const auto& entry) { return !entry->takes_part(); });
-        for (const auto& entry : fresh->keep) {
-            const Observer& observer = entry->observer;
-            if (observer.memory != nullptr) fresh->memory.push_back(entry.get());
-            if (observer.instant != nullptr) fresh->instants.push_back(entry.get());
-            if (observer.start == nullptr && observer.end == nullptr) continue;
-            for (int scope = 0; scope < kScopeCount; ++scope) {
-                if (!entry->scopes.contains(static_cast<Scope>(scope))) continue;
-                fresh->scopes[scope].entries.push_back(entry.get());
-                fresh->scopes[scope].needs.add(observer);
-            }
-        }
-        for (ObserverSnapshot::PerScope& scope : fresh->scopes) {
-            scope.first = scope.entries.data();
-            scope.count = static_cast<std::uint32_t>(scope.entries.size());
-            const auto is_sampled = [](const ObserverEntry* entry) { return entry->is_sampled(); };
-            if (std::none_of(scope.entries.begin(), scope.entries.end(), is_sampled)) {
-                scope.is_plain = scope.count != 0 && scope.count <= ObserverFrame::kFew && !scope.needs.ids;
-                continue;
-            }
-            for (ObserverEntry* entry : scope.entries)
-                scope.items.push_back({entry, draw_countdown(thread, entry->observer.sampling)});
-            scope.all_sampled = std::all_of(scope.entries.begin(), scope.entries.end(), is_sampled);
-            if (!scope.all_sampled) continue;
-            scope.skip = kNever;
-            for (const auto& item : scope.items) scope.skip = std::min(scope.skip, item.countdown);
-            scope.drawn = scope.skip;
-        }
-        std::erase_if(thread.old, [](const auto& snapshot) { return snapshot->is_done(); });
-        if (thread.current && !thread.current->is_done()) thread.old.push_back(std::move(thread.current));
-        thread.current = std::move(fresh);
-        thread.snapshot = thread.current.get();
-        std::fill(std::begin(calling_thread()->skip), std::end(calling_thread()->skip), 0u);
+        thread.set_current(std::make_unique<ObserverSnapshot>(std::move(observers), thread));
     } catch (const std::bad_alloc&) {
         made_for = 0;  // no memory: the earlier list is called once more
     }
@@ -377,28 +327,22 @@ std::int32_t ObservedRange::node() const noexcept {
 }
 
 ObserverHandle add_observer(const Observer& observer) {
-    Recorder& recorder = Recorder::get();
-    return recorder.observers().add(recorder, observer, false);
+    return Recorder::get().observers().add(observer, false);
 }
 ObserverHandle add_thread_observer(const Observer& observer) {
-    Recorder& recorder = Recorder::get();
-    return recorder.observers().add(recorder, observer, true);
+    return Recorder::get().observers().add(observer, true);
 }
 bool remove_observer(ObserverHandle handle) noexcept {
-    Recorder& recorder = Recorder::get();
-    return recorder.observers().remove(recorder, handle, Observers::Removal::Plain);
+    return Recorder::get().observers().remove(handle, Observers::Removal::Plain);
 }
 bool remove_and_drain(ObserverHandle handle) {
-    Recorder& recorder = Recorder::get();
-    return recorder.observers().remove(recorder, handle, Observers::Removal::Drained);
+    return Recorder::get().observers().remove(handle, Observers::Removal::Drained);
 }
 bool disable_observer(ObserverHandle handle) noexcept {
-    Recorder& recorder = Recorder::get();
-    return recorder.observers().switch_on(recorder, handle, false);
+    return Recorder::get().observers().switch_on(handle, false);
 }
 bool enable_observer(ObserverHandle handle) noexcept {
-    Recorder& recorder = Recorder::get();
-    return recorder.observers().switch_on(recorder, handle, true);
+    return Recorder::get().observers().switch_on(handle, true);
 }
 bool has_observers() noexcept {
     return Recorder::get().observers().has_any(true, true);
@@ -410,20 +354,16 @@ bool has_thread_observers() noexcept {
     return Recorder::get().observers().has_any(false, true);
 }
 void clear_observers() noexcept {
-    Recorder& recorder = Recorder::get();
-    recorder.observers().clear(recorder, true, true);
+    Recorder::get().observers().clear(true, true);
 }
 void clear_global_observers() noexcept {
-    Recorder& recorder = Recorder::get();
-    recorder.observers().clear(recorder, true, false);
+    Recorder::get().observers().clear(true, false);
 }
 void clear_thread_observers() noexcept {
-    Recorder& recorder = Recorder::get();
-    recorder.observers().clear(recorder, false, true);
+    Recorder::get().observers().clear(false, true);
 }
 void seed_sampling_for_testing(std::uint64_t seed) noexcept {
-    Recorder& recorder = Recorder::get();
-    recorder.observers().seed(recorder, seed);
+    Recorder::get().observers().seed(seed);
 }
 
 }  // namespace marey

@@ -8,7 +8,7 @@
 #include <marey/observe.h>
 
 #include "record/clocks/clock.h"
-#include "record/observers.h"
+#include "record/observer_snapshot.h"
 #include "record/recorder.h"
 #include "record/thread_log.h"
 #include "record/value_encoding.h"
@@ -38,19 +38,15 @@ std::uint32_t push_operation(std::uint64_t armed, const detail::RangeProperties&
     }
     if (!needs.shapes) inputs = {};
     if (!has_facts && stack == nullptr && inputs.empty() && keywords.empty()) return 0;
-    std::uint32_t keys[detail::kMaxValues];
-    const bool cut = keywords.size() > detail::kMaxValues;
-    if (cut) keywords = keywords.first(detail::kMaxValues);
-    for (std::size_t i = 0; i < keywords.size(); ++i) keys[i] = key_string(keywords[i].key);
+    const ValueKeys keyed(keywords);
     const detail::SideBuffer room = detail::open_side();
     if (room.place == nullptr) return 0;
     ValueEncoder encoder(room.place, room.limit);
     if (has_facts) encoder.add_facts(facts);
     if (stack != nullptr) encoder.add_stack(stack->frame_words(), stack->is_cut());
     for (const Value& input : inputs) encoder.add(0, detail::kValueInput, input, needs);
-    for (std::size_t i = 0; i < keywords.size(); ++i)
-        encoder.add(keys[i], 0, keywords[i].value, {true, true});
-    if (cut) encoder.mark_cut();
+    keyed.add_to(encoder);
+    if (keywords.size() > detail::kMaxValues) encoder.mark_cut();
     detail::prefetch_log(detail::current_thread, static_cast<std::size_t>(encoder.end() - room.place));
     return detail::close_side(room, encoder.end());
 }

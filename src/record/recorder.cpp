@@ -1,5 +1,6 @@
 // recorder.cpp: the threads that record: attention, arming, and the chunks that they write into.
 #include "record/recorder.h"
+#include "record/recorder_parts.h"
 
 #include <errno.h>
 
@@ -19,6 +20,16 @@ using detail::ThreadState;
 
 constinit RecorderMutex recorder_mutex;
 std::atomic<Recorder*> Recorder::instance_{nullptr};
+
+JournalWriter& recorder_journal() noexcept {
+    return Recorder::get().journal();
+}
+const NameTable& recorder_names() noexcept {
+    return Recorder::get().names();
+}
+ThreadRegistry& recorder_threads() noexcept {
+    return Recorder::get().threads();
+}
 
 Recorder& Recorder::make() noexcept {
     // Not from the heap, which may have no space for it: a program with a small RLIMIT_AS must not end here.
@@ -226,7 +237,7 @@ bool Recorder::make_room(std::size_t bytes) noexcept {
                                   std::to_string(threads_.entries().size()) + " threads; it was raised");
         }
         if (session.would_exceed(bytes)) {
-            session.ceiling_reached = true;
+            session.size_limit_reached = true;
             if (session.options.policy == Policy::Ring) {
                 while (session.would_exceed(bytes) && sessions_.evict_oldest(session)) {
                 }
@@ -252,7 +263,7 @@ bool Recorder::out_of_space(int error) noexcept {
     for (const auto& each : sessions_.entries()) {
         SessionEntry& session = *each;
         if (!session.claims_chunks()) continue;
-        session.ceiling_reached = true;
+        session.size_limit_reached = true;
         const std::string where = store_.spool ? store_.spool->path() : std::string("memory");
         const char* then = "recording stops";
         if (session.options.policy == Policy::Ring) {
@@ -281,13 +292,13 @@ bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes
     if (sessions_.give_leftover(entry, bytes)) return true;
     if (entry.chunks_taken != 0) background_.be_ready();
 
-    const std::uint64_t ceiling = sessions_.ceiling();
-    const std::uint64_t share = ceiling / std::max<std::size_t>(threads_.entries().size(), 1);
+    const std::uint64_t limit = sessions_.size_limit();
+    const std::uint64_t share = limit / std::max<std::size_t>(threads_.entries().size(), 1);
     bool large = entry.chunks_taken != 0 && share >= 16 * kLargeBlocks * kBlockBytes;
     // A ring that may not grow any more uses what it has, also while its last extents are being mapped: the
     // small chunks that earlier threads left, and then what it overwrites.
     BlockStore& store = store_.current();
-    if (store.reserved_bytes() >= ceiling && store.free_large() == 0) {
+    if (store.reserved_bytes() >= limit && store.free_large() == 0) {
         for (const auto& session : sessions_.entries()) {
             if (!store.has_free_small() && !session->is_closed && session->options.policy == Policy::Ring)
                 sessions_.evict_oldest(*session);

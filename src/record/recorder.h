@@ -199,7 +199,5 @@ class Recorder {
 /// Starts the session that the environment requests, if any. Called once, when the library is loaded, and in
 /// a forked child when it first records.
 void start_environment_session() noexcept;
-/// Prints "marey: ..." on standard error: the only way in which recording ever reports to the user.
-void warn(std::string_view text) noexcept;
 
 }  // namespace marey

@@ -3,8 +3,8 @@
 #include <marey/remote.h>
 
 #include "record/clocks/clock.h"
-#include "record/recorder.h"
 #include "record/thread_log.h"
+#include "record/thread_registry.h"
 
 namespace marey {
 

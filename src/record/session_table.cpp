@@ -9,8 +9,8 @@
 
 #include "record/clocks/clock.h"
 #include "record/devices/devices.h"
-#include "record/recorder.h"
 #include "record/thread_log.h"
+#include "record/thread_registry.h"
 
 namespace marey {
 
@@ -227,7 +227,7 @@ std::uint64_t SessionTable::claimable_bytes() const noexcept {
     return most;
 }
 
-std::uint64_t SessionTable::ceiling() const noexcept {
+std::uint64_t SessionTable::size_limit() const noexcept {
     std::uint64_t highest = 0;
     for (const auto& session : entries_) {
         if (!session->is_closed) highest = std::max(highest, session->max_bytes);

@@ -36,7 +36,7 @@ struct SessionEntry {
     std::uint64_t end_ticks = 0;
     bool is_closed = false;  ///< its end is in the journal; it claims no more chunks
     bool is_full = false;    ///< policy drop: it claims no more chunks
-    bool ceiling_reached = false;
+    bool size_limit_reached = false;
     std::uint32_t tasks_thread = 0;      ///< the thread that started it, if it follows tasks
     std::shared_ptr<TaskSession> tasks;  ///< if it follows tasks: its entry in contexts
     std::deque<Block*> chunks;
@@ -105,7 +105,7 @@ class SessionTable {
     bool has_recorded() const noexcept MAREY_REQUIRES(recorder_mutex);
     /// The most that a session may still claim, and the highest limit of all.
     std::uint64_t claimable_bytes() const noexcept MAREY_REQUIRES(recorder_mutex);
-    std::uint64_t ceiling() const noexcept MAREY_REQUIRES(recorder_mutex);
+    std::uint64_t size_limit() const noexcept MAREY_REQUIRES(recorder_mutex);
     /// The session claims a chunk that is being filled.
     static void claim(SessionEntry& session, Block* chunk) MAREY_REQUIRES(recorder_mutex);
     /// And those of ended threads, which the next new threads continue in.

@@ -18,6 +18,7 @@
 #include "record/process_identity.h"
 #include "record/process_report.h"
 #include "record/recorder.h"
+#include "record/recorder_parts.h"
 #include "record/thread_log.h"
 
 namespace marey {
@@ -237,7 +238,7 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
     detail::SessionStopRecord record{};
     record.session = session.id;
     record.ticks = ticks;
-    record.ceiling_reached = session.ceiling_reached ? 1 : 0;
+    record.size_limit_reached = session.size_limit_reached ? 1 : 0;
     journal_.write(JournalKind::SessionStop, record);
 }
 

@@ -5,8 +5,9 @@
 
 #include <marey/detail/values.h>
 
-#include "record/recorder.h"
+#include "record/recorder_parts.h"
 #include "record/thread_log.h"
+#include "record/thread_registry.h"
 
 namespace marey {
 
@@ -25,7 +26,7 @@ std::byte* side_address(const ThreadState& state, std::size_t offset) noexcept {
     if (offset < detail::kSideBytes) return const_cast<std::byte*>(state.side) + offset;
     auto* const entry = static_cast<ThreadEntry*>(state.owner);
     if (entry == nullptr) return nullptr;
-    std::byte* const segment = Recorder::get().threads().side_segment(*entry);
+    std::byte* const segment = recorder_threads().side_segment(*entry);
     return segment == nullptr ? nullptr : segment + (offset - detail::kSideBytes);
 }
 

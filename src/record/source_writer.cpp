@@ -142,31 +142,6 @@ void forget_absent_thread(std::int64_t os_tid) noexcept {
     Recorder::get().threads().forget_absent(os_tid);
 }
 
-namespace {
-
-/// The values of one range with the ids of their keys. Made before the thread is busy: new keys are recorded.
-class ValueKeys {
-  public:
-    explicit ValueKeys(std::span<const KeyedValue> values) noexcept
-        : values_(values.first(std::min(values.size(), detail::kMaxValues))) {
-        for (std::size_t i = 0; i < values_.size(); ++i) keys_[i] = key_string(values_[i].key);
-    }
-    bool empty() const noexcept { return values_.empty(); }
-    /// Returns the end of the encoded values.
-    std::byte* encode(std::byte* place, std::byte* limit) const noexcept {
-        ValueEncoder encoder(place, limit);
-        for (std::size_t i = 0; i < values_.size(); ++i)
-            encoder.add(keys_[i], 0, values_[i].value, {true, true});
-        return encoder.end();
-    }
-
-  private:
-    std::span<const KeyedValue> values_;
-    std::uint32_t keys_[detail::kMaxValues];
-};
-
-}  // namespace
-
 void close_with_values(Opened opened, std::span<const KeyedValue> values, std::uint32_t site) noexcept {
     if (opened.index == detail::kOpenObserved) return detail::close_observed(opened.start);
     const ValueKeys keyed(values);

@@ -17,11 +17,11 @@
 
 #include <marey/detail/counter.h>
 #include <marey/error.h>
+#include <marey/observe.h>
 
 #include "base/small_file.h"
 #include "record/clocks/clock.h"
 #include "record/process_identity.h"
-#include "record/recorder.h"
 
 namespace marey {
 
@@ -164,7 +164,7 @@ void fill_file_header(FileHeader& header) noexcept {
     header = facts;
     header.clock_source = static_cast<std::uint32_t>(Clock::source());
     header.ticks_per_second = Clock::ticks_per_second();
-    header.node = Recorder::get().node();
+    header.node = node_id();
     if (is_command_line_hidden) {
         std::memset(header.command_line, 0, sizeof header.command_line);
         header.command_line_bytes = 0;

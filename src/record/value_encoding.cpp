@@ -112,6 +112,40 @@ void ValueEncoder::add_list(std::uint32_t key, std::uint8_t flags, std::span<con
 }  // namespace layout1
 }  // namespace detail
 
+std::size_t extent_bytes(const detail::ArrayHeader& head, std::uint32_t dimensions) noexcept {
+    const std::size_t count = std::size_t{dimensions} * ((head.flags & detail::kArrayStrides) != 0 ? 2 : 1);
+    return ValueEncoder::padded(count * ((head.flags & detail::kArraySmall) != 0 ? 4 : 8));
+}
+
+bool take_array(std::span<const std::byte>& rest, std::uint32_t dimensions, detail::ArrayHeader& head,
+                std::vector<std::int64_t>& extents) {
+    if (rest.size() < sizeof head) return false;
+    std::memcpy(&head, rest.data(), sizeof head);
+    const std::size_t bytes = extent_bytes(head, dimensions);
+    rest = rest.subspan(sizeof head);
+    if (rest.size() < bytes) return false;
+    const bool is_written = (head.flags & detail::kArrayStrides) != 0;
+    const std::size_t first = extents.size();
+    extents.resize(first + std::size_t{dimensions} * (has_strides(head) ? 2 : 1));
+    for (std::size_t i = 0; i < std::size_t{dimensions} * (is_written ? 2 : 1); ++i) {
+        if ((head.flags & detail::kArraySmall) != 0) {
+            std::uint32_t small;
+            std::memcpy(&small, rest.data() + i * sizeof small, sizeof small);
+            extents[first + i] = small;
+        } else {
+            std::memcpy(&extents[first + i], rest.data() + i * sizeof extents[0], sizeof extents[0]);
+        }
+    }
+    rest = rest.subspan(bytes);
+    if (is_written || !has_strides(head)) return true;
+    std::uint64_t stride = 1;  // contiguous
+    for (std::size_t i = dimensions; i-- != 0;) {
+        extents[first + dimensions + i] = static_cast<std::int64_t>(stride);
+        stride *= static_cast<std::uint64_t>(extents[first + i]);
+    }
+    return true;
+}
+
 DecodedKeywords::DecodedKeywords(std::span<const std::byte> payload, const NameTable& names) : names_(names) {
     while (!payload.empty()) {
         KeyedValue value;
@@ -176,46 +210,20 @@ bool DecodedKeywords::read(std::span<const std::byte>& rest, KeyedValue& value, 
             return true;
         }
         case ValueKind::Array: {
-            const std::byte* const place = take(sizeof(detail::ArrayHeader));
-            if (place == nullptr) return false;
             detail::ArrayHeader facts;
-            std::memcpy(&facts, place, sizeof facts);
-            const bool has_strides = (facts.flags & detail::kArrayStrides) != 0;
-            const bool is_small = (facts.flags & detail::kArraySmall) != 0;
-            const bool is_dense = (facts.flags & detail::kArrayContiguous) != 0;
-            const std::size_t count = std::size_t{head.count} * (has_strides ? 2 : 1);
-            const std::byte* const place_of_extents = take(ValueEncoder::padded(count * (is_small ? 4 : 8)));
-            if (place_of_extents == nullptr) return false;
-            std::vector<std::int64_t>& extents = extents_.emplace_back(std::size_t{2} * head.count);
-            for (std::size_t i = 0; i < count; ++i) {
-                if (is_small) {
-                    std::uint32_t small;
-                    std::memcpy(&small, place_of_extents + i * 4, sizeof small);
-                    extents[i] = small;
-                } else {
-                    std::memcpy(&extents[i], place_of_extents + i * 8, sizeof extents[i]);
-                }
-            }
-            if (is_dense) {
-                std::uint64_t stride = 1;
-                for (std::size_t i = head.count; i-- != 0;) {
-                    extents[head.count + i] = static_cast<std::int64_t>(stride);
-                    stride *= static_cast<std::uint64_t>(extents[i]);
-                }
-            }
+            std::vector<std::int64_t>& extents = extents_.emplace_back();
+            if (!take_array(rest, head.count, facts, extents)) return false;
             ArrayView& array = arrays_.emplace_back();
             array.dtype = static_cast<DType>(facts.dtype);
             array.layout = static_cast<Layout>(facts.layout);
             array.device = {static_cast<DeviceType>(facts.device_type), facts.device_index};
             array.is_defined = (facts.flags & detail::kArrayUndefined) == 0;
             array.sizes = std::span(extents).first(head.count);
-            if (has_strides || is_dense) array.strides = std::span(extents).last(head.count);
+            if (has_strides(facts)) array.strides = std::span(extents).last(head.count);
             array.storage = reinterpret_cast<const void*>(facts.storage);
             const bool is_object = (facts.flags & detail::kArrayObject) != 0;
             (is_object ? array.object : array.storage_id) = facts.storage_id;
-            array.access = (facts.flags & detail::kArrayWritten) != 0 ? ArrayAccess::Write
-                           : (facts.flags & detail::kArrayRead) != 0  ? ArrayAccess::Read
-                                                                      : ArrayAccess::Unknown;
+            array.access = access_of(facts);
             value.value = Value(array);
             return true;
         }

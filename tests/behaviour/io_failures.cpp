@@ -471,10 +471,10 @@ TEST_F(SmallMemory, AProgramThatRunsWithoutMareyRunsWithItToo) {
     EXPECT_TRUE(std::filesystem::exists(capture()));
 }
 
-// ---- ceilings
+// ---- size limits
 // ------------------------------------------------------------------------------------------------
 
-class Ceiling : public Trouble {
+class SizeLimit : public Trouble {
   protected:
     marey::Trace reach(marey::Policy policy) {
         marey::SessionOptions options = into(capture());
@@ -497,20 +497,20 @@ class Ceiling : public Trouble {
     }
 };
 
-TEST_F(Ceiling, WithStopTheFileHoldsTheBeginning) {
+TEST_F(SizeLimit, WithStopTheFileHoldsTheBeginning) {
     Counts found = counts(reach(marey::Policy::Stop));
     EXPECT_EQ(found["first"], 1);
     EXPECT_EQ(found["last"], 0);
     EXPECT_GT(found["more"], 50'000);
 }
 
-TEST_F(Ceiling, WithDropTheFileCountsTheLostRecords) {
+TEST_F(SizeLimit, WithDropTheFileCountsTheLostRecords) {
     const marey::Trace trace = reach(marey::Policy::Drop);
     EXPECT_EQ(counts(trace)["first"], 1);
     EXPECT_EQ(trace.ranges().size() + dropped(trace), 200'002u);
 }
 
-TEST_F(Ceiling, WithRingTheFileHoldsTheEnd) {
+TEST_F(SizeLimit, WithRingTheFileHoldsTheEnd) {
     Counts found = counts(reach(marey::Policy::Ring));
     EXPECT_EQ(found["first"], 0);
     EXPECT_EQ(found["last"], 1);
@@ -518,10 +518,10 @@ TEST_F(Ceiling, WithRingTheFileHoldsTheEnd) {
 }
 
 // The session with `ring` in a file, examined as after a kill: without stopping it.
-class RingFile : public Ceiling {
+class RingFile : public SizeLimit {
   protected:
     void SetUp() override {
-        Ceiling::SetUp();
+        SizeLimit::SetUp();
         marey::SessionOptions options = into(capture());
         options.max_bytes = 1 << 20;
         options.policy = marey::Policy::Ring;
@@ -529,7 +529,7 @@ class RingFile : public Ceiling {
     }
     void TearDown() override {
         session_.reset();
-        Ceiling::TearDown();
+        SizeLimit::TearDown();
     }
 
     std::unique_ptr<marey::Session> session_;

@@ -171,7 +171,7 @@ TEST_F(Kill, AFullRingReportsThatOlderRecordsWereOverwritten) {
         // A worker has ended as many ranges as four rings hold.
         run_and_kill("6000000", "ring", 0, 4 * 6'000'000 / 16);
         const marey::Trace trace = marey::Trace::load(capture());
-        EXPECT_TRUE(trace.window().ceiling_reached);
+        EXPECT_TRUE(trace.window().size_limit_reached);
         std::uint64_t overwritten = 0;
         for (const marey::ThreadInfo& thread : trace.threads()) overwritten += thread.overwritten_chunks;
         EXPECT_GT(overwritten, 0u);
@@ -218,7 +218,7 @@ TEST_F(Kill, ACaptureThatStopsWhenItIsFullIsWholeWhileItsProgramWrites) {
             ended[worker] = account_->threads[worker].ended.load();
         const marey::Trace trace = marey::Trace::load(capture());
         auto problems = problems_of(trace);
-        is_full = trace.window().ceiling_reached;
+        is_full = trace.window().size_limit_reached;
         EXPECT_EQ(problems["running"], 1u);
         EXPECT_EQ(problems["ceiling_reached"], is_full ? 1u : 0u);
         for (const char* const code : {"crashed", "misplaced", "damaged_chunk", "truncated", "overwritten"})

@@ -222,7 +222,7 @@ TEST(Limits, StopKeepsTheBeginning) {
     }
     EXPECT_FALSE(marey::is_recording());
     const marey::Trace trace = session.stop();
-    EXPECT_TRUE(trace.window().ceiling_reached);
+    EXPECT_TRUE(trace.window().size_limit_reached);
     EXPECT_EQ(names(trace).count("first"), 1u);
     EXPECT_LT(trace.ranges().size(), 70'000u);
     EXPECT_GT(trace.ranges().size(), 50'000u);
@@ -250,7 +250,7 @@ TEST(Limits, RingKeepsTheEnd) {
     EXPECT_EQ(names(trace).count("last"), 1u);
     EXPECT_LE(trace.ranges().size(), (1u << 20) / 16);
     EXPECT_GT(trace.ranges().size(), 50'000u);
-    EXPECT_TRUE(trace.window().ceiling_reached);
+    EXPECT_TRUE(trace.window().size_limit_reached);
 }
 
 TEST(Limits, OfOneSessionDoNotTouchAnother) {

@@ -310,7 +310,7 @@ TYPED_TEST_P(DeviceList, ASnapshotDoesNotWait) {
     EXPECT_EQ(this->read(session.stop()).kernels.size(), launched);
 }
 
-TYPED_TEST_P(DeviceList, OverTheCeilingWhatIsDroppedIsCounted) {
+TYPED_TEST_P(DeviceList, OverTheSizeLimitDroppedRecordsAreCounted) {
     SessionOptions options = options_of<TypeParam>();
     options.max_bytes = 1 << 20;
     options.policy = marey::Policy::Drop;
@@ -462,7 +462,7 @@ REGISTER_TYPED_TEST_SUITE_P(DeviceList, EveryKernelAppearsOnceUnderTheRangeThatL
                             ASessionInTheMiddleOfABusyProgramHasWhatWasLaunchedMeanwhile,
                             ASessionGoesOnWhileOthersEndInABusyProgram, SessionsOneAfterTheOtherHaveTheirOwn,
                             WorkOutstandingAtTheStopIsWaitedFor, ASnapshotDoesNotWait,
-                            OverTheCeilingWhatIsDroppedIsCounted, ARingKeepsTheNewest,
+                            OverTheSizeLimitDroppedRecordsAreCounted, ARingKeepsTheNewest,
                             ASessionWithoutDevicesBesideOneWithThemHasNothingOfThem, TwoDevicesAreTold,
                             AForkLeavesTheParentWhole, AProgramThatEndsLeavesAWholeCapture,
                             NoKernelIsBeforeItsLaunchOrAfterItsWaitByMoreThanTheStatedError);

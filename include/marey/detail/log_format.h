@@ -380,7 +380,7 @@ struct SessionStopRecord {
     StreamRecord head;
     std::uint64_t session;
     std::uint64_t ticks;
-    std::uint32_t ceiling_reached;  ///< max_bytes was reached and the policy applied
+    std::uint32_t size_limit_reached;  ///< max_bytes was reached and the policy applied
     std::uint32_t reserved;
 };
 /// A range that was open when its session stopped. Replaces the thread blocks for that session.

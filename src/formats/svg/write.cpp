@@ -10,8 +10,8 @@
 
 #include "analyze/averages/site_groups.h"
 #include "base/output_file.h"
-#include "base/work_meter.h"
 #include "base/utf8.h"
+#include "base/work_meter.h"
 #include "formats/formats.h"
 #include "trace/program_names.h"
 

@@ -19,7 +19,8 @@
 #include <marey/clock_exchange.h>
 #include <marey/error.h>
 
-#include "record/recorder.h"
+#include "record/journal_writer.h"
+#include "record/recorder_parts.h"
 
 namespace marey {
 namespace {
@@ -142,7 +143,7 @@ void record_clock_exchange(std::string_view peer, const ClockExchange& exchange)
     record.arrived_ns = exchange.arrived_ns;
     record.answered_ns = exchange.answered_ns;
     record.received_ns = exchange.received_ns;
-    Recorder::get().journal().add_clock_exchange(peer.substr(0, sizeof(ClockAnswer::host)), record);
+    recorder_journal().add_clock_exchange(peer.substr(0, sizeof(ClockAnswer::host)), record);
 }
 
 ClockBurst ask_clock(int stream, const ClockExchangeOptions& options) {

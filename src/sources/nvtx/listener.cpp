@@ -17,8 +17,9 @@
 #include <marey/range.h>
 
 #include "base/fork_mutex.h"
+#include "record/journal_writer.h"
 #include "record/nvtx_injection.h"
-#include "record/recorder.h"
+#include "record/recorder_parts.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"
 #include "sources/nvtx/category_names.h"
@@ -119,7 +120,7 @@ class ListenerScope {
 /// 0: no space is left, or the thread is in the recorder (an allocator that uses NVTX).
 std::uint32_t intern(std::string_view text) noexcept {
     const SlowPath path(kNoRecord);
-    return path ? Recorder::get().journal().intern(text) : 0;
+    return path ? recorder_journal().intern(text) : 0;
 }
 
 /// The same for a constant text; `cached` keeps its id.
@@ -191,7 +192,7 @@ std::uint32_t push_values(std::uint32_t domain, const NvtxEvent& event) noexcept
     detail::ValueWriter writer(room);
     if (event.category != 0) {
         if (const std::uint32_t name = category_names.find(domain, event.category)) {
-            writer.add(category_key, Recorder::get().names().text(name));
+            writer.add(category_key, recorder_names().text(name));
         } else {
             writer.add(category_key, event.category);
         }
