@@ -4,7 +4,6 @@
 #include <charconv>
 #include <limits>
 
-#include "json/json_cursor.h"
 
 namespace marey {
 
@@ -70,6 +69,14 @@ JsonDocument::Value JsonDocument::Value::operator[](std::string_view name) const
         if (nodes[at].raw == name) return Value(document_, at + 1);
     }
     return {};
+}
+
+std::string_view JsonDocument::Value::json() const {
+    if (document_ == nullptr) return "null";
+    const std::string_view last = document_->nodes_[document_->nodes_[index_].next - 1].raw;
+    const bool is_string = token() == JsonToken::String;  // without its quotes
+    const char* const begin = raw().data() - (is_string ? 1 : 0);
+    return {begin, static_cast<std::size_t>(last.data() + last.size() + (is_string ? 1 : 0) - begin)};
 }
 
 std::vector<JsonDocument::Value> JsonDocument::Value::items() const {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "json/json_cursor.h"
 #include "json/json_scanner.h"
 
 namespace marey {
@@ -62,6 +63,20 @@ class JsonDocument::Value {
     }
     /// The items of an array.
     std::vector<Value> items() const;
+    /// Calls use(std::string key, Value) for each member of an object.
+    template <class Use>
+    void each_member(Use use) const {
+        if (!is_object()) return;
+        const std::vector<Node>& nodes = document_->nodes_;
+        for (std::uint32_t at = index_ + 1; nodes[at].token != JsonToken::EndObject;
+             at = nodes[at + 1].next) {
+            std::string key;
+            append_unescaped(key, nodes[at].raw);
+            use(key, Value(document_, at + 1));
+        }
+    }
+    /// The value itself, as it stands in the text.
+    std::string_view json() const;
 
   private:
     friend class JsonDocument;

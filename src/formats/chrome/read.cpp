@@ -2,13 +2,14 @@
 // end.
 #include "formats/chrome/read.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <marey/error.h>
 
 #include "formats/chrome/builder.h"
 #include "formats/formats.h"
-#include "json/json_scanner.h"
+#include "json/json_document.h"
 #include "json/json_writer.h"
 
 namespace marey {
@@ -126,19 +127,20 @@ class ChromeReader {
     void keep_fact(const std::string& key, std::string_view json) {
         ChromeMetadata& facts = builder_.facts();
         if (key == "displayTimeUnit" || key == "schemaVersion" || key == "traceEvents") return;
-        JsonCursor value(json.data(), text_.end());
-        if (key == "baseTimeNanoseconds" && value.read_scaled(0, facts.base_ns)) return;
-        if (key == "otherData" && read_marey_facts(json)) return;
+        if (key == "baseTimeNanoseconds" && read_base(JsonDocument(json).root())) return;
+        if (key == "otherData" && read_marey_facts(JsonDocument(json).root())) return;
         if (key == "distributedInfo") {
-            read_rank(json);
+            const std::int64_t rank = JsonDocument(json).root()["rank"].integer().value_or(-1);
+            if (rank >= 0 && rank <= std::numeric_limits<std::int32_t>::max())
+                facts.rank = static_cast<std::int32_t>(rank);
             if (facts.is_marey_trace || json == "{\"rank\":" + std::to_string(facts.rank) + "}") return;
         }
-        if (std::string_view host; key == "host_name" && value.read_string(host)) {
-            facts.host = host;
+        if (key == "host_name" && json.starts_with('"')) {
+            facts.host = JsonDocument(json).root().text();
             return;
         }
         if (key == "traceName" && facts.is_marey_trace) return;
-        if (key == "viztracer_metadata") read_viztracer_base(json);
+        if (key == "viztracer_metadata") read_base(JsonDocument(json).root()["baseTimeNanoseconds"]);
         if (key == "deviceProperties" && json == "[]") return;
         builder_.assembler().add_metadata(key, whole_json(json));
     }
@@ -152,109 +154,32 @@ class ChromeReader {
         return text;
     }
 
-    /// Calls `take(key, cursor)` for each member, which reads the value and returns whether that succeeded.
-    template <typename Take>
-    void each_member(std::string_view json, Take take) {
-        JsonCursor cursor(json.data(), text_.end());
-        if (!cursor.take('{')) return;
-        do {
-            std::string_view text;
-            if (!cursor.read_string(text)) return;
-            const std::string key(text);
-            if (!cursor.take(':')) return;
-            const char* const start = cursor.at();
-            if (!take(key, cursor)) {
-                cursor.move_to(start);
-                if (!cursor.skip_value()) return;
-            }
-        } while (cursor.take(',') && cursor.at() < json.data() + json.size());
-    }
-
-    void read_viztracer_base(std::string_view json) {
-        each_member(json, [&](const std::string& key, JsonCursor& cursor) {
-            return key == "baseTimeNanoseconds" && cursor.read_scaled(0, builder_.facts().base_ns);
-        });
-    }
-
-    void read_rank(std::string_view json) {
-        each_member(json, [&](const std::string& key, JsonCursor& cursor) {
-            JsonNumber number;
-            if (key != "rank" || !cursor.read_number(number) || number.kind != JsonNumber::Kind::Int)
-                return false;
-            if (number.integer >= 0 && number.integer <= std::numeric_limits<std::int32_t>::max())
-                builder_.facts().rank = static_cast<std::int32_t>(number.integer);
-            return true;
-        });
+    bool read_base(const JsonDocument::Value& value) {
+        const auto base = value.scaled(0);
+        if (base) builder_.facts().base_ns = *base;
+        return base.has_value();
     }
 
     /// Reads the facts that our exporter writes. Returns false if another program wrote the file.
-    bool read_marey_facts(std::string_view json) {
-        ChromeMetadata& facts = builder_.facts();
-        WindowInfo& window = builder_.assembler().window();
-        ClockInfo& clock = builder_.assembler().clock();
-        bool is_marey_trace = false;
-        each_member(json, [&](const std::string& key, JsonCursor& cursor) {
-            std::string_view text;
-            if (key == "producer" && cursor.read_string(text)) return is_marey_trace = text == "marey";
-            return false;
+    bool read_marey_facts(const JsonDocument::Value& given) {
+        if (given["producer"].text() != "marey") return false;
+        TraceAssembler& assembler = builder_.assembler();
+        builder_.facts().is_marey_trace = true;
+        if (const auto host = given["host"]; !host.is_null()) builder_.facts().host = host.text();
+        assembler.window().session_name = given["session"].text();
+        if (const auto finished = given["finished"]; !finished.is_null())
+            assembler.window().finished = finished.is_true();
+        assembler.clock().source = given["clock_source"].text();
+        assembler.clock().max_error_ns = given["clock_max_error_ns"].scaled(0).value_or(0);
+        given["problems"].each_item([&](const JsonDocument::Value& problem) {
+            const std::int64_t count = problem["count"].scaled(0).value_or(1);
+            assembler.add_problem(problem["code"].text(), problem["text"].text(),
+                                  static_cast<std::uint64_t>(std::max<std::int64_t>(count, 1)));
         });
-        if (!is_marey_trace) return false;
-        facts.is_marey_trace = true;
-        each_member(json, [&](const std::string& key, JsonCursor& cursor) {
-            std::string_view text;
-            if (key == "clock_max_error_ns") return cursor.read_scaled(0, clock.max_error_ns);
-            if (key == "problems") return read_marey_problems(cursor);
-            if (key == "metadata") return read_marey_metadata(cursor);
-            if (cursor.peek() != '"') {
-                if (!cursor.skip_value(text)) return false;
-                if (key == "finished") window.finished = text != "false";
-                return true;
-            }
-            if (!cursor.read_string(text)) return false;
-            if (key == "host") facts.host = text;
-            if (key == "session") window.session_name = text;
-            if (key == "clock_source") clock.source = text;
-            return true;
+        // Metadata whose keys are already used at the top level.
+        given["metadata"].each_member([&](const std::string& key, const JsonDocument::Value& value) {
+            assembler.add_metadata(key, std::string(value.json()));
         });
-        return true;
-    }
-
-    /// Reads metadata whose keys are already used at the top level.
-    bool read_marey_metadata(JsonCursor& cursor) {
-        std::string_view object;
-        if (!cursor.skip_value(object)) return false;
-        each_member(object, [&](const std::string& key, JsonCursor& member) {
-            std::string_view json;
-            if (!member.skip_value(json)) return false;
-            builder_.assembler().add_metadata(key, whole_json(json));
-            return true;
-        });
-        return true;
-    }
-
-    bool read_marey_problems(JsonCursor& cursor) {
-        std::string_view list;
-        if (!cursor.skip_value(list)) return false;
-        JsonCursor items(list.data(), text_.end());
-        if (!items.take('[')) return true;
-        while (items.peek() == '{' && items.at() < list.data() + list.size()) {
-            std::string_view item;
-            if (!items.skip_value(item)) break;
-            ProblemInfo problem;
-            each_member(item, [&](const std::string& key, JsonCursor& member) {
-                std::string_view text;
-                std::int64_t count = 0;
-                if (key == "count" && member.read_scaled(0, count) && count >= 0) {
-                    problem.count = static_cast<std::uint64_t>(count);
-                    return true;
-                }
-                if ((key != "code" && key != "text") || !member.read_string(text)) return false;
-                (key == "code" ? problem.code : problem.text) = text;
-                return true;
-            });
-            builder_.assembler().add_problem(problem.code, problem.text, problem.count);
-            items.take(',');
-        }
         return true;
     }
 
