@@ -1,19 +1,66 @@
-// formats.cpp: reads and writes files by the list of formats.
+// formats.cpp: reads, checks and writes files by the list of formats.
 #include "formats/formats.h"
+
+#include <errno.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include <marey/error.h>
 #include <marey/import.h>
+#include <marey/validate.h>
 
+#include "analyze/finding_list.h"
 #include "base/output_file.h"
-#include "formats/file_header.h"
+#include "formats/chrome/findings.h"
+#include "formats/chrome/read.h"
+#include "json/input_text.h"
 #include "trace/trace_data.h"
 
 namespace marey {
 namespace {
+
+/// Up to 64 KiB, decompressed if the file is gzip. If the data is damaged, the part before the damage; the
+/// reader reports the error. Empty for files that cannot be read twice (pipes). Throws marey::Error if
+/// nothing can be read.
+std::vector<std::byte> read_file_head(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) throw Error(path + ": " + std::strerror(errno));
+    if (S_ISDIR(status.st_mode)) throw Error(path + ": " + std::strerror(EISDIR));
+    if (!S_ISREG(status.st_mode)) return {};
+    const std::unique_ptr<ByteSource> source = open_source(path);
+    std::vector<std::byte> head(std::size_t{64} * 1024);
+    std::size_t size = 0;
+    while (size < head.size()) {
+        const std::size_t count =
+            source->read(reinterpret_cast<char*>(head.data()) + size, head.size() - size);
+        if (count == 0) break;
+        size += count;
+    }
+    if (size == 0 && !source->damage().empty()) throw Error(path + ": " + source->damage());
+    head.resize(size);
+    return head;
+}
+
+/// The whole file, decompressed if it is gzip; `damage` is why the data ended early, or empty. Throws
+/// marey::Error if it cannot be opened.
+std::string read_whole_file(const std::string& path, std::string& damage) {
+    const std::unique_ptr<ByteSource> source = open_source(path);
+    constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+    std::string text;
+    std::size_t count = 0;
+    do {
+        const std::size_t before = text.size();
+        text.resize(before + kPieceBytes);
+        count = source->read(text.data() + before, kPieceBytes);
+        text.resize(before + count);
+    } while (count != 0);
+    damage = source->damage();
+    return text;
+}
 
 /// Decompresses the file if it is gzip. If the compressed data is damaged, the part before is read and the
 /// trace has the problem "cut_short".
@@ -123,6 +170,25 @@ std::string output_target(const std::string& path) {
 
 void export_trace(const Trace& trace, const std::string& path, std::string_view format) {
     export_format(format, path).write(trace, path);
+}
+
+std::vector<Finding> validate_file(const std::string& path, std::string_view format) {
+    if (format.empty()) {
+        const FileFormat* const known = detect_format(path);
+        if (known != nullptr) format = known->name;
+    }
+    if (format != "chrome") return validate(open_trace(path, format));
+    std::string damage;
+    const std::string text = read_whole_file(path, damage);
+    if (!damage.empty()) throw Error(path + ": " + damage);
+    FindingList findings;
+    const bool is_strict = check_json(text, findings);
+    try {
+        findings.merge(validate(read_chrome_json(path, memory_source(text), 128 << 10, &findings)));
+    } catch (const Error&) {
+        if (is_strict) throw;
+    }
+    return findings.take();
 }
 
 }  // namespace marey
