@@ -26,6 +26,17 @@
 namespace marey {
 namespace {
 
+/// How many of the bytes are complete records, starting from the first.
+std::size_t whole_log_bytes(std::span<const std::byte> log) noexcept {
+    std::size_t at = 0;
+    while (at < log.size()) {
+        const std::size_t bytes = record_bytes(log.data() + at, log.size() - at);
+        if (bytes == 0) break;
+        at += bytes;
+    }
+    return at;
+}
+
 /// The Thread, OpenSegment and SideSegment blocks of a capture, by thread. The newest (by sequence) wins
 /// where two claim the same place. The bytes belong to the capture and must outlive this.
 class ThreadBlocks {

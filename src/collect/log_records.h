@@ -35,9 +35,6 @@ inline std::size_t record_bytes(const std::byte* record, std::size_t left) noexc
     return head.payload_bytes <= bytes - sizeof(detail::LongRecord) ? bytes : 0;
 }
 
-/// How many of the bytes are complete records, starting from the first.
-std::size_t whole_log_bytes(std::span<const std::byte> log) noexcept;
-
 /// The fields of a compact record.
 struct CompactFields {
     std::uint8_t kind;
