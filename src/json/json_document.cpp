@@ -4,7 +4,6 @@
 #include <charconv>
 #include <limits>
 
-
 namespace marey {
 
 JsonDocument::JsonDocument(std::string_view text) {

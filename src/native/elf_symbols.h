@@ -1,12 +1,20 @@
 // elf_symbols.h: the functions in the symbol tables of an ELF file. Needs no library; has no line numbers.
 #pragma once
 
+#include <elf.h>
+
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <marey/error.h>
+
 #include "base/mapped_file.h"
+#include "native/demangle.h"
 
 namespace marey {
 
@@ -15,25 +23,119 @@ namespace marey {
 class ElfSymbols {
   public:
     /// Throws Error if it cannot be read or is not such a file.
-    explicit ElfSymbols(const std::string& path);
+    explicit ElfSymbols(const std::string& path) : file_(MappedFile::open(path)) {
+        read(path);
+        std::stable_sort(functions_.begin(), functions_.end(), [](const Function& a, const Function& b) {
+            return a.begin != b.begin ? a.begin < b.begin : a.rank > b.rank;
+        });
+        const auto is_same = [](const Function& a, const Function& b) { return a.begin == b.begin; };
+        functions_.erase(std::unique(functions_.begin(), functions_.end(), is_same), functions_.end());
+    }
 
     const std::string& build_id() const noexcept { return build_id_; }  ///< in hexadecimal; empty: none
     bool has_full_table() const noexcept { return has_full_table_; }
     /// The demangled name of the function around an address of the file; empty: unknown.
-    std::string function_at(std::uint64_t address) const;
+    std::string function_at(std::uint64_t address) const {
+        const auto after =
+            std::upper_bound(functions_.begin(), functions_.end(), address,
+                             [](std::uint64_t at, const Function& function) { return at < function.begin; });
+        if (after == functions_.begin()) return {};
+        const Function& function = *std::prev(after);
+        const bool is_last = after == functions_.end();
+        const std::uint64_t size = function.size == 0 && is_last ? kLastFunction : function.size;
+        if (size != 0 && address - function.begin >= size) return {};
+        return demangle(function.name).value_or(function.name);
+    }
 
   private:
+    static constexpr std::uint64_t kLastFunction = 4096;  // the extent of the last function if it has no size
+
+    template <class T>
+    static T read_at(std::span<const std::byte> bytes, std::uint64_t at) {
+        T value;
+        std::memcpy(&value, bytes.data() + at, sizeof value);
+        return value;
+    }
+
     struct Function {
         std::uint64_t begin;
         std::uint64_t size;  ///< 0: to the next
         const char* name;
         int rank;  ///< the higher, the better a name for this address
     };
-    void read(const std::string& path);
+    void read(const std::string& path) {
+        const std::span<const std::byte> bytes = file_->bytes();
+        constexpr int kByteOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+        if (!holds(0, sizeof(Elf64_Ehdr)) || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0)
+            throw Error(path + ": not an ELF file");
+        const auto header = read_at<Elf64_Ehdr>(bytes, 0);
+        if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder)
+            throw Error(path + ": an ELF file for a different kind of machine");
+        if (header.e_shentsize != sizeof(Elf64_Shdr) ||
+            !holds(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
+            return;
+        const auto section = [&](std::uint64_t index) {
+            return read_at<Elf64_Shdr>(bytes, header.e_shoff + index * sizeof(Elf64_Shdr));
+        };
+        for (const std::uint32_t wanted : {SHT_SYMTAB, SHT_DYNSYM}) {
+            if (!functions_.empty()) break;
+            for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+                const Elf64_Shdr table = section(i);
+                if (table.sh_type != wanted || table.sh_link >= header.e_shnum) continue;
+                const Elf64_Shdr texts = section(table.sh_link);
+                if (texts.sh_type == SHT_NOBITS) continue;
+                read_functions(table.sh_offset, table.sh_size, texts.sh_offset, texts.sh_size);
+            }
+            has_full_table_ = wanted == SHT_SYMTAB && !functions_.empty();
+        }
+        for (std::uint64_t i = 0; i < header.e_shnum && build_id_.empty(); ++i) {
+            const Elf64_Shdr notes = section(i);
+            if (notes.sh_type == SHT_NOTE) read_notes(notes.sh_offset, notes.sh_size);
+        }
+    }
     void read_functions(std::uint64_t table, std::uint64_t bytes, std::uint64_t texts,
-                        std::uint64_t text_bytes);
-    void read_notes(std::uint64_t at, std::uint64_t bytes);
-    bool holds(std::uint64_t at, std::uint64_t bytes) const noexcept;
+                        std::uint64_t text_bytes) {
+        if (!holds(table, bytes) || !holds(texts, text_bytes) || text_bytes == 0) return;
+        const char* const names = reinterpret_cast<const char*>(file_->bytes().data() + texts);
+        if (names[text_bytes - 1] != '\0') return;  // every name must end within the table
+        functions_.reserve(functions_.size() + bytes / sizeof(Elf64_Sym));
+        for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= bytes; at += sizeof(Elf64_Sym)) {
+            const auto symbol = read_at<Elf64_Sym>(file_->bytes(), table + at);
+            const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+            if (symbol.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC)) continue;
+            if (symbol.st_name >= text_bytes || names[symbol.st_name] == '\0') continue;
+            const unsigned binding = ELF64_ST_BIND(symbol.st_info);
+            const int rank = binding == STB_GLOBAL ? 2 : binding == STB_WEAK ? 1 : 0;
+            functions_.push_back({symbol.st_value, symbol.st_size, names + symbol.st_name, rank});
+        }
+    }
+    void read_notes(std::uint64_t at, std::uint64_t bytes) {
+        if (!holds(at, bytes)) return;
+        constexpr auto padded = [](std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; };
+        const std::span<const std::byte> all = file_->bytes();
+        while (bytes >= sizeof(Elf64_Nhdr)) {
+            const auto note = read_at<Elf64_Nhdr>(all, at);
+            const std::uint64_t whole = sizeof note + padded(note.n_namesz) + padded(note.n_descsz);
+            if (whole > bytes) return;
+            const std::uint64_t name = at + sizeof note;
+            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+                std::memcmp(all.data() + name, "GNU", 4) == 0) {
+                constexpr char kDigits[] = "0123456789abcdef";
+                for (std::uint64_t i = 0; i < note.n_descsz; ++i) {
+                    const auto byte = std::to_integer<unsigned>(all[name + 4 + i]);
+                    build_id_ += kDigits[byte >> 4];
+                    build_id_ += kDigits[byte & 15];
+                }
+                return;
+            }
+            at += whole;
+            bytes -= whole;
+        }
+    }
+    bool holds(std::uint64_t at, std::uint64_t bytes) const noexcept {
+        const std::uint64_t size = file_->bytes().size();
+        return at <= size && bytes <= size - at;
+    }
 
     std::shared_ptr<const MappedFile> file_;
     std::string build_id_;
