@@ -127,139 +127,99 @@ class JournalReader {
         : journal_(journal), wanted_(session), end_ticks_(end_ticks) {}
 
     void read(const StreamCursor& at) {
-        switch (static_cast<JournalKind>(at.kind())) {
-            case JournalKind::ThreadStarted:
-                if (ThreadStartedRecord record; at.get(record) && record.thread != 0) {
-                    JournalThread& thread = journal_.threads[record.thread];
-                    thread.name = record.name;
-                    thread.os_tid = record.os_tid;
-                    thread.birth = record.ticks;
-                    saw(record.ticks);
-                }
-                break;
-            case JournalKind::ThreadNamed:
-                if (ThreadNamedRecord record; at.get(record) && record.thread != 0) {
-                    journal_.threads[record.thread].name = record.name;
-                }
-                break;
-            case JournalKind::ThreadEnded:
-                if (ThreadEndedRecord record; at.get(record) && record.thread != 0) {
-                    journal_.threads[record.thread].death = record.ticks;
-                    saw(record.ticks);
-                }
-                break;
-            case JournalKind::Clock:
-                if (ClockRecord record; at.get(record)) {
-                    journal_.pairs.push_back(record.pair);
-                    saw(record.pair.ticks);
-                }
-                break;
-            case JournalKind::SessionStart:
-                if (SessionStartRecord record; at.get(record)) read_start(record);
-                break;
-            case JournalKind::SessionStop:
-                if (SessionStopRecord record; at.get(record)) read_stop(record);
-                break;
-            case JournalKind::OpenAtStop:
-                if (OpenAtStopRecord record; at.get(record)) {
-                    if (record.session != wanted_) break;
-                    auto payload = at.tail<OpenAtStopRecord>(record.payload_bytes);
-                    std::uint64_t end = 0;
-                    if ((record.flags & kRecordAsync) != 0 && payload.size() >= sizeof end) {
-                        payload = payload.first(payload.size() - sizeof end);
-                        end = read_as<std::uint64_t>(payload.data() + payload.size());
-                    }
-                    journal_.open_at_stop.push_back({record.thread,
-                                                     record.depth,
-                                                     record.start,
-                                                     record.site,
-                                                     static_cast<std::uint8_t>(record.flags),
-                                                     {payload.begin(), payload.end()},
-                                                     end});
-                }
-                break;
-            case JournalKind::Losses:
-                if (LossesRecord record; at.get(record) && record.thread != 0 && !has_stopped_) {
-                    JournalThread& thread = journal_.threads[record.thread];
-                    const LossesRecord& before = before_[record.thread];
-                    LossesRecord& total = totals_[record.thread];
-                    // Each total only grows, and a record may leave some of them 0.
-                    const auto update = [&](std::uint64_t LossesRecord::*field) {
-                        total.*field = std::max(total.*field, record.*field);
-                        return total.*field - std::min(total.*field, before.*field);
-                    };
-                    thread.dropped = update(&LossesRecord::dropped);
-                    if (record.session == 0 || record.session == static_cast<std::uint32_t>(wanted_))
-                        thread.overwritten_chunks = update(&LossesRecord::overwritten_chunks);
-                    thread.resyncs = update(&LossesRecord::resyncs);
-                    thread.clamped = update(&LossesRecord::clamped);
-                }
-                break;
-            case JournalKind::Cost:
-                if (CostRecord record; at.get(record)) journal_.costs.push_back(record);
-                break;
-            case JournalKind::Note:
-                if (NoteRecord record; at.get(record)) {
-                    journal_.notes.push_back({record.code, record.text, record.count});
-                }
-                break;
-            case JournalKind::Context:
-                if (ContextRecord record; at.get(record) && record.count <= 0xffff) {
-                    const auto tail = at.tail<ContextRecord>(record.count * sizeof(std::uint64_t));
-                    auto& sessions = journal_.contexts[record.context];
-                    sessions.resize(tail.size() / sizeof(std::uint64_t));
-                    if (!tail.empty()) std::memcpy(sessions.data(), tail.data(), tail.size());
-                }
-                break;
-            case JournalKind::RemoteEvents:
-                if (RemoteEventsRecord record; at.get(record) && record.session == wanted_) {
-                    journal_.messages.push_back({record, at.tail<RemoteEventsRecord>(record.message_bytes)});
-                    saw(record.call_end);
-                }
-                break;
-            case JournalKind::Metadata:
-                if (MetadataRecord record; at.get(record) && record.session == wanted_) {
-                    const auto json = at.tail<MetadataRecord>(record.json_bytes);
-                    journal_.facts.push_back(
-                        {record.key, {reinterpret_cast<const char*>(json.data()), json.size()}});
-                }
-                break;
-            case JournalKind::OpenPart:
-                if (OpenPartRecord record; at.get(record) && record.call != 0) {
-                    const auto flags = static_cast<std::uint8_t>(record.flags & kPartFirst);
-                    journal_.open_parts.insert_or_assign({record.thread, record.start},
-                                                         std::pair{record.call, flags});
-                }
-                break;
-            case JournalKind::SiteValues:
-                if (SiteValuesRecord record; at.get(record)) {
-                    journal_.site_values.push_back({record, at.tail<SiteValuesRecord>(record.payload_bytes)});
-                    saw(record.ticks);
-                }
-                break;
-            case JournalKind::ProcessEnd:
-                if (ProcessEndRecord record; at.get(record)) journal_.process_end = record;
-                break;
-            case JournalKind::RunProblem:
-                if (RunProblemRecord record; at.get(record)) read_run_problem(record, at);
-                break;
-            case JournalKind::ClockExchange:
-                if (ClockExchangeRecord record; at.get(record)) {
-                    const auto peer = at.tail<ClockExchangeRecord>(record.peer_bytes);
-                    journal_.exchanges.push_back(
-                        {record, {reinterpret_cast<const char*>(peer.data()), peer.size()}});
-                }
-                break;
-            case JournalKind::ProcessIdentity:
-                if (ProcessIdentityRecord record; at.get(record)) read_identity(record, at);
-                break;
-            default:
-                break;
+        if (const auto started = at.as<ThreadStartedRecord>(JournalKind::ThreadStarted)) {
+            if (started->thread == 0) return;
+            JournalThread& thread = journal_.threads[started->thread];
+            thread.name = started->name;
+            thread.os_tid = started->os_tid;
+            thread.birth = started->ticks;
+            saw(started->ticks);
+        } else if (const auto named = at.as<ThreadNamedRecord>(JournalKind::ThreadNamed)) {
+            if (named->thread != 0) journal_.threads[named->thread].name = named->name;
+        } else if (const auto ended = at.as<ThreadEndedRecord>(JournalKind::ThreadEnded)) {
+            if (ended->thread == 0) return;
+            journal_.threads[ended->thread].death = ended->ticks;
+            saw(ended->ticks);
+        } else if (const auto clock = at.as<ClockRecord>(JournalKind::Clock)) {
+            journal_.pairs.push_back(clock->pair);
+            saw(clock->pair.ticks);
+        } else if (const auto start = at.as<SessionStartRecord>(JournalKind::SessionStart)) {
+            read_start(*start);
+        } else if (const auto stop = at.as<SessionStopRecord>(JournalKind::SessionStop)) {
+            read_stop(*stop);
+        } else if (const auto open = at.as<OpenAtStopRecord>(JournalKind::OpenAtStop)) {
+            if (open->session == wanted_) read_open(*open, at);
+        } else if (const auto losses = at.as<LossesRecord>(JournalKind::Losses)) {
+            if (losses->thread != 0 && !has_stopped_) read_losses(*losses);
+        } else if (const auto cost = at.as<CostRecord>(JournalKind::Cost)) {
+            journal_.costs.push_back(*cost);
+        } else if (const auto note = at.as<NoteRecord>(JournalKind::Note)) {
+            journal_.notes.push_back({note->code, note->text, note->count});
+        } else if (const auto context = at.as<ContextRecord>(JournalKind::Context)) {
+            if (context->count > 0xffff) return;
+            const auto tail = at.tail<ContextRecord>(context->count * sizeof(std::uint64_t));
+            auto& sessions = journal_.contexts[context->context];
+            sessions.resize(tail.size() / sizeof(std::uint64_t));
+            if (!tail.empty()) std::memcpy(sessions.data(), tail.data(), tail.size());
+        } else if (const auto remote = at.as<RemoteEventsRecord>(JournalKind::RemoteEvents)) {
+            if (remote->session != wanted_) return;
+            journal_.messages.push_back({*remote, at.tail<RemoteEventsRecord>(remote->message_bytes)});
+            saw(remote->call_end);
+        } else if (const auto fact = at.as<MetadataRecord>(JournalKind::Metadata)) {
+            if (fact->session == wanted_)
+                journal_.facts.push_back({fact->key, at.text<MetadataRecord>(fact->json_bytes)});
+        } else if (const auto part = at.as<OpenPartRecord>(JournalKind::OpenPart)) {
+            if (part->call == 0) return;
+            const auto flags = static_cast<std::uint8_t>(part->flags & kPartFirst);
+            journal_.open_parts.insert_or_assign({part->thread, part->start}, std::pair{part->call, flags});
+        } else if (const auto values = at.as<SiteValuesRecord>(JournalKind::SiteValues)) {
+            journal_.site_values.push_back({*values, at.tail<SiteValuesRecord>(values->payload_bytes)});
+            saw(values->ticks);
+        } else if (const auto end = at.as<ProcessEndRecord>(JournalKind::ProcessEnd)) {
+            journal_.process_end = *end;
+        } else if (const auto problem = at.as<RunProblemRecord>(JournalKind::RunProblem)) {
+            read_run_problem(*problem, at);
+        } else if (const auto exchange = at.as<ClockExchangeRecord>(JournalKind::ClockExchange)) {
+            journal_.exchanges.push_back({*exchange, at.text<ClockExchangeRecord>(exchange->peer_bytes)});
+        } else if (const auto identity = at.as<ProcessIdentityRecord>(JournalKind::ProcessIdentity)) {
+            read_identity(*identity, at);
         }
     }
 
   private:
     void saw(std::uint64_t ticks) { journal_.latest_ticks = std::max(journal_.latest_ticks, ticks); }
+
+    void read_open(const OpenAtStopRecord& record, const StreamCursor& at) {
+        auto payload = at.tail<OpenAtStopRecord>(record.payload_bytes);
+        std::uint64_t end = 0;
+        if ((record.flags & kRecordAsync) != 0 && payload.size() >= sizeof end) {
+            payload = payload.first(payload.size() - sizeof end);
+            end = read_as<std::uint64_t>(payload.data() + payload.size());
+        }
+        journal_.open_at_stop.push_back({record.thread,
+                                         record.depth,
+                                         record.start,
+                                         record.site,
+                                         static_cast<std::uint8_t>(record.flags),
+                                         {payload.begin(), payload.end()},
+                                         end});
+    }
+
+    void read_losses(const LossesRecord& record) {
+        JournalThread& thread = journal_.threads[record.thread];
+        const LossesRecord& before = before_[record.thread];
+        LossesRecord& total = totals_[record.thread];
+        // Each total only grows, and a record may leave some of them 0.
+        const auto update = [&](std::uint64_t LossesRecord::*field) {
+            total.*field = std::max(total.*field, record.*field);
+            return total.*field - std::min(total.*field, before.*field);
+        };
+        thread.dropped = update(&LossesRecord::dropped);
+        if (record.session == 0 || record.session == static_cast<std::uint32_t>(wanted_))
+            thread.overwritten_chunks = update(&LossesRecord::overwritten_chunks);
+        thread.resyncs = update(&LossesRecord::resyncs);
+        thread.clamped = update(&LossesRecord::clamped);
+    }
 
     void read_run_problem(const RunProblemRecord& record, const StreamCursor& at) {
         const std::uint64_t bytes = std::uint64_t{record.code_bytes} + record.text_bytes;

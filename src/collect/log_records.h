@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
+#include <string>
 
 #include <marey/detail/log_format.h>
 
@@ -133,11 +135,24 @@ class StreamCursor {
         std::memcpy(&value, record_.data(), sizeof(T));
         return true;
     }
+    /// The record, if it has this kind and is long enough to be a T.
+    template <class T, class Kind>
+    std::optional<T> as(Kind kind) const noexcept {
+        T value;
+        if (kind_ != static_cast<std::uint16_t>(kind) || !get(value)) return std::nullopt;
+        return value;
+    }
     /// The bytes after the fixed part, at most `bytes` of them; empty when the record is not that long.
     template <class T>
     std::span<const std::byte> tail(std::size_t bytes) const noexcept {
         if (record_.size() < sizeof(T) || bytes > record_.size() - sizeof(T)) return {};
         return record_.subspan(sizeof(T), bytes);
+    }
+
+    template <class T>
+    std::string text(std::size_t bytes) const {
+        const auto found = tail<T>(bytes);
+        return {reinterpret_cast<const char*>(found.data()), found.size()};
     }
 
   private:
