@@ -63,7 +63,10 @@ void add_column(ResultTable& table, std::string key, const ColumnInfo& info,
     column.shown = info.key == "name" ? ResultShown::Name : ResultShown::Yes;
     column.is_nullable = true;
     ResultValues& values = table.values.emplace_back();
-    for (const AverageRow* row : rows) detail_results::add_value(values, value(*row));
+    for (const AverageRow* row : rows) {
+        const auto& each = value(*row);
+        add_value(values, column.type, detail_results::cell_of(each));
+    }
     table.rows = rows.size();
 }
 
