@@ -17,37 +17,22 @@ std::uint32_t valid_point(std::uint32_t point) noexcept {
 }
 
 NvtxPayload payload_of(const EventAttributes& attributes) noexcept {
-    using Kind = NvtxPayload::Kind;
-    NvtxPayload payload;
     switch (attributes.payload_type) {
         case nvtx_protocol::kPayloadUnsigned64:
-            payload.kind = Kind::Unsigned;
-            payload.unsigned_number = attributes.payload.unsigned64;
-            break;
+            return attributes.payload.unsigned64;
         case nvtx_protocol::kPayloadUnsigned32:
-            payload.kind = Kind::Unsigned;
-            payload.unsigned_number = attributes.payload.unsigned32;
-            break;
+            return std::uint64_t{attributes.payload.unsigned32};
         case nvtx_protocol::kPayloadSigned64:
-            payload.kind = Kind::Signed;
-            payload.signed_number = attributes.payload.signed64;
-            break;
+            return attributes.payload.signed64;
         case nvtx_protocol::kPayloadSigned32:
-            payload.kind = Kind::Signed;
-            payload.signed_number = attributes.payload.signed32;
-            break;
+            return std::int64_t{attributes.payload.signed32};
         case nvtx_protocol::kPayloadDouble:
-            payload.kind = Kind::Real;
-            payload.real_number = attributes.payload.real64;
-            break;
+            return attributes.payload.real64;
         case nvtx_protocol::kPayloadFloat:
-            payload.kind = Kind::Real;
-            payload.real_number = static_cast<double>(attributes.payload.real32);
-            break;
+            return static_cast<double>(attributes.payload.real32);
         default:
-            break;
+            return {};
     }
-    return payload;
 }
 
 }  // namespace

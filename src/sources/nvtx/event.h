@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <variant>
 
 #include "sources/nvtx/nvtx_protocol.h"
 
@@ -29,15 +30,7 @@ class NvtxWideText {
     char text_[kMaxNvtxBytes];
 };
 
-struct NvtxPayload {
-    enum class Kind : std::uint8_t { None, Unsigned, Signed, Real };
-    Kind kind = Kind::None;
-    union {
-        std::uint64_t unsigned_number;
-        std::int64_t signed_number = 0;
-        double real_number;
-    };
-};
+using NvtxPayload = std::variant<std::monostate, std::uint64_t, std::int64_t, double>;
 
 /// One call. Refers to the caller's arguments.
 struct NvtxEvent {
@@ -54,9 +47,7 @@ struct NvtxEvent {
     /// Accepts null and short structures. Missing members and unknown kinds are left empty.
     explicit NvtxEvent(const nvtx_protocol::EventAttributes* attributes) noexcept;
 
-    bool has_values() const noexcept {
-        return category != 0 || has_color || payload.kind != NvtxPayload::Kind::None;
-    }
+    bool has_values() const noexcept { return category != 0 || has_color || payload.index() != 0; }
 
   private:
     void read(const nvtx_protocol::EventAttributes& whole) noexcept;

@@ -12,7 +12,6 @@
 namespace marey {
 namespace {
 
-using Kind = NvtxPayload::Kind;
 using nvtx_protocol::EventAttributes;
 
 TEST(NvtxEvent, IsEmptyWithoutAttributesOrText) {
@@ -40,28 +39,24 @@ TEST(NvtxEvent, ContainsTheAttributes) {
     EXPECT_EQ(event.category, 7u);
     EXPECT_TRUE(event.has_color);
     EXPECT_EQ(event.color, 0x80ff0001u);
-    EXPECT_EQ(event.payload.kind, Kind::Signed);
-    EXPECT_EQ(event.payload.signed_number, -5);
+    EXPECT_EQ(event.payload, NvtxPayload(std::int64_t{-5}));
 }
 
 TEST(NvtxEvent, ReadsEveryKindOfPayload) {
     EventAttributes event = attributes();
     event.payload.unsigned64 = ~std::uint64_t{0};
     event.payload_type = nvtx_protocol::kPayloadUnsigned64;
-    EXPECT_EQ(NvtxEvent(&event).payload.unsigned_number, ~std::uint64_t{0});
+    EXPECT_EQ(NvtxEvent(&event).payload, NvtxPayload(~std::uint64_t{0}));
     event.payload_type = nvtx_protocol::kPayloadUnsigned32;  // the upper half is not part of it
-    EXPECT_EQ(NvtxEvent(&event).payload.kind, Kind::Unsigned);
-    EXPECT_EQ(NvtxEvent(&event).payload.unsigned_number, ~std::uint32_t{0});
+    EXPECT_EQ(NvtxEvent(&event).payload, NvtxPayload(std::uint64_t{~std::uint32_t{0}}));
     event.payload_type = nvtx_protocol::kPayloadSigned32;
-    EXPECT_EQ(NvtxEvent(&event).payload.kind, Kind::Signed);
-    EXPECT_EQ(NvtxEvent(&event).payload.signed_number, -1);
+    EXPECT_EQ(NvtxEvent(&event).payload, NvtxPayload(std::int64_t{-1}));
     event.payload.real64 = 2.5;
     event.payload_type = nvtx_protocol::kPayloadDouble;
-    EXPECT_EQ(NvtxEvent(&event).payload.real_number, 2.5);
+    EXPECT_EQ(NvtxEvent(&event).payload, NvtxPayload(2.5));
     event.payload.real32 = 0.25f;
     event.payload_type = nvtx_protocol::kPayloadFloat;
-    EXPECT_EQ(NvtxEvent(&event).payload.kind, Kind::Real);
-    EXPECT_EQ(NvtxEvent(&event).payload.real_number, 0.25);
+    EXPECT_EQ(NvtxEvent(&event).payload, NvtxPayload(0.25));
 }
 
 TEST(NvtxEvent, IgnoresUnknownKinds) {
@@ -90,7 +85,7 @@ TEST(NvtxEvent, OfAShorterStructureHasOnlyItsMembers) {
         const NvtxEvent event(reinterpret_cast<const EventAttributes*>(cut));
         EXPECT_EQ(event.category, bytes >= 8 ? 7u : 0u) << bytes;
         EXPECT_EQ(event.has_color, bytes >= 16) << bytes;
-        EXPECT_EQ(event.payload.kind, bytes >= 32 ? Kind::Signed : Kind::None) << bytes;
+        EXPECT_EQ(event.payload.index() != 0, bytes >= 32) << bytes;
         EXPECT_EQ(event.text, bytes >= 48 ? "text" : "") << bytes;
         ::operator delete(cut);
     }

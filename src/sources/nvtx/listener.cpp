@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
-#include <limits>
 #include <new>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include <marey/detail/export.h>
 #include <marey/detail/values.h>
@@ -153,24 +153,15 @@ std::uint32_t site_of(std::uint32_t domain, const NvtxEvent& event) noexcept {
 }
 
 void write_payload(detail::ValueWriter& writer, std::uint32_t key, const NvtxPayload& payload) noexcept {
-    switch (payload.kind) {
-        case NvtxPayload::Kind::None:
-            break;
-        case NvtxPayload::Kind::Signed:
-            writer.add(key, payload.signed_number);
-            break;
-        case NvtxPayload::Kind::Real:
-            writer.add(key, payload.real_number);
-            break;
-        case NvtxPayload::Kind::Unsigned:
-            if (payload.unsigned_number <= std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
-                writer.add(key, payload.unsigned_number);
-            } else {  // Marey's integers are signed
-                char digits[20];
-                const auto end = std::to_chars(std::begin(digits), std::end(digits), payload.unsigned_number);
-                writer.add(key, std::string_view(digits, static_cast<std::size_t>(end.ptr - digits)));
-            }
-            break;
+    if (const auto* const number = std::get_if<std::int64_t>(&payload)) {
+        writer.add(key, *number);
+    } else if (const auto* const real = std::get_if<double>(&payload)) {
+        writer.add(key, *real);
+    } else if (const auto* const big = std::get_if<std::uint64_t>(&payload)) {
+        if (std::in_range<std::int64_t>(*big)) return writer.add(key, *big);
+        char digits[20];  // Marey's integers are signed
+        const auto end = std::to_chars(std::begin(digits), std::end(digits), *big);
+        writer.add(key, std::string_view(digits, static_cast<std::size_t>(end.ptr - digits)));
     }
 }
 

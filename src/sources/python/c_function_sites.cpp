@@ -53,11 +53,6 @@ std::string module_of(PyTypeObject* type) {
     return dot == std::string::npos ? "builtins" : name.substr(0, dot);
 }
 
-// Never empty: the module distinguishes a traced call from a range of the program.
-std::string_view module_text(const std::string& module) {
-    return module.empty() ? std::string_view("(unknown)") : module;
-}
-
 // The text that Python prints for each C function, by its name here. Guarded by the GIL; never destroyed.
 auto& printed_names = *new std::unordered_map<std::string, std::string>;
 
@@ -71,6 +66,16 @@ struct Described {
     std::string module;
     bool is_static;  ///< its definition is a constant of its library
 };
+
+// 0: its calls are not recorded. Marey's own functions open and close ranges: a range around them would not
+// nest with those.
+std::uint32_t c_call_site(const Described& described) {
+    // Never empty: the module distinguishes a traced call from a range of the program.
+    const std::string_view module =
+        described.module.empty() ? "(unknown)" : std::string_view(described.module);
+    if (described.name.starts_with("marey.") || !takes_module(module)) return 0;
+    return traced_site(described.name, module, 0, Scope::CFunction);
+}
 
 // Whether an object is the self of a pybind11 function: a capsule, or since version 3.0.2 an object of a
 // special class.
@@ -146,11 +151,7 @@ std::uint32_t CFunctionSites::learn(PyObject* object) noexcept {
         return entry->number;
     try {
         const Described described = describe(function);
-        // Marey's own functions open and close ranges: a range around them would not nest with those.
-        const bool is_left_out =
-            described.name.starts_with("marey.") || !takes_module(module_text(described.module));
-        const std::uint32_t site =
-            is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
+        const std::uint32_t site = c_call_site(described);
         if (site != 0) note_printed_name(described.name, object);
         if (is_new)
             remember(key_of_new(function->m_self), site, object);
@@ -239,11 +240,7 @@ std::uint32_t CFunctionSites::register_callable(PyObject* callable, const void* 
 std::uint32_t CFunctionSites::make_callable_site(PyObject* callable, const void* key) noexcept {
     const SavedError error;
     try {
-        const Described described = describe_callable(callable);
-        const bool is_left_out =
-            described.name.starts_with("marey.") || !takes_module(module_text(described.module));
-        const std::uint32_t site =
-            is_left_out ? 0 : traced_site(described.name, module_text(described.module), 0, Scope::CFunction);
+        const std::uint32_t site = c_call_site(describe_callable(callable));
         PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(callable));
         remember(key, site, key == key_of_objects(Py_TYPE(callable)) ? type : callable);
         return site;
