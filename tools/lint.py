@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""lint.py [--alone] TIDY: lints the shipped C++ sources with clang-tidy, and parses the fuzzers, which tests do not build.
+"""lint.py [--alone] TIDY: lints the shipped C++ sources with clang-tidy, and parses the fuzzers.
 
-clang-tidy runs over the files of a room together, as they are built (build/release), which takes a sixth of the time. It
-also reports clang's thread safety analysis: the locks that marey/detail/thread_safety.h declares are held where they
-must be. A missing include does not show there: --alone lets the compiler parse every file on its own (build/lint)
-instead. A command that passed does not run again until its sources, a header or the rules change; the stamps are in
-build/tidy.
+clang-tidy runs over the files of a room together, as they are built (build/release), which takes a sixth of the time.
+It also reports clang's thread safety analysis: the locks that marey/detail/thread_safety.h declares are held where they
+must be. Fuzzers are not built for tests, so they are only parsed. A missing include does not show in files that are
+read together: --alone lets the compiler parse every file by itself (build/lint) instead. A command that passed does not
+run again until its sources, a header or the rules change; the stamps are in build/tidy.
 """
 
 from __future__ import annotations

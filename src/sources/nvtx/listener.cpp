@@ -64,7 +64,6 @@ Range StartedRanges::take(std::uint64_t number) noexcept {
 }
 
 using detail::Opened;
-using nvtx_protocol::EventAttributes;
 using nvtx_protocol::kError;
 using nvtx_protocol::kNotTracked;
 
