@@ -56,6 +56,10 @@ DType from_format(const char* format, std::ptrdiff_t item_bytes) noexcept {
     const auto of_size = [&](DType one, DType two, DType four, DType eight) {
         return item_bytes == 1 ? one : item_bytes == 2 ? two : item_bytes == 4 ? four : eight;
     };
+    if (std::strchr("bhilqn", *format) != nullptr)
+        return of_size(DType::Int8, DType::Int16, DType::Int32, DType::Int64);
+    if (std::strchr("BcHILQN", *format) != nullptr)
+        return of_size(DType::UInt8, DType::UInt16, DType::UInt32, DType::UInt64);
     switch (*format) {
         case '?':
             return DType::Bool;
@@ -65,21 +69,6 @@ DType from_format(const char* format, std::ptrdiff_t item_bytes) noexcept {
             return DType::Float32;
         case 'd':
             return DType::Float64;
-        case 'b':
-        case 'h':
-        case 'i':
-        case 'l':
-        case 'q':
-        case 'n':
-            return of_size(DType::Int8, DType::Int16, DType::Int32, DType::Int64);
-        case 'B':
-        case 'c':
-        case 'H':
-        case 'I':
-        case 'L':
-        case 'Q':
-        case 'N':
-            return of_size(DType::UInt8, DType::UInt16, DType::UInt32, DType::UInt64);
         case 'O':
             return DType::Object;
         default:
