@@ -257,6 +257,7 @@ std::vector<std::byte> pack_capture(const RawLog& log, PackFor purpose) {
     const int level = level_for(total, purpose);
     FactsWriter facts;
     std::vector<SpanEntry> entries;
+    entries.reserve(spans.size());
     for (const LogSpan* span : spans)
         entries.push_back({span->bytes, span->sequence, span->base_ticks, span->pair, span->thread, 0});
     visit_facts(facts, log, entries);
