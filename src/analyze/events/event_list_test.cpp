@@ -47,7 +47,7 @@ TEST(EventList, ARepeatedRangeIsMergedIntoItsParent) {
     EXPECT_EQ(events.event_of(1), 0u);
 }
 
-// K17.
+// K17
 TEST(EventList, AStepThatCrossesRangesIsTheParentOfTheOnesInIt) {
     const EventList events(
         TraceFixture()
