@@ -29,6 +29,9 @@ constexpr std::chrono::milliseconds kLookPeriod{250};
 constexpr std::chrono::milliseconds kPackPeriod{1000};
 constexpr int kMaxShare = 20;  // at most one part in so many of the time
 constexpr int kNiceness = 10;
+// Larger captures are packed when the program has ended: a low priority cannot be raised again, and the user
+// would wait for it.
+constexpr std::uintmax_t kMaxBytes = std::uintmax_t{64} << 20;
 constexpr std::size_t kMaxProcesses = 100'000;
 
 /// Of the calling thread.
@@ -138,7 +141,8 @@ void MemberPacking::pack_ended() {
     if (::access(output_.c_str(), F_OK) != 0)
         return;  // without it, the captures stay as they are at the end, too
     for (const std::string& capture : captures_of(output_)) {
-        if (left_alone_.contains(capture)) continue;
+        std::error_code error;
+        if (left_alone_.contains(capture) || fs::file_size(capture, error) > kMaxBytes) continue;
         bool is_added = false;
         try {
             if (!has_ended(capture)) continue;
