@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <marey/averages.h>
+
 namespace marey {
 namespace {
 
