@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from running import captures, environment, move_to_host, plain, recorded, write
+from running import captures, environment, functions, move_to_host, plain, recorded, write
 
 import marey
 
@@ -286,6 +286,32 @@ def test_processes_that_have_ended_are_packed_while_the_program_runs(tmp_path, e
     names = marey.load([tmp_path / name for name in found]).to_pandas()["name"]
     for name in ("child", "parent"):
         assert sum(each.endswith(f"): {name}") for each in names) == 1
+
+
+def test_a_large_capture_of_a_child_is_packed_when_the_program_has_ended(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import glob, os, sys, time
+        def call(): pass
+        def large():
+            for _ in range(5_000_000): call()
+        def small(): pass
+        for child in (large, small):
+            if os.fork() == 0:
+                child()
+                sys.exit()
+            os.wait()
+        for _ in range(1500):  # the earlier child first, if it were packed at all
+            if os.path.exists('x.packed.marey') and len(glob.glob('x.[0-9]*')) < 2: break
+            time.sleep(0.05)
+        print([os.path.getsize(each) > 64 << 20 for each in glob.glob('x.[0-9]*')])
+        """,
+    )
+    output, _, code = recorded([script], tmp_path, run_options=MERGED)
+    assert (code, output) == (0, "[True]\n")
+    assert [path.name for path in captures(tmp_path)] == ["x.marey"]
+    assert {"call": 5_000_000, "small": 1}.items() <= functions(tmp_path / "x.marey").items()
 
 
 def test_a_packed_process_is_in_the_summary_and_so_is_one_that_was_not_recorded(tmp_path):

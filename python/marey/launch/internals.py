@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: The release of each version on which the tracer was tested (docs/guide/install.md says how).
-CHECKED = {(3, 11): "3.11.7", (3, 12): "3.12.3", (3, 13): "3.13.0", (3, 14): "3.14.8", (3, 15): "3.15.0"}
+CHECKED = {(3, 11): "3.11.7", (3, 12): "3.12.3", (3, 13): "3.13.5", (3, 14): "3.14.8", (3, 15): "3.15.0"}
 
 #: (part, used for, source file in src/sources/python, first version, last version)
 INTERNALS = (
