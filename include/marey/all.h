@@ -12,6 +12,7 @@
 #include <marey/export.h>
 #include <marey/flops.h>
 #include <marey/import.h>
+#include <marey/live.h>
 #include <marey/load.h>
 #include <marey/marey.h>
 #include <marey/merge.h>

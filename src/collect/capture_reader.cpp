@@ -402,21 +402,42 @@ RawLog read_capture_bytes(std::span<const std::byte> bytes, std::shared_ptr<cons
     return log;
 }
 
+namespace {
+
+RawLog read_copy(const RunningCapture& copy, const std::string& path) {
+    RawLog log = read_capture_bytes(copy.bytes, copy.owner, path);
+    log.end_ticks = copy.end_ticks;
+    log.since_ticks = copy.since_ticks;
+    return log;
+}
+
+RawLog read_running(const RunningCapture& copy, const std::string& path) {
+    RawLog log = read_copy(copy, path);
+    log.is_running = true;
+    log.problems.push_back({"running", "The program is still running: this is its capture so far.", 1});
+    return log;
+}
+
+}  // namespace
+
 RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& path, bool with_records) {
     const auto is_unfinished = [&file] {
         return file->bytes().size() >= sizeof(FileHeader) &&
                read_as<std::uint32_t>(file->bytes().data() + offsetof(FileHeader, finished)) == 0;
     };
     if (!is_unfinished()) return read_capture_bytes(file->bytes(), file, path, with_records);
-    if (const std::optional<RunningCapture> copy = copy_running_capture(path)) {
-        RawLog log = read_capture_bytes(copy->bytes, copy->owner, path);
-        log.end_ticks = copy->end_ticks;
-        log.is_running = true;
-        log.problems.push_back({"running", "The program is still running: this is its capture so far.", 1});
-        return log;
-    }
+    if (const std::optional<RunningCapture> copy = copy_running_capture(path))
+        return read_running(*copy, path);
     if (!is_unfinished()) file = MappedFile::open(path);  // it has just been finished, and has another size
     return read_capture_bytes(file->bytes(), file, path);
+}
+
+RawLog read_newest(const std::string& path, const CopyLimits& limits) {
+    if (const std::optional<RunningCapture> copy = copy_running_capture(path, limits))
+        return read_running(*copy, path);
+    if (const std::optional<RunningCapture> copy = copy_ended_capture(path, limits))
+        return read_copy(*copy, path);
+    return read_capture(path);
 }
 
 RawLog read_capture(const std::string& path) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "collect/running_capture.h"
 #include "record/raw_log.h"
 
 namespace marey {
@@ -20,6 +21,10 @@ class MappedFile;
 RawLog read_capture(const std::string& path);
 RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& path,
                     bool with_records = true);
+
+/// The same with the newest part of the log only, unless the capture is packed. The time that this takes
+/// follows from the open ranges and the names rather than from the size of the file.
+RawLog read_newest(const std::string& path, const CopyLimits& limits);
 
 /// The same from memory. `name` stands for the path in errors; `keep_alive` owns the bytes.
 /// Without records, a packed capture gives only what unpack_capture() gives then, and the records of another

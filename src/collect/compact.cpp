@@ -31,13 +31,6 @@ bool is_same_span(const LogSpan& a, const LogSpan& b) {
            (a.bytes == 0 || std::memcmp(a.data, b.data, a.bytes) == 0);
 }
 
-void write_packed(const RawLog& log, const std::string& path) {
-    const std::vector<std::byte> packed = pack_checked(log, path);
-    OutputFile file(path, 0600);  // as the recorder creates captures
-    file.write({reinterpret_cast<const char*>(packed.data()), packed.size()});
-    file.commit();
-}
-
 }  // namespace
 
 bool is_same_log(const RawLog& a, const RawLog& b) {
@@ -66,6 +59,13 @@ std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path, 
     if (!is_same_log(log, unpack_capture(packed, path)))
         throw Error(path + ": not written: the packed capture differs from the original");
     return packed;
+}
+
+void write_packed(const RawLog& log, const std::string& path) {
+    const std::vector<std::byte> packed = pack_checked(log, path);
+    OutputFile file(path, 0600);  // as the recorder creates captures
+    file.write({reinterpret_cast<const char*>(packed.data()), packed.size()});
+    file.commit();
 }
 
 void compact_capture(const std::string& in, const std::string& out) {

@@ -8,17 +8,20 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sstream>
+#include <limits>
+#include <map>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include <marey/detail/thread_state.h>
 
 #include "base/small_file.h"
+#include "collect/live/shared_mappings.h"
+#include "collect/log_records.h"
+#include "collect/log_scan.h"
 #include "record/clocks/clock.h"
 
 namespace marey {
@@ -27,8 +30,6 @@ using namespace detail;
 
 namespace {
 
-constexpr std::size_t kMostMapsBytes = std::size_t{64} << 20;
-
 bool is_this_boot(const FileHeader& header) {
     const std::string boot = read_small_file("/proc/sys/kernel/random/boot_id");
     const std::size_t length = strnlen(header.boot_id, sizeof header.boot_id);
@@ -36,34 +37,77 @@ bool is_this_boot(const FileHeader& header) {
 }
 
 bool maps_for_writing(std::int64_t pid, std::uint64_t inode) {
-    std::istringstream maps(
-        read_small_file(("/proc/" + std::to_string(pid) + "/maps").c_str(), kMostMapsBytes));
-    for (std::string line; std::getline(maps, line);) {
-        char access[5] = {};
-        std::uint64_t mapped = 0;
-        if (std::sscanf(line.c_str(), "%*s %4s %*s %*s %" SCNu64, access, &mapped) == 2 && mapped == inode &&
-            std::strcmp(access, "rw-s") == 0)
-            return true;
-    }
-    return false;
+    return std::ranges::any_of(shared_mappings(pid),
+                               [inode](const SharedMapping& mapping) { return mapping.inode == inode; });
 }
+
+/// With a limit, of the log.
+constexpr std::size_t kMostLookedAt = std::size_t{64} << 20;
 
 struct UsedBlock {
     std::size_t at;
     BlockHeader header;
 };
 
+/// The records of one thread in a chunk. A chunk belongs to one thread until that ends.
+struct Piece {
+    std::size_t begin = 0;
+    std::uint32_t thread = 0;
+    std::size_t end = 0;  ///< of those that ended in time
+};
+
+/// When a record ended; the greatest number if it has no such time.
+std::uint64_t end_of(const BlockHeader& header, const std::byte* record) {
+    if (is_long_record(record)) {
+        const auto head = read_as<LongRecord>(record);
+        return std::max(head.time, head.word2);  // which may not be a time
+    }
+    const CompactFields fields = unpack(read_as<CompactRecord>(record));
+    const bool is_part = fields.kind == static_cast<std::uint8_t>(RecordKind::Part);
+    return is_part ? ~std::uint64_t{0} : header.base_ticks + fields.delta;
+}
+
+std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byte> records,
+                             std::uint64_t until) {
+    std::vector<Piece> pieces{{0, header.thread, 0}};
+    for (std::size_t at = 0; at < records.size();) {
+        const std::byte* const record = records.data() + at;
+        const std::size_t bytes = record_bytes(record, records.size() - at);
+        if (bytes == 0) break;
+        if (is_long_record(record)) {
+            const auto head = read_as<LongRecord>(record);
+            if (static_cast<RecordKind>(head.kind) == RecordKind::ThreadSwitch)
+                pieces.push_back({at, static_cast<std::uint32_t>(head.word2), at});
+        }
+        at += bytes;
+        if (end_of(header, record) <= until) pieces.back().end = at;
+    }
+    return pieces;
+}
+
+/// The first record of a piece that ended at `since` or later and with which at most so many bytes are left.
+/// Records cannot be read backwards.
+std::size_t first_wanted(const BlockHeader& header, std::span<const std::byte> records, const Piece& piece,
+                         std::size_t most_bytes, std::uint64_t since) {
+    std::size_t at = piece.begin;
+    while (at < piece.end && (piece.end - at > most_bytes || end_of(header, records.data() + at) < since))
+        at += record_bytes(records.data() + at, records.size() - at);
+    return at;
+}
+
 class Copier {
   public:
-    explicit Copier(int file) : file_(file) {}
+    Copier(int file, const CopyLimits& limits, bool has_ended)
+        : file_(file), limits_(limits), has_ended_(has_ended) {}
 
     std::optional<RunningCapture> copy() {
         FileHeader header{};
-        if (!is_running(header)) return std::nullopt;
+        if (!is_readable(header)) return std::nullopt;
         RunningCapture result;
-        if (Clock::source() == static_cast<ClockSource>(header.clock_source)) result.end_ticks = Clock::now();
+        if (!has_ended_ && Clock::source() == static_cast<ClockSource>(header.clock_source))
+            result.end_ticks = Clock::now();
         // The open ranges before the log: a range that ends in between is then in both, never in neither.
-        const std::vector<State> states = read_states();
+        std::vector<State> states = read_states();
         // In a recorder, a chunk with a lower number was put into use earlier. So every chunk up to the last
         // one of this list is in the next list, wherever in the file it is, and nothing is missing in
         // between.
@@ -71,33 +115,41 @@ class Copier {
         for (const UsedBlock& place : places()) {
             if (is(place.header, BlockKind::Log)) last = std::max(last, place.header.sequence);
         }
-        std::vector<UsedBlock> all = places();
-        const std::size_t size = file_size();
-        bytes_.reset(static_cast<std::byte*>(std::calloc(1, size)), &std::free);
-        if (bytes_ == nullptr) return std::nullopt;
-        room_ = size;
-        read_at(0, kBlockBytes);
-        for (const State& state : states) {  // what has taken the place of one since is copied over it
-            if (state.at + state.bytes.size() <= room_)
-                std::memcpy(bytes_.get() + state.at, state.bytes.data(), state.bytes.size());
-        }
+        std::vector<UsedBlock> log = places();
+        std::erase_if(log, [last](const UsedBlock& place) {
+            return !is(place.header, BlockKind::Log) || place.header.sequence > last;
+        });
         // The newest chunks first, because a ring overwrites the oldest ones: those are lost in order.
-        std::sort(all.begin(), all.end(), [](const UsedBlock& a, const UsedBlock& b) {
+        std::sort(log.begin(), log.end(), [](const UsedBlock& a, const UsedBlock& b) {
             return a.header.sequence > b.header.sequence;
         });
-        for (const UsedBlock& place : all) {
-            if (!is(place.header, BlockKind::Log) || place.header.sequence > last) continue;
-            // If this process had to wait, a whole ring may have been written after the window's end.
-            const bool is_in_time = result.end_ticks == 0 || place.header.base_ticks < result.end_ticks;
-            (copy_log(place) && is_in_time ? result.log_bytes : result.lost_bytes) += place.header.committed;
+        if (!limits_.has_limit()) bytes_.reserve(file_size());
+        if (result.end_ticks != 0) until_ticks_ = result.end_ticks;
+        add(UsedBlock{0, {}}, kBlockBytes);
+        if (limits_.last_ns > 0) {
+            const std::uint64_t end = result.end_ticks != 0 ? result.end_ticks : latest_ticks(log);
+            const double ticks =
+                static_cast<double>(limits_.last_ns) / 1e9 * static_cast<double>(header.ticks_per_second);
+            result.since_ticks = since_ticks_ =
+                ticks < static_cast<double>(end) ? end - static_cast<std::uint64_t>(ticks) : 0;
         }
+        copy_log(log, shares(header, states, log), result);
         // Everything that the log refers to was written before it.
         for (const UsedBlock& place : places()) {
             if (is(place.header, BlockKind::Names) || is(place.header, BlockKind::Journal)) copy_block(place);
         }
-        if (!is_running(header)) return std::nullopt;  // by now it is complete
-        result.bytes = {bytes_.get(), size};
-        result.owner = bytes_;
+        for (const State& state : states) {  // unless something else has taken its place since
+            if (!is_unchanged(state.place)) continue;
+            bytes_.insert(bytes_.end(), state.bytes.begin(), state.bytes.end());
+        }
+        if (!is_readable(header)) return std::nullopt;  // by now it is complete
+        if (header.finished != 0) {                     // then it states its size
+            header.blocks = static_cast<std::uint32_t>(bytes_.size() / kBlockBytes);
+            std::memcpy(bytes_.data(), &header, sizeof header);
+        }
+        const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes_));
+        result.bytes = *owner;
+        result.owner = owner;
         return result;
     }
 
@@ -117,13 +169,15 @@ class Copier {
                                                                 : 0;
     }
 
-    bool is_running(FileHeader& header) const {
+    /// Whether it is a capture as recorded and, unless its program has ended, still written.
+    bool is_readable(FileHeader& header) const {
         struct stat status {};
-        return read_into(0, &header, sizeof header) == sizeof header &&
-               std::memcmp(header.magic, kFileMagic, sizeof header.magic) == 0 &&
-               header.byte_order == kByteOrderMark && header.block_bytes == kBlockBytes &&
-               header.finished == 0 && fstat(file_, &status) == 0 && is_this_boot(header) &&
-               maps_for_writing(header.pid, status.st_ino);
+        if (read_into(0, &header, sizeof header) != sizeof header ||
+            std::memcmp(header.magic, kFileMagic, sizeof header.magic) != 0 ||
+            header.byte_order != kByteOrderMark || header.block_bytes != kBlockBytes)
+            return false;
+        return has_ended_ || (header.finished == 0 && fstat(file_, &status) == 0 && is_this_boot(header) &&
+                              maps_for_writing(header.pid, status.st_ino));
     }
 
     /// The blocks in use now.
@@ -143,15 +197,6 @@ class Copier {
         return found;
     }
 
-    bool read_at(std::size_t at, std::size_t bytes) {
-        return at + bytes <= room_ && read_into(at, bytes_.get() + at, bytes) == bytes;
-    }
-
-    // Without the block: it was overwritten.
-    void leave_out(const UsedBlock& place) {
-        if (place.at < room_) std::memset(bytes_.get() + place.at, 0, sizeof(BlockHeader));
-    }
-
     bool is_unchanged(const UsedBlock& place) const {
         BlockHeader now;
         return read_into(place.at, &now, sizeof now) == sizeof now && now.kind == place.header.kind &&
@@ -159,28 +204,134 @@ class Copier {
                now.thread == place.header.thread;
     }
 
-    /// The header as it was when the block was found, with the bytes that were committed then.
-    bool copy_block(const UsedBlock& place) {
-        if (!read_at(place.at, sizeof(BlockHeader) + place.header.committed)) return false;
-        std::memcpy(bytes_.get() + place.at, &place.header, sizeof place.header);
-        return true;
+    /// Appends these bytes of the file, in whole blocks. False, and nothing is appended: they are not there.
+    bool add(const UsedBlock& place, std::size_t bytes) {
+        const std::size_t at = bytes_.size();
+        bytes_.resize(at + (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes);
+        if (read_into(place.at, bytes_.data() + at, bytes) == bytes) return true;
+        bytes_.resize(at);
+        return false;
     }
 
-    bool copy_log(UsedBlock place) {
-        BlockHeader now;  // its chunk may have grown since
-        if (read_into(place.at, &now, sizeof now) == sizeof now && now.sequence == place.header.sequence &&
-            now.committed <= place.header.blocks * kBlockBytes - sizeof(BlockHeader))
-            place.header.committed = std::max(now.committed, place.header.committed);
-        if (copy_block(place) && is_unchanged(place)) return true;
-        leave_out(place);
-        return false;
+    /// Sets the header of what was appended last.
+    void set_header(std::size_t at, BlockHeader header) {
+        header.blocks = static_cast<std::uint16_t>((bytes_.size() - at) / kBlockBytes);
+        std::memcpy(bytes_.data() + at, &header, sizeof header);
+    }
+
+    /// The header as it was when the block was found, with the bytes that were committed then.
+    void copy_block(const UsedBlock& place) {
+        const std::size_t at = bytes_.size();
+        if (add(place, sizeof(BlockHeader) + place.header.committed)) set_header(at, place.header);
+    }
+
+    /// The time of the last record. `log` begins with the newest chunk.
+    std::uint64_t latest_ticks(const std::vector<UsedBlock>& log) const {
+        std::uint64_t latest = 0;
+        std::set<std::uint32_t> threads;
+        std::vector<std::byte> records;
+        for (const UsedBlock& place : log) {
+            if (place.header.committed == 0 || !threads.insert(place.header.thread).second) continue;
+            records.resize(place.header.committed);
+            if (read_into(place.at + sizeof(BlockHeader), records.data(), records.size()) != records.size())
+                continue;
+            const LogSpan span{
+                records.data(), records.size(), place.header.thread, 0, place.header.base_ticks, {}};
+            latest = std::max(latest, scan_span(span, {}).latest);
+        }
+        return latest;
     }
 
     /// A block of a thread's open ranges.
     struct State {
-        std::size_t at;
+        UsedBlock place;
         std::vector<std::byte> bytes;
     };
+
+    using Shares = std::map<std::uint32_t, std::size_t>;  // bytes of the log, by thread
+
+    bool limits_bytes() const { return limits_.log_bytes != CopyLimits().log_bytes; }
+
+    /// Equal ones for the threads that live; if none does, for those whose chunks are there.
+    Shares shares(const FileHeader& header, const std::vector<State>& states,
+                  const std::vector<UsedBlock>& log) const {
+        Shares shares;
+        for (const State& state : states) {
+            if (header.finished == 0 && is(state.place.header, BlockKind::Thread))
+                shares[state.place.header.thread] = 0;
+        }
+        if (shares.empty()) {
+            for (const UsedBlock& place : log) shares[place.header.thread] = 0;
+        }
+        for (auto& [thread, bytes] : shares) bytes = limits_.log_bytes / shares.size();
+        return shares;
+    }
+
+    void copy_log(const std::vector<UsedBlock>& log, Shares left, RunningCapture& result) {
+        std::set<std::uint32_t> cut;  // threads that have no more records in older chunks
+        std::size_t looked_at = 0;
+        for (UsedBlock place : log) {
+            // A chunk of a thread that has ended may have been filled up by one that lives.
+            if (cut.contains(place.header.thread) || (limits_bytes() && looked_at > kMostLookedAt)) continue;
+            looked_at += place.header.committed;
+            BlockHeader now;  // its chunk may have grown since
+            if (read_into(place.at, &now, sizeof now) == sizeof now &&
+                now.sequence == place.header.sequence &&
+                now.committed <= place.header.blocks * kBlockBytes - sizeof(BlockHeader))
+                place.header.committed = std::max(now.committed, place.header.committed);
+            // If this process had to wait, a whole ring may have been written after the window's end.
+            const bool is_in_time = result.end_ticks == 0 || place.header.base_ticks < result.end_ticks;
+            const bool is_copied = copy_chunk(place, left, cut);
+            (is_copied && is_in_time ? result.log_bytes : result.lost_bytes) += place.header.committed;
+        }
+    }
+
+    /// Appends a chunk without the records that are not wanted. False: it was overwritten.
+    bool copy_chunk(UsedBlock place, Shares& left, std::set<std::uint32_t>& cut_threads) {
+        const std::size_t at = bytes_.size();
+        if (!add(place, sizeof(BlockHeader) + place.header.committed)) return false;
+        if (!is_unchanged(place)) {
+            bytes_.resize(at);
+            return false;
+        }
+        if (!limits_.has_limit()) {
+            set_header(at, place.header);
+            return true;
+        }
+        const std::span<std::byte> records =
+            std::span(bytes_).subspan(at + sizeof(BlockHeader), place.header.committed);
+        const std::vector<Piece> pieces = pieces_of(place.header, records, until_ticks_);
+        std::size_t cut = 0;
+        std::uint32_t cut_thread = place.header.thread;
+        for (std::size_t i = pieces.size(); i-- != 0;) {
+            std::size_t& most =
+                left.try_emplace(pieces[i].thread, limits_bytes() ? 0 : limits_.log_bytes).first->second;
+            const std::size_t from = first_wanted(place.header, records, pieces[i], most, since_ticks_);
+            most -= pieces[i].end - from;
+            if (from == pieces[i].begin) continue;
+            cut = from;
+            cut_thread = pieces[i].thread;
+            // Older records of these threads are missing, in this chunk and in older ones.
+            for (std::size_t k = 0; k <= i; ++k) cut_threads.insert(pieces[k].thread);
+            break;
+        }
+        if (cut == records.size()) {
+            bytes_.resize(at);
+            return true;
+        }
+        place.header.thread = cut_thread;
+        if (cut >= sizeof(LongRecord)) {
+            // One record takes the place of those left out, so that the others can refer to their places in
+            // the chunk.
+            LongRecord gap{};
+            gap.kind = static_cast<std::uint8_t>(RecordKind::Dropped);
+            gap.units = static_cast<std::uint16_t>(cut / kRecordUnit);
+            gap.time = place.header.base_ticks;
+            std::memcpy(records.data(), &gap, sizeof gap);
+        }
+        set_header(at, place.header);
+        return true;
+    }
 
     std::vector<State> read_states() const {
         std::vector<State> states;
@@ -188,7 +339,7 @@ class Copier {
             if (!is(place.header, BlockKind::Thread) && !is(place.header, BlockKind::OpenSegment) &&
                 !is(place.header, BlockKind::SideSegment))
                 continue;
-            State state{place.at, std::vector<std::byte>(place.header.blocks * kBlockBytes)};
+            State state{place, std::vector<std::byte>(place.header.blocks * kBlockBytes)};
             if (read_state(place, state.bytes)) states.push_back(std::move(state));
         }
         return states;
@@ -212,29 +363,45 @@ class Copier {
     }
 
     int file_;
-    std::shared_ptr<std::byte> bytes_;
-    std::size_t room_ = 0;
+    CopyLimits limits_;
+    bool has_ended_;
+    std::uint64_t since_ticks_ = 0;
+    std::uint64_t until_ticks_ = ~std::uint64_t{0};
+    std::vector<std::byte> bytes_;
 };
+
+/// A file that is not even opened unless it is a regular one; -1: it cannot be read.
+int open_regular(const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return -1;
+    return open(path.c_str(), O_RDONLY | O_CLOEXEC);
+}
 
 }  // namespace
 
-std::optional<RunningCapture> copy_running_capture(const std::string& path) {
-    struct stat status {};
-    if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;  // not even opened
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+std::optional<RunningCapture> copy_running_capture(const std::string& path, const CopyLimits& limits) {
+    const int file = open_regular(path);
     if (file < 0) return std::nullopt;
     // A program that records at full speed may overwrite a whole ring while this process waits for a core.
     // After a pause, the system lets it run for longer.
     constexpr int kMostAttempts = 40;
     constexpr std::chrono::milliseconds kPause(10);
-    std::optional<RunningCapture> best = Copier(file).copy();
+    std::optional<RunningCapture> best = Copier(file, limits, false).copy();
     for (int i = 1; best && best->lost_bytes > best->log_bytes && i < kMostAttempts; ++i) {
         std::this_thread::sleep_for(kPause);
-        std::optional<RunningCapture> next = Copier(file).copy();
+        std::optional<RunningCapture> next = Copier(file, limits, false).copy();
         if (!next || next->log_bytes > best->log_bytes) best = std::move(next);
     }
     close(file);
     return best;
+}
+
+std::optional<RunningCapture> copy_ended_capture(const std::string& path, const CopyLimits& limits) {
+    const int file = open_regular(path);
+    if (file < 0) return std::nullopt;
+    std::optional<RunningCapture> copy = Copier(file, limits, true).copy();
+    close(file);
+    return copy;
 }
 
 }  // namespace marey

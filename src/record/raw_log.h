@@ -53,11 +53,12 @@ struct RawLog {
     std::vector<std::byte> names;
     std::vector<std::byte> journal;
 
-    std::vector<LogSpan> spans;   ///< in any order
-    std::vector<OpenRange> open;  ///< of sessions that have no SessionStop in the journal
-    std::uint64_t end_ticks = 0;  ///< when the log was read; 0 = unknown (a crash): the latest time seen
-    bool finished = false;        ///< nothing can be added: every session has stopped
-    bool is_running = false;      ///< read from a file while its program was writing it
+    std::vector<LogSpan> spans;     ///< in any order
+    std::vector<OpenRange> open;    ///< of sessions that have no SessionStop in the journal
+    std::uint64_t end_ticks = 0;    ///< when the log was read; 0 = unknown (a crash): the latest time seen
+    std::uint64_t since_ticks = 0;  ///< records that ended earlier were not wanted; 0: all were
+    bool finished = false;          ///< nothing can be added: every session has stopped
+    bool is_running = false;        ///< read from a file while its program was writing it
 
     std::vector<RawProblem> problems;
     std::shared_ptr<const void> keep_alive;  ///< owns the memory of the spans

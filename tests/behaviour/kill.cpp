@@ -239,6 +239,49 @@ TEST_F(Kill, ACaptureThatStopsWhenItIsFullIsWholeWhileItsProgramWrites) {
     end(child);
 }
 
+TEST_F(Kill, TheNewestPartHasNoHoleWhileItsProgramWritesOrAfterIt) {
+    constexpr std::size_t kLogBytes = 100'000;
+    const std::string snapshot = folder_ + "/snapshot.marey";
+    const pid_t child = start("33554432", "ring", 200'000);
+    for (int i = 0; i < 5; ++i) {
+        std::filesystem::remove(snapshot);
+        marey::write_snapshot(capture(), snapshot, {.log_bytes = kLogBytes});
+        const marey::Trace running = marey::load_newest(capture(), {.log_bytes = kLogBytes});
+        const marey::Trace saved = marey::Trace::load(snapshot);
+        EXPECT_EQ(problems_of(running)["running"], 1u);
+        EXPECT_EQ(problems_of(saved)["running"], 0u);
+        for (const marey::Trace* trace : {&running, &saved}) {
+            auto problems = problems_of(*trace);
+            for (const char* const code : {"crashed", "misplaced", "damaged_chunk", "truncated"})
+                EXPECT_EQ(problems[code], 0u) << code;
+            for (int worker = 0; worker < kill_test::kThreads; ++worker) {
+                Worker found;
+                read(*trace, worker, found);
+                EXPECT_LE(found.open.size(), 2u);
+                EXPECT_FALSE(found.closed.empty());
+                EXPECT_LE(found.closed.size(), kLogBytes / kill_test::kThreads / 16);
+            }
+        }
+    }
+    end(child);
+    const marey::Trace all = marey::Trace::load(capture());
+    const marey::Trace newest = marey::load_newest(capture(), {.log_bytes = kLogBytes});
+    const marey::Trace last = marey::load_newest(capture(), {.log_bytes = 0, .last_ns = 1'000'000});
+    EXPECT_LT(last.ranges().size(), all.ranges().size());
+    for (int worker = 0; worker < kill_test::kThreads; ++worker) {
+        Worker in_all, in_newest, in_last;
+        read(all, worker, in_all);
+        read(newest, worker, in_newest);
+        read(last, worker, in_last);
+        EXPECT_FALSE(in_newest.closed.empty());
+        for (const Worker& part : {in_newest, in_last}) {
+            EXPECT_EQ(part.open, in_all.open);
+            ASSERT_LE(part.closed.size(), in_all.closed.size());
+            EXPECT_TRUE(std::equal(part.closed.rbegin(), part.closed.rend(), in_all.closed.rbegin()));
+        }
+    }
+}
+
 TEST_F(Kill, LosesNothingWithoutARing) {
     for (int i = 0; i < 5; ++i) {
         run_and_kill("1073741824", "stop", 20'000);
