@@ -16,6 +16,7 @@
 #include <marey/load.h>
 #include <marey/marey.h>
 #include <marey/merge.h>
+#include <marey/now.h>
 #include <marey/nvtx.h>
 #include <marey/observe.h>
 #include <marey/range_filter.h>

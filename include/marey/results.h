@@ -26,6 +26,8 @@ MAREY_API Result step_result(const Trace& trace, const StepReport& report);
 MAREY_API Result gpu_result(const Trace& trace, const GpuUse& use);
 MAREY_API Result memory_result(const Trace& trace, const MemoryUse& use);
 MAREY_API Result rank_result(const RankReport& report);
+/// The processes and the open ranges of a trace in `file`.
+MAREY_API Result now_result(const Trace& trace, const std::string& file);
 /// Ranges of a trace in `file`.
 MAREY_API Result found_result(const Trace& trace, std::span<const Row> rows, const std::string& file);
 

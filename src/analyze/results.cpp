@@ -40,6 +40,7 @@ constexpr ResultEntry kResults[] = {
          return memory_result(trace, memory_use(trace, {.by_name = options.by_name}));
      }},
     {"find", [](const Trace& trace, const ResultOptions&) { return found_result(trace, {}, ""); }},
+    {"now", [](const Trace& trace, const ResultOptions&) { return now_result(trace, ""); }},
     {"ranks",
      [](const Trace& trace, const ResultOptions& options) {
          const auto has_rank = [](const ProcessInfo& process) { return process.node >= 0; };

@@ -87,7 +87,7 @@ std::string waiting_fact(const Averages& waiting, std::string_view command) {
         text += fmt::format("{}{} {}", i == 0 ? ": " : ", ", printable(rows[i]->name),
                             format_duration(rows[i]->self_cpu_time_total_ns));
     if (rows.size() > kWaitsShown) text += ", ...";
-    return text + fmt::format(" ({} adds them to the table)", command);
+    return command.empty() ? text : text + fmt::format(" ({} adds them to the table)", command);
 }
 
 void CallSum::add(const Averages& averages) {

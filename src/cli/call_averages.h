@@ -23,7 +23,7 @@ Averages take_waiting(const Trace& trace, Averages& averages);
 /// The same for the rows of imports.
 Averages take_imports(Averages& averages);
 /// "24.9 s: selectors.py(451): EpollSelector.select 20.1 s, ... (COMMAND shows them)" for waiting rows that
-/// are not in a table; empty if they took no time.
+/// are not in a table; empty if they took no time. Without a command, nothing shows them.
 std::string waiting_fact(const Averages& waiting, std::string_view command);
 
 /// Adds up the averages of several processes: rows with equal names and scopes become one.

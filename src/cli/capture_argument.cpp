@@ -1,16 +1,19 @@
 // capture_argument.cpp: the arguments FILE, --from and --session that most verbs take, and loading the file.
 #include "cli/capture_argument.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include <marey/error.h>
 #include <marey/import.h>
+#include <marey/live.h>
 #include <marey/merge.h>
 #include <marey/range_filter.h>
 #include <marey/selection.h>
@@ -112,13 +115,33 @@ Trace CaptureArgument::chosen_processes(Trace trace) const {
     return rows.size() == trace.processes().size() ? trace : select_processes(trace, rows);
 }
 
+std::vector<std::string> with_captures_of_processes(const std::vector<std::string>& words) {
+    std::vector<std::string> paths;
+    for (const std::string& word : words) {
+        std::int64_t pid = 0;
+        const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), pid);
+        if (error != std::errc() || *rest != '\0' || pid <= 0 || ::access(word.c_str(), F_OK) == 0) {
+            paths.push_back(word);
+            continue;
+        }
+        const std::vector<RecordedProcess> found = recorded_processes(pid);
+        if (found.empty() && ::kill(static_cast<pid_t>(pid), 0) != 0)
+            throw Error("process " + word + ": " + std::strerror(errno));
+        if (found.empty())
+            throw Error("process " + word + ": is not being recorded (marey ps lists those that are)");
+        for (const RecordedProcess& process : found) paths.push_back(process.capture);
+    }
+    return paths;
+}
+
 void require_files(const std::vector<std::string>& files) {
     for (const std::string& file : files) {
         if (::access(file.c_str(), F_OK) != 0) throw Error(file + ": " + std::strerror(errno));
     }
 }
 
-std::vector<std::string> capture_paths(const std::vector<std::string>& files, bool is_alone) {
+std::vector<std::string> capture_paths(const std::vector<std::string>& words, bool is_alone) {
+    const std::vector<std::string> files = with_captures_of_processes(words);
     require_files(files);
     std::vector<std::string> paths;
     for (const std::string& file : files) {
@@ -131,7 +154,15 @@ std::vector<std::string> capture_paths(const std::vector<std::string>& files, bo
         std::ranges::sort(inside);
         paths.insert(paths.end(), inside.begin(), inside.end());
     }
-    return files.size() == 1 && paths == files && !is_alone ? captures_of_tree(files[0]) : paths;
+    return files.size() == 1 && paths == words && !is_alone ? captures_of_tree(files[0]) : paths;
+}
+
+std::vector<std::string> captures_now(const std::vector<std::string>& words, const std::string& verb) {
+    if (!words.empty()) return capture_paths(words, false);
+    std::vector<std::string> paths;
+    for (const RecordedProcess& process : recorded_processes()) paths.push_back(process.capture);
+    if (paths.empty()) throw Error(verb + ": no program is being recorded");
+    return paths;
 }
 
 Trace CaptureArgument::filtered(Trace trace, bool flatten_imports) const {

@@ -476,6 +476,11 @@ void Options::optional(std::string& value, const std::string& placeholder, const
     app_.add_option(placeholder, value, help)->type_name("");
 }
 
+void Options::optional(std::vector<std::string>& values, const std::string& placeholder,
+                       const std::string& help) {
+    app_.add_option(placeholder, values, help)->type_name("");
+}
+
 void Options::text(std::string& value, const std::string& names, const std::string& placeholder,
                    const std::string& help) {
     app_.add_option(names, value, help)->type_name(placeholder);

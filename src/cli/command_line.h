@@ -28,6 +28,7 @@ class Options {
     void required(std::string& value, const std::string& placeholder, const std::string& help);
     void required(std::vector<std::string>& values, const std::string& placeholder, const std::string& help);
     void optional(std::string& value, const std::string& placeholder, const std::string& help);
+    void optional(std::vector<std::string>& values, const std::string& placeholder, const std::string& help);
     void text(std::string& value, const std::string& names, const std::string& placeholder,
               const std::string& help);
     /// An option that may be repeated; each occurrence adds one value.

@@ -4,6 +4,10 @@
 // In the order of the help text.
 #define MAREY_VERBS(VERB) \
     VERB(run)             \
+    VERB(ps)              \
+    VERB(now)             \
+    VERB(top)             \
+    VERB(snapshot)        \
     VERB(info)            \
     VERB(view)            \
     VERB(report)          \

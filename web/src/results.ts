@@ -445,6 +445,36 @@ export interface FoundRangesRow {
 export interface FindResult {
     found_ranges: FoundRangesRow[]
 }
+export interface NowProcessesRow {
+    pid: number
+    rank: number | null
+    host: string
+    program: string
+    command_line: string
+    state: string
+    exit_code: number | null
+    exit_signal: number | null
+    recorded_ns: number
+    idle_ns: number | null
+    file: string | null
+    bytes: number | null
+    end_realtime_ns: number
+    other_threads: number
+}
+export interface NowRangesRow {
+    pid: number | null
+    thread: string | null
+    thread_id: number | null
+    level: number
+    open_ns: number
+    usual_ns: number | null
+    is_waiting: boolean
+    name: string
+}
+export interface NowResult {
+    now_processes: NowProcessesRow[]
+    now_ranges: NowRangesRow[]
+}
 export interface RankTotalsRow {
     world_size: number | null
     collectives: number
