@@ -345,21 +345,32 @@ class Copier {
         return states;
     }
 
-    // Its owner writes to it: a slot counts if it is read twice equal, as in the recorder.
+    // Its owner writes to it: a slot counts if it is read twice equal, as in the recorder. Most of a thread's
+    // block is unused.
     bool read_state(const UsedBlock& place, std::span<std::byte> state) const {
-        std::vector<std::byte> again(state.size());
-        if (read_into(place.at, state.data(), state.size()) != state.size() ||
-            read_into(place.at, again.data(), again.size()) != again.size() || !is_unchanged(place))
-            return false;
+        constexpr std::size_t kSlots = offsetof(ThreadState, slots), kSide = offsetof(ThreadState, side);
         const bool is_thread = is(place.header, BlockKind::Thread);
-        if (!is_thread && !is(place.header, BlockKind::OpenSegment)) return true;
-        const std::size_t first = is_thread ? offsetof(ThreadState, slots) : sizeof(BlockHeader);
-        const std::size_t count = is_thread ? kOpenSlots : kSlotsPerSegment;
-        for (std::size_t at = first; at < first + count * sizeof(OpenSlot); at += sizeof(OpenSlot)) {
+        std::size_t used = state.size();
+        if (is_thread) {
+            std::uint32_t depth = 0;
+            if (read_into(place.at + offsetof(ThreadState, depth), &depth, sizeof depth) != sizeof depth)
+                return false;
+            used = kSlots + std::min<std::size_t>(depth, kOpenSlots) * sizeof(OpenSlot);
+        }
+        std::vector<std::byte> again(used);
+        if (read_into(place.at, state.data(), used) != used ||
+            read_into(place.at, again.data(), used) != used || !is_unchanged(place))
+            return false;
+        if (is(place.header, BlockKind::SideSegment)) return true;
+        bool has_side = false;
+        for (std::size_t at = is_thread ? kSlots : sizeof(BlockHeader); at + sizeof(OpenSlot) <= used;
+             at += sizeof(OpenSlot)) {
             if (std::memcmp(state.data() + at, again.data() + at, sizeof(OpenSlot)) != 0)
                 std::memset(state.data() + at, 0, sizeof(OpenSlot));
+            has_side = has_side || read_as<OpenSlot>(state.data() + at).what >> 32 != 0;
         }
-        return true;
+        const std::size_t rest = is_thread && has_side ? state.size() - kSide : 0;
+        return read_into(place.at + kSide, state.data() + kSide, rest) == rest;
     }
 
     int file_;
