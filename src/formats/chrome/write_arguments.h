@@ -111,17 +111,6 @@ class ChromeArguments {
     }
     bool is_given(ChromeKey key) const { return (given_ & bit_of(key)) != 0; }
 
-    /// Quoted names of the element types, by number.
-    static const std::array<Word, 256>& type_words() {
-        static const std::array<Word, 256> words = [] {
-            std::array<Word, 256> made;
-            for (std::size_t i = 0; i < made.size(); ++i)
-                made[i] = Word(dtype_cpp_name(static_cast<DType>(i)), "\"", "\"");
-            return made;
-        }();
-        return words;
-    }
-
     /// Prints scalars as PyTorch does, so that both outputs can be compared: whole numbers keep a decimal
     /// point, others have 17 digits.
     static void append_real_text(std::string& text, double value) {
@@ -295,7 +284,6 @@ class ChromeArguments {
         out_.string(scratch_);
     }
     void append_positional(std::span<const Argument> values, ArgumentRole role) {
-        if (append_small_positional(values, role)) return;
         const ChromeKey first = role == ArgumentRole::Input ? ChromeKey::InputDims : ChromeKey::OutputDims;
         append_list(first, values, role, [&](const Argument& value) { append_extents(value, false); });
         append_list(key_after(first, 1), values, role, [&](const Argument& value) { append_type(value); });
@@ -303,67 +291,6 @@ class ChromeArguments {
                     [&](const Argument& value) { append_extents(value, true); });
         append_list(key_after(first, 3), values, role,
                     [&](const Argument& value) { append_concrete(value); });
-    }
-    /// Fast path for arrays, integers and None, which most operators take and whose size is bounded. Returns
-    /// false and appends nothing if there are other values.
-    bool append_small_positional(std::span<const Argument> values, ArgumentRole role) {
-        std::size_t dimensions = 0;
-        for (const Argument& value : values) {
-            if (value.role != role) continue;
-            if (const ArrayInfo* const array = array_of(value); array != nullptr) {
-                const std::size_t all = std::size_t{array->dimensions} * (array->has_strides ? 2 : 1);
-                if (array->dimensions > 32 || array->first_extent > extents_.size() ||
-                    all > extents_.size() - array->first_extent)
-                    return false;
-                dimensions += array->dimensions;
-            } else if (value.kind != ValueKind::Int && value.kind != ValueKind::None) {
-                return false;
-            }
-        }
-        char* out = out_.room(4 * Word::kBytes + values.size() * 3 * Word::kBytes +
-                              2 * dimensions * (kIntegerBytes + 1));
-        const auto extents = [&](const ArrayInfo* array, bool strides) {
-            *out++ = ',';
-            *out++ = '[';
-            if (array != nullptr && array->is_defined && (!strides || array->has_strides)) {
-                const std::int64_t* extent =
-                    extents_.data() + array->first_extent + (strides ? array->dimensions : 0);
-                for (std::uint32_t i = 0; i < array->dimensions; ++i, *out++ = ',')
-                    out = put_integer(out, extent[i]);
-                if (array->dimensions > 0) --out;
-            }
-            *out++ = ']';
-        };
-        // Every entry is written with a comma before it; the comma of the first becomes the opening bracket.
-        const auto list = [&](std::size_t index, const auto& entry) {
-            const ChromeKey first_key =
-                role == ArgumentRole::Input ? ChromeKey::InputDims : ChromeKey::OutputDims;
-            out = put_key(out, key_after(first_key, index));
-            char* const first = out;
-            for (const Argument& value : values) {
-                if (value.role == role) entry(value);
-            }
-            *first = '[';
-            *out++ = ']';
-        };
-        list(0, [&](const Argument& value) { extents(array_of(value), false); });
-        list(1, [&](const Argument& value) {
-            *out++ = ',';
-            const ArrayInfo* const array = array_of(value);
-            if (array != nullptr && array->is_defined) {
-                out = type_words()[static_cast<std::uint8_t>(array->dtype)].put(out);
-            } else {
-                out = is_scalar(value) ? put_literal(out, "\"Scalar\"") : put_literal(out, "\"\"");
-            }
-        });
-        list(2, [&](const Argument& value) { extents(array_of(value), true); });
-        list(3, [&](const Argument& value) {
-            out = put_literal(out, ",\"");
-            if (value.kind == ValueKind::Int) out = put_integer(out, value.integer);
-            *out++ = '"';
-        });
-        out_.take(out);
-        return true;
     }
     char* put_key(char* out, ChromeKey key) noexcept {
         return put_start(out, kChromeKeyStarts[index_of(key)], is_empty_);
