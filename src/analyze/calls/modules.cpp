@@ -17,12 +17,6 @@ struct ModuleTable::Impl {
         std::unordered_map<std::uint64_t, std::string_view> children;  ///< by address
     };
 
-    std::span<const Argument> items_of(const Argument& value) const {
-        const std::span<const Argument> items = trace.list_items();
-        if (value.kind != ValueKind::List || value.list.first > items.size()) return {};
-        return items.subspan(value.list.first,
-                             std::min<std::size_t>(value.list.count, items.size() - value.list.first));
-    }
     std::string_view text_of(const Argument& value) const {
         return value.kind == ValueKind::String ? trace.string(value.string) : std::string_view();
     }
@@ -31,7 +25,7 @@ struct ModuleTable::Impl {
     }
 
     void read_parameter(ModuleInfo& info, const Argument& value) const {
-        const std::span<const Argument> items = items_of(value);
+        const std::span<const Argument> items = items_of(trace, value);
         if (items.size() < 3 || items[1].kind != ValueKind::Array) return;
         ModuleParameter parameter{text_of(items[0]), items[1], items[2], {}};
         for (std::size_t i = 3; i + 1 < items.size(); i += 2) {
@@ -42,7 +36,7 @@ struct ModuleTable::Impl {
     }
 
     void read_child(Module& module, const Argument& value) const {
-        const std::span<const Argument> items = items_of(value);
+        const std::span<const Argument> items = items_of(trace, value);
         if (items.size() == 2) module.children.emplace(number_of(items[1]), text_of(items[0]));
     }
 

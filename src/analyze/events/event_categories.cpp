@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "trace/torch_names.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 namespace {
@@ -62,22 +63,6 @@ Scope default_scope(std::string_view category) {
         return Scope::Device;
     return Scope::User;
 }
-
-namespace {
-
-const ArrayInfo* array_of(const Trace& trace, const Argument& value) noexcept {
-    if (value.kind != ValueKind::Array || value.array >= trace.arrays().size()) return nullptr;
-    return &trace.arrays()[value.array];
-}
-
-std::span<const Argument> items_of(const Trace& trace, const Argument& value) noexcept {
-    const std::span<const Argument> items = trace.list_items();
-    if (value.kind != ValueKind::List || value.list.first > items.size()) return {};
-    return items.subspan(value.list.first,
-                         std::min<std::size_t>(value.list.count, items.size() - value.list.first));
-}
-
-}  // namespace
 
 bool is_scalar(const Argument& value) noexcept {
     const bool is_shown = value.kind != ValueKind::None && value.kind != ValueKind::String;

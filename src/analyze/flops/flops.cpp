@@ -164,12 +164,8 @@ std::optional<std::vector<std::int64_t>> OperationInputs::integers(std::size_t i
     if (argument->truncated) return std::nullopt;
     if (argument->kind == ValueKind::String) return read_integers(trace_->string(argument->string));
     if (argument->kind != ValueKind::List) return std::nullopt;
-    const std::span<const Argument> items = trace_->list_items();
-    const ListItems list = argument->list;
-    if (list.first > items.size() || list.count > items.size() - list.first) return std::nullopt;
     std::vector<std::int64_t> values;
-    values.reserve(list.count);
-    for (const Argument& item : items.subspan(list.first, list.count)) {
+    for (const Argument& item : items_of(*trace_, *argument)) {
         const std::optional<std::int64_t> value = integer_of(item);
         if (!value) return std::nullopt;
         values.push_back(*value);

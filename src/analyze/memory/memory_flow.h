@@ -7,6 +7,8 @@
 #include <marey/memory_profile.h>
 #include <marey/trace.h>
 
+#include "trace/trace_data.h"
+
 namespace marey {
 
 /// Whether this is the name of an operator with a schema: "aten::add", not "autograd::engine::x: y".
@@ -20,15 +22,9 @@ std::vector<FlowNode> memory_flow(const EventTree& tree, const ArrayIds& ids,
 template <class Visit>
 void visit_arrays(const Trace& trace, const Argument& value, const Visit& visit, int nesting = 0) {
     constexpr int kMaxDepth = 16;  // a damaged trace could hold a cycle
-    if (value.kind == ValueKind::Array && value.array < trace.arrays().size()) {
-        visit(value.array);
-    } else if (value.kind == ValueKind::List && nesting < kMaxDepth) {
-        const std::span<const Argument> items = trace.list_items();
-        const std::size_t first = std::min<std::size_t>(value.list.first, items.size());
-        const std::size_t count = std::min<std::size_t>(value.list.count, items.size() - first);
-        for (const Argument& item : items.subspan(first, count))
-            visit_arrays(trace, item, visit, nesting + 1);
-    }
+    if (array_of(trace, value) != nullptr) visit(value.array);
+    if (nesting == kMaxDepth) return;
+    for (const Argument& item : items_of(trace, value)) visit_arrays(trace, item, visit, nesting + 1);
 }
 
 /// Visits the arrays among the inputs of a range.

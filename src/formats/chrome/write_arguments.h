@@ -16,6 +16,7 @@
 #include "formats/chrome/text.h"
 #include "formats/chrome/value_cache.h"
 #include "json/json_writer.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 
@@ -30,8 +31,7 @@ inline constexpr auto kChromeKeyStarts = [] {
 class ChromeArguments {
   public:
     /// Both arguments must outlive this.
-    ChromeArguments(const Trace& trace, ChromeText& out)
-        : trace_(trace), arrays_(trace.arrays()), extents_(trace.array_extents()), cache_(trace), out_(out) {}
+    ChromeArguments(const Trace& trace, ChromeText& out) : trace_(trace), cache_(trace), out_(out) {}
 
     /// Call after the opening brace of an object.
     void begin() noexcept {
@@ -229,7 +229,8 @@ class ChromeArguments {
     void append_value(const Argument& value, int level) {
         switch (value.kind) {
             case ValueKind::Array:
-                if (const ArrayInfo* const array = array_of(value); array != nullptr && array->is_defined) {
+                if (const ArrayInfo* const array = array_of(trace_, value);
+                    array != nullptr && array->is_defined) {
                     out_.put("{\"dims\":");
                     append_extents(*array, false);
                     out_.put(",\"type\":");
@@ -264,7 +265,7 @@ class ChromeArguments {
         out_.put('[');
         bool is_first = true;
         if (level < kMaxDepth) {
-            for (const Argument& item : items_of(value)) {
+            for (const Argument& item : items_of(trace_, value)) {
                 if (!is_first) out_.put(',');
                 is_first = false;
                 append_value(item, level + 1);
@@ -276,7 +277,7 @@ class ChromeArguments {
     // One string, as viewers expect it: ";" after each frame.
     void append_stack(const Argument& stack) {
         scratch_.clear();
-        for (const Argument& frame : items_of(stack)) {
+        for (const Argument& frame : items_of(trace_, stack)) {
             if (frame.kind != ValueKind::String) continue;
             scratch_ += trace_.string(frame.string);
             scratch_ += ';';
@@ -309,32 +310,28 @@ class ChromeArguments {
         out_.put(']');
     }
     void append_extents(const Argument& value, bool strides) {
-        if (const ArrayInfo* const array = array_of(value); array != nullptr) {
+        if (const ArrayInfo* const array = array_of(trace_, value); array != nullptr) {
             append_extents(*array, strides);
             return;
         }
         out_.put('[');
         if (is_array_list(trace_, value)) {
             bool is_first = true;
-            for (const Argument& item : items_of(value)) {
+            for (const Argument& item : items_of(trace_, value)) {
                 if (!is_first) out_.put(',');
                 is_first = false;
-                append_extents(*array_of(item), strides);
+                append_extents(*array_of(trace_, item), strides);
             }
         }
         out_.put(']');
     }
     void append_extents(const ArrayInfo& array, bool strides) {
-        std::size_t first = array.first_extent;
-        if (strides) first += array.dimensions;
-        const bool is_known = array.is_defined && (!strides || array.has_strides) &&
-                              first <= extents_.size() && array.dimensions <= extents_.size() - first;
-        const std::size_t count = is_known ? array.dimensions : 0;
-        char* out = out_.room(count * (kIntegerBytes + 1) + 2);
+        const std::span<const std::int64_t> extents = extents_of(trace_, array, strides);
+        char* out = out_.room(extents.size() * (kIntegerBytes + 1) + 2);
         *out++ = '[';
-        for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t i = 0; i < extents.size(); ++i) {
             if (i != 0) *out++ = ',';
-            out = put_integer(out, extents_[first + i]);
+            out = put_integer(out, extents[i]);
         }
         *out++ = ']';
         out_.take(out);
@@ -387,7 +384,7 @@ class ChromeArguments {
                 break;
         }
         if (level == kMaxDepth) return;
-        const std::span<const Argument> items = items_of(value);
+        const std::span<const Argument> items = items_of(trace_, value);
         if (level == 0 &&
             std::ranges::any_of(items, [](const Argument& item) { return item.kind == ValueKind::Array; }))
             return;  // metadata, which is written elsewhere
@@ -399,20 +396,7 @@ class ChromeArguments {
         if (value.truncated) text += items.empty() ? "..." : ", ...";
         text += ']';
     }
-    const ArrayInfo* array_of(const Argument& value) const {
-        if (value.kind != ValueKind::Array || value.array >= arrays_.size()) return nullptr;
-        return &arrays_[value.array];
-    }
-    std::span<const Argument> items_of(const Argument& value) const {
-        const std::span<const Argument> items = trace_.list_items();
-        if (value.kind != ValueKind::List || value.list.first > items.size()) return {};
-        return items.subspan(value.list.first,
-                             std::min<std::size_t>(value.list.count, items.size() - value.list.first));
-    }
-
     const Trace& trace_;
-    const std::span<const ArrayInfo> arrays_;
-    const std::span<const std::int64_t> extents_;
     ChromeValueCache cache_;
     ChromeText& out_;
     bool is_empty_ = true;

@@ -8,6 +8,7 @@
 #include <marey/trace.h>
 
 #include "formats/perfetto/fields.h"
+#include "trace/trace_data.h"
 
 namespace marey {
 
@@ -194,23 +195,22 @@ class PerfettoAnnotations {
                     }
                     return text(annotation, value.string);
                 case ValueKind::List:
-                    return put_list(annotation, value.list, level);
+                    return put_list(annotation, value, level);
                 case ValueKind::Array:
-                    if (value.array < trace().arrays().size())
-                        put_array(annotation, trace().arrays()[value.array]);
+                    if (const ArrayInfo* const array = array_of(trace(), value))
+                        put_array(annotation, *array);
                     return;
             }
         }
 
-        void put_list(Annotation& annotation, ListItems list, int level) {
-            const std::span<const Argument> all = trace().list_items();
-            const bool is_whole = list.first <= all.size() && list.count <= all.size() - list.first;
-            if (!is_whole || list.count == 0 || level >= kMaxListDepth) {
+        void put_list(Annotation& annotation, const Argument& list, int level) {
+            const std::span<const Argument> items = items_of(trace(), list);
+            if (items.empty() || level >= kMaxListDepth) {
                 pbf_builder<NestedField>(annotation, AnnotationField::Nested)
                     .add_enum(NestedField::Type, kNestedArray);
                 return;
             }
-            for (const Argument& value : all.subspan(list.first, list.count)) {
+            for (const Argument& value : items) {
                 Annotation item(annotation, AnnotationField::ArrayValues);
                 put(item, value, level + 1);
             }
