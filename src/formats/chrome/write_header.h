@@ -6,6 +6,7 @@
 #include <set>
 
 #include <marey/export.h>
+#include <marey/merge.h>
 #include <marey/trace.h>
 
 #include "formats/chrome/text.h"
@@ -80,10 +81,6 @@ class ChromeHeader {
     static constexpr std::int64_t kFirstDeviceIndex =
         5'000'000;                                    // sorts devices after all processes, as PyTorch does
     static constexpr std::int64_t kIndexStep = 1000;  // leaves space for a thread's other tracks
-
-    static std::string_view base_name(std::string_view path) {
-        return path.substr(path.find_last_of('/') + 1);
-    }
 
     /// Members of the top level or of an object in it, whose values are JSON already. Keys are unique.
     class MemberList {
@@ -209,8 +206,8 @@ class ChromeHeader {
         out_.put(text);
     }
     std::string process_name(const ProcessInfo& process) const {
-        std::string name(base_name(trace_.string(process.name)));
-        if (style_ == ChromeStyle::Viewer) name = python_program(trace_, process).value_or(name);
+        std::string name = style_ == ChromeStyle::Viewer ? program_name(trace_, process)
+                                                         : program_name(trace_.string(process.name), {});
         if (process.node >= 0) name += " (rank " + std::to_string(process.node) + ")";
         return name;
     }

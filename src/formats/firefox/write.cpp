@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <marey/export.h>
+#include <marey/merge.h>
 
 #include "analyze/name_slots.h"
 #include "base/output_file.h"
@@ -158,19 +159,13 @@ class FirefoxProfile {
             .member("stackwalk", 1)
             .member("debug", false)
             .member("symbolicated", true);
-        json.member("product", has_process ? process_name(trace_.processes().front()) : "marey");
+        json.member("product", has_process ? program_name(trace_, trace_.processes().front()) : "marey");
         json.member("importedFrom", "marey " MAREY_VERSION);
         json.key("categories").begin_array().begin_object().member("name", "Other").member("color", "grey");
         json.key("subcategories").begin_array().value("Other").end_array().end_object().end_array();
         json.key("markerSchema").begin_array().end_array();
         json.end_object();
         file_.write(out);
-    }
-
-    std::string process_name(const ProcessInfo& process) const {
-        if (const auto program = python_program(trace_, process)) return *program;
-        const std::string_view path = trace_.string(process.name);
-        return std::string(path.substr(path.find_last_of('/') + 1));
     }
 
     /// The pieces of time of a track, each with the innermost open range.
@@ -217,7 +212,7 @@ class FirefoxProfile {
         if (track != nullptr && track->name != 0) name = trace_.string(track->name);
         if (name.empty()) name = "thread " + std::to_string(thread.id);
         json.begin_object().member("name", name).member("isMainThread", thread.os_tid == process.pid);
-        json.member("processType", "default").member("processName", process_name(process));
+        json.member("processType", "default").member("processName", program_name(trace_, process));
         json.member("processStartupTime", 0).key("processShutdownTime").null();
         json.member("registerTime", 0).key("unregisterTime").null();
         json.key("pausedRanges").begin_array().end_array();

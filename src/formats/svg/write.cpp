@@ -6,6 +6,7 @@
 
 #include <marey/analyze.h>
 #include <marey/export.h>
+#include <marey/merge.h>
 #include <marey/timeline.h>
 
 #include "analyze/averages/site_groups.h"
@@ -181,10 +182,7 @@ class Picture {
         return end < 2 ? std::string() : valid.substr(0, end) + "\xE2\x80\xA6";
     }
     static std::string program(const Trace& trace) {
-        if (trace.processes().empty()) return "marey";
-        const ProcessInfo& process = trace.processes().front();
-        const std::string_view path = trace.string(process.name);
-        return python_program(trace, process).value_or(std::string(path.substr(path.find_last_of('/') + 1)));
+        return trace.processes().empty() ? "marey" : program_name(trace, trace.processes().front());
     }
 
     double width_;
