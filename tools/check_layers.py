@@ -89,7 +89,7 @@ EXTERNAL = {
     "protozero/": ["src/formats"],
     "zstd":       ["src/base", "src/trace"],
     "xxhash":     ["src/base", "src/trace"],
-    "zlib.h":     ["src/base", "src/json", "src/formats", "src/view", "src/serve"],
+    "zlib.h":     ["src/base", "src/json", "src/formats", "src/serve"],
     "elfutils/":  ["src/native"],
     "gelf.h":     ["src/native"],
     "gtest/":     ["tests"],

@@ -1,11 +1,9 @@
 // response.cpp: the bytes of a response, with the headers that keep the page and its data to itself.
 #include "serve/response.h"
 
-#if MAREY_HAVE_ZLIB
-#include <zlib.h>
-#endif
-
 #include <utility>
+
+#include "base/gzip.h"
 
 namespace marey::serve {
 namespace {
@@ -39,26 +37,6 @@ const char* reason(int status) noexcept {
     return "Internal Server Error";
 }
 
-/// The text as a gzip file; empty if that fails or this build has no zlib.
-std::string gzipped([[maybe_unused]] std::string_view text) {
-#if !MAREY_HAVE_ZLIB
-    return {};
-#else
-    constexpr int kGzip = 15 + 16;  // the largest window, with gzip's header
-    z_stream stream{};
-    if (deflateInit2(&stream, 1, Z_DEFLATED, kGzip, 9, Z_DEFAULT_STRATEGY) != Z_OK) return {};
-    std::string result(deflateBound(&stream, text.size()), '\0');
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-    stream.avail_in = static_cast<uInt>(text.size());
-    stream.next_out = reinterpret_cast<Bytef*>(result.data());
-    stream.avail_out = static_cast<uInt>(result.size());
-    const bool is_done = deflate(&stream, Z_FINISH) == Z_STREAM_END;
-    result.resize(is_done ? stream.total_out : 0);
-    deflateEnd(&stream);
-    return result;
-#endif
-}
-
 bool is_compressible(const Response& response) noexcept {
     constexpr std::size_t kMost = std::size_t{1} << 30;  // zlib counts in 32 bits
     return response.body.size() >= kLeastToCompress && response.body.size() <= kMost &&
@@ -70,7 +48,7 @@ bool is_compressible(const Response& response) noexcept {
 std::string response_bytes(const HttpRequest& request, Response response) {
     bool is_gzip = false;
     if (request.accepts_gzip && is_compressible(response)) {
-        std::string smaller = gzipped(response.body);
+        std::string smaller = gzipped(response.body, 1);
         is_gzip = !smaller.empty() && smaller.size() < response.body.size();
         if (is_gzip) response.body = std::move(smaller);
     }

@@ -6,14 +6,11 @@
 #include <set>
 #include <utility>
 
-#if MAREY_HAVE_ZLIB
-#include <zlib.h>
-#endif
-
 #include <marey/error.h>
 #include <marey/export.h>
 #include <marey/view.h>
 
+#include "base/gzip.h"
 #include "base/output_file.h"
 #include "json/json_writer.h"
 #include "trace/trace_data.h"
@@ -28,27 +25,6 @@ constexpr std::size_t kPictureBytes = std::size_t{24} << 20;  ///< of all tracks
 constexpr std::size_t kNamesAtOnce = 500;                     ///< keeps each request short
 constexpr std::size_t kMaxCounters = 1000;
 constexpr std::size_t kMaxTasks = 500;
-
-std::string gzipped([[maybe_unused]] const std::string& bytes) {
-#if !MAREY_HAVE_ZLIB
-    throw Error("cannot write an HTML report: this Marey was built without zlib");
-#else
-    constexpr int kGzip = 15 + 16;  // the largest window, with gzip's header
-    z_stream stream{};
-    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzip, 9, Z_DEFAULT_STRATEGY) != Z_OK)
-        throw Error("cannot compress the HTML report");
-    std::string result(deflateBound(&stream, bytes.size()), '\0');
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-    stream.avail_in = static_cast<uInt>(bytes.size());
-    stream.next_out = reinterpret_cast<Bytef*>(result.data());
-    stream.avail_out = static_cast<uInt>(result.size());
-    const bool is_done = deflate(&stream, Z_FINISH) == Z_STREAM_END;
-    result.resize(stream.total_out);
-    deflateEnd(&stream);
-    if (!is_done) throw Error("cannot compress the HTML report");
-    return result;
-#endif
-}
 
 std::string base64(std::string_view bytes) {
     constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -222,7 +198,11 @@ class Report {
         json.end_object().end_object();
         const auto size = static_cast<std::uint32_t>(index.size());
         std::string all(reinterpret_cast<const char*>(&size), sizeof size);
-        return base64(gzipped(all + index + answers_));
+        const std::string small = gzipped(all + index + answers_, 9);
+        if (small.empty())
+            throw Error(MAREY_HAVE_ZLIB ? "cannot compress the HTML report"
+                                        : "cannot write an HTML report: this Marey was built without zlib");
+        return base64(small);
     }
 
     const Trace& trace_;
