@@ -239,17 +239,10 @@ class TraceBuilder {
     }
 
     void resize_rows(std::size_t rows) {
-        const auto resize = [&](auto& column) {
+        for_each_vector<ModelTable::Ranges>(*state_.data, [&](auto& column) {
             reserve_filled(column, rows);
             column.resize(rows);
-        };
-        resize(state_.data->range_start_ns);
-        resize(state_.data->range_duration_ns);
-        resize(state_.data->range_self_ns);
-        resize(state_.data->range_site);
-        resize(state_.data->range_parent);
-        resize(state_.data->range_depth);
-        resize(state_.data->range_flags);
+        });
     }
 
     RowSlice slice_at(std::size_t first, std::size_t capacity) {

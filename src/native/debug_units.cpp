@@ -42,6 +42,21 @@ std::uint64_t number_of(Dwarf_Die& die, unsigned attribute) {
     return value;
 }
 
+/// Calls use(begin, end) for each range of addresses of an entry. Returns whether there was one.
+template <class Use>
+bool for_each_range(Dwarf_Die& die, const Use& use) {
+    Dwarf_Addr base = 0;
+    Dwarf_Addr begin = 0;
+    Dwarf_Addr end = 0;
+    bool any = false;
+    for (std::ptrdiff_t place = 0; (place = dwarf_ranges(&die, place, &base, &begin, &end)) > 0;) {
+        if (begin >= end || begin == 0) continue;  // 0: the linker dropped it
+        use(begin, end);
+        any = true;
+    }
+    return any;
+}
+
 }  // namespace
 
 DebugUnits::DebugUnits(Dwarf* dwarf) {
@@ -51,18 +66,8 @@ DebugUnits::DebugUnits(Dwarf* dwarf) {
     while (dwarf_get_units(dwarf, unit, &unit, nullptr, &kind, &die, nullptr) == 0) {
         if (kind != DW_UT_compile && kind != DW_UT_skeleton) continue;
         const auto number = static_cast<std::uint32_t>(units_.size());
-        Dwarf_Addr base = 0;
-        Dwarf_Addr begin = 0;
-        Dwarf_Addr end = 0;
-        std::ptrdiff_t place = 0;
-        bool any = false;
-        while ((place = dwarf_ranges(&die, place, &base, &begin, &end)) > 0) {
-            if (begin < end && begin != 0) {  // 0: the linker dropped it
-                ranges_.push_back({begin, end, number});
-                any = true;
-            }
-        }
-        if (any) units_.push_back({die, false, {}, {}, {}});
+        const auto add = [&](Dwarf_Addr begin, Dwarf_Addr end) { ranges_.push_back({begin, end, number}); };
+        if (for_each_range(die, add)) units_.push_back({die, false, {}, {}, {}});
     }
     std::sort(ranges_.begin(), ranges_.end(),
               [](const Range& a, const Range& b) { return a.begin < b.begin; });
@@ -130,18 +135,7 @@ class DebugUnits::Walk {
 
     bool paint(Dwarf_Die& die, std::int32_t node) {
         if (dwarf_hasattr(&die, DW_AT_low_pc) == 0 && dwarf_hasattr(&die, DW_AT_ranges) == 0) return false;
-        Dwarf_Addr base = 0;
-        Dwarf_Addr begin = 0;
-        Dwarf_Addr end = 0;
-        std::ptrdiff_t place = 0;
-        bool any = false;
-        while ((place = dwarf_ranges(&die, place, &base, &begin, &end)) > 0) {
-            if (begin < end && begin != 0) {
-                assign(begin, end, node);
-                any = true;
-            }
-        }
-        return any;
+        return for_each_range(die, [&](Dwarf_Addr begin, Dwarf_Addr end) { assign(begin, end, node); });
     }
 
     void assign(std::uint64_t begin, std::uint64_t end, std::int32_t node) {

@@ -7,26 +7,17 @@ namespace {
 /// Stands in for an empty buffer: some readers treat null as a missing buffer.
 alignas(64) constexpr std::byte kNothing[64] = {};
 
-void release_schema(ArrowSchema* schema) {
-    auto* const parts = static_cast<SchemaParts*>(schema->private_data);
+/// For an ArrowSchema or an ArrowArray.
+template <class Parts, class Struct>
+void release(Struct* of) {
+    auto* const parts = static_cast<Parts*>(of->private_data);
     for (const auto& child : parts->children) {
         if (child->release != nullptr) child->release(child.get());
     }
     if (parts->dictionary != nullptr && parts->dictionary->release != nullptr)
         parts->dictionary->release(parts->dictionary.get());
     delete parts;
-    schema->release = nullptr;
-}
-
-void release_array(ArrowArray* array) {
-    auto* const parts = static_cast<ArrayParts*>(array->private_data);
-    for (const auto& child : parts->children) {
-        if (child->release != nullptr) child->release(child.get());
-    }
-    if (parts->dictionary != nullptr && parts->dictionary->release != nullptr)
-        parts->dictionary->release(parts->dictionary.get());
-    delete parts;
-    array->release = nullptr;
+    of->release = nullptr;
 }
 
 }  // namespace
@@ -42,7 +33,7 @@ void fill_schema(ArrowSchema& schema, const char* format, std::string_view name,
     schema.n_children = static_cast<std::int64_t>(parts->children.size());
     schema.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
     schema.dictionary = parts->dictionary.get();
-    schema.release = release_schema;
+    schema.release = release<SchemaParts, ArrowSchema>;
     schema.private_data = parts.release();
 }
 
@@ -61,7 +52,7 @@ void fill_array(ArrowArray& array, std::size_t length, std::size_t nulls, std::i
     array.buffers = parts->buffers.data();
     array.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
     array.dictionary = parts->dictionary.get();
-    array.release = release_array;
+    array.release = release<ArrayParts, ArrowArray>;
     array.private_data = parts.release();
 }
 

@@ -295,11 +295,7 @@ class NsightReader {
 
   private:
     Row thread(std::int64_t global_tid) {
-        if (has_last_ && global_tid == last_tid_) return last_thread_;
-        last_tid_ = global_tid;
-        has_last_ = true;
-        return last_thread_ =
-                   profile_.thread(global_process(profile_, global_tid), global_tid & kGlobalThreadMask);
+        return profile_.thread(global_process(profile_, global_tid), global_tid & kGlobalThreadMask);
     }
 
     // ---- NVTX
@@ -471,9 +467,6 @@ class NsightReader {
     std::map<DomainKey, std::string> domains_;
     std::map<CategoryKey, std::string> categories_;
     std::vector<std::string> read_tables_;
-    std::int64_t last_tid_ = 0;
-    Row last_thread_ = 0;
-    bool has_last_ = false;
 };
 
 }  // namespace

@@ -95,11 +95,7 @@ class NvprofReader {
         if (!has_threads_) pid = tid = 0;
         pid &= 0xffffffff;
         tid &= 0xffffffff;
-        if (has_last_ && pid == last_pid_ && tid == last_tid_) return last_thread_;
-        last_pid_ = pid;
-        last_tid_ = tid;
-        has_last_ = true;
-        return last_thread_ = profile_.thread(profile_.process(pid, pid), tid);
+        return profile_.thread(profile_.process(pid, pid), tid);
     }
 
     // ---- markers
@@ -320,9 +316,7 @@ class NvprofReader {
     ProfileStrings strings_;
     DeviceWorkReader work_;
     std::vector<MarkerSpan> spans_;
-    std::int64_t last_pid_ = 0, last_tid_ = 0;
-    Row last_thread_ = 0;
-    bool has_last_ = false, has_threads_ = true;
+    bool has_threads_ = true;
 };
 
 }  // namespace
