@@ -4,14 +4,18 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <marey/detail/thread_safety.h>
+#include <marey/range_filter.h>
 #include <marey/selection.h>
+#include <marey/suspended_calls.h>
 #include <marey/timeline.h>
 #include <marey/trace.h>
 #include <marey/view.h>
@@ -24,7 +28,13 @@ namespace marey::serve {
 /// A trace and what responses need beside it. Safe to use from several threads.
 class LoadedTrace {
   public:
-    LoadedTrace(Trace trace, std::uint64_t generation);
+    LoadedTrace(Trace trace, std::uint64_t generation)
+        : recorded_(std::move(trace)),
+          trace_(with_task_tracks(recorded_)),
+          timeline_(trace_),
+          counters_(counter_series(recorded_)),
+          links_(recorded_),
+          generation_(generation) {}
 
     /// The trace to draw, with a track for each asyncio task. Rows of recorded() have the same numbers.
     const Trace& trace() const noexcept { return trace_; }
@@ -39,12 +49,42 @@ class LoadedTrace {
 
     /// The selected part of recorded() as a trace of its own. The last few are kept, because several views
     /// ask for the same one.
-    Trace selected(const Selection& selection) const;
+    Trace selected(const Selection& selection) const {
+        if (selects_everything(recorded_, selection)) return recorded_;
+        {
+            const ScopedLock lock(mutex_);
+            for (const auto& [known, part] : selections_) {
+                if (known == selection) return part;
+            }
+        }
+        Trace part = select_ranges(recorded_, selection);
+        const ScopedLock lock(mutex_);
+        selections_.emplace_front(selection, part);
+        if (selections_.size() > kKeptSelections) selections_.pop_back();
+        return part;
+    }
 
     /// The response to a request that takes a pass over the trace: one of the last few, or make().
-    std::string remembered(const std::string& target, const std::function<std::string()>& make) const;
+    std::string remembered(const std::string& target, const std::function<std::string()>& make) const {
+        {
+            const ScopedLock lock(mutex_);
+            for (const auto& [known, response] : responses_) {
+                if (known == target) return response;
+            }
+        }
+        std::string response = make();
+        if (response.size() > kLongestKept) return response;
+        const ScopedLock lock(mutex_);
+        responses_.emplace_front(target, response);
+        if (responses_.size() > kKeptResponses) responses_.pop_back();
+        return response;
+    }
 
   private:
+    static constexpr std::size_t kKeptSelections = 3;
+    static constexpr std::size_t kKeptResponses = 16;
+    static constexpr std::size_t kLongestKept = std::size_t{4} << 20;
+
     Trace recorded_;
     Trace trace_;
     Timeline timeline_;
@@ -62,8 +102,19 @@ enum class LoadState : std::uint8_t { Loading, Ready, Failed };
 /// One of the traces that the user asked for.
 class TraceSlot {
   public:
-    explicit TraceSlot(ViewSource source);
-    ~TraceSlot();
+    explicit TraceSlot(ViewSource source) : source_(std::move(source)) {
+        if (source_.progress != nullptr) {
+            source_.progress->on_outline = [this](const Trace& outline) {
+                const ScopedLock lock(mutex_);
+                status_.outline = outline;
+            };
+        }
+        const ScopedLock lock(mutex_);
+        start();
+    }
+    ~TraceSlot() {
+        if (thread_.joinable()) thread_.join();
+    }
     TraceSlot(const TraceSlot&) = delete;
     TraceSlot& operator=(const TraceSlot&) = delete;
 
@@ -76,17 +127,61 @@ class TraceSlot {
         Trace outline;        ///< while loading: processes, threads and window, once they are known
         double progress = 0;  ///< while loading: the share that is done; 0: not known
     };
-    Status status() const;
+    Status status() const {
+        const ScopedLock lock(mutex_);
+        Status status = status_;
+        if (status.state != LoadState::Loading) return status;
+        status.elapsed_ms = milliseconds_since(begin_);
+        if (source_.progress != nullptr && source_.progress->total != 0)
+            status.progress =
+                static_cast<double>(source_.progress->done) / static_cast<double>(source_.progress->total);
+        return status;
+    }
     /// Waits until loading has ended.
-    void wait() const;
+    void wait() const {
+        const ScopedLock lock(mutex_);
+        while (status_.state == LoadState::Loading) ended_.wait(mutex_);
+    }
     const std::string& name() const noexcept { return source_.name; }
 
     /// Reads the trace again in the background, unless that is under way. Returns the generation to come.
-    std::uint64_t reload();
+    std::uint64_t reload() {
+        const ScopedLock lock(mutex_);
+        if (status_.state != LoadState::Loading) start();
+        return status_.generation;
+    }
 
   private:
-    void start() MAREY_REQUIRES(mutex_);
-    void load(std::uint64_t generation);
+    static std::int64_t milliseconds_since(std::chrono::steady_clock::time_point begin) {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin)
+            .count();
+    }
+
+    void start() MAREY_REQUIRES(mutex_) {
+        if (thread_.joinable()) thread_.join();  // it has ended: the state is not Loading
+        status_.state = LoadState::Loading;
+        status_.error.clear();
+        ++status_.generation;
+        begin_ = std::chrono::steady_clock::now();
+        thread_ = std::thread([this, generation = status_.generation] { load(generation); });
+    }
+    void load(std::uint64_t generation) {
+        std::shared_ptr<const LoadedTrace> loaded;
+        std::string error;
+        try {
+            Trace trace = filter_ranges(source_.load(), {.fold_imports = source_.folds_imports});
+            loaded = std::make_shared<const LoadedTrace>(std::move(trace), generation);
+        } catch (const std::exception& caught) {
+            error = caught.what();
+        }
+        const ScopedLock lock(mutex_);
+        status_.elapsed_ms = milliseconds_since(begin_);
+        status_.error = error;
+        status_.state = loaded != nullptr ? LoadState::Ready : LoadState::Failed;
+        status_.outline = Trace();
+        if (loaded != nullptr) status_.loaded = std::move(loaded);
+        ended_.notify_all();
+    }
 
     ViewSource source_;
     mutable Mutex mutex_;
