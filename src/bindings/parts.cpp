@@ -1,10 +1,12 @@
 // parts.cpp: marey._marey.parts, the base class of coroutines that run another one and note each time it
 // runs. In C++, because a Python function would be a frame of every traceback.
-#include <Python.h>
+#include <nanobind/nanobind.h>
 
 #include "bindings/range_objects.h"
 #include "sources/python/asyncio_tasks.h"
 #include "sources/python/live_calls.h"
+
+namespace nb = nanobind;
 
 namespace marey::bindings {
 namespace {
@@ -12,18 +14,9 @@ namespace {
 PyTypeObject* parts_type = nullptr;
 PyObject *inner_name, *begin_name, *end_name;  ///< interned
 
-/// The iterator that a Python object runs, as a new reference. Runs no program code.
-PyObject* inner_of(PyObject* self) noexcept {
-    return PyObject_GenericGetAttr(self, inner_name);
-}
-
-/// Raises the StopIteration that returns `result`, which is taken.
-void stop(PyObject* result) noexcept {
-    if (PyObject* const error = PyObject_CallOneArg(PyExc_StopIteration, result)) {
-        PyErr_SetObject(PyExc_StopIteration, error);
-        Py_DECREF(error);
-    }
-    Py_DECREF(result);
+/// The iterator that a Python object runs; null with an error set if that fails. Runs no program code.
+nb::object inner_of(PyObject* self) noexcept {
+    return nb::steal(PyObject_GenericGetAttr(self, inner_name));
 }
 
 /// Calls self.end_part(part, is_last, error) with the type of the raised exception, or `ending`, and keeps
@@ -31,45 +24,33 @@ void stop(PyObject* result) noexcept {
 bool end_part(PyObject* self, PyObject* part, bool is_last, PyObject* ending) noexcept {
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject* const ended = PyObject_CallMethodObjArgs(self, end_name, part, is_last ? Py_True : Py_False,
-                                                       type != nullptr ? type : ending, nullptr);
-    if (ended != nullptr) {
-        Py_DECREF(ended);
-        PyErr_Restore(type, value, traceback);
-        return true;
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return false;
+    const nb::object kept[] = {nb::steal(type), nb::steal(value), nb::steal(traceback)};
+    const auto ended = nb::steal(PyObject_CallMethodObjArgs(
+        self, end_name, part, is_last ? Py_True : Py_False, type != nullptr ? type : ending, nullptr));
+    if (ended) PyErr_Restore(Py_XNewRef(type), Py_XNewRef(value), Py_XNewRef(traceback));
+    return ended.is_valid();
 }
 
 /// Runs `run(inner)`, which returns what was sent, between begin_part() and end_part().
 template <class Run>
 PyObject* run_part(PyObject* self, PyObject* ending, Run run) noexcept {
-    PyObject* const inner = inner_of(self);
-    if (inner == nullptr) return nullptr;
-    if (inner == Py_None) {
-        Py_DECREF(inner);
+    const nb::object inner = inner_of(self);
+    if (!inner) return nullptr;
+    if (inner.is_none()) {
         PyErr_SetString(PyExc_RuntimeError, "cannot reuse already awaited coroutine");
         return nullptr;
     }
-    PyObject* result = nullptr;
-    if (PyObject* const part = PyObject_CallMethodNoArgs(self, begin_name)) {
-        PySendResult sent = run(inner, &result);
-        // A generator's `throw` and `close` raise StopIteration themselves.
-        if (!end_part(self, part, sent != PYGEN_NEXT || ending != Py_None, ending)) {
-            Py_CLEAR(result);
-            sent = PYGEN_ERROR;
-        }
-        Py_DECREF(part);
-        if (sent == PYGEN_RETURN) {
-            stop(result);
-            result = nullptr;
-        }
-    }
-    Py_DECREF(inner);
-    return result;
+    const auto part = nb::steal(PyObject_CallMethodNoArgs(self, begin_name));
+    if (!part) return nullptr;
+    PyObject* made = nullptr;
+    const PySendResult sent = run(inner.ptr(), &made);
+    auto result = nb::steal(made);
+    // A generator's `throw` and `close` raise StopIteration themselves.
+    if (!end_part(self, part.ptr(), sent != PYGEN_NEXT || ending != Py_None, ending)) return nullptr;
+    if (sent != PYGEN_RETURN) return result.release().ptr();
+    if (const auto error = nb::steal(PyObject_CallOneArg(PyExc_StopIteration, result.ptr())))
+        PyErr_SetObject(PyExc_StopIteration, error.ptr());
+    return nullptr;
 }
 
 PyObject* send(PyObject* self, PyObject* value) {
@@ -85,20 +66,17 @@ PyObject* next(PyObject* self) {
 /// Calls a method of the inner iterator, or does `otherwise` if it has none.
 template <class Otherwise>
 PyObject* forward(PyObject* self, const char* name, PyObject* args, PyObject* ending, Otherwise otherwise) {
-    PyObject* const inner = inner_of(self);
-    PyObject* const method =
-        inner != nullptr && inner != Py_None ? PyObject_GetAttrString(inner, name) : nullptr;
-    Py_XDECREF(inner);
-    if (method == nullptr) {
+    const nb::object inner = inner_of(self);
+    const auto method =
+        nb::steal(inner && !inner.is_none() ? PyObject_GetAttrString(inner.ptr(), name) : nullptr);
+    if (!method) {
         PyErr_Clear();
         return otherwise();
     }
-    PyObject* const made = run_part(self, ending, [&](PyObject*, PyObject** result) {
-        *result = PyObject_CallObject(method, args);
+    return run_part(self, ending, [&](PyObject*, PyObject** result) {
+        *result = PyObject_CallObject(method.ptr(), args);
         return *result != nullptr ? PYGEN_NEXT : PYGEN_ERROR;
     });
-    Py_DECREF(method);
-    return made;
 }
 
 PyObject* throw_in(PyObject* self, PyObject* args) {
@@ -145,13 +123,9 @@ PyType_Spec kSpec = {"marey.parts", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT | Py
 /// Tasks of web requests have a coroutine of this type around that of the program.
 PyObject* program_coroutine(PyObject* coroutine) noexcept {
     if (PyObject_TypeCheck(coroutine, parts_type) == 0) return coroutine;
-    PyObject* const inner = inner_of(coroutine);
-    if (inner == nullptr) {
-        PyErr_Clear();
-        return coroutine;
-    }
-    Py_DECREF(inner);  // the other one has it
-    return inner;
+    const nb::object inner = inner_of(coroutine);
+    if (!inner) PyErr_Clear();
+    return inner ? inner.ptr() : coroutine;  // borrowed: the other one has it
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "bindings/errors.h"
 #include "bindings/range_objects.h"
 
+#include <nanobind/nanobind.h>
 #include <structmember.h>
 
 #include <cstddef>
@@ -18,6 +19,8 @@
 #include "bindings/stack_option.h"
 #include "sources/python/live_calls.h"
 #include "sources/python/tracer.h"
+
+namespace nb = nanobind;
 
 namespace marey::bindings {
 namespace {
@@ -142,9 +145,7 @@ PyMethodDef kPartFunctions[] = {
 PyObject* end_on_future(PyObject* object, PyObject* future) {
     auto* const self = reinterpret_cast<RecordFunction*>(object);
     constexpr const char* kModule = "marey.context.futures";
-    PyObject* const checked = call_module(kModule, "check", {future});
-    if (checked == nullptr) return nullptr;
-    Py_DECREF(checked);
+    if (!nb::steal(call_module(kModule, "check", {future}))) return nullptr;
     // After the check, which runs Python code that may leave the block.
     if (!self->range.is_entered() || self->range.is_transferred()) {
         PyErr_SetString(error_type, self->range.is_entered() ? "end_on_future can only be called once"
@@ -232,13 +233,10 @@ bool parse(PyObject* arguments, PyObject* keywords, PyObject*& name, PyObject*& 
 // A subclass may take other arguments and pass the name to __init__; until then, the range has the name of
 // the type.
 PyObject* construct_subclass(PyTypeObject* type) noexcept {
-    PyObject* const name = PyType_GetName(type);
-    RecordFunction* const self = name != nullptr ? take_object(type) : nullptr;
-    if (self == nullptr) {
-        Py_XDECREF(name);
-        return nullptr;
-    }
-    self->name = name;
+    auto name = nb::steal(PyType_GetName(type));
+    RecordFunction* const self = name ? take_object(type) : nullptr;
+    if (self == nullptr) return nullptr;
+    self->name = name.release().ptr();
     self->args = nullptr;
     self->stack = kNoStack;
     return reinterpret_cast<PyObject*>(self);
@@ -275,18 +273,13 @@ int initialize(PyObject* object, PyObject* arguments, PyObject* keywords) {
 [[gnu::noinline]] PyObject* construct_generally(PyObject* type, PyObject* const* args, Py_ssize_t count,
                                                 PyObject* names) noexcept {
     const bool is_plain = names == nullptr || PyTuple_GET_SIZE(names) == 0;
-    PyObject* const tuple = PyTuple_New(count);
-    if (tuple == nullptr) return nullptr;
-    for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
-    PyObject* const dict = PyDict_New();
-    bool is_good = dict != nullptr;
-    for (Py_ssize_t i = 0; is_good && !is_plain && i < PyTuple_GET_SIZE(names); ++i)
-        is_good = PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i), args[count + i]) == 0;
-    PyObject* const result =
-        is_good ? construct(reinterpret_cast<PyTypeObject*>(type), tuple, dict) : nullptr;
-    Py_DECREF(tuple);
-    Py_XDECREF(dict);
-    return result;
+    const auto tuple = nb::steal(PyTuple_New(count)), dict = nb::steal(PyDict_New());
+    if (!tuple || !dict) return nullptr;
+    for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; !is_plain && i < PyTuple_GET_SIZE(names); ++i) {
+        if (PyDict_SetItem(dict.ptr(), PyTuple_GET_ITEM(names, i), args[count + i]) != 0) return nullptr;
+    }
+    return construct(reinterpret_cast<PyTypeObject*>(type), tuple.ptr(), dict.ptr());
 }
 
 // The vectorcall of record_function("x").

@@ -5,6 +5,7 @@
 #include <marey/detail/python_stacks.h>
 
 #include "sources/python/code_sites.h"
+#include "sources/python/python_text.h"
 #include "sources/python/traceback_frames.h"
 
 static_assert(sizeof(marey_python_frame) == sizeof(marey::detail::PythonFrame));
@@ -68,26 +69,19 @@ std::string decoded(PyObject* object) {
         return {text, static_cast<std::size_t>(size)};
     PyErr_Clear();
     std::string result = "??";
-    if (PyObject* bytes = PyUnicode_AsEncodedString(object, "utf-8", "surrogateescape")) {
-        result.assign(PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes)));
-        Py_DECREF(bytes);
-    }
-    PyErr_Clear();
+    if (const Ref bytes(PyUnicode_AsEncodedString(object, "utf-8", "surrogateescape")); bytes)
+        result.assign(PyBytes_AS_STRING(bytes.get()),
+                      static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.get())));
     return result;
 }
 
 void describe(const detail::PythonFrame& frame, TracebackFrame& out) {
     auto* code = static_cast<PyCodeObject*>(frame.code);
-    // Preserve a pending error of the caller.
-    PyObject* type = nullptr;
-    PyObject* value = nullptr;
-    PyObject* trace = nullptr;
-    PyErr_Fetch(&type, &value, &trace);
+    const SavedError of_the_caller;
     out.name = decoded(code->co_name);
     out.filename = decoded(code->co_filename);
     const int line = PyCode_Addr2Line(code, frame.lasti);
     out.line = line > 0 ? line : 0;
-    PyErr_Restore(type, value, trace);
 }
 
 std::uint64_t frame_word(const detail::PythonFrame& frame) noexcept {
