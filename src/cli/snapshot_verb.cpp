@@ -33,7 +33,7 @@ class SnapshotVerb final : public Verb {
         if (is_folder(paths[0])) throw Error(paths[0] + ": is a folder; choose a capture in it");
         std::string& out = output_.path;
         if (out.empty()) out = without_suffix(paths[0]) + ".snapshot.marey";
-        output_.check([&] { return paths; });
+        output_.check([&] { return std::vector{paths[0]}; });
         {
             const Progress progress("writing " + out);
             write_snapshot(paths[0], out, {.log_bytes = 0, .last_ns = last_ns});
