@@ -95,6 +95,18 @@ std::size_t first_wanted(const BlockHeader& header, std::span<const std::byte> r
     return at;
 }
 
+/// Whether a record names a place in its chunk.
+bool refers_back(std::span<const std::byte> records) {
+    for (std::size_t at = 0; at < records.size();) {
+        const std::size_t bytes = record_bytes(records.data() + at, records.size() - at);
+        if (bytes == 0) break;
+        if (std::to_integer<std::uint8_t>(records[at]) == static_cast<std::uint8_t>(RecordKind::Resumed))
+            return true;
+        at += bytes;
+    }
+    return false;
+}
+
 class Copier {
   public:
     Copier(int file, const CopyLimits& limits, bool has_ended)
@@ -204,10 +216,14 @@ class Copier {
                now.thread == place.header.thread;
     }
 
+    static std::size_t whole_blocks(std::size_t bytes) {
+        return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+    }
+
     /// Appends these bytes of the file, in whole blocks. False, and nothing is appended: they are not there.
     bool add(const UsedBlock& place, std::size_t bytes) {
         const std::size_t at = bytes_.size();
-        bytes_.resize(at + (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes);
+        bytes_.resize(at + whole_blocks(bytes));
         if (read_into(place.at, bytes_.data() + at, bytes) == bytes) return true;
         bytes_.resize(at);
         return false;
@@ -320,14 +336,17 @@ class Copier {
             return true;
         }
         place.header.thread = cut_thread;
-        if (cut >= sizeof(LongRecord)) {
-            // One record takes the place of those left out, so that the others can refer to their places in
-            // the chunk.
+        if (cut >= sizeof(LongRecord) && refers_back(records.subspan(cut))) {
+            // One record takes the place of those left out, so that the others find each other.
             LongRecord gap{};
             gap.kind = static_cast<std::uint8_t>(RecordKind::Dropped);
             gap.units = static_cast<std::uint16_t>(cut / kRecordUnit);
             gap.time = place.header.base_ticks;
             std::memcpy(records.data(), &gap, sizeof gap);
+        } else if (cut != 0) {
+            std::memmove(records.data(), records.data() + cut, records.size() - cut);
+            place.header.committed -= cut;
+            bytes_.resize(at + whole_blocks(sizeof(BlockHeader) + place.header.committed));
         }
         set_header(at, place.header);
         return true;

@@ -286,3 +286,28 @@ def test_top_shows_the_time_of_the_last_moment_and_ends_with_the_program(tmp_pat
     assert (done.returncode, done.stderr) == (2, "marey: top: --every 1us is less than 50ms\n")
     done = marey_command("top", "x.marey", "--every", "50ms", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "marey: top: no program that is being recorded\n")
+
+
+def test_a_snapshot_keeps_the_parts_of_calls_together(tmp_path):
+    process = start(
+        tmp_path,
+        """
+        import time
+        def rows():
+            while True: yield
+        def read(rows): time.sleep(600)
+        started = rows()
+        for _ in range(5000): next(started)
+        time.sleep(1.5)
+        for _ in range(100): next(started)
+        read(started)
+        """,
+    )
+    try:
+        seen(tmp_path, "x.marey", until=is_open("read"))
+        assert marey_command("snapshot", "x.marey", "--last", "1s", folder=tmp_path).returncode == 0
+    finally:
+        end(process)
+    frame = marey.load(tmp_path / "x.snapshot.marey").to_pandas()
+    counts = frame["name"].map(lambda name: name.rpartition(": ")[2]).value_counts()
+    assert counts["rows"] == 100 and counts["read"] == 1
