@@ -56,15 +56,22 @@ struct Piece {
     std::size_t end = 0;  ///< of those that ended in time
 };
 
-/// When a record ended; the greatest number if it has no such time.
-std::uint64_t end_of(const BlockHeader& header, const std::byte* record) {
-    if (is_long_record(record)) {
-        const auto head = read_as<LongRecord>(record);
+bool is_part(const std::byte* record) {
+    return std::to_integer<std::uint8_t>(*record) == static_cast<std::uint8_t>(RecordKind::Part);
+}
+
+/// When the first of these records ended; the greatest number if it has no such time.
+std::uint64_t end_of(const BlockHeader& header, std::span<const std::byte> records) {
+    if (is_part(records.data())) {  // of the range that follows
+        records = records.subspan(kRecordUnit);
+        if (record_bytes(records.data(), records.size()) == 0 || is_part(records.data()))
+            return ~std::uint64_t{0};
+    }
+    if (is_long_record(records.data())) {
+        const auto head = read_as<LongRecord>(records.data());
         return std::max(head.time, head.word2);  // which may not be a time
     }
-    const CompactFields fields = unpack(read_as<CompactRecord>(record));
-    const bool is_part = fields.kind == static_cast<std::uint8_t>(RecordKind::Part);
-    return is_part ? ~std::uint64_t{0} : header.base_ticks + fields.delta;
+    return header.base_ticks + unpack(read_as<CompactRecord>(records.data())).delta;
 }
 
 std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byte> records,
@@ -80,7 +87,7 @@ std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byt
                 pieces.push_back({at, static_cast<std::uint32_t>(head.word2), at});
         }
         at += bytes;
-        if (end_of(header, record) <= until) pieces.back().end = at;
+        if (end_of(header, records.subspan(at - bytes)) <= until) pieces.back().end = at;
     }
     return pieces;
 }
@@ -90,7 +97,7 @@ std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byt
 std::size_t first_wanted(const BlockHeader& header, std::span<const std::byte> records, const Piece& piece,
                          std::size_t most_bytes, std::uint64_t since) {
     std::size_t at = piece.begin;
-    while (at < piece.end && (piece.end - at > most_bytes || end_of(header, records.data() + at) < since))
+    while (at < piece.end && (piece.end - at > most_bytes || end_of(header, records.subspan(at)) < since))
         at += record_bytes(records.data() + at, records.size() - at);
     return at;
 }
