@@ -240,6 +240,8 @@ def test_a_snapshot_has_the_last_part_and_the_open_ranges(tmp_path):
         assert (again.returncode, again.stderr) == (2, refused)
     finally:
         end(process)
+    whole = marey_command("report", "--csv", "--columns", "name,count", "x.snapshot.marey", folder=tmp_path).stdout
+    assert "\nopen,1\n" in whole, "the capture beside it is not added up with it"
     names = {name: set(marey.load(tmp_path / f"{name}.marey").to_pandas()["name"]) for name in ("part", "x.snapshot")}
     assert {"late", "open"} <= names["part"] and "early 3" not in names["part"]
     assert {"early 0", "early 9", "late", "open"} <= names["x.snapshot"]

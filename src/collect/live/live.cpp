@@ -42,6 +42,17 @@ void begin_sessions_later(RawLog& log) {
     }
 }
 
+/// Takes the log out of its run, whose captures are read together: it repeats a part of one of them.
+void leave_tree(RawLog& log) {
+    for (StreamCursor at(log.journal); at.next();) {
+        auto identity = at.as<detail::ProcessIdentityRecord>(detail::JournalKind::ProcessIdentity);
+        if (!identity) continue;
+        std::fill(std::begin(identity->tree), std::end(identity->tree), std::uint8_t{0});
+        std::memcpy(log.journal.data() + (log.journal.size() - at.rest_bytes()), &*identity,
+                    sizeof *identity);
+    }
+}
+
 RawLog read_part(const std::string& path, const NewestPart& part) {
     RawLog log = read_newest(
         path, {.log_bytes = part.log_bytes != 0 ? part.log_bytes : std::numeric_limits<std::size_t>::max(),
@@ -63,6 +74,7 @@ Trace load_newest(const std::string& path, const NewestPart& part) {
 
 void write_snapshot(const std::string& path, const std::string& out, const NewestPart& part) {
     RawLog log = read_part(path, part);
+    leave_tree(log);
     std::erase_if(log.problems, [](const RawProblem& problem) { return problem.code == "running"; });
     write_packed(log, out);
 }
