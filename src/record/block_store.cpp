@@ -188,10 +188,13 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
 void BlockStore::split(Block& whole, std::size_t parts) {
     whole.is_cold = false;
     whole.free_parts = static_cast<std::uint32_t>(parts);
+    // In a run that was used, the headers of its parts are among its records.
+    const std::uint32_t generation = whole.header->generation;
     for (std::size_t i = parts; i-- != 0;) {
         Block& part = (&whole)[i];
         part.header =
             reinterpret_cast<BlockHeader*>(reinterpret_cast<std::byte*>(whole.header) + i * kBlockBytes);
+        if (generation != 0) part.header->generation = generation;
         part.store = this;
         part.blocks = 1;
         part.whole = &whole;

@@ -116,6 +116,22 @@ std::size_t resident_pages(const Block& block) {
         std::count_if(pages.begin(), pages.end(), [](unsigned char is) { return (is & 1) != 0; }));
 }
 
+TEST(BlockStore, PartsOfARunThatWasUsedCountAsUsed) {
+    BlockStore store;
+    grow(store, 1);
+    Block* const large = store.take(kLargeBlocks);
+    // Records fill the places of the parts' headers, also with zeros.
+    std::memset(large->data(), 0, large->capacity());
+    store.free_block(large);
+    for (std::size_t i = 0; i < kLargeBlocks; ++i) EXPECT_GT(store.take(1)->header->generation, 1u) << i;
+}
+
+TEST(BlockStore, PartsOfAnUnusedRunCountAsUnused) {
+    BlockStore store;
+    grow(store, 1);
+    for (std::size_t i = 0; i < kLargeBlocks; ++i) EXPECT_EQ(store.take(1)->header->generation, 1u) << i;
+}
+
 TEST(BlockStore, ReturnsTheMemoryOfFreeBlocksExceptForTheBytesToKeep) {
     BlockStore store;
     grow(store, 3 * kLargeBlocks * kBlockBytes);
