@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <regex>
 
 #include <marey/error.h>
 #include <marey/merge.h>
@@ -36,6 +35,15 @@ std::string tree_of(const std::string& path) {
     }
 }
 
+/// Removes `prefix` and the digits after it, if there are any.
+bool take_number(std::string_view& text, std::string_view prefix) {
+    if (!text.starts_with(prefix)) return false;
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", prefix.size()), text.size());
+    if (end == prefix.size()) return false;
+    text.remove_prefix(end);
+    return true;
+}
+
 }  // namespace
 
 std::vector<std::vector<std::string>> runs_of(const std::vector<std::string>& paths) {
@@ -62,9 +70,12 @@ bool is_child_capture(std::string_view main_name, std::string_view name) {
     const std::string stem = without_suffix(std::string(main_name));
     if (!name.starts_with(stem) || !name.ends_with(kSuffix)) return false;
     if (name.size() < stem.size() + kSuffix.size()) return false;
-    static const std::regex numbers(R"((\.rank\d+)(\.\d+){0,2}|(\.\d+){1,2})");
-    return std::regex_match(name.begin() + static_cast<std::ptrdiff_t>(stem.size()),
-                            name.end() - static_cast<std::ptrdiff_t>(kSuffix.size()), numbers);
+    std::string_view parts = name.substr(stem.size(), name.size() - stem.size() - kSuffix.size());
+    // ".rank3.4711.2", as far as it goes.
+    const bool has_rank = take_number(parts, ".rank");
+    const bool has_pid = take_number(parts, ".");
+    take_number(parts, ".");
+    return parts.empty() && (has_rank || has_pid);
 }
 
 std::vector<std::string> captures_beside(const std::string& path) {
