@@ -90,6 +90,8 @@ marey_room_files(cli test files)
 if(files AND MAREY_BUILD_CLI)
     marey_program(cli_test ${files})
     target_link_libraries(cli_test PRIVATE marey_cli_objects)
+    # trace_fixture.h uses it, and libmarey does not export it.
+    target_sources(cli_test PRIVATE "${PROJECT_SOURCE_DIR}/src/trace/part_flags.cpp")
     marey_discover(cli_test)
 endif()
 

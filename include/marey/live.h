@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,20 @@ struct NewestPart {
 /// otherwise it is that of the whole session, and earlier ranges are missing in it.
 MAREY_API Trace load_newest(const std::string& path, const NewestPart& part = {});
 
+/// Why a snapshot was taken, and what it is about.
+struct SnapshotReason {
+    std::string text{};         ///< "handle took 812 ms (limit 250ms)"; empty: nobody gave one
+    std::int64_t begin_ns = 0;  ///< on the clock of the trace
+    std::int64_t end_ns = 0;    ///< 0: it is about no certain time
+    std::int64_t os_tid = 0;    ///< 0: about no single thread
+};
+
 /// Writes this part as a packed capture with the open ranges. `out` appears complete or not at all. Throws
 /// marey::Error.
-MAREY_API void write_snapshot(const std::string& path, const std::string& out, const NewestPart& part);
+MAREY_API void write_snapshot(const std::string& path, const std::string& out, const NewestPart& part,
+                              const SnapshotReason& reason = {});
+/// The reason of the snapshot that the trace was loaded from.
+MAREY_API std::optional<SnapshotReason> snapshot_reason(const Trace& trace);
 
 /// A process that is being recorded.
 struct RecordedProcess {

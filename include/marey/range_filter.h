@@ -33,6 +33,9 @@ struct RangeFilter {
 /// overhead need the unfiltered trace.
 MAREY_API Trace filter_ranges(Trace trace, const RangeFilter& filter);
 
+/// Whether one of these shell patterns matches the name, function or file of each site.
+MAREY_API std::vector<bool> matching_sites(const Trace& trace, const std::vector<std::string>& patterns);
+
 /// Returns the time in which a process imported, on any of its threads, added up over the processes; for a
 /// trace whose imports are folded.
 MAREY_API std::int64_t import_time_ns(const Trace& trace);

@@ -31,6 +31,10 @@ class MAREY_API Session {
     Trace stop();
     /// Returns the trace so far and continues recording. Open ranges are marked unfinished.
     Trace snapshot() const;
+    /// Writes the records so far as a capture and continues recording. `path` appears complete or not at all.
+    /// The capture has the reason, if there is one. Throws marey::Error if the file cannot be written or this
+    /// session is not running.
+    void snapshot_to(const std::string& path, const std::string& reason = {}) const;
     /// Stops without building a trace (a capture file is completed all the same).
     void discard() noexcept;
     bool is_running() const noexcept;

@@ -50,6 +50,7 @@ struct SessionOptions {
     std::string output{};
     std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< maximum size of the log
     Policy policy = Policy::Stop;
+    std::uint64_t last_ns = 0;  ///< keep only this time before the end, with Policy::Ring; 0: all
     Threads threads = Threads::All;
     ScopeSet scopes = ScopeSet::all();  ///< empty: all
 
@@ -74,6 +75,7 @@ struct SessionOptions {
     /// (marey/clock_exchange.h). Only frameworks do that, such as marey.torch, over a connection of their
     /// own.
     bool clock_exchange = true;
+    bool control = false;  ///< let other processes of this user start recordings (marey/control.h)
 };
 
 /// How the text of an option is read, where its type does not decide that.
@@ -83,6 +85,7 @@ enum class OptionForm : std::uint8_t {
     Nanoseconds = 2,  ///< `marey run` takes a time with its unit, Python a number of microseconds
     Activities = 3,   ///< names of device activities
     Patterns = 4,     ///< one pattern (marey/call_pattern.h); the option may be repeated
+    Seconds = 5,      ///< a time with its unit, Python takes a number of seconds; kept in nanoseconds
 };
 
 /// One option and its names. SessionOptions has its default.
@@ -129,6 +132,8 @@ inline constexpr SessionOption kSessionOptions[] = {
      "Maximum size of the recording, such as 512MB (1 GiB)", "SIZE", OptionForm::Size},
     {&SessionOptions::policy, "policy", "policy", "--policy",
      "At that size: stop, drop new events or overwrite old ones (stop)", "stop|drop|ring"},
+    {&SessionOptions::last_ns, "last", "last", "--last",
+     "Keep only this time before the end, such as 30s; implies --ring", "TIME", OptionForm::Seconds},
     {&SessionOptions::threads, "threads", ""},
     {&SessionOptions::scopes, "scopes", "scopes", "--scopes",
      "Record only these kinds of range, such as user,function", "LIST"},
@@ -148,6 +153,8 @@ inline constexpr SessionOption kSessionOptions[] = {
     {&SessionOptions::with_nvtx, "with_nvtx", "nvtx", "--nvtx",
      "Record NVTX ranges, in any program that uses NVTX"},
     {&SessionOptions::clock_exchange, "clock_exchange", "clock_exchange"},
+    {&SessionOptions::control, "control", "control", "--control",
+     "Let marey start and marey stop make further recordings"},
     {&CallOptions::include, "include", "include", "--include",
      "Record only these files (src/*.py) or modules (shop.load); repeatable", "PATTERN",
      OptionForm::Patterns},

@@ -34,6 +34,7 @@ _HOMES = {
     "results.events": "FunctionEvent",
     "recording.emitters": "emit_itt emit_nvtx",
     "recording.execution_trace": "ExecutionTraceObserver",
+    "recording.flight_recorder": "flight_recorder snapshot",
     "recording.logs": "LogHandler",
     "recording.modules": "register_module_type unregister_module_type",
     "recording.profile": "profile",

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include <marey/error.h>
+#include <marey/live.h>
 #include <marey/observe.h>
 
 #include "bindings/bind.h"
@@ -82,10 +84,12 @@ Number number_of(const SessionOption& option, nb::handle given) {
 
 std::uint64_t ns_of(const SessionOption& option, nb::handle given) {
     require(PyNumber_Check(given.ptr()) != 0 && !PyBool_Check(given.ptr()), option, "a number", given);
-    const double us = PyFloat_AsDouble(given.ptr());
-    if (PyErr_Occurred() != nullptr || !(us >= 0 && us <= 1e15))
-        raise(PyExc_ValueError, "%s must be a number of microseconds from 0 to 1e15", option.name);
-    return static_cast<std::uint64_t>(us * 1000);
+    const bool is_seconds = option.form == OptionForm::Seconds;
+    const double number = PyFloat_AsDouble(given.ptr());
+    if (PyErr_Occurred() != nullptr || !(number >= 0 && number <= (is_seconds ? 1e9 : 1e15)))
+        raise(PyExc_ValueError, "%s must be a number of %s", option.name,
+              is_seconds ? "seconds from 0 to 1e9" : "microseconds from 0 to 1e15");
+    return static_cast<std::uint64_t>(number * (is_seconds ? 1e9 : 1e3));
 }
 
 /// A single str is not a sequence of texts, although it could be iterated over.
@@ -108,8 +112,8 @@ nb::object set_keyword(SessionOptions& options, const SessionOption& option, nb:
         } else if constexpr (std::is_same_v<Value, ScopeSet>) {
             value = ScopeSet::from_bits(number_of<std::uint32_t>(option, given));
         } else if constexpr (std::is_unsigned_v<Value>) {
-            value = option.form == OptionForm::Nanoseconds ? static_cast<Value>(ns_of(option, given))
-                                                           : number_of<Value>(option, given);
+            const bool is_time = option.form == OptionForm::Nanoseconds || option.form == OptionForm::Seconds;
+            value = is_time ? static_cast<Value>(ns_of(option, given)) : number_of<Value>(option, given);
         } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
             given = texts_of(option, given);
             if (option.form != OptionForm::Patterns) value = nb::cast<Value>(given);
@@ -268,6 +272,23 @@ void bind_session(nb::module_& module) {
     module.attr("CALL_OPTIONS") = nb::tuple(call_options);
     module.def("path_of_rank", &path_of_rank, nb::arg("path"), nb::arg("rank"),
                "Return the path of a rank's capture: \"app.rank3.marey\" for \"app.marey\" and rank 3.");
+    module.def(
+        "write_snapshot",
+        [](const std::string& path, const std::string& out, std::int64_t last_ns, const std::string& reason) {
+            const nb::gil_scoped_release released;
+            write_snapshot(path, out, {.log_bytes = 0, .last_ns = last_ns}, {.text = reason});
+        },
+        nb::arg("path"), nb::arg("out"), nb::arg("last_ns"), nb::arg("reason"),
+        "Write the newest part of a capture that is being written as a capture of its own.");
+    module.def(
+        "own_captures",
+        [] {
+            std::vector<std::string> captures;
+            for (RecordedProcess& process : recorded_processes(::getpid()))
+                captures.push_back(std::move(process.capture));
+            return captures;
+        },
+        "Return the paths of the captures that this process writes.");
     module.def("environment_rank", &environment_rank,
                "Return the rank of this process as set by torchrun, or -1.");
     module.def("hold_tracer", &python::hold_tracer, "Postpone hooking and unhooking of the call tracer.");

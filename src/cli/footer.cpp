@@ -7,6 +7,7 @@
 
 #include <marey/analyze.h>
 #include <marey/host_clocks.h>
+#include <marey/live.h>
 #include <marey/process_end.h>
 #include <marey/range_filter.h>
 
@@ -160,9 +161,7 @@ std::string stack_text(const Trace& trace, const std::vector<Row>& ranges) {
     return text;
 }
 
-}  // namespace
-
-std::string end_lines(const Trace& trace, const Terminal& terminal) {
+std::string death_lines(const Trace& trace, const Terminal& terminal) {
     const std::optional<ProcessEnd> end = process_end(trace);
     const bool is_closed = !trace.has_problem("crashed");
     if (is_closed && (!end || end->signal == 0)) return "";
@@ -179,6 +178,15 @@ std::string end_lines(const Trace& trace, const Terminal& terminal) {
         text +=
             fmt::format("  {}: in {}\n", thread_label(trace, stack.thread), stack_text(trace, stack.ranges));
     return text + "\n";
+}
+
+}  // namespace
+
+std::string end_lines(const Trace& trace, const Terminal& terminal) {
+    const std::optional<SnapshotReason> reason = snapshot_reason(trace);
+    const std::string why =
+        reason ? styled(terminal, Style::Red, "snapshot: " + printable(reason->text)) + "\n\n" : "";
+    return why + death_lines(trace, terminal);
 }
 
 bool is_sampled(const Trace& trace) {

@@ -23,7 +23,8 @@ std::string title_line(std::string_view title, const std::string& value, const T
 
 // The separate facts; `marey info` shows them with titles.
 std::string events_fact(const Trace& trace);  ///< "12 events kept (10 ranges, ...), 3 dropped"
-/// "died of SIGSEGV in f <- main" and the open stacks of the threads; empty if the program ended normally.
+/// "died of SIGSEGV in f <- main" and the open stacks of the threads, and why a snapshot was taken; empty if
+/// the program ended normally.
 /// For the top of every report.
 std::string end_lines(const Trace& trace, const Terminal& terminal);
 bool is_sampled(const Trace& trace);            ///< it has ranges made of samples: their times are estimates

@@ -8,8 +8,10 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include <marey/device.h>
@@ -27,6 +29,7 @@
 #include "cli/python_program.h"
 #include "cli/run_summary.h"
 #include "cli/verb.h"
+#include "cli/watch.h"
 
 namespace marey::cli {
 namespace {
@@ -86,12 +89,12 @@ class SessionFlags {
     std::string entry(const SessionOption& option, std::string value) {
         if (std::string_view(option.placeholder) == "LIST") std::ranges::replace(value, ',', '|');
         try {
-            if (option.form == OptionForm::Nanoseconds) {
+            if (option.form == OptionForm::Nanoseconds || option.form == OptionForm::Seconds) {
                 const std::optional<std::uint64_t> ns = parse_duration(value);
                 if (!ns)
                     throw Error("invalid duration '" + value +
                                 "': expected a number with a unit (ns, us, ms or s), such as 10us");
-                value = std::to_string(*ns);
+                value = std::to_string(*ns) + (option.form == OptionForm::Seconds ? "ns" : "");
             }
             set_option(wanted_, option, value);
         } catch (const Error& error) {
@@ -144,6 +147,7 @@ class RunVerb final : public Verb {
         options.flag(torch_, "--torch", "Record PyTorch operators (compiles an observer on first use)");
         options.flag_or_text(gpu_, "--gpu", "cuda", "DEVICE",
                              "Record GPU work and what launched it; see marey gpu (cuda)");
+        watch_.declare_for_run(options);
         options.flag(view_, "--view", "Show the capture in the browser afterwards");
         options.flag(quiet_, "-q,--quiet", "Do not print a summary at the end");
         options.command(words_);
@@ -169,12 +173,19 @@ class RunVerb final : public Verb {
         const std::vector<std::string> words = is_python_ ? python_command(words_) : words_;
         create_run_ledger(tree_, session_.wanted().max_bytes);
         ProcessWatch watch(tree_);
+        const std::unique_ptr<Watch> conditions = watch_for();
+        std::thread watching;
         std::optional<MemberPacking> packing;  // a name with the program's process id is known when it runs
         const ChildEnd end = run_child(words, variables, [&](int program) {
             put_pid(program);
             packing.emplace(output_, tree_, watch, before, !keep_captures_, !quiet_);
             packing->start(program);
+            if (conditions) watching = std::thread([&conditions] { conditions->run(WatchScope::Run); });
         });
+        if (watching.joinable()) {
+            conditions->stop();
+            watching.join();
+        }
         if (packing) packing->stop();
         remove_run_ledger(tree_);
         if (end.exec_error != 0) {
@@ -197,14 +208,25 @@ class RunVerb final : public Verb {
             output_.replace(mark, 1, std::to_string(program));
     }
 
+    /// Looks at the captures of the run, if there are conditions.
+    std::unique_ptr<Watch> watch_for() {
+        if (watch_.conditions.empty()) return nullptr;
+        if (const std::string& last = session_.text("last"); !last.empty()) watch_.last = last;
+        watch_.folder = std::filesystem::path(output_).parent_path().string();
+        return std::make_unique<Watch>(watch_, [this] { return captures_of(output_); });
+    }
+
     /// Chooses the output file and returns the value of the variable MAREY.
     std::string settings() {
         prepare_output();
         std::string text =
             option_entry("out", std::filesystem::absolute(output_).lexically_normal().string());
         std::string& policy = session_.text("policy");
-        if (ring_ && !policy.empty() && policy != "ring")
-            throw Error("run: --ring and --policy " + policy + " are mutually exclusive");
+        if (!policy.empty() && policy != "ring") {
+            const char* const other = ring_ ? "--ring" : !session_.text("last").empty() ? "--last" : nullptr;
+            if (other != nullptr)
+                throw Error(fmt::format("run: {} and --policy {} are mutually exclusive", other, policy));
+        }
         if (ring_) policy = "ring";
         if (no_values_) text += ",values=off";
         if (no_command_line_) text += ",command_line=off";
@@ -466,6 +488,7 @@ class RunVerb final : public Verb {
     std::string output_;
     bool force_ = false;
     SessionFlags session_;
+    WatchOptions watch_;
     bool torch_ = false;
     std::string gpu_;  ///< the device; empty: none
     bool ring_ = false;

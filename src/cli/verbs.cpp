@@ -8,6 +8,7 @@
     VERB(now)             \
     VERB(top)             \
     VERB(snapshot)        \
+    VERB(watch)           \
     VERB(info)            \
     VERB(view)            \
     VERB(report)          \

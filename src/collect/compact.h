@@ -22,7 +22,7 @@ std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path,
                                     PackFor purpose = PackFor::Size);
 
 /// Writes it to a file, which appears complete or not at all. Throws marey::Error.
-void write_packed(const RawLog& log, const std::string& path);
+void write_packed(const RawLog& log, const std::string& path, PackFor purpose = PackFor::Size);
 
 /// Whether two logs are equal: facts, streams, open ranges, problems, and spans in order of sequence.
 bool is_same_log(const RawLog& a, const RawLog& b);

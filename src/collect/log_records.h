@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <marey/detail/log_format.h>
 
@@ -105,6 +107,16 @@ inline std::span<const std::byte> payload_of(const std::byte* record,
 
 constexpr std::size_t round_up_8(std::size_t bytes) noexcept {
     return (bytes + 7) & ~std::size_t{7};
+}
+
+/// Appends a record to a names or journal stream, and what follows it.
+template <class Kind, class Record>
+void append_stream_record(std::vector<std::byte>& stream, Kind kind, Record record, std::string_view tail) {
+    const std::size_t at = stream.size(), bytes = round_up_8(sizeof record + tail.size());
+    record.head = {static_cast<std::uint16_t>(kind), 0, static_cast<std::uint32_t>(bytes)};
+    stream.resize(at + bytes);
+    std::memcpy(stream.data() + at, &record, sizeof record);
+    std::copy(tail.begin(), tail.end(), reinterpret_cast<char*>(stream.data() + at + sizeof record));
 }
 
 /// Walks the records of a names or journal stream: `for (StreamCursor at(stream); at.next();) at.kind()...`.

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <vector>
 
 #include <marey/detail/log_format.h>
 #include <marey/error.h>
+
+#include "collect/log_records.h"
 
 namespace marey {
 namespace {
@@ -37,15 +40,16 @@ class CaptureFile {
         return is_capture ? static_cast<std::uint64_t>(status.st_size) : 0;
     }
     /// Appends a block with records of the journal to a file of this length. They fit into one block.
-    void append(std::uint64_t length, const std::string& records) const {
+    void append(std::uint64_t length, const std::vector<std::byte>& records) const {
         detail::BlockHeader header{};
         header.magic = detail::kBlockMagic;
         header.kind = static_cast<std::uint16_t>(detail::BlockKind::Journal);
         header.blocks = 1;
         header.sequence = ~std::uint64_t{0};  // the last part of the journal
         header.committed = static_cast<decltype(header.committed)>(records.size());
-        const std::string block =
-            std::string(reinterpret_cast<const char*>(&header), sizeof header) + records;
+        std::vector<std::byte> block(sizeof header);
+        std::memcpy(block.data(), &header, sizeof header);
+        block.insert(block.end(), records.begin(), records.end());
         const std::uint64_t at =
             (length + detail::kBlockBytes - 1) / detail::kBlockBytes * detail::kBlockBytes;
         if (::ftruncate(fd_, static_cast<off_t>(at + detail::kBlockBytes)) != 0) fail();
@@ -64,25 +68,16 @@ class CaptureFile {
     int fd_;
 };
 
-/// A record of the journal with what follows it, padded to 8.
-template <class Record>
-std::string journal_bytes(detail::JournalKind kind, Record record, const std::string& tail) {
-    const std::size_t bytes = (sizeof record + tail.size() + 7) / 8 * 8;
-    record.head = {static_cast<std::uint16_t>(kind), 0, static_cast<std::uint32_t>(bytes)};
-    std::string text(reinterpret_cast<const char*>(&record), sizeof record);
-    text += tail;
-    text.resize(bytes);
-    return text;
-}
-
 }  // namespace
 
 bool append_process_end(const std::string& capture, std::int64_t pid, const ProcessEnd& end) {
     const CaptureFile file(capture);
     const std::uint64_t length = file.bytes_if_of(pid);
     if (length == 0) return false;
-    file.append(length, journal_bytes(detail::JournalKind::ProcessEnd,
-                                      detail::ProcessEndRecord{{}, end.exit_code, end.signal}, ""));
+    std::vector<std::byte> records;
+    append_stream_record(records, detail::JournalKind::ProcessEnd,
+                         detail::ProcessEndRecord{{}, end.exit_code, end.signal}, "");
+    file.append(length, records);
     return true;
 }
 
@@ -90,16 +85,17 @@ bool append_problems(const std::string& capture, std::int64_t pid, const std::ve
     const CaptureFile file(capture);
     const std::uint64_t length = file.bytes_if_of(pid);
     if (length == 0) return false;
-    std::string records;
+    std::vector<std::byte> records;
     for (const ProblemInfo& problem : problems) {
         const detail::RunProblemRecord record{{},
                                               problem.count,
                                               static_cast<std::uint32_t>(problem.code.size()),
                                               static_cast<std::uint32_t>(problem.text.size())};
-        const std::string bytes =
-            journal_bytes(detail::JournalKind::RunProblem, record, problem.code + problem.text);
-        if (sizeof(detail::BlockHeader) + records.size() + bytes.size() > detail::kBlockBytes) break;
-        records += bytes;
+        const std::size_t before = records.size();
+        append_stream_record(records, detail::JournalKind::RunProblem, record, problem.code + problem.text);
+        if (sizeof(detail::BlockHeader) + records.size() <= detail::kBlockBytes) continue;
+        records.resize(before);
+        break;
     }
     if (!records.empty()) file.append(length, records);
     return true;

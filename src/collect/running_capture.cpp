@@ -126,12 +126,13 @@ class Copier {
         if (!has_ended_ && Clock::source() == static_cast<ClockSource>(header.clock_source))
             result.end_ticks = Clock::now();
         // The open ranges before the log: a range that ends in between is then in both, never in neither.
-        std::vector<State> states = read_states();
+        const std::vector<UsedBlock> first = places();
+        std::vector<State> states = read_states(first);
         // In a recorder, a chunk with a lower number was put into use earlier. So every chunk up to the last
         // one of this list is in the next list, wherever in the file it is, and nothing is missing in
         // between.
         std::uint64_t last = 0;
-        for (const UsedBlock& place : places()) {
+        for (const UsedBlock& place : first) {
             if (is(place.header, BlockKind::Log)) last = std::max(last, place.header.sequence);
         }
         std::vector<UsedBlock> log = places();
@@ -359,9 +360,9 @@ class Copier {
         return true;
     }
 
-    std::vector<State> read_states() const {
+    std::vector<State> read_states(const std::vector<UsedBlock>& places) const {
         std::vector<State> states;
-        for (const UsedBlock& place : places()) {
+        for (const UsedBlock& place : places) {
             if (!is(place.header, BlockKind::Thread) && !is(place.header, BlockKind::OpenSegment) &&
                 !is(place.header, BlockKind::SideSegment))
                 continue;

@@ -6,6 +6,7 @@
 
 #include <marey/error.h>
 
+#include "collect/live/snapshot.h"
 #include "collect/remote_events.h"
 #include "collect/trace_builder.h"
 #include "json/json_scanner.h"
@@ -54,6 +55,12 @@ Trace Session::snapshot() const {
     RawLog log;
     if (id_ == 0 || !Recorder::get().snapshot(id_, log)) return trace_;
     return build_trace(log, {.session = id_});
+}
+
+void Session::snapshot_to(const std::string& path, const std::string& reason) const {
+    RawLog log;
+    if (id_ == 0 || !Recorder::get().snapshot(id_, log)) throw Error("this session is not running");
+    write_snapshot(std::move(log), path, {.text = reason});
 }
 
 void Session::record_devices(bool is_wanted) {

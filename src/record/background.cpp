@@ -186,6 +186,7 @@ void Background::run() noexcept {
         if (!sessions_.is_any_open()) return leave(false);
         if (is_last_thread()) return leave(true);
         out_of_space = false;
+        sessions_.evict_expired();
         if (sessions_.has_recorded()) journal_.write_clock();
     }
 }

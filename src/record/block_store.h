@@ -34,6 +34,7 @@ struct Block {
         false;  ///< a thread's current chunk, or one that the next thread continues in
     std::uint32_t last_full_of MAREY_GUARDED_BY(recorder_mutex) =
         0;  ///< the thread whose last full chunk this is
+    std::uint64_t left_ticks MAREY_GUARDED_BY(recorder_mutex) = 0;  ///< when its thread left this chunk
     Block* whole MAREY_GUARDED_BY(recorder_mutex) =
         nullptr;  ///< of a small run: the first one split off the same large run
     std::uint32_t free_parts MAREY_GUARDED_BY(recorder_mutex) =

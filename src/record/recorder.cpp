@@ -289,6 +289,7 @@ bool Recorder::refill(ThreadEntry& entry, std::uint64_t ticks, std::size_t bytes
     if (entry.full_since == sessions_.space_epoch()) return false;
     const ScopedLock lock(recorder_mutex);
     sessions_.leave(entry, false);
+    sessions_.evict_expired();
     if (sessions_.give_leftover(entry, bytes)) return true;
     if (entry.chunks_taken != 0) background_.be_ready();
 

@@ -79,6 +79,18 @@ std::uint64_t parse_bytes(std::string_view text) {
     return number << *shift;
 }
 
+std::uint64_t parse_time(std::string_view text) {
+    static constexpr Word<std::uint64_t> kUnits[] = {
+        {"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"min", 60'000'000'000}};
+    std::string_view rest = text;
+    std::uint64_t number = 0;
+    const bool is_number = take_number(rest, number);
+    const std::uint64_t* const unit = find_word(kUnits, rest);
+    if (!is_number || unit == nullptr || number > (~std::uint64_t{0} >> 1) / *unit)
+        reject("invalid time", text, ": expected a number with a unit (ns, us, ms, s or min), such as 30s");
+    return number * *unit;
+}
+
 std::uint64_t parse_number(std::string_view text, std::uint64_t most) {
     std::string_view rest = text;
     std::uint64_t number = 0;
@@ -162,6 +174,8 @@ void read(Number& value, OptionForm form, std::string_view text) {
         value = parse_device_activities(std::string(text));
     } else if (form == OptionForm::Size) {
         value = static_cast<Number>(parse_bytes(text));
+    } else if (form == OptionForm::Seconds) {
+        value = static_cast<Number>(parse_time(text));
     } else {
         value = static_cast<Number>(parse_number(text, std::numeric_limits<Number>::max()));
     }

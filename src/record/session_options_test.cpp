@@ -166,10 +166,22 @@ TEST(ParseOptions, NamesAnUnknownKey) {
         EXPECT_EQ(
             error_of(text),
             "'" + text +
-                "': expected out=, name=, max=, policy=, scopes=, values=, command_line=, memory=, shapes=, "
-                "inputs=, flops=, devices=, device_activities=, nvtx=, clock_exchange=, include=, "
-                "exclude=, fold_libraries=, min_duration_ns=, max_depth=, call_budget=, call_lines=, "
-                "calls=, or c_calls=");
+                "': expected out=, name=, max=, policy=, last=, scopes=, values=, command_line=, memory=, "
+                "shapes=, inputs=, flops=, devices=, device_activities=, nvtx=, clock_exchange=, control=, "
+                "include=, exclude=, fold_libraries=, min_duration_ns=, max_depth=, call_budget=, "
+                "call_lines=, calls=, or c_calls=");
+    }
+}
+
+TEST(ParseOptions, ReadsTheTimeThatARingKeeps) {
+    EXPECT_EQ(parse_options("last=30s").last_ns, 30'000'000'000u);
+    EXPECT_EQ(parse_options("last=250ms").last_ns, 250'000'000u);
+    EXPECT_EQ(parse_options("last=2min").last_ns, 120'000'000'000u);
+    EXPECT_EQ(parse_options("last=0s").last_ns, 0u);
+    for (const std::string text : {"", "30", "s", "-1s", "1.5s", "1h", "30 s", "18446744073709551615min"}) {
+        EXPECT_EQ(error_of("last=" + text),
+                  "last: invalid time '" + text +
+                      "': expected a number with a unit (ns, us, ms, s or min), such as 30s");
     }
 }
 

@@ -303,6 +303,7 @@ void SessionTable::leave(ThreadEntry& entry, bool reusable) noexcept {
     ThreadState& state = *entry.state;
     state.cursor = state.limit = nullptr;
     if (chunk == nullptr) return;
+    chunk->left_ticks = Clock::now();
     // Not a chunk of a finished file: its blocks go with the last thread that uses it.
     const bool stays = chunk->store == &store_.memory || chunk->store == &store_.current();
     remember_last_full(entry, stays ? chunk : nullptr);
@@ -328,7 +329,7 @@ void SessionTable::release(Block* chunk) noexcept {
 
 // The oldest chunk that may be overwritten. Every living thread keeps the chunk that it fills and the one
 // before, so that a thread that gets no core, or sleeps, still has its last records.
-bool SessionTable::evict_oldest(SessionEntry& session) noexcept {
+bool SessionTable::evict_oldest(SessionEntry& session, std::uint64_t until) noexcept {
     auto leftover = leftovers_.end();
     const auto oldest = std::find_if(session.chunks.begin(), session.chunks.end(),
                                      [&](Block* chunk) MAREY_REQUIRES(recorder_mutex) {
@@ -336,7 +337,7 @@ bool SessionTable::evict_oldest(SessionEntry& session) noexcept {
                                          leftover = std::find(leftovers_.begin(), leftovers_.end(), chunk);
                                          return leftover != leftovers_.end();
                                      });
-    if (oldest == session.chunks.end()) return false;
+    if (oldest == session.chunks.end() || (*oldest)->left_ticks >= until) return false;
     if (leftover != leftovers_.end()) {
         (*leftover)->is_open = false;
         leftovers_.erase(leftover);
@@ -350,6 +351,17 @@ bool SessionTable::evict_oldest(SessionEntry& session) noexcept {
     if (session.id == store_.owner && chunk->store == &store_.spool->store()) chunk->store->hide(chunk);
     release(chunk);
     return true;
+}
+
+void SessionTable::evict_expired() noexcept {
+    for (const auto& session : entries_) {
+        if (session->options.last_ns == 0 || session->is_closed) continue;
+        const auto last = static_cast<std::uint64_t>(static_cast<double>(session->options.last_ns) / 1e9 *
+                                                     Clock::ticks_per_second());
+        const std::uint64_t now = Clock::now();
+        while (last < now && evict_oldest(*session, now - last)) {
+        }
+    }
 }
 
 struct SessionTable::Claims {

@@ -119,8 +119,12 @@ class SessionTable {
     void leave(ThreadEntry& entry, bool reusable) noexcept MAREY_REQUIRES(recorder_mutex);
     static void remember_last_full(ThreadEntry& entry, Block* chunk) noexcept MAREY_REQUIRES(recorder_mutex);
     void release(Block* chunk) noexcept MAREY_REQUIRES(recorder_mutex);
-    /// Overwrites the session's oldest chunk that may be overwritten. False: there is none.
-    bool evict_oldest(SessionEntry& session) noexcept MAREY_REQUIRES(recorder_mutex);
+    /// Overwrites the session's oldest chunk that may be overwritten, if its thread left it before `until`.
+    /// False: there is none.
+    bool evict_oldest(SessionEntry& session, std::uint64_t until = ~std::uint64_t{0}) noexcept
+        MAREY_REQUIRES(recorder_mutex);
+    /// Overwrites what is older than rings by time keep.
+    void evict_expired() noexcept MAREY_REQUIRES(recorder_mutex);
     /// Keeps the session's chunks alive, and mapped, until the reader of `log` is done.
     void hold(const SessionEntry& session, RawLog& log) MAREY_REQUIRES(recorder_mutex);
     /// The spool's leftover chunks stay in its file.

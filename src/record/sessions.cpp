@@ -93,6 +93,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         session.id = sessions_.next_id();
         session.options = options;
         if (options.scopes.empty()) session.options.scopes = ScopeSet::all();
+        if (options.last_ns != 0) session.options.policy = Policy::Ring;
         session.max_bytes = options.max_bytes;
         session.device_types = devices.types;
         session.timed_devices =
@@ -136,7 +137,7 @@ Recorder::Started Recorder::start(const SessionOptions& options) {
         record.thread = session.tasks_thread;
         record.option_bits = option_bits(session.options, devices.types);
         record.device_types = devices.types;
-        record.policy = static_cast<std::uint32_t>(options.policy);
+        record.policy = static_cast<std::uint32_t>(session.options.policy);
         journal_.publish_names();
         journal_.write(JournalKind::SessionStart, record);
         if (own != nullptr) context = sessions_.make_context(own->sessions, session);
@@ -368,6 +369,7 @@ bool Recorder::snapshot(std::uint64_t id, RawLog& log) {
         SessionEntry* const session = sessions_.find(id);
         if (session == nullptr) return false;
         collect(*session, log);
+        log.journal = journal_.bytes_of(id);
     }
     journal_.add_run_time_names(log);
     return true;

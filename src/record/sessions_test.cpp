@@ -354,6 +354,21 @@ TEST_F(ExactTimes, OfCallsAndRangesThatCrossAtRandom) {
     }
 }
 
+TEST_F(ExactTimes, OfARingByTimeAreThoseOfItsLastSeconds) {
+    constexpr std::uint64_t kStepNs = 10'000, kSecondNs = 1'000'000'000;
+    Session session(SessionOptions{.last_ns = kSecondNs});
+    for (std::uint64_t ns = 2000; ns < 10 * kSecondNs; ns += kStepNs) {
+        at(ns);
+        MAREY_RANGE("step");
+    }
+    const Trace trace = session.stop();
+    // A chunk goes when its newest record is old enough. A thread keeps the last two.
+    constexpr std::size_t kChunk = detail::kLargeBlocks * detail::kBlockBytes / detail::kRecordUnit;
+    EXPECT_GE(trace.ranges().size(), kSecondNs / kStepNs);
+    EXPECT_LE(trace.ranges().size(), kSecondNs / kStepNs + 3 * kChunk);
+    EXPECT_EQ(trace.window().policy, "ring");
+}
+
 TEST_F(ExactTimes, OfAClockThatGoesBackwards) {
     Session session(SessionOptions{});
     {

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         name: str
         max_bytes: int | str
         policy: Literal["stop", "drop", "ring"]
+        last: float
         record_values: bool
         record_command_line: bool
         concrete_inputs: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from marey._marey import late_range, parts
+from marey._marey import late_range, message_instant, parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class RequestRange(parts):
         ended, self._range = self._range, None
         if ended is not None:
             ended.end(self.names().request, {"status": self.status, "bytes": self.bytes, **self._values})
+            if self.status >= 500:
+                message_instant(f"exception HTTP {self.status}", self.name, "")
             if self._slow is not None:
                 self._requests.end_slow(self._slow, self._start_ns, self.name, self._values)
             if not self.ends_itself:

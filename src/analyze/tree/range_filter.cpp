@@ -217,13 +217,13 @@ bool matches_any(const TraceData& data, const SiteInfo& site, const std::vector<
     });
 }
 
-/// Whether each site is excluded.
-std::vector<bool> excluded_sites(const TraceData& data, const std::vector<std::string>& patterns) {
-    std::vector<bool> excluded(data.sites.size());
-    if (patterns.empty()) return excluded;
-    for (std::size_t site = 0; site < excluded.size(); ++site)
-        excluded[site] = matches_any(data, data.sites[site], patterns);
-    return excluded;
+/// Whether one of the patterns matches each site.
+std::vector<bool> matching_sites(const TraceData& data, const std::vector<std::string>& patterns) {
+    std::vector<bool> matching(data.sites.size());
+    if (patterns.empty()) return matching;
+    for (std::size_t site = 0; site < matching.size(); ++site)
+        matching[site] = matches_any(data, data.sites[site], patterns);
+    return matching;
 }
 
 bool has_any(const std::vector<bool>& flags) {
@@ -263,7 +263,7 @@ std::vector<Row> hidden_rows(const TraceData& data, const std::vector<bool>& hid
 
 /// Adds the ranges that the filter excludes to the sorted rows `removed`.
 void add_excluded(const TraceData& data, const RangeFilter& filter, std::vector<Row>& removed) {
-    const std::vector<bool> excluded = excluded_sites(data, filter.exclude);
+    const std::vector<bool> excluded = matching_sites(data, filter.exclude);
     std::vector<Row> others;
     for (Row row = 0; row < data.range_site.size(); ++row) {
         if (excluded[data.range_site[row]] || (filter.exclude_running && was_running(data, row)))
@@ -274,12 +274,16 @@ void add_excluded(const TraceData& data, const RangeFilter& filter, std::vector<
 
 }  // namespace
 
+std::vector<bool> matching_sites(const Trace& trace, const std::vector<std::string>& patterns) {
+    return matching_sites(trace.data(), patterns);
+}
+
 Trace filter_ranges(Trace trace, const RangeFilter& filter) {
     const bool has_imports = filter.fold_imports && has_import_frames(trace);
     const bool removes_running = filter.exclude_running && has_running(trace.data());
-    const std::vector<bool> hidden = excluded_sites(trace.data(), filter.hide);
+    const std::vector<bool> hidden = matching_sites(trace.data(), filter.hide);
     if (!has_imports && !removes_running && !filter.flatten_imports && !has_any(hidden) &&
-        !has_any(excluded_sites(trace.data(), filter.exclude)))
+        !has_any(matching_sites(trace.data(), filter.exclude)))
         return trace;
     const std::shared_ptr<TraceData> data = changeable_data(std::move(trace));
     std::vector<Row> removed;

@@ -10,9 +10,12 @@
 #include "collect/capture_reader.h"
 #include "collect/compact.h"
 #include "collect/journal_reader.h"
+#include "collect/live/snapshot.h"
 #include "collect/log_records.h"
 #include "collect/run_file.h"
 #include "collect/trace_builder.h"
+#include "json/json_document.h"
+#include "json/json_writer.h"
 #include "trace/saved_trace.h"
 
 namespace marey {
@@ -53,6 +56,29 @@ void leave_tree(RawLog& log) {
     }
 }
 
+constexpr std::string_view kReasonKey = "snapshot";
+
+/// Adds the reason to the metadata of each session.
+void add_reason(RawLog& log, const SnapshotReason& reason) {
+    if (reason.text.empty()) return;
+    std::string json;
+    JsonWriter(json)
+        .begin_object()
+        .member("reason", reason.text)
+        .member("begin_ns", reason.begin_ns)
+        .member("end_ns", reason.end_ns)
+        .member("thread", reason.os_tid)
+        .end_object();
+    const auto key = static_cast<std::uint32_t>(read_names(log.names).strings.size());
+    append_stream_record(log.names, detail::NameKind::String,
+                         detail::StringRecord{{}, key, static_cast<std::uint32_t>(kReasonKey.size())},
+                         kReasonKey);
+    for (const SessionMarks& session : list_sessions(log))
+        append_stream_record(
+            log.journal, detail::JournalKind::Metadata,
+            detail::MetadataRecord{{}, session.id, key, static_cast<std::uint32_t>(json.size())}, json);
+}
+
 RawLog read_part(const std::string& path, const NewestPart& part) {
     RawLog log = read_newest(
         path, {.log_bytes = part.log_bytes != 0 ? part.log_bytes : std::numeric_limits<std::size_t>::max(),
@@ -72,11 +98,28 @@ Trace load_newest(const std::string& path, const NewestPart& part) {
     return build_trace(log, {.session = newest_session(log), .threads = 1});
 }
 
-void write_snapshot(const std::string& path, const std::string& out, const NewestPart& part) {
-    RawLog log = read_part(path, part);
+void write_snapshot(RawLog log, const std::string& out, const SnapshotReason& reason) {
     leave_tree(log);
     std::erase_if(log.problems, [](const RawProblem& problem) { return problem.code == "running"; });
-    write_packed(log, out);
+    add_reason(log, reason);
+    write_packed(log, out, PackFor::Speed);
+}
+
+void write_snapshot(const std::string& path, const std::string& out, const NewestPart& part,
+                    const SnapshotReason& reason) {
+    write_snapshot(read_part(path, part), out, reason);
+}
+
+std::optional<SnapshotReason> snapshot_reason(const Trace& trace) {
+    const auto found = std::ranges::find(trace.metadata(), kReasonKey, &MetadataInfo::key);
+    if (found == trace.metadata().end()) return std::nullopt;
+    const JsonDocument document(found->json);
+    const JsonDocument::Value root = document.root();
+    if (!root.is_object()) return std::nullopt;  // a program's own metadata may have this name
+    return SnapshotReason{.text = root["reason"].text(),
+                          .begin_ns = root["begin_ns"].integer().value_or(0),
+                          .end_ns = root["end_ns"].integer().value_or(0),
+                          .os_tid = root["thread"].integer().value_or(0)};
 }
 
 }  // namespace marey
