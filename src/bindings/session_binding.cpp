@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <marey/control.h>
 #include <marey/error.h>
 #include <marey/live.h>
 #include <marey/observe.h>
@@ -289,6 +290,8 @@ void bind_session(nb::module_& module) {
             return captures;
         },
         "Return the paths of the captures that this process writes.");
+    module.def("allow_control", &allow_control,
+               "Let `marey start` and `marey stop` of this user make recordings of this process.");
     module.def("environment_rank", &environment_rank,
                "Return the rank of this process as set by torchrun, or -1.");
     module.def("hold_tracer", &python::hold_tracer, "Postpone hooking and unhooking of the call tracer.");

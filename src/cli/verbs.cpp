@@ -9,6 +9,8 @@
     VERB(top)             \
     VERB(snapshot)        \
     VERB(watch)           \
+    VERB(start)           \
+    VERB(stop)            \
     VERB(info)            \
     VERB(view)            \
     VERB(report)          \

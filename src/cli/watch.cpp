@@ -32,9 +32,7 @@ constexpr std::int64_t kLookEveryNs = 200'000'000;
 constexpr std::int64_t kOverlapNs = 300'000'000;
 
 std::int64_t now_ns() {
-    timespec time{};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
 /// The memory of a process; 0: unknown.

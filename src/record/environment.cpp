@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include <marey/control.h>
 #include <marey/error.h>
 #include <marey/execution_trace.h>
 #include <marey/observe.h>
@@ -85,6 +86,8 @@ void start_environment_session() noexcept {
         if (text.empty() || &marey_is_the_command != nullptr) return;
         check_memory();
         SessionOptions options = parse_options(text, auto_c_calls);
+        if (options.control) allow_control();
+        if (options.output.empty() && options.control) return;
         if (options.output.empty())
             throw Error("out= is missing: set it to the path of the capture, as in MAREY=out=app.marey");
         const int rank = environment_rank();

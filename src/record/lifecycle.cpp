@@ -15,6 +15,7 @@
 #include <marey/nvtx.h>
 
 #include "base/environment.h"
+#include "record/control.h"
 #include "record/devices/devices.h"
 #include "record/nvtx_injection.h"
 #include "record/process_identity.h"
@@ -84,6 +85,10 @@ __attribute__((constructor)) void on_load() {
     pthread_atfork([]() MAREY_UNCHECKED_LOCKS { Recorder::get().before_fork(); },
                    []() MAREY_UNCHECKED_LOCKS { Recorder::get().after_fork_in_parent(); },
                    []() MAREY_UNCHECKED_LOCKS { Recorder::get().after_fork_in_child(); });
+    // Handlers before a fork run in reverse order, those after it in this order: no lock is held.
+    pthread_atfork([]() MAREY_UNCHECKED_LOCKS { control_before_fork(); },
+                   []() MAREY_UNCHECKED_LOCKS { control_after_fork(false); },
+                   []() MAREY_UNCHECKED_LOCKS { control_after_fork(true); });
     at_quick_exit([] { Recorder::get().finish_all(); });
     start_environment_session();
 }
@@ -91,7 +96,9 @@ __attribute__((constructor)) void on_load() {
 // Runs after the destructors of the program and of other libraries. Those of a library that has replaced
 // functions such as stat may have run too.
 __attribute__((destructor)) void on_exit() {
-    if (is_started) Recorder::get().finish_in_place();
+    if (!is_started) return;
+    end_control();
+    Recorder::get().finish_in_place();
 }
 
 }  // namespace

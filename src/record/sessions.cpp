@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include <marey/control.h>
 #include <marey/error.h>
 
 #include "base/process_text.h"
@@ -68,6 +69,7 @@ void Recorder::open_output(SessionEntry& session) {
 }
 
 Recorder::Started Recorder::start(const SessionOptions& options) {
+    if (options.control) allow_control();
     const RequestedDevices devices = find_devices(
         options.devices, options.device_activities);  // loads and registers them: no lock is held
     const std::string nvtx_inactive = options.with_nvtx ? nvtx_inactive_reason() : std::string();

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         concrete_inputs: bool
         with_nvtx: bool
         clock_exchange: str
+        control: bool
         include: Iterable[str]
         exclude: Iterable[str]
         fold_libraries: bool
