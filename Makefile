@@ -174,7 +174,7 @@ fuzz:  ## Run every fuzzer over its corpus, FUZZ_SECONDS each
 
 viewers:  ## Open exported traces in real viewers, in a headless browser (needs the network once)
 	@tools/install_deps.sh build viewers
-	@tools/build.sh release marey_cli example_pipeline large_capture_program
+	@tools/build.sh release marey_cli example_pipeline large_capture_program live_program
 	@tests/viewers/run.sh build/release
 
 wheel:  ## Build and test a wheel for every Python found (or PYTHON), libraries inside, in dist/; TORCH=all: with observers for every tested PyTorch

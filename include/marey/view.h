@@ -20,6 +20,8 @@ struct ViewSource {
     /// Updated by load(), for the page to show. The server sets its on_outline. Null: not known.
     std::shared_ptr<LoadProgress> progress{};
     bool folds_imports = true;  ///< show each Python import as one range, as `marey report` does
+    /// The newest part of a trace that is still being recorded. Null: the page cannot follow it.
+    std::function<Trace(std::int64_t last_ns)> load_last{};
 };
 
 /// Options of open_view().

@@ -15,6 +15,7 @@
 
 #include <marey/error.h>
 #include <marey/import.h>
+#include <marey/live.h>
 #include <marey/load.h>
 #include <marey/merge.h>
 #include <marey/range_filter.h>
@@ -59,6 +60,16 @@ std::string host_name() {
     return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "HOST";
 }
 
+/// Reads the newest part of captures that are being written.
+std::function<Trace(std::int64_t)> last_of(const std::vector<std::string>& captures) {
+    return [captures](std::int64_t last_ns) {
+        std::vector<Trace> parts;
+        for (const std::string& capture : captures)
+            parts.push_back(load_newest(capture, {.log_bytes = 0, .last_ns = last_ns}));
+        return parts.size() == 1 ? parts.front() : merge_traces(parts);
+    };
+}
+
 }  // namespace
 
 ViewSource file_source(const std::string& file, const std::string& format, bool uses_cache) {
@@ -68,29 +79,34 @@ ViewSource file_source(const std::string& file, const std::string& format, bool 
     const bool is_capture = format == "marey" || (found != nullptr && found->name == "marey");
     const auto progress = std::make_shared<LoadProgress>();
     const auto cache = uses_cache ? std::make_shared<TraceCache>(file, format) : nullptr;
-    return {file,
-            [=] {
-                try {
-                    if (cache != nullptr) {
-                        if (const std::optional<Trace> kept = cache->find()) return *kept;
+    return {.name = file,
+            .load =
+                [=] {
+                    try {
+                        if (cache != nullptr) {
+                            if (const std::optional<Trace> kept = cache->find()) return *kept;
+                        }
+                        // Before it is kept: the cache shares the tables, and shared tables are copied to be
+                        // changed.
+                        Trace trace =
+                            filter_ranges(is_capture ? load_trace(file, *progress) : open_trace(file, format),
+                                          {.fold_imports = true});
+                        if (cache != nullptr) cache->keep(trace);
+                        return trace;
+                    } catch (const Error& error) {
+                        print_error(fmt::format("marey: {}\n", printable(error.what())));
+                        throw;
                     }
-                    // Before it is kept: the cache shares the tables, and shared tables are copied to be
-                    // changed.
-                    Trace trace =
-                        filter_ranges(is_capture ? load_trace(file, *progress) : open_trace(file, format),
-                                      {.fold_imports = true});
-                    if (cache != nullptr) cache->keep(trace);
-                    return trace;
-                } catch (const Error& error) {
-                    print_error(fmt::format("marey: {}\n", printable(error.what())));
-                    throw;
-                }
-            },
-            progress, false};
+                },
+            .progress = progress,
+            .folds_imports = false,
+            .load_last = is_capture ? last_of({file}) : nullptr};
 }
 
 ViewSource merged_source(const std::vector<std::string>& captures) {
-    return {captures.front(), [captures] { return load_merged(captures).trace; }};
+    return {.name = captures.front(),
+            .load = [captures] { return load_merged(captures).trace; },
+            .load_last = last_of(captures)};
 }
 
 void show_in_browser(std::vector<ViewSource> sources, const ViewOptions& options, bool opens_browser) {

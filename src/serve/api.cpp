@@ -125,7 +125,9 @@ Response Api::handle_api(const HttpRequest& http) const {
     TraceSlot& slot = *slots_[static_cast<std::size_t>(
         query.integer("trace", 0, static_cast<std::int64_t>(slots_.size()) - 1, 0))];
     if (http.path == "/api/reload")
-        return json_response([&](JsonWriter& json) { json.member("generation", slot.reload()); });
+        return json_response([&](JsonWriter& json) {
+            json.member("generation", slot.reload(query.integer("last", 0, kAnyTime, 0)));
+        });
     for (const Route& route : kRoutes) {
         if (route.path != http.path) continue;
         const TraceSlot::Status status = slot.status();

@@ -499,5 +499,30 @@ TEST(Api, ReloadsATrace) {
     EXPECT_EQ(second.generation, 2u);
 }
 
+TEST(Api, FollowsATraceWhoseProgramRuns) {
+    const auto trace = [](const std::string& name, bool is_running) {
+        TraceFixture fixture;
+        if (is_running) fixture.problem("running", "the program is still running");
+        return fixture.thread("main", {{name, 0, 10}}).trace();
+    };
+    bool is_running = true;
+    const Api api(
+        {{.name = "live",
+          .load = [&] { return trace("all", is_running); },
+          .load_last =
+              [&](std::int64_t last_ns) { return trace("last " + std::to_string(last_ns), is_running); }},
+         {.name = "other", .load = [&] { return trace("all", true); }}},
+        {}, "secret");
+    const std::string outline = api.handle_own("/api/outline").body;
+    EXPECT_NE(outline.find(R"("live":true)"), std::string::npos);
+    EXPECT_NE(outline.find(R"("live":false)"), std::string::npos) << "it has no newest part";
+    EXPECT_EQ(api.handle_own("/api/reload?last=500").body, R"({"generation":2})");
+    EXPECT_NE(api.handle_own("/api/names?sites=0").body.find("last 500"), std::string::npos);
+    is_running = false;
+    api.handle_own("/api/reload");
+    EXPECT_NE(api.handle_own("/api/names?sites=0").body.find("all"), std::string::npos);
+    EXPECT_EQ(api.handle_own("/api/outline").body.find(R"("live":true)"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace marey::serve

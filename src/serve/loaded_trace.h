@@ -110,7 +110,7 @@ class TraceSlot {
             };
         }
         const ScopedLock lock(mutex_);
-        start();
+        start(0);
     }
     ~TraceSlot() {
         if (thread_.joinable()) thread_.join();
@@ -144,11 +144,16 @@ class TraceSlot {
     }
     const std::string& name() const noexcept { return source_.name; }
 
-    /// Reads the trace again in the background, unless that is under way. Returns the generation to come.
-    std::uint64_t reload() {
+    /// Reads the trace again in the background, unless that is under way. `last_ns`: only this newest part,
+    /// of a trace that can be followed. Returns the generation to come.
+    std::uint64_t reload(std::int64_t last_ns = 0) {
         const ScopedLock lock(mutex_);
-        if (status_.state != LoadState::Loading) start();
+        if (status_.state != LoadState::Loading) start(source_.load_last != nullptr ? last_ns : 0);
         return status_.generation;
+    }
+    /// Whether its program runs, and the page can follow it.
+    bool is_live(const Trace& trace) const {
+        return source_.load_last != nullptr && trace.has_problem("running");
     }
 
   private:
@@ -157,19 +162,22 @@ class TraceSlot {
             .count();
     }
 
-    void start() MAREY_REQUIRES(mutex_) {
+    void start(std::int64_t last_ns) MAREY_REQUIRES(mutex_) {
         if (thread_.joinable()) thread_.join();  // it has ended: the state is not Loading
         status_.state = LoadState::Loading;
         status_.error.clear();
         ++status_.generation;
         begin_ = std::chrono::steady_clock::now();
-        thread_ = std::thread([this, generation = status_.generation] { load(generation); });
+        thread_ =
+            std::thread([this, generation = status_.generation, last_ns] { load(generation, last_ns); });
     }
-    void load(std::uint64_t generation) {
+    void load(std::uint64_t generation, std::int64_t last_ns) {
         std::shared_ptr<const LoadedTrace> loaded;
         std::string error;
         try {
-            Trace trace = filter_ranges(source_.load(), {.fold_imports = source_.folds_imports});
+            Trace trace = last_ns > 0
+                              ? filter_ranges(source_.load_last(last_ns), {.fold_imports = true})
+                              : filter_ranges(source_.load(), {.fold_imports = source_.folds_imports});
             loaded = std::make_shared<const LoadedTrace>(std::move(trace), generation);
         } catch (const std::exception& caught) {
             error = caught.what();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <marey/averages.h>
+#include <marey/live.h>
 
 #include "base/enum_names.h"
 #include "serve/api.h"
@@ -105,6 +106,12 @@ void write_contents(JsonWriter& json, const LoadedTrace& loaded) {
                 }));
     json.member("has_steps", has_steps(trace));
     json.member("python", has_scope(trace, Scope::PythonFunction));
+    if (const std::optional<SnapshotReason> reason = snapshot_reason(trace)) {
+        const std::int64_t origin = loaded.origin_ns();
+        json.key("snapshot").begin_object().member("reason", short_name(reason->text));
+        json.member("begin_ns", reason->end_ns == 0 ? 0 : reason->begin_ns - origin);
+        json.member("end_ns", reason->end_ns == 0 ? 0 : reason->end_ns - origin).end_object();
+    }
     json.key("problems").begin_array();
     for (const ProblemInfo& problem : trace.problems()) json.value(short_name(problem.text));
     json.end_array();
@@ -138,6 +145,7 @@ std::string outline_json(const std::vector<std::unique_ptr<TraceSlot>>& slots) {
         json.member("generation", status.loaded != nullptr ? status.loaded->generation() : status.generation);
         if (status.loaded != nullptr) {
             write_contents(json, *status.loaded);
+            json.member("live", slot->is_live(status.loaded->recorded()));
         } else {
             write_loading(json, status.outline);
         }

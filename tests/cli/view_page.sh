@@ -10,7 +10,7 @@ if [ -z "$CHROMIUM" ] || [ ! -d "$MAREY_MODULES/playwright-core" ] || ! command 
     echo "skipped: no Chromium, or 'make viewers' has not run"
     exit 0
 fi
-export MAREY_OUT=$folder MAREY_CAPTURE=$folder/pipeline.marey MAREY_FAST=1
+export MAREY_OUT=$folder MAREY_CAPTURE=$folder/pipeline.marey MAREY_LIVE=$MAREY_BUILD_DIR/tests/live_program MAREY_FAST=1
 check "records the example" 0 'events kept' "$marey" run -o "$MAREY_CAPTURE" -- "$MAREY_BUILD_DIR/examples/pipeline"
 node "$page" || fail "the page"
 

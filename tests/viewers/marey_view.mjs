@@ -8,7 +8,7 @@ import fs from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 
-const { MAREY_BIN, MAREY_CAPTURE, MAREY_LARGE, MAREY_MODULES, MAREY_OUT, MAREY_ONLY = '', MAREY_FAST, CHROMIUM } = process.env
+const { MAREY_BIN, MAREY_CAPTURE, MAREY_LARGE, MAREY_LIVE, MAREY_MODULES, MAREY_OUT, MAREY_ONLY = '', MAREY_FAST, CHROMIUM } = process.env
 const modules = createRequire(MAREY_MODULES + '/')
 const { chromium } = modules('playwright-core')
 const views = ['timeline', 'flame', 'sandwich', 'table', 'steps', 'devices']
@@ -502,6 +502,51 @@ tests['the slowest step leads to the function at fault'] = async () => {
     await settled(page)
     assert.deepEqual((await state(page)).selection, [10_000_000, 11_200_000])
     stepped.close()
+    return page
+}
+
+tests['a program that runs is followed until it ends'] = async () => {
+    const capture = path.join(MAREY_OUT, 'live.marey')
+    const program = spawn(MAREY_BIN, ['run', '-q', '--force', '-o', capture, '--', MAREY_LIVE], { stdio: ['pipe', 'pipe', 'ignore'] })
+    await new Promise(done => program.stdout.once('data', done))
+    const live = await serve(capture)
+    const page = await open(live.url)
+    const button = page.locator('button.live')
+    const generation = () => page.evaluate(() => globalThis.marey.data.outline.traces[0].generation)
+    const ranges = () => page.evaluate(() => globalThis.marey.data.outline.traces[0].range_count)
+    const first = await ranges()
+    await page.keyboard.press('l')
+    assert.equal(await button.getAttribute('aria-pressed'), 'true')
+    await page.waitForFunction(count => globalThis.marey.data.outline.traces[0].range_count > count, first, { timeout: 20000 })
+    const now = await generation()
+    await page.waitForFunction(number => globalThis.marey.data.outline.traces[0].generation >= number + 2, now, { timeout: 20000 })
+    await page.screenshot({ path: path.join(MAREY_OUT, 'live.png') })
+    program.stdin.end()
+    await new Promise(done => program.on('exit', done))
+    await page.waitForFunction(() => document.querySelector('button.live').hidden, null, { timeout: 20000 })
+    await settled(page)
+    assert.equal(await button.getAttribute('aria-pressed'), 'false')
+    const whole = JSON.parse(execFileSync(MAREY_BIN, ['report', '--json', capture])).range_count
+    assert.equal(await ranges(), whole)
+    live.close()
+    return page
+}
+
+tests['a snapshot opens at its reason'] = async () => {
+    const folder = fs.mkdtempSync(path.join(MAREY_OUT, 'watched-'))
+    const program = spawn(MAREY_BIN, ['run', '-q', '-o', path.join(folder, 'x.marey'), '--last', '5s', '--when', 'handle > p99', '--after', '0s', '--', MAREY_LIVE],
+        { stdio: ['pipe', 'pipe', 'ignore'] })
+    const written = () => fs.readdirSync(folder).find(name => name.includes('slow-handle') && name.endsWith('.marey'))
+    for (let i = 0; i < 300 && !written(); i++) await new Promise(done => setTimeout(done, 100))
+    program.stdin.end()
+    await new Promise(done => program.on('exit', done))
+    const server = await serve(path.join(folder, written()))
+    const page = await open(server.url)
+    const [begin, end] = (await state(page)).selection
+    assert(end - begin > 500_000 && end - begin < 1_000_000_000)
+    assert.match(await page.locator('.details').textContent(), /Snapshothandle took .* \(limit p99: /)
+    await page.screenshot({ path: path.join(MAREY_OUT, 'reason.png') })
+    server.close()
     return page
 }
 

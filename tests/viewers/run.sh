@@ -14,6 +14,8 @@ export MAREY_CAPTURE=$MAREY_OUT/pipeline.marey
 export MAREY_LARGE=$MAREY_OUT/large.marey
 [ -f "$MAREY_LARGE" ] || "$build/tests/large_capture_program" "$MAREY_LARGE" 10
 
+export MAREY_LIVE=$build/tests/live_program
+
 failures=0
 for script in tests/viewers/*.mjs; do
     node "$script" || failures=$((failures + 1))

@@ -76,7 +76,7 @@ export class Details {
         this.isBox = false
         const span = app.state.selection
         const show = (ranges: string) => fill(this.root, el('h2', {}, span ? 'Selection' : 'Whole trace'),
-            this.facts([['Time', span ? `${time(span[0], 5)} to ${time(span[1], 5)}` : ''], ['Duration', time(span ? span[1] - span[0] : trace.window?.duration_ns ?? 0, 4)],
+            this.facts([['Snapshot', clean(trace.snapshot?.reason ?? '', 500)], ['Time', span ? `${time(span[0], 5)} to ${time(span[1], 5)}` : ''], ['Duration', time(span ? span[1] - span[0] : trace.window?.duration_ns ?? 0, 4)],
                 ['Ranges', ranges], ['Tracks', count(trace.tracks.filter(t => t.rows && t.kind !== 'task').length)],
                 ['Program', clean((trace.processes[0]?.command_line || trace.processes[0]?.name || '').replace(/^\S*\//, ''), 300)], ['File', clean(trace.file.slice(trace.file.lastIndexOf('/') + 1), 300)]]))
         show(span ? '…' : count(trace.range_count))
@@ -93,7 +93,8 @@ export class Details {
         }
         if (app.data.source.note) add(this.root, el('h3', {}, 'About this report'), el('p.note.wrap', {}, app.data.source.note, ' Use marey view to zoom in further.'))
         for (const problem of trace.problems.slice(0, 10)) add(this.root, el('p.warn', {}, clean(problem, 500)))
-        if (trace.window && !trace.window.finished) add(this.root, el('p.note', {}, 'The recording had not finished. Press R to read the file again.'))
+        if (trace.window && !trace.window.finished && !trace.snapshot)
+            add(this.root, el('p.note', {}, trace.live ? 'Press R to read the file again, L to follow the program.' : 'The recording had not finished. Press R to read the file again.'))
     }
 
     private title(trace: number, site: number, name: string): HTMLElement {

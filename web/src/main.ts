@@ -19,6 +19,7 @@ import { Timeline } from './timeline'
 const titles: Record<View, string> = { timeline: 'Timeline', flame: 'Flame graph', sandwich: 'Sandwich', table: 'Table', steps: 'Steps', devices: 'GPU & memory' }
 
 const fewArrows = 20
+const followedNs = 10e9 // of a program that runs
 
 // The arrows to draw for a range: with many in the ranges inside it, only its own and where they lead.
 function readable(arrows: Arrow[], row: number): Arrow[] {
@@ -52,7 +53,9 @@ class Page {
     private message = el('div.message', { role: 'status', hidden: true })
     private progress = el<HTMLProgressElement>('progress', { max: 1, 'aria-label': 'Reading the trace' })
     private main = el('main')
+    private live = el<HTMLButtonElement>('button.toggle.live', { title: 'Follow the program (L)', 'aria-pressed': 'false', hidden: true }, 'Live')
     private polling = 0
+    private following = false
     private asked = 0 // number of the newest question about a range
 
     constructor(private store: Store, private data: Data) {
@@ -97,7 +100,7 @@ class Page {
         })
         add(this.main, this.details.root, this.message)
         add(document.getElementById('app')!,
-            el('header', {}, el('h1', {}, 'marey'), this.file, tabs, this.chip, el('span.space'), this.search.root,
+            el('header', {}, el('h1', {}, 'marey'), this.file, tabs, this.chip, el('span.space'), this.live, this.search.root,
                 el('button.icon', { title: 'Light or dark (T)', 'aria-label': 'Light or dark', onclick: () => this.switchTheme() }, '◐'),
                 el('button.icon', { title: 'Keys (?)', 'aria-label': 'Keys', onclick: () => this.help.toggle() }, '?')),
             this.overview.root, this.main, this.help.root)
@@ -117,6 +120,7 @@ class Page {
         this.search.onHit = (trace, hit) => this.show(trace, hit)
         this.steps.onStep = step => store.set({ view: 'timeline', selection: [Math.max(0, step.start_ns), step.start_ns + step.duration_ns], window: this.app.show(step.start_ns, step.start_ns + step.duration_ns, 0.3) })
         this.devices.onTime = (begin, end) => store.set({ view: 'timeline', selection: [Math.max(0, begin), end], window: this.app.show(begin, end, 1) })
+        this.live.addEventListener('click', () => this.follow())
         addEventListener('keydown', event => this.key(event))
         matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { this.theme(); this.redraw() })
     }
@@ -144,6 +148,7 @@ class Page {
         }
         const { traces } = this.data.outline
         const names = traces.map(trace => clean(trace.file.slice(trace.file.lastIndexOf('/') + 1), 80))
+        this.live.hidden = !traces.some(trace => trace.live) && !this.following
         this.file.textContent = names.join(' and ')
         this.file.title = traces.map(trace => clean(trace.file, 500)).join('\n')
         document.title = `${names.join(' and ')} · marey`
@@ -152,8 +157,55 @@ class Page {
             if (chooser.options.length !== traces.length) fill(chooser, ...names.map((name, i) => el('option', { value: i }, name)))
         }
         this.sayLoading()
-        if (known() !== before) this.loaded()
+        if (known() !== before) {
+            if (!before.includes('ready')) this.showReason()
+            this.loaded()
+        }
         if (traces.some(trace => trace.state === 'loading')) this.polling = window.setTimeout(() => void this.load(), 200)
+    }
+
+    // Opens a snapshot at what it is about.
+    private showReason(): void {
+        const { state } = this.app, reason = this.data.outline.traces[0]?.snapshot
+        if (!reason?.end_ns || state.selection || state.window || state.marks.length) return
+        const begin = Math.max(0, reason.begin_ns), end = Math.min(this.data.duration, reason.end_ns)
+        this.store.set(end > begin ? { selection: [begin, end], window: this.app.show(begin, end, 0.5) } : { marks: [end] }, 'replace')
+    }
+
+    // Shows the last seconds of a program that runs, again and again.
+    private follow(): void {
+        if (this.live.hidden) return
+        this.following = !this.following
+        this.live.setAttribute('aria-pressed', String(this.following))
+        if (!this.following) return
+        this.store.set({ window: null, selection: null, range: null })
+        void this.renew()
+    }
+
+    private async renew(): Promise<void> {
+        if (!this.following) return
+        const begin = performance.now()
+        try {
+            for (const [trace] of this.data.outline.traces.entries()) await this.data.json('reload', { trace, last: followedNs })
+            let outline: Outline
+            do {
+                await new Promise(resolve => setTimeout(resolve, 20))
+                outline = await this.data.json<Outline>('outline')
+            } while (outline.traces.some(trace => trace.state === 'loading'))
+            if (!this.following) return
+            this.timeline.hold()
+            this.data.outline = outline
+            this.sayLoading()
+            this.loaded()
+            if (!outline.traces.some(trace => trace.live)) { // it has ended
+                this.follow()
+                await this.reload()
+                return
+            }
+        } catch (error) {
+            this.say((error as Error).message)
+        }
+        setTimeout(() => void this.renew(), Math.max(50, 500 - (performance.now() - begin)))
     }
 
     private sayLoading(): void {
@@ -363,7 +415,7 @@ class Page {
         const actions: Record<string, () => void> = {
             w: () => this.zoom(0.7), s: () => this.zoom(1 / 0.7), a: () => this.pan(-0.2), d: () => this.pan(0.2),
             ArrowLeft: () => this.pan(-0.2), ArrowRight: () => this.pan(0.2),
-            f: () => this.fit(), m: () => this.mark(), t: () => this.switchTheme(), r: () => void this.reload(), '?': () => this.help.toggle(),
+            f: () => this.fit(), m: () => this.mark(), t: () => this.switchTheme(), r: () => void this.reload(), l: () => this.follow(), '?': () => this.help.toggle(),
             '[': () => void this.neighbour(-1), ']': () => void this.neighbour(1), '/': () => { this.search.field.focus(); this.search.field.select() },
             Escape: () => this.escape(), H: () => this.store.set({ hidden: [] }), n: () => this.search.next(1), N: () => this.search.next(-1),
         }

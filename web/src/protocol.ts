@@ -15,6 +15,8 @@ export interface TraceOutline {
     range_count: number; instant_count: number; counter_count: number; link_count: number
     has_memory: boolean; has_gpu: boolean; has_steps: boolean; python: boolean
     problems: string[]
+    live?: boolean // its program runs, and the page can follow it
+    snapshot?: { reason: string; begin_ns: number; end_ns: number } // why it was taken; end_ns 0: about no certain time
     processes: { pid: number; node: number; name: string; command_line: string; host: string }[]
     threads: { process: number; id: number; os_tid: number; name: string; instants: number }[]
     tracks: Track[]; counters: Counter[]

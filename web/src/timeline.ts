@@ -29,6 +29,7 @@ export class Timeline {
     private laidOut = ''
     private outline: Outline | null = null // that the lanes are of
     private frame = 0
+    private heldUntil = 0 // a moment until which the old picture stays
     private drag: { from: number; to: number; pan: boolean; window: Span; x: number; y: number } | null = null
     private hover: Under | null = null
     private hoverTimer = 0
@@ -67,6 +68,9 @@ export class Timeline {
         this.headers.style.height = `${height + 40}px`
         this.draw()
     }
+
+    // Keeps the picture until that of other data is whole, but not for long.
+    hold(): void { this.heldUntil = performance.now() + 1000 }
 
     draw(): void {
         if (!this.frame) this.frame = requestAnimationFrame(() => { this.frame = 0; this.paint() })
@@ -112,10 +116,15 @@ export class Timeline {
     private paint(): void {
         const area = this.area
         if (this.root.hidden || area.height < 1) return
+        const first = this.lanes.filter(lane => lane.top + lane.height + gap >= area.top && lane.top <= area.top + area.height)
+        if (performance.now() < this.heldUntil && !this.isWhole(first, area)) {
+            setTimeout(() => this.draw(), 50)
+            return
+        }
+        this.heldUntil = 0
         const context = prepare(this.canvas, area.width, area.height)
         context.font = font
         context.textBaseline = 'middle'
-        const first = this.lanes.filter(lane => lane.top + lane.height + gap >= area.top && lane.top <= area.top + area.height)
         this.paintHeaders(first)
         this.paintGrid(context, area)
         for (const lane of first) this.paintLane(context, lane, area)
@@ -124,6 +133,13 @@ export class Timeline {
         this.paintOver(context, area)
         this.paintRuler(area)
         this.root.dataset['ready'] = this.pictures.loading ? '0' : '1'
+    }
+
+    // Whether the boxes of these lanes and the names of their sites are there; asks for those that are missing.
+    private isWhole(lanes: Lane[], area: Area): boolean {
+        const shown = lanes.filter(lane => lane.kind === 'ranges')
+        const boxes = shown.map(lane => this.pictures.get(lane, this.app.window, Math.round(area.width * (devicePixelRatio || 1)))?.boxes)
+        return boxes.every((its, i) => its && [...its.sites].filter(site => this.app.colour(shown[i]!.trace, site) < 0).length === 0)
     }
 
     private place(trace: number, track: number, depth: number): { top: number; height: number } | null {
