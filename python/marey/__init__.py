@@ -25,9 +25,9 @@ from marey.results import traceback as _traceback  # noqa: F401
 # the first two modules and tracebacks, which programs need to mark ranges. The others are imported on first use.
 _HOMES = {
     "_marey": "CapturedTraceback DeviceEvent Error RegisteredDevice Session Trace allow_control begin counter "
-    "device_error end find_device instant is_recording is_recording_memory join_traces merge_traces node_id receive_token "
-    "record_function record_function_fast registered_devices report_allocation report_out_of_memory send_token "
-    "set_node_id thread_name time_on_device __version__",
+    "device_error end find_device instant is_recording is_recording_memory join_traces merge_traces node_id "
+    "receive_token record_function record_function_fast registered_devices report_allocation report_out_of_memory "
+    "send_token set_node_id thread_name time_on_device __version__",
     "results.trace": "TraceTable load ranks",
     "results.averages": "FunctionEventAvg",
     "results.event_list": "EventList",

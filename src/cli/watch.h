@@ -54,7 +54,7 @@ class Watch {
     struct Target {
         Watcher watcher;
         std::int64_t looked_ns = 0;  ///< 0: never
-        int failures = 0;  ///< in a row
+        int failures = 0;            ///< in a row
         bool has_ended = false;
     };
     struct Pending {

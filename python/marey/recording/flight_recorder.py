@@ -18,9 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import FrameType, TracebackType
-    from typing import Unpack
-
-    from marey.recording.options import SessionOptions
+    from typing import Any
 
 _current: FlightRecorder | None = None
 
@@ -37,7 +35,7 @@ def flight_recorder(
     exceptions: bool = True,
     signal_number: int | None = signal.SIGUSR2,
     max_bytes: int = 256 << 20,
-    **session_options: Unpack[SessionOptions],
+    **session_options: Any,
 ) -> FlightRecorder:
     """Record this program from now on, keep the last seconds, and write them as a capture when something happens.
 
@@ -149,10 +147,14 @@ class FlightRecorder:
             self._keep_exception(error)
         self.stop()
 
-    def _start(self, options: dict[str, object], exceptions: bool, signal_number: int | None) -> None:
+    def _start(self, options: dict[str, Any], exceptions: bool, signal_number: int | None) -> None:
         program = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0] or "python"
         output = os.path.join(self.folder, f"{program}.{self._pid}.flight.marey")
-        settings = {"name": "flight recorder", "with_stack": True, "c_calls": sys.version_info >= (3, 12)}
+        settings: dict[str, Any] = {
+            "name": "flight recorder",
+            "with_stack": True,
+            "c_calls": sys.version_info >= (3, 12),
+        }
         self._session.start(**{**settings, **options, "last": self.last, "output": output})
         self.path = _marey.own_captures()[0]
         atexit.register(self.stop)
@@ -167,9 +169,7 @@ class FlightRecorder:
             signal.signal(signal_number, self._on_signal)
             self._signal_number = signal_number
 
-    def _watch(
-        self, when: Iterable[str], after: float, every: float, keep: int | None, disk: str | None
-    ) -> None:
+    def _watch(self, when: Iterable[str], after: float, every: float, keep: int | None, disk: str | None) -> None:
         conditions = [when] if isinstance(when, str) else list(when)
         if not conditions:
             return
@@ -186,9 +186,7 @@ class FlightRecorder:
         if done.returncode != 0:
             raise ValueError(done.stderr.strip().removeprefix("marey: ").removeprefix("watch: "))
 
-    def _on_exception(
-        self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
-    ) -> None:
+    def _on_exception(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if issubclass(kind, Exception):
             self._keep_exception(error)
         self._excepthook(kind, error, traceback)
