@@ -37,6 +37,9 @@ if(MAREY_BUILD_BENCHMARKS)
             endif()
         endforeach()
     endforeach()
+    if(MAREY_BUILD_CLI)
+        add_dependencies(bench_live marey_cli)  # it runs the command
+    endif()
 endif()
 
 if(MAREY_FUZZ)

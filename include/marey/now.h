@@ -27,6 +27,14 @@ struct ThreadNow {
     std::vector<OpenNow> ranges;  ///< innermost first; not empty
 };
 
+/// A task of an event loop that waits.
+struct TaskNow {
+    StringId name = 0;
+    StringId coroutine = 0;         ///< name of its coroutine function
+    StringId awaits = 0;            ///< name of the innermost coroutine in it; 0: itself
+    std::int64_t suspended_ns = 0;  ///< since it ran last
+};
+
 enum class ProcessState : std::uint8_t {
     Running,   ///< it is being recorded
     Finished,  ///< the recording was stopped, or the process exited
@@ -44,6 +52,7 @@ struct ProcessNow {
     std::int64_t last_ns = 0;          ///< the last end of a range; 0: none
     std::vector<ThreadNow> threads{};  ///< those with an open range
     std::uint64_t other_threads = 0;   ///< those that live and have none
+    std::vector<TaskNow> tasks{};      ///< that wait, longest first, as far as the trace has their steps
 };
 
 /// Returns all processes of a trace, which is usually that of a capture that is still being written (as

@@ -102,6 +102,17 @@ class NowVerb final : public Verb {
             text += fmt::format("  {}{} without an open range\n", process.threads.empty() ? "" : "and ",
                                 format_plural(process.other_threads, "thread"));
         }
+        constexpr std::size_t kMostTasks = 10;
+        for (const TaskNow& task :
+             std::span(process.tasks).first(std::min(process.tasks.size(), kMostTasks))) {
+            const StringId place = task.awaits != 0 ? task.awaits : task.coroutine;
+            text += fmt::format("  {} waits: {} {}{}\n", printable(trace.string(task.name)),
+                                printable(trace.string(place)), format_duration(task.suspended_ns),
+                                task.awaits == 0 ? "" : "  <  " + printable(trace.string(task.coroutine)));
+        }
+        if (process.tasks.size() > kMostTasks)
+            text += fmt::format("  and {} that wait\n",
+                                format_plural(process.tasks.size() - kMostTasks, "other task"));
         return text;
     }
 

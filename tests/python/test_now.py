@@ -188,6 +188,35 @@ def test_a_rank_that_is_missing_in_a_collective_is_named(tmp_path):
             end(rank)
 
 
+def test_tasks_that_wait_are_named_with_what_they_await(tmp_path):
+    process = start(
+        tmp_path,
+        """
+        import asyncio
+        async def fetch(event): await event.wait()
+        async def handle(event): await fetch(event)
+        async def done(): await asyncio.sleep(0)
+        async def main():
+            event = asyncio.Event()
+            tasks = [asyncio.create_task(handle(event), name="request 7"), asyncio.create_task(done(), name="short")]
+            await asyncio.gather(*tasks)
+        asyncio.run(main())
+        """,
+    )
+    try:
+        tables = seen(tmp_path, "x.marey", until=lambda tables: len(tables["now_tasks"]) >= 2)
+        tasks = {row["task"]: row for row in tables["now_tasks"]}
+        assert "short" not in tasks
+        assert re.search(r"\bhandle$", tasks["request 7"]["coroutine"])
+        assert re.search(r"\bEvent.wait$", tasks["request 7"]["awaits"]) and tasks["request 7"]["suspended_ns"] > 0
+        text = marey_command("now", "x.marey", folder=tmp_path).stdout
+        assert re.search(
+            r"^  request 7 waits: asyncio/locks.py\(\d+\): Event.wait [\d.]+ \w+  <  \S+: handle\n", text, re.M
+        )
+    finally:
+        end(process)
+
+
 def test_the_open_ranges_are_a_table_in_sql(tmp_path):
     assert start(tmp_path, "import os\ndef f(): os.kill(os.getpid(), 9)\nf()\n").wait(timeout=60) != 0
     done = marey_command("sql", "--csv", "x.marey", "select name from now_ranges where level = 0", folder=tmp_path)

@@ -471,9 +471,17 @@ export interface NowRangesRow {
     is_waiting: boolean
     name: string
 }
+export interface NowTasksRow {
+    pid: number | null
+    task: string | null
+    suspended_ns: number
+    coroutine: string | null
+    awaits: string | null
+}
 export interface NowResult {
     now_processes: NowProcessesRow[]
     now_ranges: NowRangesRow[]
+    now_tasks: NowTasksRow[]
 }
 export interface RankTotalsRow {
     world_size: number | null

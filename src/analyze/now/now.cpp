@@ -2,12 +2,14 @@
 #include <marey/now.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <unordered_map>
 
 #include <marey/known_waits.h>
 #include <marey/process_end.h>
+#include <marey/suspended_calls.h>
 
 namespace marey {
 namespace {
@@ -77,6 +79,28 @@ ProcessNow process_now(const Trace& trace, Row process) {
     return now;
 }
 
+void add_tasks(const Trace& trace, std::vector<ProcessNow>& processes) {
+    if (trace.task_names().empty()) return;
+    // A coroutine begins after the one that awaits it.
+    std::map<std::pair<Row, StringId>, const SuspendedCall*> innermost;
+    const std::vector<SuspendedCall> calls = suspended_calls(trace);
+    for (const SuspendedCall& call : calls) {
+        if (!call.is_finished && call.task != 0) innermost[{call.process, call.task}] = &call;
+    }
+    for (const TaskTimes& task : tasks(trace)) {
+        ProcessNow& process = processes[task.process];
+        if (task.is_finished || task.end_ns >= process.end_ns || process.state == ProcessState::Finished)
+            continue;
+        TaskNow now{task.name, task.coroutine, 0, process.end_ns - task.end_ns};
+        const auto found = innermost.find({task.process, task.name});
+        if (found != innermost.end() && found->second->number != task.number)
+            now.awaits = trace.sites()[trace.ranges().site[found->second->first_part]].name;
+        process.tasks.push_back(now);
+    }
+    for (ProcessNow& process : processes)
+        std::ranges::stable_sort(process.tasks, std::greater(), &TaskNow::suspended_ns);
+}
+
 }  // namespace
 
 std::vector<ProcessNow> now(const Trace& trace) {
@@ -117,6 +141,7 @@ std::vector<ProcessNow> now(const Trace& trace) {
         if (!has_stack[row] && thread.os_tid != 0 && thread.death_ns == 0)
             ++processes[thread.process].other_threads;
     }
+    add_tasks(trace, processes);
     return processes;
 }
 

@@ -38,6 +38,13 @@ struct OpenRow {
     }
 };
 
+struct TaskRow {
+    const Trace& trace;
+    const ProcessNow& process;
+    const TaskNow& it;
+    std::optional<std::string> text(StringId id) const { return text_or_null(std::string(trace.string(id))); }
+};
+
 }  // namespace
 }  // namespace now_columns
 
@@ -82,15 +89,27 @@ Result now_result(const Trace& trace, const std::string& file) {
         {"is_waiting", &OpenNow::is_waiting, "a known wait: for events, locks, the network or the clock"},
         {"name", [](auto& r) { return r.name(); }, "name of the range", "name", Call},
     });
+    ResultRows<TaskRow> tasks("now_tasks", "The tasks of event loops that wait, longest first");
+    tasks.columns({
+        {"pid", [](auto& r) { return process_id(r.trace, r.process.process); }, "process id", "pid", Yes,
+         None},
+        {"task", [](auto& r) { return r.text(r.it.name); }, "name of the task", "task"},
+        {"suspended_ns", &TaskNow::suspended_ns, "time since it ran last", "suspended"},
+        {"coroutine", [](auto& r) { return r.text(r.it.coroutine); }, "name of its coroutine function",
+         "coroutine", Call},
+        {"awaits", [](auto& r) { return r.text(r.it.awaits); },
+         "name of the innermost coroutine in it that waits; empty: itself", "awaits", Call},
+    });
     const std::vector<ProcessNow> all = now(trace);
     for (const ProcessNow& process : all) {
         processes.add({trace, process, file});
+        for (const TaskNow& task : process.tasks) tasks.add({trace, process, task});
         for (const ThreadNow& thread : process.threads) {
             for (std::size_t level = 0; level < thread.ranges.size(); ++level)
                 ranges.add({trace, thread, thread.ranges[level], level});
         }
     }
-    return made_result({}, processes, ranges);
+    return made_result({}, processes, ranges, tasks);
 }
 
 }  // namespace marey
