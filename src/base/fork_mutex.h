@@ -1,7 +1,6 @@
 // fork_mutex.h: a lock that is free in a forked child.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 

@@ -5,7 +5,6 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <string>
 #include <vector>
 
 #include <marey/assemble.h>

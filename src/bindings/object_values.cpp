@@ -1,7 +1,6 @@
 // object_values.cpp: reads the type and metadata of Python objects without importing anything.
 #include "bindings/object_values.h"
 
-#include <array>
 #include <exception>
 #include <memory>
 #include <string_view>

@@ -1,6 +1,5 @@
 // record_function_fast.cpp: marey.record_function_fast: a range object for repeated use, with values.
 #include <memory>
-#include <new>
 #include <vector>
 
 #include <marey/call_stack.h>

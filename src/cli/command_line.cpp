@@ -12,8 +12,6 @@
 #include <memory>
 #include <new>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include <marey/error.h>
 

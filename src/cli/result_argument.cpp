@@ -11,7 +11,6 @@
 #include <marey/error.h>
 #include <marey/results.h>
 
-#include "cli/terminal.h"
 #include "cli/text_format.h"
 
 namespace marey::cli {

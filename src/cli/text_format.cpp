@@ -9,7 +9,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 namespace marey::cli {
 namespace {

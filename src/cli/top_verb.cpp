@@ -1,5 +1,4 @@
 // top_verb.cpp: marey top: where the time of running programs goes, again and again.
-#include <algorithm>
 #include <chrono>
 #include <thread>
 

@@ -1,7 +1,6 @@
 // async_ranges.cpp: joins async records by id and replays depths to decide which ranges nest.
 #include "collect/async_ranges.h"
 
-#include <algorithm>
 #include <functional>
 #include <queue>
 

@@ -3,13 +3,9 @@
 #include "collect/capture_reader.h"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,8 +16,6 @@
 #include "base/mapped_file.h"
 #include "collect/log_records.h"
 #include "collect/packed_capture.h"
-#include "collect/running_capture.h"
-#include "record/raw_log.h"
 
 namespace marey {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include <marey/error.h>
 
@@ -11,7 +10,6 @@
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "collect/capture_reader.h"
-#include "collect/packed_capture.h"
 #include "collect/run_file.h"
 #include "trace/saved_trace.h"
 

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <map>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "collect/log_records.h"

@@ -8,9 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <set>
 #include <thread>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <string>
 #include <unordered_map>
 
 #include <marey/error.h>

@@ -8,7 +8,6 @@
 #include <pthread.h>
 
 #include <cstddef>
-#include <cstdint>
 
 namespace marey {
 

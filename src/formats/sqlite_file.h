@@ -1,7 +1,6 @@
 // sqlite_file.h: reads a SQLite database of another tool table by table. The only file that uses SQLite.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>

@@ -1,7 +1,6 @@
 // json_writer.h: writes strict JSON text: valid UTF-8 whatever the bytes, no NaN, correct commas and quotes.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

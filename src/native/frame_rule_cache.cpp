@@ -2,7 +2,6 @@
 #include "native/frame_rule_cache.h"
 
 #include <array>
-#include <memory>
 #include <new>
 
 #include "native/loaded_modules.h"

@@ -1,7 +1,6 @@
 // function_name.cpp: parses signatures from their ends, where they are regular; return types are not.
 #include "native/function_name.h"
 
-#include <utility>
 #include <vector>
 
 namespace marey {

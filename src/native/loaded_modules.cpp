@@ -8,7 +8,6 @@
 #include <array>
 #include <climits>
 #include <cstring>
-#include <mutex>
 
 #include <marey/detail/thread_safety.h>
 

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "native/frame_rule_cache.h"

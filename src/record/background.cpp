@@ -1,12 +1,8 @@
 // background.cpp: extending the store, by the recorder's own thread or by the one that needs a block.
 #include "record/background.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <string>
 
 #include "base/small_file.h"

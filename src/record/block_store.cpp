@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <span>
 
 #include <marey/detail/counter.h>

@@ -3,10 +3,8 @@
 #include "record/contexts.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include <marey/observe.h>
-#include <marey/session.h>
 
 #include "record/clocks/clock.h"
 #include "record/journal_writer.h"

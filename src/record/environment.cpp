@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <new>
-#include <string>
 #include <string_view>
 
 #include <marey/control.h>

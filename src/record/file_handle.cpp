@@ -9,9 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <mutex>
-
-#include <marey/detail/thread_safety.h>
 
 namespace marey {
 

@@ -3,12 +3,6 @@
 #include "record/journal_writer.h"
 
 #include <algorithm>
-#include <cstring>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <marey/detail/log_format.h>
 
 #include "native/function_name.h"
 #include "record/clocks/clock.h"

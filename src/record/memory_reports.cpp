@@ -1,7 +1,6 @@
 // memory_reports.cpp: allocation reports, into the log and to observers.
 #include <marey/memory.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "record/clocks/clock.h"

@@ -2,9 +2,6 @@
 #include "record/name_table.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include <marey/detail/log_format.h>
 
 namespace marey {
 namespace {

@@ -1,7 +1,6 @@
 // observed_ranges.cpp: ranges that have observers: their frames, and calling the observers.
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <vector>
 

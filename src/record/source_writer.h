@@ -2,7 +2,6 @@
 // whose begin or end it has not seen.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

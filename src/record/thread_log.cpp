@@ -7,7 +7,6 @@
 
 #include <marey/detail/operator_path.h>
 #include <marey/detail/values.h>
-#include <marey/observe.h>
 #include <marey/range.h>
 
 #include "record/clocks/clock.h"

@@ -1,7 +1,6 @@
 // traceback.cpp: captures of stacks, and their lifetimes.
 #include <marey/traceback.h>
 
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>

@@ -2,8 +2,6 @@
 #include "record/value_encoding.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstddef>
 #include <cstring>
 
 #include "record/journal_writer.h"

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>

@@ -7,7 +7,6 @@
 #include <marey/error.h>
 
 #include "trace/columns.h"
-#include "trace/trace_data.h"
 
 namespace marey {
 namespace {

@@ -8,7 +8,6 @@
 #include <queue>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <marey/error.h>
 
@@ -17,7 +16,6 @@
 #include "trace/columns.h"
 #include "trace/part_flags.h"
 #include "trace/process_links.h"
-#include "trace/trace_data.h"
 
 namespace marey {
 

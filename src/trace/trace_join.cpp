@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <memory>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include <marey/error.h>
@@ -18,7 +15,6 @@
 #include "trace/process_links.h"
 #include "trace/row_mapping.h"
 #include "trace/string_pool.h"
-#include "trace/trace_data.h"
 
 namespace marey {
 namespace {

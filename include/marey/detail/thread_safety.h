@@ -2,7 +2,6 @@
 // (make check).
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 

@@ -1,7 +1,6 @@
 // modules.cpp: reads module information from the values of their sites.
 #include <marey/modules.h>
 
-#include <algorithm>
 #include <unordered_map>
 #include <utility>
 

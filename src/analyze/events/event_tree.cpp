@@ -1,5 +1,4 @@
 // event_tree.cpp: the parent of every range and report, and the children derived from it.
-#include <algorithm>
 #include <numeric>
 
 #include <marey/event_list.h>

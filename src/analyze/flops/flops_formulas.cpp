@@ -2,7 +2,6 @@
 // reductions, and the table of all formulas. docs/reference/flops.md lists them.
 #include "analyze/flops/flops_formulas.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace marey {

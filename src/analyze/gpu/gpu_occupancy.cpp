@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <marey/gpu_use.h>
-
 #include "json/json_document.h"
 
 namespace marey {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <tuple>
 #include <unordered_map>
 
 #include "analyze/time_percentiles.h"

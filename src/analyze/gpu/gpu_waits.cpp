@@ -1,7 +1,6 @@
 // gpu_waits.cpp: device API calls of the host, and the calls that wait for devices.
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "analyze/gpu/gpu_tables.h"
 #include "analyze/time_percentiles.h"

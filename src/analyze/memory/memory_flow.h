@@ -1,8 +1,6 @@
 // memory_flow.h: the arrays that ranges use, and the steps in which operators pass them on.
 #pragma once
 
-#include <algorithm>
-
 #include <marey/event_list.h>
 #include <marey/memory_profile.h>
 #include <marey/trace.h>

@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "analyze/gpu/device_time.h"
-#include "analyze/tree/path_tree.h"
 #include "base/work_meter.h"
 #include "trace/part_flags.h"
 

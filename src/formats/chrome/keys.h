@@ -1,7 +1,6 @@
 // keys.h: the keys of "args" that have a meaning, for reading and writing.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

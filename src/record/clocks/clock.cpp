@@ -7,8 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cstring>
 #include <string>
 #include <string_view>
 

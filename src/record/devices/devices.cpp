@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <marey/detail/thread_safety.h>
 #include <marey/device.h>

@@ -2,8 +2,6 @@
 #include "sources/cuda/activity_decoder.h"
 
 #include <algorithm>
-#include <cstring>
-#include <utility>
 
 #include "base/enum_names.h"
 #include "sources/cuda/call_names.h"

@@ -6,7 +6,6 @@
 
 #include <memory>
 #include <new>
-#include <utility>
 
 #include <marey/device.h>
 

@@ -4,14 +4,10 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
-#include <set>
 #include <system_error>
-
-#include <marey/detail/thread_safety.h>
 
 #include "record/source_writer.h"
 #include "sources/cuda/cuda_contexts.h"

@@ -8,8 +8,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include <marey/detail/thread_safety.h>

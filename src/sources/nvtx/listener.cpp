@@ -18,7 +18,6 @@
 
 #include "base/fork_mutex.h"
 #include "record/journal_writer.h"
-#include "record/nvtx_injection.h"
 #include "record/recorder_parts.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"

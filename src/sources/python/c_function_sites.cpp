@@ -3,8 +3,6 @@
 #include "sources/python/c_function_sites.h"
 
 #include <cstdio>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "record/source_writer.h"

@@ -2,12 +2,8 @@
 #include "sources/python/call_filter.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/call_pattern.h>
 #include <marey/detail/thread_safety.h>

@@ -1,8 +1,6 @@
 // code_sites.cpp: the names of Python functions.
 #include "sources/python/code_sites.h"
 
-#include <string>
-#include <string_view>
 #include <unordered_set>
 
 #include "record/source_writer.h"

@@ -2,9 +2,7 @@
 #include "sources/python/greenlets.h"
 
 #include <map>
-#include <memory>
 #include <utility>
-#include <vector>
 
 #include "sources/python/python_text.h"
 

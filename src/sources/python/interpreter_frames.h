@@ -3,8 +3,6 @@
 
 #include <Python.h>
 
-#include <cstddef>
-
 #if PY_VERSION_HEX < 0x030C0000
 #define Py_BUILD_CORE 1
 #include <internal/pycore_frame.h>

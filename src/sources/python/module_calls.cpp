@@ -10,7 +10,6 @@
 #include <marey/observe.h>
 
 #include "record/source_writer.h"
-#include "sources/python/code_sites.h"
 #include "sources/python/import_names.h"
 #include "sources/python/python_text.h"
 #include "sources/python/thread_names.h"

@@ -4,7 +4,6 @@
 #if PY_VERSION_HEX >= 0x030C0000
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include "sources/python/start_frames.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <unordered_set>
 #include <utility>
 
@@ -11,7 +10,6 @@
 
 #include "record/source_writer.h"
 #include "sources/python/call_filter.h"
-#include "sources/python/code_sites.h"
 #include "sources/python/filtered_calls.h"
 #include "sources/python/first_argument.h"
 #include "sources/python/interpreter_frames.h"

@@ -1,8 +1,6 @@
 // tracer.cpp: selects the hook, and sets and removes it with the sessions.
 #include "sources/python/tracer.h"
 
-#include <Python.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>

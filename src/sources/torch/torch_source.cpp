@@ -5,7 +5,6 @@
 
 #include <array>
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include <marey/detail/log_format.h>

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <marey/detail/thread_safety.h>
