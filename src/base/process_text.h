@@ -1,22 +1,20 @@
 // process_text.h: the texts that identify processes, trees of processes and clocks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/hexadecimal.h"
+
 namespace marey {
 
 /// A tree's id in hexadecimal; "" if all its bytes are 0: unknown.
 inline std::string tree_text(std::span<const std::uint8_t, 16> id) {
-    std::string text;
-    bool is_known = false;
-    for (const std::uint8_t byte : id) {
-        for (const int shift : {4, 0}) text += "0123456789abcdef"[(byte >> shift) & 15];
-        is_known = is_known || byte != 0;
-    }
-    return is_known ? text : "";
+    const bool is_known = std::ranges::any_of(id, [](std::uint8_t byte) { return byte != 0; });
+    return is_known ? hexadecimal(std::as_bytes(id)) : "";
 }
 
 /// The clock of a machine as a process sees it: a time namespace may have moved it.

@@ -10,6 +10,7 @@
 
 #include <marey/detail/log_format.h>
 
+#include "base/hexadecimal.h"
 #include "collect/journal_reader.h"
 #include "json/json_writer.h"
 #include "trace/string_pool.h"
@@ -56,14 +57,6 @@ class FrameTexts {
     }
 
   private:
-    static std::string hexadecimal(std::uint64_t number) {
-        constexpr char kDigits[] = "0123456789abcdef";
-        std::string text;
-        do text.insert(text.begin(), kDigits[number & 15]);
-        while ((number >>= 4) != 0);
-        return "0x" + text;
-    }
-
     // The name of a code object's site contains its first line, "file.py(10): f"; the frame has the line that
     // ran.
     std::string python_text(std::uint64_t word) const {

@@ -14,6 +14,7 @@
 #include <marey/error.h>
 
 #include "base/mapped_file.h"
+#include "native/build_id.h"
 #include "native/demangle.h"
 
 namespace marey {
@@ -90,7 +91,8 @@ class ElfSymbols {
         }
         for (std::uint64_t i = 0; i < header.e_shnum && build_id_.empty(); ++i) {
             const Elf64_Shdr notes = section(i);
-            if (notes.sh_type == SHT_NOTE) read_notes(notes.sh_offset, notes.sh_size);
+            if (notes.sh_type == SHT_NOTE && holds(notes.sh_offset, notes.sh_size))
+                build_id_ = build_id_in(bytes.subspan(notes.sh_offset, notes.sh_size));
         }
     }
     void read_functions(std::uint64_t table, std::uint64_t bytes, std::uint64_t texts,
@@ -107,29 +109,6 @@ class ElfSymbols {
             const unsigned binding = ELF64_ST_BIND(symbol.st_info);
             const int rank = binding == STB_GLOBAL ? 2 : binding == STB_WEAK ? 1 : 0;
             functions_.push_back({symbol.st_value, symbol.st_size, names + symbol.st_name, rank});
-        }
-    }
-    void read_notes(std::uint64_t at, std::uint64_t bytes) {
-        if (!holds(at, bytes)) return;
-        constexpr auto padded = [](std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; };
-        const std::span<const std::byte> all = file_->bytes();
-        while (bytes >= sizeof(Elf64_Nhdr)) {
-            const auto note = read_at<Elf64_Nhdr>(all, at);
-            const std::uint64_t whole = sizeof note + padded(note.n_namesz) + padded(note.n_descsz);
-            if (whole > bytes) return;
-            const std::uint64_t name = at + sizeof note;
-            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-                std::memcmp(all.data() + name, "GNU", 4) == 0) {
-                constexpr char kDigits[] = "0123456789abcdef";
-                for (std::uint64_t i = 0; i < note.n_descsz; ++i) {
-                    const auto byte = std::to_integer<unsigned>(all[name + 4 + i]);
-                    build_id_ += kDigits[byte >> 4];
-                    build_id_ += kDigits[byte & 15];
-                }
-                return;
-            }
-            at += whole;
-            bytes -= whole;
         }
     }
     bool holds(std::uint64_t at, std::uint64_t bytes) const noexcept {

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <cstring>
 
 #include <marey/detail/thread_safety.h>
+
+#include "native/build_id.h"
 
 namespace marey {
 namespace {
@@ -22,33 +23,6 @@ struct Counts {
 int read_counts(dl_phdr_info* info, std::size_t /*size*/, void* out) {
     *static_cast<Counts*>(out) = {info->dlpi_adds, info->dlpi_subs};
     return 1;  // the first entry is enough
-}
-
-std::string hexadecimal(const unsigned char* bytes, std::size_t count) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    std::string text;
-    for (std::size_t i = 0; i < count; ++i) {
-        text += kDigits[bytes[i] >> 4];
-        text += kDigits[bytes[i] & 15];
-    }
-    return text;
-}
-
-/// The build id among the notes at `at`, or nothing.
-std::string build_id_in(const unsigned char* at, std::size_t size) {
-    constexpr auto padded = [](std::size_t n) { return (n + 3) & ~std::size_t{3}; };
-    while (size >= sizeof(ElfW(Nhdr))) {
-        ElfW(Nhdr) note;
-        std::memcpy(&note, at, sizeof note);
-        const std::size_t whole = sizeof note + padded(note.n_namesz) + padded(note.n_descsz);
-        if (whole > size) return {};
-        const unsigned char* name = at + sizeof note;
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
-            return hexadecimal(name + 4, note.n_descsz);
-        at += whole;
-        size -= whole;
-    }
-    return {};
 }
 
 std::string path_of_program() {
@@ -72,7 +46,7 @@ int add_module(dl_phdr_info* info, std::size_t /*size*/, void* out) {
             module.frame_header = address;
         } else if (segment.p_type == PT_NOTE && module.build_id.empty()) {
             // NOLINTNEXTLINE(performance-no-int-to-ptr)
-            module.build_id = build_id_in(reinterpret_cast<const unsigned char*>(address), segment.p_memsz);
+            module.build_id = build_id_in({reinterpret_cast<const std::byte*>(address), segment.p_memsz});
         }
     }
     if (module.begin >= module.end) return 0;

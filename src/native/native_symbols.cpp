@@ -4,25 +4,18 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <unordered_map>
 
 #include <marey/detail/thread_safety.h>
 #include <marey/error.h>
 
+#include "native/elf_symbols.h"
 #if MAREY_HAVE_ELFUTILS
 #include <elfutils/libdw.h>
-#include <elfutils/libdwelf.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstring>
-#include <unordered_map>
-
 #include "native/debug_units.h"
-#include "native/demangle.h"
-#else
-#include "native/elf_symbols.h"
 #endif
 
 namespace marey {
@@ -41,159 +34,61 @@ namespace {
 
 constexpr const char* kDebugFolder = "/usr/lib/debug";
 
-[[maybe_unused]] void check_build_id(const std::string& path, const std::string& own,
-                                     const std::string& wanted) {
-    if (!wanted.empty() && own != wanted)
-        throw Error(path + ": its build id is " + (own.empty() ? "(none)" : own) + ", not " + wanted);
-}
+#if MAREY_HAVE_ELFUTILS
 
-}  // namespace
+/// The debug information of a file.
+class DebugInformation {
+  public:
+    explicit DebugInformation(const std::string& path)
+        : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+        dwarf_ = dwarf_begin(descriptor_, DWARF_C_READ);
+        if (dwarf_ != nullptr) units_ = std::make_unique<DebugUnits>(dwarf_);
+    }
+    DebugInformation(const DebugInformation&) = delete;
+    DebugInformation& operator=(const DebugInformation&) = delete;
+    ~DebugInformation() {
+        dwarf_end(dwarf_);
+        if (descriptor_ >= 0) close(descriptor_);
+    }
 
-#if !MAREY_HAVE_ELFUTILS
+    bool is_empty() const noexcept { return dwarf_ == nullptr; }
+    std::vector<NativeSymbol> at(std::uint64_t offset) {
+        return is_empty() ? std::vector<NativeSymbol>() : units_->at(offset);
+    }
 
-namespace {
+  private:
+    int descriptor_;
+    Dwarf* dwarf_;
+    std::unique_ptr<DebugUnits> units_;
+};
 
-/// Functions without lines.
+#else
+
+/// No lines without elfutils.
+struct DebugInformation {
+    explicit DebugInformation(const std::string& /*path*/) {}
+    static bool is_empty() { return true; }
+    static std::vector<NativeSymbol> at(std::uint64_t /*offset*/) { return {}; }
+};
+
+#endif
+
+/// The functions of a file and, if it has debug information, their lines.
 class SymbolFile {
   public:
     SymbolFile(const std::string& path, const std::string& build_id) : file_(path) {
-        check_build_id(path, file_.build_id(), build_id);
-        const std::string separate = file_with_build_id(kDebugFolder, file_.build_id());
-        if (file_.has_full_table() || separate.empty() || separate == path) return;
+        const std::string& own = file_.build_id();
+        if (!build_id.empty() && own != build_id)
+            throw Error(path + ": its build id is " + (own.empty() ? "(none)" : own) + ", not " + build_id);
+        const std::string separate = file_with_build_id(kDebugFolder, own);
+        lines_ = std::make_unique<DebugInformation>(path);
+        if (separate.empty() || separate == path) return;
+        if (lines_->is_empty()) lines_ = std::make_unique<DebugInformation>(separate);
+        if (file_.has_full_table()) return;
         try {
             debug_ = std::make_unique<ElfSymbols>(separate);
         } catch (const Error&) {  // the file itself may still have symbols
             debug_.reset();
-        }
-    }
-    std::vector<NativeSymbol> at(std::uint64_t offset) const {
-        NativeSymbol symbol;
-        if (debug_) symbol.function = debug_->function_at(offset);
-        if (symbol.function.empty()) symbol.function = file_.function_at(offset);
-        return {symbol};
-    }
-
-  private:
-    ElfSymbols file_;
-    std::unique_ptr<ElfSymbols> debug_;
-};
-
-}  // namespace
-
-bool can_read_lines() noexcept {
-    return false;
-}
-
-#else
-
-namespace {
-
-std::string hexadecimal(const void* data, std::size_t size) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    const auto* bytes = static_cast<const unsigned char*>(data);
-    std::string text;
-    for (std::size_t i = 0; i < size; ++i) {
-        text += kDigits[bytes[i] >> 4];
-        text += kDigits[bytes[i] & 15];
-    }
-    return text;
-}
-
-/// An open ELF file.
-class ElfFile {
-  public:
-    explicit ElfFile(const std::string& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-        if (descriptor_ < 0) throw Error(path + ": " + std::strerror(errno));
-        elf_version(EV_CURRENT);
-        elf_ = elf_begin(descriptor_, ELF_C_READ_MMAP, nullptr);
-        if (elf_ == nullptr || elf_kind(elf_) != ELF_K_ELF) {
-            close_all();
-            throw Error(path + ": not an ELF file");
-        }
-    }
-    ElfFile(const ElfFile&) = delete;
-    ElfFile& operator=(const ElfFile&) = delete;
-    ~ElfFile() { close_all(); }
-
-    Elf* get() const noexcept { return elf_; }
-    std::string build_id() const {
-        const void* bytes = nullptr;
-        const ssize_t size = dwelf_elf_gnu_build_id(elf_, &bytes);
-        return size > 0 ? hexadecimal(bytes, static_cast<std::size_t>(size)) : std::string();
-    }
-
-  private:
-    void close_all() noexcept {
-        if (elf_ != nullptr) elf_end(elf_);
-        close(descriptor_);
-    }
-
-    int descriptor_;
-    Elf* elf_ = nullptr;
-};
-
-struct FunctionSymbol {
-    std::uint64_t begin;
-    std::uint64_t size;  ///< 0: to the next
-    const char* name;
-    int rank;  ///< the higher, the better a name for this address
-};
-
-/// The functions of a symbol table, in order of address.
-std::vector<FunctionSymbol> functions_of(Elf* elf, unsigned section_type) {
-    std::vector<FunctionSymbol> found;
-    Elf_Scn* section = nullptr;
-    while ((section = elf_nextscn(elf, section)) != nullptr) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) == nullptr || header.sh_type != section_type ||
-            header.sh_entsize == 0)
-            continue;
-        Elf_Data* data = elf_getdata(section, nullptr);
-        const std::size_t count = data != nullptr ? data->d_size / header.sh_entsize : 0;
-        found.reserve(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            GElf_Sym symbol;
-            if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || symbol.st_shndx == SHN_UNDEF)
-                continue;
-            const int type = GELF_ST_TYPE(symbol.st_info);
-            if (type != STT_FUNC && type != STT_GNU_IFUNC) continue;
-            const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
-            if (name == nullptr || *name == 0) continue;
-            const int binding = GELF_ST_BIND(symbol.st_info);
-            found.push_back({symbol.st_value, symbol.st_size, name,
-                             binding == STB_GLOBAL ? 2 : static_cast<int>(binding == STB_WEAK)});
-        }
-    }
-    std::stable_sort(found.begin(), found.end(), [](const FunctionSymbol& a, const FunctionSymbol& b) {
-        return a.begin != b.begin ? a.begin < b.begin : a.rank > b.rank;
-    });
-    found.erase(
-        std::unique(found.begin(), found.end(),
-                    [](const FunctionSymbol& a, const FunctionSymbol& b) { return a.begin == b.begin; }),
-        found.end());
-    return found;
-}
-
-class SymbolFile {
-  public:
-    SymbolFile(const std::string& path, const std::string& build_id) : file_(path) {
-        const std::string own = file_.build_id();
-        check_build_id(path, own, build_id);
-        functions_ = functions_of(file_.get(), SHT_SYMTAB);
-        if (const std::string separate = file_with_build_id(kDebugFolder, own);
-            !separate.empty() && separate != path) {
-            try {
-                debug_ = std::make_unique<ElfFile>(separate);
-            } catch (const Error&) {  // the file itself may still have symbols
-                debug_.reset();
-            }
-        }
-        if (functions_.empty() && debug_) functions_ = functions_of(debug_->get(), SHT_SYMTAB);
-        if (functions_.empty()) functions_ = functions_of(file_.get(), SHT_DYNSYM);
-        for (Elf* elf : {file_.get(), debug_ ? debug_->get() : nullptr}) {
-            if (elf == nullptr || units_) continue;
-            dwarf_.reset(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
-            if (dwarf_) units_ = std::make_unique<DebugUnits>(dwarf_.get());
         }
     }
 
@@ -205,8 +100,7 @@ class SymbolFile {
 
   private:
     std::vector<NativeSymbol> look_up(std::uint64_t offset) {
-        std::vector<NativeSymbol> symbols;
-        if (units_) symbols = units_->at(offset);
+        std::vector<NativeSymbol> symbols = lines_->at(offset);
         if (symbols.empty()) symbols.emplace_back();
         // The symbol table also has the parameters of functions with internal linkage.
         if (NativeSymbol& outermost = symbols.back(); !outermost.exact) {
@@ -216,36 +110,16 @@ class SymbolFile {
     }
 
     std::string function_at(std::uint64_t offset) const {
-        const auto after = std::upper_bound(
-            functions_.begin(), functions_.end(), offset,
-            [](std::uint64_t at, const FunctionSymbol& function) { return at < function.begin; });
-        if (after == functions_.begin()) return {};
-        const FunctionSymbol& function = *std::prev(after);
-        if (function.size != 0 && offset >= function.begin + function.size) return {};
-        return demangle(function.name).value_or(function.name);
+        std::string name;
+        if (debug_) name = debug_->function_at(offset);
+        return name.empty() ? file_.function_at(offset) : name;
     }
 
-    struct EndDwarf {
-        void operator()(Dwarf* dwarf) const noexcept { dwarf_end(dwarf); }
-    };
-
-    ElfFile file_;
-    std::unique_ptr<ElfFile> debug_;
-    std::vector<FunctionSymbol> functions_;
-    std::unique_ptr<Dwarf, EndDwarf> dwarf_;
-    std::unique_ptr<DebugUnits> units_;
+    ElfSymbols file_;
+    std::unique_ptr<ElfSymbols> debug_;
+    std::unique_ptr<DebugInformation> lines_;
     std::unordered_map<std::uint64_t, std::vector<NativeSymbol>> known_;
 };
-
-}  // namespace
-
-bool can_read_lines() noexcept {
-    return true;
-}
-
-#endif
-
-namespace {
 
 struct OpenFiles {
     Mutex mutex;  ///< innermost; no Python lock is ever taken while it is held
@@ -258,6 +132,10 @@ OpenFiles& open_files() {
 }
 
 }  // namespace
+
+bool can_read_lines() noexcept {
+    return MAREY_HAVE_ELFUTILS != 0;
+}
 
 std::vector<std::vector<NativeSymbol>> symbols_at(const std::string& path, const std::string& build_id,
                                                   std::span<const std::uint64_t> offsets) {

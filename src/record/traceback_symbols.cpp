@@ -10,6 +10,7 @@
 #include <marey/detail/python_stacks.h>
 #include <marey/error.h>
 
+#include "base/hexadecimal.h"
 #include "native/demangle.h"
 #include "native/loaded_modules.h"
 #include "native/native_symbols.h"
@@ -19,14 +20,6 @@ namespace marey {
 namespace {
 
 using Frames = std::vector<TracebackFrame>;
-
-std::string hexadecimal(std::uint64_t number) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    std::string text;
-    do text.insert(text.begin(), kDigits[number & 15]);
-    while ((number >>= 4) != 0);
-    return "0x" + text;
-}
 
 TracebackFrame unnamed(const std::string& path, std::uint64_t offset) {
     return {"??", (path.empty() ? "??" : path) + "+" + hexadecimal(offset), 0, false, false};
