@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <marey/observe.h>
 #include <marey/value.h>
@@ -24,92 +25,57 @@
 
 namespace marey::torch {
 
-/// For integers of one to seven bits, which are numbered in the same order here.
-inline DType small_dtype_of(c10::ScalarType type) noexcept {
-    static_assert(int(c10::ScalarType::Int7) - int(c10::ScalarType::UInt1) ==
-                  int(DType::Int7) - int(DType::UInt1));
-    if (type < c10::ScalarType::UInt1 || type > c10::ScalarType::Int7) return DType::Other;
-    return static_cast<DType>(int(type) - int(c10::ScalarType::UInt1) + int(DType::UInt1));
+/// Element types by the number that PyTorch gives them; those that it does not have are Other.
+template <class Torch>
+constexpr std::array<DType, 64> make_dtypes() {
+    constexpr std::pair<Torch, DType> kKnown[] = {
+        {Torch::Byte, DType::UInt8},
+        {Torch::Char, DType::Int8},
+        {Torch::Short, DType::Int16},
+        {Torch::Int, DType::Int32},
+        {Torch::Long, DType::Int64},
+        {Torch::UInt16, DType::UInt16},
+        {Torch::UInt32, DType::UInt32},
+        {Torch::UInt64, DType::UInt64},
+        {Torch::Half, DType::Float16},
+        {Torch::BFloat16, DType::BFloat16},
+        {Torch::Float, DType::Float32},
+        {Torch::Double, DType::Float64},
+        {Torch::ComplexHalf, DType::Complex32},
+        {Torch::ComplexFloat, DType::Complex64},
+        {Torch::ComplexDouble, DType::Complex128},
+        {Torch::Bool, DType::Bool},
+        {Torch::QInt8, DType::QInt8},
+        {Torch::QUInt8, DType::QUInt8},
+        {Torch::QInt32, DType::QInt32},
+        {Torch::Float8_e4m3fn, DType::Float8E4M3},
+        {Torch::Float8_e5m2, DType::Float8E5M2},
+        {Torch::Float8_e4m3fnuz, DType::Float8E4M3FNUZ},
+        {Torch::Float8_e5m2fnuz, DType::Float8E5M2FNUZ},
+        {Torch::Float8_e8m0fnu, DType::Float8E8M0FNU},
+        {Torch::Float4_e2m1fn_x2, DType::Float4E2M1X2},
+        {Torch::QUInt4x2, DType::QUInt4X2},
+        {Torch::QUInt2x4, DType::QUInt2X4},
+        {Torch::Bits1x8, DType::Bits1X8},
+        {Torch::Bits2x4, DType::Bits2X4},
+        {Torch::Bits4x2, DType::Bits4X2},
+        {Torch::Bits8, DType::Bits8},
+        {Torch::Bits16, DType::Bits16},
+    };
+    std::array<DType, 64> types{};
+    for (const auto& [torch, type] : kKnown) types[int(torch)] = type;
+    // Integers of one to seven bits are numbered in the same order here.
+    static_assert(int(Torch::Int7) - int(Torch::UInt1) == int(DType::Int7) - int(DType::UInt1));
+    for (int i = 0; i <= int(Torch::Int7) - int(Torch::UInt1); ++i)
+        types[int(Torch::UInt1) + i] = static_cast<DType>(int(DType::UInt1) + i);
+    if constexpr (requires { Torch::BComplex32; }) types[int(Torch::BComplex32)] = DType::BComplex32;  // 2.14
+    return types;
 }
-
-/// Whether it is the complex number of two BFloat16, which PyTorch has since 2.14.
-template <typename Type>
-constexpr bool is_bcomplex(Type type) noexcept {
-    if constexpr (requires { Type::BComplex32; })
-        return type == Type::BComplex32;
-    else
-        return false;
-}
+inline constexpr std::array kDTypes = make_dtypes<c10::ScalarType>();
 
 inline DType dtype_of(c10::ScalarType type) noexcept {
-    switch (type) {
-        case c10::ScalarType::Byte:
-            return DType::UInt8;
-        case c10::ScalarType::Char:
-            return DType::Int8;
-        case c10::ScalarType::Short:
-            return DType::Int16;
-        case c10::ScalarType::Int:
-            return DType::Int32;
-        case c10::ScalarType::Long:
-            return DType::Int64;
-        case c10::ScalarType::UInt16:
-            return DType::UInt16;
-        case c10::ScalarType::UInt32:
-            return DType::UInt32;
-        case c10::ScalarType::UInt64:
-            return DType::UInt64;
-        case c10::ScalarType::Half:
-            return DType::Float16;
-        case c10::ScalarType::BFloat16:
-            return DType::BFloat16;
-        case c10::ScalarType::Float:
-            return DType::Float32;
-        case c10::ScalarType::Double:
-            return DType::Float64;
-        case c10::ScalarType::ComplexHalf:
-            return DType::Complex32;
-        case c10::ScalarType::ComplexFloat:
-            return DType::Complex64;
-        case c10::ScalarType::ComplexDouble:
-            return DType::Complex128;
-        case c10::ScalarType::Bool:
-            return DType::Bool;
-        case c10::ScalarType::QInt8:
-            return DType::QInt8;
-        case c10::ScalarType::QUInt8:
-            return DType::QUInt8;
-        case c10::ScalarType::QInt32:
-            return DType::QInt32;
-        case c10::ScalarType::Float8_e4m3fn:
-            return DType::Float8E4M3;
-        case c10::ScalarType::Float8_e5m2:
-            return DType::Float8E5M2;
-        case c10::ScalarType::Float8_e4m3fnuz:
-            return DType::Float8E4M3FNUZ;
-        case c10::ScalarType::Float8_e5m2fnuz:
-            return DType::Float8E5M2FNUZ;
-        case c10::ScalarType::Float8_e8m0fnu:
-            return DType::Float8E8M0FNU;
-        case c10::ScalarType::Float4_e2m1fn_x2:
-            return DType::Float4E2M1X2;
-        case c10::ScalarType::QUInt4x2:
-            return DType::QUInt4X2;
-        case c10::ScalarType::QUInt2x4:
-            return DType::QUInt2X4;
-        case c10::ScalarType::Bits1x8:
-            return DType::Bits1X8;
-        case c10::ScalarType::Bits2x4:
-            return DType::Bits2X4;
-        case c10::ScalarType::Bits4x2:
-            return DType::Bits4X2;
-        case c10::ScalarType::Bits8:
-            return DType::Bits8;
-        case c10::ScalarType::Bits16:
-            return DType::Bits16;
-        default:
-            return is_bcomplex(type) ? DType::BComplex32 : small_dtype_of(type);
-    }
+    const auto number = static_cast<std::size_t>(type);
+    return number < kDTypes.size() ? kDTypes[number] : DType::Other;
 }
 
 inline Layout layout_of(c10::Layout layout) noexcept {
