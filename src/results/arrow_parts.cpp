@@ -10,50 +10,47 @@ alignas(64) constexpr std::byte kNothing[64] = {};
 /// For an ArrowSchema or an ArrowArray.
 template <class Parts, class Struct>
 void release(Struct* of) {
-    auto* const parts = static_cast<Parts*>(of->private_data);
-    for (const auto& child : parts->children) {
-        if (child->release != nullptr) child->release(child.get());
-    }
-    if (parts->dictionary != nullptr && parts->dictionary->release != nullptr)
-        parts->dictionary->release(parts->dictionary.get());
-    delete parts;
+    delete static_cast<Parts*>(of->private_data);
     of->release = nullptr;
+}
+
+/// Sets what an ArrowSchema and an ArrowArray have in common.
+template <class Parts, class Struct>
+void own(Struct& of, std::unique_ptr<Parts> parts) {
+    for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
+    of.n_children = static_cast<std::int64_t>(parts->children.size());
+    of.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
+    of.dictionary = parts->dictionary.get();
+    of.release = release<Parts, Struct>;
+    of.private_data = parts.release();
 }
 
 }  // namespace
 
-void fill_schema(ArrowSchema& schema, const char* format, std::string_view name, bool is_nullable,
-                 std::unique_ptr<SchemaParts> parts) {
+OwnedArrow<ArrowSchema> make_schema(const char* format, std::string_view name, bool is_nullable,
+                                    std::unique_ptr<SchemaParts> parts) {
+    OwnedArrow<ArrowSchema> schema(new ArrowSchema{});
     parts->name = name;
-    for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
-    schema = {};
-    schema.format = format;
-    schema.name = parts->name.c_str();
-    schema.flags = is_nullable ? ARROW_FLAG_NULLABLE : 0;
-    schema.n_children = static_cast<std::int64_t>(parts->children.size());
-    schema.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
-    schema.dictionary = parts->dictionary.get();
-    schema.release = release<SchemaParts, ArrowSchema>;
-    schema.private_data = parts.release();
+    schema->format = format;
+    schema->name = parts->name.c_str();
+    schema->flags = is_nullable ? ARROW_FLAG_NULLABLE : 0;
+    own(*schema, std::move(parts));
+    return schema;
 }
 
-void fill_array(ArrowArray& array, std::size_t length, std::size_t nulls, std::int64_t buffers,
-                std::unique_ptr<ArrayParts> parts) {
+OwnedArrow<ArrowArray> make_array(std::size_t length, std::size_t nulls, std::int64_t buffers,
+                                  std::unique_ptr<ArrayParts> parts) {
     for (std::int64_t i = 0; i < buffers; ++i) {
         if (parts->buffers[i] != nullptr || (i == kValidity && nulls == 0)) continue;
         parts->buffers[i] = parts->owned[i] == nullptr ? kNothing : parts->owned[i].get();
     }
-    for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
-    array = {};
-    array.length = static_cast<std::int64_t>(length);
-    array.null_count = static_cast<std::int64_t>(nulls);
-    array.n_buffers = buffers;
-    array.n_children = static_cast<std::int64_t>(parts->children.size());
-    array.buffers = parts->buffers.data();
-    array.children = parts->child_pointers.empty() ? nullptr : parts->child_pointers.data();
-    array.dictionary = parts->dictionary.get();
-    array.release = release<ArrayParts, ArrowArray>;
-    array.private_data = parts.release();
+    OwnedArrow<ArrowArray> array(new ArrowArray{});
+    array->length = static_cast<std::int64_t>(length);
+    array->null_count = static_cast<std::int64_t>(nulls);
+    array->n_buffers = buffers;
+    array->buffers = parts->buffers.data();
+    own(*array, std::move(parts));
+    return array;
 }
 
 void set_bits(std::byte* bits, std::size_t first, std::size_t end) {

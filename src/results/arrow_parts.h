@@ -16,29 +16,49 @@ namespace marey {
 inline constexpr const char* kTextFormat = "U";  // utf8 with 64-bit offsets
 inline constexpr std::int64_t kValidity = 0;     // index of the validity buffer
 
-struct SchemaParts {
-    std::string name;
-    std::vector<std::unique_ptr<ArrowSchema>> children;
-    std::vector<ArrowSchema*> child_pointers;
-    std::unique_ptr<ArrowSchema> dictionary;
+/// Releases what a reader has not moved out.
+struct ReleaseArrow {
+    template <class Struct>
+    void operator()(Struct* owned) const noexcept {
+        if (owned->release != nullptr) owned->release(owned);
+        delete owned;
+    }
+};
+/// An ArrowSchema or an ArrowArray.
+template <class Struct>
+using OwnedArrow = std::unique_ptr<Struct, ReleaseArrow>;
+
+/// Moves the struct to where a reader wants it.
+template <class Struct>
+void move_to(Struct* out, OwnedArrow<Struct> owned) {
+    *out = *owned;
+    owned->release = nullptr;
+}
+
+/// The structs that a struct owns.
+template <class Struct>
+struct ArrowParts {
+    std::vector<OwnedArrow<Struct>> children;
+    std::vector<Struct*> child_pointers;
+    OwnedArrow<Struct> dictionary;
 };
 
-/// Takes ownership of `parts`.
-void fill_schema(ArrowSchema& schema, const char* format, std::string_view name, bool is_nullable,
-                 std::unique_ptr<SchemaParts> parts);
+struct SchemaParts : ArrowParts<ArrowSchema> {
+    std::string name;
+};
 
-struct ArrayParts {
+OwnedArrow<ArrowSchema> make_schema(const char* format, std::string_view name, bool is_nullable,
+                                    std::unique_ptr<SchemaParts> parts = std::make_unique<SchemaParts>());
+
+struct ArrayParts : ArrowParts<ArrowArray> {
     std::any kept;  ///< keeps the exported data alive
     std::array<std::unique_ptr<std::byte[]>, 3> owned;
     std::array<const void*, 3> buffers{};
-    std::vector<std::unique_ptr<ArrowArray>> children;
-    std::vector<ArrowArray*> child_pointers;
-    std::unique_ptr<ArrowArray> dictionary;
 };
 
-/// Takes ownership of `parts`; owned buffers are used unless a pointer is given already.
-void fill_array(ArrowArray& array, std::size_t length, std::size_t nulls, std::int64_t buffers,
-                std::unique_ptr<ArrayParts> parts);
+/// Owned buffers are used unless a pointer is given already.
+OwnedArrow<ArrowArray> make_array(std::size_t length, std::size_t nulls, std::int64_t buffers,
+                                  std::unique_ptr<ArrayParts> parts);
 
 /// Sets the bits from `first` to before `end`.
 void set_bits(std::byte* bits, std::size_t first, std::size_t end);

@@ -11,16 +11,12 @@ const char* format_of(ResultType type) {
     return kFormats[static_cast<int>(type)];
 }
 
-std::unique_ptr<ArrowSchema> schema_of(const ResultColumn& column) {
+OwnedArrow<ArrowSchema> schema_of(const ResultColumn& column) {
     auto parts = std::make_unique<SchemaParts>();
-    if (column.type == ResultType::Integers || column.type == ResultType::Texts) {
-        parts->children.push_back(std::make_unique<ArrowSchema>());
-        fill_schema(*parts->children.back(), column.type == ResultType::Texts ? kTextFormat : "l", "item",
-                    false, std::make_unique<SchemaParts>());
-    }
-    auto schema = std::make_unique<ArrowSchema>();
-    fill_schema(*schema, format_of(column.type), column.key, column.is_nullable, std::move(parts));
-    return schema;
+    if (column.type == ResultType::Integers || column.type == ResultType::Texts)
+        parts->children.push_back(
+            make_schema(column.type == ResultType::Texts ? kTextFormat : "l", "item", false));
+    return make_schema(format_of(column.type), column.key, column.is_nullable, std::move(parts));
 }
 
 std::unique_ptr<ArrayParts> parts_of(const std::vector<std::string>& texts) {
@@ -58,12 +54,12 @@ std::unique_ptr<ArrayParts> parts_of(const std::vector<std::vector<T>>& lists) {
         ends.push_back(static_cast<std::int64_t>(all.size()));
     }
     auto parts = parts_of(ends);
-    parts->children.push_back(std::make_unique<ArrowArray>());
-    fill_array(*parts->children.back(), all.size(), 0, std::is_same_v<T, std::string> ? 3 : 2, parts_of(all));
+    parts->children.push_back(
+        make_array(all.size(), 0, std::is_same_v<T, std::string> ? 3 : 2, parts_of(all)));
     return parts;
 }
 
-std::unique_ptr<ArrowArray> array_of(ResultType type, const ResultValues& values) {
+OwnedArrow<ArrowArray> array_of(ResultType type, const ResultValues& values) {
     auto parts = type == ResultType::Integer    ? parts_of(values.integers)
                  : type == ResultType::Real     ? parts_of(values.reals)
                  : type == ResultType::Flag     ? parts_of(values.flags)
@@ -75,9 +71,7 @@ std::unique_ptr<ArrowArray> array_of(ResultType type, const ResultValues& values
     for (std::size_t i = 0; i < values.nulls.size(); ++i) {
         values.nulls[i] ? void(++nulls) : set_bits(valid, i, i + 1);
     }
-    auto array = std::make_unique<ArrowArray>();
-    fill_array(*array, values.nulls.size(), nulls, type == ResultType::Text ? 3 : 2, std::move(parts));
-    return array;
+    return make_array(values.nulls.size(), nulls, type == ResultType::Text ? 3 : 2, std::move(parts));
 }
 
 }  // namespace
@@ -89,8 +83,8 @@ void export_arrow(const ResultTable& table, ArrowSchema* schema, ArrowArray* arr
         schemas->children.push_back(schema_of(table.columns[i]));
         parts->children.push_back(array_of(table.columns[i].type, table.values[i]));
     }
-    fill_schema(*schema, "+s", "", false, std::move(schemas));
-    fill_array(*array, table.rows, 0, 1, std::move(parts));
+    move_to(schema, make_schema("+s", "", false, std::move(schemas)));
+    move_to(array, make_array(table.rows, 0, 1, std::move(parts)));
 }
 
 }  // namespace marey

@@ -28,19 +28,15 @@ bool has_dictionary(CellType type) {
     return type == CellType::String || type == CellType::Name;
 }
 
-void fill_table_schema(ArrowSchema& schema, std::span<const TraceColumn> columns) {
+OwnedArrow<ArrowSchema> schema_of(std::span<const TraceColumn> columns) {
     auto parts = std::make_unique<SchemaParts>();
     for (const TraceColumn& column : columns) {
         auto of_column = std::make_unique<SchemaParts>();
-        if (has_dictionary(column.type)) {
-            of_column->dictionary = std::make_unique<ArrowSchema>();
-            fill_schema(*of_column->dictionary, kTextFormat, "", false, std::make_unique<SchemaParts>());
-        }
-        parts->children.push_back(std::make_unique<ArrowSchema>());
-        fill_schema(*parts->children.back(), format_of(column.type), column.name, column.is_null != nullptr,
-                    std::move(of_column));
+        if (has_dictionary(column.type)) of_column->dictionary = make_schema(kTextFormat, "", false);
+        parts->children.push_back(make_schema(format_of(column.type), column.name, column.is_null != nullptr,
+                                              std::move(of_column)));
     }
-    fill_schema(schema, "+s", "", false, std::move(parts));
+    return make_schema("+s", "", false, std::move(parts));
 }
 
 /// Maps cell values to indexes into the distinct texts.
@@ -63,12 +59,10 @@ class Dictionary {
         return index;
     }
 
-    std::unique_ptr<ArrowArray> array() {
+    OwnedArrow<ArrowArray> array() {
         auto parts = std::make_unique<ArrayParts>();
         texts_.move_into(*parts);
-        auto made = std::make_unique<ArrowArray>();
-        fill_array(*made, texts_.size(), 0, 3, std::move(parts));
-        return made;
+        return make_array(texts_.size(), 0, 3, std::move(parts));
     }
 
   private:
@@ -89,7 +83,7 @@ class ColumnExport {
           key_count_(count_keys()),
           parts_(std::make_unique<ArrayParts>()) {}
 
-    void fill(ArrowArray& array) {
+    OwnedArrow<ArrowArray> array() {
         if (column_.is_null != nullptr) find_nulls();
         switch (column_.type) {
             case CellType::Bool:
@@ -124,7 +118,7 @@ class ColumnExport {
                 fill_texts();
                 break;
         }
-        fill_array(array, rows_, nulls_, column_.type == CellType::Text ? 3 : 2, std::move(parts_));
+        return make_array(rows_, nulls_, column_.type == CellType::Text ? 3 : 2, std::move(parts_));
     }
 
   private:
@@ -262,25 +256,13 @@ std::vector<TraceColumn> selected(const TraceTable& table, const std::vector<std
     return columns;
 }
 
-/// Exports `rows` rows from `first_row` on.
-void export_rows(const TraceTables& tables, std::size_t first_row, std::size_t rows,
-                 std::span<const TraceColumn> columns, ArrowArray* array) {
-    ArrowArray whole{};
-    fill_array(whole, rows, 0, 1, std::make_unique<ArrayParts>());
-    auto* const parts = static_cast<ArrayParts*>(whole.private_data);
-    try {
-        for (const TraceColumn& column : columns) {
-            parts->children.push_back(std::make_unique<ArrowArray>());
-            ColumnExport(tables, column, first_row, rows).fill(*parts->children.back());
-        }
-        for (const auto& child : parts->children) parts->child_pointers.push_back(child.get());
-    } catch (...) {
-        whole.release(&whole);
-        throw;
-    }
-    whole.n_children = static_cast<std::int64_t>(parts->children.size());
-    whole.children = parts->child_pointers.data();
-    *array = whole;
+/// `rows` rows from `first_row` on.
+OwnedArrow<ArrowArray> array_of(const TraceTables& tables, std::size_t first_row, std::size_t rows,
+                                std::span<const TraceColumn> columns) {
+    auto parts = std::make_unique<ArrayParts>();
+    for (const TraceColumn& column : columns)
+        parts->children.push_back(ColumnExport(tables, column, first_row, rows).array());
+    return make_array(rows, 0, 1, std::move(parts));
 }
 
 /// One table of a trace, or some of its columns, as a stream of batches.
@@ -328,7 +310,7 @@ class TableStream {
         if (next_row_ == rows && has_batch_) return;
         const std::size_t count =
             batch_rows_ == 0 ? rows : std::min<std::size_t>(batch_rows_, rows - next_row_);
-        export_rows(*tables_, next_row_, count, chosen_, out);
+        move_to(out, array_of(*tables_, next_row_, count, chosen_));
         next_row_ += count;
         has_batch_ = true;  // an empty table is one empty batch
     }
@@ -357,20 +339,16 @@ void export_arrow(const Trace& trace, std::string_view name, const std::vector<s
     const TraceTables tables(trace);
     const TraceTable& table = tables.table(name);
     const std::vector<TraceColumn> chosen = selected(table, columns);
-    export_rows(tables, 0, table.rows, chosen, array);
-    try {
-        fill_table_schema(*schema, chosen);
-    } catch (...) {
-        array->release(array);
-        throw;
-    }
+    OwnedArrow<ArrowArray> rows = array_of(tables, 0, table.rows, chosen);
+    move_to(schema, schema_of(chosen));
+    move_to(array, std::move(rows));
 }
 
 void export_arrow_schema(const Trace& trace, std::string_view name, const std::vector<std::string>& columns,
                          ArrowSchema* schema) {
     *schema = {};
     const TraceTables tables(trace);
-    fill_table_schema(*schema, selected(tables.table(name), columns));
+    move_to(schema, schema_of(selected(tables.table(name), columns)));
 }
 
 void export_arrow_stream(const Trace& trace, std::string_view table, std::vector<std::string> columns,
