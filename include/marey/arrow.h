@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,15 +71,10 @@ struct ArrowArrayStream {
 
 namespace marey {
 
-/// The table names that export_arrow() accepts, the same as table_names().
-inline std::span<const std::string_view> arrow_tables() noexcept {
-    return table_names();
-}
-
-/// Exports one table as a struct array with one child per column; docs/reference/tables.md describes the
-/// columns. Columns that are contiguous in the trace are not copied: the array keeps the trace alive until it
-/// is released. Names are dictionaries with int32 indexes and large utf8 values; invalid UTF-8 becomes
-/// U+FFFD. The caller releases both structures or passes them on. Throws marey::Error and leaves both
+/// Exports one of table_names() as a struct array with one child per column; docs/reference/tables.md
+/// describes the columns. Columns that are contiguous in the trace are not copied: the array keeps the trace
+/// alive until it is released. Names are dictionaries with int32 indexes and large utf8 values; invalid UTF-8
+/// becomes U+FFFD. The caller releases both structures or passes them on. Throws marey::Error and leaves both
 /// released if it fails.
 MAREY_API void export_arrow(const Trace& trace, std::string_view table, ArrowSchema* schema,
                             ArrowArray* array);

@@ -56,8 +56,6 @@ MAREY_API std::string table_column_key(std::string_view name, const char* what =
 
 /// Returns the text of PyTorch's EventList.table(); empty if there are no rows.
 MAREY_API std::string averages_table(const Averages& averages, const TableOptions& options = {});
-/// Returns the same table with one row per range, with FLOPs.
-MAREY_API std::string events_table(const Trace& trace, const TableOptions& options = {});
 /// Returns plain values: times in nanoseconds, sizes in bytes, unknown values null. If the options have no
 /// columns, all columns with values are included. Ignores the width limits, the header and the time unit.
 MAREY_API ResultTable averages_data(const Averages& averages, const TableOptions& options = {});

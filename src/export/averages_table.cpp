@@ -176,10 +176,6 @@ std::string averages_table(const Averages& averages, const TableOptions& options
     return averages.rows.empty() ? "" : table.text();
 }
 
-std::string events_table(const Trace& trace, const TableOptions& options) {
-    return averages_table(list_ranges(trace, {.flops = true}), options);
-}
-
 namespace {
 
 constexpr double kNsPerUs = 1000.0;

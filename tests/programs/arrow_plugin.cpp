@@ -21,7 +21,7 @@ extern "C" __attribute__((visibility("default"))) int export_table(const char* p
 /// The names of the tables, separated by spaces.
 extern "C" __attribute__((visibility("default"))) void list_tables(char* names, std::size_t bytes) {
     std::size_t used = 0;
-    for (const std::string_view name : marey::arrow_tables()) {
+    for (const std::string_view name : marey::table_names()) {
         if (used + name.size() + 2 > bytes) break;
         used += static_cast<std::size_t>(
             std::snprintf(names + used, bytes - used, "%.*s ", static_cast<int>(name.size()), name.data()));

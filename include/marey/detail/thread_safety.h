@@ -14,9 +14,8 @@
 /// A type that is a lock, and a type that holds one for its lifetime.
 #define MAREY_CAPABILITY(name) MAREY_THREAD_SAFETY(capability(name))
 #define MAREY_SCOPED_CAPABILITY MAREY_THREAD_SAFETY(scoped_lockable)
-/// A member that is only read and written while `lock` is held; one that points to such data.
+/// A member that is only read and written while `lock` is held.
 #define MAREY_GUARDED_BY(lock) MAREY_THREAD_SAFETY(guarded_by(lock))
-#define MAREY_POINTEE_GUARDED_BY(lock) MAREY_THREAD_SAFETY(pt_guarded_by(lock))
 /// A function whose caller holds the locks, or must not hold them because the function takes them.
 #define MAREY_REQUIRES(...) MAREY_THREAD_SAFETY(requires_capability(__VA_ARGS__))
 #define MAREY_EXCLUDES(...) MAREY_THREAD_SAFETY(locks_excluded(__VA_ARGS__))

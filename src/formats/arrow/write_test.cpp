@@ -255,7 +255,7 @@ TEST(Arrow, DictionariesHoldEachNameOnce) {
 }
 
 TEST(Arrow, TablesOfAnEmptyTraceHaveNoRows) {
-    for (const std::string_view table : arrow_tables()) {
+    for (const std::string_view table : table_names()) {
         const Exported exported(Trace(), table);
         EXPECT_EQ(exported.array.length, table == "strings" ? 1 : 0) << table;
         for (std::int64_t i = 0; i < exported.array.n_children; ++i)
