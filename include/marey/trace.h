@@ -1,6 +1,7 @@
 // trace.h: the data model of a finished recording: immutable columns, read by all analyses and exports.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -453,6 +454,28 @@ class MAREY_API Trace {
 
     std::shared_ptr<const TraceData> data_;
 };
+
+/// The items of a list, and the array of a value, as far as they exist: a trace made by hand may refer to
+/// others.
+inline std::span<const Argument> items_of(const Trace& trace, const Argument& value) noexcept {
+    const std::span<const Argument> items = trace.list_items();
+    if (value.kind != ValueKind::List || value.list.first > items.size()) return {};
+    return items.subspan(value.list.first,
+                         std::min<std::size_t>(value.list.count, items.size() - value.list.first));
+}
+inline const ArrayInfo* array_of(const Trace& trace, const Argument& value) noexcept {
+    if (value.kind != ValueKind::Array || value.array >= trace.arrays().size()) return nullptr;
+    return &trace.arrays()[value.array];
+}
+/// The sizes or the strides of an array, if they are known.
+inline std::span<const std::int64_t> extents_of(const Trace& trace, const ArrayInfo& array,
+                                                bool strides) noexcept {
+    const std::span<const std::int64_t> all = trace.array_extents();
+    const std::size_t first = array.first_extent + std::size_t{strides ? array.dimensions : 0};
+    const bool is_known = array.is_defined && (!strides || array.has_strides) && first <= all.size() &&
+                          array.dimensions <= all.size() - first;
+    return is_known ? all.subspan(first, array.dimensions) : std::span<const std::int64_t>();
+}
 
 /// Joins traces of one machine whose windows do not overlap, given in any order. Equal threads, sites and
 /// tracks are merged; ranges are cut at the end of their own window, so that the time between two windows

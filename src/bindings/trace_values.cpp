@@ -10,26 +10,6 @@ namespace {
 
 constexpr int kMaxDepth = 16;  // of nested lists; a damaged trace could contain a cycle
 
-const ArrayInfo* array_of(const Trace& trace, const Argument& value) {
-    if (value.kind != ValueKind::Array || value.array >= trace.arrays().size()) return nullptr;
-    return &trace.arrays()[value.array];
-}
-
-std::span<const Argument> items_of(const Trace& trace, const Argument& value) {
-    const std::span<const Argument> items = trace.list_items();
-    if (value.kind != ValueKind::List || value.list.first > items.size()) return {};
-    return items.subspan(value.list.first,
-                         std::min<std::size_t>(value.list.count, items.size() - value.list.first));
-}
-
-std::span<const std::int64_t> extents_of(const Trace& trace, const ArrayInfo& array, bool strides) {
-    const std::span<const std::int64_t> all = trace.array_extents();
-    const std::size_t first = array.first_extent + std::size_t{strides ? array.dimensions : 0};
-    const bool is_known = array.is_defined && (!strides || array.has_strides) && first <= all.size() &&
-                          array.dimensions <= all.size() - first;
-    return is_known ? all.subspan(first, array.dimensions) : std::span<const std::int64_t>();
-}
-
 nb::list integers(std::span<const std::int64_t> values) {
     nb::list list;
     for (const std::int64_t value : values) list.append(value);

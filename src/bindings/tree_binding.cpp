@@ -74,15 +74,11 @@ nb::tuple properties(const EventTree& tree, std::uint32_t node) {
 
 nb::object input_object(const Trace& trace, const Argument& value) {
     if (value.kind == ValueKind::Array) return array_object(trace, value);
-    if (value.kind == ValueKind::List && value.list.first <= trace.list_items().size()) {
-        const std::span<const Argument> all = trace.list_items().subspan(value.list.first);
-        const std::span<const Argument> items =
-            all.first(std::min<std::size_t>(value.list.count, all.size()));
-        if (!items.empty() && items[0].kind == ValueKind::Array) {
-            nb::list list;
-            for (const Argument& item : items) list.append(array_object(trace, item));
-            return list;
-        }
+    const std::span<const Argument> items = items_of(trace, value);
+    if (!items.empty() && items[0].kind == ValueKind::Array) {
+        nb::list list;
+        for (const Argument& item : items) list.append(array_object(trace, item));
+        return list;
     }
     return value_object(trace, value);
 }

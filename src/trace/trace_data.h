@@ -129,28 +129,6 @@ inline void put_fact(std::vector<MetadataInfo>& facts, std::string key, std::str
     }
 }
 
-/// The items of a list, and the array of a value, as far as they exist: a trace made by hand may refer to
-/// others.
-inline std::span<const Argument> items_of(const Trace& trace, const Argument& value) noexcept {
-    const std::span<const Argument> items = trace.list_items();
-    if (value.kind != ValueKind::List || value.list.first > items.size()) return {};
-    return items.subspan(value.list.first,
-                         std::min<std::size_t>(value.list.count, items.size() - value.list.first));
-}
-inline const ArrayInfo* array_of(const Trace& trace, const Argument& value) noexcept {
-    if (value.kind != ValueKind::Array || value.array >= trace.arrays().size()) return nullptr;
-    return &trace.arrays()[value.array];
-}
-/// The sizes or the strides of an array, if they are known.
-inline std::span<const std::int64_t> extents_of(const Trace& trace, const ArrayInfo& array,
-                                                bool strides) noexcept {
-    const std::span<const std::int64_t> all = trace.array_extents();
-    const std::size_t first = array.first_extent + std::size_t{strides ? array.dimensions : 0};
-    const bool is_known = array.is_defined && (!strides || array.has_strides) && first <= all.size() &&
-                          array.dimensions <= all.size() - first;
-    return is_known ? all.subspan(first, array.dimensions) : std::span<const std::int64_t>();
-}
-
 /// For each range, the part of its duration in the window that no child covers. Sums wrap around; any times
 /// are safe. Parents must be rows of the table or kNoRow.
 std::vector<std::int64_t> self_times(const TraceData& data);

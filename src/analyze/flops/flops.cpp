@@ -125,23 +125,19 @@ ValueKind OperationInputs::kind(std::size_t input) const noexcept {
 
 std::optional<std::span<const std::int64_t>> OperationInputs::shape(std::size_t input) const noexcept {
     const Argument* const argument = at(input);
-    if (argument == nullptr || argument->kind != ValueKind::Array || argument->truncated) return std::nullopt;
-    if (argument->array >= trace_->arrays().size()) return std::nullopt;
-    const ArrayInfo& array = trace_->arrays()[argument->array];
-    const std::span<const std::int64_t> extents = trace_->array_extents();
-    if (!array.is_defined || array.layout == Layout::Jagged) return std::nullopt;
-    if (array.first_extent > extents.size() || array.dimensions > extents.size() - array.first_extent)
-        return std::nullopt;
-    const std::span<const std::int64_t> sizes = extents.subspan(array.first_extent, array.dimensions);
+    const ArrayInfo* const array =
+        argument == nullptr || argument->truncated ? nullptr : array_of(*trace_, *argument);
+    if (array == nullptr || !array->is_defined || array->layout == Layout::Jagged) return std::nullopt;
+    const std::span<const std::int64_t> sizes = extents_of(*trace_, *array, false);
+    if (sizes.size() != array->dimensions) return std::nullopt;
     if (std::ranges::any_of(sizes, [](std::int64_t size) { return size < 0; })) return std::nullopt;
     return sizes;
 }
 
 std::optional<DType> OperationInputs::dtype(std::size_t input) const noexcept {
     const Argument* const argument = at(input);
-    if (argument == nullptr || argument->kind != ValueKind::Array) return std::nullopt;
-    if (argument->array >= trace_->arrays().size()) return std::nullopt;
-    return trace_->arrays()[argument->array].dtype;
+    const ArrayInfo* const array = argument == nullptr ? nullptr : array_of(*trace_, *argument);
+    return array == nullptr ? std::nullopt : std::optional(array->dtype);
 }
 
 std::optional<std::int64_t> OperationInputs::integer_of(const Argument& argument) const noexcept {

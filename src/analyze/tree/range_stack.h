@@ -91,8 +91,7 @@ class RangeStacks {
             if (!entries.empty()) break;
             if (value.key != key_ || value.role != ArgumentRole::Keyword) continue;
             if (value.kind == ValueKind::String) add_entries(trace_.string(value.string), entries);
-            if (value.kind != ValueKind::List) continue;
-            for (const Argument& item : trace_.list_items().subspan(value.list.first, value.list.count)) {
+            for (const Argument& item : items_of(trace_, value)) {
                 if (item.kind == ValueKind::String) entries.push_back(trace_.string(item.string));
             }
         }

@@ -311,8 +311,7 @@ class OtlpSpans {
             case ValueKind::List: {
                 if (level == kMaxLevel) return false;
                 json.begin_object().key("arrayValue").begin_object().key("values").begin_array();
-                const auto items = trace_.list_items().subspan(value.list.first, value.list.count);
-                for (const Argument& item : items) append_value(json, item, level + 1);
+                for (const Argument& item : items_of(trace_, value)) append_value(json, item, level + 1);
                 json.end_array().end_object().end_object();
                 return true;
             }
