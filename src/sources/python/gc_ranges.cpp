@@ -48,18 +48,9 @@ void end_collection(PyObject* info) noexcept {
     close_with_values(ended, values);
 }
 
-// The interpreter's last collections are not part of the program.
-bool is_ending() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    return Py_IsFinalizing() != 0;
-#else
-    return _Py_IsFinalizing() != 0;
-#endif
-}
-
-// phase, info
+// phase, info. The interpreter's last collections are not part of the program.
 PyObject* on_collection(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    if (count >= 2 && callbacks && !is_ending() && PyUnicode_Check(args[0])) {
+    if (count >= 2 && callbacks && !is_finalizing() && PyUnicode_Check(args[0])) {
         const SavedError error;
         if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
             begin_collection();

@@ -9,6 +9,15 @@
 
 namespace marey::python {
 
+/// Whether the interpreter is ending.
+inline bool is_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0;
+#endif
+}
+
 /// Saves the error indicator for its lifetime; errors set in between are discarded.
 class SavedError {
   public:

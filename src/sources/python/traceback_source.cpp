@@ -25,14 +25,6 @@ PyThreadState* current_thread() noexcept {
 #endif
 }
 
-bool finalizing() noexcept {
-#if PY_VERSION_HEX >= 0x030d0000
-    return Py_IsFinalizing() != 0;
-#else
-    return _Py_IsFinalizing() != 0;
-#endif
-}
-
 bool enter(int& state) noexcept {
     if (Py_IsInitialized() == 0) return false;
     // The state that Python keeps for this thread; the current one belongs to another thread if that holds
@@ -43,7 +35,7 @@ bool enter(int& state) noexcept {
         state = kAlreadyHeld;
         return true;
     }
-    if (finalizing()) return false;  // a thread that waits for the GIL then never returns
+    if (is_finalizing()) return false;  // a thread that waits for the GIL then never returns
     state = PyGILState_Ensure();
     return true;
 }
