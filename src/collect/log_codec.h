@@ -121,10 +121,6 @@ inline void end_range(LogCodecState::Thread& thread, std::uint32_t depth, std::u
     thread.depth = depth;
 }
 
-// ---- encoding ----
-
-// ---- decoding ----
-
 /// Appends spans to columns. The records must be complete.
 class LogEncoder {
   public:
