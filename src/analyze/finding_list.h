@@ -10,8 +10,7 @@ namespace marey {
 class FindingList {
   public:
     /// `describe` returns the example text; it is called only for the first finding of a rule.
-    template <typename Describe>
-    void add(std::string_view rule, const Describe& describe) {
+    void add(std::string_view rule, const auto& describe) {
         for (Finding& known : findings_) {
             if (known.rule != rule) continue;
             ++known.count;

@@ -93,8 +93,7 @@ class Symbolizer {
     }
 
   private:
-    template <class Use>
-    void for_each_stack(Use use) {
+    void for_each_stack(auto use) {
         for (Argument& value : data_->arguments) {
             if (value.kind == ValueKind::List && value.role == ArgumentRole::Keyword &&
                 data_->strings[value.key] == "Call stack")

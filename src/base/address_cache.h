@@ -41,8 +41,7 @@ class AddressCache {
         return before;
     }
     /// Removes the entries that hold an object; `drop` is called with each object after its entry is gone.
-    template <class Drop>
-    void drop_held(Drop drop) noexcept {
+    void drop_held(auto drop) noexcept {
         for (std::size_t at = 0; at < kSets; ++at) {
             for (std::size_t way = kWays; way-- != 0;) {
                 void* const object = objects_[at][way];

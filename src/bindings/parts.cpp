@@ -32,8 +32,7 @@ bool end_part(PyObject* self, PyObject* part, bool is_last, PyObject* ending) no
 }
 
 /// Runs `run(inner)`, which returns what was sent, between begin_part() and end_part().
-template <class Run>
-PyObject* run_part(PyObject* self, PyObject* ending, Run run) noexcept {
+PyObject* run_part(PyObject* self, PyObject* ending, auto run) noexcept {
     const nb::object inner = inner_of(self);
     if (!inner) return nullptr;
     if (inner.is_none()) {
@@ -64,8 +63,7 @@ PyObject* next(PyObject* self) {
 }
 
 /// Calls a method of the inner iterator, or does `otherwise` if it has none.
-template <class Otherwise>
-PyObject* forward(PyObject* self, const char* name, PyObject* args, PyObject* ending, Otherwise otherwise) {
+PyObject* forward(PyObject* self, const char* name, PyObject* args, PyObject* ending, auto otherwise) {
     const nb::object inner = inner_of(self);
     const auto method =
         nb::steal(inner && !inner.is_none() ? PyObject_GetAttrString(inner.ptr(), name) : nullptr);

@@ -145,8 +145,7 @@ nb::dict set_keywords(SessionOptions& options, const nb::kwargs& given) {
 }
 
 /// Calls a method of a session without the GIL, so that Python threads may call at the same time.
-template <class Use>
-auto with_session(GuardedSession& session, Use use) {
+auto with_session(GuardedSession& session, auto use) {
     const nb::gil_scoped_release released;
     const ScopedLock lock(session.mutex);
     return std::invoke(use, session.session);

@@ -280,8 +280,7 @@ class HelpFormatter : public CLI::Formatter {
     }
 
   private:
-    template <typename Formatter>
-    static void keep_lines(Formatter& formatter) {
+    static void keep_lines(auto& formatter) {
         if constexpr (requires { formatter.enable_footer_formatting(false); }) {
             formatter.enable_footer_formatting(false);
             formatter.enable_description_formatting(false);

@@ -45,8 +45,7 @@ struct ResultArgument {
     /// Prints the result as data. Throws marey::Error if a column does not exist.
     void write(Result found) const;
     /// Prints the result as data, or text() as it is. Returns the exit code.
-    template <class Text>
-    int print(Result found, const Text& text) const {
+    int print(Result found, const auto& text) const {
         is_data() ? write(std::move(found)) : write_out(text());
         return kSuccess;
     }

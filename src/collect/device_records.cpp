@@ -78,8 +78,7 @@ class DeviceReader {
     }
 
   private:
-    template <class Visit>
-    void for_each_piece(Visit visit) {
+    void for_each_piece(auto visit) {
         for (const ThreadReplay& replay : state_.replays) {
             log_ = replay.thread;
             for (const LogPiece* piece : replay.pieces) {

@@ -110,8 +110,7 @@ constexpr std::size_t round_up_8(std::size_t bytes) noexcept {
 }
 
 /// Appends a record to a names or journal stream, and what follows it.
-template <class Kind, class Record>
-void append_stream_record(std::vector<std::byte>& stream, Kind kind, Record record, std::string_view tail) {
+void append_stream_record(std::vector<std::byte>& stream, auto kind, auto record, std::string_view tail) {
     const std::size_t at = stream.size(), bytes = round_up_8(sizeof record + tail.size());
     record.head = {static_cast<std::uint16_t>(kind), 0, static_cast<std::uint32_t>(bytes)};
     stream.resize(at + bytes);

@@ -281,8 +281,7 @@ class MergedLoad {
     }
 
   private:
-    template <class Work>
-    static void guarded(Outline& outline, Work work) {
+    static void guarded(Outline& outline, auto work) {
         try {
             work();
         } catch (const Error& error) {

@@ -98,8 +98,7 @@ class OpenIndex {
         return (bits_[slot(start) / 64] >> (slot(start) % 64) & 1) != 0;
     }
     /// Calls `found(index)` for every open range with that start, until it gives true.
-    template <class Found>
-    bool find(std::uint64_t start, Found found) const {
+    bool find(std::uint64_t start, auto found) const {
         auto at =
             std::lower_bound(entries_.begin(), entries_.end(), start,
                              [](const Entry& entry, std::uint64_t wanted) { return entry.start < wanted; });

@@ -194,8 +194,7 @@ class ArgumentWriter {
     std::string values_, shapes_, types_, strides_;
 };
 
-template <class Number>
-void add_attribute(std::string& out, std::string_view name, std::string_view type, Number value) {
+void add_attribute(std::string& out, std::string_view name, std::string_view type, auto value) {
     out.append(out.empty() ? "" : ",").append("{\"name\": \"").append(name);
     out.append("\", \"type\": \"").append(type).append("\", \"value\": ");
     append_json_number(out, value);

@@ -49,9 +49,8 @@ std::vector<const AverageRow*> wanted_rows(const Averages& averages, const Table
 }
 
 /// Adds a column with a value for each row. The type is that of the values.
-template <class Value>
 void add_column(ResultTable& table, std::string key, const ColumnInfo& info,
-                const std::vector<const AverageRow*>& rows, const Value& value) {
+                const std::vector<const AverageRow*>& rows, const auto& value) {
     using Plain = typename detail_results::Plain<decltype(value(*rows[0]))>::type;
     ResultColumn& column = table.columns.emplace_back();
     column.key = std::move(key);

@@ -60,16 +60,14 @@ auto into(std::uint32_t field, T& value) {
     });
 }
 /// Calls `take` for each number of a repeated field, packed or not.
-template <class Field, class Take>
-auto each_varint(Field field, Take take) {
+auto each_varint(auto field, auto take) {
     const auto take_all = [take = std::move(take)](Message& message) {
         if (message.wire_type() == protozero::pbf_wire_type::varint) return take(message.get_uint64());
         for (const std::uint64_t value : message.get_packed_uint64()) take(value);
     };
     return FieldReader<decltype(take_all)>{varint(field), bytes(field), take_all};
 }
-template <class Field, class Take>
-auto each_fixed64(Field field, Take take) {
+auto each_fixed64(auto field, auto take) {
     const auto take_all = [take = std::move(take)](Message& message) {
         if (message.wire_type() == protozero::pbf_wire_type::fixed64) return take(message.get_fixed64());
         for (const std::uint64_t value : message.get_packed_fixed64()) take(value);

@@ -87,8 +87,7 @@ std::size_t aligned(std::size_t bytes) noexcept {
 }
 
 /// The columns in their order in the file.
-template <class Ranges, class Visit>
-void visit_range_columns(Ranges& ranges, Visit visit) {
+void visit_range_columns(auto& ranges, auto visit) {
     visit(ranges.start_ns);
     visit(ranges.duration_ns);
     visit(ranges.self_ns);

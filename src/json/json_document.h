@@ -54,8 +54,7 @@ class JsonDocument::Value {
     Value operator[](std::string_view name) const;
 
     /// Calls use(Value) for each item of an array.
-    template <class Use>
-    void each_item(Use use) const {
+    void each_item(auto use) const {
         if (!is_array()) return;
         const std::vector<Node>& nodes = document_->nodes_;
         for (std::uint32_t at = index_ + 1; nodes[at].token != JsonToken::EndArray; at = nodes[at].next)
@@ -64,8 +63,7 @@ class JsonDocument::Value {
     /// The items of an array.
     std::vector<Value> items() const;
     /// Calls use(std::string key, Value) for each member of an object.
-    template <class Use>
-    void each_member(Use use) const {
+    void each_member(auto use) const {
         if (!is_object()) return;
         const std::vector<Node>& nodes = document_->nodes_;
         for (std::uint32_t at = index_ + 1; nodes[at].token != JsonToken::EndObject;

@@ -35,8 +35,7 @@ void append_escaped(std::string& out, char c) {
     }
 }
 
-template <typename T>
-void append_chars(std::string& out, T value) {
+void append_chars(std::string& out, auto value) {
     char text[32];
     const auto result = std::to_chars(text, text + sizeof text, value);
     out.append(text, result.ptr);

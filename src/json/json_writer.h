@@ -45,13 +45,9 @@ class JsonWriter {
     JsonWriter& value(std::uint32_t number) { return value(static_cast<std::uint64_t>(number)); }
     JsonWriter& null();
 
-    template <typename T>
-    JsonWriter& member(std::string_view name, const T& content) {
-        return key(name).value(content);
-    }
+    JsonWriter& member(std::string_view name, const auto& content) { return key(name).value(content); }
     /// An array of objects. write(row) writes the members of one.
-    template <class Rows, class Write>
-    JsonWriter& list(const Rows& rows, const Write& write) {
+    JsonWriter& list(const auto& rows, const auto& write) {
         begin_array();
         for (const auto& row : rows) {
             begin_object();
@@ -60,8 +56,7 @@ class JsonWriter {
         }
         return end_array();
     }
-    template <class Rows, class Write>
-    JsonWriter& list(std::string_view name, const Rows& rows, const Write& write) {
+    JsonWriter& list(std::string_view name, const auto& rows, const auto& write) {
         return key(name).list(rows, write);
     }
 

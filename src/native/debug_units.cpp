@@ -43,8 +43,7 @@ std::uint64_t number_of(Dwarf_Die& die, unsigned attribute) {
 }
 
 /// Calls use(begin, end) for each range of addresses of an entry. Returns whether there was one.
-template <class Use>
-bool for_each_range(Dwarf_Die& die, const Use& use) {
+bool for_each_range(Dwarf_Die& die, const auto& use) {
     Dwarf_Addr base = 0;
     Dwarf_Addr begin = 0;
     Dwarf_Addr end = 0;

@@ -126,8 +126,7 @@ void end(std::uint32_t site) noexcept {
 }
 
 // Runs `append(state)` on the given log, or on the calling thread's, if something records there.
-template <class Append>
-int with_log(marey_log* log, Append append) noexcept {
+int with_log(marey_log* log, auto append) noexcept {
     if (log != nullptr) return with_owned_log(*reinterpret_cast<ThreadEntry*>(log), append) ? 1 : 0;
     if (!is_on()) return 0;
     SlowPath path;

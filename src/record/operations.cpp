@@ -60,8 +60,7 @@ detail::Opened open_with_side(std::uint32_t site, Scope scope, std::uint32_t sid
 }
 
 // Adds to the side-stack values of the innermost open range, which began at `start`.
-template <class Add>
-void push_more(std::uint64_t start, const Add& add) noexcept {
+void push_more(std::uint64_t start, const auto& add) noexcept {
     const SlowPath path(kNoRecord);
     ThreadState* const state = detail::current_thread;
     if (!path || state->owner == nullptr || state->depth == 0) return;

@@ -18,8 +18,7 @@ inline bool is_recording(const detail::ThreadState& state) noexcept {
 
 /// Runs `append(state)` on the log, one writer at a time, if something records. False: nothing records, or
 /// `append` returned false.
-template <class Append>
-bool with_owned_log(ThreadEntry& entry, Append append) noexcept {
+bool with_owned_log(ThreadEntry& entry, auto append) noexcept {
     check_process();
     const ScopedLock lock(entry.log_lock);
     if ((detail::load_relaxed(entry.state->armed) & detail::kArmedAttention) != 0)

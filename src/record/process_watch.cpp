@@ -52,8 +52,7 @@ std::string_view stat_field(std::string_view text, int number) {
     return text.substr(0, text.find_first_of(" \n"));
 }
 
-template <class Number>
-bool read_number(std::string_view text, Number& number) {
+bool read_number(std::string_view text, auto& number) {
     return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
 }
 

@@ -65,10 +65,7 @@ class MAREY_CAPABILITY("source_mutex") SourceMutex {
 class RecorderCondition {
   public:
     /// `is_met` is called with the lock held.
-    template <class Predicate>
-    void wait(Predicate is_met) MAREY_REQUIRES(recorder_mutex) {
-        used_.front().wait(recorder_mutex, is_met);
-    }
+    void wait(auto is_met) MAREY_REQUIRES(recorder_mutex) { used_.front().wait(recorder_mutex, is_met); }
     /// False: nobody has notified for that long.
     bool wait_for(std::chrono::seconds timeout) MAREY_REQUIRES(recorder_mutex) {
         return used_.front().wait_for(recorder_mutex, timeout) == std::cv_status::no_timeout;

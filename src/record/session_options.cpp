@@ -48,8 +48,7 @@ const Value* find_word(const Word<Value> (&words)[count], std::string_view text)
 }
 
 /// Calls `visit` with each word between "|" separators.
-template <class Visit>
-void each_word(std::string_view text, Visit visit) {
+void each_word(std::string_view text, auto visit) {
     for (std::size_t at = 0; at <= text.size();) {
         const std::size_t end = std::min(text.find('|', at), text.size());
         visit(text.substr(at, end - at));

@@ -7,8 +7,7 @@
 namespace marey {
 namespace {
 
-template <class List, class Text>
-std::string joined(const List& list, char separator, const Text& text) {
+std::string joined(const auto& list, char separator, const auto& text) {
     std::string out;
     for (const auto& entry : list) {
         if (&entry != &list.front()) out += separator;

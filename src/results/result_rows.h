@@ -84,8 +84,7 @@ decltype(auto) value_of(const Value& value, const Row& row) {
 /// numbers are counts otherwise.
 template <class Row>
 struct RowColumn {
-    template <class Value>
-    RowColumn(std::string_view key, Value value, std::string_view description, std::string_view heading = "",
+    RowColumn(std::string_view key, auto value, std::string_view description, std::string_view heading = "",
               ResultShown shown = ResultShown::Yes, ResultUnit unit = ResultUnit::Auto,
               std::string_view absent = "")
         : add([value](ResultValues& values, ResultType type, const Row& row) {

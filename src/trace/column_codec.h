@@ -26,8 +26,7 @@ struct ColumnEntry {
 };
 
 /// Calls use(field) for each field, in the order of the file.
-template <class Entry, class Use>
-void for_each_field(Entry& entry, const Use& use) {
+void for_each_field(auto& entry, const auto& use) {
     use(entry.id), use(entry.form), use(entry.differences), use(entry.packed), use(entry.reserved);
     use(entry.rows), use(entry.bytes), use(entry.stored), use(entry.checksum);
 }

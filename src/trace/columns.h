@@ -115,8 +115,7 @@ struct Column : ColumnOptions {
     Rows TraceData::*rows;  ///< of its table, or only of this column
     Member member;          ///< in a row
 
-    template <class Data>
-    decltype(auto) in(Data& data) const {
+    decltype(auto) in(auto& data) const {
         if constexpr (Vector<Rows>) {
             return (data.*rows);
         } else {
@@ -203,8 +202,7 @@ inline constexpr ColumnOptions kDevice{.name_of = name_by<DeviceType, device_typ
 template <const auto& kNames>
 inline constexpr ColumnOptions kNamed{.name_of = name_in<kNames>};
 
-template <class Visit>
-void visit_table(Only<ModelTable::Ranges>, Visit&& visit) {
+void visit_table(Only<ModelTable::Ranges>, auto&& visit) {
     visit(TableInfo{ModelTable::Ranges, "ranges",
                     "Ranges of code, by track; within a track parents come first."},
           whole(0, "start_ns", &D::range_start_ns, "Not clipped to the window", kTime),
@@ -216,16 +214,14 @@ void visit_table(Only<ModelTable::Ranges>, Visit&& visit) {
           whole(0, "flags", &D::range_flags, "The booleans above as bits: 1, 2, 4, 8, 16, 128 and 256"));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Instants>, Visit&& visit) {
+void visit_table(Only<ModelTable::Instants>, auto&& visit) {
     visit(TableInfo{ModelTable::Instants, "instants", "Moments that the program marked."},
           whole(1, "time_ns", &D::instant_time_ns, "When it happened", kMoments),
           whole(3, "thread", &D::instant_thread, "Row of `threads`", kThreads),
           whole(2, "site", &D::instant_site, "Row of `sites`", kSites));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Counters>, Visit&& visit) {
+void visit_table(Only<ModelTable::Counters>, auto&& visit) {
     visit(TableInfo{ModelTable::Counters, "counters", "Numbers that the program recorded over time."},
           whole(1, "time_ns", &D::counter_time_ns, "When it was recorded", kMoments),
           whole(4, "value", &D::counter_value, "The number", kWideNumber),
@@ -233,8 +229,7 @@ void visit_table(Only<ModelTable::Counters>, Visit&& visit) {
           whole(2, "site", &D::counter_site, "Row of `sites`", kSites));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Memory>, Visit&& visit) {
+void visit_table(Only<ModelTable::Memory>, auto&& visit) {
     const auto device = columns_of(&D::memory_device);
     visit(TableInfo{ModelTable::Memory, "memory", "Allocation reports."},
           whole(1, "time_ns", &D::memory_time_ns, "When it happened", kMoments),
@@ -251,8 +246,7 @@ void visit_table(Only<ModelTable::Memory>, Visit&& visit) {
           whole(2, "thread", &D::memory_thread, "Row of `threads`", kThreads));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Links>, Visit&& visit) {
+void visit_table(Only<ModelTable::Links>, auto&& visit) {
     const auto link = columns_of(&D::links);
     visit(TableInfo{ModelTable::Links, "links", "Arrows between ranges."},
           link(1, "from", &LinkInfo::from, "Row of `ranges`", kRanges),
@@ -281,8 +275,7 @@ requires(kOnly == ModelTable::Arguments || kOnly == ModelTable::ListItems) void 
                 {.null = Null::Zero, .name_of = name_in<kValueKinds>}));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Arrays>, Visit&& visit) {
+void visit_table(Only<ModelTable::Arrays>, auto&& visit) {
     const auto array = columns_of(&D::arrays);
     visit(TableInfo{ModelTable::Arrays, "arrays", "Arrays among the values."},
           array(1, "dtype", &ArrayInfo::dtype, "Element type", {.name_of = name_by<DType, dtype_name>}),
@@ -303,14 +296,12 @@ void visit_table(Only<ModelTable::Arrays>, Visit&& visit) {
           array(12, "access", &ArrayInfo::access, "`unknown`, `read` or `write`", kNamed<kAccesses>));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::ArrayExtents>, Visit&& visit) {
+void visit_table(Only<ModelTable::ArrayExtents>, auto&& visit) {
     visit(TableInfo{ModelTable::ArrayExtents, "array_extents", "Sizes and strides of arrays."},
           whole(1, "extent", &D::array_extents, "A size or a stride, in elements"));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::RangeDetails>, Visit&& visit) {
+void visit_table(Only<ModelTable::RangeDetails>, auto&& visit) {
     const auto detail = columns_of(&D::range_details);
     constexpr ColumnOptions kRisingId{.null = Null::Zero, .style = kRising};
     visit(TableInfo{ModelTable::RangeDetails, "range_details", "More about the few ranges that have it."},
@@ -326,8 +317,7 @@ void visit_table(Only<ModelTable::RangeDetails>, Visit&& visit) {
                  kRareNumber));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Tracks>, Visit&& visit) {
+void visit_table(Only<ModelTable::Tracks>, auto&& visit) {
     const auto track = columns_of(&D::tracks);
     visit(TableInfo{ModelTable::Tracks, "tracks", "The rows of a timeline."},
           track(1, "kind", &TrackInfo::kind, "`thread`, `async`, `device` or `overlap`", kNamed<kTrackKinds>),
@@ -340,8 +330,7 @@ void visit_table(Only<ModelTable::Tracks>, Visit&& visit) {
           track(8, "stream", &TrackInfo::stream, "The device's queue", kMaybe));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Threads>, Visit&& visit) {
+void visit_table(Only<ModelTable::Threads>, auto&& visit) {
     const auto thread = columns_of(&D::threads);
     visit(TableInfo{ModelTable::Threads, "threads", "Threads, and other sources of events."},
           thread(1, "process", &ThreadInfo::process, "Row of `processes`", kProcesses),
@@ -358,8 +347,7 @@ void visit_table(Only<ModelTable::Threads>, Visit&& visit) {
           thread(10, "clamped", &ThreadInfo::clamped, "Negative durations set to 0"));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Processes>, Visit&& visit) {
+void visit_table(Only<ModelTable::Processes>, auto&& visit) {
     const auto process = columns_of(&D::processes);
     visit(
         TableInfo{ModelTable::Processes, "processes", "Recorded processes."},
@@ -395,8 +383,7 @@ void visit_table(Only<ModelTable::Processes>, Visit&& visit) {
                 "How far its wall clock may be off, as its kernel states, if known", kRareNumber));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Sites>, Visit&& visit) {
+void visit_table(Only<ModelTable::Sites>, auto&& visit) {
     const auto site = columns_of(&D::sites);
     visit(TableInfo{ModelTable::Sites, "sites", "Places in the source, or names made at run time."},
           site(1, "name", &SiteInfo::name, "The name of its events", kRisingText),
@@ -410,22 +397,19 @@ void visit_table(Only<ModelTable::Sites>, Visit&& visit) {
           site(7, "raw_name", &SiteInfo::raw_name, "The symbol, if `name` is its demangled form", kRareText));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Strings>, Visit&& visit) {
+void visit_table(Only<ModelTable::Strings>, auto&& visit) {
     visit(TableInfo{ModelTable::Strings, "strings", "All strings of the trace; the first is empty."},
           whole(1, "text", &D::strings, "Any bytes"));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Metadata>, Visit&& visit) {
+void visit_table(Only<ModelTable::Metadata>, auto&& visit) {
     const auto fact = columns_of(&D::metadata);
     visit(TableInfo{ModelTable::Metadata, "metadata", "Facts about the recording."},
           fact(1, "key", &MetadataInfo::key, "Its name"),
           fact(2, "json", &MetadataInfo::json, "A JSON value"));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Problems>, Visit&& visit) {
+void visit_table(Only<ModelTable::Problems>, auto&& visit) {
     const auto problem = columns_of(&D::problems);
     visit(TableInfo{ModelTable::Problems, "problems", "Lost data, damage, limits that were reached."},
           problem(1, "code", &ProblemInfo::code, "Short and stable, such as `dropped`"),
@@ -433,16 +417,14 @@ void visit_table(Only<ModelTable::Problems>, Visit&& visit) {
           problem(3, "count", &ProblemInfo::count, "How often it occurred"));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Costs>, Visit&& visit) {
+void visit_table(Only<ModelTable::Costs>, auto&& visit) {
     const auto cost = columns_of(&D::costs);
     visit(TableInfo{ModelTable::Costs, "costs", "The cost of recording."},
           cost(1, "kind", &CostInfo::kind, "The kind of event"),
           cost(2, "ns", &CostInfo::ns, "Nanoseconds to record one"));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Messages>, Visit&& visit) {
+void visit_table(Only<ModelTable::Messages>, auto&& visit) {
     const auto message = columns_of(&D::messages);
     visit(TableInfo{ModelTable::Messages, "messages", "Messages that were sent and received with tokens."},
           message(1, "time_ns", &MessageInfo::time_ns, "When it was sent or received", kMoments),
@@ -454,8 +436,7 @@ void visit_table(Only<ModelTable::Messages>, Visit&& visit) {
                   {.cells = Range, .null = Null::NoRow, .style = kRising}));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Tasks>, Visit&& visit) {
+void visit_table(Only<ModelTable::Tasks>, auto&& visit) {
     const auto task = columns_of(&D::tasks);
     visit(
         TableInfo{ModelTable::Tasks, "tasks", "Tasks of event loops, by process and call.", false},
@@ -464,8 +445,7 @@ void visit_table(Only<ModelTable::Tasks>, Visit&& visit) {
         task(3, "name", &TaskInfo::name, "Its name", kText));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::HostClocks>, Visit&& visit) {
+void visit_table(Only<ModelTable::HostClocks>, auto&& visit) {
     const auto clock = columns_of(&D::host_clocks);
     visit(TableInfo{ModelTable::HostClocks, "clocks", "The clocks of the hosts, if there are several."},
           clock(1, "host", &HostClockInfo::host, "Host name", kText),
@@ -478,8 +458,7 @@ void visit_table(Only<ModelTable::HostClocks>, Visit&& visit) {
                 "`reference`, `exchange`, `message`, `collective`, `wall_clock` or `none`", kText));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::ClockExchanges>, Visit&& visit) {
+void visit_table(Only<ModelTable::ClockExchanges>, auto&& visit) {
     const auto exchange = columns_of(&D::clock_exchanges);
     visit(TableInfo{ModelTable::ClockExchanges, "clock_exchanges",
                     "Requests to other hosts and their answers, to compare the clocks."},
@@ -509,8 +488,7 @@ requires(kOnly == ModelTable::RangeArguments ||
           slice(3, "count", &ArgumentSlice::count, "The number of its values"));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Clock>, Visit&& visit) {
+void visit_table(Only<ModelTable::Clock>, auto&& visit) {
     const auto clock = columns_of(&D::clock);
     visit(TableInfo{ModelTable::Clock, "clock", "The clock of the recording: one row.", false},
           clock(1, "source", &ClockInfo::source, "Such as `tsc`"),
@@ -520,8 +498,7 @@ void visit_table(Only<ModelTable::Clock>, Visit&& visit) {
           clock(5, "extrapolated", &ClockInfo::extrapolated, "The end is after the last pair"));
 }
 
-template <class Visit>
-void visit_table(Only<ModelTable::Window>, Visit&& visit) {
+void visit_table(Only<ModelTable::Window>, auto&& visit) {
     const auto window = columns_of(&D::window);
     visit(TableInfo{ModelTable::Window, "window", "The session that the trace shows: one row.", false},
           window(1, "session_name", &WindowInfo::session_name, "Its name"),
@@ -538,8 +515,7 @@ void visit_table(Only<ModelTable::Window>, Visit&& visit) {
 }  // namespace model
 
 /// Calls visit(TableInfo, Column...) for the tables, in the order of docs/reference/tables.md.
-template <class Visit>
-void visit_columns(Visit&& visit) {
+void visit_columns(auto&& visit) {
     using enum ModelTable;
     const auto each = [&]<ModelTable... kTables>(Only<kTables>... tables) {
         (model::visit_table(tables, visit), ...);
@@ -564,8 +540,7 @@ void for_each_vector(Data& data, Use use) {
 }
 
 /// Calls use(number) for each cell of these kinds in the whole trace.
-template <class Data, class Use>
-void for_each_reference(Data& data, Cells wanted, Use use) {
+void for_each_reference(auto& data, Cells wanted, auto use) {
     const auto of_column = [&]<class Rows, class Member>(const Column<Rows, Member>& column) {
         if constexpr (std::is_same_v<typename Column<Rows, Member>::Value, std::uint32_t>) {
             if (column.cells != wanted) return;

@@ -75,8 +75,7 @@ class RemoteCopies {
     }
 
     /// The ranges of threads that occur in messages.
-    template <class Visit>
-    void for_each_range(Visit visit) {
+    void for_each_range(auto visit) {
         for (std::size_t i = 0; i < data_.tracks.size(); ++i) {
             const TrackInfo& track = data_.tracks[i];
             if (track.kind == TrackKind::Device) continue;

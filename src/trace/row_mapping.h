@@ -40,8 +40,7 @@ struct RowMapping {
     Row range(Row row) const { return row == kNoRow ? kNoRow : first_range + row; }
 
     /// Calls use(function) with the function that gives a cell of this kind its new number.
-    template <class Use>
-    void with_numbers(Cells cells, Use use) const {
+    void with_numbers(Cells cells, auto use) const {
         const auto listed = [&](const std::vector<std::uint32_t>& numbers) {
             use([&](std::uint32_t old) { return numbers[old]; });
         };

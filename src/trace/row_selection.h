@@ -11,8 +11,7 @@ namespace marey {
 
 using RowMask = std::vector<bool>;
 
-template <class Rows, class Condition>
-RowMask rows_where(const Rows& rows, Condition condition) {
+RowMask rows_where(const auto& rows, auto condition) {
     RowMask mask(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) mask[i] = condition(rows[i]);
     return mask;

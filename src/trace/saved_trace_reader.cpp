@@ -203,8 +203,7 @@ class TraceReader {
     WorkMeter meter_;
 };
 
-template <class Read>
-void read_named(std::span<const std::byte> bytes, const std::string& name, Read read) {
+void read_named(std::span<const std::byte> bytes, const std::string& name, auto read) {
     try {
         if (!is_saved_trace(bytes)) throw Error("not a saved trace");
         TraceReader reader(bytes);

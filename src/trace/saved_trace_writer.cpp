@@ -22,8 +22,7 @@ using namespace saved;
 
 namespace {
 
-template <class T>
-void put(std::vector<std::byte>& bytes, T number) {
+void put(std::vector<std::byte>& bytes, auto number) {
     std::byte digits[sizeof number];
     for (std::size_t i = 0; i < sizeof number; ++i)
         digits[i] = static_cast<std::byte>(std::uint64_t{number} >> (8 * i));

@@ -8,8 +8,7 @@
 namespace marey {
 namespace {
 
-template <class Rows>
-void sort_by_start(Rows& rows) {
+void sort_by_start(auto& rows) {
     std::ranges::stable_sort(rows, {}, [](const auto& row) { return std::pair(row.start_ns, row.number); });
 }
 

@@ -44,8 +44,7 @@ class RangeCosts {
 
 /// Calls visit(Row payer, double ns) for the cost of points and async ranges: everything except a thread's
 /// nested ranges, which their parents pay for.
-template <typename Visit>
-void visit_point_costs(const Trace& trace, const EventCosts& costs, Visit visit) {
+void visit_point_costs(const Trace& trace, const EventCosts& costs, auto visit) {
     InnermostRanges innermost(trace);
     const auto pay = [&](Row thread, std::int64_t time_ns, double ns) {
         const Row payer = innermost.at(thread, time_ns);

@@ -24,8 +24,7 @@ namespace {
 template <typename T>
 class Once {
   public:
-    template <typename Make>
-    const T& get(Make make) const {
+    const T& get(auto make) const {
         std::call_once(flag_, [&] { value_ = make(); });
         return value_;
     }

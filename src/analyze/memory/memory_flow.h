@@ -17,8 +17,7 @@ std::vector<FlowNode> memory_flow(const EventTree& tree, const ArrayIds& ids,
                                   std::vector<MemoryBlock>& blocks);
 
 /// Calls `visit(row of Trace::arrays())` for each array, in order, including those in lists.
-template <class Visit>
-void visit_arrays(const Trace& trace, const Argument& value, const Visit& visit, int nesting = 0) {
+void visit_arrays(const Trace& trace, const Argument& value, const auto& visit, int nesting = 0) {
     constexpr int kMaxDepth = 16;  // a damaged trace could hold a cycle
     if (array_of(trace, value) != nullptr) visit(value.array);
     if (nesting == kMaxDepth) return;
@@ -26,8 +25,7 @@ void visit_arrays(const Trace& trace, const Argument& value, const Visit& visit,
 }
 
 /// Visits the arrays among the inputs of a range.
-template <class Visit>
-void visit_inputs(const Trace& trace, Row range, const Visit& visit) {
+void visit_inputs(const Trace& trace, Row range, const auto& visit) {
     for (const Argument& value : trace.range_arguments(range)) {
         if (value.role == ArgumentRole::Input) visit_arrays(trace, value, visit);
     }

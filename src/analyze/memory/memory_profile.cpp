@@ -94,8 +94,7 @@ class CategoryFinder {
         MemoryBlock& block = blocks_[allocation_of(value)];
         if (block.array != kNoRow) block.versions = std::max(block.versions, 1u);
     }
-    template <class Visit>
-    void visit_parameters(const Visit& visit) const {
+    void visit_parameters(const auto& visit) const {
         for (std::uint32_t site = 0; site < trace_.sites().size(); ++site) {
             const ModuleInfo* const module = modules_.find_site(site);
             if (module == nullptr) continue;
@@ -103,8 +102,7 @@ class CategoryFinder {
                 visit(parameter.array, parameter.gradient);
         }
     }
-    template <class Visit>
-    void visit_states(const Visit& visit) const {
+    void visit_states(const auto& visit) const {
         for (std::uint32_t site = 0; site < trace_.sites().size(); ++site) {
             const ModuleInfo* const module = modules_.find_site(site);
             if (module == nullptr || !module->is_optimizer) continue;

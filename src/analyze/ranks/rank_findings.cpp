@@ -24,8 +24,7 @@ std::int64_t other_time(const RankInfo& rank) {
 }
 
 /// A rank's time per step beyond that of the median rank.
-template <class Time>
-double excess(const std::vector<RankInfo>& ranks, const RankInfo& rank, Time time) {
+double excess(const std::vector<RankInfo>& ranks, const RankInfo& rank, auto time) {
     const auto per_step = [&](const RankInfo& each) {
         return static_cast<double>(time(each)) / static_cast<double>(std::max<std::uint64_t>(each.steps, 1));
     };

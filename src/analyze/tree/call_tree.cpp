@@ -25,8 +25,7 @@ class Recursion {
     explicit Recursion(std::size_t names) : open_(names, 0) {}
 
     /// `parent_of` and `slot_of` take a range; `parent_of` returns kNoRow for the outermost ones.
-    template <class ParentOf, class SlotOf>
-    bool enter(std::uint32_t range, const ParentOf& parent_of, const SlotOf& slot_of) {
+    bool enter(std::uint32_t range, const auto& parent_of, const auto& slot_of) {
         const std::uint32_t parent = parent_of(range);
         for (; !path_.empty() && path_.back() != parent; path_.pop_back()) --open_[slot_of(path_.back())];
         if (path_.empty()) {  // the parent may be on another track
@@ -78,8 +77,7 @@ class TreeSource {
         const std::uint32_t above = nodes_[index].parent;
         return above != kNoRow && nodes_[above].is_thread ? kNoRow : above;
     }
-    template <class Visit>
-    void visit(const Visit& visit) const {
+    void visit(const auto& visit) const {
         for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
             const Node& node = nodes_[i];
             if (node.is_thread) continue;
@@ -105,8 +103,7 @@ class RangeSource {
 
     std::uint32_t slot(Row row) const noexcept { return slots_.of_site[ranges_.site[row]]; }
     Row parent(Row row) const noexcept { return ranges_.parent[row]; }
-    template <class Visit>
-    void visit(const Visit& visit) const {
+    void visit(const auto& visit) const {
         const WindowClip clip(trace_);
         EnclosingWork work(trace_);
         for (const TrackInfo& track : trace_.tracks()) {
@@ -148,8 +145,7 @@ bool needs_another_pass(PathGrowth& growth, const std::vector<Node>& nodes, std:
 }
 
 /// Without the paths below narrow nodes; see CallTreeOptions::parts.
-template <class Source>
-PathTree inverted_in_parts(const Source& source, std::uint32_t wanted, const CallTreeOptions& options) {
+PathTree inverted_in_parts(const auto& source, std::uint32_t wanted, const CallTreeOptions& options) {
     PathTree result;
     PathGrowth growth(result);
     do {

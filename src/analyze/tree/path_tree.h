@@ -48,8 +48,7 @@ class PathTree {
 
     /// Removes nodes, and numbers the others again in the same order. Nodes below a removed one must be
     /// removed too. Only for trees whose nodes come from child() and from root() without a base.
-    template <class IsKept>
-    void remove_unless(const IsKept& is_kept) {
+    void remove_unless(const auto& is_kept) {
         std::vector<std::uint32_t> place(nodes.size(), kNoRow);
         std::uint32_t kept = 0;
         for (std::uint32_t i = 0; i < nodes.size(); ++i) {
@@ -142,8 +141,7 @@ class PathGrowth {
 
     /// Prepares the next pass, after remove_left_out(). `is_narrow(node)` tells whether the paths below a
     /// node can be left out; returns false if they all can.
-    template <class IsNarrow>
-    bool start_next_pass(const IsNarrow& is_narrow) {
+    bool start_next_pass(const auto& is_narrow) {
         bool has_open = false;  // a node of the last level that is not narrow
         for (std::uint32_t node = first_new_; node < level_.size(); ++node) {
             if (level_[node] != last_level_) continue;  // the nodes below it are complete

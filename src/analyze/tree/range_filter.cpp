@@ -163,8 +163,7 @@ class ImportFolder {
 };
 
 /// The ranges for which is_removed(row, whether the range around it hides it), in order.
-template <class IsRemoved, class Hides>
-std::vector<Row> rows_inside(const TraceData& data, IsRemoved is_removed, Hides hides) {
+std::vector<Row> rows_inside(const TraceData& data, auto is_removed, auto hides) {
     std::vector<Row> rows;
     std::vector<bool> hides_at;  // by depth: whether the open range hides the ranges inside it
     for (const TrackInfo& track : data.tracks) {

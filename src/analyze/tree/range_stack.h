@@ -55,8 +55,7 @@ class RangeStacks {
     }
 
     /// Calls visit(std::string_view) for at most `limit` entries.
-    template <typename Visit>
-    void visit(Row range, std::size_t limit, Visit visit) const {
+    void visit(Row range, std::size_t limit, auto visit) const {
         range = source_of(range);
         if (range == kNoRow) return;
         const std::vector<std::string_view> carried = carried_stack(range);

@@ -129,8 +129,7 @@ class ColumnExport {
     std::span<const std::uint32_t> keys() const { return {column_.keys->data() + first_row_, rows_}; }
 
     /// Calls `fill(first, end)` for stretches of rows with equal cells.
-    template <class Fill>
-    void for_each_stretch(const Fill& fill) const {
+    void for_each_stretch(const auto& fill) const {
         for (std::size_t row = 0; row < rows_;) {
             std::size_t end = row + 1;
             if (column_.stretch_end != nullptr)
@@ -291,8 +290,7 @@ class TableStream {
         return *static_cast<TableStream*>(stream->private_data);
     }
     /// Returns 0, or an errno value with the reason in `error_`.
-    template <class Export>
-    int run(const Export& exporting) noexcept {
+    int run(const auto& exporting) noexcept {
         try {
             exporting(*this);
             return 0;

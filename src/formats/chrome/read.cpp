@@ -54,8 +54,7 @@ class ChromeReader {
 
     /// Calls `read` until it succeeds, with more text each time it reaches the end of the text. If it fails,
     /// the cursor is unchanged.
-    template <typename Read>
-    Outcome attempt(std::size_t most, Read read) {
+    Outcome attempt(std::size_t most, auto read) {
         while (true) {
             const char* const start = cursor_.at();
             if (read()) return Outcome::Done;

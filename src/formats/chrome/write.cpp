@@ -78,8 +78,7 @@ std::vector<ChromeAnnotation> chrome_annotations(const Trace& trace) {
 class ChromeJson {
   public:
     /// `target`: a path or a stream. `name`: the file name, or empty.
-    template <typename Target>
-    ChromeJson(const Trace& trace, Target& target, std::string_view name, ChromeCut cut,
+    ChromeJson(const Trace& trace, auto& target, std::string_view name, ChromeCut cut,
                ChromeStyle style = ChromeStyle::Torch)
         : trace_(trace), name_(name), cut_(cut), style_(style), tables_(trace), file_(target) {
         if (tables_.is_torch || has_site_of([](Scope scope) { return scope == Scope::Device; }))
@@ -127,8 +126,7 @@ class ChromeJson {
         }
     }
 
-    template <class Test>
-    bool has_site_of(Test test) const {
+    bool has_site_of(auto test) const {
         return std::ranges::any_of(trace_.sites(), [&](const SiteInfo& site) { return test(site.scope); });
     }
 

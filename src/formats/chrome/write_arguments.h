@@ -296,8 +296,7 @@ class ChromeArguments {
     char* put_key(char* out, ChromeKey key) noexcept {
         return put_start(out, kChromeKeyStarts[index_of(key)], is_empty_);
     }
-    template <typename Entry>
-    void append_list(ChromeKey key, std::span<const Argument> values, ArgumentRole role, Entry entry) {
+    void append_list(ChromeKey key, std::span<const Argument> values, ArgumentRole role, auto entry) {
         out_.take(put_key(out_.room(Word::kBytes), key));
         out_.put('[');
         bool is_first = true;

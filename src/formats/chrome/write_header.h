@@ -174,8 +174,7 @@ class ChromeHeader {
             write_metadata(row, "thread_sort_index", "sort_index", place);
         }
     }
-    template <typename T>
-    void write_metadata(ChromeRow row, std::string_view what, std::string_view key, const T& value) {
+    void write_metadata(ChromeRow row, std::string_view what, std::string_view key, const auto& value) {
         std::string text;
         JsonWriter json(text);
         json.begin_object()

@@ -373,15 +373,13 @@ class FirefoxProfile {
             file_.write(std::string_view(block).substr(skipped, size - skipped));
         }
     }
-    template <class Rows, class Put>
-    void write_column(const char* key, const Rows& rows, Put put) {
+    void write_column(const char* key, const auto& rows, auto put) {
         begin_column(key);
         write_values(file_, rows, put, true);
         file_.write("]");
     }
     /// `is_first`: no values of the column come before these.
-    template <class Rows, class Put>
-    static void write_values(OutputBuffer& to, const Rows& rows, Put put, bool is_first) {
+    static void write_values(OutputBuffer& to, const auto& rows, auto put, bool is_first) {
         constexpr std::size_t kBlock = 256;  // values for which space is reserved at once
         for (std::size_t begin = 0; begin < rows.size(); begin += kBlock) {
             char* out = to.reserve(kBlock * (kDecimalBytes + 16));

@@ -27,8 +27,7 @@ bool split_collapsed(std::string_view line, std::string_view& stack, std::int64_
 }
 
 /// Calls use(line) for each line that is not empty, until it returns false. Windows line ends are accepted.
-template <class Use>
-void each_text_line(std::string_view text, Use use) {
+void each_text_line(std::string_view text, auto use) {
     while (!text.empty()) {
         const std::size_t end = text.find('\n');
         std::string_view line = text.substr(0, end);

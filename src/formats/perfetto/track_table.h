@@ -185,8 +185,7 @@ class PerfettoTrackTable {
         return true;
     }
 
-    template <class Number>
-    static void parse_number(std::string_view text, Number& number) {
+    static void parse_number(std::string_view text, auto& number) {
         std::from_chars(text.data(), text.data() + text.size(), number);
     }
 

@@ -80,8 +80,7 @@ struct SiteStamp {
 class PerfettoTrace {
   public:
     /// `target`: a path or a stream.
-    template <typename Target>
-    PerfettoTrace(const Trace& trace, Target& target)
+    PerfettoTrace(const Trace& trace, auto& target)
         : trace_(trace), tracks_(trace), annotations_(trace), file_(target) {
         window_start_ns_ = trace.window().start_ns;
         window_end_ns_ = std::max(trace.window().end_ns, window_start_ns_);

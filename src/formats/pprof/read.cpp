@@ -78,8 +78,7 @@ class PprofReader {
         std::int64_t type = 0, unit = 0;
     };
 
-    template <class Read>
-    void guarded(Read read) {
+    void guarded(auto read) {
         try {
             read();
         } catch (const protozero::exception&) {

@@ -63,8 +63,7 @@ class TimedStream {
         setsockopt(stream, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
 
-    template <class Message>
-    void send(const Message& message) {
+    void send(const auto& message) {
         std::array<std::byte, sizeof message> bytes;
         std::memcpy(bytes.data(), &message, sizeof message);
         for (std::size_t done = 0; done < bytes.size();) {

@@ -65,8 +65,7 @@ class ActivityDecoder {
     void decode_memory(const MemoryRecord& record, DeviceLog& log);
     void decode_unified_memory(const UnifiedMemoryRecord& record, DeviceLog& log);
 
-    template <class Record>
-    bool is_unfinished(const Record& record) noexcept {
+    bool is_unfinished(const auto& record) noexcept {
         const bool is_so = record.start == 0 || record.end == 0;
         unfinished_ += is_so ? 1 : 0;
         return is_so;

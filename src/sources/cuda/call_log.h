@@ -68,8 +68,7 @@ class CallLog {
     bool has_closed() const noexcept { return has_closed_.load(std::memory_order_relaxed); }
     std::uint64_t take_lost() noexcept { return lost_.exchange(0, std::memory_order_relaxed); }
     /// Calls `visit(os_tid, call)` for every call that was not taken yet. Single-threaded.
-    template <class Visit>
-    void take(Visit&& visit) {
+    void take(auto&& visit) {
         has_closed_.store(false, std::memory_order_relaxed);
         for (CallChunk* chunk = first(); chunk != nullptr; chunk = chunk->next) {
             const bool is_closed = chunk->is_closed.load(std::memory_order_acquire);  // read before the count

@@ -202,8 +202,7 @@ template <class Message>
     return detail::open_site_slow(site, Scope::User, side);
 }
 
-template <class Message>
-int push(Handle domain, Message message) noexcept {
+int push(Handle domain, auto message) noexcept {
     const ListenerScope inside;
     if (!inside) return kNotTracked;
     NvtxStack* const stack = inside->stack(domain);
@@ -249,8 +248,7 @@ void end(std::uint64_t number) noexcept {
     if (inside) started_ranges().take(number).end();
 }
 
-template <class Message>
-void mark(Handle domain_handle, Message message) noexcept {
+void mark(Handle domain_handle, auto message) noexcept {
     if (!detail::should_record(Scope::User)) return;
     const ListenerScope inside;
     if (!inside) return;

@@ -52,8 +52,7 @@ inline int line_of(_PyInterpreterFrame* frame) noexcept {
 
 /// Calls visit(frame, code, globals, line) for every running call of a thread, the innermost first. `line`:
 /// its current line, if lines are recorded.
-template <class Visit>
-void visit_frames(PyThreadState* state, bool with_lines, Visit visit) {
+void visit_frames(PyThreadState* state, bool with_lines, auto visit) {
     for (_PyInterpreterFrame* frame = current_frame(state); frame != nullptr; frame = frame->previous) {
         if (_PyFrame_IsIncomplete(frame)) continue;
         visit(frame, frame->f_code, frame->f_globals, with_lines ? line_of(frame) : -1);
@@ -77,8 +76,7 @@ inline PyObject* generator_of(const void* frame) noexcept {
 }
 
 /// The same; events of sys.monitoring identify calls by their code, so the frame is the code.
-template <class Visit>
-void visit_frames(PyThreadState* state, bool with_lines, Visit visit) {
+void visit_frames(PyThreadState* state, bool with_lines, auto visit) {
     PyFrameObject* frame = PyThreadState_GetFrame(state);
     while (frame != nullptr) {
         PyCodeObject* const code = PyFrame_GetCode(frame);

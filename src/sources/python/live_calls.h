@@ -31,8 +31,7 @@ class LiveCalls {
     void clear() noexcept;
     std::size_t size() const noexcept { return count_; }
     /// Calls visit(call) for each.
-    template <class Visit>
-    void visit(Visit visit) const {
+    void visit(auto visit) const {
         for (std::size_t i = 0; count_ != 0 && i <= mask_; ++i) {
             if (slots_[i].frame != nullptr) visit(slots_[i]);
         }

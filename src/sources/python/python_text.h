@@ -70,8 +70,7 @@ inline Ref attribute(PyObject* object, const char* name) noexcept {
 
 /// Calls `use` with the UTF-8 text of a str, as a string_view that is valid during the call; text without a
 /// UTF-8 form is escaped. Exceptions of `use` pass through. No error is set afterwards.
-template <class Use>
-auto with_text(PyObject* text, Use use) {
+auto with_text(PyObject* text, auto use) {
     Py_ssize_t length = 0;
     if (text != nullptr && PyUnicode_Check(text)) {
         if (const char* const bytes = PyUnicode_AsUTF8AndSize(text, &length))

@@ -147,8 +147,7 @@ class ShadowStack {
 
     /// Handles the return of any call. `ending_part()` is called if it is a part. False: the call was not
     /// found.
-    template <class GetPart>
-    bool close(std::uintptr_t key, GetPart ending_part) noexcept {
+    bool close(std::uintptr_t key, auto ending_part) noexcept {
         const std::uint32_t index = detail::current_thread->depth - 1;
         const bool is_innermost =
             index < detail::kInlineDepth && index >= list_depth_ && CallKey::is_of(usual_[index].key, key) &&

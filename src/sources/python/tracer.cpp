@@ -95,8 +95,7 @@ class TracerState {
     void forget_all_c() noexcept { is_all_c_.store(false); }
 
     /// Calls apply() until no request is left. False: somebody does so already.
-    template <class Apply>
-    bool apply_requests(Apply apply) noexcept {
+    bool apply_requests(auto apply) noexcept {
         is_pending_ = true;
         if (is_applying_) return false;
         is_applying_ = true;
