@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from marey._warnings import warn
@@ -12,26 +13,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+@dataclass(slots=True)
 class Interval:
     """A time interval in microseconds."""
 
-    __slots__ = ("start", "end")
-
-    def __init__(self, start: float, end: float) -> None:
-        self.start = start
-        self.end = end
+    start: float
+    end: float
 
     def elapsed_us(self) -> float:
         """Return the length of the interval."""
         return self.end - self.start
-
-    def __repr__(self) -> str:
-        return f"Interval(start={self.start}, end={self.end})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Interval):
-            return NotImplemented
-        return self.start == other.start and self.end == other.end
 
 
 class Kernel(NamedTuple):

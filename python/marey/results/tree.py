@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from marey import _marey
 from marey.results.types import Types, _Fields
 
@@ -260,17 +262,13 @@ class _Tree(_marey.EventTree):
         """Whether PyTorch was allowed to use TensorFloat-32 when the recording started."""
         return self.trace._metadata.get("allow_tf32_cublas") == "1"
 
-    @property
+    @cached_property
     def modules(self) -> _marey.ModuleTable:
-        if "_modules" not in self.__dict__:
-            self._modules = _marey.ModuleTable(self.trace)
-        return self._modules
+        return _marey.ModuleTable(self.trace)
 
-    @property
+    @cached_property
     def ids(self) -> _marey.ArrayIds:
-        if "_ids" not in self.__dict__:
-            self._ids = _marey.ArrayIds(self.trace)
-        return self._ids
+        return _marey.ArrayIds(self.trace)
 
 
 def nodes(trace: Trace, types: type[Types] = Types) -> list[_ProfilerEvent]:
