@@ -60,7 +60,8 @@ std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path, 
 }
 
 void write_packed(const RawLog& log, const std::string& path, PackFor purpose) {
-    const std::vector<std::byte> packed = pack_checked(log, path, purpose);
+    const std::vector<std::byte> packed =
+        purpose == PackFor::Speed && can_compress() ? pack_capture(log, purpose) : pack_checked(log, path);
     OutputFile file(path, 0600);  // as the recorder creates captures
     file.write({reinterpret_cast<const char*>(packed.data()), packed.size()});
     file.commit();

@@ -21,7 +21,8 @@ MAREY_API void compact_capture(const std::string& in, const std::string& out);
 std::vector<std::byte> pack_checked(const RawLog& log, const std::string& path,
                                     PackFor purpose = PackFor::Size);
 
-/// Writes it to a file, which appears complete or not at all. Throws marey::Error.
+/// Writes it to a file, which appears complete or not at all; for speed, it is not compared. Throws
+/// marey::Error.
 void write_packed(const RawLog& log, const std::string& path, PackFor purpose = PackFor::Size);
 
 /// Whether two logs are equal: facts, streams, open ranges, problems, and spans in order of sequence.

@@ -79,6 +79,27 @@ TEST(Sources, AreCalledOnceWhenTheyAreAdded) {
     EXPECT_EQ(late->last.scopes, ScopeSet{Scope::Step}.bits());
 }
 
+TEST(SessionSnapshot, IsACaptureWithTheOpenRangesAndTheReason) {
+    char name[] = "/tmp/marey-snapshot-XXXXXX";
+    const std::string folder = mkdtemp(name);
+    Session session(SessionOptions{.output = folder + "/all.marey"});
+    { MAREY_RANGE("before"); }
+    MAREY_RANGE("open");
+    session.snapshot_to(folder + "/part.marey", "half way");
+    { MAREY_RANGE("after"); }
+    const Trace part = Trace::load(folder + "/part.marey");
+    ASSERT_EQ(part.ranges().size(), 2u);
+    EXPECT_EQ(part.range_name(0), "before");
+    EXPECT_EQ(part.range_name(1), "open");
+    EXPECT_EQ(part.ranges().flags[1], kUnfinished);
+    EXPECT_FALSE(part.has_problem("running"));
+    EXPECT_EQ(snapshot_reason(part)->text, "half way");
+    EXPECT_EQ(session.stop().ranges().size(), 3u);
+    EXPECT_THROW(session.snapshot_to(folder + "/late.marey"), Error);
+    EXPECT_FALSE(std::filesystem::exists(folder + "/late.marey"));
+    std::filesystem::remove_all(folder);
+}
+
 TEST(Sources, AreNotifiedOfStartAndStopAndFlushedBefore) {
     FakeSource& fake = source();
     Session session(SessionOptions{});
