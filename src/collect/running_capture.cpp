@@ -124,7 +124,7 @@ class Copier {
         if (!has_ended_ && Clock::source() == static_cast<ClockSource>(header.clock_source))
             result.end_ticks = Clock::now();
         // The open ranges before the log: a range that ends in between is then in both, never in neither.
-        const std::vector<UsedBlock> first = places();
+        const std::vector<UsedBlock> first = wanted_places(header);
         std::vector<State> states = read_states(first);
         // In a recorder, a chunk with a lower number was put into use earlier. So every chunk up to the last
         // one of this list is in the next list, wherever in the file it is, and nothing is missing in
@@ -133,7 +133,7 @@ class Copier {
         for (const UsedBlock& place : first) {
             if (is(place.header, BlockKind::Log)) last = std::max(last, place.header.sequence);
         }
-        std::vector<UsedBlock> log = places();
+        std::vector<UsedBlock> log = wanted_places(header);
         std::erase_if(log, [last](const UsedBlock& place) {
             return !is(place.header, BlockKind::Log) || place.header.sequence > last;
         });
@@ -153,7 +153,7 @@ class Copier {
         }
         copy_log(log, shares(header, states, log), result);
         // Everything that the log refers to was written before it.
-        for (const UsedBlock& place : places()) {
+        for (const UsedBlock& place : wanted_places(header)) {
             if (is(place.header, BlockKind::Names) || is(place.header, BlockKind::Journal)) copy_block(place);
         }
         for (const State& state : states) {  // unless something else has taken its place since
@@ -198,21 +198,68 @@ class Copier {
                               maps_for_writing(header.pid, status.st_ino));
     }
 
-    /// The blocks in use now.
+    /// The run of blocks that begins there, if it is in use now.
+    std::optional<UsedBlock> used_block(std::size_t at, std::size_t end) const {
+        UsedBlock place{at, {}};
+        if (at < end && read_into(at, &place.header, sizeof place.header) == sizeof place.header &&
+            place.header.magic == kBlockMagic && !is(place.header, BlockKind::Free) &&
+            place.header.blocks != 0 && place.header.blocks * kBlockBytes <= end - at &&
+            place.header.committed <= place.header.blocks * kBlockBytes - sizeof(BlockHeader))
+            return place;
+        return std::nullopt;
+    }
+
     std::vector<UsedBlock> places() const {
         std::vector<UsedBlock> found;
         const std::size_t end = file_size();
         for (std::size_t at = kBlockBytes; at < end;) {
-            UsedBlock place{at, {}};
-            const bool is_used =
-                read_into(at, &place.header, sizeof place.header) == sizeof place.header &&
-                place.header.magic == kBlockMagic && !is(place.header, BlockKind::Free) &&
-                place.header.blocks != 0 && place.header.blocks * kBlockBytes <= end - at &&
-                place.header.committed <= place.header.blocks * kBlockBytes - sizeof(BlockHeader);
-            at += is_used ? place.header.blocks * kBlockBytes : kBlockBytes;
-            if (is_used) found.push_back(place);
+            const std::optional<UsedBlock> place = used_block(at, end);
+            at += place ? place->header.blocks * kBlockBytes : kBlockBytes;
+            if (place) found.push_back(*place);
         }
         return found;
+    }
+
+    /// If the bytes of the log are limited and the program runs, the blocks that are not log and the newest
+    /// chunks of each thread that lives: their number does not follow from the size of the file. (The blocks
+    /// that say how a program has ended are in no map.)
+    std::vector<UsedBlock> wanted_places(const FileHeader& header) const {
+        const std::size_t end = file_size();
+        std::vector<std::uint8_t> map(std::min<std::size_t>(header.map_bytes, kBlockBytes));
+        if (!limits_bytes() || limits_.last_ns != 0 || has_ended_ ||
+            map.size() * 8 < end / kBlockBytes ||
+            read_into(header.map_at, map.data(), map.size()) != map.size())
+            return places();
+        std::vector<UsedBlock> found;
+        for (std::size_t block = 1; block < end / kBlockBytes; ++block) {
+            if ((map[block / 8] >> block % 8 & 1) == 0) continue;
+            const std::optional<UsedBlock> place = used_block(block * kBlockBytes, end);
+            if (place && !is(place->header, BlockKind::Log)) found.push_back(*place);
+        }
+        const std::size_t count = found.size();
+        const auto threads = static_cast<std::size_t>(std::ranges::count_if(
+            found, [](const UsedBlock& place) { return is(place.header, BlockKind::Thread); }));
+        for (std::size_t i = 0; i < count; ++i) {
+            if (is(found[i].header, BlockKind::Thread))
+                add_newest_chunks(found[i], limits_.log_bytes / threads, end, found);
+        }
+        return found;
+    }
+
+    void add_newest_chunks(const UsedBlock& thread, std::size_t bytes, std::size_t end,
+                           std::vector<UsedBlock>& found) const {
+        ChunkName name = 0;
+        read_into(thread.at + offsetof(ThreadState, newest_chunk), &name, sizeof name);
+        for (std::size_t have = 0; name != 0 && have <= bytes;) {
+            const std::optional<UsedBlock> chunk = used_block(chunk_block(name) * kBlockBytes, end);
+            if (!chunk || !is(chunk->header, BlockKind::Log) ||
+                chunk_name(chunk->header.sequence, chunk_block(name)) != name)
+                return;
+            found.push_back(*chunk);
+            have += chunk->header.committed;
+            if (chunk->header.previous >= name) return;
+            name = chunk->header.previous;
+        }
     }
 
     bool is_unchanged(const UsedBlock& place) const {

@@ -72,6 +72,7 @@ BlockStore::~BlockStore() {
 void BlockStore::abandon() noexcept {
     for (const Mapped& mapped : mapped_) munmap(mapped.extent.address, mapped.extent.bytes);
     mapped_.clear();
+    map_ = {};
     free_small_.clear();
     free_large_.clear();
     bytes_ = 0;
@@ -137,17 +138,20 @@ void BlockStore::prefault(const Extent& extent) noexcept {
 void BlockStore::add(const Extent& extent) {
     Mapped mapped{extent, std::make_unique<Block[]>(extent.bytes / kBlockBytes)};
     const std::size_t runs = extent.bytes / (kBlockBytes * kLargeBlocks);
+    const auto first_place = static_cast<std::uint32_t>(extent.offset / kBlockBytes);
     free_large_.reserve(free_large_.size() + runs);
     for (std::size_t run = runs; run-- != 0;) {
         Block& block = mapped.blocks[run * kLargeBlocks];
         block.header = reinterpret_cast<BlockHeader*>(extent.address + run * kLargeBlocks * kBlockBytes);
         block.store = this;
         block.blocks = kLargeBlocks;
+        block.place = first_place + static_cast<std::uint32_t>(run * kLargeBlocks);
         free_large_.push_back(&block);
     }
     if (const std::size_t rest = extent.bytes / kBlockBytes % kLargeBlocks; rest != 0) {
         Block& first = mapped.blocks[runs * kLargeBlocks];
         first.header = reinterpret_cast<BlockHeader*>(extent.address + runs * kLargeBlocks * kBlockBytes);
+        first.place = first_place + static_cast<std::uint32_t>(runs * kLargeBlocks);
         split(first, rest);
     }
     bytes_ += extent.bytes;
@@ -180,7 +184,15 @@ Block* BlockStore::take(std::size_t blocks) noexcept {
     block->is_cold = false;
     block->is_open = false;
     block->last_full_of = 0;
+    mark(*block);
     return block;
+}
+
+void BlockStore::mark(const Block& block) noexcept {
+    if (block.blocks != 1 || block.place / 8 >= map_.size()) return;
+    std::uint8_t& bits = map_[block.place / 8];
+    const unsigned bit = 1u << block.place % 8;
+    detail::store_relaxed(bits, static_cast<std::uint8_t>(block.in_use ? bits | bit : bits & ~bit));
 }
 
 // Parts of an incomplete large run never join: fewer than kLargeBlocks of them can be free.
@@ -196,6 +208,7 @@ void BlockStore::split(Block& whole, std::size_t parts) {
         if (generation != 0) part.header->generation = generation;
         part.store = this;
         part.blocks = 1;
+        part.place = whole.place + static_cast<std::uint32_t>(i);
         part.whole = &whole;
         free_small_.push_back(&part);
     }
@@ -223,6 +236,7 @@ void BlockStore::free_block(Block* block) noexcept {
     hide(block);
     block->in_use = false;
     block->is_open = false;
+    mark(*block);
     (block->blocks == 1 ? free_small_ : free_large_).push_back(block);
     if (block->blocks == 1 && ++block->whole->free_parts == kLargeBlocks) ++joinable_;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Block {
     std::uint32_t claims MAREY_GUARDED_BY(recorder_mutex) =
         0;                     ///< sessions and builds that still need its contents
     std::uint32_t blocks = 0;  ///< length in units of kBlockBytes
+    std::uint32_t place = 0;   ///< in the file, in the same units
     bool in_use MAREY_GUARDED_BY(recorder_mutex) = false;  ///< handed out, not returned
     bool is_cold MAREY_GUARDED_BY(recorder_mutex) =
         false;  ///< free, and its memory was returned to the system
@@ -63,6 +65,8 @@ class BlockStore {
     BlockStore& operator=(const BlockStore&) = delete;
 
     bool is_file() const noexcept { return file_.is_held(); }
+    /// Keeps FileHeader's map of small blocks there from now on.
+    void set_map(std::span<std::uint8_t> map) noexcept MAREY_REQUIRES(recorder_mutex) { map_ = map; }
     FileHandle& file() noexcept { return file_; }
     const FileHandle& file() const noexcept { return file_; }
 
@@ -134,12 +138,14 @@ class BlockStore {
     std::vector<Block*>::const_iterator first_warm() const noexcept MAREY_REQUIRES(recorder_mutex);
     void split(Block& whole, std::size_t parts) MAREY_REQUIRES(recorder_mutex);
     void join_free() noexcept MAREY_REQUIRES(recorder_mutex);
+    void mark(const Block& block) noexcept MAREY_REQUIRES(recorder_mutex);
 
     FileHandle file_;
     bool frozen_ MAREY_GUARDED_BY(recorder_mutex) = false;
     std::size_t header_bytes_ = 0;
     std::size_t next_offset_ MAREY_GUARDED_BY(recorder_mutex) = 0;
     std::size_t bytes_ MAREY_GUARDED_BY(recorder_mutex) = 0;
+    std::span<std::uint8_t> map_ MAREY_GUARDED_BY(recorder_mutex);
     std::vector<Mapped> mapped_ MAREY_GUARDED_BY(recorder_mutex);
     std::vector<Block*> free_small_ MAREY_GUARDED_BY(recorder_mutex);
     std::vector<Block*> free_large_ MAREY_GUARDED_BY(recorder_mutex);  // cold ones first

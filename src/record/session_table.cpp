@@ -252,6 +252,7 @@ bool SessionTable::give(ThreadEntry& entry, Block* chunk, std::uint64_t ticks) n
     header.sequence = next_sequence_++;
     header.base_ticks = ticks;
     header.pair = Clock::pair();
+    header.previous = entry.state->newest_chunk;
     for (const auto& session : entries_) {
         if (session->claims_chunks()) claim(*session, chunk);
     }
@@ -284,6 +285,7 @@ void SessionTable::install(ThreadEntry& entry, Block* chunk) noexcept {
     entry.chunk = chunk;
     ++entry.chunks_taken;
     entry.chunk_spool = chunk->store == &store_.memory ? nullptr : store_.spool;
+    detail::store_relaxed(state.newest_chunk, detail::chunk_name(chunk->header->sequence, chunk->place));
     state.chunk_data = chunk->data();
     state.committed = &chunk->header->committed;
     state.base_ticks = chunk->header->base_ticks;

@@ -234,8 +234,12 @@ std::shared_ptr<Spool> Spool::create(const std::string& requested_path) {
     }
     // Without it, the first page that is written makes the kernel prepare all of a child's file.
     madvise(header, kBlockBytes + first, MADV_RANDOM);
-    fill_file_header(*static_cast<FileHeader*>(header));
-    std::shared_ptr<Spool> spool(new Spool(fd, temporary, static_cast<FileHeader*>(header)));
+    auto& file = *static_cast<FileHeader*>(header);
+    fill_file_header(file);
+    std::shared_ptr<Spool> spool(new Spool(fd, temporary, &file));
+    file.map_at = detail::kBlockMapAt;
+    file.map_bytes = kBlockBytes - detail::kBlockMapAt;
+    spool->store_.set_map({static_cast<std::uint8_t*>(header) + file.map_at, file.map_bytes});
     BlockStore::Extent extent = spool->store_.reserve_small(first / kBlockBytes);
     extent.address = static_cast<std::byte*>(header) + kBlockBytes;
     spool->store_.add(extent);

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 #include <marey/all.h>
+#include <marey/detail/log_format.h>
 
 #include "support/kill_account.h"
 
@@ -69,6 +70,17 @@ class Kill : public ::testing::Test {
         int status = 0;
         waitpid(child, &status, 0);
         ASSERT_TRUE(WIFSIGNALED(status)) << "the program ended by itself: " << status;
+    }
+
+    /// Returns what it was. Without a map, readers have to visit all blocks.
+    std::uint32_t set_map_bytes(std::uint32_t bytes) {
+        constexpr auto kAt = static_cast<off_t>(offsetof(marey::detail::FileHeader, map_bytes));
+        const int file = open(capture().c_str(), O_RDWR);
+        std::uint32_t before = 0;
+        EXPECT_EQ(pread(file, &before, sizeof before, kAt), static_cast<ssize_t>(sizeof before));
+        EXPECT_EQ(pwrite(file, &bytes, sizeof bytes, kAt), static_cast<ssize_t>(sizeof bytes));
+        close(file);
+        return before;
     }
 
     std::string capture() const { return folder_ + "/killed.marey"; }
@@ -279,6 +291,33 @@ TEST_F(Kill, TheNewestPartHasNoHoleWhileItsProgramWritesOrAfterIt) {
             ASSERT_LE(part.closed.size(), in_all.closed.size());
             EXPECT_TRUE(std::equal(part.closed.rbegin(), part.closed.rend(), in_all.closed.rbegin()));
         }
+    }
+}
+
+TEST_F(Kill, TheNewestPartIsFoundWithTheMapAndWithoutIt) {
+    for (int i = 0; i < 5; ++i) {
+        const pid_t child = start(i % 2 == 0 ? "33554432" : "6000000", "ring", 200'000);
+        kill(child, SIGSTOP);
+        int status = 0;
+        waitpid(child, &status, WUNTRACED);
+        for (const std::size_t bytes : {std::size_t{1'000}, std::size_t{100'000}, std::size_t{3'000'000}}) {
+            Worker in_map[kill_test::kThreads], in_file[kill_test::kThreads];
+            const auto read_into = [&](Worker(&workers)[kill_test::kThreads]) {
+                const marey::Trace trace = marey::load_newest(capture(), {.log_bytes = bytes});
+                for (int worker = 0; worker < kill_test::kThreads; ++worker)
+                    read(trace, worker, workers[worker]);
+            };
+            read_into(in_map);
+            const std::uint32_t map_bytes = set_map_bytes(0);  // as in captures of older versions
+            read_into(in_file);
+            set_map_bytes(map_bytes);
+            for (int worker = 0; worker < kill_test::kThreads; ++worker) {
+                EXPECT_EQ(in_map[worker].open, in_file[worker].open);
+                EXPECT_EQ(in_map[worker].closed, in_file[worker].closed);
+                EXPECT_GT(in_map[worker].closed.size(), bytes / kill_test::kThreads / 40);
+            }
+        }
+        end(child);
     }
 }
 

@@ -49,10 +49,22 @@ struct BlockHeader {
     std::uint64_t committed = 0;  ///< complete bytes after the header; stored with release after every record
     std::uint32_t segment = 0;    ///< OpenSegment, SideSegment: its number, from 0
     std::uint32_t reserved0 = 0;
-    std::uint64_t reserved[6] = {};
+    std::uint64_t previous = 0;  ///< Log: the ChunkName of the one that its thread filled before; 0: none
+    std::uint64_t reserved[5] = {};
 };
 static_assert(sizeof(BlockHeader) == 128);
 static_assert(offsetof(BlockHeader, committed) == 64);
+
+/// Names a chunk of a file for good, although its block may be used again: sequence:40 | block:24, where
+/// `block` is its offset in units of kBlockBytes. 0: none.
+using ChunkName = std::uint64_t;
+inline constexpr unsigned kChunkBlockBits = 24;
+constexpr ChunkName chunk_name(std::uint64_t sequence, std::uint64_t block) noexcept {
+    return sequence << kChunkBlockBits | block;
+}
+constexpr std::uint64_t chunk_block(ChunkName name) noexcept {
+    return name & ((1u << kChunkBlockBits) - 1);
+}
 
 // ---- records of a log ----
 //
@@ -547,8 +559,13 @@ struct FileHeader {
     std::uint32_t command_line_bytes;
     std::uint32_t blocks;   ///< when finished: length of the file in units of kBlockBytes; 0: unknown
     std::uint8_t tree[16];  ///< as in ProcessIdentityRecord; all 0: unknown
+    /// Offset and size of the map of small blocks, in this block: a bit for each block of the file, the low
+    /// bit of the first byte for this one, which is set while the block is a run of its own in use. 0: none.
+    std::uint32_t map_at;
+    std::uint32_t map_bytes;
 };
-static_assert(sizeof(FileHeader) <= kBlockBytes);
+inline constexpr std::size_t kBlockMapAt = 8192;
+static_assert(sizeof(FileHeader) <= kBlockMapAt);
 
 }  // namespace layout1
 }  // namespace marey::detail

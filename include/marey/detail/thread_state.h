@@ -81,7 +81,8 @@ struct ThreadState {
     std::uint32_t names_number;  ///< changes when sites of run-time names must be looked up again
     std::uint32_t reserved0;
     std::uint32_t* inline_word;  ///< current_inline of the owner
-    std::uint64_t reserved[20];
+    ChunkName newest_chunk;      ///< the current one, or the last one
+    std::uint64_t reserved[19];
 
     OpenSlot slots[kOpenSlots];
     std::byte side[kSideBytes];
