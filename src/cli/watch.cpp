@@ -182,10 +182,11 @@ void Watch::meet(const std::vector<std::string>& paths, const WatchHit& hit) {
 }
 
 void Watch::write_due(std::int64_t until_ns) {
-    const auto rest = std::ranges::stable_partition(
-        pending_, [until_ns](const Pending& each) { return each.due_ns <= until_ns; });
-    const std::vector<Pending> due(pending_.begin(), rest.begin());
-    pending_.erase(pending_.begin(), rest.begin());
+    const auto rest =
+        std::stable_partition(pending_.begin(), pending_.end(),
+                              [until_ns](const Pending& each) { return each.due_ns <= until_ns; });
+    const std::vector<Pending> due(pending_.begin(), rest);
+    pending_.erase(pending_.begin(), rest);
     for (const Pending& each : due) write(each);
 }
 

@@ -87,7 +87,7 @@ class Parser {
         if (at_ < text_.size() && text_[at_] == '"') {
             const std::size_t end = text_.find('"', at_ + 1);
             if (end == std::string::npos) fail("a closing quote");
-            const std::string name = text_.substr(at_ + 1, end - at_ - 1);
+            std::string name = text_.substr(at_ + 1, end - at_ - 1);
             at_ = end + 1;
             return name;
         }

@@ -74,7 +74,7 @@ std::string ask(std::int64_t pid, const std::string& question, std::chrono::nano
         wait_for_change(page->answered, answered,
                         std::min(kLookNs, std::max<std::int64_t>(end - monotonic_ns(), 1)));
     }
-    const std::string answer = text_of(page->answer);
+    std::string answer = text_of(page->answer);
     if (page->has_failed != 0) throw Error(name_of(pid) + ": " + answer);
     return answer;
 }

@@ -30,8 +30,7 @@ namespace {
 
 std::string control_folder(bool creates) {
     const std::string runtime = environment_text("XDG_RUNTIME_DIR");
-    const std::string folder =
-        runtime.empty() ? "/tmp/marey-" + std::to_string(::geteuid()) : runtime + "/marey";
+    std::string folder = runtime.empty() ? "/tmp/marey-" + std::to_string(::geteuid()) : runtime + "/marey";
     if (creates && ::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail(folder, errno);
     struct stat status {};
     if (::lstat(folder.c_str(), &status) != 0) {
