@@ -34,6 +34,13 @@ struct TaskNow {
     std::int64_t suspended_ns = 0;  ///< since it ran last
 };
 
+/// A device that the process gave work to.
+struct DeviceNow {
+    Device device{};
+    Row last = kNoRow;         ///< its newest work
+    std::int64_t idle_ns = 0;  ///< since that ended
+};
+
 enum class ProcessState : std::uint8_t {
     Running,   ///< it is being recorded
     Finished,  ///< the recording was stopped, or the process exited
@@ -52,6 +59,10 @@ struct ProcessNow {
     std::vector<ThreadNow> threads{};  ///< those with an open range
     std::uint64_t other_threads = 0;   ///< those that live and have none
     std::vector<TaskNow> tasks{};      ///< that wait, longest first, as far as the trace has their steps
+    std::vector<DeviceNow> devices{};
+    /// Calls that launched device work after the newest work: that has not ended, or its driver has not
+    /// reported it yet.
+    std::uint64_t in_flight = 0;
 };
 
 /// Returns all processes of a trace, which is usually that of a capture that is still being written (as

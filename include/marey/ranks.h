@@ -140,6 +140,9 @@ struct RankReport {
     std::vector<ProblemInfo> problems;
 };
 
+/// The number of ranks that the program was started with; 0: unknown.
+MAREY_API std::int32_t world_size(const Trace& trace);
+
 /// Reads the traces of a job one after another and keeps only steps and collectives: 40 bytes each.
 class MAREY_API RankReader {
   public:

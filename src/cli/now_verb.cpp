@@ -10,6 +10,7 @@
 #include <marey/results.h>
 
 #include "cli/capture_files.h"
+#include "cli/footer.h"
 #include "cli/result_argument.h"
 #include "cli/verb.h"
 
@@ -88,6 +89,8 @@ class NowVerb final : public Verb {
         const ProcessInfo& info = trace.processes()[process.process];
         std::string title = fmt::format("{} {}", ended_process(trace, process.process).program, info.pid);
         if (info.node >= 0) title += fmt::format(", rank {}", info.node);
+        if (const std::int32_t ranks = world_size(trace); info.node >= 0 && ranks > 0)
+            title += fmt::format(" of {}", ranks);
         std::string text =
             styled(terminal_, Style::Bold, printable(title)) + ", " + state_text(trace, process) + "\n";
         std::size_t width = 0;
@@ -102,6 +105,13 @@ class NowVerb final : public Verb {
             text += fmt::format("  {}{} without an open range\n", process.threads.empty() ? "" : "and ",
                                 format_plural(process.other_threads, "thread"));
         }
+        for (const DeviceNow& device : process.devices) {
+            text += fmt::format("  {}  idle for {} after {}\n", device_label(trace, kNoRow, device.device),
+                                format_duration(device.idle_ns), printable(trace.range_name(device.last)));
+        }
+        if (process.in_flight > 0)
+            text += fmt::format("  device work of {} has not ended, or was not reported yet\n",
+                                format_plural(process.in_flight, "call"));
         constexpr std::size_t kMostTasks = 10;
         for (const TaskNow& task :
              std::span(process.tasks).first(std::min(process.tasks.size(), kMostTasks))) {

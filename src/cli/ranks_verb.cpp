@@ -3,6 +3,7 @@
 
 #include <marey/results.h>
 
+#include "cli/capture_argument.h"
 #include "cli/capture_files.h"
 #include "cli/result_argument.h"
 #include "cli/verb.h"
@@ -39,11 +40,11 @@ class RanksVerb final : public Verb {
     int run() override {
         output_.check();
         const RankFiles files = [&] {
-            require_files(files_);
+            std::vector<std::string> paths = with_captures_of_processes(files_);
+            require_files(paths);
             // While a program runs, each of its processes has a capture.
-            const std::vector<std::string> paths =
-                files_.size() == 1 && from_.empty() && !is_folder(files_[0]) ? captures_of_tree(files_[0])
-                                                                             : files_;
+            if (paths.size() == 1 && from_.empty() && !is_folder(paths[0]))
+                paths = captures_of_tree(paths[0]);
             const Progress progress("reading " + format_plural(paths.size(), "file"));
             try {
                 return read_ranks(paths, {.step_name = step_, .input_name = input_}, from_);

@@ -182,7 +182,10 @@ def test_a_rank_that_is_missing_in_a_collective_is_named(tmp_path):
             time.sleep(0.05)
         found = r"hang: all_reduce #5: ranks 0, 2 wait [\d.]+ m?s; rank 1 is missing, in load_batch for [\d.]+ m?s\n"
         assert re.match(found, done.stdout), done.stdout + done.stderr
-        assert len(re.findall(r"^rank\d.py \d+, rank \d, recording for", done.stdout, re.M)) == 3
+        assert len(re.findall(r"^rank\d.py \d+, rank \d of 3, recording for", done.stdout, re.M)) == 3
+        rows = json.loads(marey_command("now", "--json", ".", folder=tmp_path).stdout)["now_processes"]
+        compared = marey_command("ranks", *[str(row["pid"]) for row in rows], folder=tmp_path)
+        assert re.match(found, compared.stdout), compared.stdout + compared.stderr
     finally:
         for rank in ranks:
             end(rank)

@@ -460,6 +460,7 @@ export interface NowProcessesRow {
     bytes: number | null
     end_realtime_ns: number
     other_threads: number
+    in_flight: number
 }
 export interface NowRangesRow {
     pid: number | null
@@ -478,10 +479,18 @@ export interface NowTasksRow {
     coroutine: string | null
     awaits: string | null
 }
+export interface NowDevicesRow {
+    pid: number | null
+    device: string
+    device_index: number | null
+    last: string
+    idle_ns: number
+}
 export interface NowResult {
     now_processes: NowProcessesRow[]
     now_ranges: NowRangesRow[]
     now_tasks: NowTasksRow[]
+    now_devices: NowDevicesRow[]
 }
 export interface RankTotalsRow {
     world_size: number | null

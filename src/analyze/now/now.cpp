@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -101,6 +102,40 @@ void add_tasks(const Trace& trace, std::vector<ProcessNow>& processes) {
         std::ranges::stable_sort(process.tasks, std::greater(), &TaskNow::suspended_ns);
 }
 
+void add_devices(const Trace& trace, std::vector<ProcessNow>& processes) {
+    const RangeColumns ranges = trace.ranges();
+    for (const TrackInfo& track : trace.tracks()) {
+        if (track.kind != TrackKind::Device || track.range_count == 0) continue;
+        ProcessNow& process = processes[trace.threads()[track.thread].process];
+        auto known = std::ranges::find(process.devices, track.device, &DeviceNow::device);
+        if (known == process.devices.end()) known = process.devices.insert(known, {.device = track.device});
+        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            const std::int64_t idle = process.end_ns - ranges.start_ns[row] - ranges.duration_ns[row];
+            if (known->last == kNoRow || idle < known->idle_ns) {
+                known->last = row;
+                known->idle_ns = std::max<std::int64_t>(idle, 0);
+            }
+        }
+    }
+    std::vector<bool> launches(trace.sites().size());
+    std::vector<std::optional<std::int64_t>> newest(processes.size());  // when its newest work was launched
+    for (const LinkInfo& link : trace.links()) {
+        if (link.kind != LinkKind::Launch) continue;
+        launches[ranges.site[link.from]] = true;
+        const TrackInfo& track = trace.tracks()[trace.track_of(link.from)];
+        auto& start = newest[trace.threads()[track.thread].process];
+        start = std::max(start, std::optional(ranges.start_ns[link.from]));
+    }
+    for (const TrackInfo& track : trace.tracks()) {
+        const Row process = trace.threads()[track.thread].process;
+        if (track.kind == TrackKind::Device || !newest[process]) continue;
+        for (Row row = track.first_range; row < track.first_range + track.range_count; ++row) {
+            if (launches[ranges.site[row]] && ranges.start_ns[row] > *newest[process])
+                ++processes[process].in_flight;
+        }
+    }
+}
+
 }  // namespace
 
 std::vector<ProcessNow> now(const Trace& trace) {
@@ -142,6 +177,7 @@ std::vector<ProcessNow> now(const Trace& trace) {
             ++processes[thread.process].other_threads;
     }
     add_tasks(trace, processes);
+    add_devices(trace, processes);
     return processes;
 }
 

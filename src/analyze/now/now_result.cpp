@@ -75,6 +75,8 @@ Result now_result(const Trace& trace, const std::string& file) {
         {"end_realtime_ns", [](auto& r) { return r.now.end_ns + r.info().realtime_offset_ns; },
          "now, or its last time, since 1970", "", No, None},
         {"other_threads", [](auto& r) { return r.now.other_threads; }, "threads without an open range"},
+        {"in_flight", [](auto& r) { return r.now.in_flight; },
+         "launches of device work after the newest that has ended and that its driver has reported"},
     });
     ResultRows<OpenRow> ranges("now_ranges", "The open ranges of each thread, innermost first");
     ranges.columns(
@@ -100,16 +102,25 @@ Result now_result(const Trace& trace, const std::string& file) {
         {"awaits", [](auto& r) { return r.text(r.it.awaits); },
          "name of the innermost coroutine in it that waits; empty: itself", "awaits", Call},
     });
+    using DeviceRow = OfDevice<DeviceNow>;
+    auto devices = device_rows<DeviceRow>("now_devices", "The devices, and their newest work");
+    devices.columns({
+        {"last", [](auto& r) { return std::string(r.trace.range_name(r->last)); }, "name of its newest work",
+         "last", Call},
+        {"idle_ns", [](auto& r) { return r->idle_ns; }, "time since that ended", "idle"},
+    });
     const std::vector<ProcessNow> all = now(trace);
     for (const ProcessNow& process : all) {
         processes.add({trace, process, file});
         for (const TaskNow& task : process.tasks) tasks.add({trace, process, task});
+        for (const DeviceNow& device : process.devices)
+            devices.add({trace, process.process, device.device, device});
         for (const ThreadNow& thread : process.threads) {
             for (std::size_t level = 0; level < thread.ranges.size(); ++level)
                 ranges.add({trace, thread, thread.ranges[level], level});
         }
     }
-    return made_result({}, processes, ranges, tasks);
+    return made_result({}, processes, ranges, tasks, devices);
 }
 
 }  // namespace marey

@@ -29,18 +29,6 @@ bool contains_in_any_case(std::string_view text, std::string_view part) {
            std::search(text.begin(), text.end(), part.begin(), part.end(), equal) != text.end();
 }
 
-/// The number of ranks that the program was started with; 0: unknown.
-std::int32_t world_size(const Trace& trace) {
-    for (const MetadataInfo& fact : trace.metadata()) {
-        if (fact.key != "distributedInfo") continue;
-        const JsonDocument document(fact.json);
-        const std::int64_t size = document.root()["world_size"].integer().value_or(0);
-        return size > 0 && size <= std::numeric_limits<std::int32_t>::max() ? static_cast<std::int32_t>(size)
-                                                                            : 0;
-    }
-    return 0;
-}
-
 /// "load_batch" for "train.py(12): load_batch". Parts of files keep their place: "train.py(1): <module>".
 std::string_view without_place(std::string_view name) {
     const std::size_t place = name.find("): ");
@@ -456,6 +444,17 @@ class RankEventReader {
 };
 
 }  // namespace
+
+std::int32_t world_size(const Trace& trace) {
+    for (const MetadataInfo& fact : trace.metadata()) {
+        if (fact.key != "distributedInfo") continue;
+        const JsonDocument document(fact.json);
+        const std::int64_t size = document.root()["world_size"].integer().value_or(0);
+        return size > 0 && size <= std::numeric_limits<std::int32_t>::max() ? static_cast<std::int32_t>(size)
+                                                                            : 0;
+    }
+    return 0;
+}
 
 std::string place_text(std::string_view group, CollectiveNumber number) {
     const std::int64_t of_group = number >> kPlaceBits,
