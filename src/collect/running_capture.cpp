@@ -3,6 +3,7 @@
 #include "collect/running_capture.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,8 +11,10 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <new>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <marey/detail/thread_state.h>
@@ -51,7 +54,8 @@ struct UsedBlock {
 struct Piece {
     std::size_t begin = 0;
     std::uint32_t thread = 0;
-    std::size_t end = 0;  ///< of those that ended in time
+    std::size_t end = 0;                ///< of those that ended in time
+    std::vector<std::size_t> places{};  ///< where some of them begin, from the first one on
 };
 
 bool is_part(const std::byte* record) {
@@ -74,7 +78,8 @@ std::uint64_t end_of(const BlockHeader& header, std::span<const std::byte> recor
 
 std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byte> records,
                              std::uint64_t until) {
-    std::vector<Piece> pieces{{0, header.thread, 0}};
+    constexpr std::size_t kStride = 4096;  // records cannot be read backwards
+    std::vector<Piece> pieces{{0, header.thread, 0, {0}}};
     for (std::size_t at = 0; at < records.size();) {
         const std::byte* const record = records.data() + at;
         const std::size_t bytes = record_bytes(record, records.size() - at);
@@ -82,20 +87,32 @@ std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byt
         if (is_long_record(record)) {
             const auto head = read_as<LongRecord>(record);
             if (static_cast<RecordKind>(head.kind) == RecordKind::ThreadSwitch)
-                pieces.push_back({at, static_cast<std::uint32_t>(head.word2), at});
+                pieces.push_back({at, static_cast<std::uint32_t>(head.word2), at, {at}});
         }
+        if (at - pieces.back().places.back() >= kStride) pieces.back().places.push_back(at);
         at += bytes;
-        if (end_of(header, records.subspan(at - bytes)) <= until) pieces.back().end = at;
+        pieces.back().end = at;
+    }
+    for (Piece& piece : pieces) {
+        auto place = piece.places.end() - 1;
+        while (place != piece.places.begin() && end_of(header, records.subspan(*place)) > until) --place;
+        const std::size_t end = std::exchange(piece.end, *place);
+        for (std::size_t at = *place; at < end;) {
+            const bool is_in_time = end_of(header, records.subspan(at)) <= until;
+            at += record_bytes(records.data() + at, records.size() - at);
+            if (is_in_time) piece.end = at;
+        }
     }
     return pieces;
 }
 
 /// The first record of a piece that ended at `since` or later and with which at most so many bytes are left.
-/// Records cannot be read backwards.
 std::size_t first_wanted(const BlockHeader& header, std::span<const std::byte> records, const Piece& piece,
                          std::size_t most_bytes, std::uint64_t since) {
-    std::size_t at = piece.begin;
-    while (at < piece.end && (piece.end - at > most_bytes || end_of(header, records.subspan(at)) < since))
+    const auto after = std::ranges::upper_bound(piece.places, piece.end - std::min(piece.end, most_bytes));
+    std::size_t at = since != 0 || after == piece.places.begin() ? piece.begin : *(after - 1);
+    while (at < piece.end &&
+           (piece.end - at > most_bytes || (since != 0 && end_of(header, records.subspan(at)) < since)))
         at += record_bytes(records.data() + at, records.size() - at);
     return at;
 }
@@ -111,6 +128,41 @@ bool refers_back(std::span<const std::byte> records) {
     }
     return false;
 }
+
+/// Bytes that are 0 until they are written, and take no memory until then.
+class ZeroedBytes {
+  public:
+    ZeroedBytes() = default;
+    ~ZeroedBytes() {
+        if (data_ != nullptr) munmap(data_, mapped_);
+    }
+    ZeroedBytes(ZeroedBytes&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(other.size_), mapped_(other.mapped_) {}
+    ZeroedBytes& operator=(ZeroedBytes&&) = delete;
+
+    std::byte* data() { return data_; }
+    const std::byte* data() const { return data_; }
+    std::size_t size() const { return size_; }
+
+    void resize(std::size_t size) {
+        if (size > mapped_) {
+            const std::size_t wanted = std::max(size, 2 * mapped_);
+            void* const place = mapped_ == 0 ? mmap(nullptr, wanted, PROT_READ | PROT_WRITE,
+                                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                                             : mremap(data_, mapped_, wanted, MREMAP_MAYMOVE);
+            if (place == MAP_FAILED) throw std::bad_alloc();
+            data_ = static_cast<std::byte*>(place);
+            mapped_ = wanted;
+        }
+        if (size < size_) std::memset(data_ + size, 0, size_ - size);
+        size_ = size;
+    }
+
+  private:
+    std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+    std::size_t mapped_ = 0;
+};
 
 class Copier {
   public:
@@ -141,7 +193,6 @@ class Copier {
         std::sort(log.begin(), log.end(), [](const UsedBlock& a, const UsedBlock& b) {
             return a.header.sequence > b.header.sequence;
         });
-        if (!limits_.has_limit()) bytes_.reserve(file_size());
         if (result.end_ticks != 0) until_ticks_ = result.end_ticks;
         add(UsedBlock{0, {}}, kBlockBytes);
         if (limits_.last_ns > 0) {
@@ -158,15 +209,17 @@ class Copier {
         }
         for (const State& state : states) {  // unless something else has taken its place since
             if (!is_unchanged(state.place)) continue;
-            bytes_.insert(bytes_.end(), state.bytes.begin(), state.bytes.end());
+            const std::size_t at = bytes_.size();
+            bytes_.resize(at + state.place.header.blocks * kBlockBytes);
+            std::memcpy(bytes_.data() + at, state.bytes.data(), state.bytes.size());
         }
         if (!is_readable(header)) return std::nullopt;  // by now it is complete
         if (header.finished != 0) {                     // then it states its size
             header.blocks = static_cast<std::uint32_t>(bytes_.size() / kBlockBytes);
             std::memcpy(bytes_.data(), &header, sizeof header);
         }
-        const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes_));
-        result.bytes = *owner;
+        const auto owner = std::make_shared<const ZeroedBytes>(std::move(bytes_));
+        result.bytes = {owner->data(), owner->size()};
         result.owner = owner;
         return result;
     }
@@ -226,8 +279,7 @@ class Copier {
     std::vector<UsedBlock> wanted_places(const FileHeader& header) const {
         const std::size_t end = file_size();
         std::vector<std::uint8_t> map(std::min<std::size_t>(header.map_bytes, kBlockBytes));
-        if (!limits_bytes() || limits_.last_ns != 0 || has_ended_ ||
-            map.size() * 8 < end / kBlockBytes ||
+        if (!limits_bytes() || limits_.last_ns != 0 || has_ended_ || map.size() * 8 < end / kBlockBytes ||
             read_into(header.map_at, map.data(), map.size()) != map.size())
             return places();
         std::vector<UsedBlock> found;
@@ -358,20 +410,23 @@ class Copier {
     /// Appends a chunk without the records that are not wanted. False: it was overwritten.
     bool copy_chunk(UsedBlock place, Shares& left, std::set<std::uint32_t>& cut_threads) {
         const std::size_t at = bytes_.size();
-        if (!add(place, sizeof(BlockHeader) + place.header.committed)) return false;
-        if (!is_unchanged(place)) {
-            bytes_.resize(at);
-            return false;
-        }
         if (!limits_.has_limit()) {
+            if (!add(place, sizeof(BlockHeader) + place.header.committed)) return false;
+            if (!is_unchanged(place)) {
+                bytes_.resize(at);
+                return false;
+            }
             set_header(at, place.header);
             return true;
         }
-        const std::span<std::byte> records =
-            std::span(bytes_).subspan(at + sizeof(BlockHeader), place.header.committed);
+        // Most of it may be unwanted, so it is read to a place where memory is already in use.
+        chunk_.resize(std::max<std::size_t>(chunk_.size(), place.header.committed));
+        std::span<std::byte> records = std::span(chunk_).first(place.header.committed);
+        if (read_into(place.at + sizeof(BlockHeader), records.data(), records.size()) != records.size() ||
+            !is_unchanged(place))
+            return false;
         const std::vector<Piece> pieces = pieces_of(place.header, records, until_ticks_);
         std::size_t cut = 0;
-        std::uint32_t cut_thread = place.header.thread;
         for (std::size_t i = pieces.size(); i-- != 0;) {
             std::size_t& most =
                 left.try_emplace(pieces[i].thread, limits_bytes() ? 0 : limits_.log_bytes).first->second;
@@ -379,16 +434,12 @@ class Copier {
             most -= pieces[i].end - from;
             if (from == pieces[i].begin) continue;
             cut = from;
-            cut_thread = pieces[i].thread;
+            place.header.thread = pieces[i].thread;
             // Older records of these threads are missing, in this chunk and in older ones.
             for (std::size_t k = 0; k <= i; ++k) cut_threads.insert(pieces[k].thread);
             break;
         }
-        if (cut == records.size()) {
-            bytes_.resize(at);
-            return true;
-        }
-        place.header.thread = cut_thread;
+        if (cut == records.size()) return true;
         if (cut >= sizeof(LongRecord) && refers_back(records.subspan(cut))) {
             // One record takes the place of those left out, so that the others find each other.
             LongRecord gap{};
@@ -396,11 +447,12 @@ class Copier {
             gap.units = static_cast<std::uint16_t>(cut / kRecordUnit);
             gap.time = place.header.base_ticks;
             std::memcpy(records.data(), &gap, sizeof gap);
-        } else if (cut != 0) {
-            std::memmove(records.data(), records.data() + cut, records.size() - cut);
-            place.header.committed -= cut;
-            bytes_.resize(at + whole_blocks(sizeof(BlockHeader) + place.header.committed));
+        } else {
+            records = records.subspan(cut);
         }
+        place.header.committed = records.size();
+        bytes_.resize(at + whole_blocks(sizeof(BlockHeader) + records.size()));
+        std::memcpy(bytes_.data() + at + sizeof(BlockHeader), records.data(), records.size());
         set_header(at, place.header);
         return true;
     }
@@ -411,7 +463,7 @@ class Copier {
             if (!is(place.header, BlockKind::Thread) && !is(place.header, BlockKind::OpenSegment) &&
                 !is(place.header, BlockKind::SideSegment))
                 continue;
-            State state{place, std::vector<std::byte>(place.header.blocks * kBlockBytes)};
+            State state{place, {}};
             if (read_state(place, state.bytes)) states.push_back(std::move(state));
         }
         return states;
@@ -419,16 +471,17 @@ class Copier {
 
     // Its owner writes to it: a slot counts if it is read twice equal, as in the recorder. Most of a thread's
     // block is unused.
-    bool read_state(const UsedBlock& place, std::span<std::byte> state) const {
+    bool read_state(const UsedBlock& place, std::vector<std::byte>& state) const {
         constexpr std::size_t kSlots = offsetof(ThreadState, slots), kSide = offsetof(ThreadState, side);
         const bool is_thread = is(place.header, BlockKind::Thread);
-        std::size_t used = state.size();
+        std::size_t used = place.header.blocks * kBlockBytes;
         if (is_thread) {
             std::uint32_t depth = 0;
             if (read_into(place.at + offsetof(ThreadState, depth), &depth, sizeof depth) != sizeof depth)
                 return false;
             used = kSlots + std::min<std::size_t>(depth, kOpenSlots) * sizeof(OpenSlot);
         }
+        state.resize(used);
         std::vector<std::byte> again(used);
         if (read_into(place.at, state.data(), used) != used ||
             read_into(place.at, again.data(), used) != used || !is_unchanged(place))
@@ -441,8 +494,9 @@ class Copier {
                 std::memset(state.data() + at, 0, sizeof(OpenSlot));
             has_side = has_side || read_as<OpenSlot>(state.data() + at).what >> 32 != 0;
         }
-        const std::size_t rest = is_thread && has_side ? state.size() - kSide : 0;
-        return read_into(place.at + kSide, state.data() + kSide, rest) == rest;
+        if (!is_thread || !has_side) return true;
+        state.resize(sizeof(ThreadState));
+        return read_into(place.at + kSide, state.data() + kSide, kSideBytes) == kSideBytes;
     }
 
     int file_;
@@ -450,7 +504,8 @@ class Copier {
     bool has_ended_;
     std::uint64_t since_ticks_ = 0;
     std::uint64_t until_ticks_ = ~std::uint64_t{0};
-    std::vector<std::byte> bytes_;
+    ZeroedBytes bytes_;
+    std::vector<std::byte> chunk_;  // the last one that was read
 };
 
 /// A file that is not even opened unless it is a regular one; -1: it cannot be read.
