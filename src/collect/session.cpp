@@ -1,18 +1,23 @@
 // session.cpp: marey::Session over the recorder and the trace builder.
 #include <marey/session.h>
 
+#include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
 #include <marey/error.h>
 
+#include "base/output_file.h"
 #include "collect/live/snapshot.h"
+#include "collect/log_records.h"
 #include "collect/remote_events.h"
 #include "collect/trace_builder.h"
 #include "json/json_scanner.h"
 #include "record/clocks/clock.h"
 #include "record/process_identity.h"
 #include "record/recorder.h"
+#include "record/spool.h"
 
 namespace marey {
 
@@ -60,7 +65,28 @@ Trace Session::snapshot() const {
 void Session::snapshot_to(const std::string& path, const std::string& reason) const {
     RawLog log;
     if (id_ == 0 || !Recorder::get().snapshot(id_, log)) throw Error("this session is not running");
-    write_snapshot(std::move(log), path, {.text = reason});
+    finish_snapshot(log, {.text = reason});
+    for (OpenRange& range : log.open) {
+        const detail::OpenAtStopRecord record = open_at_stop(id_, range);
+        append_stream_record(log.journal, detail::JournalKind::OpenAtStop, record,
+                             {reinterpret_cast<const char*>(range.payload.data()), range.payload.size()});
+    }
+    detail::SessionStopRecord stop{};
+    stop.session = id_;
+    stop.ticks = log.end_ticks;
+    append_stream_record(log.journal, detail::JournalKind::SessionStop, stop, {});
+    detail::FileHeader header;
+    {
+        const ScopedLock lock(recorder_mutex);
+        fill_file_header(header);
+    }
+    std::memset(header.tree, 0, sizeof header.tree);
+    // Not packed: that takes several times as long, and the program waits.
+    OutputFile file(path, 0600);
+    write_capture(header, log.names, log.journal, log.spans, [&file](std::span<const std::byte> bytes) {
+        file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    });
+    file.commit();
 }
 
 void Session::record_devices(bool is_wanted) {

@@ -32,6 +32,24 @@ struct OpenRange {
     std::uint64_t end = 0;  ///< not 0: another thread has ended it, its own thread has not noticed yet
 };
 
+/// The journal's record of a range that is open when a session stops. Completes the payload that follows it.
+inline detail::OpenAtStopRecord open_at_stop(std::uint64_t session, OpenRange& range) {
+    detail::OpenAtStopRecord record{};
+    record.session = session;
+    record.start = range.start;
+    record.thread = range.thread;
+    record.depth = range.depth;
+    record.site = range.site;
+    record.flags = range.flags & ~std::uint32_t{detail::kRecordAsync};
+    if (range.end != 0) {
+        const auto* const end = reinterpret_cast<const std::byte*>(&range.end);
+        range.payload.insert(range.payload.end(), end, end + sizeof range.end);
+        record.flags |= detail::kRecordAsync;
+    }
+    record.payload_bytes = static_cast<std::uint32_t>(range.payload.size());
+    return record;
+}
+
 /// A kind of damage or loss found while reading, to be shown as a problem.
 struct RawProblem {
     std::string code;

@@ -213,19 +213,7 @@ void Recorder::close_session(SessionEntry& session, std::uint64_t ticks) noexcep
     // For every thread, also if the session follows tasks: the marks in the logs show which ranges belong to
     // it.
     for (OpenRange& range : threads_.open_ranges()) {
-        detail::OpenAtStopRecord record{};
-        record.session = session.id;
-        record.start = range.start;
-        record.thread = range.thread;
-        record.depth = range.depth;
-        record.site = range.site;
-        record.flags = range.flags & ~std::uint32_t{detail::kRecordAsync};
-        if (range.end != 0) {
-            const auto* const end = reinterpret_cast<const std::byte*>(&range.end);
-            range.payload.insert(range.payload.end(), end, end + sizeof range.end);
-            record.flags |= detail::kRecordAsync;
-        }
-        record.payload_bytes = static_cast<std::uint32_t>(range.payload.size());
+        const detail::OpenAtStopRecord record = open_at_stop(session.id, range);
         journal_.write(JournalKind::OpenAtStop, record, range.payload);
     }
     threads_.write_losses();
@@ -292,15 +280,11 @@ void Recorder::finish_output(SessionEntry& session) noexcept {
             }
         }
         RawLog log;
-        std::vector<CutChunk> chunks;
-        for (const Block* chunk : session.chunks) {
-            log.spans.push_back(span_of(*chunk));
-            chunks.push_back({chunk, log.spans.back().bytes});
-        }
+        for (const Block* chunk : session.chunks) log.spans.push_back(span_of(*chunk));
         log.journal = journal_.bytes_of(session.id);
         log.names = journal_.names().stream();
         journal_.add_run_time_names(log);
-        const std::string path = write_cut(session.output_path, log.names, log.journal, chunks);
+        const std::string path = write_cut(session.output_path, log.names, log.journal, log.spans);
         if (path != session.output_path)
             warn(session.output_path + ": already exists; the capture is " + path);
     } catch (const std::exception& error) {

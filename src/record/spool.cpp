@@ -379,61 +379,62 @@ void Spool::move_back(const std::string& path) noexcept {
     temporary_ = false;
 }
 
+void write_capture(FileHeader file, std::span<const std::byte> names, std::span<const std::byte> journal,
+                   std::span<const LogSpan> spans, const WriteBytes& write) {
+    file.finished = 1;
+    static constexpr std::byte kZeros[kBlockBytes] = {};
+    const auto write_padded = [&](const auto& header, std::span<const std::byte> records) {
+        write(std::as_bytes(std::span(&header, 1)));
+        write(records);
+        write(std::span(kZeros).first((0 - sizeof header - records.size()) % kBlockBytes));
+    };
+    write_padded(file, {});
+    std::uint64_t sequence = 1;
+    BlockHeader header;
+    header.magic = detail::kBlockMagic;
+    header.generation = 1;
+    const auto write_stream = [&](detail::BlockKind kind, std::span<const std::byte> records) {
+        std::size_t of_large = 0;  // the rest of a record that spans several blocks
+        while (!records.empty()) {
+            if (of_large == 0) of_large = large_record(records, kind).size();
+            const std::size_t bytes =
+                of_large != 0 ? std::min(of_large, kStreamRoom) : whole_records(records, kStreamRoom);
+            if (bytes == 0) break;
+            of_large -= std::min(of_large, bytes);
+            header.kind = static_cast<std::uint16_t>(kind);
+            header.blocks = 1;
+            header.sequence = sequence++;
+            header.committed = bytes;
+            write_padded(header, records.first(bytes));
+            records = records.subspan(bytes);
+        }
+    };
+    write_stream(detail::BlockKind::Names, names);
+    write_stream(detail::BlockKind::Journal, journal);
+    header.kind = static_cast<std::uint16_t>(detail::BlockKind::Log);
+    for (const LogSpan& span : spans) {
+        header.blocks =
+            static_cast<std::uint16_t>((sizeof header + span.bytes + kBlockBytes - 1) / kBlockBytes);
+        header.thread = span.thread;
+        header.sequence = span.sequence;
+        header.base_ticks = span.base_ticks;
+        header.pair = span.pair;
+        header.committed = span.bytes;
+        write_padded(header, {span.data, span.bytes});
+    }
+}
+
 std::string write_cut(const std::string& requested_path, std::span<const std::byte> names,
-                      std::span<const std::byte> journal, std::span<const CutChunk> chunks) {
+                      std::span<const std::byte> journal, std::span<const LogSpan> spans) {
     const std::string temporary = temporary_path(requested_path);
     const int fd = create_temporary(temporary, requested_path);
     try {
-        std::vector<std::byte> block(kBlockBytes);
         FileHeader file;
         fill_file_header(file);
+        write_capture(file, names, journal, spans, [&](std::span<const std::byte> bytes) {
+            write_all(fd, bytes.data(), bytes.size(), requested_path);
+        });
         file.finished = 1;
-        std::memcpy(block.data(), &file, sizeof file);
-        write_all(fd, block.data(), block.size(), requested_path);
-        std::uint64_t sequence = 1;
-        const auto write_stream = [&](detail::BlockKind kind, std::span<const std::byte> records) {
-            std::size_t of_large = 0;  // the rest of a record that spans several blocks
-            while (!records.empty()) {
-                if (of_large == 0) of_large = large_record(records, kind).size();
-                const std::size_t bytes =
-                    of_large != 0 ? std::min(of_large, kStreamRoom) : whole_records(records, kStreamRoom);
-                if (bytes == 0) break;
-                of_large -= std::min(of_large, bytes);
-                std::fill(block.begin(), block.end(), std::byte{0});
-                BlockHeader header;
-                header.magic = detail::kBlockMagic;
-                header.kind = static_cast<std::uint16_t>(kind);
-                header.blocks = 1;
-                header.generation = 1;
-                header.sequence = sequence++;
-                header.committed = bytes;
-                std::memcpy(block.data(), &header, sizeof header);
-                std::memcpy(block.data() + sizeof header, records.data(), bytes);
-                write_all(fd, block.data(), block.size(), requested_path);
-                records = records.subspan(bytes);
-            }
-        };
-        write_stream(detail::BlockKind::Names, names);
-        write_stream(detail::BlockKind::Journal, journal);
-        for (const CutChunk& chunk : chunks) {
-            const std::size_t whole = sizeof(BlockHeader) + chunk.committed;
-            const std::size_t blocks = (whole + kBlockBytes - 1) / kBlockBytes;
-            block.assign(blocks * kBlockBytes, std::byte{0});
-            const BlockHeader& source = *chunk.block->header;
-            BlockHeader header;  // field by field: `committed` may be moving
-            header.magic = detail::kBlockMagic;
-            header.kind = static_cast<std::uint16_t>(detail::BlockKind::Log);
-            header.blocks = static_cast<std::uint16_t>(blocks);
-            header.generation = source.generation;
-            header.thread = source.thread;
-            header.sequence = source.sequence;
-            header.base_ticks = source.base_ticks;
-            header.pair = source.pair;
-            header.committed = chunk.committed;
-            std::memcpy(block.data(), &header, sizeof header);
-            std::memcpy(block.data() + sizeof header, chunk.block->data(), chunk.committed);
-            write_all(fd, block.data(), block.size(), requested_path);
-        }
         file.blocks = static_cast<std::uint32_t>(lseek(fd, 0, SEEK_CUR) / static_cast<off_t>(kBlockBytes));
         if (lseek(fd, 0, SEEK_SET) == 0) write_all(fd, &file, sizeof file, requested_path);
     } catch (...) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "record/block_store.h"
+#include "record/raw_log.h"
 #include "record/recorder_mutex.h"
 
 namespace marey {
@@ -90,15 +92,14 @@ class Spool {
     bool abandoned_ = false;
 };
 
-/// A log chunk to be copied into a separate capture.
-struct CutChunk {
-    const Block* block;
-    std::uint64_t committed;
-};
-/// Writes a finished capture with the given streams and chunks under the first free name, and returns that
-/// name. Throws marey::Error.
+using WriteBytes = std::function<void(std::span<const std::byte>)>;
+/// Writes a finished capture with the given streams and chunks, some blocks at a time.
+void write_capture(detail::FileHeader file, std::span<const std::byte> names,
+                   std::span<const std::byte> journal, std::span<const LogSpan> spans,
+                   const WriteBytes& write);
+/// The same under the first free name, which it returns. Throws marey::Error.
 std::string write_cut(const std::string& requested_path, std::span<const std::byte> names,
-                      std::span<const std::byte> journal, std::span<const CutChunk> chunks)
+                      std::span<const std::byte> journal, std::span<const LogSpan> spans)
     MAREY_REQUIRES(recorder_mutex);
 
 /// Where the blocks of logs are: in plain memory, or in the capture file while there is one.

@@ -331,7 +331,7 @@ TEST_F(SpoolTest, CutsACaptureOutOfStreamsAndChunks) {
     }
     chunk->header->committed = bytes + detail::kRecordUnit;  // its owner has continued since
     std::ofstream(path("b.marey")) << "taken";
-    const CutChunk cut{chunk, bytes};
+    const LogSpan cut{chunk->data(), bytes, 5, 9, 1000, {}};
     const std::string made = write_cut(path("b.marey"), records(2000, 40), records(10, 80), {&cut, 1});
     EXPECT_EQ(made, path("b." + pid_ + ".marey"));
     EXPECT_EQ(header_of(made).finished, 1u);

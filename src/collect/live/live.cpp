@@ -98,16 +98,17 @@ Trace load_newest(const std::string& path, const NewestPart& part) {
     return build_trace(log, {.session = newest_session(log), .threads = 1});
 }
 
-void write_snapshot(RawLog log, const std::string& out, const SnapshotReason& reason) {
+void finish_snapshot(RawLog& log, const SnapshotReason& reason) {
     leave_tree(log);
     std::erase_if(log.problems, [](const RawProblem& problem) { return problem.code == "running"; });
     add_reason(log, reason);
-    write_packed(log, out, PackFor::Speed);
 }
 
 void write_snapshot(const std::string& path, const std::string& out, const NewestPart& part,
                     const SnapshotReason& reason) {
-    write_snapshot(read_part(path, part), out, reason);
+    RawLog log = read_part(path, part);
+    finish_snapshot(log, reason);
+    write_packed(log, out, PackFor::Speed);
 }
 
 std::optional<SnapshotReason> snapshot_reason(const Trace& trace) {

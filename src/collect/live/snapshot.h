@@ -9,8 +9,7 @@
 
 namespace marey {
 
-/// Writes the log of a recording that goes on as a complete capture, which does not belong to a run. `out`
-/// appears complete or not at all. Throws marey::Error.
-void write_snapshot(RawLog log, const std::string& out, const SnapshotReason& reason);
+/// Makes the log of a recording that goes on that of a finished one, which does not belong to a run.
+void finish_snapshot(RawLog& log, const SnapshotReason& reason);
 
 }  // namespace marey
