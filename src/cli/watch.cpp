@@ -1,9 +1,11 @@
 // watch.cpp: looks at captures again and again, and writes snapshots.
 #include "cli/watch.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,6 +54,23 @@ std::uint64_t size_option(const char* option, const std::string& text) {
     }
     return sizes.max_bytes;
 }
+
+/// Until it ends, other watchers choose no name in the folder.
+class FolderLock {
+  public:
+    explicit FolderLock(const std::string& folder)
+        : file_(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+        if (file_ >= 0) ::flock(file_, LOCK_EX);
+    }
+    ~FolderLock() {
+        if (file_ >= 0) ::close(file_);
+    }
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+
+  private:
+    int file_;
+};
 
 /// "api.20261118T101503.slow-handle.marey" for "folder/api.marey", unused.
 std::string snapshot_path(const std::string& folder, const std::string& capture, const std::string& label) {
@@ -192,8 +211,10 @@ void Watch::write_due(std::int64_t until_ns) {
 
 void Watch::write(const Pending& pending) {
     const WatchHit& hit = pending.hit;
-    const std::string out = snapshot_path(folder_, pending.path, hit.label);
+    std::string out;
     try {
+        const FolderLock lock(folder_);
+        out = snapshot_path(folder_, pending.path, hit.label);
         write_snapshot(
             pending.path, out, {.log_bytes = 0, .last_ns = last_ns_},
             {.text = hit.reason, .begin_ns = hit.begin_ns, .end_ns = hit.end_ns, .os_tid = hit.os_tid});

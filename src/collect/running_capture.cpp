@@ -37,9 +37,14 @@ bool is_this_boot(const FileHeader& header) {
     return length != 0 && boot.compare(0, length, header.boot_id, length) == 0;
 }
 
-bool maps_for_writing(std::int64_t pid, std::uint64_t inode) {
-    return std::ranges::any_of(shared_mappings(pid),
-                               [inode](const SharedMapping& mapping) { return mapping.inode == inode; });
+bool maps_for_writing(std::int64_t pid, const struct stat& file) {
+    struct stat process {};
+    // What others have mapped cannot be seen. Then it is enough that a process of the file's owner has the
+    // id.
+    if (geteuid() != 0 && geteuid() != file.st_uid)
+        return stat(("/proc/" + std::to_string(pid)).c_str(), &process) == 0 && process.st_uid == file.st_uid;
+    return std::ranges::any_of(
+        shared_mappings(pid), [&file](const SharedMapping& mapping) { return mapping.inode == file.st_ino; });
 }
 
 /// With a limit, of the log.
@@ -248,7 +253,7 @@ class Copier {
             header.byte_order != kByteOrderMark || header.block_bytes != kBlockBytes)
             return false;
         return has_ended_ || (header.finished == 0 && fstat(file_, &status) == 0 && is_this_boot(header) &&
-                              maps_for_writing(header.pid, status.st_ino));
+                              maps_for_writing(header.pid, status));
     }
 
     /// The run of blocks that begins there, if it is in use now.

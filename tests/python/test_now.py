@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from running import environment, write
@@ -152,6 +154,26 @@ def test_what_took_longer_than_usual_says_so_and_waiting_has_its_outer_name(tmp_
         assert re.search(r"\bstep [\d.]+ m?s \(usually [\d.]+ ms\)  <  Step#9 [\d.]+ m?s \(usually", text)
     finally:
         end(process)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_the_program_of_another_user_runs():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        process = start(folder, "import time\ndef rest(): time.sleep(600)\nrest()\n")
+        try:
+            seen(folder, "x.marey", until=is_open("rest"))
+            (folder / "x.marey").chmod(0o644)
+            words = [os.environ["MAREY_BUILD_DIR"] + "/marey", "now", "--json", "x.marey"]
+            try:
+                done = subprocess.run(words, cwd=folder, user=65534, capture_output=True, text=True, timeout=60)
+            except PermissionError:
+                pytest.skip("nobody cannot execute what was built here")
+            (row,) = json.loads(done.stdout)["now_processes"]
+            assert row["state"] == "running", done
+        finally:
+            end(process)
 
 
 def test_a_killed_program_says_how_it_ended_and_in_which_range(tmp_path):

@@ -142,6 +142,17 @@ def test_the_oldest_are_deleted_and_a_command_is_run_for_each(tmp_path):
     assert seen[-1].startswith(path.name)
 
 
+def test_watchers_of_one_folder_choose_different_names(tmp_path):
+    options = [".", "--when", "handle > 50ms", "--after", "0s", "--every", "0s"]
+    with Server(tmp_path) as server, Watcher(tmp_path, *options) as one, Watcher(tmp_path, *options) as other:
+        lines = set()
+        for _ in range(5):
+            server.handle(0.1)
+            lines |= {one.line(), other.line()}
+    files = {line.split(": ")[1] for line in lines}
+    assert len(files) == 10 and files == {path.name for path in snapshots(tmp_path)}
+
+
 def test_a_program_that_is_killed_leaves_a_snapshot(tmp_path):
     with Server(tmp_path) as server:
         server.handle(0.01)
