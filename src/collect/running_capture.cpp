@@ -190,7 +190,7 @@ class Copier {
         for (const UsedBlock& place : first) {
             if (is(place.header, BlockKind::Log)) last = std::max(last, place.header.sequence);
         }
-        std::vector<UsedBlock> log = wanted_places(header);
+        std::vector<UsedBlock> log = wanted_places(header, last);
         std::erase_if(log, [last](const UsedBlock& place) {
             return !is(place.header, BlockKind::Log) || place.header.sequence > last;
         });
@@ -280,8 +280,9 @@ class Copier {
 
     /// If the bytes of the log are limited and the program runs, the blocks that are not log and the newest
     /// chunks of each thread that lives: their number does not follow from the size of the file. (The blocks
-    /// that say how a program has ended are in no map.)
-    std::vector<UsedBlock> wanted_places(const FileHeader& header) const {
+    /// that say how a program has ended are in no map.) No chunk comes after `last`.
+    std::vector<UsedBlock> wanted_places(const FileHeader& header,
+                                         std::uint64_t last = ~std::uint64_t{0}) const {
         const std::size_t end = file_size();
         std::vector<std::uint8_t> map(std::min<std::size_t>(header.map_bytes, kBlockBytes));
         if (!limits_bytes() || limits_.last_ns != 0 || has_ended_ || map.size() * 8 < end / kBlockBytes ||
@@ -298,12 +299,12 @@ class Copier {
             found, [](const UsedBlock& place) { return is(place.header, BlockKind::Thread); }));
         for (std::size_t i = 0; i < count; ++i) {
             if (is(found[i].header, BlockKind::Thread))
-                add_newest_chunks(found[i], limits_.log_bytes / threads, end, found);
+                add_newest_chunks(found[i], limits_.log_bytes / threads, last, end, found);
         }
         return found;
     }
 
-    void add_newest_chunks(const UsedBlock& thread, std::size_t bytes, std::size_t end,
+    void add_newest_chunks(const UsedBlock& thread, std::size_t bytes, std::uint64_t last, std::size_t end,
                            std::vector<UsedBlock>& found) const {
         ChunkName name = 0;
         read_into(thread.at + offsetof(ThreadState, newest_chunk), &name, sizeof name);
@@ -312,8 +313,10 @@ class Copier {
             if (!chunk || !is(chunk->header, BlockKind::Log) ||
                 chunk_name(chunk->header.sequence, chunk_block(name)) != name)
                 return;
-            found.push_back(*chunk);
-            have += chunk->header.committed;
+            if (chunk->header.sequence <= last) {
+                found.push_back(*chunk);
+                have += chunk->header.committed;
+            }
             if (chunk->header.previous >= name) return;
             name = chunk->header.previous;
         }
