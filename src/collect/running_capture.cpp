@@ -60,6 +60,7 @@ struct Piece {
     std::size_t begin = 0;
     std::uint32_t thread = 0;
     std::size_t end = 0;                ///< of those that ended in time
+    std::size_t last = 0;               ///< where the last one of those begins
     std::vector<std::size_t> places{};  ///< where some of them begin, from the first one on
 };
 
@@ -84,7 +85,7 @@ std::uint64_t end_of(const BlockHeader& header, std::span<const std::byte> recor
 std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byte> records,
                              std::uint64_t until) {
     constexpr std::size_t kStride = 4096;  // records cannot be read backwards
-    std::vector<Piece> pieces{{0, header.thread, 0, {0}}};
+    std::vector<Piece> pieces{{0, header.thread, 0, 0, {0}}};
     for (std::size_t at = 0; at < records.size();) {
         const std::byte* const record = records.data() + at;
         const std::size_t bytes = record_bytes(record, records.size() - at);
@@ -92,7 +93,7 @@ std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byt
         if (is_long_record(record)) {
             const auto head = read_as<LongRecord>(record);
             if (static_cast<RecordKind>(head.kind) == RecordKind::ThreadSwitch)
-                pieces.push_back({at, static_cast<std::uint32_t>(head.word2), at, {at}});
+                pieces.push_back({at, static_cast<std::uint32_t>(head.word2), at, at, {at}});
         }
         if (at - pieces.back().places.back() >= kStride) pieces.back().places.push_back(at);
         at += bytes;
@@ -103,9 +104,12 @@ std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byt
         while (place != piece.places.begin() && end_of(header, records.subspan(*place)) > until) --place;
         const std::size_t end = std::exchange(piece.end, *place);
         for (std::size_t at = *place; at < end;) {
-            const bool is_in_time = end_of(header, records.subspan(at)) <= until;
-            at += record_bytes(records.data() + at, records.size() - at);
-            if (is_in_time) piece.end = at;
+            const std::size_t next = at + record_bytes(records.data() + at, records.size() - at);
+            if (end_of(header, records.subspan(at)) <= until) {
+                piece.last = at;
+                piece.end = next;
+            }
+            at = next;
         }
     }
     return pieces;
@@ -119,7 +123,8 @@ std::size_t first_wanted(const BlockHeader& header, std::span<const std::byte> r
     while (at < piece.end &&
            (piece.end - at > most_bytes || (since != 0 && end_of(header, records.subspan(at)) < since)))
         at += record_bytes(records.data() + at, records.size() - at);
-    return at;
+    // The last one says whether the innermost open range has just ended.
+    return at == piece.end && most_bytes >= piece.end - piece.last ? piece.last : at;
 }
 
 /// Whether a record names a place in its chunk.
@@ -298,15 +303,16 @@ class Copier {
             found, [](const UsedBlock& place) { return is(place.header, BlockKind::Thread); }));
         for (std::size_t i = 0; i < count; ++i) {
             if (is(found[i].header, BlockKind::Thread))
-                add_newest_chunks(found[i], limits_.log_bytes / threads, last, end, found);
+                add_newest_chunks(found[i], limits_.log_bytes / threads, last, found);
         }
         return found;
     }
 
-    void add_newest_chunks(const UsedBlock& thread, std::size_t bytes, std::uint64_t last, std::size_t end,
+    void add_newest_chunks(const UsedBlock& thread, std::size_t bytes, std::uint64_t last,
                            std::vector<UsedBlock>& found) const {
         ChunkName name = 0;
         read_into(thread.at + offsetof(ThreadState, newest_chunk), &name, sizeof name);
+        const std::size_t end = file_size();            // it may have grown
         std::uint64_t newer_ticks = ~std::uint64_t{0};  // when the chunk after it was begun
         for (std::size_t have = 0; name != 0 && have <= bytes;) {
             const std::optional<UsedBlock> chunk = used_block(chunk_block(name) * kBlockBytes, end);

@@ -38,7 +38,8 @@ class Kill : public ::testing::Test {
         std::filesystem::remove_all(folder_);
     }
 
-    // Starts the program, and waits until its first worker has ended `ranges`.
+    // Starts the program, and waits until its first worker has ended `ranges`, and each other one at least
+    // one.
     pid_t start(const char* max_bytes, const char* policy, std::uint64_t ranges) {
         std::filesystem::remove(capture());
         std::memset(static_cast<void*>(account_), 0, sizeof(kill_test::Account));
@@ -54,6 +55,9 @@ class Kill : public ::testing::Test {
         }
         // If it is killed before its session has started, nothing is guaranteed.
         while (account_->started.load() == 0 || account_->threads[0].ended.load() < ranges) usleep(100);
+        for (const kill_test::ThreadAccount& thread : account_->threads) {
+            while (thread.ended.load() < std::min<std::uint64_t>(ranges, 1)) usleep(100);
+        }
         return child;
     }
 
