@@ -39,7 +39,7 @@ bool is_this_boot(const FileHeader& header) {
 
 bool maps_for_writing(std::int64_t pid, const struct stat& file) {
     struct stat process {};
-    // What others have mapped cannot be seen. Then it is enough that a process of the file's owner has the
+    // Mappings of other users cannot be seen. Then it is enough that a process of the file's owner has the
     // id.
     if (geteuid() != 0 && geteuid() != file.st_uid)
         return stat(("/proc/" + std::to_string(pid)).c_str(), &process) == 0 && process.st_uid == file.st_uid;
