@@ -96,6 +96,38 @@ std::string error_text(std::int64_t error_ns) {
     return error_ns == kUnknownClockError ? "unknown error" : "+-" + format_duration(error_ns);
 }
 
+/// "some/file.py(3): f <- g <- <module>": the file and line of the innermost range only.
+std::string stack_text(const Trace& trace, const std::vector<Row>& ranges) {
+    constexpr std::size_t kShown = 8;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(ranges.size(), kShown); ++i) {
+        const std::string name = printable(trace.range_name(ranges[i]));
+        const std::size_t place = name.find("): ");
+        text += i == 0 ? name : " <- " + name.substr(place == name.npos ? 0 : place + 3);
+    }
+    if (ranges.size() > kShown) text += fmt::format(" <- ... ({} more)", ranges.size() - kShown);
+    return text;
+}
+
+std::string death_lines(const Trace& trace, const Terminal& terminal) {
+    const std::optional<ProcessEnd> end = process_end(trace);
+    const bool is_closed = !trace.has_problem("crashed");
+    if (is_closed && (!end || end->signal == 0)) return "";
+    const std::string how =
+        !end               ? "ended without closing its capture; the cause is unknown (marey run "
+                             "records it)"
+        : end->signal != 0 ? "died of " + signal_name(end->signal)
+                           : fmt::format("exited with code {} without closing its capture", end->exit_code);
+    const std::vector<OpenStack> stacks = is_closed ? std::vector<OpenStack>() : open_stacks(trace);
+    std::string text = styled(terminal, Style::Red, "the program " + how);
+    if (stacks.size() == 1) return text + " in " + stack_text(trace, stacks[0].ranges) + "\n\n";
+    text += "\n";
+    for (const OpenStack& stack : stacks)
+        text +=
+            fmt::format("  {}: in {}\n", thread_label(trace, stack.thread), stack_text(trace, stack.ranges));
+    return text + "\n";
+}
+
 }  // namespace
 
 std::string hosts_fact(const HostsAgreement& agreement) {
@@ -145,42 +177,6 @@ std::string clock_fact(const Trace& trace) {
     }
     return text;
 }
-
-namespace {
-
-/// "some/file.py(3): f <- g <- <module>": the file and line of the innermost range only.
-std::string stack_text(const Trace& trace, const std::vector<Row>& ranges) {
-    constexpr std::size_t kShown = 8;
-    std::string text;
-    for (std::size_t i = 0; i < std::min(ranges.size(), kShown); ++i) {
-        const std::string name = printable(trace.range_name(ranges[i]));
-        const std::size_t place = name.find("): ");
-        text += i == 0 ? name : " <- " + name.substr(place == name.npos ? 0 : place + 3);
-    }
-    if (ranges.size() > kShown) text += fmt::format(" <- ... ({} more)", ranges.size() - kShown);
-    return text;
-}
-
-std::string death_lines(const Trace& trace, const Terminal& terminal) {
-    const std::optional<ProcessEnd> end = process_end(trace);
-    const bool is_closed = !trace.has_problem("crashed");
-    if (is_closed && (!end || end->signal == 0)) return "";
-    const std::string how =
-        !end               ? "ended without closing its capture; the cause is unknown (marey run "
-                             "records it)"
-        : end->signal != 0 ? "died of " + signal_name(end->signal)
-                           : fmt::format("exited with code {} without closing its capture", end->exit_code);
-    const std::vector<OpenStack> stacks = is_closed ? std::vector<OpenStack>() : open_stacks(trace);
-    std::string text = styled(terminal, Style::Red, "the program " + how);
-    if (stacks.size() == 1) return text + " in " + stack_text(trace, stacks[0].ranges) + "\n\n";
-    text += "\n";
-    for (const OpenStack& stack : stacks)
-        text +=
-            fmt::format("  {}: in {}\n", thread_label(trace, stack.thread), stack_text(trace, stack.ranges));
-    return text + "\n";
-}
-
-}  // namespace
 
 std::string end_lines(const Trace& trace, const Terminal& terminal) {
     const std::optional<SnapshotReason> reason = snapshot_reason(trace);

@@ -15,61 +15,6 @@ namespace {
 // If more movable ranges than this are open at once on one thread, they become async without a check.
 constexpr std::size_t kMaxOpen = 512;
 
-}  // namespace
-
-AsyncRange& AsyncRanges::find(std::uint64_t id, std::uint32_t& index) {
-    const auto [place, is_new] = by_id_.try_emplace(id, static_cast<std::uint32_t>(ranges_.size()));
-    if (is_new) ranges_.emplace_back();
-    index = place->second;
-    return ranges_[index];
-}
-
-std::vector<AsyncEvent> AsyncRanges::add_thread(std::uint32_t thread,
-                                                std::span<const LogPiece* const> pieces) {
-    std::vector<AsyncEvent> events;
-    for (const LogPiece* piece : pieces) {
-        if (!piece->has_async) continue;
-        for (std::uint32_t i = 0; i < piece->long_count; ++i) {
-            const std::byte* const record = piece->span->data + piece->longs[i];
-            const std::size_t left = piece->end - piece->longs[i];
-            if (record_bytes(record, left) == 0) continue;
-            const auto head = read_as<LongRecord>(record);
-            const bool is_begin = head.kind == static_cast<std::uint8_t>(RecordKind::AsyncBegin);
-            if (!is_begin && head.kind != static_cast<std::uint8_t>(RecordKind::AsyncEnd)) continue;
-            AsyncEvent event{AsyncEvent::kNone, is_begin};
-            std::uint32_t index = 0;
-            AsyncRange& range = find(head.word2, index);
-            if (is_begin && !range.has_begin) {
-                range.has_begin = true;
-                range.start = head.time;
-                range.site = head.site;
-                range.begin_thread = thread;
-                range.begin_depth = head.depth;
-                range.flags = head.flags;
-                range.payload = payload_of(record, head).data();
-                range.payload_bytes = static_cast<std::uint32_t>(
-                    std::min<std::size_t>(head.payload_bytes, left - sizeof(LongRecord)));
-                event.range = index;
-            } else if (!is_begin && !range.has_end) {
-                range.has_end = true;
-                range.end = head.time;
-                range.end_thread = thread;
-                range.end_depth = head.depth;
-                if (!range.has_begin && head.payload_bytes >= sizeof(std::uint64_t) &&
-                    left >= sizeof(LongRecord) + sizeof(std::uint64_t)) {
-                    range.start = read_as<std::uint64_t>(record + sizeof(LongRecord));
-                    range.site = head.site;
-                }
-                event.range = index;
-            }
-            events.push_back(event);
-        }
-    }
-    return events;
-}
-
-namespace {
-
 /// Replays one thread forward: which movable ranges are open, and with how many scopes around each.
 class NestingCheck {
   public:
@@ -181,6 +126,57 @@ class NestingCheck {
 };
 
 }  // namespace
+
+AsyncRange& AsyncRanges::find(std::uint64_t id, std::uint32_t& index) {
+    const auto [place, is_new] = by_id_.try_emplace(id, static_cast<std::uint32_t>(ranges_.size()));
+    if (is_new) ranges_.emplace_back();
+    index = place->second;
+    return ranges_[index];
+}
+
+std::vector<AsyncEvent> AsyncRanges::add_thread(std::uint32_t thread,
+                                                std::span<const LogPiece* const> pieces) {
+    std::vector<AsyncEvent> events;
+    for (const LogPiece* piece : pieces) {
+        if (!piece->has_async) continue;
+        for (std::uint32_t i = 0; i < piece->long_count; ++i) {
+            const std::byte* const record = piece->span->data + piece->longs[i];
+            const std::size_t left = piece->end - piece->longs[i];
+            if (record_bytes(record, left) == 0) continue;
+            const auto head = read_as<LongRecord>(record);
+            const bool is_begin = head.kind == static_cast<std::uint8_t>(RecordKind::AsyncBegin);
+            if (!is_begin && head.kind != static_cast<std::uint8_t>(RecordKind::AsyncEnd)) continue;
+            AsyncEvent event{AsyncEvent::kNone, is_begin};
+            std::uint32_t index = 0;
+            AsyncRange& range = find(head.word2, index);
+            if (is_begin && !range.has_begin) {
+                range.has_begin = true;
+                range.start = head.time;
+                range.site = head.site;
+                range.begin_thread = thread;
+                range.begin_depth = head.depth;
+                range.flags = head.flags;
+                range.payload = payload_of(record, head).data();
+                range.payload_bytes = static_cast<std::uint32_t>(
+                    std::min<std::size_t>(head.payload_bytes, left - sizeof(LongRecord)));
+                event.range = index;
+            } else if (!is_begin && !range.has_end) {
+                range.has_end = true;
+                range.end = head.time;
+                range.end_thread = thread;
+                range.end_depth = head.depth;
+                if (!range.has_begin && head.payload_bytes >= sizeof(std::uint64_t) &&
+                    left >= sizeof(LongRecord) + sizeof(std::uint64_t)) {
+                    range.start = read_as<std::uint64_t>(record + sizeof(LongRecord));
+                    range.site = head.site;
+                }
+                event.range = index;
+            }
+            events.push_back(event);
+        }
+    }
+    return events;
+}
 
 void AsyncRanges::decide_nesting(std::uint32_t thread, std::span<const LogPiece* const> pieces,
                                  std::span<const AsyncEvent> events) {

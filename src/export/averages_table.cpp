@@ -168,16 +168,6 @@ class TextTable {
     std::string out_;
 };
 
-}  // namespace
-
-std::string averages_table(const Averages& averages, const TableOptions& options) {
-    TextTable table(averages,
-                    options);  // first, so that invalid options are reported even if there are no rows
-    return averages.rows.empty() ? "" : table.text();
-}
-
-namespace {
-
 constexpr double kNsPerUs = 1000.0;
 constexpr double kUsPerMs = 1000.0;
 constexpr double kUsPerSecond = 1000.0 * 1000.0;
@@ -205,6 +195,12 @@ double micros(const CellValue& value) {
 }
 
 }  // namespace
+
+std::string averages_table(const Averages& averages, const TableOptions& options) {
+    TextTable table(averages,
+                    options);  // first, so that invalid options are reported even if there are no rows
+    return averages.rows.empty() ? "" : table.text();
+}
 
 std::string time_text(double us, std::string_view unit) {
     const bool is_free = unit != "s" && unit != "ms" && unit != "us";

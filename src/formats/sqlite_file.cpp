@@ -28,35 +28,6 @@ bool is_same_name(std::string_view a, std::string_view b) noexcept {
     });
 }
 
-}  // namespace
-
-bool SqliteFile::has_table(std::string_view table) const noexcept {
-    return std::ranges::any_of(tables_, [&](const std::string& known) { return is_same_name(known, table); });
-}
-
-bool SqliteFile::has_column(const std::string& table, std::string_view column) const {
-    const std::vector<std::string> known = columns(table);
-    return std::ranges::any_of(known, [&](const std::string& name) { return is_same_name(name, column); });
-}
-
-TableRows SqliteFile::rows(const std::string& table, std::initializer_list<const char*> columns) const {
-    return rows(table, std::vector<std::string>(columns.begin(), columns.end()));
-}
-
-SqliteProducer SqliteFile::producer() const {
-    for (const char* table : {"StringIds", "NVTX_EVENTS", "ANALYSIS_DETAILS", "META_DATA_EXPORT",
-                              "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV"}) {
-        if (has_table(table)) return SqliteProducer::Nsight;
-    }
-    for (const char* table : {"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", "CUPTI_ACTIVITY_KIND_RUNTIME",
-                              "CUPTI_ACTIVITY_KIND_DRIVER", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"}) {
-        if (has_table(table)) return SqliteProducer::Nvprof;
-    }
-    return SqliteProducer::Unknown;
-}
-
-namespace {
-
 // Reading a table of a valid database takes a few SQLite VM steps per byte of the file, and every row takes
 // some bytes. A damaged database may have tables that contain themselves.
 constexpr std::uint64_t kStepsPerByte = 8;
@@ -105,6 +76,31 @@ void check_head(const std::string& path) {
 }
 
 }  // namespace
+
+bool SqliteFile::has_table(std::string_view table) const noexcept {
+    return std::ranges::any_of(tables_, [&](const std::string& known) { return is_same_name(known, table); });
+}
+
+bool SqliteFile::has_column(const std::string& table, std::string_view column) const {
+    const std::vector<std::string> known = columns(table);
+    return std::ranges::any_of(known, [&](const std::string& name) { return is_same_name(name, column); });
+}
+
+TableRows SqliteFile::rows(const std::string& table, std::initializer_list<const char*> columns) const {
+    return rows(table, std::vector<std::string>(columns.begin(), columns.end()));
+}
+
+SqliteProducer SqliteFile::producer() const {
+    for (const char* table : {"StringIds", "NVTX_EVENTS", "ANALYSIS_DETAILS", "META_DATA_EXPORT",
+                              "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV"}) {
+        if (has_table(table)) return SqliteProducer::Nsight;
+    }
+    for (const char* table : {"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", "CUPTI_ACTIVITY_KIND_RUNTIME",
+                              "CUPTI_ACTIVITY_KIND_DRIVER", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"}) {
+        if (has_table(table)) return SqliteProducer::Nvprof;
+    }
+    return SqliteProducer::Unknown;
+}
 
 struct SqliteConnection {
     sqlite3* database = nullptr;

@@ -214,6 +214,14 @@ bool pass(ThreadState& state, ObserverSnapshot::PerScope& ranges, Scope scope) n
     return {reinterpret_cast<std::uint64_t>(frame), detail::kOpenObserved};
 }
 
+[[gnu::noinline]] void close_any(ObserverFrame* frame) noexcept {
+    const ScopedEnable enabled;
+    const std::uint32_t thread = frame->range.start_thread();
+    if (detail::current_thread->block.thread != thread) frame->set_async();
+    if (frame->opened.index != detail::kNotOpen) detail::close_elsewhere(frame->opened, thread);
+    end_frame(frame);
+}
+
 }  // namespace
 
 detail::Opened open_observed(const ThreadState& state, std::uint32_t site, Scope scope,
@@ -228,18 +236,6 @@ detail::Opened open_observed(const ThreadState& state, std::uint32_t site, Scope
     }
     return open_any(site, scope, side);
 }
-
-namespace {
-
-[[gnu::noinline]] void close_any(ObserverFrame* frame) noexcept {
-    const ScopedEnable enabled;
-    const std::uint32_t thread = frame->range.start_thread();
-    if (detail::current_thread->block.thread != thread) frame->set_async();
-    if (frame->opened.index != detail::kNotOpen) detail::close_elsewhere(frame->opened, thread);
-    end_frame(frame);
-}
-
-}  // namespace
 
 ObserverFrame* begin_frame(std::uint32_t site, Scope scope) noexcept {
     ThreadObservers* const thread = ready_part();

@@ -47,6 +47,14 @@ namespace {
     return path ? Recorder::get().journal().intern_dynamic(name, scope, category) : 0;
 }
 
+// How many of the open ranges had begun by then.
+std::uint32_t open_before(ThreadState& state, std::uint64_t time) noexcept {
+    std::uint32_t count = state.depth;
+    while (count != 0 && load_relaxed(Recorder::get().threads().slot(state, count - 1)->start) > time)
+        --count;
+    return count;
+}
+
 }  // namespace
 
 std::uint32_t categorised_site(std::string_view name, Scope scope, std::uint32_t category) noexcept {
@@ -66,18 +74,6 @@ bool attach_thread() noexcept {
     const SlowPath path(kNoRecord);
     return path && ready_thread() != nullptr;
 }
-
-namespace {
-
-// How many of the open ranges had begun by then.
-std::uint32_t open_before(ThreadState& state, std::uint64_t time) noexcept {
-    std::uint32_t count = state.depth;
-    while (count != 0 && load_relaxed(Recorder::get().threads().slot(state, count - 1)->start) > time)
-        --count;
-    return count;
-}
-
-}  // namespace
 
 Opened adopt_range(std::uint32_t site, std::uint64_t start, std::uint32_t side) noexcept {
     const SlowPath path;

@@ -130,32 +130,6 @@ void write_loading(JsonWriter& json, const Trace& outline) {
         json.key(list).begin_array().end_array();
 }
 
-}  // namespace
-
-std::string outline_json(const std::vector<std::unique_ptr<TraceSlot>>& slots) {
-    std::string text;
-    JsonWriter json(text);
-    json.begin_object().member("version", 1).member("marey", MAREY_VERSION);
-    json.list("traces", slots, [&](const std::unique_ptr<TraceSlot>& slot) {
-        const TraceSlot::Status status = slot->status();
-        json.member("file", slot->name()).member("state", state_name(status.state));
-        if (!status.error.empty()) json.member("error", status.error);
-        json.member("elapsed_ms", status.elapsed_ms);
-        if (status.progress != 0) json.member("progress", status.progress);
-        json.member("generation", status.loaded != nullptr ? status.loaded->generation() : status.generation);
-        if (status.loaded != nullptr) {
-            write_contents(json, *status.loaded);
-            json.member("live", slot->is_live(status.loaded->recorded()));
-        } else {
-            write_loading(json, status.outline);
-        }
-    });
-    json.end_object();
-    return text;
-}
-
-namespace {
-
 constexpr std::size_t kMaxNames = 4096;
 
 bool is_python(Scope scope) noexcept {
@@ -182,6 +156,28 @@ void write_site(JsonWriter& json, const Trace& trace, std::uint32_t number) {
 }
 
 }  // namespace
+
+std::string outline_json(const std::vector<std::unique_ptr<TraceSlot>>& slots) {
+    std::string text;
+    JsonWriter json(text);
+    json.begin_object().member("version", 1).member("marey", MAREY_VERSION);
+    json.list("traces", slots, [&](const std::unique_ptr<TraceSlot>& slot) {
+        const TraceSlot::Status status = slot->status();
+        json.member("file", slot->name()).member("state", state_name(status.state));
+        if (!status.error.empty()) json.member("error", status.error);
+        json.member("elapsed_ms", status.elapsed_ms);
+        if (status.progress != 0) json.member("progress", status.progress);
+        json.member("generation", status.loaded != nullptr ? status.loaded->generation() : status.generation);
+        if (status.loaded != nullptr) {
+            write_contents(json, *status.loaded);
+            json.member("live", slot->is_live(status.loaded->recorded()));
+        } else {
+            write_loading(json, status.outline);
+        }
+    });
+    json.end_object();
+    return text;
+}
 
 Response names_response(const Request& request) {
     const Trace& trace = request.trace();

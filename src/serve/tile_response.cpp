@@ -114,6 +114,13 @@ void add_cover(const std::vector<TimelineBox>& boxes, std::vector<float>& pixels
     }
 }
 
+constexpr std::uint32_t kCounterMagic = 0x31544e43;   // "CNT1"
+constexpr std::uint32_t kInstantsMagic = 0x31534e49;  // "INS1"
+
+std::uint32_t asked_pixels(const Request& request) {
+    return static_cast<std::uint32_t>(request.query.integer("pixels", 1, kMaxPixels));
+}
+
 }  // namespace
 
 Response tile_response(const Request& request) {
@@ -144,17 +151,6 @@ Response overview_response(const Request& request) {
     append_column(response.body, std::span<const float>(device));
     return response;
 }
-
-namespace {
-
-constexpr std::uint32_t kCounterMagic = 0x31544e43;   // "CNT1"
-constexpr std::uint32_t kInstantsMagic = 0x31534e49;  // "INS1"
-
-std::uint32_t asked_pixels(const Request& request) {
-    return static_cast<std::uint32_t>(request.query.integer("pixels", 1, kMaxPixels));
-}
-
-}  // namespace
 
 Response counter_response(const Request& request) {
     const Row counter = request.row("counter", request.loaded.counters().size());

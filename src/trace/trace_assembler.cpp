@@ -297,6 +297,64 @@ class TrackChoice {
     std::vector<std::vector<Open>> open_;  ///< of each track, outermost first
 };
 
+/// Sorts entries of a table by their rows, stable within a row. Linear: there are `rows`.
+template <typename Entry>
+void sort_by_row(std::vector<Entry>& entries, Row Entry::*row, std::size_t rows) {
+    const auto is_before = [&](const Entry& a, const Entry& b) { return a.*row < b.*row; };
+    if (std::ranges::is_sorted(entries, is_before)) return;
+    std::vector<std::uint32_t> place(rows + 1, 0);
+    for (const Entry& entry : entries) ++place[entry.*row + 1];
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    std::vector<Entry> sorted(entries.size());
+    for (const Entry& entry : entries) sorted[place[entry.*row]++] = entry;
+    entries = std::move(sorted);
+}
+
+// Several slices of one row become one; all in order of rows.
+void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments, std::size_t rows) {
+    sort_by_row(slices, &ArgumentSlice::row, rows);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+        if (kept == 0 || slices[kept - 1].row != slices[i].row) {
+            slices[kept++] = slices[i];
+            continue;
+        }
+        ArgumentSlice& whole = slices[kept - 1];
+        if (whole.first + whole.count != slices[i].first) {  // gathers them at the end
+            const auto first = static_cast<std::uint32_t>(arguments.size());
+            for (std::uint32_t k = 0; k < whole.count; ++k) arguments.push_back(arguments[whole.first + k]);
+            for (std::uint32_t k = 0; k < slices[i].count; ++k)
+                arguments.push_back(arguments[slices[i].first + k]);
+            whole.first = first;
+        }
+        whole.count += slices[i].count;
+    }
+    slices.resize(kept);
+}
+
+/// Rows in order of (thread, time), or nothing if they are already sorted.
+std::vector<Row> thread_time_order(const std::vector<Row>& threads, const std::vector<std::int64_t>& times) {
+    std::vector<Row> order(times.size());
+    std::iota(order.begin(), order.end(), Row{0});
+    const auto is_before = [&](Row a, Row b) {
+        if (threads[a] != threads[b]) return threads[a] < threads[b];
+        return times[a] != times[b] ? times[a] < times[b] : a < b;
+    };
+    if (std::ranges::is_sorted(order, is_before)) return {};
+    std::ranges::sort(order, is_before);
+    return order;
+}
+
+template <ModelTable kTable>
+void reorder(TraceData& data, const std::vector<Row>& order) {
+    for_each_vector<kTable>(data, [&]<class T>(std::vector<T>& column) {
+        std::vector<T> sorted;
+        sorted.reserve(column.size());
+        for (const Row row : order) sorted.push_back(column[row]);
+        column = std::move(sorted);
+    });
+}
+
 }  // namespace
 
 void TraceAssembler::place_lane(const Lane& lane, std::span<const RangeId> members) {
@@ -378,78 +436,12 @@ void TraceAssembler::fill_self_times() {
     data_->range_self_ns = self_times(*data_);
 }
 
-namespace {
-
-/// Sorts entries of a table by their rows, stable within a row. Linear: there are `rows`.
-template <typename Entry>
-void sort_by_row(std::vector<Entry>& entries, Row Entry::*row, std::size_t rows) {
-    const auto is_before = [&](const Entry& a, const Entry& b) { return a.*row < b.*row; };
-    if (std::ranges::is_sorted(entries, is_before)) return;
-    std::vector<std::uint32_t> place(rows + 1, 0);
-    for (const Entry& entry : entries) ++place[entry.*row + 1];
-    std::partial_sum(place.begin(), place.end(), place.begin());
-    std::vector<Entry> sorted(entries.size());
-    for (const Entry& entry : entries) sorted[place[entry.*row]++] = entry;
-    entries = std::move(sorted);
-}
-
-// Several slices of one row become one; all in order of rows.
-void sort_slices(std::vector<ArgumentSlice>& slices, std::vector<Argument>& arguments, std::size_t rows) {
-    sort_by_row(slices, &ArgumentSlice::row, rows);
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < slices.size(); ++i) {
-        if (kept == 0 || slices[kept - 1].row != slices[i].row) {
-            slices[kept++] = slices[i];
-            continue;
-        }
-        ArgumentSlice& whole = slices[kept - 1];
-        if (whole.first + whole.count != slices[i].first) {  // gathers them at the end
-            const auto first = static_cast<std::uint32_t>(arguments.size());
-            for (std::uint32_t k = 0; k < whole.count; ++k) arguments.push_back(arguments[whole.first + k]);
-            for (std::uint32_t k = 0; k < slices[i].count; ++k)
-                arguments.push_back(arguments[slices[i].first + k]);
-            whole.first = first;
-        }
-        whole.count += slices[i].count;
-    }
-    slices.resize(kept);
-}
-
-}  // namespace
-
 void TraceAssembler::place_values() {
     for (ArgumentSlice& slice : data_->range_arguments) slice.row = row_of_[slice.row];
     sort_slices(data_->range_arguments, data_->arguments, row_of_.size());
     for (RangeDetail& detail : data_->range_details) detail.range = row_of_[detail.range];
     sort_by_row(data_->range_details, &RangeDetail::range, row_of_.size());
 }
-
-namespace {
-
-/// Rows in order of (thread, time), or nothing if they are already sorted.
-std::vector<Row> thread_time_order(const std::vector<Row>& threads, const std::vector<std::int64_t>& times) {
-    std::vector<Row> order(times.size());
-    std::iota(order.begin(), order.end(), Row{0});
-    const auto is_before = [&](Row a, Row b) {
-        if (threads[a] != threads[b]) return threads[a] < threads[b];
-        return times[a] != times[b] ? times[a] < times[b] : a < b;
-    };
-    if (std::ranges::is_sorted(order, is_before)) return {};
-    std::ranges::sort(order, is_before);
-    return order;
-}
-
-template <ModelTable kTable>
-void reorder(TraceData& data, const std::vector<Row>& order) {
-    for_each_vector<kTable>(data, [&]<class T>(std::vector<T>& column) {
-        std::vector<T> sorted;
-        sorted.reserve(column.size());
-        for (const Row row : order) sorted.push_back(column[row]);
-        column = std::move(sorted);
-    });
-}
-
-}  // namespace
 
 void TraceAssembler::sort_points() {
     TraceData& data = *data_;

@@ -82,6 +82,15 @@ GpuProperties read_device(const JsonDocument::Value& json) {
     return device;
 }
 
+/// Parses an object with at least these numbers; nullopt if it is something else.
+std::optional<GpuClock> read_clock(std::string_view text) {
+    const JsonDocument document(text);
+    const auto number = [&](std::string_view name) { return document.root()[name].scaled(0).value_or(-1); };
+    const GpuClock clock{number("readings"), number("median_error_ns"), number("worst_error_ns")};
+    const bool is_whole = clock.readings > 0 && clock.median_error_ns >= 0 && clock.worst_error_ns >= 0;
+    return is_whole ? std::optional(clock) : std::nullopt;
+}
+
 }  // namespace
 
 std::map<std::int64_t, GpuProperties> gpu_properties(const Trace& trace) {
@@ -111,19 +120,6 @@ GpuOccupancy estimate_occupancy(const GpuShape& shape, const GpuProperties& devi
     result.occupancy = std::min(at_once * threads / static_cast<double>(device.threads_per_sm), 1.0);
     return result;
 }
-
-namespace {
-
-/// Parses an object with at least these numbers; nullopt if it is something else.
-std::optional<GpuClock> read_clock(std::string_view text) {
-    const JsonDocument document(text);
-    const auto number = [&](std::string_view name) { return document.root()[name].scaled(0).value_or(-1); };
-    const GpuClock clock{number("readings"), number("median_error_ns"), number("worst_error_ns")};
-    const bool is_whole = clock.readings > 0 && clock.median_error_ns >= 0 && clock.worst_error_ns >= 0;
-    return is_whole ? std::optional(clock) : std::nullopt;
-}
-
-}  // namespace
 
 std::optional<GpuClock> gpu_clock(const Trace& trace) {
     for (const MetadataInfo& fact : trace.metadata()) {

@@ -203,10 +203,6 @@ class ChromeJson {
     ChromeText out_{file_};
 };
 
-}  // namespace
-
-namespace {
-
 std::string_view trace_name(std::string_view path) {
     if (path.ends_with(".gz")) path.remove_suffix(3);  // the name of the uncompressed file
     return path.starts_with("/dev/") ? std::string_view() : path;

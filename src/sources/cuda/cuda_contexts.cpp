@@ -85,6 +85,34 @@ class UsedContext {
     bool is_noted_ = false;
 };
 
+/// The names of device properties, and the driver's numbers for them.
+constexpr struct {
+    const char* key;
+    int attribute;
+} kAttributes[] = {
+    {"computeMajor", 75},
+    {"computeMinor", 76},
+    {"maxThreadsPerBlock", 1},
+    {"maxThreadsPerMultiprocessor", 39},
+    {"regsPerBlock", 12},
+    {"warpSize", 10},
+    {"sharedMemPerBlock", 8},
+    {"numSms", 16},
+    {"regsPerMultiprocessor", 82},
+    {"sharedMemPerBlockOptin", 97},
+    {"sharedMemPerMultiprocessor", 81},
+    {"maxBlocksPerMultiprocessor", 106},
+};
+
+std::string quoted(const char* text) {
+    std::string json = "\"";
+    for (; *text != '\0'; ++text) {
+        if (*text == '"' || *text == '\\') json += '\\';
+        if (static_cast<unsigned char>(*text) >= 0x20) json += *text;
+    }
+    return json + "\"";
+}
+
 }  // namespace
 
 bool note_context(void* context) noexcept {
@@ -175,38 +203,6 @@ std::string synchronize_contexts() {
     });
     return trouble;
 }
-
-namespace {
-
-/// The names of device properties, and the driver's numbers for them.
-constexpr struct {
-    const char* key;
-    int attribute;
-} kAttributes[] = {
-    {"computeMajor", 75},
-    {"computeMinor", 76},
-    {"maxThreadsPerBlock", 1},
-    {"maxThreadsPerMultiprocessor", 39},
-    {"regsPerBlock", 12},
-    {"warpSize", 10},
-    {"sharedMemPerBlock", 8},
-    {"numSms", 16},
-    {"regsPerMultiprocessor", 82},
-    {"sharedMemPerBlockOptin", 97},
-    {"sharedMemPerMultiprocessor", 81},
-    {"maxBlocksPerMultiprocessor", 106},
-};
-
-std::string quoted(const char* text) {
-    std::string json = "\"";
-    for (; *text != '\0'; ++text) {
-        if (*text == '"' || *text == '\\') json += '\\';
-        if (static_cast<unsigned char>(*text) >= 0x20) json += *text;
-    }
-    return json + "\"";
-}
-
-}  // namespace
 
 std::string device_properties() {
     const Driver& driver = libraries().driver;

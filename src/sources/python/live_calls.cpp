@@ -16,6 +16,25 @@ namespace {
 std::uint64_t last_number = 0;
 std::uintptr_t last_made = 0;
 
+/// The end of a part, as the log has it.
+struct PartEnd {
+    std::uint64_t call = 0;  ///< 0: out of memory
+    std::uint8_t flags = 0;
+    std::uint32_t place = 0;
+};
+
+[[gnu::always_inline]] inline PartEnd note_part_end(const void* frame, bool is_last) noexcept {
+    LiveCall* call = live_calls.find(frame);
+    if (call == nullptr) call = live_calls.begin(frame);  // it began before tracing started
+    if (call == nullptr) return {};
+    const int flags = (call->is_first != 0 ? detail::kPartFirst : 0) | (is_last ? detail::kPartLast : 0);
+    const PartEnd end{call->number, static_cast<std::uint8_t>(flags), call->place};
+    call->is_first = 0;
+    call->start = 0;
+    if (is_last) live_calls.remove(call);
+    return end;
+}
+
 }  // namespace
 
 LiveCall* LiveCalls::find(const void* frame) noexcept {
@@ -88,29 +107,6 @@ std::uint64_t begin_part(const void* frame, bool is_start, std::uint64_t start) 
     call->thread = detail::thread_number();
     return number;
 }
-
-namespace {
-
-/// The end of a part, as the log has it.
-struct PartEnd {
-    std::uint64_t call = 0;  ///< 0: out of memory
-    std::uint8_t flags = 0;
-    std::uint32_t place = 0;
-};
-
-[[gnu::always_inline]] inline PartEnd note_part_end(const void* frame, bool is_last) noexcept {
-    LiveCall* call = live_calls.find(frame);
-    if (call == nullptr) call = live_calls.begin(frame);  // it began before tracing started
-    if (call == nullptr) return {};
-    const int flags = (call->is_first != 0 ? detail::kPartFirst : 0) | (is_last ? detail::kPartLast : 0);
-    const PartEnd end{call->number, static_cast<std::uint8_t>(flags), call->place};
-    call->is_first = 0;
-    call->start = 0;
-    if (is_last) live_calls.remove(call);
-    return end;
-}
-
-}  // namespace
 
 void end_part(const void* frame, std::uint64_t start, bool is_last) noexcept {
     const PartEnd end = note_part_end(frame, is_last);

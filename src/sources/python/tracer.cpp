@@ -330,40 +330,6 @@ void pause_hook() noexcept {
 
 #endif
 
-}  // namespace
-
-void add_tracer() {
-    // Set by the start file of `marey run`: calls are recorded when the program begins (program_start.h).
-    if (PySys_GetObject("_marey_starts") != nullptr) hold_tracer();
-    add_source(std::make_shared<TracerSource>());
-}
-
-void end_budget() noexcept {
-    note_problem("python_calls_ended", "the call budget is used up: later calls are not recorded");
-    if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
-}
-
-void hold_tracer() noexcept {
-    tracer_state.hold();
-}
-
-void release_tracer() noexcept {
-    tracer_state.release();
-    apply_tracer();
-}
-
-void check_tracer() noexcept {
-    const SavedError error;
-    if (tracer_state.is_recording()) check_hook();
-    note_open_parts();
-}
-
-void prepare_tracer(bool all_c_calls) noexcept {
-    tracer_state.prepare_start(all_c_calls);
-}
-
-namespace {
-
 void apply_once() noexcept {
     const Mode mode = tracer_state.requested();
     const bool is_new_filter = renew_call_filter();
@@ -423,6 +389,36 @@ void apply_once() noexcept {
 }
 
 }  // namespace
+
+void add_tracer() {
+    // Set by the start file of `marey run`: calls are recorded when the program begins (program_start.h).
+    if (PySys_GetObject("_marey_starts") != nullptr) hold_tracer();
+    add_source(std::make_shared<TracerSource>());
+}
+
+void end_budget() noexcept {
+    note_problem("python_calls_ended", "the call budget is used up: later calls are not recorded");
+    if (Py_IsInitialized()) Py_AddPendingCall(apply_pending, nullptr);
+}
+
+void hold_tracer() noexcept {
+    tracer_state.hold();
+}
+
+void release_tracer() noexcept {
+    tracer_state.release();
+    apply_tracer();
+}
+
+void check_tracer() noexcept {
+    const SavedError error;
+    if (tracer_state.is_recording()) check_hook();
+    note_open_parts();
+}
+
+void prepare_tracer(bool all_c_calls) noexcept {
+    tracer_state.prepare_start(all_c_calls);
+}
 
 void prepare_thread() noexcept {
 #if PY_VERSION_HEX < 0x030C0000
