@@ -16,8 +16,6 @@ class MappedFile {
     /// Throws marey::Error naming the path and the system's reason.
     static std::shared_ptr<const MappedFile> open(const std::string& path);
     ~MappedFile();
-    MappedFile(const MappedFile&) = delete;
-    MappedFile& operator=(const MappedFile&) = delete;
 
     std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
 

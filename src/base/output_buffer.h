@@ -17,8 +17,6 @@ class OutputBuffer {
   public:
     OutputBuffer() = default;
     virtual ~OutputBuffer() = default;
-    OutputBuffer(const OutputBuffer&) = delete;
-    OutputBuffer& operator=(const OutputBuffer&) = delete;
 
     virtual void write(std::string_view bytes) = 0;
 

@@ -15,8 +15,6 @@ struct GuardedSession {
     Session session MAREY_GUARDED_BY(mutex);
 
     GuardedSession() = default;
-    GuardedSession(const GuardedSession&) = delete;
-    GuardedSession& operator=(const GuardedSession&) = delete;
     // Discarding a running session is one of the long operations.
     ~GuardedSession() {
         if (session.id() == 0) return;

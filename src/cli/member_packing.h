@@ -53,8 +53,6 @@ class MemberPacking {
         left_alone_.insert(output_);
     }
     ~MemberPacking() { stop(); }
-    MemberPacking(const MemberPacking&) = delete;
-    MemberPacking& operator=(const MemberPacking&) = delete;
 
     /// `program`: the process id of the program. Call with the signals blocked that the thread must not
     /// handle.

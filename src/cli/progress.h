@@ -17,8 +17,6 @@ class Progress {
   public:
     explicit Progress(std::string text);
     ~Progress();
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
 
   private:
     void show();

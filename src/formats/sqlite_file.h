@@ -48,8 +48,6 @@ class SqliteFile {
   public:
     /// Throws marey::Error (path: cause) if the file does not exist, is not a database or is compressed.
     explicit SqliteFile(const std::string& path);
-    SqliteFile(const SqliteFile&) = delete;
-    SqliteFile& operator=(const SqliteFile&) = delete;
     ~SqliteFile();
 
     const std::string& path() const noexcept { return path_; }

@@ -94,8 +94,6 @@ class UnzippedSource final : public ByteSource {
         if (is_gzip_) ::inflateEnd(&stream_);
 #endif
     }
-    UnzippedSource(const UnzippedSource&) = delete;
-    UnzippedSource& operator=(const UnzippedSource&) = delete;
 
     std::size_t read(char* to, std::size_t size) override {
         if (is_gzip_) return unzip(to, size);

@@ -44,8 +44,6 @@ class DebugInformation {
         dwarf_ = dwarf_begin(descriptor_, DWARF_C_READ);
         if (dwarf_ != nullptr) units_ = std::make_unique<DebugUnits>(dwarf_);
     }
-    DebugInformation(const DebugInformation&) = delete;
-    DebugInformation& operator=(const DebugInformation&) = delete;
     ~DebugInformation() {
         dwarf_end(dwarf_);
         if (descriptor_ >= 0) close(descriptor_);

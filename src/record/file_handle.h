@@ -28,8 +28,6 @@ class FileHandle {
     /// Takes over an open descriptor.
     explicit FileHandle(int fd) noexcept;
     ~FileHandle() { close_file(); }
-    FileHandle(const FileHandle&) = delete;
-    FileHandle& operator=(const FileHandle&) = delete;
 
     /// True even after the program has closed the descriptor.
     bool is_held() const noexcept { return is_held_; }

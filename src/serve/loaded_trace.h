@@ -115,8 +115,6 @@ class TraceSlot {
     ~TraceSlot() {
         if (thread_.joinable()) thread_.join();
     }
-    TraceSlot(const TraceSlot&) = delete;
-    TraceSlot& operator=(const TraceSlot&) = delete;
 
     struct Status {
         LoadState state = LoadState::Loading;

@@ -26,8 +26,6 @@ class Server {
     explicit Server(std::uint16_t port);
     /// Closes all connections and waits for the handlers that are running.
     ~Server();
-    Server(const Server&) = delete;
-    Server& operator=(const Server&) = delete;
 
     /// Starts to response. `handler` is called on several threads at once; it may throw.
     void start(Handler handler);

@@ -30,8 +30,6 @@ class TraceMerger {
   public:
     TraceMerger();
     ~TraceMerger();
-    TraceMerger(const TraceMerger&) = delete;
-    TraceMerger& operator=(const TraceMerger&) = delete;
 
     /// Pass the only reference to the trace. Returns an empty trace with the memory of its range columns.
     /// `fraction` (over 0, up to 1): of all ranges, about, that are there then; memory is reserved for the

@@ -40,8 +40,6 @@ class CallLog {
     ~CallLog() {
         while (all_ != nullptr) delete std::exchange(all_, all_->next);
     }
-    CallLog(const CallLog&) = delete;
-    CallLog& operator=(const CallLog&) = delete;
 
     /// Writes into the thread's chunk or, if that is full or missing, into another one, which it stores in
     /// `chunk`. If no chunk is available, counts the call as lost. True: a chunk is full, wake the reader.

@@ -12,8 +12,6 @@ namespace marey {
 class CategoryNames {
   public:
     CategoryNames() noexcept = default;
-    CategoryNames(const CategoryNames&) = delete;
-    CategoryNames& operator=(const CategoryNames&) = delete;
 
     /// Does nothing if there is no memory.
     void set(std::uint32_t domain, std::uint32_t category, std::uint32_t name) noexcept {
