@@ -118,8 +118,8 @@ struct AverageRow {
 
 /// The result of key_averages(), list_ranges() and group_rows().
 struct Averages {
-    std::vector<AverageRow> rows;  ///< in order of their first ranges: (start, longer first)
-    AverageOptions options;
+    std::vector<AverageRow> rows{};  ///< in order of their first ranges: (start, longer first)
+    AverageOptions options{};
     bool is_list = false;                  ///< one row per range
     DeviceType device = DeviceType::None;  ///< used_device()
     bool has_memory = false;               ///< the trace has allocation reports

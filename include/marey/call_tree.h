@@ -60,7 +60,7 @@ struct CallTreeNode {
 struct CallTree {
     /// In pre-order, siblings by descending total (bottom-up: self), host before device before async: a
     /// parent comes before its children, and a subtree is contiguous.
-    std::vector<CallTreeNode> nodes;
+    std::vector<CallTreeNode> nodes{};
     std::int64_t recorded_ns = 0;  ///< sum of the totals of root ranges on threads that are not async
     std::int64_t device_ns = 0;    ///< time that devices were busy: the sum of their nodes' self times
     bool by_thread = false;

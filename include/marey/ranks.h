@@ -73,11 +73,11 @@ struct CriticalPart {
 /// Something wrong with a job, "restarted", "hang", "died", "disagreement", "absent" or "unequal_steps", or a
 /// performance problem, "straggler", "late_input", "slow_kernels", "slow_link" or "imbalance".
 struct RankFinding {
-    std::string rule;
+    std::string rule{};
     std::int32_t rank = -1;  ///< -1: no single rank
-    std::string host;
-    double share = 0;  ///< of the time of all steps; 0: something is wrong
-    std::string text;  ///< one sentence
+    std::string host{};
+    double share = 0;    ///< of the time of all steps; 0: something is wrong
+    std::string text{};  ///< one sentence
 };
 
 /// A collective that a rank has entered and not left.
@@ -105,7 +105,7 @@ struct RankState {
     std::string open_name;                          ///< the innermost open range of its thread; empty: none
     std::int64_t open_ns = 0;
     std::int64_t usual_ns = 0;  ///< median time from one collective to the next; 0: unknown
-    std::vector<RankGroupState> groups;
+    std::vector<RankGroupState> groups{};
 };
 /// Finds ranks that are absent, that died, and that others wait for in a collective. Needs only the last
 /// collective of each rank in each group and its open ranges, so it works on a job that still runs.

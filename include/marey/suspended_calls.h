@@ -37,8 +37,8 @@ struct TaskTimes {
     std::int64_t end_ns = 0;
     std::int64_t run_ns = 0;
     std::int64_t await_ns = 0;
-    std::uint32_t steps = 0;   ///< number of times it ran
-    std::vector<Row> threads;  ///< threads that it ran on, in order of its steps
+    std::uint32_t steps = 0;     ///< number of times it ran
+    std::vector<Row> threads{};  ///< threads that it ran on, in order of its steps
     bool is_finished = false;
 };
 

@@ -300,10 +300,8 @@ void bind_averages(nb::module_& module) {
     module.def(
         "averages_of_events",
         [](const nb::list& events, int device, bool has_memory) {
-            Averages averages;
-            averages.is_list = true;
-            averages.device = static_cast<DeviceType>(device);
-            averages.has_memory = has_memory;
+            Averages averages{
+                .is_list = true, .device = static_cast<DeviceType>(device), .has_memory = has_memory};
             for (const nb::handle event : events) {
                 averages.rows.push_back(given_row(event));
                 averages.recorded_ns += averages.rows.back().self_cpu_time_total_ns;

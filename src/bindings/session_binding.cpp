@@ -168,10 +168,10 @@ Trace stop_for_pytorch(GuardedSession& session, bool names, bool forward_links) 
         return built;
     });
     python::apply_tracer();
-    TraceChanges changes;
-    changes.drops_forward_links = !forward_links;
-    changes.first_id = take_ids(trace);
-    changes.has_pytorch_flops = true;
+    TraceChanges changes{.rename = nullptr,
+                         .drops_forward_links = !forward_links,
+                         .first_id = take_ids(trace),
+                         .has_pytorch_flops = true};
     if (names) changes.rename = python::pytorch_name;
     return Trace::changed(std::move(trace), changes);
 }

@@ -30,9 +30,7 @@ ViewHandle* open_trace_view(const Trace& trace, const std::string& name, unsigne
     if (port > 65535) throw Error("invalid port " + std::to_string(port) + ": expected 0 to 65535");
     std::vector<ViewSource> sources;
     sources.push_back({name, [trace] { return trace; }});
-    ViewOptions options;
-    options.port = static_cast<std::uint16_t>(port);
-    options.source_dirs = source_dirs;
+    ViewOptions options{.port = static_cast<std::uint16_t>(port), .source_dirs = source_dirs};
     auto handle = std::make_unique<ViewHandle>();
     const nb::gil_scoped_release no_gil;
     handle->view = open_view(std::move(sources), options);

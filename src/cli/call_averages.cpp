@@ -34,11 +34,7 @@ Averages take_rows(Averages& averages, const std::function<bool(const AverageRow
 }  // namespace
 
 AverageOptions call_options(GroupBy by) {
-    AverageOptions options;
-    options.group_by = by;
-    options.merge_repeated = false;
-    options.covered = true;
-    return options;
+    return AverageOptions{.group_by = by, .merge_repeated = false, .covered = true};
 }
 
 bool are_host_calls(const Averages& averages) {

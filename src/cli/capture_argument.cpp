@@ -171,9 +171,8 @@ Trace CaptureArgument::filtered(Trace trace, bool flatten_imports) const {
         {.exclude = exclude, .fold_imports = !show_importlib, .flatten_imports = flatten_imports});
     if (begin.empty() && end.empty()) return trace;
     const WindowInfo& window = trace.window();
-    Selection selection;
-    selection.begin_ns = window.start_ns + (begin.empty() ? 0 : parsed_time("--begin", begin));
-    selection.end_ns = end.empty() ? window.end_ns : window.start_ns + parsed_time("--end", end);
+    Selection selection{.begin_ns = window.start_ns + (begin.empty() ? 0 : parsed_time("--begin", begin)),
+                        .end_ns = end.empty() ? window.end_ns : window.start_ns + parsed_time("--end", end)};
     if (selection.end_ns < selection.begin_ns) throw Error("--end " + end + " is before --begin " + begin);
     return select_ranges(trace, selection);
 }

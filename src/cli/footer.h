@@ -36,8 +36,8 @@ std::string imports_fact(const Trace& trace);  ///< "4.30 s of 8.50 s (...)"; em
 /// How well the times of several hosts agree; `worst` has the largest error.
 struct HostsAgreement {
     std::size_t hosts = 0;
-    std::string reference, worst;
-    std::string evidence;  ///< of the worst one
+    std::string reference, worst{};
+    std::string evidence{};  ///< of the worst one
     std::int64_t worst_ns = 0, best_ns = 0;
 };
 std::string hosts_fact(const HostsAgreement& agreement);  ///< "8 hosts, reference node3: worst +-26 us ..."

@@ -143,11 +143,10 @@ class RanksVerb final : public Verb {
     }
     std::string clock_line(const RankReport& report) const {
         if (report.hosts.size() < 2) return line("clock", "one host");
-        HostsAgreement agreement;
-        agreement.hosts = report.hosts.size();
-        agreement.reference = report.hosts[report.reference_host].name;
-        agreement.worst_ns = -1;
-        agreement.best_ns = kUnknownClockError;
+        HostsAgreement agreement{.hosts = report.hosts.size(),
+                                 .reference = report.hosts[report.reference_host].name,
+                                 .worst_ns = -1,
+                                 .best_ns = kUnknownClockError};
         for (std::size_t i = 0; i < report.hosts.size(); ++i) {
             if (i == report.reference_host) continue;
             const RankHost& host = report.hosts[i];

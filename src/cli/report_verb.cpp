@@ -128,11 +128,11 @@ class ReportVerb final : public Verb {
     }
 
     TableOptions table_options() const {
-        TableOptions options;
-        options.sort_by = sort_;
-        options.ascending = ascending_;
-        options.columns = split(columns_, ',');
-        options.shows = [this](const AverageRow& row) { return contains_ignoring_case(row.name, filter_); };
+        TableOptions options{
+            .sort_by = sort_,
+            .ascending = ascending_,
+            .columns = split(columns_, ','),
+            .shows = [this](const AverageRow& row) { return contains_ignoring_case(row.name, filter_); }};
         const bool is_for_people = format_ == "table" || format_ == "markdown";
         const std::uint64_t limit = limit_.value_or(is_for_people ? kDefaultRowLimit : 0);
         options.row_limit = limit == 0 ? -1 : static_cast<std::int64_t>(limit);
@@ -169,17 +169,16 @@ class ReportVerb final : public Verb {
     }
 
     AverageOptions average_options(const TableOptions& table) const {
-        AverageOptions options;
-        options.group_by = group_by();
-        options.covered = true;
-        options.by_thread = by_thread_ || by_ == "thread";
-        options.by_input_shape = by_shape_;
-        options.by_overload = by_overload_;
-        options.stack_entries =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(by_stack_.value_or(0), 1000));
-        options.merge_repeated = merge_;
-        options.memory_of_any_thread = any_thread_;
-        options.flops = true;
+        AverageOptions options{
+            .group_by = group_by(),
+            .by_thread = by_thread_ || by_ == "thread",
+            .by_input_shape = by_shape_,
+            .by_overload = by_overload_,
+            .stack_entries = static_cast<std::uint32_t>(std::min<std::uint64_t>(by_stack_.value_or(0), 1000)),
+            .merge_repeated = merge_,
+            .memory_of_any_thread = any_thread_,
+            .flops = true,
+            .covered = true};
         const bool is_data = format_ == "csv" || format_ == "json";
         const auto is_shown = [&](std::string_view key) {
             return table.sort_by == key || std::ranges::find(table.columns, key) != table.columns.end();

@@ -59,10 +59,9 @@ class TreeVerb final : public Verb {
             return output_.print(hot_path_result(trace, tree, paths),
                                  [&] { return hot_text(trace, tree, paths); });
         }
-        TreeLimits limits;
-        limits.max_depth = depth_.value_or(0);
-        limits.min_share = min_share();
-        limits.max_nodes = output_.limit.value_or(output_.is_data() ? 0 : output_.usual_limit);
+        TreeLimits limits{.max_depth = depth_.value_or(0),
+                          .min_share = min_share(),
+                          .max_nodes = output_.limit.value_or(output_.is_data() ? 0 : output_.usual_limit)};
         const bool is_empty = tree.nodes.empty();
         const std::size_t hidden = limit_tree(tree, limits);
         return output_.print(tree_result(trace, tree), [&] { return text(trace, tree, hidden, is_empty); });
@@ -79,9 +78,7 @@ class TreeVerb final : public Verb {
     }
 
     CallTreeOptions tree_options() const {
-        CallTreeOptions options;
-        options.by_thread = by_ == "thread";
-        options.bottom_up = bottom_up_;
+        CallTreeOptions options{.by_thread = by_ == "thread", .bottom_up = bottom_up_};
         if (bottom_up_ && depth_ && *depth_ > 0)
             options.caller_levels = static_cast<std::uint32_t>(std::min<std::uint64_t>(*depth_, kNoRow));
         options.inside = inside_;

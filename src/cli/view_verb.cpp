@@ -34,9 +34,7 @@ class ViewVerb final : public Verb {
         if (traces.size() > 2)
             throw Error("view: expected captures of one or two runs, got " + std::to_string(traces.size()) +
                         " (to see more on one timeline, merge them first: marey merge -o all.marey FILES)");
-        ViewOptions options;
-        options.port = static_cast<std::uint16_t>(port_.value_or(0));
-        options.source_dirs = sources_;
+        ViewOptions options{.port = static_cast<std::uint16_t>(port_.value_or(0)), .source_dirs = sources_};
         show_in_browser(std::move(traces), options, !no_browser_);
         return kSuccess;
     }

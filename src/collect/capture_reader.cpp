@@ -142,12 +142,12 @@ void read_thread_blocks(const ThreadBlocks& blocks, RawLog& log) {
                 if (slot.start == 0) continue;  // being filled, or just closed
                 if ((slot.what & (kMaxSites - 1)) == 0)
                     continue;  // counts a begin made while nothing recorded
-                OpenRange range;
-                range.thread = thread;
-                range.depth = index;
-                range.start = slot.start;
-                range.site = static_cast<std::uint32_t>(slot.what & (kMaxSites - 1));
-                range.flags = static_cast<std::uint8_t>(slot.what >> kSiteBits) & ~kSlotObjectless;
+                OpenRange range{.thread = thread,
+                                .depth = index,
+                                .start = slot.start,
+                                .site = static_cast<std::uint32_t>(slot.what & (kMaxSites - 1)),
+                                .flags = static_cast<std::uint8_t>(slot.what >> kSiteBits &
+                                                                   ~std::uint64_t{kSlotObjectless})};
                 const auto payload =
                     side_payload(state, side, static_cast<std::uint32_t>(slot.what >> 32), side_used);
                 range.payload.assign(payload.begin(), payload.end());
@@ -305,13 +305,12 @@ class CaptureParser {
         const std::size_t whole = with_records_ ? whole_log_bytes(run.committed) : run.committed.size();
         if (whole != run.committed.size() && run.committed.size() == run.header.committed) ++damaged_;
         if (whole == 0) return;
-        LogSpan span;
-        span.data = run.committed.data();
-        span.bytes = whole;
-        span.thread = run.header.thread;
-        span.sequence = run.header.sequence;
-        span.base_ticks = run.header.base_ticks;
-        span.pair = run.header.pair;
+        LogSpan span{.data = run.committed.data(),
+                     .bytes = whole,
+                     .thread = run.header.thread,
+                     .sequence = run.header.sequence,
+                     .base_ticks = run.header.base_ticks,
+                     .pair = run.header.pair};
         log_.spans.push_back(span);
     }
 

@@ -135,9 +135,8 @@ class DeviceReader {
                                (state_.filter.device_types >> place.device_type & 1) != 0 &&
                                (state_.filter.device_activities & device_activity(kind)) != 0;
         if (!is_wanted) return;
-        DeviceWorkRow row;
-        row.start_ns = state_.fit->to_ns(start);
-        row.runs_on = end > state_.filter.stop_ticks && kind != DeviceWorkKind::Timed;
+        DeviceWorkRow row{.start_ns = state_.fit->to_ns(start),
+                          .runs_on = end > state_.filter.stop_ticks && kind != DeviceWorkKind::Timed};
         row.end_ns = state_.fit->to_ns(row.runs_on ? state_.filter.stop_ticks : end);
         row.log = log_;
         row.site = state_.filter.site_rows.row(head.site);
@@ -164,14 +163,13 @@ class DeviceReader {
         }
         end = std::max(end, head.time);
         if (!state_.filter.intersects(head.time, end) || !includes_call(head)) return;
-        DeviceCallRow call;
-        call.start_ns = state_.fit->to_ns(head.time);
-        call.end_ns = state_.fit->to_ns(std::min(end, state_.filter.stop_ticks));
-        call.runs_on = end > state_.filter.stop_ticks;
-        call.log = log_;
-        call.site = state_.filter.site_rows.row(head.site);
-        call.correlation = head.depth;
-        call.result = result;
+        DeviceCallRow call{.start_ns = state_.fit->to_ns(head.time),
+                           .end_ns = state_.fit->to_ns(std::min(end, state_.filter.stop_ticks)),
+                           .site = state_.filter.site_rows.row(head.site),
+                           .correlation = head.depth,
+                           .result = result,
+                           .log = log_,
+                           .runs_on = end > state_.filter.stop_ticks};
         const auto os_tid = static_cast<std::int64_t>(head.word2 >> 32);
         calls_[numbers_.find(os_tid, head.time, state_.journal)].push_back(call);
     }

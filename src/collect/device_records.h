@@ -24,8 +24,8 @@ struct DeviceWorkRow {
     Device device{};
     DeviceWorkKind kind = DeviceWorkKind::Kernel;
     std::uint32_t context = 0;
-    bool runs_on = false;                ///< it continued after the window, whose end is `end_ns`
-    std::span<const std::byte> payload;  ///< whole for its kind
+    bool runs_on = false;                  ///< it continued after the window, whose end is `end_ns`
+    std::span<const std::byte> payload{};  ///< whole for its kind
 };
 
 /// The values after the fixed part of its payload.

@@ -126,11 +126,11 @@ class DeviceTracks {
         const auto [place, is_new] =
             threads_.try_emplace(std::tuple(work.device.type, work.device.index, work.stream), Row{0});
         if (!is_new) return place->second;
-        ThreadInfo thread;
-        thread.id = thread_id(work);
-        thread.name = strings_.intern(work.stream >= 0 ? "stream " + std::to_string(work.stream)
-                                                       : std::string(device_type_name(work.device.type)) +
-                                                             " " + std::to_string(work.device.index));
+        ThreadInfo thread{
+            .id = thread_id(work),
+            .name = strings_.intern(work.stream >= 0 ? "stream " + std::to_string(work.stream)
+                                                     : std::string(device_type_name(work.device.type)) + " " +
+                                                           std::to_string(work.device.index))};
         data_.threads.push_back(thread);
         return place->second = static_cast<Row>(data_.threads.size() - 1);
     }
@@ -169,11 +169,12 @@ class DeviceTracks {
         }
         for (std::size_t place = 0; place < places.size(); ++place) {
             const DeviceWorkRow& first = work_of(places[place].front());
-            TrackInfo track;
-            track.kind = is_beside ? TrackKind::Async : place == 0 ? TrackKind::Device : TrackKind::Overlap;
-            track.thread = thread_of(first);
-            track.device = first.device;
-            track.stream = first.stream;
+            TrackInfo track{.kind = is_beside    ? TrackKind::Async
+                                    : place == 0 ? TrackKind::Device
+                                                 : TrackKind::Overlap,
+                            .thread = thread_of(first),
+                            .device = first.device,
+                            .stream = first.stream};
             track.name = track_name(track, place);
             track.first_range = static_cast<Row>(data_.range_start_ns.size());
             track.range_count = static_cast<Row>(places[place].size());

@@ -248,15 +248,14 @@ class JournalReader {
     void read_start(const SessionStartRecord& record) {
         if (index_.count(record.session) != 0) return;
         index_.emplace(record.session, journal_.sessions.size());
-        SessionMarks marks;
-        marks.id = record.session;
-        marks.start_ticks = record.ticks;
-        marks.scopes = record.scopes;
-        marks.thread = record.thread;
-        marks.option_bits = record.option_bits;
-        marks.device_types = record.device_types;
-        marks.policy = record.policy;
-        marks.max_bytes = record.max_bytes;
+        SessionMarks marks{.id = record.session,
+                           .start_ticks = record.ticks,
+                           .scopes = record.scopes,
+                           .thread = record.thread,
+                           .option_bits = record.option_bits,
+                           .device_types = record.device_types,
+                           .policy = record.policy,
+                           .max_bytes = record.max_bytes};
         journal_.sessions.push_back({std::move(marks), record.name});
         if (wanted_ == 0) wanted_ = record.session;
         if (record.session == wanted_) forget_losses();

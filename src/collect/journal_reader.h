@@ -21,7 +21,7 @@ namespace marey {
 /// One session in the journal.
 struct SessionMarks {
     std::uint64_t id = 0;
-    std::string name;
+    std::string name{};
     std::uint64_t start_ticks = 0;
     std::uint64_t stop_ticks = 0;  ///< 0 while it runs, or when the program died first
     bool stopped = false;

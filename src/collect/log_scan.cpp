@@ -40,9 +40,7 @@ class SpanScanner {
 
   private:
     void begin_piece(std::uint32_t thread, std::uint32_t at) {
-        LogPiece piece;
-        piece.span = &span_;
-        piece.thread = thread;
+        LogPiece piece{.span = &span_, .thread = thread};
         piece.begin = piece.end = at;
         scan_.pieces.push_back(piece);
     }

@@ -257,10 +257,9 @@ class MergedLoad {
                         trace = std::exchange(outline.saved, Trace());
                         return;
                     }
-                    ViewRequest request;
-                    request.session = options_.session;
-                    request.threads = is_one_each ? 1 : 0;
-                    request.part_details = !options_.for_averages;
+                    ViewRequest request{.session = options_.session,
+                                        .threads = is_one_each ? 1u : 0u,
+                                        .part_details = !options_.for_averages};
                     TraceData spare = members.spare();
                     request.spare = &spare;
                     clocks.put(outline, request);

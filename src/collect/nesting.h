@@ -111,15 +111,14 @@ class NestingStack {
         std::move_backward(frames_.data() + index, top_ + 1, top_ + 2);
         ++top_;
         times.start = std::max(times.start, frames_[index - 1].start);
-        Frame around;
-        around.key = key;
-        around.start = times.start;
-        around.end = times.end;
-        around.limit = frames_[index + 1].start;
-        around.payload = range.payload.data();
-        around.payload_bytes = static_cast<std::uint32_t>(range.payload.size());
-        around.site = filter_.site_rows.row(range.site);
-        around.flags = times.flags;
+        Frame around{.key = key,
+                     .start = times.start,
+                     .end = times.end,
+                     .limit = frames_[index + 1].start,
+                     .payload = range.payload.data(),
+                     .payload_bytes = static_cast<std::uint32_t>(range.payload.size()),
+                     .site = filter_.site_rows.row(range.site),
+                     .flags = times.flags};
         frames_[index - 1].limit = times.start;
         frames_[index] = around;
         last_start_ = 0;

@@ -61,9 +61,7 @@ class RemoteMessages {
         cut(*data);
         if (record.prefix < state_.data->strings.size())
             add_prefix(*data, state_.data->strings[record.prefix].substr(0, kMaxPrefixBytes));
-        AddedTrace added;
-        added.trace = Trace(data);
-        added.caller = find_caller(record);
+        AddedTrace added{.trace = Trace(data), .caller = find_caller(record)};
         if (shift_ns != 0)
             added.move.own = [shift_ns](std::int64_t ns) {
                 constexpr std::int64_t kTraceTimes = std::int64_t{1} << 62;  // of any trace

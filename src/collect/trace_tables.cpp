@@ -84,13 +84,12 @@ class TableFiller {
 
   private:
     void fill_process(StringPool& strings) {
-        ProcessInfo process;
-        process.pid = state_.log.pid;
-        process.node = state_.log.node;
-        process.name = strings.intern(state_.log.executable);
-        process.host = strings.intern(state_.log.host);
-        process.command_line = strings.intern(state_.log.command_line);
-        process.realtime_offset_ns = state_.fit->realtime_offset_ns();
+        ProcessInfo process{.pid = state_.log.pid,
+                            .node = state_.log.node,
+                            .name = strings.intern(state_.log.executable),
+                            .host = strings.intern(state_.log.host),
+                            .command_line = strings.intern(state_.log.command_line),
+                            .realtime_offset_ns = state_.fit->realtime_offset_ns()};
         if (state_.journal.identity) fill_identity(process, *state_.journal.identity, strings);
         if (const auto& end = state_.journal.process_end)
             (end->signal != 0 ? process.exit_signal : process.exit_code) =
@@ -144,16 +143,15 @@ class TableFiller {
         }
         for (const auto& [id, thread] : state_.journal.threads) {
             if (with_rows.count(id) == 0 && !lived_in_window(id, thread)) continue;
-            ThreadInfo info;
-            info.id = id;
-            info.os_tid = thread.os_tid;
-            info.name = thread.name < state_.data->strings.size() ? thread.name : 0;
-            info.birth_ns = thread.birth == 0 ? 0 : state_.fit->to_ns(thread.birth);
-            info.death_ns = thread.death == 0 ? 0 : state_.fit->to_ns(thread.death);
-            info.dropped = std::max(thread.dropped, state_.dropped_in_log[id]);
-            info.overwritten_chunks = thread.overwritten_chunks;
-            info.resyncs = thread.resyncs;
-            info.clamped = thread.clamped;
+            ThreadInfo info{.id = id,
+                            .os_tid = thread.os_tid,
+                            .name = thread.name < state_.data->strings.size() ? thread.name : 0,
+                            .birth_ns = thread.birth == 0 ? 0 : state_.fit->to_ns(thread.birth),
+                            .death_ns = thread.death == 0 ? 0 : state_.fit->to_ns(thread.death),
+                            .dropped = std::max(thread.dropped, state_.dropped_in_log[id]),
+                            .overwritten_chunks = thread.overwritten_chunks,
+                            .resyncs = thread.resyncs,
+                            .clamped = thread.clamped};
             thread_rows_.emplace(id, static_cast<Row>(state_.data->threads.size()));
             state_.data->threads.push_back(info);
         }
@@ -240,9 +238,7 @@ class TableFiller {
             if (ranges.empty()) continue;
             std::reverse(ranges.begin(), ranges.end());  // the replay goes backwards
             const auto [places, order] = arrange_async(ranges);
-            TrackInfo track;
-            track.kind = TrackKind::Async;
-            track.thread = thread_rows_.at(replay.thread);
+            TrackInfo track{.kind = TrackKind::Async, .thread = thread_rows_.at(replay.thread)};
             for (std::size_t i = 0; i < order.size(); ++i) {
                 const std::uint32_t place = places[order[i]];
                 if (i == 0 || place != places[order[i - 1]]) {
@@ -377,12 +373,11 @@ class TableFiller {
                     return info.kind == TrackKind::Thread && info.thread == thread->second;
                 });
             for (auto row = replay.messages.rbegin(); row != replay.messages.rend(); ++row) {
-                MessageInfo message;
-                message.time_ns = state_.fit->to_ns(row->time);
-                message.sender = row->token.sender;
-                message.number = row->token.number;
-                message.thread = thread->second;
-                message.is_received = row->is_received;
+                MessageInfo message{.time_ns = state_.fit->to_ns(row->time),
+                                    .sender = row->token.sender,
+                                    .number = row->token.number,
+                                    .thread = thread->second,
+                                    .is_received = row->is_received};
                 if (track != state_.data->tracks.end())
                     message.range = range_open_at(*state_.data, *track, message.time_ns);
                 state_.data->messages.push_back(message);

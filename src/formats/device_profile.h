@@ -83,11 +83,8 @@ class DeviceProfile {
     Row thread(Row process, std::int64_t os_tid) {
         const auto [place, is_new] = threads_.try_emplace({process, os_tid}, 0);
         if (is_new) {
-            ThreadInfo info;
-            info.process = process;
-            info.id = ++threads_of_[process];
-            info.os_tid = os_tid;
-            place->second = trace_.add_thread(info);
+            place->second =
+                trace_.add_thread({.process = process, .id = ++threads_of_[process], .os_tid = os_tid});
         }
         return place->second;
     }
@@ -104,10 +101,7 @@ class DeviceProfile {
     std::uint32_t thread_lane(Row thread, TrackKind kind = TrackKind::Thread) {
         const auto [place, is_new] = lanes_.try_emplace({thread, kind}, 0);
         if (is_new) {
-            Lane lane;
-            lane.thread = thread;
-            lane.kind = kind;
-            place->second = trace_.add_lane(lane);
+            place->second = trace_.add_lane({.thread = thread, .kind = kind});
         }
         return place->second;
     }
@@ -117,22 +111,19 @@ class DeviceProfile {
         const auto [place, is_new] = queues_.try_emplace({process, device, stream, kind});
         if (is_new) {
             constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
-            ThreadInfo info;
-            info.process = process;
-            info.id = ++threads_of_[process];
+            ThreadInfo info{.process = process, .id = ++threads_of_[process]};
             std::string name = "GPU " + std::to_string(device);
             if (stream >= 0) name += " stream " + std::to_string(stream);
             if (kind == TrackKind::Async) name += " synchronization";
             info.name = trace_.string(name);
             place->second.first = trace_.add_thread(info);
-            Lane lane;
-            lane.thread = place->second.first;
-            lane.kind = kind;
-            lane.device = {DeviceType::Cuda,
-                           static_cast<std::int32_t>(std::clamp(device, std::int64_t{-1}, kMax))};
-            lane.stream = stream;
-            lane.name = info.name;
-            place->second.second = trace_.add_lane(lane);
+            place->second.second = trace_.add_lane(
+                {.thread = place->second.first,
+                 .kind = kind,
+                 .device = {DeviceType::Cuda,
+                            static_cast<std::int32_t>(std::clamp(device, std::int64_t{-1}, kMax))},
+                 .stream = stream,
+                 .name = info.name});
         }
         return place->second.second;
     }
@@ -185,9 +176,8 @@ class DeviceProfile {
         if (!calls_are_sorted_ && !std::ranges::is_sorted(calls_, is_before))
             std::ranges::stable_sort(calls_, is_before);
         calls_are_sorted_ = true;
-        LaunchCall wanted;
-        wanted.correlation = correlation;
-        wanted.process_key = process_key.value_or(std::numeric_limits<std::int64_t>::min());
+        LaunchCall wanted{.correlation = correlation,
+                          .process_key = process_key.value_or(std::numeric_limits<std::int64_t>::min())};
         const auto found = std::lower_bound(calls_.begin(), calls_.end(), wanted, is_before);
         if (found == calls_.end() || found->correlation != correlation) return nullptr;
         if (process_key && found->process_key != *process_key) return nullptr;

@@ -42,17 +42,12 @@ class SampledProfile {
                        std::int32_t rank = -1) {
         const auto [place, is_new_process] = processes_.try_emplace({pid, std::string(process)}, 0);
         if (is_new_process) {
-            ProcessInfo info;
-            info.pid = pid;
-            info.node = rank;
-            info.name = assembler_.string(process);
-            place->second = assembler_.add_process(info);
+            place->second =
+                assembler_.add_process({.pid = pid, .node = rank, .name = assembler_.string(process)});
         }
         const auto [known, is_new] = lane_of_.try_emplace({place->second, tid, std::string(thread)}, 0);
         if (is_new) {
-            ThreadInfo info;
-            info.process = place->second;
-            info.id = static_cast<std::uint32_t>(lane_of_.size());
+            ThreadInfo info{.process = place->second, .id = static_cast<std::uint32_t>(lane_of_.size())};
             info.os_tid = tid != 0 ? tid : info.id;
             info.name = assembler_.string(thread);
             known->second = assembler_.add_lane({assembler_.add_thread(info)});

@@ -97,14 +97,12 @@ std::uint64_t packed(const FrameRule& rule) noexcept {
 }
 
 FrameRule unpacked(std::uint64_t bits) noexcept {
-    FrameRule rule;
-    rule.kind = static_cast<FrameRule::Kind>((bits & 7) - 1);
-    rule.return_address = static_cast<FrameRule::Saved>(bits >> 3 & 1);
-    rule.frame_pointer = static_cast<FrameRule::Saved>(bits >> 4 & 1);
-    rule.cfa_offset = static_cast<std::int32_t>(bits >> 5 & ((1U << 27) - 1));
-    rule.return_offset = static_cast<std::int16_t>(bits >> 32);
-    rule.frame_pointer_offset = static_cast<std::int16_t>(bits >> 48);
-    return rule;
+    return FrameRule{.kind = static_cast<FrameRule::Kind>((bits & 7) - 1),
+                     .return_address = static_cast<FrameRule::Saved>(bits >> 3 & 1),
+                     .frame_pointer = static_cast<FrameRule::Saved>(bits >> 4 & 1),
+                     .return_offset = static_cast<std::int16_t>(bits >> 32),
+                     .frame_pointer_offset = static_cast<std::int16_t>(bits >> 48),
+                     .cfa_offset = static_cast<std::int32_t>(bits >> 5 & ((1U << 27) - 1))};
 }
 
 FrameRuleCounts& frame_rule_counts() noexcept {

@@ -51,12 +51,11 @@ void ThreadRegistry::add_open(const ThreadEntry& entry, std::vector<OpenRange>& 
         if (slot == nullptr) break;
         const std::uint64_t start = load_acquire(slot->start);
         const std::uint64_t what = load_acquire(slot->what);
-        OpenRange range;
-        range.thread = entry.id;
-        range.depth = index;
-        range.start = start;
-        range.site = static_cast<std::uint32_t>(what & (detail::kMaxSites - 1));
-        range.flags = static_cast<std::uint8_t>((what >> detail::kSiteBits) & 0x7f);
+        OpenRange range{.thread = entry.id,
+                        .depth = index,
+                        .start = start,
+                        .site = static_cast<std::uint32_t>(what & (detail::kMaxSites - 1)),
+                        .flags = static_cast<std::uint8_t>((what >> detail::kSiteBits) & 0x7f)};
         if (const auto side = static_cast<std::uint32_t>(what >> 32)) {
             copy_open_payload(entry, side, range.payload);
         }
@@ -150,11 +149,7 @@ void ThreadRegistry::add_absent(AbsentThread& thread, std::vector<OpenRange>& op
             ++next_seen;
             continue;
         }
-        OpenRange range;
-        range.thread = thread.id;
-        range.depth = depth++;
-        range.start = call.start;
-        range.site = call.site;
+        OpenRange range{.thread = thread.id, .depth = depth++, .start = call.start, .site = call.site};
         if (call.line > 0) {
             alignas(8) std::byte values[64];
             ValueEncoder encoder(values, values + sizeof values);

@@ -28,7 +28,7 @@ struct OpenRange {
     std::uint64_t start = 0;
     std::uint32_t site = 0;
     std::uint8_t flags = 0;  ///< RecordFlags
-    std::vector<std::byte> payload;
+    std::vector<std::byte> payload{};
     std::uint64_t end = 0;  ///< not 0: another thread has ended it, its own thread has not noticed yet
 };
 

@@ -76,10 +76,7 @@ Selection Request::span() const {
     const std::int64_t begin = query.integer("begin", -kAnyTime, kAnyTime, 0);
     const std::int64_t end = query.integer("end", -kAnyTime, kAnyTime, loaded.window_ns());
     if (end < begin) throw RequestError(400, "parameter 'end': it is before 'begin'");
-    Selection selection;
-    selection.begin_ns = absolute(begin);
-    selection.end_ns = absolute(end);
-    return selection;
+    return Selection{.begin_ns = absolute(begin), .end_ns = absolute(end)};
 }
 
 Selection Request::selection() const {

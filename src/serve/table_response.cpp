@@ -191,11 +191,10 @@ void write_stack_flame(JsonWriter& json, const Request& request, const char* met
 }
 
 void write_called_flame(JsonWriter& json, const Request& request, FlameValue value) {
-    CallTreeOptions options;
-    options.bottom_up = value == FlameValue::Self;
-    options.caller_levels = kCallerLevels;
-    options.parts = flame_pixels(request);
-    options.merge_steps = true;
+    CallTreeOptions options{.bottom_up = value == FlameValue::Self,
+                            .caller_levels = kCallerLevels,
+                            .merge_steps = true,
+                            .parts = flame_pixels(request)};
     const CallTree tree = call_tree(request.selected(), options);
     write_flame(json, flame_nodes(tree, value), flame_pixels(request));
 }
@@ -222,11 +221,10 @@ Response table_response(const Request& request) {
     // Without the columns that need further passes, a table of many ranges takes a third of the time.
     options.flops = options.covered = options.percentiles = options.nesting = !query.flag("quick");
     const NameFilter filter(query);
-    TableOptions table;
-    table.sort_by = query.find("sort").value_or("self");
-    table.ascending = query.flag("ascending");
-    table.row_limit = query.integer("limit", 0, kMaxTableRows, kDefaultTableRows);
-    table.shows = [&](const AverageRow& row) { return filter.matches(row.name); };
+    TableOptions table{.sort_by = std::string(query.find("sort").value_or("self")),
+                       .ascending = query.flag("ascending"),
+                       .row_limit = query.integer("limit", 0, kMaxTableRows, kDefaultTableRows),
+                       .shows = [&](const AverageRow& row) { return filter.matches(row.name); }};
     const Trace trace = request.selected();
     return {200, "application/json", averages_json(trace, key_averages(trace, options), table)};
 }

@@ -16,12 +16,11 @@ constexpr std::uint32_t kUnitsPerPixel = 8;           // kMaxPixels * 8 fits in 
 
 TimelineView view_of(const Request& request) {
     const Selection span = request.span();
-    TimelineView view;
-    view.begin_ns = span.begin_ns;
-    view.end_ns = span.end_ns;
-    view.pixels = static_cast<std::uint32_t>(request.query.integer("pixels", 1, kMaxPixels));
-    view.levels = static_cast<std::uint32_t>(request.query.integer("levels", 1, kMaxLevels, 40));
-    return view;
+    return TimelineView{
+        .begin_ns = span.begin_ns,
+        .end_ns = span.end_ns,
+        .pixels = static_cast<std::uint32_t>(request.query.integer("pixels", 1, kMaxPixels)),
+        .levels = static_cast<std::uint32_t>(request.query.integer("levels", 1, kMaxLevels, 40))};
 }
 
 /// The boxes of a tile in columns, six bytes per box. Rows are not included: the page asks /api/at for the

@@ -38,10 +38,8 @@ class Assembly {
     Row process(std::int32_t node) {
         const auto [place, is_new] = processes_.try_emplace(node, 0);
         if (is_new) {
-            ProcessInfo info;
-            info.node = node;
-            info.pid = static_cast<std::int64_t>(processes_.size());
-            place->second = assembler_.add_process(info);
+            place->second =
+                assembler_.add_process({.pid = static_cast<std::int64_t>(processes_.size()), .node = node});
         }
         return place->second;
     }
@@ -52,10 +50,9 @@ class Assembly {
     const Thread& thread(std::int32_t node, std::int64_t number) {
         const auto [place, is_new] = threads_.try_emplace({node, number}, Thread{});
         if (is_new) {
-            ThreadInfo info;
-            info.process = process(node);
-            info.id = static_cast<std::uint32_t>(threads_.size());
-            info.os_tid = number > 0 ? number : 0;
+            ThreadInfo info{.process = process(node),
+                            .id = static_cast<std::uint32_t>(threads_.size()),
+                            .os_tid = number > 0 ? number : 0};
             place->second = {assembler_.add_thread(info), info.id};
         }
         return place->second;
@@ -86,10 +83,9 @@ class Assembly {
 
     void add(const DescribedEvent& event) {
         const std::int64_t end_ns = end_of(event, event.duration_ns);
-        SiteInfo site;
-        site.name = assembler_.string(event.name);
-        site.overload = assembler_.string(event.overload);
-        site.scope = event.scope;
+        SiteInfo site{.name = assembler_.string(event.name),
+                      .scope = event.scope,
+                      .overload = assembler_.string(event.overload)};
         const std::uint16_t flags =
             static_cast<std::uint16_t>((event.is_async ? kAsync : 0) | (event.is_remote ? kRemote : 0));
         const auto range = assembler_.add_range(lane(event), event.start_ns, event.duration_ns,
@@ -135,11 +131,8 @@ class Assembly {
 
     void add_bytes(const DescribedEvent& event, Device device, std::int64_t bytes) {
         if (bytes == 0) return;
-        AllocationReport report;
-        report.time_ns = event.start_ns;
-        report.bytes = bytes;
-        report.device = device;
-        assembler_.add_memory(thread(event.node, event.thread).row, report);
+        assembler_.add_memory(thread(event.node, event.thread).row,
+                              {.time_ns = event.start_ns, .bytes = bytes, .device = device});
     }
 
     void add_kernels(const DescribedEvent& event, TraceAssembler::RangeId range) {
@@ -150,9 +143,7 @@ class Assembly {
                 same.erase(same.begin());
                 continue;
             }
-            SiteInfo site;
-            site.name = assembler_.string(kernel.name);
-            site.scope = Scope::Device;
+            SiteInfo site{.name = assembler_.string(kernel.name), .scope = Scope::Device};
             const Device device{kernel_device_, kernel.device};
             const std::uint32_t on = lane(device_thread(event.node), TrackKind::Device, device, -1);
             last_ns_ = std::max(last_ns_, end_of(event, kernel.duration_ns));

@@ -46,7 +46,7 @@ class TraceMerger {
 /// A trace of another process. Its window, once moved, is that of the trace to which it is added.
 struct AddedTrace {
     Trace trace;
-    ClockMove move;
+    ClockMove move{};
     /// The range of the other trace that called this process: its outermost ranges are linked from it.
     Row caller = kNoRow;
 };

@@ -77,13 +77,13 @@ std::vector<std::size_t> appearance(const Trace& trace, const std::vector<Averag
 }
 
 Averages average(const Trace& trace, const AverageOptions& options, bool each_range) {
-    Averages averages;
-    averages.options = options;
-    averages.is_list = each_range;
-    averages.device = used_device(trace);
-    averages.has_memory = trace.memory().size() > 0;
-    averages.range_count = trace.ranges().size();
-    averages.window_ns = std::max<std::int64_t>(0, trace.window().end_ns - trace.window().start_ns);
+    Averages averages{
+        .options = options,
+        .is_list = each_range,
+        .device = used_device(trace),
+        .has_memory = trace.memory().size() > 0,
+        .range_count = trace.ranges().size(),
+        .window_ns = std::max<std::int64_t>(0, trace.window().end_ns - trace.window().start_ns)};
 
     AverageRowBuilder maker(trace, options, each_range);
     maker.add_device_times();
@@ -117,12 +117,12 @@ Averages key_averages(const Trace& trace, const AverageOptions& options) {
 }
 
 Averages list_ranges(const Trace& trace, const AverageOptions& options) {
-    AverageOptions plain;
-    plain.merge_repeated = options.merge_repeated;
-    plain.memory_of_any_thread = options.memory_of_any_thread;
-    plain.flops = options.flops;
-    plain.nesting = options.nesting;
-    return average(trace, plain, true);
+    return average(trace,
+                   {.merge_repeated = options.merge_repeated,
+                    .memory_of_any_thread = options.memory_of_any_thread,
+                    .flops = options.flops,
+                    .nesting = options.nesting},
+                   true);
 }
 
 DeviceType used_device(const Trace& trace) {

@@ -31,17 +31,16 @@ std::vector<TaskTimes> tasks(const Trace& trace) {
         CallParts* const parts = calls.find({known.process, known.call});
         if (parts == nullptr) continue;
         const SuspendedCall& call = parts->call;
-        TaskTimes task;
-        task.number = known.call;
-        task.process = known.process;
-        task.name = known.name;
-        task.coroutine = trace.sites()[trace.ranges().site[call.first_part]].name;
-        task.start_ns = call.start_ns;
-        task.end_ns = call.end_ns;
-        task.run_ns = call.running_ns;
-        task.await_ns = call.suspended_ns;
-        task.steps = call.parts;
-        task.is_finished = call.is_finished;
+        TaskTimes task{.number = known.call,
+                       .process = known.process,
+                       .name = known.name,
+                       .coroutine = trace.sites()[trace.ranges().site[call.first_part]].name,
+                       .start_ns = call.start_ns,
+                       .end_ns = call.end_ns,
+                       .run_ns = call.running_ns,
+                       .await_ns = call.suspended_ns,
+                       .steps = call.parts,
+                       .is_finished = call.is_finished};
         std::ranges::sort(parts->threads);
         for (const auto& [start, thread] : parts->threads) {
             if (std::ranges::find(task.threads, thread) == task.threads.end()) task.threads.push_back(thread);

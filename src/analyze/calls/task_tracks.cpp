@@ -102,11 +102,10 @@ class TaskTracks {
 
     void add_track(const Lane& lane) {
         const CallParts* const own = calls_.find({lane.tasks[0]->info->process, lane.tasks[0]->info->call});
-        TrackInfo track;
-        track.kind = TrackKind::Async;
-        track.thread = std::ranges::min_element(own->threads)->second;
-        track.name = lane.name;
-        track.first_range = static_cast<Row>(data_->range_start_ns.size());
+        TrackInfo track{.kind = TrackKind::Async,
+                        .thread = std::ranges::min_element(own->threads)->second,
+                        .name = lane.name,
+                        .first_range = static_cast<Row>(data_->range_start_ns.size())};
         for (const Task* const task : lane.tasks) add_task(*task);
         track.range_count = static_cast<Row>(data_->range_start_ns.size()) - track.first_range;
         data_->tracks.push_back(track);
@@ -114,9 +113,7 @@ class TaskTracks {
 
     void add_task(const Task& task) {
         const CallParts& own = *calls_.find({task.info->process, task.info->call});
-        SiteInfo site;
-        site.name = task.info->name;
-        site.scope = Scope::PythonFunction;
+        SiteInfo site{.name = task.info->name, .scope = Scope::PythonFunction};
         data_->sites.push_back(site);
         const auto row = add_row(static_cast<std::uint32_t>(data_->sites.size() - 1), own.call, kNoRow, 0);
         data_->range_details.push_back({row, -1, 0, 0, own.call.number, kWholeCall | kTask});

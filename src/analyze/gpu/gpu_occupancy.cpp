@@ -70,16 +70,14 @@ GpuProperties read_device(const JsonDocument::Value& json) {
     const auto number = [&](std::string_view name) {
         return std::max(json[name].scaled(0).value_or(0), std::int64_t{0});
     };
-    GpuProperties device;
-    device.name = json["name"].text();
-    device.sm_count = number("numSms");
-    device.warp_size = number("warpSize");
-    device.threads_per_sm = number("maxThreadsPerMultiprocessor");
-    device.registers_per_sm = number("regsPerMultiprocessor");
-    device.shared_bytes_per_sm = number("sharedMemPerMultiprocessor");
-    device.compute_major = number("computeMajor");
-    device.compute_minor = number("computeMinor");
-    return device;
+    return GpuProperties{.name = json["name"].text(),
+                         .sm_count = number("numSms"),
+                         .warp_size = number("warpSize"),
+                         .threads_per_sm = number("maxThreadsPerMultiprocessor"),
+                         .registers_per_sm = number("regsPerMultiprocessor"),
+                         .shared_bytes_per_sm = number("sharedMemPerMultiprocessor"),
+                         .compute_major = number("computeMajor"),
+                         .compute_minor = number("computeMinor")};
 }
 
 /// Parses an object with at least these numbers; nullopt if it is something else.

@@ -427,13 +427,12 @@ struct MemoryProfile::Data {
             const std::uint32_t last = std::max(blocks[allocation].versions, 1u) - 1;
             return event_of(time, action, allocation, action == MemoryAction::Destroy ? last : 0);
         }
-        MemoryEvent event;
-        event.time_ns = time;
-        event.action = action;
-        event.bytes = memory.bytes[row] < 0 ? wrapping_difference(0, memory.bytes[row]) : memory.bytes[row];
-        event.process = process_of(memory.thread[row]);
-        event.device = memory.device[row];
-        return event;
+        return MemoryEvent{
+            .time_ns = time,
+            .action = action,
+            .bytes = memory.bytes[row] < 0 ? wrapping_difference(0, memory.bytes[row]) : memory.bytes[row],
+            .process = process_of(memory.thread[row]),
+            .device = memory.device[row]};
     }
     void write_reports(const DeviceReports& device, std::vector<char>& is_taken) {
         const MemoryColumns memory = trace.memory();

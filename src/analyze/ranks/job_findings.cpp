@@ -74,9 +74,7 @@ class JobFindings {
 
   private:
     RankFinding finding(const char* rule, const RankState* rank, std::string text) const {
-        RankFinding result;
-        result.rule = rule;
-        result.text = std::move(text);
+        RankFinding result{.rule = rule, .text = std::move(text)};
         if (rank != nullptr) {
             result.rank = rank->rank;
             result.host = rank->host;

@@ -64,17 +64,16 @@ std::string number_text(const std::string& group, CollectiveNumber number, bool 
 }  // namespace
 
 RankState state_of(const RankEvents& rank, const TextNumbers& texts) {
-    RankState state;
-    state.rank = rank.rank;
-    state.world_size = rank.world_size;
-    state.host = texts.text(rank.host);
-    state.end = rank.end;
-    state.exit_code = rank.exit_code;
-    state.exit_signal = rank.exit_signal;
-    state.end_ns = rank.end_ns;
-    state.open_name = texts.text(rank.open_name);
-    state.open_ns = rank.open_ns;
-    state.usual_ns = usual_interval(rank.collectives);
+    RankState state{.rank = rank.rank,
+                    .world_size = rank.world_size,
+                    .host = texts.text(rank.host),
+                    .end = rank.end,
+                    .exit_code = rank.exit_code,
+                    .exit_signal = rank.exit_signal,
+                    .end_ns = rank.end_ns,
+                    .open_name = texts.text(rank.open_name),
+                    .open_ns = rank.open_ns,
+                    .usual_ns = usual_interval(rank.collectives)};
     std::map<std::uint32_t, RankGroupState> groups;
     for (const RankCollective& each : rank.collectives) {
         const auto [found, is_new] = groups.try_emplace(each.group);
@@ -165,12 +164,11 @@ std::optional<RankFinding> unequal_steps(std::span<const RankEvents> ranks) {
     if (ranks_by.size() < 2) return std::nullopt;
     // A recording that stops in the middle of steps may stop in different ones.
     if (has_cut_step && ranks_by.rbegin()->first - ranks_by.begin()->first < 2) return std::nullopt;
-    RankFinding finding;
-    finding.rule = "unequal_steps";
-    finding.rank = odd_rank(ranks_by);
-    finding.text = "ranks took different numbers of steps: " +
-                   by_ranks_text(ranks_by, [](std::int64_t count) { return std::to_string(count); });
-    return finding;
+    return RankFinding{
+        .rule = "unequal_steps",
+        .rank = odd_rank(ranks_by),
+        .text = "ranks took different numbers of steps: " +
+                by_ranks_text(ranks_by, [](std::int64_t count) { return std::to_string(count); })};
 }
 
 }  // namespace marey

@@ -63,16 +63,15 @@ RankFinding delay_finding(const RankReport& report, const RankInfo& rank, const 
         {"straggler", excess(report.ranks, rank, other_time), "its other code takes "},
     };
     const Cause& most = *std::ranges::max_element(causes, {}, &Cause::excess_ns);
-    RankFinding finding;
-    finding.rank = rank.rank;
-    finding.host = rank.host;
-    finding.share = share;
-    finding.text =
-        rank_text(rank) + " keeps the others waiting for " + percent_text(share) + " of the time, " +
-        (lateness.has_steps
-             ? "in " + std::to_string(own.late_steps) + " of " + std::to_string(rank.steps) + " steps: "
-             : "last in " + std::to_string(rank.times_last) + " of " + std::to_string(rank.collectives) +
-                   " collectives: ");
+    RankFinding finding{
+        .rank = rank.rank,
+        .host = rank.host,
+        .share = share,
+        .text = rank_text(rank) + " keeps the others waiting for " + percent_text(share) + " of the time, " +
+                (lateness.has_steps ? "in " + std::to_string(own.late_steps) + " of " +
+                                          std::to_string(rank.steps) + " steps: "
+                                    : "last in " + std::to_string(rank.times_last) + " of " +
+                                          std::to_string(rank.collectives) + " collectives: ")};
     if (most.excess_ns >= kExplained * per_step) {
         finding.rule = most.rule;
         finding.text += most.text + time_text(most.excess_ns) + " longer " +

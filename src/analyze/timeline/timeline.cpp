@@ -97,9 +97,7 @@ RowPyramid::RowPyramid(const RangeColumns& ranges) : ranges_(ranges) {
 RowPyramid::Node RowPyramid::node_of_rows(std::size_t begin, std::size_t end) const noexcept {
     const std::int64_t* const durations = ranges_.duration_ns.data();
     const std::uint32_t* const depths = ranges_.depth.data();
-    Node node;
-    node.start_ns = ranges_.start_ns[begin];
-    node.longest_ns = durations[begin];
+    Node node{.start_ns = ranges_.start_ns[begin], .longest_ns = durations[begin]};
     node.greatest_depth = node.least_depth = depths[begin];
     for (std::size_t row = begin; row < end; ++row) {
         node.longest_ns = std::max(node.longest_ns, durations[row]);
@@ -187,12 +185,10 @@ std::size_t RowPyramid::last_shallow(std::size_t begin, std::size_t end, std::ui
 }
 
 RowSummary RowPyramid::summary_of(const Node& node) noexcept {
-    RowSummary summary;
-    summary.longest_ns = node.longest_ns;
-    summary.longest = node.longest;
-    summary.deepest = node.deepest;
-    summary.greatest_depth = node.greatest_depth;
-    return summary;
+    return RowSummary{.longest_ns = node.longest_ns,
+                      .longest = node.longest,
+                      .deepest = node.deepest,
+                      .greatest_depth = node.greatest_depth};
 }
 
 RowSummary RowPyramid::summary(std::size_t begin, std::size_t end) const noexcept {

@@ -264,10 +264,8 @@ RangeMergeOptions merge_options(const Trace& trace, const NameSlots& slots, cons
     if (options.by_step && options.bottom_up) throw Error("--by-step cannot be combined with --bottom-up");
     if (options.parts > 0 && (options.by_thread || options.by_step || (options.bottom_up && given > 0)))
         throw Error("call_tree: 'parts' cannot be combined with these options");
-    RangeMergeOptions result;
-    result.by_thread = options.by_thread;
-    result.parts = options.parts;
-    result.separate_roots = options.by_step;
+    RangeMergeOptions result{
+        .by_thread = options.by_thread, .separate_roots = options.by_step, .parts = options.parts};
     if (given == 0) return result;
     std::vector<Row>& rows = result.inside.emplace();
     if (options.inside_range != kNoRow) {
@@ -292,12 +290,12 @@ RangeMergeOptions merge_options(const Trace& trace, const NameSlots& slots, cons
 }
 
 CallTreeNode public_node(const Trace& trace, const NameSlots& slots, const Node& node) {
-    CallTreeNode out;
-    out.name = node.is_thread ? trace.string(trace.threads()[node.thread].name) : slots.names[node.slot];
-    out.thread = node.thread;
-    out.is_thread = node.is_thread;
-    out.is_async = node.place == Place::Async;
-    out.is_device = node.place == Place::Device;
+    CallTreeNode out{.name = std::string(node.is_thread ? trace.string(trace.threads()[node.thread].name)
+                                                        : slots.names[node.slot]),
+                     .thread = node.thread,
+                     .is_thread = node.is_thread,
+                     .is_async = node.place == Place::Async,
+                     .is_device = node.place == Place::Device};
     // As in averages: a name with only continued calls still counts as one.
     out.count = node.is_thread ? node.count : std::max<std::uint64_t>(node.count, 1);
     out.total_ns = node.total_ns;
@@ -323,9 +321,7 @@ CallTree call_tree(const Trace& trace, const CallTreeOptions& given) {
     PathTree& paths = merged.tree;
     std::unordered_map<std::uint32_t, std::int64_t> step_of;  // by root node
     for (const StepRange& step : steps) step_of.emplace(merged.node_of[step.row], step.number);
-    CallTree tree;
-    tree.by_thread = options.by_thread;
-    tree.bottom_up = options.bottom_up;
+    CallTree tree{.by_thread = options.by_thread, .bottom_up = options.bottom_up};
     for (const Node& node : paths.nodes) {
         if (node.place == Place::Host && node.parent == kNoRow) tree.recorded_ns += node.total_ns;
         if (node.place == Place::Device) tree.device_ns += node.self_ns;

@@ -162,22 +162,18 @@ class Merge {
         const std::uint32_t base = options_.by_thread ? thread_node(track, place) : kNoRow;
         if (options_.parts > 0) return growth_.root(slot, place);
         if (!options_.separate_roots) return result_.tree.root(base, slot, place);
-        PathTree::Node node;
-        node.parent = base;
-        node.slot = slot;
-        node.thread = options_.by_thread ? track.thread : kNoRow;
-        node.place = place;
-        return result_.tree.add(node);
+        return result_.tree.add({.parent = base,
+                                 .slot = slot,
+                                 .thread = options_.by_thread ? track.thread : kNoRow,
+                                 .place = place});
     }
 
     std::uint32_t thread_node(const TrackInfo& track, Place place) {
         std::uint32_t& known = thread_node_[track.thread];
         if (known == kNoRow) {
-            PathTree::Node node;
-            node.is_thread = true;
-            node.thread = track.thread;
-            node.place = place == Place::Device ? Place::Device : Place::Host;
-            known = result_.tree.add(node);
+            known = result_.tree.add({.thread = track.thread,
+                                      .is_thread = true,
+                                      .place = place == Place::Device ? Place::Device : Place::Host});
         }
         return known;
     }

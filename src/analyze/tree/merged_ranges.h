@@ -12,7 +12,7 @@ namespace marey {
 struct RangeMergeOptions {
     bool by_thread = false;  ///< the outermost nodes are threads
     /// Rows in ascending order: only these ranges and the ranges nested in them count.
-    std::optional<std::vector<Row>> inside;
+    std::optional<std::vector<Row>> inside{};
     /// With `inside`: these steps contain the ranges that they have among events. Null: none.
     const CrossingSteps* crossing = nullptr;
     bool separate_roots = false;  ///< with `inside`: each of these ranges gets a separate node

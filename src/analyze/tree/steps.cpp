@@ -138,13 +138,13 @@ std::vector<StepInfo> list_steps(const Trace& trace, const std::string& pattern)
     const WindowClip clip(trace);
     std::vector<StepInfo> steps;
     for (const StepRange& found : find_steps(trace, pattern)) {
-        StepInfo step;
-        step.range = found.row;
-        step.number = found.number;
-        step.name = trace.range_name(found.row);
-        step.thread = trace.tracks()[trace.track_of(found.row)].thread;
-        step.start_ns = std::max(ranges.start_ns[found.row], clip.start_ns);
-        step.duration_ns = clip.duration(ranges.start_ns[found.row], ranges.duration_ns[found.row]);
+        StepInfo step{
+            .range = found.row,
+            .number = found.number,
+            .name = std::string(trace.range_name(found.row)),
+            .thread = trace.tracks()[trace.track_of(found.row)].thread,
+            .start_ns = std::max(ranges.start_ns[found.row], clip.start_ns),
+            .duration_ns = clip.duration(ranges.start_ns[found.row], ranges.duration_ns[found.row])};
         step.is_partial = (ranges.flags[found.row] & (kBeganBefore | kUnfinished)) != 0 ||
                           step.duration_ns != ranges.duration_ns[found.row];
         steps.push_back(std::move(step));

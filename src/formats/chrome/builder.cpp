@@ -337,13 +337,12 @@ bool ChromeBuilder::add_memory(const ChromeEvent& event, Row thread) {
     const std::string& name = assembler_.text(event.name);
     const bool out_of_memory = name == "[OutOfMemory]";
     if ((!out_of_memory && name != "[memory]") || !arguments_.integer(ChromeKey::Bytes)) return false;
-    AllocationReport report;
-    report.time_ns = event.time_ns;
-    report.out_of_memory = out_of_memory;
-    report.address = arguments_.take_address();
-    report.bytes = *arguments_.take_integer(ChromeKey::Bytes);
-    report.total_allocated = arguments_.take_integer(ChromeKey::TotalAllocated).value_or(0);
-    report.total_reserved = arguments_.take_integer(ChromeKey::TotalReserved).value_or(0);
+    AllocationReport report{.time_ns = event.time_ns,
+                            .address = arguments_.take_address(),
+                            .bytes = *arguments_.take_integer(ChromeKey::Bytes),
+                            .total_allocated = arguments_.take_integer(ChromeKey::TotalAllocated).value_or(0),
+                            .total_reserved = arguments_.take_integer(ChromeKey::TotalReserved).value_or(0),
+                            .out_of_memory = out_of_memory};
     const std::int64_t type = arguments_.take_integer(ChromeKey::DeviceType).value_or(0);
     const std::int64_t index = arguments_.take_integer(ChromeKey::DeviceId).value_or(-1);
     report.device.type = type >= 0 && type <= 255 ? static_cast<DeviceType>(type) : DeviceType::Other;
@@ -422,9 +421,7 @@ void ChromeBuilder::add_flow(const ChromeEvent& event) {
 /// The newer form: a range itself declares incoming and outgoing flows.
 void ChromeBuilder::add_bound_flows(const ChromeEvent& event, RangeId range) {
     if (!event.flows_in && !event.flows_out) return;
-    LinkEnd place;
-    place.range = range;
-    place.time_ns = event.time_ns;
+    LinkEnd place{.range = range, .time_ns = event.time_ns};
     const auto point = event.flows_in && event.flows_out ? ImportedFlows::Point::Step
                        : event.flows_in                  ? ImportedFlows::Point::End
                                                          : ImportedFlows::Point::Start;

@@ -135,11 +135,10 @@ class Inputs {
     }
     Argument array(DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
                    bool has_strides) const {
-        ArrayInfo info;
-        info.dtype = dtype;
-        info.device = {DeviceType::None, -1};
-        info.dimensions = static_cast<std::uint32_t>(sizes.size());
-        info.has_strides = has_strides && !sizes.empty() && strides.size() == sizes.size();
+        ArrayInfo info{.dtype = dtype,
+                       .has_strides = has_strides && !sizes.empty() && strides.size() == sizes.size(),
+                       .device = {DeviceType::None, -1},
+                       .dimensions = static_cast<std::uint32_t>(sizes.size())};
         std::vector<std::int64_t> extents(sizes.begin(), sizes.end());
         if (info.has_strides) extents.insert(extents.end(), strides.begin(), strides.end());
         Argument value = plain();

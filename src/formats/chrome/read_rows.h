@@ -55,11 +55,7 @@ class ImportedRows {
         if (cached.index != ImportedRow::kNone && cached.key == key) return last_ = cached.index;
         const auto [place, is_new] = row_of_.try_emplace(key, static_cast<std::uint32_t>(rows_.size()));
         if (is_new) {
-            ImportedRow row;
-            row.pid = pid;
-            row.tid = tid;
-            row.process = process_index(pid);
-            rows_.push_back(row);
+            rows_.push_back({.pid = pid, .tid = tid, .process = process_index(pid)});
         }
         cached = {key, place->second};
         return last_ = place->second;
@@ -102,10 +98,8 @@ class ImportedRows {
     }
     std::uint32_t async_lane(std::uint32_t index) {
         if (rows_[index].async_lane == ImportedRow::kNone) {
-            Lane made;
-            made.thread = thread(index);
-            made.kind = TrackKind::Async;
-            rows_[index].async_lane = assembler_.add_lane(made);
+            rows_[index].async_lane =
+                assembler_.add_lane({.thread = thread(index), .kind = TrackKind::Async});
         }
         return rows_[index].async_lane;
     }

@@ -82,10 +82,10 @@ class NsightMetadata {
     // ---- memory
 
     struct Allocation {
-        std::int64_t time, process_key, bytes;
-        std::uint64_t address;
-        Device device;
-        Row thread;
+        std::int64_t time = 0, process_key = 0, bytes = 0;
+        std::uint64_t address = 0;
+        Device device{};
+        Row thread = 0;
     };
 
     /// The numbers of the operations that free memory. Their names are in the file.
@@ -111,10 +111,9 @@ class NsightMetadata {
         std::vector<Allocation> reports;
         while (rows.next()) {
             if (!profile_.has_times(rows, table, {kTime})) continue;
-            Allocation report{};
-            report.process_key = global_process_key(rows.integer(kPid));
-            report.time = profile_.reachable(rows.integer(kTime));
-            report.bytes = std::clamp(rows.integer(kBytes), std::int64_t{0}, kMax);
+            Allocation report{.time = profile_.reachable(rows.integer(kTime)),
+                              .process_key = global_process_key(rows.integer(kPid)),
+                              .bytes = std::clamp(rows.integer(kBytes), std::int64_t{0}, kMax)};
             if (freeing.contains(rows.integer(kOperation))) report.bytes = -report.bytes;
             report.address = static_cast<std::uint64_t>(rows.integer(kAddress));
             const bool is_of_host = !rows.is_null(kKind) && rows.integer(kKind) <= 1;
@@ -141,13 +140,11 @@ class NsightMetadata {
         for (const Allocation& report : reports) {
             std::int64_t& total = totals[{report.process_key, report.device.type, report.device.index}];
             if (__builtin_add_overflow(total, report.bytes, &total)) total = 0;
-            AllocationReport entry;
-            entry.time_ns = report.time;
-            entry.address = report.address;
-            entry.bytes = report.bytes;
-            entry.total_allocated = total;
-            entry.device = report.device;
-            profile_.trace().add_memory(report.thread, entry);
+            profile_.trace().add_memory(report.thread, {.time_ns = report.time,
+                                                        .address = report.address,
+                                                        .bytes = report.bytes,
+                                                        .total_allocated = total,
+                                                        .device = report.device});
         }
     }
 
@@ -399,10 +396,9 @@ class NsightReader {
             if (!profile_.has_times(rows, table, {kStart, kEnd})) continue;
             const auto [place, is_new] = sites.try_emplace(rows.integer(kName), 0);
             if (is_new) place->second = call_site(strings_.text(rows.integer(kName)));
-            LaunchCall call;
-            call.correlation = rows.integer(kCorrelation);
-            call.process_key = global_process_key(rows.integer(kTid));
-            call.thread = thread(rows.integer(kTid));
+            LaunchCall call{.correlation = rows.integer(kCorrelation),
+                            .process_key = global_process_key(rows.integer(kTid)),
+                            .thread = thread(rows.integer(kTid))};
             call.range = profile_.add_range(profile_.thread_lane(call.thread), rows.integer(kStart),
                                             rows.integer(kEnd), place->second);
             if (!rows.is_null(kCorrelation)) profile_.add_call(call);

@@ -84,10 +84,7 @@ class OtlpReader {
         const std::string host = attribute(attributes, "host.name")["stringValue"].text();
         const auto [place, is_new] = processes_.try_emplace({service, host, pid}, 0);
         if (!is_new) return place->second;
-        ProcessInfo info;
-        info.pid = pid;
-        info.name = assembler_.string(service);
-        info.host = assembler_.string(host);
+        ProcessInfo info{.pid = pid, .name = assembler_.string(service), .host = assembler_.string(host)};
         const auto rank = attribute(attributes, "marey.rank")["intValue"].integer();
         if (rank && *rank >= 0 && *rank <= 0x7fffffff) info.node = static_cast<std::int32_t>(*rank);
         return place->second = assembler_.add_process(info);
@@ -97,12 +94,11 @@ class OtlpReader {
         const std::int64_t tid = attribute(attributes, "thread.id")["intValue"].integer().value_or(0);
         const auto [place, is_new] = lanes_.try_emplace({process, tid}, 0);
         if (!is_new) return place->second;
-        ThreadInfo info;
-        info.process = process;
-        info.id = static_cast<std::uint32_t>(lanes_.size());
-        info.os_tid = tid;
-        info.name = assembler_.string(attribute(attributes, "thread.name")["stringValue"].text());
-        return place->second = assembler_.add_lane({assembler_.add_thread(info)});
+        return place->second = assembler_.add_lane({assembler_.add_thread(
+                   {.process = process,
+                    .id = static_cast<std::uint32_t>(lanes_.size()),
+                    .os_tid = tid,
+                    .name = assembler_.string(attribute(attributes, "thread.name")["stringValue"].text())})});
     }
 
     void read_span(Row process, const Value& span) {
@@ -113,9 +109,9 @@ class OtlpReader {
         }
         const Value attributes = span["attributes"];
         const std::uint32_t lane = lane_of(process, attributes);
-        SiteInfo site;
-        site.name = assembler_.string(span["name"].text());
-        site.file = assembler_.string(attribute(attributes, "code.file.path")["stringValue"].text());
+        SiteInfo site{
+            .name = assembler_.string(span["name"].text()),
+            .file = assembler_.string(attribute(attributes, "code.file.path")["stringValue"].text())};
         const std::int64_t line = attribute(attributes, "code.line.number")["intValue"].integer().value_or(0);
         site.line = line > 0 && line <= 0x7fffffff ? static_cast<std::uint32_t>(line) : 0;
         const auto flag = [&](const char* key, std::uint16_t value) {

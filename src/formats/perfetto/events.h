@@ -128,7 +128,7 @@ class PerfettoEvents {
     struct Extras {
         std::uint32_t first_value = 0, value_count = 0;
         std::uint32_t first_flow = 0, flow_count = 0;
-        ReadMetadata facts;
+        ReadMetadata facts{};
     };
     struct Complete {  ///< a range from a single event
         std::int64_t time, duration;
@@ -290,9 +290,8 @@ class PerfettoEvents {
         if (fields.values.empty() && fields.flows.empty() && fields.flow_ends.empty() && facts.flags == 0 &&
             !facts.has_detail)
             return kNone;
-        Extras extras;
-        extras.first_value = static_cast<std::uint32_t>(arguments_.size());
-        extras.value_count = static_cast<std::uint32_t>(fields.values.size());
+        Extras extras{.first_value = static_cast<std::uint32_t>(arguments_.size()),
+                      .value_count = static_cast<std::uint32_t>(fields.values.size())};
         arguments_.insert(arguments_.end(), fields.values.begin(), fields.values.end());
         extras.first_flow = static_cast<std::uint32_t>(flows_.size());
         for (const std::uint64_t id : fields.flows) flows_.push_back({id, time, kNone, false});

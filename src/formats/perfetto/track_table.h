@@ -292,9 +292,7 @@ class PerfettoTrackTable {
     Row process_row(std::int64_t pid) {
         const auto [place, is_new] = process_rows_.try_emplace(pid);
         if (!is_new) return place->second;
-        ProcessInfo info;
-        info.pid = pid;
-        info.realtime_offset_ns = realtime_offset_ns_;
+        ProcessInfo info{.pid = pid, .realtime_offset_ns = realtime_offset_ns_};
         if (const auto found = processes_.find(pid); found != processes_.end()) {
             const Process& process = found->second;
             info.name = process.name;
@@ -331,12 +329,7 @@ class PerfettoTrackTable {
             id = taken.empty() ? 1 : *taken.rbegin() + 1;
             taken.insert(id);
         }
-        ThreadInfo info;
-        info.process = process;
-        info.id = id;
-        info.os_tid = os_tid;
-        info.name = name;
-        return assembler_.add_thread(info);
+        return assembler_.add_thread({.process = process, .id = id, .os_tid = os_tid, .name = name});
     }
     void resolve(std::uint32_t index, int level) {
         Track& track = tracks_[index];

@@ -214,13 +214,12 @@ class DeviceTimer final : public Source {
             return;
         }
         const double ticks = elapsed_us * 1e-6 * static_cast<double>(Clock::ticks_per_second());
-        DeviceWork work;
-        work.kind = DeviceWorkKind::Timed;
-        work.site = pair.site;
-        work.device = {device_->type(), pair.from->device()};
-        work.start = pair.ticks;
-        work.end = pair.ticks + static_cast<std::uint64_t>(std::llround(ticks));
-        work.range = pair.range;
+        DeviceWork work{.kind = DeviceWorkKind::Timed,
+                        .site = pair.site,
+                        .device = {device_->type(), pair.from->device()},
+                        .start = pair.ticks,
+                        .end = pair.ticks + static_cast<std::uint64_t>(std::llround(ticks)),
+                        .range = pair.range};
         log_->write(work);
     }
 

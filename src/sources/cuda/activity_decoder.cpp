@@ -79,16 +79,14 @@ void ActivityDecoder::decode(const ActivityRecord& record, DeviceLog& log) {
 DeviceWork ActivityDecoder::work(DeviceWorkKind kind, std::uint32_t site, std::uint32_t device,
                                  std::uint32_t context, std::uint32_t stream, std::uint32_t correlation,
                                  std::uint64_t start, std::uint64_t end) const noexcept {
-    DeviceWork made;
-    made.kind = kind;
-    made.site = site;
-    made.device = {DeviceType::Cuda, static_cast<std::int32_t>(device)};
-    made.stream = stream == kNoStream ? -1 : std::int64_t{stream};
-    made.context = context;
-    made.correlation = correlation;
-    made.start = clock_.to_ticks(start);
-    made.end = clock_.to_ticks(std::max(start, end));
-    return made;
+    return DeviceWork{.kind = kind,
+                      .site = site,
+                      .device = {DeviceType::Cuda, static_cast<std::int32_t>(device)},
+                      .stream = stream == kNoStream ? -1 : std::int64_t{stream},
+                      .context = context,
+                      .correlation = correlation,
+                      .start = clock_.to_ticks(start),
+                      .end = clock_.to_ticks(std::max(start, end))};
 }
 
 void ActivityDecoder::learn_context(std::uint32_t context, std::uint32_t device) {
@@ -163,14 +161,13 @@ std::uint32_t ActivityDecoder::call_site(std::uint32_t domain, std::uint32_t cal
 }
 
 void ActivityDecoder::decode_call(std::int32_t os_tid, const RecordedCall& recorded, DeviceLog& log) {
-    DeviceCall call;
-    call.site = call_site(recorded.domain, recorded.callback);
-    call.os_tid = os_tid;
-    call.correlation = recorded.correlation;
-    call.device_type = DeviceType::Cuda;
-    call.start = recorded.start;
-    call.end = std::max(recorded.start, recorded.end);
-    call.result = recorded.result;
+    DeviceCall call{.site = call_site(recorded.domain, recorded.callback),
+                    .os_tid = os_tid,
+                    .correlation = recorded.correlation,
+                    .start = recorded.start,
+                    .end = std::max(recorded.start, recorded.end),
+                    .result = recorded.result,
+                    .device_type = DeviceType::Cuda};
     log.write(call);
 }
 
@@ -260,9 +257,8 @@ void ActivityDecoder::decode_overhead(const OverheadRecord& record, DeviceLog& l
 void ActivityDecoder::decode_memory(const MemoryRecord& record, DeviceLog& log) {
     constexpr std::uint32_t kPinned = 2, kAllocation = 1, kRelease = 2;
     if (record.memory_kind == kPinned || record.memory_kind == 1) return;  // host memory
-    MemoryReport report;
-    report.device = {DeviceType::Cuda, static_cast<std::int32_t>(record.device)};
-    report.address = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(record.address));
+    MemoryReport report{.address = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(record.address)),
+                        .device = {DeviceType::Cuda, static_cast<std::int32_t>(record.device)}};
     if (record.operation == kAllocation) {
         report.bytes = static_cast<std::int64_t>(record.bytes);
         allocations_[record.address] = record.bytes;

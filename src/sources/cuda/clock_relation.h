@@ -45,10 +45,9 @@ inline ClockOffset clock_offset(const std::vector<ClockExchange>& exchanges, std
         least = std::max(least, static_cast<double>(exchange.before_ns) - gpu);
         most = std::min(most, static_cast<double>(exchange.after_ns) - gpu);
     }
-    ClockOffset offset{};
-    offset.min_ns = static_cast<double>(last_gpu_ns) + least - static_cast<double>(run.end_ns);
-    offset.max_ns = static_cast<double>(first_gpu_ns) + most - static_cast<double>(run.start_ns);
-    return offset;
+    return ClockOffset{
+        .min_ns = static_cast<double>(last_gpu_ns) + least - static_cast<double>(run.end_ns),
+        .max_ns = static_cast<double>(first_gpu_ns) + most - static_cast<double>(run.start_ns)};
 }
 
 /// A run as measured by the host. Runs of one round follow one another within a millisecond.

@@ -131,9 +131,8 @@ class InputWriter {
         return add_other(argument, i);
     }
     [[gnu::always_inline]] static ArrayView view_of(const c10::TensorImpl& impl) {
-        ArrayView view;
-        view.dtype = dtype_of(c10::typeMetaToScalarType(impl.dtype()));
-        view.device = device_of(impl.device());
+        ArrayView view{.dtype = dtype_of(c10::typeMetaToScalarType(impl.dtype())),
+                       .device = device_of(impl.device())};
         const c10::IntArrayRef sizes = impl.sizes();
         const c10::IntArrayRef strides = impl.strides();
         view.sizes = {sizes.data(), sizes.size()};
