@@ -7,7 +7,7 @@
 #include <marey/import.h>
 
 #include "formats/perfetto/fields.h"
-#include "formats/perfetto/fixture.h"
+#include "formats/perfetto/proto_fixture.h"
 #include "formats/perfetto/read.h"
 
 #if MAREY_HAVE_PROTOZERO

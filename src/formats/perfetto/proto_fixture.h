@@ -1,4 +1,4 @@
-// fixture.h: hand-made protobuf messages for tests.
+// proto_fixture.h: hand-made protobuf messages for tests.
 #pragma once
 
 #include <bit>
