@@ -1,7 +1,5 @@
 // sqlite_file.cpp: reads databases with libsqlite3, if available, with every feature disabled through which a
 // database could run code.
-#if MAREY_HAVE_SQLITE
-
 #include "formats/sqlite_file.h"
 
 #include <errno.h>
@@ -15,12 +13,23 @@
 
 #include <marey/error.h>
 
+namespace marey {
+
+constexpr std::string_view kSqliteMagic("SQLite format 3\0", 16);
+
+bool is_sqlite_profile(std::span<const std::byte> head) noexcept {
+    return head.size() >= kSqliteMagic.size() &&
+           std::memcmp(head.data(), kSqliteMagic.data(), kSqliteMagic.size()) == 0;
+}
+
+}  // namespace marey
+
+#if MAREY_HAVE_SQLITE
+
 #include <sqlite3.h>
 
 namespace marey {
 namespace {
-
-constexpr std::string_view kMagic("SQLite format 3\0", 16);
 
 bool is_same_name(std::string_view a, std::string_view b) noexcept {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char left, unsigned char right) {
@@ -69,7 +78,7 @@ void check_head(const std::string& path) {
     char head[16] = {};
     file.read(head, sizeof head);
     const std::string_view bytes(head, static_cast<std::size_t>(file.gcount()));
-    if (bytes == kMagic) return;
+    if (bytes == kSqliteMagic) return;
     if (bytes.starts_with("\x1f\x8b"))
         throw Error(path + ": the file is compressed; decompress it first (gunzip)");
     throw Error(path + ": not a SQLite database");
@@ -88,18 +97,6 @@ bool SqliteFile::has_column(const std::string& table, std::string_view column) c
 
 TableRows SqliteFile::rows(const std::string& table, std::initializer_list<const char*> columns) const {
     return rows(table, std::vector<std::string>(columns.begin(), columns.end()));
-}
-
-SqliteProducer SqliteFile::producer() const {
-    for (const char* table : {"StringIds", "NVTX_EVENTS", "ANALYSIS_DETAILS", "META_DATA_EXPORT",
-                              "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV"}) {
-        if (has_table(table)) return SqliteProducer::Nsight;
-    }
-    for (const char* table : {"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", "CUPTI_ACTIVITY_KIND_RUNTIME",
-                              "CUPTI_ACTIVITY_KIND_DRIVER", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"}) {
-        if (has_table(table)) return SqliteProducer::Nvprof;
-    }
-    return SqliteProducer::Unknown;
 }
 
 struct SqliteConnection {
@@ -140,69 +137,63 @@ struct SqliteConnection {
         steps_left = kStepsForTheSchema + bytes * kStepsPerByte;
         sqlite3_progress_handler(database, kStepsPerCheck, on_progress, this);
     }
+};
 
-    sqlite3_stmt* prepare(const std::string& sql) const {
-        sqlite3_stmt* statement = nullptr;
+/// Of an empty text: without rows.
+struct SqliteStatement {
+    const SqliteConnection& connection;
+    sqlite3_stmt* handle = nullptr;
+    std::uint64_t rows_left;
+
+    SqliteStatement(const SqliteConnection& its, const std::string& sql)
+        : connection(its), rows_left(its.bytes / kMinBytesPerRow) {
         const int code =
-            sqlite3_prepare_v2(database, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
-        if (code != SQLITE_OK) fail(code);
-        return statement;
+            sqlite3_prepare_v2(its.database, sql.data(), static_cast<int>(sql.size()), &handle, nullptr);
+        if (code != SQLITE_OK) its.fail(code);
     }
+    SqliteStatement(const SqliteStatement&) = delete;
+    SqliteStatement& operator=(const SqliteStatement&) = delete;
+    ~SqliteStatement() { sqlite3_finalize(handle); }
 };
-
-struct TableRows::State {
-    const SqliteConnection* connection = nullptr;
-    sqlite3_stmt* statement = nullptr;  // null: the table does not exist
-    std::uint64_t rows_left = 0;
-
-    State() = default;
-    State(const State&) = delete;
-    State& operator=(const State&) = delete;
-    ~State() { sqlite3_finalize(statement); }
-};
-
-TableRows::TableRows(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-TableRows::TableRows(TableRows&&) noexcept = default;
-TableRows::~TableRows() = default;
 
 bool TableRows::next() {
-    if (state_->statement == nullptr) return false;
-    const int code = sqlite3_step(state_->statement);
+    if (statement_->handle == nullptr) return false;
+    const int code = sqlite3_step(statement_->handle);
     if (code == SQLITE_DONE) return false;
-    if (code != SQLITE_ROW) state_->connection->fail(code);
-    if (state_->rows_left == 0)
-        throw Error(state_->connection->path + ": damaged: a table has more rows than fit into the file");
-    --state_->rows_left;
+    if (code != SQLITE_ROW) statement_->connection.fail(code);
+    if (statement_->rows_left == 0)
+        throw Error(statement_->connection.path + ": damaged: a table has more rows than fit into the file");
+    --statement_->rows_left;
     return true;
 }
 
 bool TableRows::is_null(int column) const noexcept {
-    return sqlite3_column_type(state_->statement, column) == SQLITE_NULL;
+    return sqlite3_column_type(statement_->handle, column) == SQLITE_NULL;
 }
 
 bool TableRows::is_number(int column) const noexcept {
-    const int type = sqlite3_column_type(state_->statement, column);
+    const int type = sqlite3_column_type(statement_->handle, column);
     return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
 }
 
 bool TableRows::is_whole_number(int column) const noexcept {
-    return sqlite3_column_type(state_->statement, column) == SQLITE_INTEGER;
+    return sqlite3_column_type(statement_->handle, column) == SQLITE_INTEGER;
 }
 
 std::int64_t TableRows::integer(int column) const noexcept {
-    return sqlite3_column_int64(state_->statement, column);
+    return sqlite3_column_int64(statement_->handle, column);
 }
 
 double TableRows::real(int column) const noexcept {
-    return sqlite3_column_double(state_->statement, column);
+    return sqlite3_column_double(statement_->handle, column);
 }
 
 std::string_view TableRows::text(int column) const noexcept {
-    const void* bytes = sqlite3_column_type(state_->statement, column) == SQLITE_BLOB
-                            ? sqlite3_column_blob(state_->statement, column)
-                            : sqlite3_column_text(state_->statement, column);
+    const void* bytes = sqlite3_column_type(statement_->handle, column) == SQLITE_BLOB
+                            ? sqlite3_column_blob(statement_->handle, column)
+                            : sqlite3_column_text(statement_->handle, column);
     if (bytes == nullptr) return {};
-    const int count = sqlite3_column_bytes(state_->statement, column);
+    const int count = sqlite3_column_bytes(statement_->handle, column);
     return {static_cast<const char*>(bytes), static_cast<std::size_t>(count)};
 }
 
@@ -222,48 +213,38 @@ SqliteFile::SqliteFile(const std::string& path)
         sqlite3_exec(connection_->database, "PRAGMA locking_mode=EXCLUSIVE", nullptr, nullptr, nullptr);
     }
     // Ordinary tables have a root page; views and virtual tables do not.
-    const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement(
-        connection_->prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"),
-        sqlite3_finalize);
-    int code = SQLITE_OK;
-    while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
-        const unsigned char* name = sqlite3_column_text(statement.get(), 0);
-        const std::string_view text = name != nullptr ? reinterpret_cast<const char*>(name) : "";
-        if (!text.empty() && !text.starts_with("sqlite_")) tables_.emplace_back(text);
+    TableRows tables = query("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0");
+    while (tables.next()) {
+        const std::string_view name = tables.text(0);
+        if (!name.empty() && !name.starts_with("sqlite_")) tables_.emplace_back(name);
     }
-    if (code != SQLITE_DONE) connection_->fail(code);
 }
 
 SqliteFile::~SqliteFile() = default;
 
 std::vector<std::string> SqliteFile::columns(const std::string& table) const {
     std::vector<std::string> names;
-    const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement(
-        connection_->prepare("PRAGMA table_info(" + quoted_name(table) + ")"), sqlite3_finalize);
-    while (sqlite3_step(statement.get()) == SQLITE_ROW) {
-        const unsigned char* name = sqlite3_column_text(statement.get(), 1);
-        names.emplace_back(name != nullptr ? reinterpret_cast<const char*>(name) : "");
-    }
+    TableRows rows = query("PRAGMA table_info(" + quoted_name(table) + ")");
+    while (rows.next()) names.emplace_back(rows.text(1));
     return names;
 }
 
+TableRows SqliteFile::query(const std::string& sql) const {
+    return TableRows(std::make_shared<SqliteStatement>(*connection_, sql));
+}
+
 TableRows SqliteFile::rows(const std::string& table, std::span<const std::string> columns) const {
-    auto state = std::make_unique<TableRows::State>();
-    state->connection = connection_.get();
-    state->rows_left = connection_->bytes / kMinBytesPerRow;
-    if (has_table(table)) {
-        const std::vector<std::string> known = this->columns(table);
-        std::string sql = "SELECT ";
-        for (const std::string& column : columns) {
-            const bool is_known = std::ranges::any_of(
-                known, [&](const std::string& name) { return is_same_name(name, column); });
-            if (sql.size() > 7) sql += ",";
-            sql += is_known ? quoted_name(column) : "NULL";
-        }
-        if (columns.empty()) sql += "NULL";
-        state->statement = connection_->prepare(sql + " FROM " + quoted_name(table) + " NOT INDEXED");
+    if (!has_table(table)) return query("");
+    const std::vector<std::string> known = this->columns(table);
+    std::string sql = "SELECT ";
+    for (const std::string& column : columns) {
+        const bool is_known =
+            std::ranges::any_of(known, [&](const std::string& name) { return is_same_name(name, column); });
+        if (sql.size() > 7) sql += ",";
+        sql += is_known ? quoted_name(column) : "NULL";
     }
-    return TableRows(std::move(state));
+    if (columns.empty()) sql += "NULL";
+    return query(sql + " FROM " + quoted_name(table) + " NOT INDEXED");
 }
 
 std::uint64_t SqliteFile::row_count(const std::string& table) const {
@@ -271,6 +252,30 @@ std::uint64_t SqliteFile::row_count(const std::string& table) const {
     std::uint64_t count = 0;
     while (all.next()) ++count;
     return count;
+}
+
+Trace read_sqlite_profile(const std::string& path) {
+    const SqliteFile file(path);
+    const auto has_any = [&](std::initializer_list<const char*> tables) {
+        return std::ranges::any_of(tables, [&](const char* table) { return file.has_table(table); });
+    };
+    if (has_any({"StringIds", "NVTX_EVENTS", "ANALYSIS_DETAILS", "META_DATA_EXPORT",
+                 "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV"}))
+        return read_nsight(file);
+    if (has_any({"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", "CUPTI_ACTIVITY_KIND_RUNTIME",
+                 "CUPTI_ACTIVITY_KIND_DRIVER", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"}))
+        return read_nvprof(file);
+    throw Error(path + ": not an nvprof or Nsight Systems database: none of their tables was found");
+}
+
+}  // namespace marey
+
+#else
+
+namespace marey {
+
+Trace read_sqlite_profile(const std::string& path) {
+    throw Error(path + ": cannot read SQLite databases: this Marey was built without SQLite");
 }
 
 }  // namespace marey

@@ -9,20 +9,19 @@
 #include <string_view>
 #include <vector>
 
+#include <marey/trace.h>
+
 namespace marey {
 
 struct SqliteConnection;  // libsqlite3 handles
-
-/// The program that wrote a database, detected from its tables.
-enum class SqliteProducer { Nvprof, Nsight, Unknown };
+struct SqliteStatement;
 
 /// The rows of one table, one by one. A column is identified by its position in the requested list; a column
 /// that the table lacks is always NULL. Texts are valid until next().
 class TableRows {
   public:
-    TableRows(TableRows&&) noexcept;
-    TableRows& operator=(TableRows&&) = delete;
-    ~TableRows();
+    explicit TableRows(std::shared_ptr<SqliteStatement> statement) noexcept
+        : statement_(std::move(statement)) {}
 
     /// Moves to the first row, then to the next; returns false if there are no more. Throws marey::Error if
     /// the database is damaged.
@@ -35,10 +34,7 @@ class TableRows {
     bool is_whole_number(int column) const noexcept;
 
   private:
-    friend class SqliteFile;
-    struct State;
-    explicit TableRows(std::unique_ptr<State> state) noexcept;
-    std::unique_ptr<State> state_;
+    std::shared_ptr<SqliteStatement> statement_;
 };
 
 /// The database is opened read-only and without locks, and no files are created next to it; its write-ahead
@@ -51,7 +47,6 @@ class SqliteFile {
     ~SqliteFile();
 
     const std::string& path() const noexcept { return path_; }
-    SqliteProducer producer() const;
     /// False if a transaction was open when its writer died, so rows may be incomplete.
     bool is_settled() const noexcept { return is_settled_; }
 
@@ -66,10 +61,24 @@ class SqliteFile {
     std::uint64_t row_count(const std::string& table) const;
 
   private:
+    TableRows query(const std::string& sql) const;
+
     std::string path_;
     std::unique_ptr<SqliteConnection> connection_;
     std::vector<std::string> tables_;
     bool is_settled_ = true;
 };
+
+/// nvprof and Nsight Systems databases have the same header: only their tables differ.
+bool is_sqlite_profile(std::span<const std::byte> head) noexcept;
+/// Reads a database of either. Throws marey::Error.
+Trace read_sqlite_profile(const std::string& path);
+
+/// Reads an nvprof database: markers, CUDA runtime and driver calls, kernels, copies. Throws marey::Error if
+/// a marker is duplicated, or if a launch call inside a marker launched several kernels.
+Trace read_nvprof(const SqliteFile& file);
+
+/// Reads the output of `nsys export --type sqlite`.
+Trace read_nsight(const SqliteFile& file);
 
 }  // namespace marey

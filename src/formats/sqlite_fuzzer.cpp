@@ -14,7 +14,7 @@
 
 #include <marey/error.h>
 
-#include "formats/sqlite_profiles.h"
+#include "formats/sqlite_file.h"
 
 namespace {
 

@@ -1,7 +1,6 @@
 // read.cpp: reads databases written by `nsys export --type sqlite`. Columns that a version lacks read as
 // NULL.
 #include "formats/formats.h"
-#include "formats/sqlite_profiles.h"
 
 #if MAREY_HAVE_SQLITE
 

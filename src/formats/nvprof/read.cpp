@@ -1,7 +1,7 @@
 // read.cpp: reads nvprof databases. Times are in nanoseconds; a marker has one row for its start and one
 // for its end.
 #include "formats/formats.h"
-#include "formats/sqlite_profiles.h"
+#include "formats/sqlite_file.h"
 
 #if MAREY_HAVE_SQLITE
 
