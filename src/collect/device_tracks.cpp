@@ -10,7 +10,7 @@
 
 #include "collect/async_ranges.h"
 #include "collect/log_records.h"
-#include "native/demangle.h"
+#include "native/function_name.h"
 
 namespace marey {
 

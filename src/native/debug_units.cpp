@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "native/demangle.h"
+#include "native/function_name.h"
 
 namespace marey {
 namespace {

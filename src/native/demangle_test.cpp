@@ -1,5 +1,5 @@
 // demangle_test.cpp: symbols become readable, everything else is unchanged.
-#include "native/demangle.h"
+#include "native/function_name.h"
 
 #include <gtest/gtest.h>
 

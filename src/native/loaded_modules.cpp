@@ -10,7 +10,7 @@
 
 #include <marey/detail/thread_safety.h>
 
-#include "native/build_id.h"
+#include "native/elf_symbols.h"
 
 namespace marey {
 namespace {

@@ -11,7 +11,7 @@
 #include <marey/error.h>
 
 #include "base/hexadecimal.h"
-#include "native/demangle.h"
+#include "native/function_name.h"
 #include "native/loaded_modules.h"
 #include "native/native_symbols.h"
 #include "record/python_stacks.h"

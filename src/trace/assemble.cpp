@@ -8,7 +8,7 @@
 
 #include <marey/error.h>
 
-#include "native/demangle.h"
+#include "native/function_name.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {

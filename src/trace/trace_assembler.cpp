@@ -12,7 +12,7 @@
 #include <marey/error.h>
 
 #include "base/reserve_expected.h"
-#include "native/demangle.h"
+#include "native/function_name.h"
 #include "trace/columns.h"
 #include "trace/part_flags.h"
 #include "trace/process_links.h"
