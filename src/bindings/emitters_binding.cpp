@@ -1,11 +1,13 @@
-// emitters_binding.cpp: emitters, and explicit marks and ranges for NVTX and ITT.
+// emitters_binding.cpp: emitters, explicit marks and ranges for NVTX and ITT, and execution traces.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
 #include <marey/emit.h>
+#include <marey/execution_trace.h>
 #include <marey/nvtx.h>
 
 #include "bindings/bind.h"
+#include "sources/torch/torch_source.h"
 
 namespace nb = nanobind;
 
@@ -47,6 +49,21 @@ void bind_emitters(nb::module_& module) {
     itt_by_hand.def("range_pop", &itt::range_pop);
     itt_by_hand.def("range_start", [](const std::string& text) { return itt::range_start(text); });
     itt_by_hand.def("range_end", &itt::range_end);
+}
+
+void bind_execution_trace(nb::module_& module) {
+    using Released = nb::call_guard<nb::gil_scoped_release>;
+    nb::class_<ExecutionTrace>(module, "ExecutionTrace")
+        .def(nb::init<const std::string&>(), nb::arg("path"), Released())
+        .def("start", &ExecutionTrace::start, Released())
+        .def("stop", &ExecutionTrace::stop, Released())
+        .def("save_elements_in", &ExecutionTrace::save_elements_in, nb::arg("folder"), Released())
+        .def("finish", &ExecutionTrace::finish, Released())
+        .def_prop_ro("is_running", &ExecutionTrace::is_running);
+    module.def("execution_trace_request", [] {
+        const ExecutionTraceRequest request = torch::execution_trace_request();
+        return nb::make_tuple(request.is_wanted, request.path, request.with_resources);
+    });
 }
 
 }  // namespace marey::bindings

@@ -1,9 +1,12 @@
-// range_objects.h: the Python types and functions that mark ranges, written with the raw C API.
+// range_objects.h: the Python types and functions written with the raw C API: those that mark ranges, and
+// marey.CapturedTraceback.
 #pragma once
 
 #include <Python.h>
 
 #include <initializer_list>
+
+#include <marey/traceback.h>
 
 #include "bindings/stack_option.h"
 
@@ -29,5 +32,15 @@ PyObject* call_module(const char* module_name, const char* function_name,
 /// Creates an object, with a method end(), that owns the range of the innermost entry of a with statement.
 /// Null with a Python error set on failure.
 PyObject* take_over(RangeState& from) noexcept;
+
+/// marey.Error, a RuntimeError. Set while the module is created.
+extern PyObject* error_type;
+
+/// Adds the type; false with a Python error set on failure.
+bool add_traceback(PyObject* module) noexcept;
+
+bool is_traceback(PyObject* object) noexcept;
+/// The capture of an object; empty if it has none or is of another type.
+CapturedTraceback traceback_of(PyObject* object) noexcept;
 
 }  // namespace marey::bindings

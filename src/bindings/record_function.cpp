@@ -1,5 +1,4 @@
 // record_function.cpp: marey.record_function, written with the raw C API so that no Python code runs.
-#include "bindings/errors.h"
 #include "bindings/range_objects.h"
 
 #include <nanobind/nanobind.h>

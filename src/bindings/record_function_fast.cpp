@@ -4,7 +4,6 @@
 
 #include <marey/call_stack.h>
 
-#include "bindings/errors.h"
 #include "bindings/inherited_context.h"
 #include "bindings/object_values.h"
 #include "bindings/range_objects.h"

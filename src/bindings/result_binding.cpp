@@ -1,4 +1,5 @@
-// result_binding.cpp: what analyses found, as tables for Python.
+// result_binding.cpp: what analyses found, as tables for Python, and the tables of a trace through the Arrow
+// PyCapsule interface.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
@@ -6,8 +7,16 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include <marey/arrow.h>
+#include <marey/export.h>
 #include <marey/results.h>
 
 #include "bindings/arrow_capsule.h"
@@ -59,6 +68,19 @@ nb::tuple arrow_array(const ResultTable& table, const nb::object&) {
     export_arrow(table, schema.get(), array.get());
     return nb::make_tuple(to_capsule(std::move(schema), "arrow_schema"),
                           to_capsule(std::move(array), "arrow_array"));
+}
+
+nb::object stream_of(const Trace& trace, const std::string& table, std::vector<std::string> columns,
+                     std::size_t batch_rows) {
+    auto stream = std::make_unique<ArrowArrayStream>();
+    export_arrow_stream(trace, table, std::move(columns), batch_rows, stream.get());
+    return to_capsule(std::move(stream), "arrow_array_stream");
+}
+
+nb::object schema_of(const Trace& trace, const std::string& table) {
+    auto schema = std::make_unique<ArrowSchema>();
+    export_arrow_schema(trace, table, {}, schema.get());
+    return to_capsule(std::move(schema), "arrow_schema");
 }
 
 }  // namespace
@@ -116,6 +138,22 @@ void bind_results(nb::module_& module) {
             return nb::make_tuple(std::move(tables), left_out);
         },
         nb::arg("paths"), nb::arg("step_name"), nb::arg("input_name"));
+}
+
+void bind_arrow(nb::module_& module) {
+    module.def("table_names",
+               [] { return std::vector<std::string_view>(table_names().begin(), table_names().end()); });
+    module.def("arrow_stream", stream_of, nb::arg("trace"), nb::arg("table"),
+               nb::arg("columns") = std::vector<std::string>(), nb::arg("batch_rows") = 0);
+    module.def("arrow_schema", schema_of, nb::arg("trace"), nb::arg("table"));
+    module.def(
+        "table_csv",
+        [](const Trace& trace, const std::string& table) {
+            std::ostringstream text;
+            write_csv(trace, text, table);
+            return std::move(text).str();
+        },
+        nb::arg("trace"), nb::arg("table"));
 }
 
 }  // namespace marey::bindings

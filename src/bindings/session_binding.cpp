@@ -23,8 +23,8 @@
 #include <marey/observe.h>
 
 #include "bindings/bind.h"
-#include "bindings/errors.h"
 #include "bindings/guarded_session.h"
+#include "bindings/range_objects.h"
 #include "bindings/trace_values.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/module_calls.h"

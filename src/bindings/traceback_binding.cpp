@@ -9,7 +9,7 @@
 #include <marey/traceback.h>
 
 #include "bindings/bind.h"
-#include "bindings/traceback_objects.h"
+#include "bindings/range_objects.h"
 
 namespace nb = nanobind;
 

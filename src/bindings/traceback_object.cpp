@@ -8,8 +8,7 @@
 #include <marey/detail/python_stacks.h>
 #include <marey/traceback.h>
 
-#include "bindings/errors.h"
-#include "bindings/traceback_objects.h"
+#include "bindings/range_objects.h"
 #include "sources/python/traceback_source.h"
 
 namespace marey::bindings {
