@@ -5,7 +5,6 @@
 
 #include "bindings/bind.h"
 #include "sources/python/call_filter.h"
-#include "sources/python/child_waits.h"
 #include "sources/python/code_sites.h"
 #include "sources/python/program_start.h"
 #include "sources/python/start_frames.h"

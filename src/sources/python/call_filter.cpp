@@ -9,7 +9,7 @@
 #include <marey/detail/thread_safety.h>
 
 #include "record/source_writer.h"
-#include "sources/python/import_prefixes.h"
+#include "sources/python/import_names.h"
 #include "sources/python/python_text.h"
 
 namespace marey::python {

@@ -7,7 +7,6 @@
 #include "sources/python/c_function_sites.h"
 #include "sources/python/greenlets.h"
 #include "sources/python/import_names.h"
-#include "sources/python/import_prefixes.h"
 #include "sources/python/module_calls.h"
 #include "sources/python/python_text.h"
 #include "sources/python/thread_names.h"

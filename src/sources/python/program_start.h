@@ -1,4 +1,5 @@
-// program_start.h: records a program from its first line, and the processes that it forks.
+// program_start.h: records a program from its first line, and the processes that it forks, and how
+// its children ended, as it learns it from os.wait().
 #pragma once
 
 namespace marey::python {
@@ -19,5 +20,10 @@ void restart_recording() noexcept;
 void finish_program() noexcept;
 /// The same when the interpreter has ended, for a process that then ends by a signal.
 void finish_with_interpreter() noexcept;
+
+/// From now on, os.wait(), os.waitpid() and the like report which child ended, and how
+/// (record/process_report.h). They behave as before, and show the same name, module and documentation. The
+/// caller holds the GIL; on failure, nothing changes.
+void report_child_waits() noexcept;
 
 }  // namespace marey::python
