@@ -1,4 +1,5 @@
 // session_options.cpp: the text form of a session's options. docs/reference/environment.md describes it.
+// Also checks the patterns of options that take them.
 #include <marey/session_options.h>
 
 #include <algorithm>
@@ -281,6 +282,23 @@ std::string path_of_rank(const std::string& path, int rank) {
     const std::string part = ".rank" + std::to_string(rank);
     const bool has_it = path.ends_with(part) || path.find(part + ".") != std::string::npos;
     return has_it ? path : insert_before_suffix(path, part);
+}
+
+std::size_t detail::end_of_pattern_set(std::string_view text, std::size_t at) noexcept {
+    std::size_t first = at + 1;
+    if (first < text.size() && text[first] == '!') ++first;
+    return first < text.size() ? text.find(']', first + 1) : std::string_view::npos;
+}
+
+const char* call_pattern_error(std::string_view text) noexcept {
+    if (text.empty()) return "is empty";
+    if (text.find('\0') != std::string_view::npos) return "contains a NUL character";
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != '[') continue;
+        i = detail::end_of_pattern_set(text, i);
+        if (i == std::string_view::npos) return "has an unclosed '['";
+    }
+    return nullptr;
 }
 
 }  // namespace marey

@@ -1,4 +1,5 @@
-// token.cpp: records both ends of a message, as blobs in the logs of their threads.
+// token.cpp: records both ends of a message, as blobs in the logs of their threads, and the time of a call to
+// another process.
 #include <marey/token.h>
 
 #include <sys/random.h>
@@ -6,10 +7,14 @@
 #include <atomic>
 #include <cstring>
 
+#include <marey/range.h>
+#include <marey/remote.h>
+
 #include "record/clocks/clock.h"
 #include "record/process_identity.h"
 #include "record/source_writer.h"
 #include "record/thread_log.h"
+#include "record/thread_registry.h"
 
 namespace marey {
 namespace {
@@ -60,6 +65,19 @@ Token send_token() noexcept {
 
 void receive_token(const Token& token) noexcept {
     if (token.sender != 0) write_token(detail::kBlobReceive, token, Clock::now());
+}
+
+RemoteCall::RemoteCall() noexcept {
+    if (is_recording()) {
+        const SlowPath path(kNoRecord);
+        const detail::ThreadState* const state = path ? ready_thread() : nullptr;
+        if (state != nullptr) thread_ = static_cast<const ThreadEntry*>(state->owner)->id;
+    }
+    start_ = Clock::now();
+}
+
+void RemoteCall::end() noexcept {
+    if (end_ == 0) end_ = Clock::now();
 }
 
 }  // namespace marey

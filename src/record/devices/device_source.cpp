@@ -6,7 +6,6 @@
 #include <marey/detail/log_format.h>
 #include <marey/device.h>
 
-#include "record/devices/device_sources.h"
 #include "record/devices/devices.h"
 #include "record/source_writer.h"
 

@@ -16,7 +16,6 @@
 #include <marey/observe.h>
 
 #include "record/clocks/clock.h"
-#include "record/devices/device_sources.h"
 #include "record/devices/devices.h"
 #include "record/source_writer.h"
 

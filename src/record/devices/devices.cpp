@@ -12,7 +12,6 @@
 #include <marey/device.h>
 #include <marey/error.h>
 
-#include "record/devices/device_sources.h"
 #include "record/recorder.h"
 
 namespace marey {

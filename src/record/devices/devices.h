@@ -1,13 +1,17 @@
-// devices.h: the devices that a session can record.
+// devices.h: the devices that a session can record, the two sources of each, and the ranges that they time.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <marey/device.h>
 #include <marey/value.h>
+
+#include "record/source.h"
 
 namespace marey {
 
@@ -27,5 +31,14 @@ RequestedDevices find_devices(std::span<const std::string> names, std::uint32_t 
 
 /// Called when the program initialises that device's library. Loads nothing.
 void device_begins(std::string_view name) noexcept;
+
+/// Times ranges with the device's events, for sessions that request it.
+std::shared_ptr<Source> device_timer(std::shared_ptr<DeviceRuntime> device);
+
+/// Records what the device reports. Its activities() are not null.
+std::shared_ptr<Source> device_source(std::shared_ptr<DeviceRuntime> device);
+
+/// Whether ranges of this name are timed on devices (time_on_device()). Any thread; takes no lock.
+bool is_timed_on_device(std::string_view range_name) noexcept;
 
 }  // namespace marey

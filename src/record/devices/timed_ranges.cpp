@@ -10,7 +10,7 @@
 #include <marey/detail/thread_safety.h>
 #include <marey/device.h>
 
-#include "record/devices/device_sources.h"
+#include "record/devices/devices.h"
 
 namespace marey {
 namespace {
