@@ -3,8 +3,7 @@
 
 #include <memory>
 
-#include "trace/columns.h"
-#include "trace/trace_data.h"
+#include "trace/used_names.h"
 
 namespace marey {
 namespace {
@@ -37,21 +36,6 @@ std::string without_home(std::string_view text) {
     return out;
 }
 
-/// Keeps the texts that are referred to.
-void drop_unused_texts(TraceData& data, bool home) {
-    std::vector<StringId> place(data.strings.size(), 0);
-    std::vector<std::string> kept{std::string()};
-    for_each_reference(data, Cells::String, [&](StringId& text) {
-        if (text == 0) return;
-        if (place[text] == 0) {
-            place[text] = static_cast<StringId>(kept.size());
-            kept.push_back(home ? without_home(data.strings[text]) : data.strings[text]);
-        }
-        text = place[text];
-    });
-    data.strings = std::move(kept);
-}
-
 }  // namespace
 
 Trace redact(const Trace& trace, const Redaction& redaction) {
@@ -71,9 +55,10 @@ Trace redact(const Trace& trace, const Redaction& redaction) {
     if (redaction.metadata) data->metadata.clear();
     if (redaction.home) {
         for (ProblemInfo& problem : data->problems) problem.text = without_home(problem.text);
+        for (std::string& text : data->strings) text = without_home(text);
         data->window.session_name = without_home(data->window.session_name);
     }
-    drop_unused_texts(*data, redaction.home);
+    drop_unused_strings(*data);
     return Trace(data);
 }
 

@@ -5,9 +5,9 @@
 #include <marey/error.h>
 #include <marey/remote.h>
 
-#include "collect/used_names.h"
 #include "trace/row_selection.h"
 #include "trace/saved_trace.h"
+#include "trace/used_names.h"
 
 namespace marey {
 namespace {

@@ -14,9 +14,9 @@
 #include "collect/device_calls.h"
 #include "collect/remote_events.h"
 #include "collect/replayed_log.h"
-#include "collect/used_names.h"
 #include "trace/columns.h"
 #include "trace/torch_names.h"
+#include "trace/used_names.h"
 
 namespace marey {
 

@@ -1,4 +1,4 @@
-// used_names.h: removes the names that only other sessions of the process used.
+// used_names.h: removes the sites and strings of a trace to which nothing refers.
 #pragma once
 
 #include <cstddef>
@@ -11,5 +11,8 @@ namespace marey {
 /// its process used before, and a file the names of all its sessions. The order is unchanged. `few`: how many
 /// may stay; 0: none.
 void drop_unused_names(TraceData& data, std::size_t few = 1024);
+
+/// Removes unused strings. The order is unchanged.
+void drop_unused_strings(TraceData& data);
 
 }  // namespace marey
