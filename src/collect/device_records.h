@@ -8,6 +8,8 @@
 #include <marey/device.h>
 
 #include "collect/log_scan.h"
+#include "collect/session_filter.h"
+#include "collect/thread_replay.h"
 
 namespace marey {
 
@@ -34,5 +36,12 @@ std::span<const std::byte> values_of(const DeviceWorkRow& work) noexcept;
 /// Finds the device records that the session needs: work for `device_work`, calls for the replays of their
 /// threads. A thread that recorded nothing itself gets a replay.
 void read_device_records(ReplayedLog& state);
+
+/// Inserts `replay.device_calls` among the rows that replay_thread has written, which move towards the front
+/// of the slice by as many rows. A call is the child of the innermost range that contains its middle (of the
+/// part in the window), and is cut where that range begins and ends; a call within a call is its child. In a
+/// session of one thread and its tasks, calls of other threads count only within a range; the others are
+/// erased from `device_calls`.
+void insert_device_calls(ThreadReplay& replay, const SessionFilter& filter, const RowSlice& slice);
 
 }  // namespace marey

@@ -11,7 +11,7 @@
 #include "base/parallel.h"
 #include "base/reserve_expected.h"
 #include "base/work_meter.h"
-#include "collect/device_calls.h"
+#include "collect/device_records.h"
 #include "collect/remote_events.h"
 #include "collect/replayed_log.h"
 #include "trace/columns.h"

@@ -1,4 +1,5 @@
-// devices.cpp: the registered devices, and the libraries that register them.
+// devices.cpp: the registered devices, the libraries that register them, and what they
+// report of their work.
 #include "record/devices/devices.h"
 
 #include <dlfcn.h>
@@ -6,13 +7,16 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include <marey/detail/log_format.h>
 #include <marey/detail/thread_safety.h>
 #include <marey/device.h>
 #include <marey/error.h>
 
 #include "record/recorder.h"
+#include "record/source_writer.h"
 
 namespace marey {
 namespace {
@@ -179,6 +183,63 @@ RequestedDevices find_devices(std::span<const std::string> names, std::uint32_t 
 
 void device_begins(std::string_view name) noexcept {
     if (const std::shared_ptr<DeviceRuntime> device = find_registered(name)) device->begins();
+}
+
+DeviceRuntime::~DeviceRuntime() = default;
+
+std::string DeviceRuntime::activities_error() const {
+    return "The device '" + name() + "' does not report its work.";
+}
+
+namespace {
+
+class DeviceSource final : public Source {
+  public:
+    explicit DeviceSource(std::shared_ptr<DeviceRuntime> device)
+        : device_(std::move(device)), activities_(*device_->activities()), name_(device_->name()) {}
+
+    const char* name() const noexcept override { return name_.c_str(); }
+
+    void needs_changed(const RecordingNeeds& needs) noexcept override {
+        DeviceNeeds own;
+        if (needs.is_recording() && (needs.device_types & device_bit(device_->type())) != 0) {
+            own.activities = needs.device_activities & ~std::uint32_t{kDeviceTimes};
+            own.memory = (needs.option_bits & detail::kOptionMemory) != 0;
+        }
+        if (own == needs_) return;
+        needs_ = own;
+        if (!log_) log_ = std::make_unique<DeviceLog>(name_);
+        const std::string trouble = activities_.record(own, *log_);
+        if (!trouble.empty()) note_problem("device_not_recorded", trouble);
+    }
+
+    void flush(std::uint64_t timeout_ns, bool wait_for_devices) noexcept override {
+        if (needs_ == DeviceNeeds()) return;
+        if (!activities_.flush(timeout_ns, wait_for_devices)) {
+            note_problem(
+                "device_work_missing",
+                "The work of " + name_ +
+                    " did not all complete, or was not all delivered, in time: some of it is missing.");
+        }
+    }
+
+    void forked() noexcept override {
+        needs_ = {};
+        activities_.forked();
+    }
+
+  private:
+    std::shared_ptr<DeviceRuntime> device_;
+    DeviceActivitySource& activities_;
+    std::string name_;
+    DeviceNeeds needs_;
+    std::unique_ptr<DeviceLog> log_;
+};
+
+}  // namespace
+
+std::shared_ptr<Source> device_source(std::shared_ptr<DeviceRuntime> device) {
+    return std::make_shared<DeviceSource>(std::move(device));
 }
 
 }  // namespace marey
