@@ -4,10 +4,6 @@
 #include <nanobind/nanobind.h>
 
 #include <filesystem>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/trace.h>
 

@@ -2,13 +2,9 @@
 // sites.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/detail/log_format.h>
 #include <marey/trace.h>

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 

@@ -1,9 +1,7 @@
 // trace_builder.h: from a RawLog to a Trace: the only place that depends on both.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include <marey/load.h>
 #include <marey/trace.h>

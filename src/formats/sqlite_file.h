@@ -1,13 +1,8 @@
 // sqlite_file.h: reads a SQLite database of another tool table by table. The only file that uses SQLite.
 #pragma once
 
-#include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <marey/trace.h>
 

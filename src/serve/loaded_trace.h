@@ -2,15 +2,12 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <marey/detail/thread_safety.h>
 #include <marey/range_filter.h>

@@ -2,7 +2,6 @@
 #include "trace/part_flags.h"
 
 #include <unordered_map>
-#include <vector>
 
 namespace marey {
 namespace {

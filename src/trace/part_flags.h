@@ -1,9 +1,6 @@
 // part_flags.h: flags that mark the parts of suspended calls, and how many calls a range stands for.
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 #include <marey/trace.h>
 
 #include "trace/trace_data.h"

@@ -2,8 +2,6 @@
 #include "trace/program_names.h"
 
 #include <algorithm>
-#include <string_view>
-#include <vector>
 
 #include <marey/merge.h>
 

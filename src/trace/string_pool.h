@@ -1,10 +1,6 @@
 // string_pool.h: the strings of a trace under construction, each once.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <marey/trace.h>
 
 namespace marey {

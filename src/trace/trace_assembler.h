@@ -1,12 +1,7 @@
 // trace_assembler.h: builds a trace from events in any order, for importers and event lists.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <marey/trace.h>
 

@@ -1,11 +1,8 @@
 // trace_join.h: merges traces whose clocks are known, and adds traces to another.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <string_view>
-#include <vector>
 
 #include <marey/trace.h>
 

@@ -2,11 +2,9 @@
 // thread.
 #pragma once
 
-#include <cstdint>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include <marey/trace.h>
 

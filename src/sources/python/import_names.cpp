@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <memory>
 #include <new>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 
