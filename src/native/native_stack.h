@@ -1,10 +1,20 @@
-// native_stack.h: the return addresses of the calling thread's native frames.
+// native_stack.h: the return addresses of the calling thread's native frames, and the rules that lead from
+// one to the next, by program counter, for many readers at once.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "native/frame_rule.h"
+
 namespace marey {
+
+/// The rule at `pc`, cached. Lock-free except for reading the loader's list.
+FrameRule frame_rule_at(std::uintptr_t pc) noexcept;
+
+/// A rule in 64 bits, never 0; a rule that does not fit becomes unknown.
+std::uint64_t packed(const FrameRule& rule) noexcept;
+FrameRule unpacked(std::uint64_t bits) noexcept;
 
 /// Writes the return addresses of the calling thread's frames, innermost first, and returns their number. The
 /// caller of this function is the first; `skip` leaves out that many. At most `room` are written.

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "native/frame_rule_cache.h"
 #include "native/loaded_modules.h"
 
 namespace marey {
