@@ -1,4 +1,5 @@
-// task_tracks.cpp: one track per task, built from the parts of its calls.
+// task_tracks.cpp: suspended calls and tasks as tables, and one track per task, built from the parts of its
+// calls.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -165,10 +166,51 @@ class TaskTracks {
     StringId await_ = 0;
 };
 
+void sort_by_start(auto& rows) {
+    std::ranges::stable_sort(rows, {}, [](const auto& row) { return std::pair(row.start_ns, row.number); });
+}
+
 }  // namespace
 
 Trace with_task_tracks(const Trace& trace) {
     return trace.task_names().empty() ? trace : TaskTracks(trace).make();
+}
+
+std::vector<SuspendedCall> suspended_calls(const Trace& trace) {
+    CallPartTable calls(trace);
+    std::vector<SuspendedCall> rows;
+    rows.reserve(calls.calls().size());
+    for (const CallParts& parts : calls.calls()) rows.push_back(parts.call);
+    sort_by_start(rows);
+    return rows;
+}
+
+std::vector<TaskTimes> tasks(const Trace& trace) {
+    std::vector<TaskTimes> rows;
+    if (trace.task_names().empty()) return rows;
+    CallPartTable calls(trace);
+    for (const TaskInfo& known : trace.task_names()) {
+        CallParts* const parts = calls.find({known.process, known.call});
+        if (parts == nullptr) continue;
+        const SuspendedCall& call = parts->call;
+        TaskTimes task{.number = known.call,
+                       .process = known.process,
+                       .name = known.name,
+                       .coroutine = trace.sites()[trace.ranges().site[call.first_part]].name,
+                       .start_ns = call.start_ns,
+                       .end_ns = call.end_ns,
+                       .run_ns = call.running_ns,
+                       .await_ns = call.suspended_ns,
+                       .steps = call.parts,
+                       .is_finished = call.is_finished};
+        std::ranges::sort(parts->threads);
+        for (const auto& [start, thread] : parts->threads) {
+            if (std::ranges::find(task.threads, thread) == task.threads.end()) task.threads.push_back(thread);
+        }
+        rows.push_back(std::move(task));
+    }
+    sort_by_start(rows);
+    return rows;
 }
 
 }  // namespace marey
