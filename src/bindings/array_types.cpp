@@ -1,7 +1,7 @@
 // array_types.cpp: tables of the names that libraries give element types and devices.
 #include "bindings/array_types.h"
 
-#include <cstring>
+#include <string>
 #include <utility>
 
 namespace marey::bindings {
@@ -48,51 +48,28 @@ DType from_dtype_name(std::string_view text) noexcept {
 
 DType from_format(const char* format, std::ptrdiff_t item_bytes) noexcept {
     if (format == nullptr) return DType::UInt8;
-    if (std::strchr("@=<>!", *format) != nullptr && *format != '\0') ++format;
-    if (std::strlen(format) != 1)
-        return std::string_view(format) == "Zf"   ? DType::Complex64
-               : std::string_view(format) == "Zd" ? DType::Complex128
-                                                  : DType::Other;
-    const auto of_size = [&](DType one, DType two, DType four, DType eight) {
-        return item_bytes == 1 ? one : item_bytes == 2 ? two : item_bytes == 4 ? four : eight;
-    };
-    if (std::strchr("bhilqn", *format) != nullptr)
-        return of_size(DType::Int8, DType::Int16, DType::Int32, DType::Int64);
-    if (std::strchr("BcHILQN", *format) != nullptr)
-        return of_size(DType::UInt8, DType::UInt16, DType::UInt32, DType::UInt64);
-    switch (*format) {
-        case '?':
-            return DType::Bool;
-        case 'e':
-            return DType::Float16;
-        case 'f':
-            return DType::Float32;
-        case 'd':
-            return DType::Float64;
-        case 'O':
-            return DType::Object;
-        default:
-            return DType::Other;
+    std::string_view text = format;
+    if (!text.empty() && std::string_view("@=<>!").find(text[0]) != text.npos) text.remove_prefix(1);
+    // The kinds of type strings, and the formats of each.
+    constexpr std::pair<char, std::string_view> kKinds[] = {{'i', "bhilqn"}, {'u', "BcHILQN"}, {'f', "efd"},
+                                                            {'b', "?"},      {'O', "O"},       {'c', ""}};
+    const bool is_complex = text == "Zf" || text == "Zd";
+    for (const auto& [kind, formats] : kKinds) {
+        if (is_complex ? kind == 'c' : text.size() == 1 && formats.find(text[0]) != text.npos)
+            return from_typestr(kind + std::to_string(item_bytes));
     }
+    return DType::Other;
 }
 
 DeviceType from_dlpack_device(long type) noexcept {
-    switch (type) {
-        case 1:
-        case 3:   // pinned host memory
-        case 11:  // the same for ROCm
-            return DeviceType::Cpu;
-        case 2:
-        case 10:
-        case 13:
-            return DeviceType::Cuda;
-        case 8:
-            return DeviceType::Mps;
-        case 14:
-            return DeviceType::Xpu;
-        default:
-            return DeviceType::Other;
+    using enum DeviceType;
+    // 3 and 11 are pinned host memory.
+    constexpr std::pair<long, DeviceType> kDevices[] = {{1, Cpu},   {3, Cpu},   {11, Cpu}, {2, Cuda},
+                                                        {10, Cuda}, {13, Cuda}, {8, Mps},  {14, Xpu}};
+    for (const auto& [number, device] : kDevices) {
+        if (number == type) return device;
     }
+    return Other;
 }
 
 }  // namespace marey::bindings
