@@ -14,7 +14,6 @@
 #include "emitters/annotation_backend.h"
 #include "emitters/array_identity.h"
 #include "emitters/pushed_ranges.h"
-#include "emitters/range_text.h"
 #include "record/nvtx_injection.h"
 
 namespace marey {

@@ -1,5 +1,5 @@
 // range_text_test.cpp: the text of a range for other tools.
-#include "emitters/range_text.h"
+#include "emitters/pushed_ranges.h"
 
 #include <gtest/gtest.h>
 #include <marey/detail/hot_path.h>

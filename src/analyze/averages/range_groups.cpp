@@ -10,7 +10,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "analyze/averages/input_shapes.h"
 #include "analyze/averages/site_groups.h"
 #include "analyze/events/event_categories.h"
 #include "analyze/tree/range_stack.h"
