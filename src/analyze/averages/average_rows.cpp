@@ -9,7 +9,6 @@
 
 #include <marey/flops.h>
 
-#include "analyze/averages/input_shapes.h"
 #include "analyze/averages/site_groups.h"
 #include "analyze/gpu/device_time.h"
 #include "analyze/name_slots.h"
