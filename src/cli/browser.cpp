@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -63,9 +64,10 @@ std::string host_name() {
 /// Reads the newest part of captures that are being written.
 std::function<Trace(std::int64_t)> last_of(const std::vector<std::string>& captures) {
     return [captures](std::int64_t last_ns) {
-        std::vector<Trace> parts;
-        for (const std::string& capture : captures)
-            parts.push_back(load_newest(capture, {.log_bytes = 0, .last_ns = last_ns}));
+        std::vector<Trace> parts(captures.size());
+        std::ranges::transform(captures, parts.begin(), [last_ns](const std::string& capture) {
+            return load_newest(capture, {.log_bytes = 0, .last_ns = last_ns});
+        });
         return parts.size() == 1 ? parts.front() : merge_traces(parts);
     };
 }

@@ -84,8 +84,8 @@ std::string snapshot_path(const std::string& folder, const std::string& capture,
 }
 
 std::vector<WatchCondition> parse_all(const std::vector<std::string>& texts) {
-    std::vector<WatchCondition> conditions;
-    for (const std::string& text : texts) conditions.push_back(parse_watch_condition(text));
+    std::vector<WatchCondition> conditions(texts.size());
+    std::ranges::transform(texts, conditions.begin(), parse_watch_condition);
     return conditions;
 }
 
