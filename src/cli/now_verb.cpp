@@ -54,7 +54,7 @@ class NowVerb final : public Verb {
         if (all_ && !words_.empty()) throw Error("now: --all and " + words_[0] + " are mutually exclusive");
         Result result = make_result({}, "now");
         RankReader ranks;
-        std::size_t rank_count = 0;
+        std::ptrdiff_t rank_count = 0;
         std::string text;
         for (const std::string& path : captures_now(words_, "now")) {
             try {
@@ -62,10 +62,10 @@ class NowVerb final : public Verb {
                 const Result part = now_result(trace, path);
                 for (std::size_t i = 0; i < part.tables.size(); ++i) result.tables[i].append(part.tables[i]);
                 for (const ProcessNow& process : now(trace)) text += process_text(trace, process);
-                if (std::ranges::any_of(trace.processes(), [](auto& each) { return each.node >= 0; })) {
-                    ranks.add(trace);
-                    ++rank_count;
-                }
+                const auto with_rank = std::ranges::count_if(
+                    trace.processes(), [](const ProcessInfo& each) { return each.node >= 0; });
+                if (with_rank > 0) ranks.add(trace);
+                rank_count += with_rank;
             } catch (const Error& error) {
                 print_error(fmt::format("marey: now: skipped: {}\n", printable(error.what())));
             }

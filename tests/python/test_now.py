@@ -213,6 +213,24 @@ def test_a_rank_that_is_missing_in_a_collective_is_named(tmp_path):
             end(rank)
 
 
+def test_a_rank_that_died_is_named_when_one_file_has_all_ranks(tmp_path):
+    text = """
+        import marey, os, subprocess, sys, time
+        def die(): os.kill(os.getpid(), 9)
+        if 'RANK' in os.environ:
+            for _ in range(5):
+                with marey.record_function('gloo:all_reduce'): time.sleep(0.01)
+            if os.environ['RANK'] == '1': die()
+        else:
+            ranks = [{**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2'} for rank in range(2)]
+            for process in [subprocess.Popen([sys.executable, __file__], env=rank) for rank in ranks]: process.wait()
+    """
+    start(tmp_path, text).wait(timeout=60)
+    assert [path.name for path in tmp_path.glob("*.marey")] == ["x.marey"]
+    done = marey_command("now", "x.marey", folder=tmp_path)
+    assert done.stdout.startswith("died: rank 1 died of SIGKILL in die\n"), done.stdout + done.stderr
+
+
 def test_tasks_that_wait_are_named_with_what_they_await(tmp_path):
     process = start(
         tmp_path,
