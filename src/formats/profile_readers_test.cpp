@@ -115,6 +115,14 @@ TEST(Collapsed, StacksAreMergedAndKeepTheirWeights) {
     EXPECT_THROW(read_bytes("collapsed", "a 2305843009213693952\na 2305843009213693952\n"), Error);
 }
 
+TEST(PerfScript, ALongWordIsLookedAtOnce) {
+    // Looked at once for each of its colons, it would take minutes.
+    const std::string line = "app 1 " + std::string(std::size_t{4} << 20, ':') + "\n";
+    EXPECT_THROW(read_bytes("perf", line), Error);
+    const std::string samples = "app 7 1.5: cpu-clock:\n\t7f main (app)\n\n";
+    EXPECT_EQ(read_bytes("perf", line + samples).threads().size(), 1u);
+}
+
 TEST(PerfScript, SamplesLastUntilTheNextOneAndThreadsAreApart) {
     const Trace trace = read_bytes("perf", bytes_of(profile_corpus("perf") / "by_hand.txt"));
     ASSERT_EQ(trace.threads().size(), 2u);

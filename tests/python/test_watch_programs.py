@@ -171,6 +171,7 @@ def check(folder, line, name):
                 slow.append((begin, end))
             before += end < why["begin_ns"]
     # The watcher had other readings of the clocks, so its times are a little different.
-    assert slow[-1] == pytest.approx((why["begin_ns"], why["end_ns"]), rel=0, abs=1_000_000), (slow, why)
+    about = pytest.approx((why["begin_ns"], why["end_ns"]), rel=0, abs=1_000_000)
+    assert max(slow) == about, (slow, why)
     assert before > 10
     path.unlink()

@@ -48,13 +48,15 @@ std::string_view take_last_word(std::string_view& text) {
 /// command, which may contain spaces, the thread or "process/thread", and perhaps the processor; after it
 /// perhaps the period, and the event.
 std::optional<PerfHeader> parse_perf_header(std::string_view line) {
+    line = trimmed(line);
     for (std::size_t colon = line.find(':'); colon != line.npos; colon = line.find(':', colon + 1)) {
-        std::string_view before = line.substr(0, colon);
-        const std::string_view time = take_last_word(before);
+        // Not by words: one without a blank may be as long as the file.
+        const std::size_t other = line.substr(0, colon).find_last_not_of("0123456789.");
+        if (other == line.npos || (line[other] != ' ' && line[other] != '\t')) continue;
+        const std::string_view time = line.substr(other + 1, colon - other - 1);
         PerfHeader header;
-        if (time.find('.') == time.npos || time.find_first_not_of("0123456789.") != time.npos ||
-            !scaled_decimal(time, 9, header.time_ns))
-            continue;
+        if (time.find('.') == time.npos || !scaled_decimal(time, 9, header.time_ns)) continue;
+        std::string_view before = line.substr(0, other);
         std::string_view thread = take_last_word(before);
         if (thread.starts_with('[')) thread = take_last_word(before);
         const std::size_t slash = thread.find('/');
