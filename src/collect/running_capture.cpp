@@ -213,7 +213,7 @@ class Copier {
         }
         copy_log(log, shares(header, states, log), result);
         // Everything that the log refers to was written before it.
-        for (const UsedBlock& place : wanted_places(header)) {
+        for (const UsedBlock& place : wanted_places(header, 0)) {
             if (is(place.header, BlockKind::Names) || is(place.header, BlockKind::Journal)) copy_block(place);
         }
         for (const State& state : states) {  // unless something else has taken its place since
@@ -298,6 +298,7 @@ class Copier {
             const std::optional<UsedBlock> place = used_block(block * kBlockBytes, end);
             if (place && !is(place->header, BlockKind::Log)) found.push_back(*place);
         }
+        if (last == 0) return found;
         const std::size_t count = found.size();
         const auto threads = static_cast<std::size_t>(std::ranges::count_if(
             found, [](const UsedBlock& place) { return is(place.header, BlockKind::Thread); }));
