@@ -203,6 +203,10 @@ class Copier {
         std::sort(log.begin(), log.end(), [](const UsedBlock& a, const UsedBlock& b) {
             return a.header.sequence > b.header.sequence;
         });
+        // A thread that began meanwhile may continue in the chunk of one that has ended.
+        log.erase(std::unique(log.begin(), log.end(),
+                              [](const UsedBlock& a, const UsedBlock& b) { return a.at == b.at; }),
+                  log.end());
         add(UsedBlock{0, {}}, kBlockBytes);
         if (limits_.last_ns > 0) {
             const std::uint64_t end = result.end_ticks != 0 ? result.end_ticks : latest_ticks(log);
