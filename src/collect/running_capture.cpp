@@ -86,7 +86,13 @@ std::vector<Piece> pieces_of(const BlockHeader& header, std::span<const std::byt
                              std::uint64_t until) {
     constexpr std::size_t kStride = 4096;  // records cannot be read backwards
     std::vector<Piece> pieces{{0, header.thread, 0, 0, {0}}};
-    for (std::size_t at = 0; at < records.size();) {
+    const std::size_t units_end = records.size() / kRecordUnit * kRecordUnit;
+    for (std::size_t at = 0; at < units_end;) {
+        const std::size_t next_place = pieces.back().places.back() + kStride;
+        const std::size_t stop = std::min(next_place, units_end);
+        while (at < stop && !is_long_record(records.data() + at)) at += kRecordUnit;  // most of them
+        pieces.back().end = at;
+        if (at == units_end) break;
         const std::byte* const record = records.data() + at;
         const std::size_t bytes = record_bytes(record, records.size() - at);
         if (bytes == 0) break;
@@ -181,7 +187,7 @@ class Copier {
 
     std::optional<RunningCapture> copy() {
         FileHeader header{};
-        if (!is_readable(header)) return std::nullopt;
+        if (!read_header(header) || (!has_ended_ && !is_written(header))) return std::nullopt;
         RunningCapture result;
         if (!has_ended_ && Clock::source() == static_cast<ClockSource>(header.clock_source))
             result.end_ticks = until_ticks_ = Clock::now();
@@ -226,7 +232,7 @@ class Copier {
             bytes_.resize(at + state.place.header.blocks * kBlockBytes);
             std::memcpy(bytes_.data() + at, state.bytes.data(), state.bytes.size());
         }
-        if (!is_readable(header)) return std::nullopt;  // by now it is complete
+        if (!read_header(header)) return std::nullopt;  // by now it is complete
         if (header.finished != 0) {                     // then it states its size
             header.blocks = static_cast<std::uint32_t>(bytes_.size() / kBlockBytes);
             std::memcpy(bytes_.data(), &header, sizeof header);
@@ -253,15 +259,17 @@ class Copier {
                                                                 : 0;
     }
 
-    /// Whether it is a capture as recorded and, unless its program has ended, still written.
-    bool is_readable(FileHeader& header) const {
+    /// Whether it is a capture as recorded and, unless its program has ended, not complete.
+    bool read_header(FileHeader& header) const {
+        return read_into(0, &header, sizeof header) == sizeof header &&
+               std::memcmp(header.magic, kFileMagic, sizeof header.magic) == 0 &&
+               header.byte_order == kByteOrderMark && header.block_bytes == kBlockBytes &&
+               (has_ended_ || header.finished == 0);
+    }
+
+    bool is_written(const FileHeader& header) const {
         struct stat status {};
-        if (read_into(0, &header, sizeof header) != sizeof header ||
-            std::memcmp(header.magic, kFileMagic, sizeof header.magic) != 0 ||
-            header.byte_order != kByteOrderMark || header.block_bytes != kBlockBytes)
-            return false;
-        return has_ended_ || (header.finished == 0 && fstat(file_, &status) == 0 && is_this_boot(header) &&
-                              maps_for_writing(header.pid, status));
+        return fstat(file_, &status) == 0 && is_this_boot(header) && maps_for_writing(header.pid, status);
     }
 
     /// The run of blocks that begins there, if it is in use now.

@@ -15,6 +15,7 @@ std::vector<SharedMapping> shared_mappings(std::int64_t pid) {
     std::istringstream maps(read_small_file(("/proc/" + std::to_string(pid) + "/maps").c_str(), kMostBytes));
     std::vector<SharedMapping> found;
     for (std::string line; std::getline(maps, line);) {  // "ADDRESSES rw-s OFFSET DEVICE INODE   PATH"
+        if (line.find(" rw-s ") == line.npos) continue;
         char access[5] = {};
         std::uint64_t inode = 0;
         int path_at = 0;
