@@ -105,10 +105,8 @@ class NowVerb final : public Verb {
             text += fmt::format("  {}{} without an open range\n", process.threads.empty() ? "" : "and ",
                                 format_plural(process.other_threads, "thread"));
         }
-        for (const DeviceNow& device : process.devices) {
-            text += fmt::format("  {}  idle for {} after {}\n", device_label(trace, kNoRow, device.device),
-                                format_duration(device.idle_ns), printable(trace.range_name(device.last)));
-        }
+        for (const DeviceNow& device : process.devices)
+            text += "  " + device_text(trace, process, device) + "\n";
         if (process.in_flight > 0)
             text += fmt::format("  device work of {} has not ended, or was not reported yet\n",
                                 format_plural(process.in_flight, "call"));
@@ -124,6 +122,18 @@ class NowVerb final : public Verb {
             text += fmt::format("  and {} that wait\n",
                                 format_plural(process.tasks.size() - kMostTasks, "other task"));
         return text;
+    }
+
+    /// Work is reported late, so a device is called idle only if all of it was reported.
+    std::string device_text(const Trace& trace, const ProcessNow& process, const DeviceNow& device) const {
+        const std::string idle = format_duration(device.idle_ns);
+        const std::string text = device_label(trace, kNoRow, device.device) +
+                                 (process.in_flight == 0 ? "  idle for " + idle + " after "
+                                                         : "  reported until " + idle + " ago: ");
+        const std::string name = printable(trace.range_name(device.last));
+        if (terminal_.width == 0) return text + name;
+        const std::size_t used = display_width(text) + 2;
+        return text + cut_middle(name, std::max(terminal_.width, used + kLeastWidth) - used);
     }
 
     std::string state_text(const Trace& trace, const ProcessNow& process) const {

@@ -28,13 +28,13 @@ check "allocations" 0 'cuda' "$marey" memory b.marey
 check "killed program" 137 'before_reset\(float\*\).* \(300x\)' "$marey" run --gpu -o c.marey -- ./plain die
 has_kernels c.marey || fail "each kernel once, killed program" "$("$marey" gpu c.marey)"
 check "device description, killed program" 0 '^device +cuda 0, .+ multiprocessors' "$marey" gpu c.marey
-check "two processes at once" 0 '1 other process' "$marey" run --gpu -o d.marey -- sh -c './plain & ./plain; wait'
+check "two processes at once" 0 '1 other process' "$marey" run --gpu --keep-captures -o d.marey -- sh -c './plain & ./plain; wait'
 for capture in d*.marey; do
     has_kernels "$capture" || fail "each kernel once, two processes" "$("$marey" gpu "$capture")"
 done
 [ "$(ls d*.marey | wc -l)" = 2 ] || fail "one capture per process" "$(ls)"
 # A program that loads Marey before CUDA and forks in between: the child uses the GPU.
-check "a fork before CUDA" 0 '' env LD_PRELOAD="$MAREY_BUILD_DIR/libmarey.so" "$marey" run --gpu -o e.marey -- ./plain fork
+check "a fork before CUDA" 0 '' env LD_PRELOAD="$MAREY_BUILD_DIR/libmarey.so" "$marey" run --gpu --keep-captures -o e.marey -- ./plain fork
 child=$(ls e.*.marey)
 has_kernels "$child" || fail "each kernel once, forked child" "$(ls)" "$("$marey" gpu "$child")" "$("$marey" info "$child")"
 check "thread that only called CUDA" 0 '^plain ' "$marey" info "$child"

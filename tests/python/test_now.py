@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import BUILD
 from running import environment, write
 
 import marey
@@ -184,6 +185,27 @@ def test_a_killed_program_says_how_it_ended_and_in_which_range(tmp_path):
     assert (row["state"], row["exit_signal"], row["exit_code"]) == ("killed", signal.SIGKILL, None)
     text = marey_command("now", "x.marey", folder=tmp_path).stdout
     assert re.match(r"x\.py \d+, killed by SIGKILL [\d.]+ m?s ago\n  \S+ +\S+: f ", text), text
+
+
+LONG_KERNEL = 'device.marey_simulated_launch(0, 1, b"long_kernel", ctypes.c_uint64(10**12)); os.kill(os.getpid(), 9)'
+
+
+@pytest.mark.parametrize(
+    ("last", "state"), (("pass", "idle for [^ ]+ [mu]?s after"), (LONG_KERNEL, "reported until [^ ]+ [mu]?s ago:"))
+)
+def test_a_device_is_idle_only_if_all_work_was_reported(tmp_path, last, state):
+    library = BUILD / "tests" / "libmarey_simulated.so"
+    text = f"""
+    import ctypes, os, time
+    device = ctypes.CDLL({str(library)!r})
+    device.marey_simulated_configure(b"buffer_records", ctypes.c_double(1))
+    for _ in range(4): device.marey_simulated_launch(0, 1, b"quick_kernel", ctypes.c_uint64(1000))
+    {last}
+    """
+    start(tmp_path, text, "--gpu=simulated", LD_LIBRARY_PATH=str(library.parent)).wait(timeout=60)
+    text = marey_command("now", "x.marey", folder=tmp_path).stdout
+    assert re.search(rf"^  other 0  {state} quick_kernel$", text, re.M), text
+    assert ("has not ended, or was not reported yet" in text) == (last == LONG_KERNEL), text
 
 
 def test_a_rank_that_is_missing_in_a_collective_is_named(tmp_path):
