@@ -16,6 +16,7 @@
 #include <marey/error.h>
 
 #include "base/environment.h"
+#include "cli/capture_argument.h"
 #include "cli/python_program.h"
 #include "cli/terminal.h"
 #include "cli/text_format.h"
@@ -396,12 +397,15 @@ bool is_verb(const Command& command, const std::string& word) {
     return false;
 }
 
-/// The verb and its options, as given: OPTION=VALUE, several times if the option has several values.
+/// The verb and its options: OPTION=VALUE, several times if the option has several values. A running process
+/// is replaced by its capture.
 std::vector<std::string> given_words(const CLI::App& verb) {
     std::vector<std::string> words{verb.get_name()};
     for (const CLI::Option* const option : verb.get_options()) {
-        for (const std::string& value : option->results())
-            words.push_back(option->get_single_name() + "=" + value);
+        const std::string name = option->get_single_name();
+        for (const std::string& value :
+             name == "FILE" ? with_captures_of_processes(option->results()) : option->results())
+            words.push_back(name + "=" + value);
     }
     return words;
 }

@@ -288,6 +288,17 @@ def test_the_open_ranges_are_a_table_in_sql(tmp_path):
     assert done.stdout == '"name"\n"x.py(2): f"\n', done.stderr
 
 
+def test_sql_reads_the_capture_of_a_running_process(tmp_path):
+    process = start(tmp_path, "import time\ndef f(): time.sleep(600)\nf()\n")
+    try:
+        (row,) = seen(tmp_path, "x.marey", until=is_open("f"))["now_processes"]
+        query = "select name from now_ranges where name like '%: f'"
+        done = marey_command("sql", "--csv", str(row["pid"]), query, folder=tmp_path)
+        assert done.stdout == '"name"\n"x.py(2): f"\n', done.stderr
+    finally:
+        end(process)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
