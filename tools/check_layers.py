@@ -104,14 +104,14 @@ PYTHON_ROOMS = {
     "python":       {"always": {"marey"}, "in functions": {"numpy", "pandas", "pyarrow", "IPython", "django",
                                                           "asgiref"}},
     "python/marey/sql": {"always": {"marey"},
-                         "in functions": {"duckdb", "pyarrow", "polars", "pyspark", "sqlglot", "ibis"}},
+                         "in functions": {"duckdb", "pyarrow", "polars", "pyspark", "sqlglot", "ibis", "mcp"}},
     "python/marey/torch": {"always": {"marey", "torch"}, "in functions": set()},
     "python/marey_pytest": {"always": {"marey", "marey_pytest", "pytest"}, "in functions": set()},
     "tests/fleet":  {"always": {"marey", "pytest", "pyspark", "ibis", "make_lake"}},
     "tests/torch":  {"always": {"marey", "torch", "pytest", "hypothesis", "compare", "frameworks"},
                      "in functions": {"pytorch_lightning", "accelerate", "transformers"}},
     "tests/python": {"always": {"marey", "pytest", "hypothesis", "numpy", "pandas", "pyarrow", "duckdb", "google",
-                                "polars", "opentelemetry", "make_lake", "readme_commands", "with_nanobind",
+                                "mcp", "polars", "opentelemetry", "make_lake", "readme_commands", "with_nanobind",
                                 "with_pybind11", "traces_nanobind", "traces_pybind11"}},
 }  # fmt: skip
 

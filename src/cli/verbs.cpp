@@ -21,6 +21,7 @@
     VERB(gpu)             \
     VERB(sql)             \
     VERB(ask)             \
+    VERB(mcp)             \
     VERB(ranks)           \
     VERB(find)            \
     VERB(export)          \

@@ -87,9 +87,11 @@ std::vector<SessionInfo> list_sessions(const std::string& path) {
         const WindowInfo window = unpack_window(file->bytes(), path);
         return {{window.session_id, window.session_name, window.start_ns, window.end_ns, window.finished}};
     }
-    const std::vector<RunMember> members = is_run_file(file->bytes())
-                                               ? read_run_file(file, path).members
-                                               : std::vector<RunMember>{{path, file, file->bytes()}};
+    std::vector<RunMember> members;
+    if (is_run_file(file->bytes()))
+        members = read_run_file(file, path).members;
+    else
+        members.push_back({path, file, file->bytes()});
     ListedSessions known;
     std::vector<SessionInfo> sessions;
     for (const RunMember& member : members) add_sessions(member, known, sessions);

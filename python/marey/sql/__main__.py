@@ -1,4 +1,4 @@
-"""Runs ``marey sql``, ``marey ask``, ``marey export --to parquet`` and ``marey compact LAKE``.
+"""Runs ``marey sql``, ``ask``, ``mcp``, ``export --to parquet`` and ``compact LAKE``.
 
 The command has read and checked the options.
 """
@@ -174,6 +174,12 @@ def _export(options: _Options) -> None:
         print(line, file=sys.stderr)
 
 
+def _mcp(options: _Options) -> None:
+    from marey.sql import mcp
+
+    mcp.serve(options.all("FILE"), options.all("source"))
+
+
 def _compact(options: _Options) -> None:
     from marey.sql.export import compact_lake
 
@@ -190,7 +196,7 @@ def main() -> int:
     if options.text("engine") != "spark":  # Spark Connect needs it
         sys.meta_path.insert(0, _WithoutPandas)
     try:
-        {"sql": _sql, "ask": _ask, "export": _export, "compact": _compact}[options.verb](options)
+        {"sql": _sql, "ask": _ask, "mcp": _mcp, "export": _export, "compact": _compact}[options.verb](options)
     except Error as error:
         print(f"marey: {options.verb}: {error}", file=sys.stderr)
         return 2
