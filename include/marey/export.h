@@ -135,10 +135,6 @@ MAREY_API void write_otlp(const Trace& trace, const std::string& path);
 /// Leaves out spans that are shorter than `min_duration_ns`. Returns the number of spans.
 MAREY_API std::size_t write_otlp(const Trace& trace, const std::string& path, std::int64_t min_duration_ns);
 
-/// Returns facts about a trace other than its events, as JSON text: processes, threads, window, clock, costs,
-/// problems.
-MAREY_API std::string trace_info_json(const Trace& trace);
-
 /// Rewrites the capture `in`, compressed with zstd, as `out`; Trace::load reads both. Throws marey::Error.
 MAREY_API void compact_capture(const std::string& in, const std::string& out);
 

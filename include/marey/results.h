@@ -26,6 +26,12 @@ MAREY_API Result step_result(const Trace& trace, const StepReport& report);
 MAREY_API Result gpu_result(const Trace& trace, const GpuUse& use);
 MAREY_API Result memory_result(const Trace& trace, const MemoryUse& use);
 MAREY_API Result rank_result(const RankReport& report);
+/// Everything but the events: processes, threads, window, clock, costs, problems.
+MAREY_API Result info_result(const Trace& trace);
+/// The results of suspended_calls() and tasks().
+MAREY_API Result call_result(const Trace& trace);
+MAREY_API Result task_result(const Trace& trace);
+MAREY_API Result stack_result(std::span<const FoldedStack> stacks);
 /// The processes and the open ranges of a trace in `file`.
 MAREY_API Result now_result(const Trace& trace, const std::string& file);
 /// Ranges of a trace in `file`.

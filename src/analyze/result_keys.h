@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <marey/device.h>
+#include <marey/host_clocks.h>
 #include <marey/trace.h>
 
 #include "results/result_rows.h"
@@ -14,6 +15,10 @@ namespace marey {
 template <class T>
 std::optional<T> when(bool is_known, T value) {
     return is_known ? std::optional<T>(std::move(value)) : std::nullopt;
+}
+/// The error of a host's clock.
+inline std::optional<std::int64_t> known_error(std::int64_t error_ns) {
+    return when(error_ns != kUnknownClockError, error_ns);
 }
 inline std::optional<std::string> text_or_null(const std::string& text) {
     return when(!text.empty(), text);
@@ -59,14 +64,42 @@ inline ResultRows<Trace> window_table(const char* name) {
     return table;
 }
 
-inline ResultRows<ProblemInfo> problems_table() {
+inline ResultRows<ProblemInfo> problems_table(std::span<const ProblemInfo> problems) {
     ResultRows<ProblemInfo> table("problems",
                                   "Losses, damage and limits that readers of the trace should be aware of");
     table.columns({
-        {"code", [](auto& r) { return r.code; }, "short and stable name", "code"},
-        {"count", [](auto& r) { return r.count; }, "how often", "count"},
-        {"text", [](auto& r) { return r.text; }, "the problem in one sentence", "text", ResultShown::Name},
+        {"code", &ProblemInfo::code, "short and stable name", "code"},
+        {"text", &ProblemInfo::text, "the problem in one sentence", "text", ResultShown::Name},
+        {"count", &ProblemInfo::count, "how often", "count"},
     });
+    for (const ProblemInfo& problem : problems) table.add(problem);
+    return table;
+}
+
+/// A row of a table of a trace.
+template <class T>
+struct OfTrace {
+    const Trace& trace;
+    const T& it;
+    std::string text(StringId id) const { return std::string(trace.string(id)); }
+};
+
+/// The clocks of the hosts.
+inline ResultRows<OfTrace<HostClockInfo>> clocks_table(const Trace& trace) {
+    ResultRows<OfTrace<HostClockInfo>> table("clocks", "The clocks of the hosts, if there are several");
+    table.columns({
+        {"host", [](auto& r) { return r.text(r.it.host); }, "name of the host"},
+        {"reference", [](auto& r) { return r.text(r.it.reference); },
+         "the host whose clock the times are of"},
+        {"offset_ns", &HostClockInfo::offset_ns, "was added to its times, at the start of the window"},
+        {"rate", &HostClockInfo::rate, "against the reference, minus 1", "", ResultShown::No,
+         ResultUnit::None},
+        {"error_ns", [](auto& r) { return known_error(r.it.error_ns); }, "largest error of its times"},
+        {"evidence", [](auto& r) { return r.text(r.it.evidence); }, "what the fit used"},
+        {"method", [](auto& r) { return r.text(r.it.method); },
+         "reference, exchange, message, collective, wall_clock or none"},
+    });
+    for (const HostClockInfo& clock : trace.host_clocks()) table.add({trace, clock});
     return table;
 }
 

@@ -39,6 +39,10 @@ constexpr ResultEntry kResults[] = {
      [](const Trace& trace, const ResultOptions& options) {
          return memory_result(trace, memory_use(trace, {.by_name = options.by_name}));
      }},
+    {"calls", [](const Trace& trace, const ResultOptions&) { return call_result(trace); }},
+    {"tasks", [](const Trace& trace, const ResultOptions&) { return task_result(trace); }},
+    {"stacks", [](const Trace& trace, const ResultOptions&) { return stack_result(fold_stacks(trace)); }},
+    {"info", [](const Trace& trace, const ResultOptions&) { return info_result(trace); }},
     {"find", [](const Trace& trace, const ResultOptions&) { return found_result(trace, {}, ""); }},
     {"now", [](const Trace& trace, const ResultOptions&) { return now_result(trace, ""); }},
     {"ranks",

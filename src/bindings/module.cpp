@@ -14,14 +14,12 @@ NB_MODULE(_marey_contents, module) {
         !add_parts(module.ptr()) || !add_traceback(module.ptr()))
         throw nb::python_error();
     module.attr("__version__") = MAREY_VERSION;
-    for (Binding* const bind : {bind_errors,          bind_marks,    bind_owned_ranges,
-                                bind_trace,           bind_context,  bind_messages,
-                                bind_suspended_calls, bind_session,  bind_averages,
-                                bind_events,          bind_tree,     bind_view,
-                                bind_arrow,           bind_results,  bind_memory,
-                                bind_memory_profile,  bind_emitters, bind_execution_trace,
-                                bind_traceback,       bind_clock,    bind_program,
-                                bind_modules,         bind_torch,    bind_devices})
+    for (Binding* const bind :
+         {bind_errors,   bind_marks,           bind_owned_ranges, bind_trace,  bind_context,
+          bind_messages, bind_session,         bind_averages,     bind_events, bind_tree,
+          bind_view,     bind_arrow,           bind_results,      bind_memory, bind_memory_profile,
+          bind_emitters, bind_execution_trace, bind_traceback,    bind_clock,  bind_program,
+          bind_modules,  bind_torch,           bind_devices})
         bind(module);
     marey::python::add_tracer();
 }

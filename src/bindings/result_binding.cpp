@@ -56,7 +56,7 @@ nb::dict row_of(const ResultTable& table, std::size_t row) {
 
 /// The row of a single table, or a list of rows.
 nb::object value_of(const ResultTable& table) {
-    if (table.is_single && table.rows == 1) return row_of(table, 0);
+    if (table.is_single) return table.rows == 0 ? nb::none() : nb::object(row_of(table, 0));
     nb::list rows;
     for (std::size_t row = 0; row < table.rows; ++row) rows.append(row_of(table, row));
     return rows;

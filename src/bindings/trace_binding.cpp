@@ -107,7 +107,6 @@ void bind_trace(nb::module_& module) {
                 return select_ranges(trace, {begin_ns, end_ns, tracks});
             },
             nb::arg("begin_ns"), nb::arg("end_ns"), nb::arg("tracks"), no_gil)
-        .def("_info", &trace_info_json)
         .def(
             "_save", [](const Trace& trace, const path& file) { trace.save(file.string()); }, nb::arg("path"),
             no_gil)

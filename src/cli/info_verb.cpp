@@ -5,10 +5,10 @@
 #include <set>
 #include <unordered_map>
 
-#include <marey/analyze.h>
-#include <marey/export.h>
 #include <marey/process_end.h>
+#include <marey/results.h>
 
+#include "cli/result_argument.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -21,26 +21,24 @@ class InfoVerb final : public Verb {
     }
     void declare(Options& options) override {
         capture_.declare(options);
-        options.flag(json_, "--json", "Print JSON, with times in nanoseconds");
+        output_.declare(options);
     }
     int run() override {
+        output_.check();
         const Trace trace = capture_.load();
-        if (json_) {
-            write_data(trace_info_json(trace));
-            return kSuccess;
-        }
-        terminal_ = standard_output();
+        const Result result = info_result(trace);
+        return output_.print(result, [&] { return text(trace, result.table("threads")); });
+    }
+
+  private:
+    std::string text(const Trace& trace, const ResultTable& threads) {
         show_file(trace);
         show_processes(trace);
         show_sessions(trace);
         show_events(trace);
-        show_threads(trace);
-        text_ += problem_lines(trace, terminal_);
-        write_out(end_lines(trace, terminal_) + text_);
-        return kSuccess;
+        if (threads.rows > 0) text_ += "\n" + output_.lines(threads, terminal_) + "\n";
+        return end_lines(trace, terminal_) + text_ + problem_lines(trace, terminal_);
     }
-
-  private:
     void fact(std::string_view title, const std::string& value) {
         text_ += title_line(title, value, terminal_);
     }
@@ -168,33 +166,9 @@ class InfoVerb final : public Verb {
         fact("overhead", overhead_fact(trace));
     }
 
-    void show_threads(const Trace& trace) {
-        const std::vector<ThreadTotals> totals = thread_totals(trace);
-        Table table({{"thread", true, true},
-                     {"id"},
-                     {"os tid"},
-                     {"ranges"},
-                     {"async"},
-                     {"instants"},
-                     {"counters"},
-                     {"dropped"},
-                     {"overwritten"},
-                     {"resyncs"}});
-        for (Row row = 0; row < trace.threads().size(); ++row) {
-            const ThreadInfo& thread = trace.threads()[row];
-            table.add({thread_label(trace, row), fmt::format("{}", thread.id),
-                       fmt::format("{}", thread.os_tid), format_count(totals[row].ranges),
-                       format_count(totals[row].async_ranges), format_count(totals[row].instants),
-                       format_count(totals[row].counters), format_count(thread.dropped),
-                       format_count(thread.overwritten_chunks), format_count(thread.resyncs)},
-                      thread.dropped > 0 ? Style::Red : Style::Plain);
-        }
-        if (!trace.threads().empty()) text_ += "\n" + table.text(terminal_) + "\n";
-    }
-
     CaptureArgument capture_;
-    bool json_ = false;
-    Terminal terminal_;
+    ResultArgument output_{.verb = "info", .table = "threads", .row = "thread"};
+    Terminal terminal_ = standard_output();
     std::string text_;
 };
 

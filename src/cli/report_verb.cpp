@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include <marey/export.h>
-#include <marey/suspended_calls.h>
+#include <marey/results.h>
 #include <marey/table.h>
 
 #include "cli/call_averages.h"
@@ -18,18 +18,11 @@ constexpr std::size_t kMaxTasks = 10;
 
 /// A table of the asyncio tasks that ran longest; empty if there are no tasks.
 std::string task_section(const Trace& trace, const Terminal& terminal) {
-    std::vector<TaskTimes> rows = tasks(trace);
-    if (rows.empty()) return "";
-    std::ranges::stable_sort(rows, std::greater<>(), &TaskTimes::run_ns);
-    Table table({{"Task", true}, {"Coroutine", true, true}, {"Run"}, {"Await"}, {"Steps"}});
-    for (std::size_t i = 0; i < std::min(rows.size(), kMaxTasks); ++i) {
-        const TaskTimes& task = rows[i];
-        table.add({printable(trace.string(task.name)), printable(trace.string(task.coroutine)),
-                   format_duration(task.run_ns), format_duration(task.await_ns), format_count(task.steps)});
-    }
-    std::string text = "\n" + table.text(terminal);
-    if (rows.size() > kMaxTasks)
-        text += "... and " + format_plural(rows.size() - kMaxTasks, "more task") + "\n";
+    const ResultTable tasks = task_result(trace).tables[0];
+    if (tasks.rows == 0) return "";
+    std::string text = "\n" + result_lines(tasks.sorted("run_ns").limited(kMaxTasks), terminal);
+    if (tasks.rows > kMaxTasks)
+        text += "... and " + format_plural(tasks.rows - kMaxTasks, "more task") + "\n";
     return text;
 }
 

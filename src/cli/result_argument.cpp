@@ -160,11 +160,15 @@ ResultTable ResultArgument::sorted(const ResultTable& main) const {
     return sort.empty() ? main : main.sorted(sort, ascending);
 }
 
+ResultTable ResultArgument::chosen(const ResultTable& main) const {
+    const ResultTable rows = sorted(main).limited(limit.value_or(0));
+    return columns.empty() ? rows : rows.with_columns(split(columns, ','));
+}
+
 void ResultArgument::write(Result found) const {
     for (ResultTable& each : found.tables) {
         if (each.name != table) continue;
-        each = sorted(each).limited(limit.value_or(0));
-        if (!columns.empty()) each = each.with_columns(split(columns, ','));
+        each = chosen(each);
         if (csv) return write_data(result_csv(each));
         if (markdown) return write_out(result_in_columns(each, {}, {.keys = split(columns, ',')}).markdown());
     }

@@ -52,6 +52,8 @@ struct ResultArgument {
     /// A table as text, with as many rows as --limit says and a line about those left out; empty if there are
     /// none.
     std::string lines(const ResultTable& table, const Terminal& terminal) const;
+    /// The rows of the main table that --sort and --limit choose, with the columns of --columns.
+    ResultTable chosen(const ResultTable& table) const;
 
   private:
     ResultTable sorted(const ResultTable& table) const;

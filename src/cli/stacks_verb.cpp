@@ -1,7 +1,9 @@
 // stacks_verb.cpp: marey stacks: folded stacks, for flame graphs.
 #include <marey/export.h>
+#include <marey/results.h>
 
 #include "cli/output_argument.h"
+#include "cli/result_argument.h"
 #include "cli/verb.h"
 
 namespace marey::cli {
@@ -25,6 +27,7 @@ class StacksVerb final : public Verb {
         options.choice(by_, "--by", {"name", "thread"},
                        "With thread: make the thread the first entry (name)");
         output_.declare(options, "Output file (standard output)");
+        result_.declare(options);
     }
     int run() override {
         if (options_.append_name && !torch_) throw Error("stacks: --append-name requires --torch");
@@ -34,16 +37,17 @@ class StacksVerb final : public Verb {
             options_.frames = StackFrames::Python;
             options_.microseconds = true;
         }
+        result_.check();
+        const bool is_shaped = result_.is_data() || result_.chooses() || result_.limit;
+        if (is_shaped && !output_.is_standard_output())
+            throw Error("stacks: -o writes every stack as text: redirect the output instead");
         output_.check([&] { return capture_.paths(); });
         const Trace trace = capture_.filtered(capture_.load());
         std::size_t count = 0;
         if (output_.is_standard_output()) {
-            const std::vector<FoldedStack> stacks = fold_stacks(trace, options_);
-            count = stacks.size();
-            std::string text;
-            for (const FoldedStack& stack : stacks)
-                text += stack.stack + " " + std::to_string(stack.value) + "\n";
-            write_data(text);
+            const Result result = stack_result(fold_stacks(trace, options_));
+            count = result.tables[0].rows;
+            result_.is_data() ? result_.write(result) : write_data(folded(result_.chosen(result.tables[0])));
         } else {
             const Progress progress("writing " + output_.path);
             count = write_stacks(trace, output_.path, options_);
@@ -57,11 +61,22 @@ class StacksVerb final : public Verb {
     }
 
   private:
+    static std::string folded(const ResultTable& stacks) {
+        std::string text;
+        for (std::size_t row = 0; row < stacks.rows; ++row) {
+            for (std::size_t i = 0; i < stacks.columns.size(); ++i)
+                text += (i == 0 ? "" : " ") + result_text(stacks.cell(row, i));
+            text += "\n";
+        }
+        return text;
+    }
+
     CaptureArgument capture_;
     StackOptions options_;
     bool torch_ = false;
     std::string by_ = "name";
     OutputArgument output_;
+    ResultArgument result_{.verb = "stacks", .table = "stacks", .row = "stack"};
 };
 
 }  // namespace

@@ -152,9 +152,8 @@ std::string averages_json(const Trace& trace, const Averages& averages, const Ta
         {"range_count", &Averages::range_count, "number of ranges"},
     });
     whole.add(averages);
-    auto problems = problems_table();
-    for (const ProblemInfo& problem : trace.problems()) problems.add(problem);
-    return result_json(Result{{whole.table, averages_data(averages, options), problems.table}});
+    return result_json(
+        Result{{whole.table, averages_data(averages, options), problems_table(trace.problems()).table}});
 }
 
 std::string averages_markdown(const Averages& averages, const TableOptions& options) {

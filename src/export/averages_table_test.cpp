@@ -92,7 +92,7 @@ TEST(AveragesData, JsonIsStrictForAnyNames) {
     EXPECT_EQ(value["rows"].items.at(0)["overhead_ns"].text, "0");
     EXPECT_EQ(value["rows"].items.at(0)["p90_ns"].text, "10");
     EXPECT_EQ(value["problems"].items.at(0)["code"].text, "c");
-    EXPECT_EQ(StrictJson::parse(trace_info_json(trace), value), "");
+    EXPECT_EQ(StrictJson::parse(result_json(info_result(trace)), value), "");
     EXPECT_EQ(value["threads"].items.at(0)["ranges"].text, "1");
     EXPECT_EQ(value["overhead"]["total_ns"].text, "13.5");
 }

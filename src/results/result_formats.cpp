@@ -3,6 +3,7 @@
 
 #include "json/json_writer.h"
 #include "results/csv_field.h"
+#include "results/result_rows.h"
 
 namespace marey {
 namespace {
@@ -62,6 +63,13 @@ void write_row(JsonWriter& json, const ResultTable& table, std::size_t row) {
 
 }  // namespace
 
+void write_rows(JsonWriter& json, const ResultTable& table) {
+    if (table.is_single) return table.rows == 0 ? void(json.null()) : write_row(json, table, 0);
+    json.begin_array();
+    for (std::size_t row = 0; row < table.rows; ++row) write_row(json, table, row);
+    json.end_array();
+}
+
 std::string result_text(const ResultCell& cell) {
     return std::visit(CellText{}, cell);
 }
@@ -71,18 +79,7 @@ std::string result_json(const Result& result) {
     JsonWriter json(out, kJsonIndent);
     json.begin_object();
     for (const ResultTable& table : result.tables) {
-        if (table.name.empty()) {
-            write_members(json, table, 0);
-            continue;
-        }
-        json.key(table.name);
-        if (table.is_single) {
-            write_row(json, table, 0);
-            continue;
-        }
-        json.begin_array();
-        for (std::size_t row = 0; row < table.rows; ++row) write_row(json, table, row);
-        json.end_array();
+        table.name.empty() ? write_members(json, table, 0) : write_rows(json.key(table.name), table);
     }
     json.end_object();
     return out + "\n";

@@ -12,11 +12,15 @@
 
 namespace marey {
 
+class JsonWriter;
+
 /// A column as it is declared. Its key and its type may tell the unit, and the heading if it is not shown.
 ResultColumn declared_column(std::string_view key, ResultType type, bool is_nullable,
                              std::string_view description, std::string_view heading, ResultShown shown,
                              ResultUnit unit, std::string_view absent);
 void add_value(ResultValues& values, ResultType type, const ResultCell& cell);
+/// Writes an array of rows, or the row of a single table; null if it has none.
+void write_rows(JsonWriter& json, const ResultTable& table);
 
 namespace detail_results {
 

@@ -184,6 +184,8 @@ def test_every_column_of_every_result_is_in_sql(trace):
     known = set(rows(trace, "select table_name, column_name from information_schema.columns"))
     for result in _marey.result_names():
         for table in _marey.make_result(_marey.Trace(), result):
+            if table.name in ("", *_marey.table_names()):  # the tables of the trace tell it
+                continue
             for key, _ in table.columns():
                 assert (table.name, key) in known
     assert rows(trace, "select path[1], peak_bytes from memory_holders where name = 'load'") != []

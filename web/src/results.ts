@@ -432,6 +432,123 @@ export interface MemoryResult {
     memory_holders: MemoryHoldersRow[]
     memory_refusals: MemoryRefusalsRow[]
 }
+export interface SuspendedCallsRow {
+    pid: number | null
+    name: string
+    number: number
+    start_ns: number
+    end_ns: number
+    running_ns: number
+    suspended_ns: number
+    parts: number
+    began_before: boolean
+    finished: boolean
+    task: string | null
+}
+export interface CallsResult {
+    suspended_calls: SuspendedCallsRow[]
+}
+export interface TasksRow {
+    pid: number | null
+    name: string
+    coroutine: string
+    number: number
+    start_ns: number
+    end_ns: number
+    run_ns: number
+    await_ns: number
+    steps: number
+    threads: number[]
+    finished: boolean
+}
+export interface TasksResult {
+    tasks: TasksRow[]
+}
+export interface StacksRow {
+    stack: string
+    value: number
+}
+export interface StacksResult {
+    stacks: StacksRow[]
+}
+export interface WindowRow {
+    session_id: number
+    session_name: string
+    start_ns: number
+    end_ns: number
+    duration_ns: number
+    finished: boolean
+    max_bytes: number
+    policy: string
+    ceiling_reached: boolean
+    log_bytes: number
+}
+export interface ProcessesRow {
+    pid: number
+    node: number | null
+    executable: string
+    host: string
+    command_line: string
+    realtime_offset_ns: number
+}
+export interface ThreadsRow {
+    thread: string | null
+    thread_id: number
+    os_tid: number
+    process: number
+    birth_ns: number
+    death_ns: number
+    ranges: number
+    async_ranges: number
+    instants: number
+    counters: number
+    dropped: number
+    overwritten_chunks: number
+    resyncs: number
+    clamped: number
+}
+export interface ClockRow {
+    source: string
+    ticks_per_second: number
+    pairs: number
+    max_error_ns: number
+    extrapolated: boolean
+}
+export interface ClocksRow {
+    host: string
+    reference: string
+    offset_ns: number
+    rate: number
+    error_ns: number | null
+    evidence: string
+    method: string
+}
+export interface CostsNsRow {
+}
+export interface OverheadRow {
+    total_ns: number
+    busiest_thread_share: number
+}
+export interface ProblemsRow {
+    code: string
+    text: string
+    count: number
+}
+export interface InfoResult {
+    ranges: number
+    instants: number
+    counters: number
+    allocation_reports: number
+    links: number
+    window: WindowRow
+    processes: ProcessesRow[]
+    threads: ThreadsRow[]
+    clock: ClockRow
+    clocks: ClocksRow[]
+    costs_ns: CostsNsRow
+    overhead: OverheadRow
+    problems: ProblemsRow[]
+}
 export interface FoundRangesRow {
     at_ns: number
     duration_ns: number
@@ -569,11 +686,6 @@ export interface RankClocksRow {
     messages: number
     collectives: number
     wall_clocks: number
-}
-export interface ProblemsRow {
-    code: string
-    count: number
-    text: string
 }
 export interface RanksResult {
     rank_totals: RankTotalsRow

@@ -8,6 +8,8 @@ from marey import _marey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from marey._marey import Trace
 
 
@@ -69,9 +71,15 @@ class Task(NamedTuple):
 
 def suspended_calls_of(trace: Trace) -> list[SuspendedCall]:
     """Return all suspended calls of a trace, ordered by start time."""
-    return [SuspendedCall(*row) for row in _marey.suspended_calls(trace)]
+    return [SuspendedCall._make(map(row.get, SuspendedCall._fields)) for row in _rows(trace, "calls")]
 
 
 def tasks_of(trace: Trace) -> list[Task]:
     """Return all tasks of a trace, ordered by start time."""
-    return [Task(*row) for row in _marey.tasks(trace)]
+    rows = [{**row, "threads": tuple(row["threads"])} for row in _rows(trace, "tasks")]
+    return [Task._make(map(row.get, Task._fields)) for row in rows]
+
+
+def _rows(trace: Trace, result: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _marey.make_result(trace, result)[0].value()
+    return rows

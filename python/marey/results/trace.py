@@ -164,10 +164,8 @@ class _Members(_Base):
 
     def info(self) -> "dict[str, Any]":
         """Return everything except the events: processes, threads, window, clock, costs, problems."""
-        import json
-
-        info: dict[str, Any] = json.loads(self._info())
-        return info
+        tables = {table.name: table.value() for table in _marey.make_result(self, "info")}
+        return {**tables.pop(""), **tables}
 
     # ---- results
 

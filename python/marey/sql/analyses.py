@@ -19,7 +19,7 @@ def tables(trace: Any) -> Iterator[tuple[str, Any, Callable[[list[str]], Any]]]:
     for result in _marey.result_names():
         found = functools.cache(functools.partial(_made, trace, result))
         for name, schema in _schemas(result).items():
-            if name not in known:  # problems are a table of the trace, too
+            if name and schema and name not in known:  # problems are a table of the trace, too
                 yield name, schema, functools.partial(_columns, found, name)
 
 

@@ -11,9 +11,6 @@ namespace {
 using enum ResultUnit;
 using enum ResultShown;
 
-std::optional<std::int64_t> known_error(std::int64_t error_ns) {
-    return when(error_ns != kUnknownClockError, error_ns);
-}
 std::optional<std::int32_t> known_rank(std::int32_t rank) {
     return when(rank >= 0, rank);
 }
@@ -158,8 +155,7 @@ Result rank_result(const RankReport& report) {
          "facts from wall clocks"},
     });
     for (const RankHost& host : report.hosts) clocks.add({report, host});
-    auto problems = problems_table();
-    for (const ProblemInfo& problem : report.problems) problems.add(problem);
+    auto problems = problems_table(report.problems);
     return made_result({}, totals, ranks, steps, parts, findings, clocks, problems);
 }
 

@@ -9,13 +9,13 @@
 #include <marey/merge.h>
 #include <marey/trace.h>
 
+#include "analyze/result_keys.h"
 #include "formats/chrome/text.h"
 #include "formats/chrome/write_clock.h"
 #include "formats/chrome/write_rows.h"
 #include "formats/chrome/write_tables.h"
 #include "json/json_scanner.h"
 #include "json/json_writer.h"
-#include "results/problems_json.h"
 #include "trace/program_names.h"
 
 namespace marey {
@@ -63,8 +63,8 @@ class ChromeHeader {
         json.member("session", window.session_name).member("finished", window.finished);
         json.member("clock_source", trace_.clock().source);
         json.member("clock_max_error_ns", trace_.clock().max_error_ns);
-        if (!trace_.host_clocks().empty()) write_host_clocks(json.key("clocks"), trace_);
-        write_problems(json, trace_);
+        if (!trace_.host_clocks().empty()) write_rows(json.key("clocks"), clocks_table(trace_).table);
+        write_rows(json.key("problems"), problems_table(trace_.problems()).table);
         text += ",\"otherData\":" + other;
         if (!ours.ends_with('{')) text += ours + "}";
         text += "},\"traceEvents\":[\n";

@@ -16,12 +16,12 @@
 #include <unordered_map>
 
 #include "analyze/averages/site_groups.h"
+#include "analyze/result_keys.h"
 #include "base/output_file.h"
 #include "base/work_meter.h"
 #include "formats/perfetto/fields.h"
 #include "formats/perfetto/write_annotations.h"
 #include "formats/perfetto/write_tracks.h"
-#include "results/problems_json.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -159,7 +159,7 @@ class PerfettoTrace {
             if (!trace_.host_clocks().empty()) {
                 std::string clocks;
                 JsonWriter json(clocks);
-                write_host_clocks(json, trace_);
+                write_rows(json, clocks_table(trace_).table);
                 item(kHostClocksKey).add_string(MetadataField::Json, clocks);
             }
             for (const StringId name : flow_names_)
