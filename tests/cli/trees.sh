@@ -63,6 +63,9 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     stack_sum() { awk '{ sum += $NF } END { printf "%.0f\n", sum }' "$1"; }
     check "stacks" 0 '^main;build_index;wait_for_room [0-9]+$' "$marey" stacks p.marey
     check "stacks: by thread" 0 '^parser;handle_block;parse_block [0-9]+$' "$marey" stacks --by thread p.marey
+    check "stacks: csv" 0 '^stack,value$' "$marey" stacks --csv p.marey
+    check "stacks: sorted" 0 '^[0-9]+$' "$marey" stacks --sort value --limit 1 --columns value p.marey
+    check "stacks: a file has them all" 2 '^marey: stacks: -o writes every stack' "$marey" stacks --limit 1 -o x.folded p.marey
     "$marey" stacks p.marey -o out.folded || fail "stacks: to a file"
     "$marey" export p.marey -o p.folded 2>/dev/null || fail "export: folded"
     "$marey" export p.marey -o p.stacks.txt 2>/dev/null || fail "export: folded, by its other name"

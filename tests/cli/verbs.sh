@@ -126,6 +126,7 @@ if [ -n "${MAREY_BUILD_DIR:-}" ] && [ -x "$program" ]; then
     check "report: one row per range" 0 '^\.\.\. and [0-9,]+ more rows' "$marey" report --list --limit 5 pipeline.marey
     [ "$("$marey" report --csv --limit 2 pipeline.marey | wc -l)" = 3 ] || fail "report: --limit applies to csv"
     check "tree" 0 '%.* main$' "$marey" tree pipeline.marey
+    check "info: chosen columns" 0 '^thread,ranges$' "$marey" info --csv --columns thread,ranges pipeline.marey
     check "unknown session" 2 '^marey: pipeline\.marey: ' "$marey" report --session 999 pipeline.marey
     check "export: default name" 0 '^pipeline\.json: .* ranges' "$marey" export pipeline.marey
     check "export: unknown suffix" 2 '^marey: x\.foo: no export format' "$marey" export pipeline.marey -o x.foo
