@@ -19,7 +19,6 @@
 #include <marey/export.h>
 #include <marey/results.h>
 
-#include "bindings/arrow_capsule.h"
 #include "bindings/bind.h"
 #include "bindings/trace_values.h"
 
@@ -27,6 +26,22 @@ namespace nb = nanobind;
 
 namespace marey::bindings {
 namespace {
+
+template <class Struct>
+void free_capsule(PyObject* capsule) {
+    auto* const content = static_cast<Struct*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
+    if (content->release != nullptr) content->release(content);
+    delete content;
+}
+
+/// The capsule owns `content`. Throws if there is not enough memory.
+template <class Struct>
+nb::object to_capsule(std::unique_ptr<Struct> content, const char* name) {
+    PyObject* const capsule = PyCapsule_New(content.get(), name, free_capsule<Struct>);
+    if (capsule == nullptr) throw nb::python_error();
+    (void)content.release();  // the capsule owns it now
+    return nb::steal(capsule);
+}
 
 nb::object object_of(const ResultCell& cell) {
     return std::visit(

@@ -1,6 +1,4 @@
 // stacks.cpp: folded stacks: the value of a metric under each stack.
-#include <marey/stacks.h>
-
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -8,12 +6,14 @@
 #include <unordered_map>
 
 #include <marey/error.h>
+#include <marey/results.h>
 
 #include "analyze/events/innermost_ranges.h"
 #include "analyze/gpu/device_time.h"
 #include "analyze/tree/path_tree.h"
 #include "analyze/tree/range_stack.h"
 #include "base/work_meter.h"
+#include "results/result_rows.h"
 
 namespace marey {
 namespace {
@@ -323,6 +323,16 @@ std::vector<StackNode> stack_tree(const Trace& trace, const StackOptions& option
     Folding folding(trace, options, true);
     folding.run();
     return folding.nodes();
+}
+
+Result stack_result(std::span<const FoldedStack> stacks) {
+    ResultRows<FoldedStack> rows("stacks", "Folded stacks, for flame graphs");
+    rows.columns({
+        {"stack", &FoldedStack::stack, "entries, outermost first, joined by ;", "stack"},
+        {"value", &FoldedStack::value, "sum of the metric in ranges with exactly this stack", "value"},
+    });
+    for (const FoldedStack& stack : stacks) rows.add(stack);
+    return made_result({}, rows);
 }
 
 }  // namespace marey
