@@ -10,6 +10,7 @@
 
 #include <marey/error.h>
 #include <marey/export.h>
+#include <marey/file_format.h>
 #include <marey/import.h>
 #include <marey/merge.h>
 #include <marey/range_filter.h>
@@ -155,6 +156,15 @@ void bind_trace(nb::module_& module) {
             return load_merged(texts_of(paths), {.any_tree = any_tree}).trace;
         },
         nb::arg("paths"), nb::arg("any_tree") = false, no_gil);
+    module.def(
+        "export_suffixes",
+        [] {
+            std::vector<std::string_view> suffixes;
+            for (const FileFormat& format : file_formats().subspan(1))
+                suffixes.insert(suffixes.end(), format.suffixes.begin(), format.suffixes.end());
+            return suffixes;
+        },
+        "Return how names of files in other tools' formats end.");
     module.def("output_target", target_of, nb::arg("path"),
                "Return the file that an output replaces or creates; empty if it is written in place.");
     module.def("marked_ranges", marked_ranges, nb::arg("trace"),

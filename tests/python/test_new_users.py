@@ -231,6 +231,8 @@ def test_save_rejects_suffixes_of_other_formats(tmp_path):
         pass
     with pytest.raises(ValueError, match="export"):
         prof.trace.save(tmp_path / "trace.json.gz")
+    with pytest.raises(ValueError, match="export"):
+        prof.trace.save(tmp_path / "trace.pb.gz")
     assert list(tmp_path.iterdir()) == []
 
 

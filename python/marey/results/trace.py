@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-_EXPORT_SUFFIXES = (".json", ".json.gz", ".pftrace", ".pftrace.gz", ".csv", ".csv.gz", ".folded", ".folded.gz")
 STACK_METRICS = (
     "self_cpu_time_total",
     "self_cuda_time_total",
@@ -270,7 +269,7 @@ class _Members(_Base):
 
     def save(self, path: "str | PathLike[str]") -> None:
         """Write the whole trace; ``marey.load`` reads it back unchanged."""
-        if str(path).endswith(_EXPORT_SUFFIXES):
+        if str(path).endswith(tuple(_marey.export_suffixes())):
             raise ValueError(f"save() writes only Marey's own format; use export() for {path}")
         self._save(path)
 
