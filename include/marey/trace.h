@@ -300,7 +300,7 @@ struct MetadataInfo {
 
 /// A problem that readers of the trace should be aware of: lost data, damage, a limit that was reached.
 struct ProblemInfo {
-    std::string code;  ///< short and stable: "dropped", "ceiling_reached", "damaged_chunk", ...
+    std::string code;  ///< short and stable: "dropped", "size_limit_reached", "damaged_chunk", ...
     std::string text;  ///< one sentence for users
     std::uint64_t count = 1;
 };

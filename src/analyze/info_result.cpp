@@ -41,7 +41,7 @@ Result info_result(const Trace& trace) {
         {"finished", &WindowInfo::finished, "false after a crash, and for a snapshot"},
         {"max_bytes", &WindowInfo::max_bytes, "the limit on its size"},
         {"policy", &WindowInfo::policy, "at the limit: stop, drop or ring"},
-        {"ceiling_reached", &WindowInfo::size_limit_reached, "whether it reached that limit"},
+        {"size_limit_reached", &WindowInfo::size_limit_reached, "whether it reached that limit"},
         {"log_bytes", &WindowInfo::log_bytes, "bytes of log records read"},
     });
     window.add(trace.window());

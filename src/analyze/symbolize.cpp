@@ -19,17 +19,17 @@ namespace marey {
 namespace {
 
 /// A module from the trace's metadata.
-struct KnownModule {
+struct TraceModule {
     std::string name;  ///< the name used for it in frames
     NativeModule facts;
 };
 
 /// Parses [{"name": ..., "path": ..., "build_id": ...}, ...].
-std::vector<KnownModule> read_modules(std::string_view json) {
-    std::vector<KnownModule> modules;
+std::vector<TraceModule> read_modules(std::string_view json) {
+    std::vector<TraceModule> modules;
     const JsonDocument document(json);
     document.root().each_item([&](const JsonDocument::Value& module) {
-        KnownModule& known = modules.emplace_back();
+        TraceModule& known = modules.emplace_back();
         known.name = module["name"].text();
         known.facts.path = module["path"].text();
         known.facts.build_id = module["build_id"].text();
@@ -198,7 +198,7 @@ class Symbolizer {
 
     std::span<const std::string> folders_;
     std::shared_ptr<TraceData> data_;
-    std::vector<KnownModule> modules_;
+    std::vector<TraceModule> modules_;
     std::unordered_map<std::string, std::size_t> by_name_;
     std::map<std::size_t, std::vector<StringId>> by_module_;
     std::unordered_map<StringId, std::vector<std::string>> entries_;  ///< symbolized frames of each place

@@ -52,7 +52,7 @@ TEST(Validate, TruncationAndDamageAreFindingsAndRemarksAreNot) {
     };
     EXPECT_EQ(with({"truncated"}), "unread 1");
     EXPECT_EQ(with({"cut_short", "dropped", "damaged_packets"}), "unread 2");
-    EXPECT_EQ(with({"ceiling_reached", "dropped", "overwritten", "crashed", "unread_phase"}), "");
+    EXPECT_EQ(with({"size_limit_reached", "dropped", "overwritten", "crashed", "unread_phase"}), "");
     TraceFixture fixture = good();
     fixture.data().problems.push_back({"damaged_chunk", "Parts are damaged.", 2});
     EXPECT_EQ(validate(fixture.trace()).at(0).example, "damaged_chunk: Parts are damaged. (2 times)");

@@ -235,7 +235,7 @@ void Watch::write(const Pending& pending) {
 void Watch::delete_oldest() {
     const auto bytes = [this] {
         std::uint64_t sum = 0;
-        for (const Kept& each : kept_) sum += each.bytes;
+        for (const Snapshot& each : kept_) sum += each.bytes;
         return sum;
     };
     while (kept_.size() > 1 && (kept_.size() > keep_ || bytes() > disk_bytes_)) {

@@ -62,7 +62,7 @@ class Watch {
         WatchHit hit;
         std::int64_t due_ns;
     };
-    struct Kept {
+    struct Snapshot {
         std::string path;
         std::uint64_t bytes;
     };
@@ -90,7 +90,7 @@ class Watch {
     std::vector<Pending> pending_;
     std::map<std::size_t, std::int64_t> met_ns_;      ///< by condition: when it was met last
     std::map<std::size_t, std::uint64_t> held_back_;  ///< by condition
-    std::deque<Kept> kept_;                           ///< oldest first
+    std::deque<Snapshot> kept_;                       ///< oldest first
     std::vector<pid_t> commands_;
     std::atomic<bool> is_over_{false};
 };

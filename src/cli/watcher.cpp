@@ -157,7 +157,7 @@ void Watcher::check_times(const Trace& trace, std::size_t condition) {
         const std::int64_t begin = ranges.start_ns[row], end = begin + ranges.duration_ns[row];
         const std::string_view name = trace.range_name(row);
         if (const auto known = before.find(key); known != before.end()) {
-            const auto is_this = [&](const Seen& seen) {
+            const auto is_this = [&](const SeenRange& seen) {
                 return seen.name == name && seen.depth == ranges.depth[row] &&
                        is_close(seen.begin_ns, begin) && is_close(seen.end_ns, end);
             };
@@ -166,7 +166,8 @@ void Watcher::check_times(const Trace& trace, std::size_t condition) {
         }
         Progress& progress = progress_[key];
         progress.end_ns = std::max(progress.end_ns, end);
-        std::erase_if(progress.last, [&](const Seen& seen) { return seen.end_ns < progress.end_ns - slack; });
+        std::erase_if(progress.last,
+                      [&](const SeenRange& seen) { return seen.end_ns < progress.end_ns - slack; });
         progress.last.push_back({std::string(name), begin, end, ranges.depth[row]});
         const std::int64_t taken = ranges.duration_ns[row];
         if (wanted.of_usual != 0) recent.add(taken);

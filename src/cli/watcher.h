@@ -51,7 +51,7 @@ class Watcher {
         std::size_t next_ = 0;
     };
     /// A range, independent of the trace that it was read from.
-    struct Seen {
+    struct SeenRange {
         std::string name;
         std::int64_t begin_ns, end_ns;
         std::uint32_t depth;
@@ -59,7 +59,7 @@ class Watcher {
     /// The ranges of a thread that a condition has seen. Threads write their records in order.
     struct Progress {
         std::int64_t end_ns = 0;
-        std::vector<Seen> last;  ///< those that ended right then
+        std::vector<SeenRange> last;  ///< those that ended right then
     };
 
     void check_times(const Trace& trace, std::size_t condition);

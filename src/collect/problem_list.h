@@ -52,7 +52,7 @@ class ProblemList {
                 return problem.code == "no_space" || problem.code == "descriptor_closed";
             });
         if (data.window.size_limit_reached && !has_reason) {
-            add("ceiling_reached",
+            add("size_limit_reached",
                 data.window.policy == "ring"
                     ? "The session reached its size limit: the oldest records were overwritten."
                 : data.window.policy == "drop"

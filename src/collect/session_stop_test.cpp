@@ -40,7 +40,7 @@ TEST(SessionStop, ARangeWhoseRecordIsInTheFirstChunkAfterTheStopIsNotOpenToo) {
         .range("late", 10, 900'000, 0)
         .range("next", 970'000, 980'000, 0);
     const Trace trace = build(log, 7);
-    EXPECT_EQ(problem_codes(trace), "ceiling_reached");
+    EXPECT_EQ(problem_codes(trace), "size_limit_reached");
     EXPECT_EQ(outline(trace), "thread 1: late 10-900000 { child 20-30 }\n");
 }
 

@@ -161,7 +161,7 @@ TEST(TablesOfATrace, ThreadsKeepTheirFactsAndLosses) {
     EXPECT_EQ(trace.threads()[0].os_tid, 1234);
     EXPECT_EQ(trace.threads()[0].birth_ns, 60);
     EXPECT_EQ(trace.string(trace.threads()[1].name), "idle");
-    EXPECT_EQ(problem_codes(trace), "ceiling_reached dropped=5 overwritten=6 resyncs=7 clamped=8");
+    EXPECT_EQ(problem_codes(trace), "size_limit_reached dropped=5 overwritten=6 resyncs=7 clamped=8");
 }
 
 TEST(TablesOfATrace, NotesAndCostsAreKept) {

@@ -84,7 +84,7 @@ class RangePlaces {
     };
     static constexpr CollectiveKeys kKeys[] = {{"Process Group Name", "Seq"}, {"group", "sequence"}};
 
-    struct FoundCollective {
+    struct CollectiveRange {
         Row range;
         Row process;
         bool is_on_device;
@@ -159,7 +159,7 @@ class RangePlaces {
         }
     }
     void find_collectives(const Trace& trace) {
-        std::vector<FoundCollective> all;
+        std::vector<CollectiveRange> all;
         std::map<std::string, std::uint32_t> groups;
         const RangeColumns ranges = trace.ranges();
         for (const ArgumentSlice& slice : trace.data().range_arguments) {
@@ -177,12 +177,12 @@ class RangePlaces {
                            {group->second, values.sequence}});
         }
         // Without recorded numbers, the order of a group's collectives in its process is their sequence.
-        std::ranges::stable_sort(all, [&](const FoundCollective& a, const FoundCollective& b) {
+        std::ranges::stable_sort(all, [&](const CollectiveRange& a, const CollectiveRange& b) {
             return ranges.start_ns[a.range] < ranges.start_ns[b.range];
         });
         std::map<std::tuple<Row, std::uint32_t, bool>, std::int64_t> next;
         std::map<std::tuple<Row, std::uint32_t, std::int64_t>, bool> has_kernel;
-        for (FoundCollective& found : all) {
+        for (CollectiveRange& found : all) {
             std::int64_t& counted = next[{found.process, found.collective.group, found.is_on_device}];
             if (found.collective.sequence < 0) found.collective.sequence = counted;
             ++counted;
@@ -191,7 +191,7 @@ class RangePlaces {
         }
         // The range that launched a collective on a device has the same values; the device's range is the
         // collective.
-        for (const FoundCollective& found : all) {
+        for (const CollectiveRange& found : all) {
             const Collective& collective = found.collective;
             if (found.is_on_device || !has_kernel[{found.process, collective.group, collective.sequence}])
                 collectives_.push_back({found.range, collective});

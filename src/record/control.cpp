@@ -37,15 +37,15 @@ ControlPage own_page() {
 }
 
 /// A request that was read from the page.
-struct Question {
+struct ControlRequest {
     bool is_start = false;
     std::int64_t at_ns = 0, duration_ns = 0;
     std::string options;
 };
 
-Question parse(const std::string& text) {
-    Question question;
-    if (text == "stop") return question;
+ControlRequest parse(const std::string& text) {
+    ControlRequest request;
+    if (text == "stop") return request;
     long long at = 0, duration = 0;
     int options_at = 0;
     if (std::sscanf(text.c_str(), "start %lld %lld %n", &at, &duration, &options_at) != 2 || options_at == 0)
@@ -114,9 +114,9 @@ class Control {
         std::string text;
         bool has_failed = false;
         try {
-            const Question question = parse(text_of(page_->question));
-            if (question.is_start && !wait_until(question.at_ns)) return;
-            text = question.is_start ? start(question) : stop_requested();
+            const ControlRequest request = parse(text_of(page_->question));
+            if (request.is_start && !wait_until(request.at_ns)) return;
+            text = request.is_start ? start(request) : stop_requested();
         } catch (const std::exception& error) {
             text = error.what();
             has_failed = true;
@@ -135,13 +135,13 @@ class Control {
         return !must_end_;
     }
 
-    std::string start(const Question& question) {
+    std::string start(const ControlRequest& request) {
         if (recording_ && Recorder::get().sessions().is_running(recording_->id))
             throw Error("it is being recorded into " + recording_->output_path);
-        const SessionOptions options = parse_options(question.options);
+        const SessionOptions options = parse_options(request.options);
         if (options.output.empty()) throw Error("out= is missing");
         recording_ = Recorder::get().start(options);
-        stop_at_ns_ = question.duration_ns > 0 ? monotonic_ns() + question.duration_ns : 0;
+        stop_at_ns_ = request.duration_ns > 0 ? monotonic_ns() + request.duration_ns : 0;
         detail::store_relaxed(page_->is_recording, 1u);
         return recording_->output_path;
     }

@@ -231,7 +231,7 @@ bool Recorder::make_room(std::size_t bytes) noexcept {
         const std::uint64_t least = 2 * bytes * threads_.entries().size();
         if (session.max_bytes < least) {
             session.max_bytes = least;
-            journal_.add_note("ceiling_raised",
+            journal_.add_note("size_limit_raised",
                               "the size limit of " + std::to_string(session.options.max_bytes) +
                                   " bytes is less than two chunks for each of " +
                                   std::to_string(threads_.entries().size()) + " threads; it was raised");

@@ -508,7 +508,7 @@ void visit_table(Only<ModelTable::Window>, auto&& visit) {
           window(5, "finished", &WindowInfo::finished, "False after a crash, and for a snapshot"),
           window(6, "max_bytes", &WindowInfo::max_bytes, "The limit on its size"),
           window(7, "policy", &WindowInfo::policy, "`stop`, `drop` or `ring`"),
-          window(8, "ceiling_reached", &WindowInfo::size_limit_reached, "Whether it reached that limit"),
+          window(8, "size_limit_reached", &WindowInfo::size_limit_reached, "Whether it reached that limit"),
           window(9, "log_bytes", &WindowInfo::log_bytes, "Bytes of log records read"));
 }
 

@@ -154,7 +154,7 @@ class SmallDisk : public Trouble {
         EXPECT_TRUE(trace.window().finished);
         EXPECT_TRUE(trace.window().size_limit_reached);
         EXPECT_TRUE(has_problem(trace, "no_space")) << problem_codes(trace);
-        EXPECT_FALSE(has_problem(trace, "ceiling_reached"));  // its size limit is not the reason
+        EXPECT_FALSE(has_problem(trace, "size_limit_reached"));  // its size limit is not the reason
         EXPECT_GT(counts(trace)["work"], 10'000);
         EXPECT_LT(counts(trace)["work"], kManyRanges);
         return trace;
@@ -490,7 +490,7 @@ class SizeLimit : public Trouble {
         marey::Trace loaded = marey::Trace::load(capture());
         EXPECT_EQ(counts(loaded), counts(direct));
         EXPECT_EQ(dropped(loaded), dropped(direct));
-        EXPECT_TRUE(has_problem(loaded, "ceiling_reached")) << problem_codes(loaded);
+        EXPECT_TRUE(has_problem(loaded, "size_limit_reached")) << problem_codes(loaded);
         EXPECT_TRUE(loaded.window().finished);
         EXPECT_LT(std::filesystem::file_size(capture()), std::size_t{3} << 20);
         return loaded;

@@ -192,7 +192,7 @@ TEST_F(Kill, AFullRingReportsThatOlderRecordsWereOverwritten) {
         for (const marey::ThreadInfo& thread : trace.threads()) overwritten += thread.overwritten_chunks;
         EXPECT_GT(overwritten, 0u);
         auto problems = problems_of(trace);
-        EXPECT_EQ(problems["ceiling_reached"], 1u);
+        EXPECT_EQ(problems["size_limit_reached"], 1u);
         EXPECT_EQ(problems["overwritten"], overwritten);
         check();
     }
@@ -236,7 +236,7 @@ TEST_F(Kill, ACaptureThatStopsWhenItIsFullIsWholeWhileItsProgramWrites) {
         auto problems = problems_of(trace);
         is_full = trace.window().size_limit_reached;
         EXPECT_EQ(problems["running"], 1u);
-        EXPECT_EQ(problems["ceiling_reached"], is_full ? 1u : 0u);
+        EXPECT_EQ(problems["size_limit_reached"], is_full ? 1u : 0u);
         for (const char* const code : {"crashed", "misplaced", "damaged_chunk", "truncated", "overwritten"})
             EXPECT_EQ(problems[code], 0u) << code;
         for (int worker = 0; worker < kill_test::kThreads; ++worker) {

@@ -273,7 +273,7 @@ TEST(Limits, ATooSmallLimitIsRaisedAndThatIsReported) {
     const marey::Trace trace = session.stop();
     EXPECT_EQ(trace.ranges().size(), 1u);
     ASSERT_FALSE(trace.problems().empty());
-    EXPECT_EQ(trace.problems()[0].code, "ceiling_raised");
+    EXPECT_EQ(trace.problems()[0].code, "size_limit_raised");
 }
 
 }  // namespace

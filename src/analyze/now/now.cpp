@@ -22,9 +22,9 @@ std::string_view name_without_number(std::string_view name) {
 }
 
 /// The median times of finished ranges, by name.
-class UsualTimes {
+class MedianTimes {
   public:
-    explicit UsualTimes(const Trace& trace) : trace_(trace) {}
+    explicit MedianTimes(const Trace& trace) : trace_(trace) {}
 
     void want(std::uint32_t site) { times_[name_of(site)]; }
 
@@ -143,7 +143,7 @@ std::vector<ProcessNow> now(const Trace& trace) {
     for (Row process = 0; process < trace.processes().size(); ++process)
         processes.push_back(process_now(trace, process));
     const RangeColumns ranges = trace.ranges();
-    UsualTimes usual(trace);
+    MedianTimes usual(trace);
     std::vector<OpenStack> stacks = open_stacks(trace);
     for (const OpenStack& stack : stacks) {
         for (const Row row : stack.ranges) usual.want(ranges.site[row]);

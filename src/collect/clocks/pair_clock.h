@@ -102,8 +102,8 @@ class PairClock {
     static constexpr double kKnotDistanceNs = 30e9;
     static constexpr double kShortestWindowNs = 1e9;
     static constexpr std::uint64_t kMaxLeftOut = 16;  // of one kind, before all of that kind are
-    /// Facts that were left out may still be right if those that they contradict are at most so many times
-    /// more.
+    /// Observations that were left out may still be right if those that they contradict are at most so many
+    /// times more.
     static constexpr std::size_t kMajority = 3;
     static constexpr const char* kMethods[] = {"exchange", "message", "collective", "wall_clock"};
     static constexpr const char* kKindNames[] = {"exchanges", "messages", "collectives", "wall clocks"};
@@ -125,14 +125,14 @@ class PairClock {
         bool is_protected = false;  ///< it is right: others are left out instead
         bool is_refuted = false;    ///< a clear majority contradicts it
     };
-    using Facts = std::vector<Fact*>;
+    using Observations = std::vector<Fact*>;
     struct Window {
         double begin;
         double end;
     };
     enum class Verdict { Loses, Ties, Wins };
     void collect(std::vector<Fact>& facts, const Window& window, std::vector<LineBound>& bounds,
-                 Facts* used = nullptr) const {
+                 Observations* used = nullptr) const {
         auto fact = std::partition_point(facts.begin(), facts.end(),
                                          [&](const Fact& each) { return relative(each.x) < window.begin; });
         for (; fact != facts.end() && relative(fact->x) <= window.end; ++fact) {
@@ -173,7 +173,7 @@ class PairClock {
     /// or if all of them are protected.
     Fact* worst(const Window& window, const ClockLines& lines) {
         std::vector<LineBound> bounds[2];
-        Facts facts[2];
+        Observations facts[2];
         collect(upper_, window, bounds[0], &facts[0]);
         collect(lower_, window, bounds[1], &facts[1]);
         struct Candidate {
@@ -229,7 +229,7 @@ class PairClock {
     /// Whether facts that were left out may be the right ones. `instead`: those to leave out if they are,
     /// with the lines that then fit. Among facts of the strongest kind that is in question, a clear majority
     /// decides; if there is none, the weaker kinds do, the strongest of them first.
-    Verdict weigh_rival(const Window& window, const Facts& rival, Facts& instead,
+    Verdict weigh_rival(const Window& window, const Observations& rival, Observations& instead,
                         std::vector<ClockLines>& lines) {
         for (Fact* const fact : rival) {
             fact->is_left_out = false;
@@ -264,8 +264,8 @@ class PairClock {
         return verdict;
     }
     /// Weighs a rival and acts on the verdict: a tie adds its lines.
-    Verdict decide(const Window& window, const Facts& rival, std::vector<ClockLines>& lines) {
-        Facts instead;
+    Verdict decide(const Window& window, const Observations& rival, std::vector<ClockLines>& lines) {
+        Observations instead;
         std::vector<ClockLines> others;
         const Verdict verdict = weigh_rival(window, rival, instead, others);
         if (verdict == Verdict::Wins) {
@@ -280,11 +280,11 @@ class PairClock {
         }
         return verdict;
     }
-    /// Facts that were left out may be the right ones.
+    /// Observations that were left out may be the right ones.
     void weigh_rivals(const Window& window, std::vector<ClockLines>& lines) {
         for (std::vector<Fact>* const facts :
              {&upper_, &lower_}) {  // those of one side agree with each other
-            Facts rival;
+            Observations rival;
             for (Fact& fact : *facts) {
                 const double x = relative(fact.x);
                 if (fact.is_left_out && !fact.is_refuted && x >= window.begin && x <= window.end &&

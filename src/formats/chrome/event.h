@@ -152,7 +152,7 @@ class ChromeEventReader {
     bool read_category(JsonCursor& cursor, ChromeEvent& event) {
         if (cursor.peek() != '"') return cursor.skip_value();
         const char* const start = cursor.at() + 1;
-        KnownCategory& known =
+        CachedCategory& known =
             categories_[static_cast<unsigned char>(start[0] ^ start[1] * 4) % categories_.size()];
         if (known.length != 0 && cursor.end() - start >= known.length &&
             std::memcmp(start, known.text, known.length) == 0) {
@@ -293,12 +293,12 @@ class ChromeEventReader {
     ImportedArguments& arguments_;
     JsonMembers members_;
     /// There are few categories: one per hash of the first characters is cached, with its closing quote.
-    struct KnownCategory {
+    struct CachedCategory {
         StringId id = 0;
         std::uint32_t length = 0;
         char text[24] = {};
     };
-    std::array<KnownCategory, 16> categories_{};
+    std::array<CachedCategory, 16> categories_{};
     const char* cause_ = "";
 };
 

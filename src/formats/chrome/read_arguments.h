@@ -130,7 +130,7 @@ class ImportedArguments {
         return key >= ChromeKey::InputDims && key <= ChromeKey::ConcreteOutputs;
     }
     /// A top-level key of "args".
-    struct KnownKey {
+    struct ArgumentKey {
         StringId id = 0;
         ChromeKey special = ChromeKey::None;
     };
@@ -140,7 +140,7 @@ class ImportedArguments {
         if (id >= key_of_.size()) key_of_.resize(id + id / 2 + 64);
         if (key_of_[id] == 0) {
             key_of_[id] = static_cast<std::uint32_t>(keys_.size());
-            KnownKey& key = keys_.emplace_back();
+            ArgumentKey& key = keys_.emplace_back();
             key.id = id;
             key.special = chrome_key(text);
         }
@@ -154,7 +154,7 @@ class ImportedArguments {
                 members_.next(cursor, index, kind, [&](std::string_view text) { return known_key(text); });
             if (index == JsonMembers::kEnd) return true;
             if (index == JsonMembers::kFailed) return false;
-            const KnownKey& key = keys_[index];
+            const ArgumentKey& key = keys_[index];
             if (key.special != ChromeKey::None) {
                 if (!read_special(cursor, key.special, key.id)) return false;
             } else if (*cursor.at() == '{') {
@@ -395,7 +395,7 @@ class ImportedArguments {
     std::uint64_t present_ = 0;  ///< one bit per ChromeKey
     std::uint64_t address_ = 0;
     JsonMembers members_;
-    std::vector<KnownKey> keys_{1};        ///< by index in members_
+    std::vector<ArgumentKey> keys_{1};     ///< by index in members_
     std::vector<std::uint32_t> key_of_{};  ///< by string: index in keys_; 0: none
     ValueCache cache_;
     std::string key_;

@@ -17,7 +17,7 @@ namespace {
 using Categories = std::array<std::int64_t, kMemoryCategories>;
 
 /// The memory held from a time on, by category.
-struct Held {
+struct CategoryPoint {
     std::int64_t time_ns = 0;
     Categories bytes{};
 };
@@ -51,8 +51,8 @@ std::int64_t unseen_bytes(const MemoryProfile& profile, const Device& device) {
 }
 
 /// In time order: one entry per change; the first one is the state before the recording.
-std::vector<Held> held_over_time(const MemoryProfile& profile, const Device& device) {
-    std::vector<Held> held;
+std::vector<CategoryPoint> held_over_time(const MemoryProfile& profile, const Device& device) {
+    std::vector<CategoryPoint> held;
     const auto change = [&](MemoryCategory category, std::int64_t bytes) {
         held.back().bytes[static_cast<std::size_t>(category)] += bytes;
     };
@@ -77,9 +77,9 @@ std::vector<Held> held_over_time(const MemoryProfile& profile, const Device& dev
 
 /// [times in microseconds, [0 and the bytes of each category]].
 void write_points(const MemoryProfile& profile, const Device& device, OutputFile& file) {
-    const std::vector<Held> held = held_over_time(profile, device);
+    const std::vector<CategoryPoint> held = held_over_time(profile, device);
     const std::int64_t offset = wall_clock_offset(profile.trace());
-    std::vector<Held> points;  // the last entry of each microsecond
+    std::vector<CategoryPoint> points;  // the last entry of each microsecond
     for (std::size_t i = 0; i < held.size(); ++i) {
         const std::int64_t time = (held[i].time_ns + offset) / 1000;
         const bool is_after_first = i == 1 && held[0].time_ns == held[1].time_ns;  // 0: state before
@@ -89,9 +89,9 @@ void write_points(const MemoryProfile& profile, const Device& device, OutputFile
     std::string text;
     JsonWriter json(text);
     json.begin_array().begin_array();
-    for (const Held& point : points) json.value(point.time_ns);
+    for (const CategoryPoint& point : points) json.value(point.time_ns);
     json.end_array().begin_array();
-    for (const Held& point : points) {
+    for (const CategoryPoint& point : points) {
         json.begin_array().value(0);
         for (const std::int64_t bytes : point.bytes) json.value(bytes);
         json.end_array();
@@ -146,12 +146,12 @@ std::int64_t total_of(const Categories& bytes) {
 }
 
 /// At most two entries per pixel: the peak and the last one.
-std::vector<Held> thinned(const std::vector<Held>& held, double span_ns) {
-    const auto pixel_of = [&](const Held& point) {
+std::vector<CategoryPoint> thinned(const std::vector<CategoryPoint>& held, double span_ns) {
+    const auto pixel_of = [&](const CategoryPoint& point) {
         return static_cast<std::int64_t>(kWidth * static_cast<double>(point.time_ns - held.front().time_ns) /
                                          span_ns);
     };
-    std::vector<Held> kept;
+    std::vector<CategoryPoint> kept;
     for (std::size_t i = 0; i < held.size();) {
         std::size_t most = i, last = i;
         const std::int64_t pixel = pixel_of(held[i]);
@@ -165,7 +165,7 @@ std::vector<Held> thinned(const std::vector<Held>& held, double span_ns) {
 }
 
 /// The area of one category, stacked on the earlier ones: a step line forwards, then one backwards below it.
-std::string area(const std::vector<Held>& held, std::size_t category, double span_ns, double peak) {
+std::string area(const std::vector<CategoryPoint>& held, std::size_t category, double span_ns, double peak) {
     const auto x_of = [&](std::size_t i) {
         const std::int64_t time =
             i < held.size() ? held[i].time_ns - held[0].time_ns : static_cast<std::int64_t>(span_ns);
@@ -186,9 +186,9 @@ std::string area(const std::vector<Held>& held, std::size_t category, double spa
 }
 
 void write_html(const MemoryProfile& profile, const Device& device, OutputFile& file) {
-    const std::vector<Held> held = held_over_time(profile, device);
+    const std::vector<CategoryPoint> held = held_over_time(profile, device);
     std::int64_t peak = 0, peak_reserved = 0;
-    for (const Held& point : held) peak = std::max(peak, total_of(point.bytes));
+    for (const CategoryPoint& point : held) peak = std::max(peak, total_of(point.bytes));
     for (const MemorySeries& series : memory_series(profile.trace())) {
         if (!is_on(series.device, device)) continue;
         for (const MemoryPoint& point : series.points)
@@ -224,11 +224,11 @@ void write_html(const MemoryProfile& profile, const Device& device, OutputFile& 
                 format("<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\">", x, kTop + kHeight + 20) +
                 format("%.4g ms</text>", span_ns * i / 4 * 1e-6);
     }
-    const std::vector<Held> drawn = thinned(held, span_ns);
+    const std::vector<CategoryPoint> drawn = thinned(held, span_ns);
     std::string legend;
     for (std::size_t i = 0; i < kMemoryCategories; ++i) {
         std::int64_t most = 0;
-        for (const Held& point : held) most = std::max(most, point.bytes[i]);
+        for (const CategoryPoint& point : held) most = std::max(most, point.bytes[i]);
         if (most == 0) continue;
         page +=
             std::string("<path fill=\"") + kColours[i] + "\" d=\"" + area(drawn, i, span_ns, top) + "\"/>";

@@ -126,9 +126,9 @@ std::size_t hue(std::string_view name) {
     return colour_hash(name) % kHues;
 }
 
-class Picture {
+class SvgPage {
   public:
-    explicit Picture(const Trace& trace, double width = kWidth, std::string title = {})
+    explicit SvgPage(const Trace& trace, double width = kWidth, std::string title = {})
         : width_(width), title_(title.empty() ? program(trace) : std::move(title)) {}
 
     void text(double x, double y, std::string_view style, std::string_view words) {
@@ -264,7 +264,7 @@ class FlameGraph {
     }
 
     CallTree tree_;
-    Picture picture_;
+    SvgPage picture_;
     double width_;
     std::string count_;
     std::int64_t whole_ns_ = 0;
@@ -350,7 +350,7 @@ class TimelinePicture {
 
     const Trace& trace_;
     Timeline timeline_;
-    Picture picture_;
+    SvgPage picture_;
     const WindowInfo& window_;
     std::size_t drawn_ = 0, deeper_ = 0;
 };

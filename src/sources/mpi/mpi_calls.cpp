@@ -87,7 +87,7 @@ NumberedCollective next_collective(MPI_Comm comm) {
 
 constexpr int kTag = 0, kExchanges = 8;
 
-struct Answer {
+struct ClockReply {
     std::int64_t arrived_ns;
     std::int64_t answered_ns;
     std::array<char, 104> host;  ///< padded with NUL
@@ -109,7 +109,7 @@ MPI_Comm leaders() {
 void ask(MPI_Comm comm) {
     for (int i = 0; i < kExchanges; ++i) {
         ClockExchange exchange;
-        Answer answer{};
+        ClockReply answer{};
         exchange.sent_ns = trace_clock_ns();
         PMPI_Send(nullptr, 0, MPI_BYTE, 0, kTag, comm);
         PMPI_Recv(&answer, sizeof answer, MPI_BYTE, 0, kTag, comm, MPI_STATUS_IGNORE);
@@ -124,7 +124,7 @@ void ask(MPI_Comm comm) {
 void answer(MPI_Comm comm, int peer) {
     const std::string own = host_name();
     for (int i = 0; i < kExchanges; ++i) {
-        Answer made{};
+        ClockReply made{};
         PMPI_Recv(nullptr, 0, MPI_BYTE, peer, kTag, comm, MPI_STATUS_IGNORE);
         made.arrived_ns = trace_clock_ns();
         std::copy_n(own.begin(), std::min(own.size(), made.host.size()), made.host.begin());

@@ -317,18 +317,18 @@ nvtx_protocol::Function in_default() noexcept {
     return plain(InDefaultDomain<kFunction>::call);
 }
 
-struct Answer {
+struct SlotFunction {
     unsigned slot;
     nvtx_protocol::Function function;
 };
 
 /// Fills in the slots that this NVTX has.
 bool answer(const nvtx_protocol::CallbacksTable& callbacks, nvtx_protocol::Module module,
-            std::initializer_list<Answer> answers) noexcept {
+            std::initializer_list<SlotFunction> answers) noexcept {
     nvtx_protocol::FunctionTable table = nullptr;
     unsigned slots = 0;
     if (callbacks.module_functions(module, &table, &slots) == 0 || table == nullptr) return false;
-    for (const Answer& each : answers) {
+    for (const SlotFunction& each : answers) {
         if (each.slot < slots && table[each.slot] != nullptr) *table[each.slot] = each.function;
     }
     return true;
