@@ -32,10 +32,11 @@ test:  ## Build and run every test
 	@tools/build.sh release --python all
 	@tools/run_tests.sh release
 
-test-python:  ## Tests of the Python package on PYTHON=python3.13, in build/python; TESTS: a regular expression for test files
+test-python:  ## Tests of the Python package on PYTHON=python3.13, with the library of build/release; TESTS: a regular expression for test files
 	@tools/install_deps.sh build python
-	@tools/build.sh python --python python_tests
-	@tools/run_tests.sh python -R "^python/.*$(TESTS)"
+	@tools/build.sh release python_test_programs marey_cuda marey_view
+	@tools/build.sh extension --python marey_package
+	@tools/run_tests.sh extension -R "^python/.*$(TESTS)"
 
 test-distributions:  ## Build, test and run the demo in fresh Debian roots (SUITES), in build/distributions; needs root and debootstrap
 	@tools/test_distributions.sh $(SUITES)

@@ -38,10 +38,14 @@ set_source_files_properties("${PROJECT_SOURCE_DIR}/src/bindings/module.cpp"
                             PROPERTIES COMPILE_DEFINITIONS MAREY_VERSION="${PROJECT_VERSION}")
 
 # The target that pip builds, whatever else the folder builds.
-add_custom_target(marey_package DEPENDS marey marey_python marey_cuda marey_view)
-add_dependencies(marey_python marey_cuda marey_view)
-if(TARGET marey_cli)
-    add_dependencies(marey_package marey_cli)
+add_custom_target(marey_package DEPENDS marey_python)
+set(library_dir "${MAREY_LIBRARY_OF}")
+if(NOT MAREY_LIBRARY_OF)
+    set(library_dir "${PROJECT_BINARY_DIR}")
+    add_dependencies(marey_python marey marey_cuda marey_view)
+    if(TARGET marey_cli)
+        add_dependencies(marey_package marey_cli)
+    endif()
 endif()
 
 # Installed by pip alone, which also brings the package's .py files: not part of `cmake --install`.
@@ -79,10 +83,9 @@ install(DIRECTORY src/sources/torch/observer DESTINATION torch COMPONENT marey_p
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/src/sources/torch/observer" "${python_dir}/torch/observer" SYMBOLIC)
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/include" "${python_dir}/include" SYMBOLIC)
 file(MAKE_DIRECTORY "${python_dir}/bin" "${python_dir}/lib/cmake/marey")
-file(CREATE_LINK "${PROJECT_BINARY_DIR}/marey" "${python_dir}/bin/marey" SYMBOLIC)
-export(EXPORT mareyTargets NAMESPACE marey:: FILE "${python_dir}/lib/cmake/marey/mareyTargets.cmake")
-foreach(file IN ITEMS mareyConfig.cmake mareyConfigVersion.cmake)
-    configure_file("${PROJECT_BINARY_DIR}/${file}" "${python_dir}/lib/cmake/marey/${file}" COPYONLY)
+file(CREATE_LINK "${library_dir}/marey" "${python_dir}/bin/marey" SYMBOLIC)
+foreach(file IN ITEMS mareyConfig.cmake mareyConfigVersion.cmake mareyTargets.cmake)
+    file(CREATE_LINK "${library_dir}/${file}" "${python_dir}/lib/cmake/marey/${file}" SYMBOLIC)
 endforeach()
 
 # One test for each tests/python/test_*.py. Those that take longest come first, so that ctest does not end with one.
@@ -96,7 +99,7 @@ function(marey_python_tests)
     endif()
     # Not the user's or the interpreter's own sanitizer settings, but ours: an interpreter that is not built with the
     # sanitizer must load it first, and the C++ library with it, whose exceptions it watches.
-    set(environment "MAREY_BUILD_DIR=${PROJECT_BINARY_DIR}" "PYTHONDONTWRITEBYTECODE=1")
+    set(environment "MAREY_BUILD_DIR=${library_dir}" "PYTHONDONTWRITEBYTECODE=1")
     if(MAREY_TEST_INSTALLED_PYTHON)
         list(APPEND environment "PYTHONPATH=")
     else()
@@ -116,13 +119,6 @@ function(marey_python_tests)
         marey_left_out("tests of the Python package" "no ${MAREY_SANITIZE} sanitizer for them")
         return()
     endif()
-    # All that these tests need: the package, and the programs and libraries that they start or load.
-    add_custom_target(python_tests DEPENDS marey_package marey_simulated tree_program itt_collector itt_collector_old)
-    foreach(name IN ITEMS marey_cli nvtx_collector nvtx_library)
-        if(TARGET ${name})
-            add_dependencies(python_tests ${name})
-        endif()
-    endforeach()
     file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/python/test_*.py")
     foreach(file IN LISTS files)
         get_filename_component(name "${file}" NAME_WE)

@@ -194,6 +194,13 @@ if(CMAKE_GENERATOR STREQUAL "Ninja")
     set_tests_properties(without_cuda PROPERTIES TIMEOUT 600 LABELS consumer)
 endif()
 
+# The programs and libraries that tests of the Python package start or load.
+add_custom_target(python_test_programs DEPENDS marey_simulated tree_program itt_collector itt_collector_old)
+foreach(name IN ITEMS marey_cli nvtx_collector nvtx_library)
+    if(TARGET ${name})
+        add_dependencies(python_test_programs ${name})
+    endif()
+endforeach()
 if(MAREY_BUILD_PYTHON)
     marey_python_tests()
 endif()

@@ -3,8 +3,8 @@
 #
 # With --python the Python package and its tests are part of it, built for the interpreter of .venv, which is made if
 # need be (tools/python_env.sh; PYTHON=off leaves it out); --package: without the packages that only tests and checks
-# need. Without either, the folder keeps what it had. The preset python is for the interpreter $PYTHON, in its own
-# environment; what does not depend on Python is compiled once for all interpreters.
+# need. Without either, the folder keeps what it had. The presets python and extension are for the interpreter $PYTHON, in
+# its own environment; what does not depend on Python is compiled once for all interpreters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset="$1"
@@ -18,7 +18,7 @@ args=(--preset "$preset")
 if [ "${1:-}" = --python ] || [ "${1:-}" = --package ]; then
     environment=""
     [ "$1" != --package ] || environment=package
-    [ "$preset" != python ] || environment=python
+    case "$preset" in python | extension) environment=python ;; esac
     shift
     if [ "${PYTHON:-}" = off ]; then
         args+=(-DMAREY_BUILD_PYTHON=OFF)

@@ -39,7 +39,7 @@ done
 for name in http_proxy https_proxy no_proxy CMAKE_ARGS CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER; do
     [ -z "${!name:-}" ] || settings+=("$name=${!name}")
 done
-launcher="${CMAKE_CXX_COMPILER_LAUNCHER:-}"  # installed in the roots: ccache saves compiling the library for each Python
+launcher="${CMAKE_CXX_COMPILER_LAUNCHER:-}"  # installed in the roots
 settings+=(CCACHE_BASEDIR=/root/marey CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros)
 
 inside() {  # inside ROOT COMMAND: runs a command in a root
