@@ -22,6 +22,7 @@
 #include <marey/range_filter.h>
 #include <marey/record_profile.h>
 #include <marey/remote.h>
+#include <marey/results.h>
 #include <marey/selection.h>
 #include <marey/session.h>
 #include <marey/symbolize.h>

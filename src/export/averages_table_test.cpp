@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <marey/error.h>
-#include <marey/export.h>
+#include <marey/results.h>
 
 #include "analyze/trace_fixture.h"
 #include "json/strict_json_fixture.h"
