@@ -53,6 +53,7 @@ struct ResultColumn {
     std::string absent;  ///< for people: what stands for null
     bool is_nullable = false;
     bool is_estimate = false;  ///< people see "~" before the values
+    bool is_signed = false;    ///< people see "+" before positive values
 };
 
 /// A value of a table; the first alternative is null. Valid as long as the table.

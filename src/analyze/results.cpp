@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include <marey/compare.h>
 #include <marey/error.h>
 
 #include "analyze/result_keys.h"
@@ -44,6 +45,7 @@ constexpr ResultEntry kResults[] = {
     {"stacks", [](const Trace& trace, const ResultOptions&) { return stack_result(fold_stacks(trace)); }},
     {"info", [](const Trace& trace, const ResultOptions&) { return info_result(trace); }},
     {"find", [](const Trace& trace, const ResultOptions&) { return found_result(trace, {}, ""); }},
+    {"diff", [](const Trace&, const ResultOptions&) { return diff_result({}); }},
     {"now", [](const Trace& trace, const ResultOptions&) { return now_result(trace, ""); }},
     {"ranks",
      [](const Trace& trace, const ResultOptions& options) {

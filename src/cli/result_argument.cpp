@@ -75,7 +75,9 @@ std::string cell_text(const ResultTable& table, std::size_t row, std::size_t col
     const auto* const real = std::get_if<double>(&cell);
     if (whole != nullptr || real != nullptr) {
         const double number = real != nullptr ? *real : static_cast<double>(*whole);
-        return (info.is_estimate ? "~" : "") + number_text(number, info.unit, table.start_ns, time_unit);
+        const std::string sign = !info.is_signed ? "" : number < 0 ? "-" : number > 0 ? "+" : "";
+        return (info.is_estimate ? "~" : sign) +
+               number_text(info.is_signed ? std::abs(number) : number, info.unit, table.start_ns, time_unit);
     }
     if (const auto* const truth = std::get_if<bool>(&cell)) return *truth ? "yes" : "";
     if (const auto* const sizes = std::get_if<std::span<const std::int64_t>>(&cell))

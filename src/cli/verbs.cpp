@@ -16,6 +16,7 @@
     VERB(report)          \
     VERB(tree)            \
     VERB(steps)           \
+    VERB(diff)            \
     VERB(stacks)          \
     VERB(memory)          \
     VERB(gpu)             \
