@@ -52,9 +52,7 @@ class ComparisonText {
     }
 
   private:
-    bool is_single() const {
-        return comparison_.files[0].size() == 1 && comparison_.files[1].size() == 1;
-    }
+    bool is_single() const { return comparison_.files[0].size() == 1 && comparison_.files[1].size() == 1; }
     bool is_bytes() const {
         return comparison_.options.metric == CompareMetric::Bytes ||
                comparison_.options.metric == CompareMetric::Peak;
@@ -118,7 +116,8 @@ class ComparisonText {
             text += ", " + judged_text(total);
         } else {
             text += ", " + signed_text(total.difference());
-            if (total.before > 0) text += fmt::format(" ({})", percent_text(total.difference() / total.before));
+            if (total.before > 0)
+                text += fmt::format(" ({})", percent_text(total.difference() / total.before));
             if (is_single() && !is_bytes() && comparison_.options.metric != CompareMetric::Calls)
                 text += "; one run each, so times may differ by chance";
         }
@@ -127,9 +126,9 @@ class ComparisonText {
         if (steps[0].count > 0 && steps[1].count > 0) {
             std::string sides[2];
             for (int side = 0; side < 2; ++side)
-                sides[side] = fmt::format("{}, median {} (p90 {})", format_plural(steps[side].count, "step"),
-                                          format_duration(steps[side].median_ns),
-                                          format_duration(steps[side].p90_ns));
+                sides[side] =
+                    fmt::format("{}, median {} (p90 {})", format_plural(steps[side].count, "step"),
+                                format_duration(steps[side].median_ns), format_duration(steps[side].p90_ns));
             fact("steps", sides[0] + " -> " + sides[1]);
         }
         std::string counts;
@@ -148,7 +147,8 @@ class ComparisonText {
         for (std::size_t row = 0; row < warnings.rows; ++row) {
             const std::string line =
                 "warning: " + printable(result_text(warnings.cell(row, warnings.column("text"))));
-            text_ += layout_.is_markdown ? "- " + line + "\n" : styled(layout_.terminal, Style::Red, line) + "\n";
+            text_ +=
+                layout_.is_markdown ? "- " + line + "\n" : styled(layout_.terminal, Style::Red, line) + "\n";
         }
     }
 
@@ -158,17 +158,22 @@ class ComparisonText {
         return path.size() < 2 ? "" : printable(path[path.size() - 2]);
     }
 
+    /// Not if it follows from another count.
+    static bool is_listed(const ComparedCount& count) {
+        return count.causes > 0 || count.match == RowMatch::Guess;
+    }
+
     void show_counts() {
         std::unordered_map<std::uint32_t, std::size_t> inside;
         std::size_t follow = 0;
         for (const ComparedCount& count : comparison_.counts) {
             if (count.inside != kNoNode) ++inside[count.inside];
-            if (count.causes == 0 && count.inside == kNoNode) ++follow;
+            if (!is_listed(count) && count.inside == kNoNode) ++follow;
         }
         Table table({{"old"}, {"new"}, {"change"}, {"", true}, {"name", true, true, true}});
         std::size_t shown = 0, hidden = 0;
         for (const ComparedCount& count : comparison_.counts) {
-            if (count.causes == 0) continue;
+            if (!is_listed(count)) continue;
             if (layout_.rows > 0 && shown >= kCounts) {
                 ++hidden;
                 continue;
@@ -178,7 +183,8 @@ class ComparisonText {
         }
         if (shown == 0 && follow == 0) return;
         std::string note;
-        if (hidden > 0) note = fmt::format("... and {} (--limit 0 shows all)", format_plural(hidden, "more name"));
+        if (hidden > 0)
+            note = fmt::format("... and {} (--limit 0 shows all)", format_plural(hidden, "more name"));
         if (follow > 0)
             note += fmt::format("{}{} changed only with the calls around them", note.empty() ? "" : "; ",
                                 format_plural(follow, note.empty() ? "other name" : "name"));
@@ -205,7 +211,8 @@ class ComparisonText {
         }
         if (below > 0) name += fmt::format(", with {} inside", format_plural(below, "name"));
         const bool is_new = count.match == RowMatch::New, is_gone = count.match == RowMatch::Gone;
-        const std::string by = change == 0 ? "" : (change < 0 ? "-" : "+") + count_text(count.kind, std::abs(change));
+        const std::string by =
+            change == 0 ? "" : (change < 0 ? "-" : "+") + count_text(count.kind, std::abs(change));
         table.add({span_text(count.kind, count.old_least, count.old_most),
                    span_text(count.kind, count.new_least, count.new_most),
                    is_new    ? "new"
@@ -243,7 +250,8 @@ class ComparisonText {
         std::size_t hidden = 0, undecided = 0;
         std::map<std::string, int> names;
         for (const ComparedRow& row : comparison_.rows) {
-            const bool is_decided = row.value.verdict == Verdict::Slower || row.value.verdict == Verdict::Faster;
+            const bool is_decided =
+                row.value.verdict == Verdict::Slower || row.value.verdict == Verdict::Faster;
             // With several runs, small rows are not tested, and their differences may be chance.
             const bool is_small = std::abs(row.value.difference()) < kLeastShare * whole ||
                                   (!is_single() && row.value.verdict == Verdict::Untested &&
@@ -266,7 +274,7 @@ class ComparisonText {
         Table table(std::move(columns));
         for (const ComparedRow* const row : rows) {
             const ComparedValue& value = row->value;
-            const double change = value.interval ? value.interval->ratio - 1
+            const double change = value.interval     ? value.interval->ratio - 1
                                   : value.before > 0 ? value.difference() / value.before
                                                      : 0;
             std::vector<std::string> cells{signed_text(value.difference()), value_text(value.before),
@@ -287,8 +295,8 @@ class ComparisonText {
             note = fmt::format("{} in {} (--limit 0 shows all)", signed_text(rest),
                                format_plural(hidden, rows.empty() ? "row" : "more row"));
         if (rows.empty() && hidden == 0) return;
-        static constexpr const char* kTitles[] = {"self time", "total time", "calls", "allocated bytes",
-                                                  "bytes held at the peak", "device time"};
+        static constexpr const char* kTitles[] = {
+            "self time", "total time", "calls", "allocated bytes", "bytes held at the peak", "device time"};
         section(fmt::format("{} by {}{}", kTitles[static_cast<std::size_t>(comparison_.options.metric)],
                             kCompareByNames[static_cast<std::size_t>(comparison_.options.by)],
                             comparison_.per_step ? ", per step" : ""),

@@ -11,8 +11,8 @@
 namespace marey::cli {
 
 struct ComparisonLayout {
-    std::size_t rows = 20;    ///< of times; 0: all
-    bool shows_all = false;   ///< small differences, too
+    std::size_t rows = 20;   ///< of times; 0: all
+    bool shows_all = false;  ///< small differences, too
     bool is_markdown = false;
     Terminal terminal{};
 };

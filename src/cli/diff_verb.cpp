@@ -117,7 +117,9 @@ class DiffVerb final : public Verb {
         if (*runs_ == 0) throw Error("diff: --runs must be at least 1");
         if (commits_.empty()) {
             if (files_.size() != 2 || !words_.empty())
-                throw Error("diff: --runs expects two commands, each as one word: marey diff --runs 10 './old' './new'");
+                throw Error(
+                    "diff: --runs expects two commands, each as one word: marey diff --runs 10 './old' "
+                    "'./new'");
             std::ranges::copy(files_, turns.commands);
         } else if (!files_.empty() || words_.empty()) {
             throw Error("diff: --git expects one command after --");
@@ -137,7 +139,8 @@ class DiffVerb final : public Verb {
         std::vector<std::string> sides[2] = {files_, words_};
         if (words_.empty()) {
             if (files_.size() != 2)
-                throw Error("diff: expected two files, or several on each side of --: marey diff OLD... -- NEW...");
+                throw Error(
+                    "diff: expected two files, or several on each side of --: marey diff OLD... -- NEW...");
             sides[0] = {files_[0]};
             sides[1] = {files_[1]};
         }

@@ -126,8 +126,8 @@ std::string RecordedTurns::record(const TurnOptions& options, int side, const st
     const bool has_trees = !options.commits.empty();
     const std::vector<std::string> program = has_trees ? options.words : words_of(options.commands[side]);
     const std::string start = fmt::format("{}/{}-{}", folder_, side == 0 ? "old" : "new", name);
-    std::vector<std::string> words{fs::read_symlink("/proc/self/exe").string(), "run", "-q", "--force", "-o",
-                                   start + ".marey"};
+    std::vector<std::string> words{
+        fs::read_symlink("/proc/self/exe").string(), "run", "-q", "--force", "-o", start + ".marey"};
     words.insert(words.end(), options.options.begin(), options.options.end());
     words.emplace_back("--");
     words.insert(words.end(), program.begin(), program.end());

@@ -7,20 +7,20 @@
 
 namespace marey::cli {
 
-/// What to record: two commands, or one command in two commits of the repository in the current folder.
+/// Two commands, or one command in two commits of the repository in the current folder.
 struct TurnOptions {
     std::string commands[2]{};
-    std::string commits{};          ///< "main..HEAD"; empty: two commands
-    std::string build{};            ///< a command for the shell, in each commit
+    std::string commits{};             ///< "main..HEAD"; empty: two commands
+    std::string build{};               ///< a command for the shell, in each commit
     std::vector<std::string> words{};  ///< with `commits`: the program and its arguments
     std::uint64_t runs = 0;
-    std::uint64_t warmups = 1;       ///< runs of each side before, which are not compared
+    std::uint64_t warmups = 1;           ///< runs of each side before, which are not compared
     std::vector<std::string> options{};  ///< of marey run
-    std::string keep{};              ///< folder for the captures; empty: they are removed
+    std::string keep{};                  ///< folder for the captures; empty: they are removed
 };
 
-/// The captures of both sides, in the order of recording: old, new, new, old, and so on. They exist as long as
-/// this.
+/// The captures of both sides, in the order of recording: old, new, new, old, and so on. They exist as long
+/// as this.
 class RecordedTurns {
   public:
     /// Records. The programs' output goes to files beside the captures. Throws marey::Error if a program or a
