@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include <marey/arrow.h>
+#include <marey/compare.h>
+#include <marey/error.h>
 #include <marey/export.h>
 #include <marey/results.h>
 
@@ -98,6 +101,50 @@ nb::object schema_of(const Trace& trace, const std::string& table) {
     return to_capsule(std::move(schema), "arrow_schema");
 }
 
+/// The number of a name. `what`: the argument.
+template <class Number, std::size_t kCount>
+Number number_of(const std::string_view (&names)[kCount], std::string_view name, const std::string& what) {
+    std::string known;
+    for (std::size_t i = 0; i < kCount; ++i) {
+        if (names[i] == name) return static_cast<Number>(i);
+        known += (i == 0 ? "" : ", ") + std::string(names[i]);
+    }
+    throw Error("diff: " + what + ": expected one of " + known + ", got '" + std::string(name) + "'");
+}
+
+void bind_comparison(nb::module_& module) {
+    using Renames = std::vector<std::pair<std::string, std::string>>;
+    nb::class_<RunComparison>(module, "RunComparison", "Compares runs that are added one by one.")
+        .def(
+            "__init__",
+            [](RunComparison* self, const std::string& by, const std::string& metric, std::string step,
+               Renames renames, bool fold_numbers, double effect, bool in_turns) {
+                new (self)
+                    RunComparison({.by = number_of<CompareBy>(kCompareByNames, by, "by"),
+                                   .metric = number_of<CompareMetric>(kCompareMetricNames, metric, "metric"),
+                                   .step_name = std::move(step),
+                                   .renames = std::move(renames),
+                                   .fold_numbers = fold_numbers,
+                                   .in_turns = in_turns,
+                                   .effect = effect});
+            },
+            nb::arg("by"), nb::arg("metric"), nb::arg("step"), nb::arg("renames"), nb::arg("fold_numbers"),
+            nb::arg("effect"), nb::arg("in_turns"))
+        .def(
+            "add",
+            [](RunComparison& self, const Trace& trace, bool is_new, const std::string& name) {
+                self.add(trace, is_new ? CompareSide::New : CompareSide::Old, name);
+            },
+            nb::arg("trace"), nb::arg("is_new"), nb::arg("name"), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "tables",
+            [](RunComparison& self, std::optional<std::size_t> rows) {
+                const Comparison comparison = self.compare();
+                return (rows ? diff_result(comparison, *rows) : diff_result(comparison)).tables;
+            },
+            nb::arg("rows") = nb::none(), nb::call_guard<nb::gil_scoped_release>());
+}
+
 }  // namespace
 
 void bind_results(nb::module_& module) {
@@ -117,6 +164,7 @@ void bind_results(nb::module_& module) {
             "Return a list of (key, description).")
         .def("value", &value_of, "Return a list of rows, or the only row, as dicts.")
         .def("__arrow_c_array__", &arrow_array, nb::arg("requested_schema") = nb::none());
+    bind_comparison(module);
     module.def("result_names", &result_names);
     module.def(
         "make_result",
