@@ -4,6 +4,7 @@
 #include <marey/analyze.h>
 #include <marey/call_stack.h>
 #include <marey/clock_exchange.h>
+#include <marey/compare.h>
 #include <marey/context.h>
 #include <marey/device.h>
 #include <marey/emit.h>

@@ -96,6 +96,7 @@ inline constexpr std::uint32_t kNoNode = ~std::uint32_t{0};  ///< on that side, 
 
 struct ComparedRow {
     std::uint32_t node = kNoNode, old_node = kNoNode;  ///< for Comparison::path()
+    std::uint32_t inside = kNoNode;  ///< New and Gone paths: the outermost such path around it
     std::string name;
     std::string old_name{};  ///< if it differs
     RowMatch match = RowMatch::Path;
@@ -177,7 +178,7 @@ class MAREY_API RunComparison {
 
     /// Adds a run. `file` is its name in the result. Takes linear time in its ranges.
     void add(const Trace& trace, CompareSide side, const std::string& file);
-    /// Throws marey::Error if a side has no run, or if the options contradict each other.
+    /// Call it once. Throws marey::Error if a side has no run, or if the options contradict each other.
     Comparison compare();
 
   private:

@@ -112,7 +112,9 @@ class ComparisonText {
         const ComparedValue& total = comparison_.total;
         std::string text = fmt::format("{} -> {}", value_text(total.before), value_text(total.after));
         if (comparison_.per_step) text += " a step";
-        if (total.interval) {
+        if (total.before == 0 && total.after == 0) {
+            text += "; nothing of it was recorded";
+        } else if (total.interval) {
             text += ", " + judged_text(total);
         } else {
             text += ", " + signed_text(total.difference());
@@ -243,28 +245,55 @@ class ComparisonText {
         return text(row.old_calls) + " -> " + text(row.new_calls);
     }
 
+    /// The rows, where a path that is new or gone has the times of all paths inside it.
+    std::vector<ComparedRow> with_insides() const {
+        std::vector<ComparedRow> rows;
+        std::unordered_map<std::uint32_t, ComparedValue> inside;
+        for (const ComparedRow& row : comparison_.rows) {
+            if (row.inside == kNoNode) {
+                rows.push_back(row);
+                continue;
+            }
+            inside[row.inside].before += row.value.before;
+            inside[row.inside].after += row.value.after;
+        }
+        for (ComparedRow& row : rows) {
+            const auto found = inside.find(row.node != kNoNode ? row.node : row.old_node);
+            if (found == inside.end()) continue;
+            row.value.before += found->second.before;
+            row.value.after += found->second.after;
+            row.name += ", with all inside";
+        }
+        std::ranges::stable_sort(rows, [](const ComparedRow& a, const ComparedRow& b) {
+            if (is_decided(a.value) != is_decided(b.value)) return is_decided(a.value);
+            return std::abs(a.value.difference()) > std::abs(b.value.difference());
+        });
+        return rows;
+    }
+    static bool is_decided(const ComparedValue& value) {
+        return value.verdict == Verdict::Slower || value.verdict == Verdict::Faster;
+    }
+
     void show_rows() {
         const double whole = std::max(comparison_.total.before, comparison_.total.after);
-        std::vector<const ComparedRow*> rows;
+        std::vector<ComparedRow> rows;
         double rest = 0;
         std::size_t hidden = 0, undecided = 0;
         std::map<std::string, int> names;
-        for (const ComparedRow& row : comparison_.rows) {
-            const bool is_decided =
-                row.value.verdict == Verdict::Slower || row.value.verdict == Verdict::Faster;
+        for (const ComparedRow& row : with_insides()) {
             // With several runs, small rows are not tested, and their differences may be chance.
             const bool is_small = std::abs(row.value.difference()) < kLeastShare * whole ||
                                   (!is_single() && row.value.verdict == Verdict::Untested &&
                                    row.value.before > 0 && row.value.after > 0);
-            undecided += !is_decided;
+            undecided += !is_decided(row.value);
             const bool is_rest = is_small || (!is_single() && undecided > kUndecided);
             if ((layout_.rows > 0 && rows.size() >= layout_.rows) ||
-                (is_rest && !is_decided && !layout_.shows_all)) {
+                (is_rest && !is_decided(row.value) && !layout_.shows_all)) {
                 if (row.value.difference() != 0) ++hidden;
                 rest += row.value.difference();
                 continue;
             }
-            rows.push_back(&row);
+            rows.push_back(row);
             ++names[row.name];
         }
         const bool has_intervals = !is_single();
@@ -272,8 +301,8 @@ class ComparisonText {
         if (has_intervals) columns.insert(columns.end(), {{"95% interval"}, {"verdict", true}});
         columns.insert(columns.end(), {{"calls"}, {"name", true, true, true}});
         Table table(std::move(columns));
-        for (const ComparedRow* const row : rows) {
-            const ComparedValue& value = row->value;
+        for (const ComparedRow& row : rows) {
+            const ComparedValue& value = row.value;
             const double change = value.interval     ? value.interval->ratio - 1
                                   : value.before > 0 ? value.difference() / value.before
                                                      : 0;
@@ -286,8 +315,8 @@ class ComparisonText {
                                                : "");
                 cells.push_back(verdict_text(value));
             }
-            cells.push_back(calls_text(*row));
-            cells.push_back(row_name(*row, names[row->name] > 1));
+            cells.push_back(calls_text(row));
+            cells.push_back(row_name(row, names[row.name] > 1));
             table.add(std::move(cells), value.verdict == Verdict::Slower ? Style::Red : Style::Plain);
         }
         std::string note;

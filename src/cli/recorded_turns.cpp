@@ -16,7 +16,7 @@
 
 #include "base/environment.h"
 #include "cli/child_process.h"
-#include "cli/progress.h"
+#include "cli/terminal.h"
 #include "cli/text_format.h"
 
 namespace marey::cli {
@@ -32,6 +32,11 @@ std::string last_line(const std::string& path) {
         if (line.find_first_not_of(" \t\r") != line.npos) last = line;
     }
     return last.empty() ? "" : "; the last line of its output: " + printable(last);
+}
+
+/// Replaces the line of progress; empty: erases it. Not a Progress, whose thread run_child() forbids.
+void show_progress(const std::string& text) {
+    if (standard_error().progress) print_error("\r\x1b[2K" + text);
 }
 
 /// Runs a program in a folder, with its output in a file. Throws marey::Error if it fails.
@@ -72,10 +77,11 @@ RecordedTurns::RecordedTurns(const TurnOptions& options) {
             fs::remove(record(options, static_cast<int>(i % 2), "warmup"));
         for (std::uint64_t i = 0; i < options.runs * 2; ++i) {
             const int side = static_cast<int>((i + i / 2) % 2);  // old, new, new, old
-            const Progress progress(fmt::format("recording run {} of {}", i + 1, options.runs * 2));
+            show_progress(fmt::format("recording run {} of {}", i + 1, options.runs * 2));
             captures_[side].push_back(
                 record(options, side, fmt::format("{:03}", captures_[side].size() + 1)));
         }
+        show_progress("");
     } catch (const fs::filesystem_error& error) {
         remove();
         throw Error(error.what());
@@ -90,6 +96,7 @@ RecordedTurns::~RecordedTurns() {
 }
 
 void RecordedTurns::remove() {
+    show_progress("");
     std::error_code ignored;
     for (const std::string& tree : trees_) {
         if (tree.empty()) continue;
@@ -116,7 +123,7 @@ void RecordedTurns::check_out(const TurnOptions& options) {
                     {"git", "worktree", "add", "--detach", tree, commit});
         trees_[side] = tree;
         if (options.build.empty()) continue;
-        const Progress progress("building " + commit);
+        show_progress("building " + printable(commit));
         run_quietly(fmt::format("the build of {}", commit), tree, temporary_ + "/build.txt",
                     {"/bin/sh", "-c", options.build});
     }

@@ -193,6 +193,29 @@ def test_pytorch_traces_are_compared_per_step_and_kernels_below_their_operators(
     assert "sm90_xmma_gemm (guess: was Cijk_Ailk_Bljk)" in out
 
 
+def recorded_allocations(bytes_of_load):
+    session = marey.Session()
+    session.start(profile_memory=True)
+    with marey.record_function("main"), marey.record_function("load"):
+        marey.report_allocation(4096, bytes_of_load)
+        marey.report_allocation(8192, 50)
+        marey.report_allocation(8192, -50)
+    marey.report_allocation(12288, 10)
+    return session.stop()
+
+
+def test_allocated_bytes_and_those_at_the_peak_are_compared():
+    old, new = recorded_allocations(100), recorded_allocations(300)
+    for metric, before, after in (("bytes", 150, 350), ("peak", 150, 350)):
+        result = marey.diff(old, new, metric=metric)
+        rows = {tuple(row["path"]): (row["old"], row["new"]) for row in result["diff_rows"]}
+        assert rows[("main", "load")] == (before, after)
+    kinds = {total["kind"]: (total["old"], total["new"]) for total in result["diff_totals"]}
+    assert kinds["allocations"] == (3, 3) and kinds["allocated bytes"] == (160, 360)
+    (count,) = result["diff_counts"]
+    assert (count["kind"], count["name"], count["old"], count["new"]) == ("allocated bytes", "load", 150, 350)
+
+
 def test_markdown_keeps_one_line_per_row_whatever_the_names_are(tmp_path):
     for side, count in (("old", 1), ("new", 2)):
         session = marey.Session()

@@ -122,6 +122,11 @@ struct RunComparison::State {
                 row.is_device = nodes[node].place == Place::Device;
                 if (has_[1][node]) row.node = node;
                 if (has_[0][node]) row.old_node = node;
+                const std::uint32_t above = nodes[node].parent;
+                if (above == kNoRow || matched.match[above] != row.match) continue;
+                if (row.match != RowMatch::New && row.match != RowMatch::Gone) continue;
+                const std::uint32_t around = result.rows[row_of_[above]].inside;
+                row.inside = around != kNoNode ? around : above;
             }
             for (ComparedRow& row : result.rows) {
                 if (row.old_node != kNoNode) row.old_name = paths->name(row.old_node).text;
@@ -278,6 +283,8 @@ struct RunComparison::State {
         judge({&result.total}, options.effect);
     }
 
+    static std::string percent(double share) { return std::to_string(std::lround(share * 100)) + "%"; }
+
     void warn() {
         const auto add = [&](std::string code, std::string before = "", std::string after = "") {
             result.warnings.push_back({std::move(code), std::move(before), std::move(after)});
@@ -309,7 +316,7 @@ struct RunComparison::State {
         }
         const double more = std::abs(overhead[0] - overhead[1]);
         if (std::max(overhead[0], overhead[1]) > kMuchOverhead || more > kOverheadChange)
-            add("overhead", std::to_string(overhead[0]), std::to_string(overhead[1]));
+            add("overhead", percent(overhead[0]), percent(overhead[1]));
         if (is_lossy) add("lost");
         if (is_unfinished) add("unfinished");
         if (without_steps > 0 && without_steps < runs.size()) add("steps");

@@ -101,7 +101,7 @@ std::string warning_text(const CompareWarning& warning) {
     if (warning.code == "many_names")
         return "there are " + warning.before +
                " names: --fold-numbers makes one of those that differ in numbers";
-    return both("recording took a share of the busiest thread") + ": times include it";
+    return both("recording took much of the busiest thread's time") + ", which times include";
 }
 
 }  // namespace
