@@ -13,7 +13,7 @@
 namespace marey {
 
 /// A rule that was broken.
-struct Finding {
+struct Violation {
     std::string rule;         ///< short and stable: "nesting", "flow_without_end", ...
     std::uint64_t count = 0;  ///< number of violations
     std::string example;      ///< the first violation, as one line for users
@@ -28,15 +28,15 @@ struct ValidationRule {
 /// Returns every rule: first those for all traces, then those for the text of Chrome's JSON.
 MAREY_API std::span<const ValidationRule> validation_rules() noexcept;
 
-/// Checks a trace in memory. Returns at most one finding for each rule, in the order of the rules; empty if
+/// Checks a trace in memory. Returns at most one violation for each rule, in the order of the rules; empty if
 /// the trace keeps them all. Takes linear time in the size of the trace, except for sorting ids.
-MAREY_API std::vector<Finding> validate(const Trace& trace);
+MAREY_API std::vector<Violation> validate(const Trace& trace);
 /// Checks a file in any format that open_trace() reads; for Chrome's JSON (also gzip), checks the text too.
 /// `format` works as in open_trace(): if it is empty, the format is detected. Throws marey::Error if the file
 /// cannot be read.
-MAREY_API std::vector<Finding> validate_file(const std::string& path, std::string_view format = {});
+MAREY_API std::vector<Violation> validate_file(const std::string& path, std::string_view format = {});
 
-/// Returns JSON text: {"file": ..., "clean": ..., "findings": [{"rule", "count", "example"}]}
-MAREY_API std::string findings_json(std::span<const Finding> findings, std::string_view file);
+/// Returns JSON text: {"file": ..., "clean": ..., "violations": [{"rule", "count", "example"}]}
+MAREY_API std::string violations_json(std::span<const Violation> violations, std::string_view file);
 
 }  // namespace marey

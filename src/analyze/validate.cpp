@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "analyze/finding_list.h"
+#include "analyze/violation_list.h"
 #include "json/json_writer.h"
 #include "trace/torch_names.h"
 #include "trace/trace_data.h"
@@ -59,7 +59,7 @@ class TraceCheck {
     explicit TraceCheck(const Trace& trace)
         : trace_(trace), ranges_(trace.ranges()), window_(trace.window()) {}
 
-    std::vector<Finding> run() {
+    std::vector<Violation> run() {
         check_problems();
         if (check_columns() && check_tracks()) {
             check_ranges();
@@ -70,7 +70,7 @@ class TraceCheck {
             check_devices();
             check_collectives();
         }
-        return findings_.take();
+        return violations_.take();
     }
 
   private:
@@ -83,7 +83,7 @@ class TraceCheck {
     const SiteInfo& site(Row row) const { return trace_.sites()[ranges_.site[row]]; }
 
     bool require(bool holds, const char* rule, const std::string& what) {
-        if (!holds) findings_.add(rule, [&] { return what; });
+        if (!holds) violations_.add(rule, [&] { return what; });
         return holds;
     }
 
@@ -91,7 +91,7 @@ class TraceCheck {
         for (const ProblemInfo& problem : trace_.problems()) {
             const std::string_view code = problem.code;
             if (std::ranges::find(kUnreadProblems, code) == std::end(kUnreadProblems)) continue;
-            findings_.add("unread", [&] {
+            violations_.add("unread", [&] {
                 return problem.code + ": " + problem.text +
                        (problem.count > 1 ? " (" + std::to_string(problem.count) + " times)" : "");
             });
@@ -149,7 +149,7 @@ class TraceCheck {
             for (Row row = track.first_range; row < last; ++row) {
                 const std::uint32_t depth = ranges_.depth[row];
                 if (depth > open.size()) {
-                    findings_.add("parents", [&] {
+                    violations_.add("parents", [&] {
                         return at(row) + " is more than one level below the range before it";
                     });
                     break;
@@ -158,8 +158,8 @@ class TraceCheck {
                 open.resize(depth);
                 check_parent(row, open.empty() ? kNoRow : open.back(), track);
                 if (before != kNoRow && start(row) < end(before))
-                    findings_.add("nesting",
-                                  [&] { return at(row) + " starts before the end of " + at(before); });
+                    violations_.add("nesting",
+                                    [&] { return at(row) + " starts before the end of " + at(before); });
                 check_in_window(row);
                 open.push_back(row);
             }
@@ -169,21 +169,21 @@ class TraceCheck {
     void check_parent(Row row, Row around, const TrackInfo& track) {
         const Row parent = ranges_.parent[row];
         if (ranges_.duration_ns[row] < 0)
-            findings_.add("nesting", [&] { return at(row) + " ends before it starts"; });
+            violations_.add("nesting", [&] { return at(row) + " ends before it starts"; });
         const bool is_right =
             around != kNoRow ? parent == around : parent == kNoRow || track.kind == TrackKind::Overlap;
         if (!is_right || (parent != kNoRow && parent >= row)) {
-            findings_.add("parents", [&] { return at(row) + " has the wrong parent"; });
+            violations_.add("parents", [&] { return at(row) + " has the wrong parent"; });
             return;
         }
         if (parent != kNoRow && (start(row) < start(parent) || end(row) > end(parent)))
-            findings_.add("nesting", [&] { return at(row) + " is not within " + at(parent); });
+            violations_.add("nesting", [&] { return at(row) + " is not within " + at(parent); });
     }
 
     void check_in_window(Row row) {
         if ((ranges_.flags[row] & kRemote) != 0) return;  // has a different clock and window
         if (end(row) < window_.start_ns || start(row) > window_.end_ns)
-            findings_.add("window", [&] { return at(row) + " is outside the window"; });
+            violations_.add("window", [&] { return at(row) + " is outside the window"; });
     }
 
     void check_points() {
@@ -192,7 +192,7 @@ class TraceCheck {
             for (std::size_t i = 0; i < times.size(); ++i) {
                 if (trace_.threads()[threads[i]].process != 0) continue;
                 if (times[i] < window_.start_ns || times[i] > window_.end_ns)
-                    findings_.add("window", [&] {
+                    violations_.add("window", [&] {
                         return std::string(what) + " " + std::to_string(i) + " is outside the window";
                     });
             }
@@ -210,13 +210,13 @@ class TraceCheck {
         std::set<std::pair<Row, std::uint32_t>> threads;
         for (const ThreadInfo& thread : trace_.threads()) {
             if (thread.id != 0 && !threads.emplace(thread.process, thread.id).second)
-                findings_.add("ids",
-                              [&] { return "thread " + std::to_string(thread.id) + " appears twice"; });
+                violations_.add("ids",
+                                [&] { return "thread " + std::to_string(thread.id) + " appears twice"; });
         }
         std::vector<std::tuple<Row, std::uint64_t, Row>> ids;
         for (const RangeDetail& detail : trace_.range_details()) {
             if (detail.range >= ranges_.size()) {
-                findings_.add("columns", [] {
+                violations_.add("columns", [] {
                     return std::string("a range detail refers to a range that does not exist");
                 });
             } else if (detail.id != 0) {
@@ -228,7 +228,7 @@ class TraceCheck {
             const Row row = std::get<2>(ids[i]);
             if (std::get<0>(ids[i - 1]) == std::get<0>(ids[i]) &&
                 std::get<1>(ids[i - 1]) == std::get<1>(ids[i]))
-                findings_.add("ids", [&] { return at(row) + " has the same id as another operation"; });
+                violations_.add("ids", [&] { return at(row) + " has the same id as another operation"; });
         }
     }
 
@@ -238,18 +238,19 @@ class TraceCheck {
         Row previous = 0;
         for (const LinkInfo& link : links) {
             if (link.from >= ranges_.size() || link.to >= ranges_.size()) {
-                findings_.add("links",
-                              [] { return std::string("a link refers to a range that does not exist"); });
+                violations_.add("links",
+                                [] { return std::string("a link refers to a range that does not exist"); });
                 continue;
             }
             if (link.from < previous)
-                findings_.add("links", [&] { return "the link from " + at(link.from) + " is out of order"; });
+                violations_.add("links",
+                                [&] { return "the link from " + at(link.from) + " is out of order"; });
             previous = link.from;
             if (link.kind == LinkKind::Launch && start(link.to) < start(link.from))
-                findings_.add("kernel_before_launch",
-                              [&] { return at(link.to) + " starts before its launch " + at(link.from); });
+                violations_.add("kernel_before_launch",
+                                [&] { return at(link.to) + " starts before its launch " + at(link.from); });
             if (link.kind == LinkKind::ForwardBackward && start(link.to) < start(link.from))
-                findings_.add("backward_before_forward", [&] {
+                violations_.add("backward_before_forward", [&] {
                     return at(link.to) + " starts before its forward range " + at(link.from);
                 });
             seen.emplace_back(link.from, link.to, link.kind, link.name);
@@ -257,7 +258,7 @@ class TraceCheck {
         std::ranges::sort(seen);
         const auto twice = std::ranges::adjacent_find(seen);
         if (twice != seen.end())
-            findings_.add("links", [&] { return "duplicate link from " + at(std::get<0>(*twice)); });
+            violations_.add("links", [&] { return "duplicate link from " + at(std::get<0>(*twice)); });
     }
 
     /// The autograd engine's range around a backward range has the same sequence number.
@@ -274,7 +275,7 @@ class TraceCheck {
             const Row known = entry.first->second;
             if (!entry.second &&
                 backward_name(trace_.range_name(known)) != backward_name(trace_.range_name(detail.range)))
-                findings_.add("sequence", [&] {
+                violations_.add("sequence", [&] {
                     return at(detail.range) + " and " + at(known) +
                            " have different names but the same sequence number " +
                            std::to_string(detail.sequence);
@@ -314,7 +315,7 @@ class TraceCheck {
         const Row around = ranges_.parent[row];
         if (around != kNoRow && site(around).scope == Scope::Device && !is_wait(around) &&
             start(around) < start(row) && end(around) > end(row))
-            findings_.add("sync", [&] { return at(around) + " still runs after " + at(row); });
+            violations_.add("sync", [&] { return at(around) + " still runs after " + at(row); });
     }
 
     void check_event_wait(Row row) {
@@ -329,7 +330,7 @@ class TraceCheck {
         }
         const auto call = correlations_.find(recorded);
         if (call == correlations_.end() || start(call->second) > end(row))
-            findings_.add("event_wait", [&] {
+            violations_.add("event_wait", [&] {
                 return at(row) + " waits for the event recorded by call " + std::to_string(recorded) +
                        (call == correlations_.end() ? ", which is missing from the trace"
                                                     : ", which comes later");
@@ -349,8 +350,8 @@ class TraceCheck {
             if (!is_collective[ranges_.site[row]]) continue;
             for (const std::string_view key : kKeys) {
                 if (keyword(row, key) != nullptr) continue;
-                findings_.add("collective",
-                              [&] { return at(row) + " has no argument '" + std::string(key) + "'"; });
+                violations_.add("collective",
+                                [&] { return at(row) + " has no argument '" + std::string(key) + "'"; });
                 break;
             }
         }
@@ -360,7 +361,7 @@ class TraceCheck {
     const RangeColumns ranges_;
     const WindowInfo& window_;
     std::map<std::int64_t, Row> correlations_;  ///< correlation id to host call
-    FindingList findings_;
+    ViolationList violations_;
 };
 
 }  // namespace
@@ -369,16 +370,18 @@ std::span<const ValidationRule> validation_rules() noexcept {
     return kRules;
 }
 
-std::vector<Finding> validate(const Trace& trace) {
+std::vector<Violation> validate(const Trace& trace) {
     return TraceCheck(trace).run();
 }
 
-std::string findings_json(std::span<const Finding> findings, std::string_view file) {
+std::string violations_json(std::span<const Violation> violations, std::string_view file) {
     std::string text;
     JsonWriter json(text, 2);
-    json.begin_object().member("file", file).member("clean", findings.empty());
-    json.list("findings", findings, [&](const Finding& finding) {
-        json.member("rule", finding.rule).member("count", finding.count).member("example", finding.example);
+    json.begin_object().member("file", file).member("clean", violations.empty());
+    json.list("violations", violations, [&](const Violation& violation) {
+        json.member("rule", violation.rule)
+            .member("count", violation.count)
+            .member("example", violation.example);
     });
     json.end_object();
     return text + "\n";

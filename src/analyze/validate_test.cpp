@@ -31,20 +31,20 @@ std::string violated_rules(const std::function<void(TraceData&)>& change) {
     TraceFixture fixture = good();
     change(fixture.data());
     std::string list;
-    for (const Finding& finding : validate(fixture.trace())) {
+    for (const Violation& violation : validate(fixture.trace())) {
         if (!list.empty()) list += ", ";
-        list += finding.rule + " " + std::to_string(finding.count);
-        EXPECT_NE(finding.example, "");
+        list += violation.rule + " " + std::to_string(violation.count);
+        EXPECT_NE(violation.example, "");
     }
     return list;
 }
 
-TEST(Validate, AValidTraceHasNoFindings) {
+TEST(Validate, AValidTraceHasNoViolations) {
     EXPECT_EQ(violated_rules([](TraceData&) {}), "");
     EXPECT_TRUE(validate(Trace()).empty());
 }
 
-TEST(Validate, TruncationAndDamageAreFindingsAndRemarksAreNot) {
+TEST(Validate, TruncationAndDamageAreViolationsAndRemarksAreNot) {
     const auto with = [](const std::vector<std::string>& codes) {
         return violated_rules([&](TraceData& data) {
             for (const std::string& code : codes) data.problems.push_back({code, "Text.", 2});
@@ -163,12 +163,12 @@ TEST(Validate, ACollectiveHasItsArguments) {
               "collective 1");
 }
 
-TEST(Validate, FindingsAreStrictJson) {
-    const std::vector<Finding> findings = {{"nesting", 3, "a \"quoted\" \xFF"}};
+TEST(Validate, ViolationsAreStrictJson) {
+    const std::vector<Violation> violations = {{"nesting", 3, "a \"quoted\" \xFF"}};
     StrictJson::Value value;
-    ASSERT_EQ(StrictJson::parse(findings_json(findings, "x.json"), value), "");
+    ASSERT_EQ(StrictJson::parse(violations_json(violations, "x.json"), value), "");
     EXPECT_FALSE(value["clean"].truth);
-    EXPECT_EQ(value["findings"].items.at(0)["count"].text, "3");
+    EXPECT_EQ(value["violations"].items.at(0)["count"].text, "3");
 }
 
 }  // namespace

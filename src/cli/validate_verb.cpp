@@ -6,7 +6,7 @@
 namespace marey::cli {
 namespace {
 
-constexpr int kFindings = 1;
+constexpr int kViolations = 1;
 
 class ValidateVerb final : public Verb {
   public:
@@ -16,43 +16,43 @@ class ValidateVerb final : public Verb {
     }
     void declare(Options& options) override {
         declare_file(options, file_, from_);
-        options.flag(json_, "--json", "Print the findings as JSON");
-        options.flag(rules_, "--rules", "List every rule with its number of findings too");
+        options.flag(json_, "--json", "Print the violations as JSON");
+        options.flag(rules_, "--rules", "List every rule with its number of violations too");
     }
     int run() override {
-        std::vector<Finding> findings;
+        std::vector<Violation> violations;
         {
             const Progress progress("checking " + file_);
-            findings = validate_file(file_, from_);
+            violations = validate_file(file_, from_);
         }
         if (json_) {
-            write_data(findings_json(findings, file_));
+            write_data(violations_json(violations, file_));
         } else {
-            show(findings);
+            show(violations);
         }
-        return findings.empty() ? kSuccess : kFindings;
+        return violations.empty() ? kSuccess : kViolations;
     }
 
   private:
-    void show(const std::vector<Finding>& findings) {
+    void show(const std::vector<Violation>& violations) {
         const Terminal terminal = standard_output();
         std::string text;
         if (rules_) {
             for (const ValidationRule& rule : validation_rules()) {
                 std::uint64_t count = 0;
-                for (const Finding& finding : findings) {
-                    if (finding.rule == rule.name) count = finding.count;
+                for (const Violation& violation : violations) {
+                    if (violation.rule == rule.name) count = violation.count;
                 }
                 text += fmt::format("{:<24}{:>10}  {}\n", rule.name, format_count(count), rule.text);
             }
             text += "\n";
         }
-        for (const Finding& finding : findings) {
-            text += styled(terminal, Style::Red, finding.rule) +
-                    fmt::format(": {}; first: {}\n", format_plural(finding.count, "finding"),
-                                printable(finding.example));
+        for (const Violation& violation : violations) {
+            text += styled(terminal, Style::Red, violation.rule) +
+                    fmt::format(": {}; first: {}\n", format_plural(violation.count, "violation"),
+                                printable(violation.example));
         }
-        if (findings.empty()) text += fmt::format("{}: no findings\n", printable(file_));
+        if (violations.empty()) text += fmt::format("{}: no violations\n", printable(file_));
         write_out(text);
     }
 

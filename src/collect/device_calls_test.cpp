@@ -32,7 +32,8 @@ class DeviceCalls : public ::testing::Test {
         log.start(5, start, parts).stop(5, stop);
         const Trace trace = build_trace(log.raw(), {.session = 5});
         EXPECT_EQ(find_fault(trace), "");
-        for (const Finding& finding : validate(trace)) ADD_FAILURE() << finding.rule << finding.example;
+        for (const Violation& violation : validate(trace))
+            ADD_FAILURE() << violation.rule << violation.example;
         return trace;
     }
     LogWriter log;

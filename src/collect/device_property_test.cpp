@@ -154,10 +154,10 @@ class Checker {
     void check() {
         ASSERT_EQ(testing::find_fault(trace_), "");
         // Made-up values of ranges have made-up numbers, which are neither unique nor in order.
-        for (const Finding& finding : validate(trace_)) {
-            if (finding.rule != "ids" && finding.rule != "backward_before_forward" &&
-                finding.rule != "sequence")
-                ADD_FAILURE() << finding.rule << ": " << finding.example;
+        for (const Violation& violation : validate(trace_)) {
+            if (violation.rule != "ids" && violation.rule != "backward_before_forward" &&
+                violation.rule != "sequence")
+                ADD_FAILURE() << violation.rule << ": " << violation.example;
         }
         for (Row row = 0; row < trace_.ranges().size(); ++row) {
             const std::string name(trace_.range_name(row));

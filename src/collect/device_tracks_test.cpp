@@ -39,8 +39,8 @@ class DeviceTracks : public ::testing::Test {
     Trace built(std::uint64_t session) {
         const Trace trace = build_trace(log.raw(), {.session = session});
         EXPECT_EQ(find_fault(trace), "");
-        for (const Finding& finding : validate(trace)) {
-            if (finding.rule != "unread") ADD_FAILURE() << finding.rule << finding.example;
+        for (const Violation& violation : validate(trace)) {
+            if (violation.rule != "unread") ADD_FAILURE() << violation.rule << violation.example;
         }
         return trace;
     }

@@ -13,10 +13,10 @@
 #include <marey/import.h>
 #include <marey/validate.h>
 
-#include "analyze/finding_list.h"
+#include "analyze/violation_list.h"
 #include "base/output_file.h"
-#include "formats/chrome/findings.h"
 #include "formats/chrome/read.h"
+#include "formats/chrome/violations.h"
 #include "json/input_text.h"
 #include "trace/trace_data.h"
 
@@ -172,7 +172,7 @@ void export_trace(const Trace& trace, const std::string& path, std::string_view 
     export_format(format, path).write(trace, path);
 }
 
-std::vector<Finding> validate_file(const std::string& path, std::string_view format) {
+std::vector<Violation> validate_file(const std::string& path, std::string_view format) {
     if (format.empty()) {
         const FileFormat* const known = detect_format(path);
         if (known != nullptr) format = known->name;
@@ -181,14 +181,14 @@ std::vector<Finding> validate_file(const std::string& path, std::string_view for
     std::string damage;
     const std::string text = read_whole_file(path, damage);
     if (!damage.empty()) throw Error(path + ": " + damage);
-    FindingList findings;
-    const bool is_strict = check_json(text, findings);
+    ViolationList violations;
+    const bool is_strict = check_json(text, violations);
     try {
-        findings.merge(validate(read_chrome_json(path, memory_source(text), 128 << 10, &findings)));
+        violations.merge(validate(read_chrome_json(path, memory_source(text), 128 << 10, &violations)));
     } catch (const Error&) {
         if (is_strict) throw;
     }
-    return findings.take();
+    return violations.take();
 }
 
 }  // namespace marey

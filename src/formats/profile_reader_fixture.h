@@ -40,9 +40,9 @@ inline std::string broken_table(const FileFormat& format, std::string_view bytes
     try {
         const Trace trace =
             format.read_bytes(bytes.starts_with("\x1F\x8B") ? unzipped(bytes) : std::string(bytes), "input");
-        for (const Finding& finding : validate(trace)) {
+        for (const Violation& violation : validate(trace)) {
             for (const std::string_view rule : {"columns", "tracks", "parents", "nesting", "window"}) {
-                if (finding.rule == rule) return finding.rule + ": " + finding.example;
+                if (violation.rule == rule) return violation.rule + ": " + violation.example;
             }
         }
     } catch (const Error&) {

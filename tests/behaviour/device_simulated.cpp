@@ -66,8 +66,8 @@ class SimulatedDevice : public ::testing::Test {
         Session session(options);
         body();
         const Trace trace = session.stop();
-        for (const marey::Finding& finding : marey::validate(trace))
-            ADD_FAILURE() << finding.rule << ": " << finding.example;
+        for (const marey::Violation& violation : marey::validate(trace))
+            ADD_FAILURE() << violation.rule << ": " << violation.example;
         return trace;
     }
     static Counts names(const Trace& trace) {

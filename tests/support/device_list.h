@@ -126,8 +126,8 @@ class DeviceList : public ::testing::Test {
     }
     /// The facts that it states must hold.
     static Reading read(const Trace& trace) {
-        for (const marey::Finding& finding : marey::validate(trace))
-            ADD_FAILURE() << finding.rule << ": " << finding.example;
+        for (const marey::Violation& violation : marey::validate(trace))
+            ADD_FAILURE() << violation.rule << ": " << violation.example;
         return Reading::of<Driver>(trace);
     }
 };

@@ -24,7 +24,7 @@ bool is_far(std::int64_t time_ns) {
 
 void ChromeBuilder::add(const ChromeEvent& event) {
     if (event.has_text_time)
-        findings_.add("event_fields", event.name, event.time_ns, "has a time that is not a number");
+        violations_.add("event_fields", event.name, event.time_ns, "has a time that is not a number");
     if (event.phase == 'M') {
         add_metadata(event);
     } else if (!is_read_phase(event.phase)) {
@@ -78,9 +78,9 @@ void ChromeBuilder::add_complete(const ChromeEvent& event) {
         return;
     if (!event.has_duration) ++no_duration_;
     if (!event.has_duration || event.duration_ns < 0)
-        findings_.add("event_fields", event.name, event.time_ns, "has no duration or a negative one");
+        violations_.add("event_fields", event.name, event.time_ns, "has no duration or a negative one");
     const std::uint32_t row = rows_.index(event.pid, event.tid);
-    findings_.add_range(row, event.name, event.time_ns, event.time_ns + event.duration_ns);
+    violations_.add_range(row, event.name, event.time_ns, event.time_ns + event.duration_ns);
     const RangeProperties facts = describe(event, row);
     const std::uint32_t lane = rows_.lane(row);
     const RangeId range =
@@ -215,18 +215,18 @@ void ChromeBuilder::end(const ChromeEvent& event) {
         if (!is_open && event.name != 0) return add_unmatched_end(event);
         for (; is_open && stack.back().name != event.name; stack.pop_back()) {
             ++mismatched_ends_;
-            findings_.add("begin_end", stack.back().name, stack.back().time_ns, kNoEnd);
+            violations_.add("begin_end", stack.back().name, stack.back().time_ns, kNoEnd);
             close(rows_.lane(row), stack.back(), event.time_ns, kEndInferred);
         }
     }
-    findings_.add_range(row, stack.back().name, stack.back().time_ns, event.time_ns);
+    violations_.add_range(row, stack.back().name, stack.back().time_ns, event.time_ns);
     close(rows_.lane(row), stack.back(), event.time_ns, 0, arguments_.finish());
     stack.pop_back();
 }
 
 void ChromeBuilder::add_unmatched_end(const ChromeEvent& event) {
     ++unmatched_ends_;
-    findings_.add("begin_end", event.name, event.time_ns, kNoBegin);
+    violations_.add("begin_end", event.name, event.time_ns, kNoBegin);
 }
 
 void ChromeBuilder::close(std::uint32_t lane, Open& open, std::int64_t end_ns, std::uint16_t flags,
@@ -273,7 +273,7 @@ void ChromeBuilder::match_early_ends() {
         const auto found = open_async_.find(key);
         if (found == open_async_.end()) {
             unmatched_ends_ += ends.size();
-            for (const EarlyEnd& end : ends) findings_.add("begin_end", end.name, end.time_ns, kNoBegin);
+            for (const EarlyEnd& end : ends) violations_.add("begin_end", end.name, end.time_ns, kNoBegin);
             continue;
         }
         std::multimap<std::int64_t, EarlyEnd*> by_time;
@@ -292,13 +292,13 @@ void ChromeBuilder::match_early_ends() {
         }
         begins = std::move(rest);
         unmatched_ends_ += by_time.size();
-        for (const auto& [time_ns, end] : by_time) findings_.add("begin_end", end->name, time_ns, kNoBegin);
+        for (const auto& [time_ns, end] : by_time) violations_.add("begin_end", end->name, time_ns, kNoBegin);
     }
 }
 
 void ChromeBuilder::add_unmatched_begins(std::span<const Open> begins) {
     unmatched_begins_ += begins.size();
-    for (const Open& open : begins) findings_.add("begin_end", open.name, open.time_ns, kNoEnd);
+    for (const Open& open : begins) violations_.add("begin_end", open.name, open.time_ns, kNoEnd);
 }
 
 /// Ranges that are still open end with the window.
@@ -439,7 +439,7 @@ bool ChromeBuilder::is_window_mark(const ChromeEvent& event) {
     const bool is_start = event.phase != 'X' && pid == "Traces" && name.starts_with("Iteration Start");
     const bool is_end = event.phase != 'X' && name == "Record Window End";
     if (!is_span && !is_start && !is_end) return false;
-    if (is_end) findings_.end_window(event.time_ns);
+    if (is_end) violations_.end_window(event.time_ns);
     if (is_end && facts_.is_marey_trace) return true;  // the span ends with the window, this a little later
     see(event.time_ns);
     if (is_span) see(event.time_ns + std::max<std::int64_t>(event.duration_ns, 0));
@@ -483,7 +483,7 @@ void ChromeBuilder::name_row(const ChromeEvent& event) {
 Trace ChromeBuilder::finish() {
     if (first_ns_ > last_ns_) first_ns_ = last_ns_ = 0;
     close_all();
-    findings_.finish(first_ns_, last_ns_);
+    violations_.finish(first_ns_, last_ns_);
     std::uint64_t ended = 0;
     for (const Unfinished& range : unfinished_) {
         if (range.end_ns == last_ns_) {

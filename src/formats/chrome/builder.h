@@ -7,11 +7,11 @@
 #include <marey/trace.h>
 
 #include "formats/chrome/event.h"
-#include "formats/chrome/findings.h"
 #include "formats/chrome/flows.h"
 #include "formats/chrome/read_arguments.h"
 #include "formats/chrome/read_rows.h"
 #include "formats/chrome/sites.h"
+#include "formats/chrome/violations.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {
@@ -26,8 +26,8 @@ struct ChromeMetadata {
 
 class ChromeBuilder {
   public:
-    /// Rules that the file breaks are added to `findings`, if there is one.
-    explicit ChromeBuilder(FindingList* findings) : findings_(assembler_, findings) {}
+    /// Rules that the file breaks are added to `violations`, if there is one.
+    explicit ChromeBuilder(ViolationList* violations) : violations_(assembler_, violations) {}
     TraceAssembler& assembler() { return assembler_; }
     ImportedArguments& arguments() { return arguments_; }
     ChromeMetadata& facts() { return facts_; }
@@ -36,7 +36,7 @@ class ChromeBuilder {
     void add(const ChromeEvent& event);
     void add_malformed(const char* cause, const ChromeEvent& event = {}) {
         ++malformed_[cause];
-        findings_.add("event_fields", event.name, event.time_ns, cause);
+        violations_.add("event_fields", event.name, event.time_ns, cause);
     }
     /// See TraceAssembler::expect().
     void expect(double fraction) {
@@ -112,11 +112,11 @@ class ChromeBuilder {
     }
 
     TraceAssembler assembler_;
-    ChromeFindings findings_;
+    ChromeViolations violations_;
     ImportedArguments arguments_{assembler_};
     ImportedRows rows_{assembler_};
     ImportedSites sites_{assembler_};
-    ImportedFlows flows_{assembler_, findings_};
+    ImportedFlows flows_{assembler_, violations_};
     ChromeMetadata facts_;
     struct Unfinished {
         RangeId range;

@@ -10,8 +10,8 @@
 #include <marey/export.h>
 #include <marey/validate.h>
 
-#include "formats/chrome/findings.h"
 #include "formats/chrome/read.h"
+#include "formats/chrome/violations.h"
 #include "trace/trace_dump_fixture.h"
 
 namespace {
@@ -40,14 +40,15 @@ bool is_rule(std::string_view name) {
 /// A dump of the trace; empty if reading failed.
 std::string read(const std::string& text, std::size_t piece, bool exports) {
     try {
-        marey::FindingList findings;
-        marey::check_json(text, findings);
+        marey::ViolationList violations;
+        marey::check_json(text, violations);
         const marey::Trace trace =
-            marey::read_chrome_json("input", marey::memory_source(text), piece, &findings);
-        for (const marey::Finding& finding : findings.take()) require(is_rule(finding.rule), "a known rule:");
-        for (const marey::Finding& finding : marey::validate(trace))
-            require(!is_structural(finding.rule),
-                    "the tables hold together:", finding.rule + ": " + finding.example);
+            marey::read_chrome_json("input", marey::memory_source(text), piece, &violations);
+        for (const marey::Violation& violation : violations.take())
+            require(is_rule(violation.rule), "a known rule:");
+        for (const marey::Violation& violation : marey::validate(trace))
+            require(!is_structural(violation.rule),
+                    "the tables hold together:", violation.rule + ": " + violation.example);
         if (exports) {
             std::ostringstream out;
             marey::write_chrome_json(trace, out);

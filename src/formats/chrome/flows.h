@@ -7,7 +7,7 @@
 #include <marey/trace.h>
 
 #include "base/reserve_expected.h"
-#include "formats/chrome/findings.h"
+#include "formats/chrome/violations.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {
@@ -20,8 +20,8 @@ class ImportedFlows {
   public:
     enum class Point : std::uint8_t { Start, Step, End };
 
-    ImportedFlows(TraceAssembler& assembler, ChromeFindings& findings)
-        : assembler_(assembler), findings_(findings) {}
+    ImportedFlows(TraceAssembler& assembler, ChromeViolations& violations)
+        : assembler_(assembler), violations_(violations) {}
 
     void add(std::uint64_t key, Point point, const TraceAssembler::LinkEnd& place, LinkKind kind,
              StringId name) {
@@ -164,11 +164,11 @@ class ImportedFlows {
     }
 
     void find(const char* rule, std::size_t point) {
-        findings_.add(rule, points_[point].name, points_[point].place.time_ns, "(an arrow)");
+        violations_.add(rule, points_[point].name, points_[point].place.time_ns, "(an arrow)");
     }
 
     TraceAssembler& assembler_;
-    ChromeFindings& findings_;
+    ChromeViolations& violations_;
     std::vector<Entry> points_;
     std::vector<Launch> launches_;
     std::vector<std::uint64_t> known_;

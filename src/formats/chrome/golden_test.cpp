@@ -50,7 +50,8 @@ Value event(const Value& document, const std::string& phase, const std::string& 
 
 TEST(ChromeGolden, ATraceWithOneOfEverything) {
     const Trace trace = full_trace();
-    for (const Finding& finding : validate(trace)) ADD_FAILURE() << finding.rule << ": " << finding.example;
+    for (const Violation& violation : validate(trace))
+        ADD_FAILURE() << violation.rule << ": " << violation.example;
     parsed(trace);
     expect_golden(without_version(chrome_text(trace)), "chrome/full.json");
 }

@@ -23,8 +23,8 @@ constexpr int kMaxResyncs = 16;
 class ChromeReader {
   public:
     ChromeReader(const std::string& name, std::unique_ptr<ByteSource> source, std::size_t piece_bytes,
-                 FindingList* findings)
-        : name_(name), text_(std::move(source), piece_bytes), builder_(findings) {}
+                 ViolationList* violations)
+        : name_(name), text_(std::move(source), piece_bytes), builder_(violations) {}
 
     Trace read() {
         attempt(3, [&] { return text_.end() - text_.begin() >= 3; });
@@ -296,8 +296,8 @@ class ChromeReader {
 }  // namespace
 
 Trace read_chrome_json(const std::string& name, std::unique_ptr<ByteSource> source, std::size_t piece_bytes,
-                       FindingList* findings) {
-    return ChromeReader(name, std::move(source), piece_bytes, findings).read();
+                       ViolationList* violations) {
+    return ChromeReader(name, std::move(source), piece_bytes, violations).read();
 }
 
 bool is_chrome_json(std::span<const std::byte> head) noexcept {

@@ -430,7 +430,8 @@ TEST_P(ChromeSample, MatchesTheGoldenModel) {
     const std::string name = GetParam();
     const Trace trace = open_trace(sample(name).string());
     expect_golden(dump_trace(trace), "import/" + name + ".txt");
-    for (const Finding& finding : validate(trace)) ADD_FAILURE() << finding.rule << ": " << finding.example;
+    for (const Violation& violation : validate(trace))
+        ADD_FAILURE() << violation.rule << ": " << violation.example;
 }
 INSTANTIATE_TEST_SUITE_P(Files, ChromeSample,
                          ::testing::Values("kineto.json", "chrome.json", "viztracer.json", "torch.json.gz",

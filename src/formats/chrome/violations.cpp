@@ -1,5 +1,6 @@
-// findings.cpp: the rules that need more than one event; and strict JSON, which the reader does not ask for.
-#include "formats/chrome/findings.h"
+// violations.cpp: the rules that need more than one event; and strict JSON, which the reader does not ask
+// for.
+#include "formats/chrome/violations.h"
 
 #include <algorithm>
 
@@ -34,18 +35,20 @@ std::string_view take_repeated_key(std::vector<std::string_view>& keys, std::siz
 
 }  // namespace
 
-void ChromeFindings::add(std::string_view rule, StringId name, std::int64_t time_ns, std::string_view what) {
+void ChromeViolations::add(std::string_view rule, StringId name, std::int64_t time_ns,
+                           std::string_view what) {
     if (list_ == nullptr) return;
     list_->add(rule, [&] { return place_of(assembler_.text(name), time_ns).append(" ").append(what); });
 }
 
-void ChromeFindings::add_range(std::uint32_t row, StringId name, std::int64_t start_ns, std::int64_t end_ns) {
+void ChromeViolations::add_range(std::uint32_t row, StringId name, std::int64_t start_ns,
+                                 std::int64_t end_ns) {
     if (list_ == nullptr) return;
     if (row >= rows_.size()) rows_.resize(row + 1);
     rows_[row].push_back({start_ns, end_ns, name});
 }
 
-void ChromeFindings::finish(std::int64_t first_ns, std::int64_t last_ns) {
+void ChromeViolations::finish(std::int64_t first_ns, std::int64_t last_ns) {
     if (list_ == nullptr) return;
     for (std::vector<Interval>& row : rows_) {
         std::ranges::stable_sort(row, [](const Interval& a, const Interval& b) {
@@ -71,7 +74,7 @@ void ChromeFindings::finish(std::int64_t first_ns, std::int64_t last_ns) {
         });
 }
 
-bool check_json(std::string_view text, FindingList& findings) {
+bool check_json(std::string_view text, ViolationList& violations) {
     JsonScanner scanner(text);
     std::vector<std::string_view> keys;  // of all open objects
     std::vector<std::size_t> starts;     // of each open list or object in keys
@@ -85,13 +88,13 @@ bool check_json(std::string_view text, FindingList& findings) {
             const std::string_view repeated = take_repeated_key(keys, starts.back());
             starts.pop_back();
             if (!repeated.empty())
-                findings.add("unique_keys", [&] {
+                violations.add("unique_keys", [&] {
                     return "'" + std::string(repeated) + "' before byte " + std::to_string(scanner.offset());
                 });
         }
     }
     if (token == JsonToken::End) return true;
-    findings.add("strict_json", [&] { return scanner.error(); });
+    violations.add("strict_json", [&] { return scanner.error(); });
     return false;
 }
 

@@ -1,5 +1,5 @@
-// findings_test.cpp: every rule finds violations, and finds nothing in valid files.
-#include "formats/chrome/findings.h"
+// violations_test.cpp: every rule finds violations, and finds nothing in valid files.
+#include "formats/chrome/violations.h"
 
 #include <gtest/gtest.h>
 
@@ -12,24 +12,24 @@
 namespace marey {
 namespace {
 
-std::vector<Finding> find_all(const std::string& text) {
-    FindingList findings;
-    const bool is_strict = check_json(text, findings);
+std::vector<Violation> find_all(const std::string& text) {
+    ViolationList violations;
+    const bool is_strict = check_json(text, violations);
     try {
-        read_chrome_json("test", memory_source(text), 64, &findings);
+        read_chrome_json("test", memory_source(text), 64, &violations);
     } catch (const Error&) {
         EXPECT_FALSE(is_strict) << text;
     }
-    return findings.take();
+    return violations.take();
 }
 
 /// The rules that a text violates, with their counts: "row_nesting 1, window 2".
 std::string violated_rules(const std::string& text) {
     std::string list;
-    for (const Finding& finding : find_all(text)) {
+    for (const Violation& violation : find_all(text)) {
         if (!list.empty()) list += ", ";
-        list += finding.rule + " " + std::to_string(finding.count);
-        EXPECT_NE(finding.example, "");
+        list += violation.rule + " " + std::to_string(violation.count);
+        EXPECT_NE(violation.example, "");
     }
     return list;
 }
@@ -43,7 +43,7 @@ std::string flow(const std::string& phase, const std::string& id, const std::str
            R"(","pid":1,"tid":1,"id":)" + id + R"(,"ts":)" + ts + "}";
 }
 
-TEST(ChromeFindings, AValidFileHasNoFindings) {
+TEST(ChromeViolations, AValidFileHasNoViolations) {
     EXPECT_EQ(violated_rules("[]"), "");
     EXPECT_EQ(violated_rules(R"({"traceEvents":[],"x":{"a":[{"a":1}]}})"), "");
     EXPECT_EQ(violated_rules("[" + range("0", "10") + "," + range("2.5", "7.5") + "," + range("10.000", "0") +
@@ -52,14 +52,14 @@ TEST(ChromeFindings, AValidFileHasNoFindings) {
               "");
 }
 
-TEST(ChromeFindings, InvalidJsonIsOneFinding) {
+TEST(ChromeViolations, InvalidJsonIsOneViolation) {
     for (const char* text :
          {"", "[", "[1,]", "{\"traceEvents\":[NaN]}", "[] x", "['a']", "[\"\x01\"]", "[\"\xFF\"]",
           "[\"\\ud800\"]", "[01]", "[{\"a\" 1}]", "[tru]", "[\"a]", "\xEF\xBB\xBF[]"})
         EXPECT_EQ(violated_rules(text).substr(0, 13), "strict_json 1") << text;
 }
 
-TEST(ChromeFindings, DuplicateKeysAreFoundAtEveryDepth) {
+TEST(ChromeViolations, DuplicateKeysAreFoundAtEveryDepth) {
     EXPECT_EQ(violated_rules(R"({"traceEvents":[],"a":1,"a":2})"), "unique_keys 1");
     EXPECT_EQ(violated_rules(R"([{"ph":"M","ph":"M"}])"), "unique_keys 1");
     EXPECT_EQ(violated_rules(R"([{"ph":"M","args":{"x":{"k":1,"k":2}}}])"), "unique_keys 1");
@@ -68,7 +68,7 @@ TEST(ChromeFindings, DuplicateKeysAreFoundAtEveryDepth) {
     EXPECT_EQ(violated_rules(many + "}}]"), "unique_keys 1");
 }
 
-TEST(ChromeFindings, EventsHavePhaseTimeAndDuration) {
+TEST(ChromeViolations, EventsHavePhaseTimeAndDuration) {
     EXPECT_EQ(violated_rules(R"([{"name":"a"},{"ph":"X","ts":1},{"ph":"i"},{"ph":"i","ts":"1"}])"),
               "event_fields 4");
     EXPECT_EQ(violated_rules("[" + range("5", "-1") + "]"), "event_fields 1");
@@ -76,14 +76,14 @@ TEST(ChromeFindings, EventsHavePhaseTimeAndDuration) {
     EXPECT_EQ(violated_rules(R"([{"ph":"s","ts":1}])"), "event_fields 1");
 }
 
-TEST(ChromeFindings, RangesOnOneRowNestToTheNanosecondInAnyOrder) {
+TEST(ChromeViolations, RangesOnOneRowNestToTheNanosecondInAnyOrder) {
     EXPECT_EQ(violated_rules("[" + range("5", "10") + "," + range("0", "10") + "]"), "row_nesting 1");
     EXPECT_EQ(violated_rules("[" + range("0", "10.000") + "," + range("9.999", "1") + "]"), "row_nesting 1");
     EXPECT_EQ(violated_rules("[" + range("0", "10") + "," + range("10", "1") + "]"), "");
     EXPECT_EQ(violated_rules("[" + range("0", "10") + "," + range("5", "10", "2") + "]"), "");
 }
 
-TEST(ChromeFindings, BeginEventsHaveEndEvents) {
+TEST(ChromeViolations, BeginEventsHaveEndEvents) {
     const auto mark = [](const char* phase, const char* ts) {
         return std::string(R"({"ph":")") + phase + R"(","name":"m","pid":1,"tid":1,"ts":)" + ts + "}";
     };
@@ -97,7 +97,7 @@ TEST(ChromeFindings, BeginEventsHaveEndEvents) {
               "begin_end 2");
 }
 
-TEST(ChromeFindings, AnEventIsIdentifiedByItsOwnNameOnly) {
+TEST(ChromeViolations, AnEventIsIdentifiedByItsOwnNameOnly) {
     const auto example = [](const std::string& first) {
         return find_all("[" + first + R"(,{"ph":"X","name":"zzz","pid":1,"tid":1,"ts":6,"dur":1}])")
             .at(0)
@@ -113,7 +113,7 @@ TEST(ChromeFindings, AnEventIsIdentifiedByItsOwnNameOnly) {
               "'late' at 5.000 us has no begin event");
 }
 
-TEST(ChromeFindings, FlowsHaveBothEndsOnceAndInOrder) {
+TEST(ChromeViolations, FlowsHaveBothEndsOnceAndInOrder) {
     EXPECT_EQ(violated_rules("[" + flow("s", "1", "1") + "]"), "flow_without_end 1");
     EXPECT_EQ(violated_rules("[" + flow("f", "1", "1") + "]"), "flow_without_start 1");
     EXPECT_EQ(violated_rules("[" + flow("s", "1", "1") + "," + flow("s", "1", "2") + "," +
@@ -127,7 +127,7 @@ TEST(ChromeFindings, FlowsHaveBothEndsOnceAndInOrder) {
               "flow_without_end 1, flow_without_start 1");
 }
 
-TEST(ChromeFindings, EventsLieInTheWindow) {
+TEST(ChromeViolations, EventsLieInTheWindow) {
     const std::string end = R"({"ph":"i","s":"g","name":"Record Window End","pid":"","tid":"","ts":10.5})";
     EXPECT_EQ(violated_rules("[" + range("0", "10.5") + "," + end + "]"), "");
     EXPECT_EQ(violated_rules("[" + range("0", "10.501") + "," + end + "]"), "file_window 1");

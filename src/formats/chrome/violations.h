@@ -1,17 +1,17 @@
-// findings.h: the rules of `marey validate` that a Chrome trace breaks, found while it is read.
+// violations.h: the rules of `marey validate` that a Chrome trace breaks, found while it is read.
 #pragma once
 
 #include <limits>
 
-#include "analyze/finding_list.h"
+#include "analyze/violation_list.h"
 #include "trace/trace_assembler.h"
 
 namespace marey {
 
 /// Collects nothing unless it has a list.
-class ChromeFindings {
+class ChromeViolations {
   public:
-    ChromeFindings(const TraceAssembler& assembler, FindingList* list) noexcept
+    ChromeViolations(const TraceAssembler& assembler, ViolationList* list) noexcept
         : assembler_(assembler), list_(list) {}
 
     /// `what` follows the event's name and time.
@@ -29,12 +29,12 @@ class ChromeFindings {
     };
 
     const TraceAssembler& assembler_;
-    FindingList* const list_;
+    ViolationList* const list_;
     std::vector<std::vector<Interval>> rows_;
     std::int64_t window_end_ns_ = std::numeric_limits<std::int64_t>::max();
 };
 
 /// Finds errors of strict JSON, and keys that an object has twice. Returns false if it is not strict JSON.
-bool check_json(std::string_view text, FindingList& findings);
+bool check_json(std::string_view text, ViolationList& violations);
 
 }  // namespace marey
