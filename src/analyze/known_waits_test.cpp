@@ -39,6 +39,13 @@ TEST(KnownWaits, AreFunctionsOfTheStandardLibraryAndOfInstalledPackages) {
     EXPECT_FALSE(is_wait("select.epoll.poll", "", Scope::User));
 }
 
+TEST(KnownWaits, HaveAPurpose) {
+    EXPECT_EQ(wait_kind("time.sleep"), WaitKind::Sleep);
+    EXPECT_EQ(wait_kind("_thread.lock.acquire"), WaitKind::Lock);
+    EXPECT_EQ(wait_kind("_socket.socket._accept"), WaitKind::Events);
+    EXPECT_EQ(wait_kind("time.sleeps"), WaitKind::None);
+}
+
 TEST(KnownWaits, AreNeverFunctionsOfTheProgram) {
     EXPECT_FALSE(is_wait("queue.py(3): Queue.get", "/home/me/shop/queue.py"));
 }
