@@ -54,8 +54,8 @@ function(marey_unity target)
         if(room STREQUAL file)
             set(room program)
         endif()
-        if(file MATCHES "/src/formats/(chrome|perfetto)/")  # as large as rooms
-            set(room ${CMAKE_MATCH_1})
+        if(file MATCHES "/src/(formats|analyze)/(chrome|perfetto|findings)/")  # as large as rooms
+            set(room ${CMAKE_MATCH_2})
         endif()
         set_source_files_properties("${file}" PROPERTIES UNITY_GROUP ${room})
     endforeach()

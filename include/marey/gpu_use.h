@@ -190,7 +190,9 @@ struct GpuFinding {
     Device device{};
     Row thread = kNoRow;  ///< for findings about a thread
     double share = 0;     ///< the number that was compared with the threshold
-    std::string text;     ///< one sentence for users
+    /// The time of the device that it is about, at most: that of the gaps, copies or kernels.
+    std::int64_t time_ns = 0;
+    std::string text;  ///< one sentence for users
     std::vector<GpuEvidence> evidence;
 };
 

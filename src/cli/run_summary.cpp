@@ -15,6 +15,7 @@
 #include <marey/range_filter.h>
 #include <marey/table.h>
 
+#include "cli/finding_line.h"
 #include "cli/footer.h"
 #include "cli/progress.h"
 #include "cli/result_argument.h"
@@ -104,6 +105,16 @@ std::vector<std::string> device_facts(const Trace& trace) {
     return facts;
 }
 
+/// The first finding about a trace whose imports are folded; empty if nothing stands out. Losses are problems,
+/// and the recording's overhead is a fact already.
+std::string finding_fact(const Trace& trace, const std::string& path) {
+    for (const Finding& finding : explain(trace)) {
+        if (finding.id.starts_with("recording.")) continue;
+        return finding_line(finding) + fmt::format(" (marey explain {})", printable(path));
+    }
+    return "";
+}
+
 /// Whether only garbage collections were recorded.
 bool is_only_garbage(const Trace& trace, const Averages& averages) {
     const auto is_garbage = [](const AverageRow& row) { return row.scope == Scope::GarbageCollection; };
@@ -156,6 +167,7 @@ std::string calls_summary(const Trace& trace, const std::string& path, const std
              "their caller's; --c-calls records them");
     fact("overhead", is_alone ? overhead : overhead + " of the first process");
     fact("times", times_fact(trace));
+    if (is_alone) fact("finding", finding_fact(trace, path));
     return text + problem_lines(trace, terminal);
 }
 
@@ -353,6 +365,8 @@ RunSummary summarize_run(const std::vector<std::string>& captures, MemberFacts m
                                recorded, format_file_size(path));
             main += about;
             for (const std::string& device : device_facts(trace)) main += "gpu: " + device + "\n";
+            if (const std::string fact = finding_fact(trace, path); !fact.empty())
+                main += "finding: " + fact + "\n";
             main += problem_lines(trace, terminal);
         }
         if (events > 0) summary.best = path;

@@ -13,6 +13,7 @@
     VERB(stop)            \
     VERB(info)            \
     VERB(view)            \
+    VERB(explain)         \
     VERB(report)          \
     VERB(tree)            \
     VERB(steps)           \

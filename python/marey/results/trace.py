@@ -225,6 +225,13 @@ class _Members(_Base):
         tables = _marey.make_result(self, "gpu", device, longest_gaps)
         return {table.name: table.value() for table in tables}
 
+    def explain(self) -> "dict[str, Any]":
+        """Return what stands out, largest possible gain first, as a dict like the output of ``marey explain --json``.
+
+        ``findings`` is empty if nothing does; the rows of ``finding_evidence`` refer to them by number.
+        """
+        return {table.name: table.value() for table in _marey.make_result(self, "explain")}
+
     def ranks(self, step: str = "", input: str = "dataloader") -> "dict[str, Any]":
         """Compare the ranks of this trace, if it has several; like ``marey.ranks``."""
         return ranks([self], step, input)

@@ -45,12 +45,13 @@ class DeviceFindings {
     }
 
   private:
-    GpuFinding& add(const char* rule, double share, std::string text) {
+    GpuFinding& add(const char* rule, double share, std::int64_t time_ns, std::string text) {
         GpuFinding& finding = findings_.emplace_back();
         finding.rule = rule;
         finding.process = device_.process;
         finding.device = device_.device;
         finding.share = share;
+        finding.time_ns = time_ns;
         finding.text = std::move(text);
         return finding;
     }
@@ -64,7 +65,7 @@ class DeviceFindings {
         const double share = part(device_.starved_short_ns, device_.span_ns());
         if (share < kStarvedShare || device_.starved_short_gaps < kManyGaps) return;
         GpuFinding& finding =
-            add("launch_bound", share,
+            add("launch_bound", share, device_.starved_short_ns,
                 percent(share) +
                     " of the time the device waited for the next launch, in short gaps: launching "
                     "takes longer than the launched work");
@@ -79,7 +80,7 @@ class DeviceFindings {
     void host_bound() {
         const double share = part(device_.starved_long_ns, device_.span_ns());
         if (share < kStarvedShare) return;
-        GpuFinding& finding = add("host_bound", share,
+        GpuFinding& finding = add("host_bound", share, device_.starved_long_ns,
                                   percent(share) +
                                       " of the time the device had nothing queued, in gaps of 100 "
                                       "us or longer: the threads were busy with other work");
@@ -93,8 +94,8 @@ class DeviceFindings {
         const double share = part(static_cast<std::int64_t>(device_.short_kernels.count),
                                   static_cast<std::int64_t>(kernels.count));
         if (kernels.count < kManyKernels || share < kShortKernelShare) return;
-        GpuFinding& finding =
-            add("short_kernels", share, percent(share) + " of the kernels take less than 10 us");
+        GpuFinding& finding = add("short_kernels", share, device_.short_kernels.total_ns,
+                                  percent(share) + " of the kernels take less than 10 us");
         finding.evidence.push_back(
             {"kernels under 10 us", device_.short_kernels.count, device_.short_kernels.total_ns});
         std::vector<GpuLauncher> by_count = device_.functions.empty() ? device_.ranges : device_.functions;
@@ -112,7 +113,7 @@ class DeviceFindings {
         const std::int64_t exposed = device_.copy_busy_ns - device_.overlap_ns;
         const double share = part(exposed, device_.span_ns());
         if (share < kExposedCopyShare) return;
-        GpuFinding& finding = add("copies_not_overlapped", share,
+        GpuFinding& finding = add("copies_not_overlapped", share, exposed,
                                   percent(share) + " of the time the device was copying while no kernel ran");
         finding.evidence.push_back({"copies", device_.times.copies.count, device_.copy_busy_ns});
         finding.evidence.push_back({"copies overlapped by kernels", 0, device_.overlap_ns});
@@ -126,7 +127,7 @@ class DeviceFindings {
         }
         const double share = part(time_ns, device_.span_ns());
         if (share < kPageableShare) return;
-        GpuFinding& finding = add("pageable_copies", share,
+        GpuFinding& finding = add("pageable_copies", share, time_ns,
                                   percent(share) +
                                       " of the time was spent in copies of pageable (not "
                                       "pinned) memory, which are slower and block the calling thread");
@@ -164,7 +165,7 @@ class DeviceFindings {
         if (inefficient.empty() || share < kInefficientKernelShare) return;
         std::ranges::stable_sort(inefficient,
                                  [&](const GpuKernel* a, const GpuKernel* b) { return a->*time > b->*time; });
-        GpuFinding& finding = add(rule, share, percent(share) + text);
+        GpuFinding& finding = add(rule, share, total_ns, percent(share) + text);
         for (std::size_t i = 0; i < std::min(kMaxRows, inefficient.size()); ++i)
             finding.evidence.push_back(
                 {inefficient[i]->name, inefficient[i]->times.count, inefficient[i]->*time});
@@ -184,6 +185,7 @@ void find_waits(const Trace& trace, const GpuWaits& waits, std::vector<GpuFindin
     finding.process = trace.threads()[waits.thread].process;
     finding.thread = waits.thread;
     finding.share = share;
+    finding.time_ns = waits.idle_after_ns;
     finding.text = "a thread spent " + percent(share) +
                    " of the time waiting for devices, which were then idle until its next launch";
     finding.evidence.push_back({"waits", waits.count, waits.time_ns});
