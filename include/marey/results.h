@@ -13,6 +13,7 @@
 #include <marey/analyze.h>
 #include <marey/detail/cxx20.h>
 #include <marey/detail/export.h>
+#include <marey/findings.h>
 #include <marey/result_table.h>
 
 namespace marey {
@@ -32,6 +33,8 @@ MAREY_API Result info_result(const Trace& trace);
 MAREY_API Result call_result(const Trace& trace);
 MAREY_API Result task_result(const Trace& trace);
 MAREY_API Result stack_result(std::span<const FoldedStack> stacks);
+/// The result of explain().
+MAREY_API Result findings_result(const Trace& trace, std::span<const Finding> findings);
 /// The processes and the open ranges of a trace in `file`.
 MAREY_API Result now_result(const Trace& trace, const std::string& file);
 /// Ranges of a trace in `file`.

@@ -32,6 +32,10 @@ constexpr ResultEntry kResults[] = {
          const StepOptions of{.name = options.step_name, .slowest = options.rows};
          return step_result(trace, step_report(trace, of));
      }},
+    {"explain",
+     [](const Trace& trace, const ResultOptions& options) {
+         return findings_result(trace, explain(trace, {.step_name = options.step_name}));
+     }},
     {"gpu",
      [](const Trace& trace, const ResultOptions& options) {
          return gpu_result(trace, gpu_use(trace, {.device = options.device, .longest_gaps = options.rows}));

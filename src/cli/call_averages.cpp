@@ -76,7 +76,9 @@ Averages take_imports(Averages& averages) {
 std::string waiting_fact(const Averages& waiting, std::string_view command) {
     if (waiting.recorded_ns == 0) return "";
     std::vector<const AverageRow*> rows;
-    for (const AverageRow& row : waiting.rows) rows.push_back(&row);
+    for (const AverageRow& row : waiting.rows) {
+        if (row.self_cpu_time_total_ns > 0) rows.push_back(&row);
+    }
     std::ranges::stable_sort(rows, std::greater<>(), &AverageRow::self_cpu_time_total_ns);
     std::string text = format_duration(waiting.recorded_ns);
     for (std::size_t i = 0; i < rows.size() && i < kWaitsShown; ++i)

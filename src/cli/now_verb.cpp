@@ -28,7 +28,7 @@ std::int64_t wall_clock_ns() {
 /// A function with which every Python thread begins.
 bool is_thread_start(std::string_view name) {
     return name.ends_with("Thread._bootstrap") || name.ends_with("Thread._bootstrap_inner") ||
-           name.ends_with("): Thread.run");
+           name.ends_with("): Thread.run") || name == "_contextvars.Context.run";  // since Python 3.14
 }
 
 class NowVerb final : public Verb {
@@ -171,9 +171,10 @@ class NowVerb final : public Verb {
         while (end > first + 1 && is_thread_start(trace.range_name(thread.ranges[end - 1].range))) --end;
         std::string text = thread.ranges[first].is_waiting ? "waiting: " : "";
         const std::size_t room = terminal_.width > indent + kLeastWidth ? terminal_.width - indent : 0;
+        bool is_timed = true;  // the innermost range, and the first that is not a C function
         for (std::size_t level = first; level < end; ++level) {
             std::string part =
-                (level == first ? "" : "  <  ") + range_text(trace, thread.ranges[level], level == first);
+                (level == first ? "" : "  <  ") + range_text(trace, thread.ranges[level], is_timed);
             const std::size_t others = end - level;
             const std::string rest = fmt::format("  <  {} more", others);
             const bool is_last = others == 1;
@@ -181,16 +182,21 @@ class NowVerb final : public Verb {
                 display_width(text) + display_width(part) + (is_last ? 0 : display_width(rest)) > room)
                 return text + styled(terminal_, Style::Dim, rest);
             text += part;
+            is_timed = is_timed && scope_of(trace, thread.ranges[level]) == Scope::CFunction;
         }
         return text;
     }
 
-    std::string range_text(const Trace& trace, const OpenNow& open, bool is_first) const {
-        const SiteInfo& site = trace.sites()[trace.ranges().site[open.range]];
+    static Scope scope_of(const Trace& trace, const OpenNow& open) {
+        return trace.sites()[trace.ranges().site[open.range]].scope;
+    }
+
+    std::string range_text(const Trace& trace, const OpenNow& open, bool is_timed) const {
+        const Scope scope = scope_of(trace, open);
         const bool is_unusual = open.usual_ns && open.open_ns > kUnusual * *open.usual_ns;
-        const bool is_call = site.scope == Scope::PythonFunction || site.scope == Scope::CFunction;
+        const bool is_call = scope == Scope::PythonFunction || scope == Scope::CFunction;
         std::string text = printable(trace.range_name(open.range));
-        if (is_first || is_unusual || !is_call) text += " " + format_duration(open.open_ns);
+        if (is_timed || is_unusual || !is_call) text += " " + format_duration(open.open_ns);
         if (is_unusual) text += fmt::format(" (usually {})", format_duration(*open.usual_ns));
         return text;
     }

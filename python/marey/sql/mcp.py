@@ -26,7 +26,7 @@ _LONGEST_TEXT = 400  # of a value
 _MOST_ROWS = 100_000  # that a page may skip
 _LINES_AROUND = 12  # of a line of source code
 _INSTRUCTIONS = """\
-Marey recorded what programs did, and for how long. Ask `summary` first; `tree` and `ranges` show where time goes, \
+Marey recorded what programs did, and for how long. Ask `summary` first, then `explain`; `tree` and `ranges` show where time goes, \
 `find` gives the exact names, `sql` answers the rest (DuckDB; `summary` lists the tables). Times are nanoseconds \
 (`_ns`; a start counts from the start of the run), sizes bytes (`_bytes`), shares 0 to 1. A `node` is a number in \
 `tree`, a `range` a row of the table `ranges`; both stay the same while a file does not change. Answers have columns \
@@ -154,6 +154,11 @@ def tools(traces: Traces) -> list[Callable[..., dict[str, Any]]]:
         parts["tables"] = " ".join(row[0] for row in _query(database, tables)["rows"] if not row[0].startswith("_"))
         return parts
 
+    def explain(file: str = "", name: str = "", page: int = 1) -> dict[str, Any]:
+        """List what stands out, the largest possible gain first. `finding_evidence` in `sql` has more. May be empty."""
+        where = f" where {_matches('name', name)} or {_matches('claim', name)}" if name else ""
+        return _query(traces.database(file), f"select * from findings{where} order by finding", page)
+
     def find(pattern: str, file: str = "", page: int = 1) -> dict[str, Any]:
         """Find names that contain a text (* and ? are wildcards), with their counts and times, most self time first."""
         sql = (
@@ -207,7 +212,7 @@ def tools(traces: Traces) -> list[Callable[..., dict[str, Any]]]:
         answers["lines"] = [f"{number}: {each}" for number, each in enumerate(lines, 1) if number >= first]
         return answers
 
-    return [summary, find, tree, ranges, sql, source]
+    return [summary, explain, find, tree, ranges, sql, source]
 
 
 def serve(paths: Sequence[str], source_folders: Iterable[str] = ()) -> None:

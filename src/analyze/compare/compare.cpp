@@ -303,7 +303,7 @@ struct RunComparison::State {
             is_empty |= std::ranges::all_of(run.values, [](const NodeValues& of) { return of.calls == 0; });
             without_steps += run.steps.empty();
             for (const RunRecord& other : runs)
-                is_same |= &other < &run && !run.identity.empty() && other.identity == run.identity;
+                is_same |= &other < &run && other.identity == run.identity && run.window_ns > 0;
         }
         if (is_same) add("same_file");
         if (is_empty) add("empty");

@@ -140,6 +140,25 @@ TEST(Comparison, DoesNotGuessIfTheNumbersDiffer) {
     EXPECT_EQ(row_of(result, "b").value.after, 0) << "gone is listed, not left out";
 }
 
+TEST(Comparison, DoesNotGuessAmongManyNames) {
+    const auto trace = [](const std::string& prefix) {
+        std::vector<RangeSpec> ranges;
+        for (int i = 0; i < 9; ++i) ranges.push_back({prefix + std::to_string(i), i * 10, 5});
+        return trace_of(ranges);
+    };
+    const Comparison result = compare_traces(trace("a"), trace("b"));
+    EXPECT_EQ(row_of(result, "b3").match, RowMatch::New);
+    EXPECT_FALSE(warns(result, "same_file")) << "the same times, but other names";
+}
+
+TEST(Comparison, PutsNewPathsIntoTheOutermost) {
+    const Comparison result =
+        compare_traces(trace_of({{"main", 0, 100}}),
+                       trace_of({{"main", 0, 100, {{"check", 0, 20, {{"parse", 1, 9, {{"read", 2, 3}}}}}}}}));
+    EXPECT_EQ(row_of(result, "check").inside, kNoNode);
+    EXPECT_EQ(row_of(result, "read").inside, row_of(result, "check").node);
+}
+
 TEST(Comparison, FollowsRenames) {
     const Trace before =
         python_trace({{"old.py(1): <module>", 0, 100, {{"old.py(3): load", 0, 10}, {"x", 20, 5}}}});

@@ -10,6 +10,8 @@ namespace {
 
 using Nodes = std::vector<std::uint32_t>;
 
+constexpr std::size_t kMostGuesses = 8;  // below one parent: of more, most would be wrong
+
 class Matching {
   public:
     Matching(const Comparison::Paths& paths, const std::vector<bool> (&has)[2], MatchedPaths& result)
@@ -134,7 +136,7 @@ class Matching {
         for (const std::uint32_t node : open(0, before)) kinds[kind(node)].first.push_back(node);
         for (const std::uint32_t node : open(1, after)) kinds[kind(node)].second.push_back(node);
         for (const auto& [its, sides] : kinds) {
-            if (sides.first.size() != sides.second.size()) continue;
+            if (sides.first.size() != sides.second.size() || sides.first.size() > kMostGuesses) continue;
             for (std::size_t i = 0; i < sides.first.size(); ++i) {
                 pair(sides.first[i], sides.second[i], RowMatch::Guess);
                 match_below(sides.first[i], sides.second[i]);

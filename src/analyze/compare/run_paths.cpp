@@ -14,6 +14,7 @@
 #include "analyze/name_slots.h"
 #include "analyze/ranks/collective_name.h"
 #include "analyze/tree/step_ranges.h"
+#include "base/text_hash.h"
 #include "trace/part_flags.h"
 
 namespace marey {
@@ -221,6 +222,13 @@ class RunReader {
         const WindowInfo& window = trace_.window();
         record_.window_ns = window.end_ns - window.start_ns;
         record_.names = paths_.names.names.size();
+        record_.identity = mix_hash(static_cast<std::uint64_t>(window.start_ns), 0);
+        for (std::uint32_t node = 0; node < record_.values.size(); ++node) {
+            const NodeValues& values = record_.values[node];
+            if (values.calls > 0)
+                record_.identity = mix_hash(record_.identity + values.calls,
+                                            mix_hash(static_cast<std::uint64_t>(values.self_ns), node));
+        }
         record_.is_unfinished = !window.finished;
         record_.is_lossy = window.size_limit_reached;
         for (const ThreadInfo& thread : trace_.threads())
@@ -230,9 +238,6 @@ class RunReader {
         if (!trace_.processes().empty()) {
             const ProcessInfo& process = trace_.processes().front();
             facts["host"] = trace_.string(process.host);
-            record_.identity = std::string(trace_.string(process.clock)) + "/" + std::to_string(process.pid) +
-                               "/" + std::to_string(process.start) + "/" + std::to_string(window.start_ns) +
-                               "/" + std::to_string(window.end_ns);
             const std::string_view program = trace_.string(process.name);
             const std::string_view base = program.substr(program.find_last_of('/') + 1);
             if (base.starts_with("python")) facts["version"] = base;

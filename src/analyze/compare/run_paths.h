@@ -69,8 +69,8 @@ struct RunRecord {
     std::int64_t window_ns = 0;
     std::map<std::string, std::string> facts;  ///< by code of the warning if they differ
     bool is_lossy = false, is_unfinished = false;
-    double overhead = 0;     ///< share of the window on the busiest thread
-    std::string identity{};  ///< of the recording
+    double overhead = 0;         ///< share of the window on the busiest thread
+    std::uint64_t identity = 0;  ///< equal for equal recordings
     std::size_t names = 0;
 };
 
