@@ -34,7 +34,7 @@ std::vector<RowColumn<Row>> value_columns() {
         {"new", [](auto& r) { return Of{}(r).after; }, "mean of the new runs", "new", Yes, None},
         {"change",
          [](auto& r) {
-             const ComparedValue& value = Of{}(r);
+             const ComparedValue value = Of{}(r);
              return value.interval ? std::optional(value.interval->ratio - 1)
                                    : when(value.before > 0, value.difference() / value.before);
          },

@@ -23,16 +23,16 @@ Trace trace_of(const std::vector<RangeSpec>& ranges) {
     return TraceFixture().thread("main", ranges).trace();
 }
 /// The same, for Python functions.
-Trace python_trace(const std::vector<RangeSpec>& ranges) {
+Trace app_trace(const std::vector<RangeSpec>& ranges) {
     TraceFixture fixture;
     fixture.thread("main", ranges);
     for (SiteInfo& site : fixture.data().sites) site.scope = Scope::PythonFunction;
     return fixture.trace();
 }
 
-const ComparedRow& row_of(const Comparison& comparison, const std::string& name) {
+const ComparedRow& row_of(const Comparison& comparison, std::string_view name) {
     const auto found = std::ranges::find(comparison.rows, name, &ComparedRow::name);
-    if (found == comparison.rows.end()) throw Error("no row " + name);
+    if (found == comparison.rows.end()) throw Error("no row " + std::string(name));
     return *found;
 }
 const ComparedCount* count_of(const Comparison& comparison, const std::string& name,
@@ -86,9 +86,8 @@ TEST(Comparison, OfATraceWithItselfHasNoDifference) {
 
 TEST(Comparison, FindsFunctionsOnOtherLines) {
     const Comparison result = compare_traces(
-        python_trace(
-            {{"app.py(1): <module>", 0, 100, {{"app.py(5): load", 10, 50, {{"x.py(9): f", 20, 10}}}}}}),
-        python_trace(
+        app_trace({{"app.py(1): <module>", 0, 100, {{"app.py(5): load", 10, 50, {{"x.py(9): f", 20, 10}}}}}}),
+        app_trace(
             {{"app.py(1): <module>", 0, 120, {{"app.py(8): load", 10, 70, {{"x.py(9): f", 20, 10}}}}}}));
     const ComparedRow& load = row_of(result, "app.py(8): load");
     EXPECT_EQ(load.match, RowMatch::Function);
@@ -161,22 +160,22 @@ TEST(Comparison, PutsNewPathsIntoTheOutermost) {
 
 TEST(Comparison, FollowsRenames) {
     const Trace before =
-        python_trace({{"old.py(1): <module>", 0, 100, {{"old.py(3): load", 0, 10}, {"x", 20, 5}}}});
+        app_trace({{"old.py(1): <module>", 0, 100, {{"old.py(3): load", 0, 10}, {"x", 20, 5}}}});
     const Trace after =
-        python_trace({{"new.py(1): <module>", 0, 100, {{"new.py(4): fetch", 0, 10}, {"y", 20, 5}}}});
+        app_trace({{"new.py(1): <module>", 0, 100, {{"new.py(4): fetch", 0, 10}, {"y", 20, 5}}}});
     const Comparison result = compare_traces(before, after, {.renames = {{"old.py", "new.py"}, {"x", "y"}}});
     EXPECT_EQ(row_of(result, "new.py(1): <module>").match, RowMatch::Path);
     EXPECT_EQ(row_of(result, "y").match, RowMatch::Path);
     EXPECT_EQ(row_of(result, "new.py(4): fetch").match, RowMatch::Guess);
     const Comparison all =
-        compare_traces(python_trace({{"a.py(3): load", 0, 10}}), python_trace({{"a.py(4): fetch", 0, 10}}),
+        compare_traces(app_trace({{"a.py(3): load", 0, 10}}), app_trace({{"a.py(4): fetch", 0, 10}}),
                        {.renames = {{"load", "fetch"}}});
     EXPECT_EQ(row_of(all, "a.py(4): fetch").match, RowMatch::Function);
 }
 
 TEST(Comparison, FoldsNumbersIfAsked) {
-    const Trace before = python_trace({{"job 1", 0, 10}, {"job 2", 20, 10}, {"a.py(7): run2", 40, 5}});
-    const Trace after = python_trace({{"job 3", 0, 10}, {"job 4", 20, 15}, {"a.py(7): run2", 40, 5}});
+    const Trace before = app_trace({{"job 1", 0, 10}, {"job 2", 20, 10}, {"a.py(7): run2", 40, 5}});
+    const Trace after = app_trace({{"job 3", 0, 10}, {"job 4", 20, 15}, {"a.py(7): run2", 40, 5}});
     const Comparison result = compare_traces(before, after, {.fold_numbers = true});
     EXPECT_EQ(row_of(result, "job #").value.difference(), 5);
     EXPECT_EQ(row_of(result, "job #").old_calls, 2);
