@@ -111,7 +111,8 @@ def test_the_place_of_a_hang_is_named(tmp_path, kind):
         (found,) = [row for row in tables["now_ranges"] if re.search(rf"\b{name}$", row["name"])]
         assert not found["is_waiting"] and found["open_ns"] > 0
         text = marey_command("now", ".", folder=tmp_path).stdout
-        assert re.search(rf"^  .*\b{name} [\d.]+ (us|ms|s)", text, re.M)
+        # Alone, or around the C function in which it hangs (calls into C are recorded since Python 3.12).
+        assert re.search(rf"^  .*\b{name}( [\d.]+ (us|ms|s)|  <|$)", text, re.M)
     finally:
         end(process)
 
@@ -151,7 +152,7 @@ def test_what_took_longer_than_usual_says_so_and_waiting_has_its_outer_name(tmp_
         assert any(row["is_waiting"] and row["name"].endswith("Queue.get") for row in tables["now_ranges"])
         time.sleep(0.5)  # longer than usual, even here
         text = marey_command("now", "x.marey", folder=tmp_path).stdout
-        assert re.search(r"^  loader +waiting: queue\.py\(\d+\): Queue\.get [\d.]+ \w+  <  \S+: get\n", text, re.M)
+        assert re.search(r"^  loader +waiting: queue\.py\(\d+\): Queue\.get [\d.]+ \w+  <  \S+: get\b", text, re.M)
         assert re.search(r"\bstep [\d.]+ m?s \(usually [\d.]+ ms\)  <  Step#9 [\d.]+ m?s \(usually", text)
     finally:
         end(process)
@@ -326,11 +327,14 @@ def test_a_snapshot_has_the_last_part_and_the_open_ranges(tmp_path):
     process = start(
         tmp_path,
         """
-        import marey, time
+        import marey, threading, time
+        def late():
+            while True:
+                with marey.record_function('late'): time.sleep(0.01)
         for number in range(10):
             with marey.record_function(f'early {number}'): pass
         time.sleep(1.5)
-        with marey.record_function('late'): pass
+        threading.Thread(target=late, daemon=True).start()
         with marey.record_function('open'): time.sleep(600)
         """,
     )
