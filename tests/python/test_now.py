@@ -111,8 +111,7 @@ def test_the_place_of_a_hang_is_named(tmp_path, kind):
         (found,) = [row for row in tables["now_ranges"] if re.search(rf"\b{name}$", row["name"])]
         assert not found["is_waiting"] and found["open_ns"] > 0
         text = marey_command("now", ".", folder=tmp_path).stdout
-        # Alone, or around the C function in which it hangs (calls into C are recorded since Python 3.12).
-        assert re.search(rf"^  .*\b{name}( [\d.]+ (us|ms|s)|  <|$)", text, re.M)
+        assert re.search(rf"^  .*\b{name} [\d.]+ (us|ms|s)", text, re.M)
     finally:
         end(process)
 
@@ -152,7 +151,7 @@ def test_what_took_longer_than_usual_says_so_and_waiting_has_its_outer_name(tmp_
         assert any(row["is_waiting"] and row["name"].endswith("Queue.get") for row in tables["now_ranges"])
         time.sleep(0.5)  # longer than usual, even here
         text = marey_command("now", "x.marey", folder=tmp_path).stdout
-        assert re.search(r"^  loader +waiting: queue\.py\(\d+\): Queue\.get [\d.]+ \w+  <  \S+: get\b", text, re.M)
+        assert re.search(r"^  loader +waiting: queue\.py\(\d+\): Queue\.get [\d.]+ \w+  <  \S+: get\n", text, re.M)
         assert re.search(r"\bstep [\d.]+ m?s \(usually [\d.]+ ms\)  <  Step#9 [\d.]+ m?s \(usually", text)
     finally:
         end(process)
@@ -285,7 +284,8 @@ def test_tasks_that_wait_are_named_with_what_they_await(tmp_path):
 
 def test_the_open_ranges_are_a_table_in_sql(tmp_path):
     assert start(tmp_path, "import os\ndef f(): os.kill(os.getpid(), 9)\nf()\n").wait(timeout=60) != 0
-    done = marey_command("sql", "--csv", "x.marey", "select name from now_ranges where name like '%: f'", folder=tmp_path)
+    query = "select name from now_ranges where name like '%: f'"
+    done = marey_command("sql", "--csv", "x.marey", query, folder=tmp_path)
     assert done.stdout == '"name"\n"x.py(2): f"\n', done.stderr
 
 
