@@ -219,12 +219,14 @@ def test_the_cause_is_unknown_for_a_program_that_marey_run_did_not_start(tmp_pat
 def test_the_overhead_is_what_the_recorded_events_cost(tmp_path):
     program = "import marey\ndef f(): pass\nfor _ in range(3000): f()\nfor _ in range(2000): marey.instant('x')\n"
     (tmp_path / "program.py").write_text(program)
-    _, errors, code = recorded(["program.py"], tmp_path, run_options=["--no-c-calls", "-o", "x.marey"])
-    assert code == 0
-    facts = json.loads(
-        subprocess.check_output([sys.executable, "-m", "marey", "info", "--json", "x.marey"], cwd=tmp_path)
-    )
-    costs = facts["costs_ns"]
+    for _ in range(10):  # a call that was no slower with the hook, on a busy machine, has no cost
+        _, errors, code = recorded(["program.py"], tmp_path, run_options=["--no-c-calls", "-o", "x.marey", "--force"])
+        assert code == 0
+        info = [sys.executable, "-m", "marey", "info", "--json", "x.marey"]
+        facts = json.loads(subprocess.check_output(info, cwd=tmp_path))
+        costs = facts["costs_ns"]
+        if "python_call" in costs:
+            break
     assert facts["instants"] == 2000
     expected = facts["ranges"] * costs["python_call"] + facts["instants"] * costs["instant"]
     # A few ranges may be of other kinds: imports, garbage collections.
