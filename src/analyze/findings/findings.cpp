@@ -133,8 +133,10 @@ std::vector<Finding> explain(const Trace& trace, const ExplainOptions& options) 
             finding.process = trace.threads()[finding.thread].process;
         if (!is_repetition(finding, findings) && mentions(finding, options.about)) kept.push_back(finding);
     }
+    // Every program has a function with most self time, so it says least about what is wrong.
     std::ranges::stable_sort(kept, std::greater<>(), [](const Finding& finding) {
-        return std::tuple(finding.is_fault, finding.gain_ns, finding.gain_bytes);
+        return std::tuple(finding.is_fault, finding.id != "function.self", finding.gain_ns,
+                          finding.gain_bytes);
     });
     return kept;
 }

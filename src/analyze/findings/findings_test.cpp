@@ -294,14 +294,14 @@ TEST(Explain, ReportsTheLineThatWaitsForADevice) {
         const std::int64_t start = i * kStep;
         gpu.python(start, kStep, "train.py(10): train_step");
         gpu.kernel(start + 20 * kUsNs, 5 * kMsNs, "gemm", gpu.call(start + 10 * kUsNs, kUsNs));
-        const auto item = gpu.range(start + 20 * kUsNs, 5 * kMsNs, "aten::item");
+        const auto item = gpu.range(start + 20 * kUsNs, 5 * kMsNs + 20 * kUsNs, "aten::item");
         gpu.integer(item, "line", 17);
-        gpu.call(start + 30 * kUsNs, 5 * kMsNs - 20 * kUsNs, "cudaStreamSynchronize");
+        gpu.call(start + 30 * kUsNs, 5 * kMsNs, "cudaStreamSynchronize");
     }
     const std::vector<Finding> findings = explain(gpu.trace());
     const auto sync = std::ranges::find(findings, "gpu.sync", &Finding::id);
     ASSERT_NE(sync, findings.end()) << ids_of(findings);
-    EXPECT_NE(evidence_of(*sync).find("waits at train.py:17 in train_step"), std::string::npos)
+    EXPECT_NE(evidence_of(*sync).find("waits at train.py(17): train_step"), std::string::npos)
         << evidence_of(*sync);
 }
 
