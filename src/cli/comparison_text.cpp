@@ -15,8 +15,8 @@ namespace marey::cli {
 namespace {
 
 constexpr std::size_t kCounts = 15;
-constexpr std::size_t kUndecided = 8;     // rows that may be chance
-constexpr double kSmallestShare = 0.005;  // of the total: smaller differences are added up
+constexpr std::size_t kUndecided = 8;   // rows that may be chance
+constexpr double kLeastChange = 0.005;  // of the total: smaller differences are added up
 
 std::string count_text(CountKind kind, double count) {
     if (kind == CountKind::CopiedBytes || kind == CountKind::AllocatedBytes) return format_bytes(count);
@@ -282,7 +282,7 @@ class ComparisonText {
         std::map<std::string, int> names;
         for (const ComparedRow& row : with_insides()) {
             // With several runs, small rows are not tested, and their differences may be chance.
-            const bool is_small = std::abs(row.value.difference()) < kSmallestShare * whole ||
+            const bool is_small = std::abs(row.value.difference()) < kLeastChange * whole ||
                                   (!is_single() && row.value.verdict == Verdict::Untested &&
                                    row.value.before > 0 && row.value.after > 0);
             undecided += !is_decided(row.value);
