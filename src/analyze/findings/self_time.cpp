@@ -5,6 +5,12 @@ namespace marey {
 
 void find_self_time(const FindingInput& in, Findings& findings) {
     constexpr double kSelfShare = 0.3;  // of the window, on one thread
+    // Threads that use a device, and ranks, mostly wait for each other: other rules look at those.
+    const auto has_rank = [](const ProcessInfo& process) { return process.node >= 0; };
+    const auto is_device = [](const TrackInfo& track) { return track.kind == TrackKind::Device; };
+    if (std::ranges::any_of(in.trace.tracks(), is_device) ||
+        std::ranges::count_if(in.trace.processes(), has_rank) > 1)
+        return;
     const NameFacts* most = nullptr;
     for (const NameFacts& name : in.facts.names) {
         if (name.calls == 0 || in.facts.purpose_of_site[name.site] != RangePurpose::None) continue;
