@@ -105,8 +105,8 @@ std::vector<std::string> device_facts(const Trace& trace) {
     return facts;
 }
 
-/// The first finding about a trace whose imports are folded; empty if nothing stands out. Losses are problems,
-/// and the recording's overhead is a fact already.
+/// The first finding about a trace whose imports are folded; empty if nothing stands out. Losses are
+/// problems, and the recording's overhead is a fact already.
 std::string finding_fact(const Trace& trace, const std::string& path) {
     for (const Finding& finding : explain(trace)) {
         if (finding.id.starts_with("recording.")) continue;
