@@ -13,7 +13,7 @@ GOLDEN_TESTS := collect_test trace_test analyze_test formats_test
 export JOBS CMAKE_ARGS FUZZ_SECONDS PYTHON TORCH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-python test-distributions release-check test-readme test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm goldens fuzz viewers arrow
+.PHONY: help demo test test-python test-distributions release-check test-readme test-explain test-fleet bench-fleet test-torch test-upstream test-gpu parity-torch test-cpython test-processes check bench bench-torch bench-real bench-gpu asan tsan storm goldens fuzz viewers arrow
 .PHONY: check-alone check-workflows cibuildwheel docs examples-python pictures wheel web check-observer
 .PHONY: install-deps clean format
 
@@ -52,6 +52,12 @@ test-torch:  ## Tests of marey.torch; TORCH=2.15.0: with that PyTorch, TORCH=all
 check-observer:  ## Compile the PyTorch observer with the headers of every tested PyTorch (downloads those)
 	@tools/install_deps.sh build python
 	@python="$$(tools/python_env.sh)" && "$$python" tools/check_observer.py
+
+test-explain:  ## Programs with a planted cause, and even ones, under marey explain; needs a quiet machine
+	@tools/install_deps.sh build python
+	@tools/build.sh release --python marey_package marey_cli
+	@PYTHONPATH=$(CURDIR)/build/release/python MAREY_BUILD_DIR=$(CURDIR)/build/release PYTHONDONTWRITEBYTECODE=1 \
+		.venv/bin/python -m pytest -q --no-header --tb=short -c pyproject.toml tests/explain
 
 test-fleet:  ## Questions on Spark in local mode, compared with DuckDB (installs Spark into build/fleet)
 	@tools/install_deps.sh build python fleet
