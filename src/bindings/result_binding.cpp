@@ -68,7 +68,7 @@ nb::object object_of(const ResultCell& cell) {
 nb::dict row_of(const ResultTable& table, std::size_t row) {
     nb::dict values;
     for (std::size_t i = 0; i < table.columns.size(); ++i)
-        values[table.columns[i].key.c_str()] = object_of(table.cell(row, i));
+        values[text_object(table.columns[i].key)] = object_of(table.cell(row, i));
     return values;
 }
 

@@ -30,7 +30,7 @@ void own(Struct& of, std::unique_ptr<Parts> parts) {
 OwnedArrow<ArrowSchema> make_schema(const char* format, std::string_view name, bool is_nullable,
                                     std::unique_ptr<SchemaParts> parts) {
     OwnedArrow<ArrowSchema> schema(new ArrowSchema{});
-    parts->name = name;
+    append_utf8(parts->name, name);
     schema->format = format;
     schema->name = parts->name.c_str();
     schema->flags = is_nullable ? ARROW_FLAG_NULLABLE : 0;
