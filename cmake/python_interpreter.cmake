@@ -11,7 +11,7 @@ if(Python_EXECUTABLE)
         message(STATUS "marey: the interpreter has changed: its settings are read again")
         get_cmake_property(names CACHE_VARIABLES)
         foreach(name IN LISTS names)
-            if(name MATCHES "^(_?Python_|FIND_PACKAGE_MESSAGE_DETAILS_Python|NB_|nanobind_|MAREY_NVTX_DIR)" AND
+            if(name MATCHES "^(_?Python_|FIND_PACKAGE_MESSAGE_DETAILS_Python|NB_|nanobind_|SKBUILD_|MAREY_NVTX_DIR)" AND
                NOT name STREQUAL "Python_EXECUTABLE")
                 unset(${name} CACHE)
             endif()
