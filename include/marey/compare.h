@@ -178,8 +178,10 @@ class MAREY_API RunComparison {
 
     /// Adds a run. `file` is its name in the result. Takes linear time in its ranges.
     void add(const Trace& trace, CompareSide side, const std::string& file);
-    /// Call it once. Throws marey::Error if a side has no run, or if the options contradict each other.
+    /// Throws marey::Error if a side has no run, or if the options contradict each other.
     Comparison compare();
+    /// The same with another metric. Total is 0 unless the options have it.
+    Comparison compare(CompareMetric metric);
 
   private:
     struct State;
@@ -188,6 +190,29 @@ class MAREY_API RunComparison {
 
 /// Compares two runs.
 MAREY_API Comparison compare_traces(const Trace& before, const Trace& after, CompareOptions options = {});
+
+/// A path in one tree of both sides: a differential flame graph. Gone paths are below what became of their
+/// parents.
+struct ComparedPath {
+    std::uint32_t parent = kNoNode;  ///< less than the path's own number; kNoNode: a root
+    std::string_view name;           ///< of the comparison
+    std::string_view old_name{};     ///< if it differs
+    RowMatch match = RowMatch::Path;
+    bool is_device = false;
+    double before = 0, after = 0;          ///< with the paths inside
+    double own_before = 0, own_after = 0;  ///< without them
+    double old_calls = 0, new_calls = 0;
+    /// The larger one of its own values, plus the widths of the paths inside: gone paths keep their width.
+    double width = 0;
+};
+
+/// Returns the tree of a comparison by path; empty if it is not one. Its metric must add up: not Total.
+MAREY_API std::vector<ComparedPath> compared_tree(const Comparison& comparison);
+
+/// Writes one HTML file with the differential flame graphs of all runs and the timelines of one of each side.
+/// It works without a server or a network. The options must be by path. Throws marey::Error.
+MAREY_API void write_html_comparison(RunComparison& comparison, const Trace& before, const Trace& after,
+                                     const std::string& path);
 
 /// Returns the tables of a comparison; docs/reference/results.md describes them. `rows`: of the table
 /// diff_rows, at most.

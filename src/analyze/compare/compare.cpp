@@ -40,6 +40,7 @@ struct RunComparison::State {
     CompareOptions options;
     std::shared_ptr<Comparison::Paths> paths = std::make_shared<Comparison::Paths>();
     std::vector<RunRecord> runs;
+    std::vector<std::string> files[2];
     Comparison result;
 
     /// The values of one row in each run.
@@ -48,14 +49,14 @@ struct RunComparison::State {
     };
 
     void check() const {
-        for (const auto& files : result.files) {
-            if (files.empty()) throw Error("compare: a run is needed on each side");
+        for (const auto& its : files) {
+            if (its.empty()) throw Error("compare: a run is needed on each side");
         }
         const bool has_times =
             options.metric == CompareMetric::Self || options.metric == CompareMetric::Total;
         if (options.by == CompareBy::Step && !has_times)
             throw Error("compare: steps are compared by their times only");
-        if (options.in_turns && result.files[0].size() != result.files[1].size())
+        if (options.in_turns && files[0].size() != files[1].size())
             throw Error("compare: runs recorded in turns are pairs, but one side has more runs");
     }
 
@@ -344,10 +345,13 @@ struct RunComparison::State {
 
     Comparison compare() {
         check();
+        result = Comparison();
         result.options = options;
+        std::ranges::copy(files, result.files);
         find_steps();
         find_presence();
         const MatchedPaths matched(*paths, has_);
+        note_places(matched);
         if (options.by == CompareBy::Step) {
             compare_steps();
         } else {
@@ -359,8 +363,15 @@ struct RunComparison::State {
         order_rows();
         compare_counts(result, *paths, runs, matched, has_);
         warn();
-        result.paths = std::move(paths);
+        result.paths = paths;
         return std::move(result);
+    }
+
+    void note_places(const MatchedPaths& matched) {
+        paths->match = matched.match;
+        paths->old_of = paths->new_of = std::vector<std::uint32_t>(matched.partner.size(), kNoNode);
+        for (std::uint32_t node = 0; node < matched.partner.size(); ++node)
+            (has_[0][node] ? paths->new_of : paths->old_of)[node] = matched.partner[node];
     }
 
   private:
@@ -376,10 +387,14 @@ RunComparison::~RunComparison() = default;
 
 void RunComparison::add(const Trace& trace, CompareSide side, const std::string& file) {
     state_->runs.push_back(read_run(trace, side, state_->options, *state_->paths));
-    state_->result.files[static_cast<int>(side)].push_back(file);
+    state_->files[static_cast<int>(side)].push_back(file);
 }
 
 Comparison RunComparison::compare() {
+    return state_->compare();
+}
+Comparison RunComparison::compare(CompareMetric metric) {
+    state_->options.metric = metric;
     return state_->compare();
 }
 

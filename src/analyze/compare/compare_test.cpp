@@ -158,6 +158,55 @@ TEST(Comparison, PutsNewPathsIntoTheOutermost) {
     EXPECT_EQ(row_of(result, "read").inside, row_of(result, "check").node);
 }
 
+TEST(Comparison, HasATreeThatAddsUpWithGonePathsInIt) {
+    const Trace before = trace_of({{"main", 0, 100, {{"load", 0, 40, {{"read", 10, 20}}}, {"log", 50, 30}}}});
+    const Trace after =
+        trace_of({{"main", 0, 110, {{"load", 0, 60, {{"read", 10, 10}, {"parse", 20, 25}}}}}});
+    const std::vector<ComparedPath> tree = compared_tree(compare_traces(before, after));
+    const auto find = [&](std::string_view name) {
+        return *std::ranges::find(tree, name, &ComparedPath::name);
+    };
+    EXPECT_EQ(find("main").before, 100);
+    EXPECT_EQ(find("main").after, 110);
+    EXPECT_EQ(find("log").match, RowMatch::Gone);
+    EXPECT_EQ(tree[find("log").parent].name, "main");
+    EXPECT_EQ(find("log").width, 30);
+    EXPECT_EQ(find("load").before, 40);
+    EXPECT_EQ(find("load").own_after, 25);
+    EXPECT_EQ(find("load").width, 25 + 20 + 25);  // of each part the larger side
+    EXPECT_EQ(find("parse").match, RowMatch::New);
+    EXPECT_TRUE(compared_tree(compare_traces(before, after, {.by = CompareBy::Name})).empty());
+
+    for (unsigned seed = 1; seed <= 40; ++seed) {
+        RunComparison runs({});
+        runs.add(testing::RandomTrace(seed).make(), CompareSide::Old, "old");
+        runs.add(testing::RandomTrace(seed + 1000).make(), CompareSide::New, "new");
+        for (const CompareMetric metric : {CompareMetric::Self, CompareMetric::Calls, CompareMetric::Gpu}) {
+            const Comparison result = runs.compare(metric);
+            double sides[2] = {0, 0};
+            for (const ComparedPath& path : compared_tree(result)) {
+                if (path.parent == kNoNode) sides[0] += path.before, sides[1] += path.after;
+                EXPECT_GE(path.width + 1e-3, std::max(path.before, path.after));
+            }
+            EXPECT_NEAR(sides[0], result.total.before, 1e-3) << seed;
+            EXPECT_NEAR(sides[1], result.total.after, 1e-3) << seed;
+        }
+    }
+}
+
+TEST(Comparison, PutsMovedPathsWhereTheyAreNow) {
+    const std::vector<ComparedPath> tree = compared_tree(compare_traces(
+        trace_of({{"main", 0, 100, {{"a", 0, 40, {{"read", 0, 30, {{"gone", 0, 10}}}}}, {"b", 50, 40}}}}),
+        trace_of({{"main", 0, 100, {{"a", 0, 40}, {"b", 50, 40, {{"read", 50, 35}}}}}})));
+    const auto read = std::ranges::find(tree, "read", &ComparedPath::name);
+    EXPECT_EQ(read->match, RowMatch::Moved);
+    EXPECT_EQ(tree[read->parent].name, "b");
+    const auto gone = std::ranges::find(tree, "gone", &ComparedPath::name);
+    EXPECT_EQ(gone->match, RowMatch::Gone);
+    EXPECT_EQ(tree[gone->parent].name, "read");
+    EXPECT_EQ(std::ranges::count(tree, "read", &ComparedPath::name), 1);
+}
+
 TEST(Comparison, FollowsRenames) {
     const Trace before =
         app_trace({{"old.py(1): <module>", 0, 100, {{"old.py(3): load", 0, 10}, {"x", 20, 5}}}});

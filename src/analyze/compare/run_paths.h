@@ -40,7 +40,9 @@ class PathNames {
 
 struct Comparison::Paths {
     PathNames names;
-    PathTree tree;  ///< the slots are names; it has no counts and times
+    PathTree tree;                              ///< the slots are names; it has no counts and times
+    std::vector<RowMatch> match{};              ///< by node, as in MatchedPaths
+    std::vector<std::uint32_t> old_of, new_of;  ///< by node: its other path; kNoNode: none, or the same
 
     const PathNames::Name& name(std::uint32_t node) const { return names.names[tree.nodes[node].slot]; }
 };
