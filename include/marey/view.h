@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <marey/compare.h>
 #include <marey/detail/export.h>
 #include <marey/load.h>
 #include <marey/trace.h>
@@ -29,6 +30,8 @@ struct ViewOptions {
     std::uint16_t port = 0;  ///< 0: any free port
     /// Source files below these folders and the working directory may be shown.
     std::vector<std::string> source_dirs{};
+    /// Compared by a page of two traces; null: these two are. Must outlive the viewer.
+    RunComparison* comparison = nullptr;
     bool is_offline = false;  ///< do not listen: only Viewer::answer() is used, and it waits for the traces
 };
 

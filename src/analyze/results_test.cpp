@@ -88,7 +88,7 @@ TEST(Results, HaveTypesForThePage) {
         "// results.ts: what the server sends of results. analyze_test writes this file "
         "(MAREY_WRITE_GOLDENS=1).\n";
     std::set<std::string> known;
-    for (const std::string name : {"steps", "gpu", "memory"}) {
+    for (const std::string name : {"steps", "gpu", "memory", "explain", "diff"}) {
         std::string members;
         for (const ResultTable& table : make_result(Trace(), name).tables) {
             const std::string type = type_name(table.name) + "Row";

@@ -7,6 +7,7 @@
 
 #include "cli/capture_files.h"
 #include "cli/comparison_text.h"
+#include "cli/output_argument.h"
 #include "cli/recorded_turns.h"
 #include "cli/result_argument.h"
 #include "cli/verb.h"
@@ -63,13 +64,36 @@ class DiffVerb final : public Verb {
         options.text(run_options_, "--run-options", "OPTIONS", "With --runs: options of marey run");
         options.text(keep_, "--keep", "FOLDER", "With --runs: keep the captures in this folder");
         output_.declare(options);
+        options.text(html_.path, "--html", "FILE",
+                     "Write one HTML file: differential flame graph and both timelines");
+        options.flag(html_.force, "--force", "Replace the file of --html if it exists");
         options.command(words_);
     }
 
     int run() override {
         output_.check();
         CompareOptions options = compare_options();
-        const Comparison comparison = runs_ ? recorded(options) : read(options);
+        if (!html_.path.empty()) {
+            if (options.by != CompareBy::Path) throw Error("diff: --html shows paths: leave out --by");
+            if (output_.is_data()) throw Error("diff: --html excludes --json, --csv and --markdown");
+            html_.check([&] {
+                std::vector<std::string> inputs = files_;
+                inputs.insert(inputs.end(), words_.begin(), words_.end());
+                return inputs;
+            });
+        }
+        RunComparison runs(options);
+        runs_ ? record(runs) : read(runs);
+        if (!html_.path.empty()) {
+            const Progress progress("writing " + html_.path);
+            write_html_comparison(runs, *first_[0], *first_[1], html_.path);
+            print_error(fmt::format("marey: wrote {}: open it in a browser\n", printable(html_.path)));
+            return kSuccess;
+        }
+        const Comparison comparison = [&] {
+            const Progress progress("comparing");
+            return runs.compare();
+        }();
         const std::size_t rows = output_.limit.value_or(output_.usual_limit);
         if (output_.is_data() && (!output_.markdown || output_.chooses()))
             return output_.print(diff_result(comparison), [] { return std::string(); });
@@ -106,7 +130,7 @@ class DiffVerb final : public Verb {
         return options;
     }
 
-    Comparison recorded(const CompareOptions& options) const {
+    void record(RunComparison& comparison) {
         TurnOptions turns{.commits = commits_,
                           .build = build_,
                           .words = words_,
@@ -125,17 +149,15 @@ class DiffVerb final : public Verb {
             throw Error("diff: --git expects one command after --");
         }
         const RecordedTurns recorded(turns);
-        RunComparison comparison(options);
         for (std::uint64_t i = 0; i < *runs_; ++i) {
             for (int side = 0; side < 2; ++side) {
                 const std::string& file = recorded.captures(side)[i];
                 add(comparison, side, {file}, recorded.label(side));
             }
         }
-        return comparison.compare();
     }
 
-    Comparison read(const CompareOptions& options) const {
+    void read(RunComparison& comparison) {
         std::vector<std::string> sides[2] = {files_, words_};
         if (words_.empty()) {
             if (files_.size() != 2)
@@ -145,7 +167,6 @@ class DiffVerb final : public Verb {
             sides[1] = {files_[1]};
         }
         for (const std::vector<std::string>& files : sides) require_files(with_captures_of_processes(files));
-        RunComparison comparison(options);
         for (int side = 0; side < 2; ++side) {
             for (const std::string& file : sides[side]) {
                 if (!is_folder(file)) {
@@ -159,17 +180,16 @@ class DiffVerb final : public Verb {
                     add(comparison, side, run, run.front());
             }
         }
-        const Progress progress("comparing");
-        return comparison.compare();
     }
 
     void add(RunComparison& comparison, int side, const std::vector<std::string>& files,
-             const std::string& name) const {
+             const std::string& name) {
         CaptureArgument capture = capture_;
         capture.files = files;
         const Trace trace = capture.filtered(capture.load());
         const Progress progress("comparing " + name);
         comparison.add(trace, static_cast<CompareSide>(side), name);
+        if (!html_.path.empty() && !first_[side]) first_[side] = trace;
     }
 
     std::vector<std::string> files_, words_, renames_;
@@ -178,6 +198,8 @@ class DiffVerb final : public Verb {
     bool fold_numbers_ = false, in_turns_ = false;
     double effect_ = 5;
     std::optional<std::uint64_t> runs_, warmups_;
+    OutputArgument html_;
+    std::optional<Trace> first_[2];  ///< by side, for --html
     ResultArgument output_{.verb = "diff", .table = "diff_rows", .usual_limit = 20};
 };
 

@@ -36,6 +36,7 @@ constexpr Route kRoutes[] = {
     {"/api/flame", flame_response, true},
     {"/api/sandwich", sandwich_response, true},
     {"/api/steps", steps_response, true},
+    {"/api/explain", explain_response, true},
     {"/api/gpu", gpu_response, true},
     {"/api/memory", memory_response, true},
 };
@@ -97,8 +98,9 @@ Row Request::row(std::string_view name, std::size_t rows) const {
     return static_cast<Row>(query.integer(name, 0, static_cast<std::int64_t>(rows) - 1));
 }
 
-Api::Api(std::vector<ViewSource> sources, std::vector<std::string> source_dirs, std::string secret)
-    : source_dirs_(std::move(source_dirs)), secret_(std::move(secret)) {
+Api::Api(std::vector<ViewSource> sources, std::vector<std::string> source_dirs, std::string secret,
+         RunComparison* comparison)
+    : source_dirs_(std::move(source_dirs)), secret_(std::move(secret)), difference_(comparison) {
     for (ViewSource& source : sources) slots_.push_back(std::make_unique<TraceSlot>(std::move(source)));
 }
 
@@ -118,6 +120,7 @@ Response Api::handle_checked(const HttpRequest& http) const {
 
 Response Api::handle_api(const HttpRequest& http) const {
     if (http.path == "/api/outline") return {200, "application/json", outline_json(slots_)};
+    if (http.path == "/api/diff" || http.path == "/api/difference") return handle_difference(http);
     const Query& query = http.query;
     TraceSlot& slot = *slots_[static_cast<std::size_t>(
         query.integer("trace", 0, static_cast<std::int64_t>(slots_.size()) - 1, 0))];
@@ -150,6 +153,27 @@ Response Api::handle_api(const HttpRequest& http) const {
         }
     }
     throw RequestError(404, "no such request");
+}
+
+Response Api::handle_difference(const HttpRequest& http) const {
+    if (slots_.size() != 2) throw RequestError(404, "only two traces can be compared");
+    std::shared_ptr<const LoadedTrace> loaded[2];
+    ComparedPart parts[2];
+    for (std::size_t side = 0; side < 2; ++side) {
+        loaded[side] = slots_[side]->status().loaded;
+        if (loaded[side] == nullptr) throw RequestError(503, "the trace is still loading");
+        const Request request{*loaded[side], http.query, source_dirs_};
+        parts[side] = {loaded[side].get(), slots_[side]->name(), request.span()};
+        if (!http.query.find("begin")) continue;
+        const std::int64_t shift = http.query.integer("shift" + std::to_string(side), 0, kAnyTime, 0);
+        parts[side].span.begin_ns -= shift;
+        parts[side].span.end_ns -= shift;
+    }
+    try {
+        return difference_.respond(http, parts);
+    } catch (const Error& error) {
+        throw RequestError(400, error.what());
+    }
 }
 
 }  // namespace marey::serve

@@ -5,6 +5,7 @@
 
 #include <marey/selection.h>
 
+#include "serve/difference.h"
 #include "serve/loaded_trace.h"
 #include "serve/response.h"
 
@@ -57,6 +58,7 @@ Response table_response(const Request& request);
 Response flame_response(const Request& request);
 Response sandwich_response(const Request& request);
 Response steps_response(const Request& request);
+Response explain_response(const Request& request);
 Response gpu_response(const Request& request);
 Response memory_response(const Request& request);
 
@@ -70,7 +72,9 @@ inline constexpr std::int64_t kMaxLevels = 256;
 /// Answers the requests of the page and of nobody else.
 class Api {
   public:
-    Api(std::vector<ViewSource> sources, std::vector<std::string> source_dirs, std::string secret);
+    /// `comparison`: as in ViewOptions.
+    Api(std::vector<ViewSource> sources, std::vector<std::string> source_dirs, std::string secret,
+        RunComparison* comparison = nullptr);
 
     /// Safe on any thread. Throws RequestError.
     Response handle(const HttpRequest& http) const;
@@ -80,10 +84,12 @@ class Api {
   private:
     Response handle_checked(const HttpRequest& http) const;
     Response handle_api(const HttpRequest& http) const;
+    Response handle_difference(const HttpRequest& http) const;
 
     std::vector<std::unique_ptr<TraceSlot>> slots_;
     std::vector<std::string> source_dirs_;
     std::string secret_;
+    mutable Difference difference_;
 };
 
 }  // namespace marey::serve

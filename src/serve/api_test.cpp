@@ -54,6 +54,9 @@ class ApiFixture {
     }
     int status(const std::string& target) const { return error(target).first; }
 
+    explicit ApiFixture(std::vector<ViewSource> sources, RunComparison* comparison = nullptr)
+        : api_(std::move(sources), {}, "secret", comparison) {}
+
   private:
     Api api_;
 };
@@ -522,6 +525,64 @@ TEST(Api, FollowsATraceWhoseProgramRuns) {
     api.handle_own("/api/reload");
     EXPECT_NE(api.handle_own("/api/names?sites=0").body.find("all"), std::string::npos);
     EXPECT_EQ(api.handle_own("/api/outline").body.find(R"("live":true)"), std::string::npos);
+}
+
+std::vector<ViewSource> two_traces() {
+    const Trace slower =
+        TraceFixture()
+            .thread("main", {{"main", 1000, 1500, {{"parse", 1100, 900}, {"check", 2100, 100}}}})
+            .trace();
+    return {{"old.marey", [] { return small_trace(); }}, {"new.marey", [slower] { return slower; }}};
+}
+
+TEST(Api, ComparesTwoTraces) {
+    const ApiFixture api(two_traces());
+    const Comparison expected = [] {
+        RunComparison runs({});
+        const std::vector<ViewSource> sources = two_traces();
+        runs.add(sources[0].load(), CompareSide::Old, "old.marey");
+        runs.add(sources[1].load(), CompareSide::New, "new.marey");
+        return runs.compare();
+    }();
+    EXPECT_EQ(api.body("/api/diff"), result_json(diff_result(expected)));
+    const std::string flame = api.body("/api/difference?pixels=1000");
+    EXPECT_TRUE(is_strict_json(flame)) << flame;
+    // main: 300 ns of its own before, 500 now; with "read", "parse" and "job", which is gone.
+    EXPECT_NE(flame.find("[1000,1500,300,500,1,1,\"same\",-1]"), flame.npos) << flame;
+    EXPECT_NE(flame.find("[800,0,800,0,2,0,\"gone\",-1]"), flame.npos) << flame;
+    EXPECT_NE(api.body("/api/difference?value=calls").find("\"unit\":\"calls\""), std::string::npos);
+    EXPECT_EQ(api.status("/api/diff?value=total"), 400);
+    EXPECT_EQ(ApiFixture(small_trace()).status("/api/diff"), 404);
+}
+
+TEST(Api, ComparesTheSelectedPartOfAlignedTraces) {
+    const ApiFixture api(two_traces());
+    // 100 ns of the page's time: where the old trace has "read", and the new one, which begins 400 ns later
+    // on the page, has "main" only, before "parse".
+    const std::string part = api.body("/api/diff?begin=450&end=500&shift0=300&shift1=400");
+    EXPECT_NE(part.find("\"old_window_ns\": 50"), part.npos) << part;
+    EXPECT_NE(part.find("read"), part.npos);
+    EXPECT_EQ(part.find("parse"), part.npos);
+}
+
+TEST(Api, ShowsTheRunsOfAComparisonThatItIsGiven) {
+    RunComparison runs({});
+    for (int i = 0; i < 3; ++i) {
+        runs.add(small_trace(), CompareSide::Old, "old");
+        runs.add(small_trace(), CompareSide::New, "new");
+    }
+    const ApiFixture api(two_traces(), &runs);
+    EXPECT_NE(api.body("/api/diff").find("\"old_runs\": 3"), std::string::npos);
+    EXPECT_NE(api.body("/api/diff?value=calls").find("\"metric\": \"calls\""), std::string::npos);
+}
+
+TEST(Api, ListsFindingsWithTimesOfThePage) {
+    constexpr std::int64_t kMs = 1'000'000;
+    const Trace trace =
+        TraceFixture().thread("main", {{"main", kMs, 100 * kMs, {{"slow", 11 * kMs, 60 * kMs}}}}).trace();
+    const std::string findings = ApiFixture(trace).body("/api/explain");
+    EXPECT_NE(findings.find("function.self"), findings.npos) << findings;
+    EXPECT_NE(findings.find("\"start_ns\": " + std::to_string(10 * kMs)), findings.npos) << findings;
 }
 
 }  // namespace

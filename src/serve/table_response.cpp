@@ -1,7 +1,6 @@
-// table_response.cpp: /api/table, /api/flame, /api/sandwich, /api/steps, /api/gpu and /api/memory: what the
+// table_response.cpp: /api/table, /api/flame, /api/sandwich, /api/steps, /api/explain and so on: what the
 // verbs of the command report, for a selection.
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include <marey/analyze.h>
@@ -10,22 +9,12 @@
 #include <marey/stacks.h>
 #include <marey/table.h>
 
-#include "json/json_writer.h"
 #include "serve/api.h"
+#include "serve/flame_tree.h"
 #include "serve/name_filter.h"
-#include "serve/trace_names.h"
 
 namespace marey::serve {
 namespace {
-
-/// A node of a flame graph. `value` is its width, `own` the part that no child covers.
-struct FlameNode {
-    std::uint32_t parent = kNoRow;  ///< less than the node's own number; kNoRow for roots
-    std::string_view name;
-    std::int64_t value = 0;
-    std::int64_t own = 0;
-    std::uint64_t count = 0;
-};
 
 /// The measure of a flame graph made from a call tree.
 enum class FlameValue : std::uint8_t { Total, Self, Calls };
@@ -36,92 +25,6 @@ void add_up(std::vector<FlameNode>& nodes) {
         if (nodes[i].parent != kNoRow) nodes[nodes[i].parent].value += nodes[i].value;
     }
 }
-
-class FlameWriter {
-  public:
-    FlameWriter(JsonWriter& json, const std::vector<FlameNode>& nodes, std::uint32_t pixels)
-        : json_(json), nodes_(nodes), children_(nodes.size() + 1) {
-        std::int64_t total = 0;
-        for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-            const std::uint32_t parent = nodes[i].parent;
-            children_[parent == kNoRow ? nodes.size() : parent].push_back(i);
-            if (parent == kNoRow) total += nodes[i].value;
-        }
-        for (std::vector<std::uint32_t>& siblings : children_) {
-            std::ranges::stable_sort(siblings, [&](std::uint32_t a, std::uint32_t b) {
-                return nodes_[a].value > nodes_[b].value;
-            });
-        }
-        total_ = total;
-        least_ = total / std::max<std::int64_t>(pixels, 1);
-    }
-
-    void write() {
-        json_.member("total", total_).key("nodes").begin_array();
-        struct Open {
-            const std::vector<std::uint32_t>* siblings;
-            std::size_t next;
-            std::int64_t parent;  ///< number of the node that was written
-        };
-        std::vector<Open> open{{&children_.back(), 0, -1}};  // a stack of our own: trees may be very deep
-        while (!open.empty()) {
-            Open& top = open.back();
-            if (top.next == top.siblings->size()) {
-                open.pop_back();
-                continue;
-            }
-            const std::uint32_t i = (*top.siblings)[top.next];
-            if (nodes_[i].value <= least_ && top.siblings->size() > top.next + 1) {
-                write_rest(*top.siblings, top.next, top.parent);
-                top.next = top.siblings->size();
-                continue;
-            }
-            ++top.next;
-            write_node(top.parent, name_number(nodes_[i].name), nodes_[i]);
-            if (!children_[i].empty() && nodes_[i].value > least_)
-                open.push_back({&children_[i], 0, written_ - 1});
-        }
-        json_.end_array().key("names").begin_array();
-        for (const std::string_view name : names_) json_.value(short_name(name));
-        json_.end_array();
-    }
-
-  private:
-    std::int64_t name_number(std::string_view name) {
-        const auto [found, is_new] = numbers_.emplace(name, static_cast<std::int64_t>(names_.size()));
-        if (is_new) names_.push_back(name);
-        return found->second;
-    }
-    void write_node(std::int64_t parent, std::int64_t name, const FlameNode& node) {
-        json_.begin_array()
-            .value(parent)
-            .value(name)
-            .value(node.value)
-            .value(node.own)
-            .value(node.count)
-            .end_array();
-        ++written_;
-    }
-    /// The siblings from `first` on, which are all narrow, as one node.
-    void write_rest(const std::vector<std::uint32_t>& siblings, std::size_t first, std::int64_t parent) {
-        FlameNode rest;
-        for (std::size_t i = first; i < siblings.size(); ++i) {
-            rest.value += nodes_[siblings[i]].value;
-            rest.own += nodes_[siblings[i]].own;
-            rest.count += nodes_[siblings[i]].count;
-        }
-        if (rest.value > 0) write_node(parent, -1, rest);
-    }
-
-    JsonWriter& json_;
-    const std::vector<FlameNode>& nodes_;
-    std::vector<std::vector<std::uint32_t>> children_;  ///< per node; the last: roots
-    std::int64_t total_ = 0;
-    std::int64_t least_ = 0;  ///< nodes up to this value are too narrow
-    std::int64_t written_ = 0;
-    std::vector<std::string_view> names_;
-    std::unordered_map<std::string_view, std::int64_t> numbers_;
-};
 
 // The names of flame nodes refer to the tree.
 std::vector<FlameNode> flame_nodes(const CallTree& tree, FlameValue value) {
@@ -161,12 +64,6 @@ std::vector<FlameNode> flame_nodes(const std::vector<StackNode>& stacks) {
     return nodes;
 }
 
-/// Writes the nodes in pre-order, largest siblings first; siblings narrower than one of `pixels` become one
-/// node without a name.
-void write_flame(JsonWriter& json, const std::vector<FlameNode>& nodes, std::uint32_t pixels) {
-    FlameWriter(json, nodes, pixels).write();
-}
-
 constexpr std::int64_t kMaxTableRows = 1'000'000;
 constexpr std::int64_t kDefaultTableRows = 10'000;
 constexpr std::uint32_t kCallerLevels = 64;
@@ -179,24 +76,20 @@ GroupBy group_of(const Query& query) {
     return static_cast<GroupBy>(found - std::begin(kGroupNames));
 }
 
-std::uint32_t flame_pixels(const Request& request) {
-    return static_cast<std::uint32_t>(request.query.integer("pixels", 1, kMaxPixels, 1500));
-}
-
 void write_stack_flame(JsonWriter& json, const Request& request, const char* metric) {
     StackOptions options;
     options.metric = metric;
     const std::vector<StackNode> stacks = stack_tree(request.selected(), options);
-    write_flame(json, flame_nodes(stacks), flame_pixels(request));
+    write_flame(json, flame_nodes(stacks), flame_pixels(request.query));
 }
 
 void write_called_flame(JsonWriter& json, const Request& request, FlameValue value) {
     CallTreeOptions options{.bottom_up = value == FlameValue::Self,
                             .caller_levels = kCallerLevels,
                             .merge_steps = true,
-                            .parts = flame_pixels(request)};
+                            .parts = flame_pixels(request.query)};
     const CallTree tree = call_tree(request.selected(), options);
-    write_flame(json, flame_nodes(tree, value), flame_pixels(request));
+    write_flame(json, flame_nodes(tree, value), flame_pixels(request.query));
 }
 
 /// The name that a sandwich is about.
@@ -254,7 +147,7 @@ Response flame_response(const Request& request) {
 Response sandwich_response(const Request& request) {
     const std::string name = sandwich_name(request);
     const Trace trace = request.selected();
-    const std::uint32_t pixels = flame_pixels(request);
+    const std::uint32_t pixels = flame_pixels(request.query);
     const CallTree callees = call_tree(trace, {.inside = name, .merge_steps = true, .parts = pixels});
     const CallTree callers = call_tree(trace, {.bottom_up = true,
                                                .caller_levels = kCallerLevels,
@@ -285,6 +178,15 @@ Response steps_response(const Request& request) {
     StepOptions options;
     options.name = request.query.text("name");
     return {200, "application/json", result_json(step_result(trace, step_report(trace, options)))};
+}
+
+Response explain_response(const Request& request) {
+    const Trace trace = request.selected();
+    std::vector<Finding> findings = explain(trace);
+    for (Finding& finding : findings) {
+        if (finding.start_ns >= 0) finding.start_ns = request.relative(finding.start_ns);
+    }
+    return {200, "application/json", result_json(findings_result(trace, findings))};
 }
 
 Response gpu_response(const Request& request) {

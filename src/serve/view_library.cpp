@@ -38,7 +38,7 @@ class RunningView final : public Viewer {
             server_ = std::make_unique<Server>(options.port);  // before a trace is loaded
         std::vector<std::string> folders = options.source_dirs;
         folders.push_back(std::filesystem::current_path());
-        api_ = std::make_unique<Api>(std::move(sources), std::move(folders), secret_);
+        api_ = std::make_unique<Api>(std::move(sources), std::move(folders), secret_, options.comparison);
         if (server_ != nullptr)
             server_->start([this](const HttpRequest& request) { return api_->handle(request); });
     }

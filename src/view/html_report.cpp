@@ -54,25 +54,42 @@ struct PictureHeader {
 /// Collects answers.
 class Report {
   public:
-    Report(const Trace& trace, const Viewer& view) : trace_(trace), view_(view) {}
+    explicit Report(const Viewer& view) : view_(view) { add("outline", ""); }
 
-    std::string data() {
-        add("outline", "");
+    void add_trace(const Trace& trace, std::size_t number, std::size_t count) {
+        trace_ = trace;
+        of_ = "?trace=" + std::to_string(number);
+        most_bytes_ = kPictureBytes * (number + 1) / count;
+        sites_.clear();
+        ranges_ += trace.ranges().size();
+        has_memory_ |= trace.memory().size() > 0;
+        has_device_ |= std::ranges::any_of(
+            trace.tracks(), [](const TrackInfo& track) { return track.kind == TrackKind::Device; });
         const std::string window = "&begin=0&end=" + std::to_string(std::max<std::int64_t>(window_ns(), 1)) +
                                    "&pixels=" + std::to_string(kPixels);
         add_pictures(window);
         add_names();
         for (Row thread = 0; thread < trace_.threads().size(); ++thread)
-            add("instants?trace=0&thread=" + std::to_string(thread), window);
+            add("instants" + of_ + "&thread=" + std::to_string(thread), window);
         add_counters(window);
-        add("overview?trace=0", "&pixels=2000");
+        add("overview" + of_, "&pixels=2000");
         for (const char* by : {"", "&by=function", "&by=file", "&by=module", "&by=package", "&thread=1"})
-            add("table?trace=0" + std::string(by), "");
+            add("table" + of_ + by, "");
         add_shapes();
         for (const char* value : {"total", "self", "calls", "bytes", "gpu"})
-            add("flame?trace=0&value=" + std::string(value), "&pixels=" + std::to_string(kPixels));
-        for (const char* report : {"steps?trace=0", "gpu?trace=0", "memory?trace=0&by=path"}) add(report, "");
-        return packed();
+            add("flame" + of_ + "&value=" + value, "&pixels=" + std::to_string(kPixels));
+        for (const char* report : {"steps", "explain", "gpu"}) add(report + of_, "");
+        add("memory" + of_ + "&by=path", "");
+    }
+
+    void add_difference() {
+        std::vector<const char*> values{"self", "calls"};
+        if (has_memory_) values.push_back("bytes");
+        if (has_device_) values.push_back("gpu");
+        for (const char* const value : values) {
+            add("difference?value=" + std::string(value), "&pixels=" + std::to_string(kPixels));
+            add("diff?value=" + std::string(value), "");
+        }
     }
 
   private:
@@ -85,7 +102,7 @@ class Report {
 
     /// Without values there are no shapes: the table is the one by name.
     void add_shapes() {
-        const std::string by_name = "table?trace=0", by_shape = by_name + "&shape=1";
+        const std::string by_name = "table" + of_, by_shape = by_name + "&shape=1";
         const auto plain =
             std::ranges::find_if(places_, [&](const auto& entry) { return entry.first == by_name; });
         if (!trace_.data().range_arguments.empty()) {
@@ -110,7 +127,7 @@ class Report {
                                  [&](Row a, Row b) { return tracks[a].range_count > tracks[b].range_count; });
         for (const Row track : order) {
             if (tracks[track].range_count == 0) break;
-            if (answers_.size() > kPictureBytes) {
+            if (answers_.size() > most_bytes_) {
                 ++left_out_;
                 continue;
             }
@@ -124,7 +141,7 @@ class Report {
     void add_tasks(const std::string& window) {
         const std::size_t first = trace_.tracks().size();
         try {
-            for (std::size_t i = 0; i < kMaxTasks && answers_.size() < kPictureBytes; ++i)
+            for (std::size_t i = 0; i < kMaxTasks && answers_.size() < most_bytes_; ++i)
                 add_picture(static_cast<Row>(first + i), window);
         } catch (const Error&) {
             return;
@@ -132,7 +149,7 @@ class Report {
     }
 
     void add_picture(Row track, const std::string& window) {
-        const std::string key = "picture?trace=0&track=" + std::to_string(track);
+        const std::string key = "picture" + of_ + "&track=" + std::to_string(track);
         const std::string answer =
             view_.answer("/api/" + key + window + "&levels=" + std::to_string(kMaxLevels));
         read_header(answer);
@@ -159,32 +176,33 @@ class Report {
         for (auto site = sites_.begin(); site != sites_.end();) {
             list += (list.empty() ? "" : ",") + std::to_string(*site);
             if (++site != sites_.end() && ++count % kNamesAtOnce != 0) continue;
-            const std::string answer = view_.answer("/api/names?trace=0&sites=" + list);
+            const std::string answer = view_.answer("/api/names" + of_ + "&sites=" + list);
             const std::size_t begin = answer.find('[') + 1, end = answer.rfind(']');
             all += (all.empty() ? "" : ",") + answer.substr(begin, end - begin);
             list.clear();
         }
-        put("names?trace=0", "{\"names\":[" + all + "]}");
+        put("names" + of_, "{\"names\":[" + all + "]}");
     }
 
     /// Only the server numbers counters; a number that is too large is an error.
     void add_counters(const std::string& window) {
         try {
             for (std::size_t i = 0; i < kMaxCounters; ++i)
-                add("counter?trace=0&counter=" + std::to_string(i), window);
+                add("counter" + of_ + "&counter=" + std::to_string(i), window);
         } catch (const Error&) {
             return;
         }
     }
 
     std::string note() const {
-        std::string text = with_commas(trace_.ranges().size()) + " ranges are drawn as " +
-                           with_commas(boxes_) + " boxes, for a screen of " + with_commas(kPixels) +
-                           " pixels and " + std::to_string(kMaxLevels) + " levels.";
+        std::string text = with_commas(ranges_) + " ranges are drawn as " + with_commas(boxes_) +
+                           " boxes, for a screen of " + with_commas(kPixels) + " pixels and " +
+                           std::to_string(kMaxLevels) + " levels.";
         if (left_out_ > 0) text += " The timeline leaves out " + with_commas(left_out_) + " tracks.";
         return text;
     }
 
+  public:
     std::string packed() const {
         std::string index;
         JsonWriter json(index);
@@ -205,12 +223,16 @@ class Report {
         return base64(small);
     }
 
-    const Trace& trace_;
+  private:
+    Trace trace_;
+    std::string of_;  ///< the beginning of questions about it
     const Viewer& view_;
     std::string answers_;
     std::vector<std::pair<std::string, std::pair<std::size_t, std::size_t>>> places_;
     std::set<std::uint32_t> sites_;
-    std::uint64_t boxes_ = 0;
+    std::size_t most_bytes_ = 0;
+    bool has_memory_ = false, has_device_ = false;
+    std::uint64_t ranges_ = 0, boxes_ = 0;
     std::uint64_t left_out_ = 0;
 };
 
@@ -220,30 +242,51 @@ void replace(std::string& text, std::string_view what, const std::string& by) {
     text.replace(at, what.size(), by);
 }
 
+/// One trace, or two with their comparison.
+std::string page_of(std::span<const std::pair<std::string, const Trace*>> traces, RunComparison* comparison) {
+    const ViewOptions options{.comparison = comparison, .is_offline = true};
+    std::vector<ViewSource> sources;
+    for (const auto& [title, trace] : traces) sources.push_back({title, [trace = trace] { return *trace; }});
+    const std::unique_ptr<Viewer> view = open_view(std::move(sources), options);
+    Report report(*view);
+    for (std::size_t i = 0; i < traces.size(); ++i) report.add_trace(*traces[i].second, i, traces.size());
+    if (comparison != nullptr) report.add_difference();
+    std::string page = view->answer("/index.html");
+    if (comparison != nullptr) replace(page, "<html", "<html data-view=\"changes\"");
+    replace(page, R"(<meta name="color-scheme")",
+            R"(<meta http-equiv="Content-Security-Policy" content="default-src 'none'; )"
+            R"(script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">)"
+            "\n"
+            R"(<meta name="color-scheme")");
+    replace(page, R"(<link rel="stylesheet" href="app.css">)",
+            "<style>\n" + view->answer("/app.css") + "</style>");
+    replace(page, R"(<script src="app.js"></script>)",
+            "<script type=\"application/marey\">" + report.packed() + "</script>\n<script>\n" +
+                view->answer("/app.js") + "</script>");
+    return page;
+}
+
 }  // namespace
 }  // namespace html
 
 std::string html_report(const Trace& trace, const std::string& title) {
-    ViewOptions options;
-    options.is_offline = true;
-    const std::unique_ptr<Viewer> view = open_view({{title, [&trace] { return trace; }}}, options);
-    std::string page = view->answer("/index.html");
-    html::replace(page, R"(<meta name="color-scheme")",
-                  R"(<meta http-equiv="Content-Security-Policy" content="default-src 'none'; )"
-                  R"(script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">)"
-                  "\n"
-                  R"(<meta name="color-scheme")");
-    html::replace(page, R"(<link rel="stylesheet" href="app.css">)",
-                  "<style>\n" + view->answer("/app.css") + "</style>");
-    html::replace(page, R"(<script src="app.js"></script>)",
-                  "<script type=\"application/marey\">" + html::Report(trace, *view).data() +
-                      "</script>\n<script>\n" + view->answer("/app.js") + "</script>");
-    return page;
+    const std::pair<std::string, const Trace*> only(title, &trace);
+    return html::page_of({&only, 1}, nullptr);
 }
 
 void write_html_report(const Trace& trace, const std::string& path, const std::string& title) {
     OutputFile file(path);
     file.write(html_report(trace, title));
+    file.commit();
+}
+
+void write_html_comparison(RunComparison& comparison, const Trace& before, const Trace& after,
+                           const std::string& path) {
+    const Comparison result = comparison.compare();
+    const std::pair<std::string, const Trace*> sides[] = {{result.files[0].front(), &before},
+                                                          {result.files[1].front(), &after}};
+    OutputFile file(path);
+    file.write(html::page_of(sides, &comparison));
     file.commit();
 }
 

@@ -430,6 +430,148 @@ tests['two traces are shown one above the other'] = async () => {
     return page
 }
 
+// A loop of six steps that starts after some time. In the new one, `train` takes longer, `check` is new and `log` is gone.
+function steppedTrace(isNew) {
+    const from = isNew ? 3000 : 1000, events = [{ ph: 'X', name: 'prepare', pid: 1, tid: 1, ts: 0, dur: from - 10 }]
+    for (let step = 0, at = from; step < 6; step++, at += isNew ? 1300 : 1000)
+        events.push({ ph: 'X', cat: 'user_annotation', name: `ProfilerStep#${step}`, pid: 1, tid: 1, ts: at, dur: isNew ? 1200 : 900 }, { ph: 'X', name: 'train', pid: 1, tid: 1, ts: at + 10, dur: isNew ? 900 : 500 },
+            { ph: 'X', name: isNew ? 'check' : 'log', cat: isNew ? 'cpu_op' : 'user_annotation', pid: 1, tid: 1, ts: at + 1000 - (isNew ? 0 : 400), dur: 150 })
+    return { traceEvents: events }
+}
+
+function steppedFiles() {
+    return ['old', 'new'].map(name => {
+        const file = path.join(MAREY_OUT, `${name}.json`)
+        fs.writeFileSync(file, JSON.stringify(steppedTrace(name === 'new')))
+        return file
+    })
+}
+
+tests['two timelines are aligned by step, or by start'] = async () => {
+    const both = await serve(...steppedFiles())
+    const page = await open(both.url)
+    const begins = number => page.evaluate(number => {
+        const { page, data } = globalThis.marey
+        return page.timeline.steps.map((steps, trace) => steps.find(step => step.number === number).begin + data.shift(trace))
+    }, number)
+    await page.waitForFunction(() => globalThis.marey.page.timeline.aligns)
+    await settled(page)
+    assert.deepEqual(await begins(0), [3_000_000, 3_000_000], 'both first steps start together')
+    for (let i = 0; i < 4; i++) await press(page, '.')
+    const [left, right] = await begins(3)
+    assert.equal(left, right, 'the fourth steps start together')
+    const [begin, end] = await span(page)
+    assert(begin < left && end > left + 1_200_000 && end - begin < 2_000_000, 'the window is that of the step')
+    assert.match(await page.locator('.alignment').textContent(), /aligned at step 3/)
+    await clickLane(page, 1)
+    assert.equal((await state(page)).range[0], 1)
+    const start = await page.evaluate(() => globalThis.marey.page.timeline.selected.range)
+    assert(start.start_ns <= 3_000_000 + 3 * 1_300_000 + 1_200_000 && start.start_ns >= 3_000_000 + 3 * 1_300_000 - 100_000, 'a click finds the range under it')
+    await press(page, ',')
+    assert.equal((await state(page)).align, '2')
+    await page.locator('.alignment .toggle').click()
+    await settled(page)
+    assert.deepEqual(await begins(0), [1_000_000, 3_000_000], 'aligned by their start')
+    both.close()
+    return page
+}
+
+// Clicks on the second level in the middle of the first track of a trace.
+async function clickLane(page, trace) {
+    const top = await page.evaluate(trace => globalThis.marey.page.timeline.lanes.find(lane => lane.kind === 'ranges' && lane.trace === trace).top, trace)
+    const box = await place(page, 'canvas.boxes')
+    await page.mouse.click(box.x + box.width * 0.4, box.y + top + 9)
+    await page.waitForFunction(() => globalThis.marey.page.timeline.selected !== null)
+    await settled(page)
+}
+
+async function checkChanges(page, files) {
+    await page.waitForFunction(() => globalThis.marey.page.changes.flame && !document.querySelector('.view.busy'))
+    const diff = JSON.parse(execFileSync(MAREY_BIN, ['diff', '--json', ...files]))
+    const { flame, result } = await page.evaluate(() => ({ flame: globalThis.marey.page.changes.flame, result: globalThis.marey.page.changes.result }))
+    assert.deepEqual(result.diff_rows, diff.diff_rows, 'the rows are those of marey diff')
+    const nodes = new Map(flame.nodes.map(([, name, width, , , compared]) => [flame.names[name], { width, before: compared[0], after: compared[1], match: compared[6] }]))
+    assert.equal(nodes.get('log').match, 'gone')
+    assert.equal(nodes.get('log').width, nodes.get('log').before * 1000, 'a gone path keeps its width')
+    assert.equal(nodes.get('check').match, 'new')
+    const roots = flame.nodes.filter(([parent]) => parent < 0).map(node => node[5])
+    assert.equal(roots.reduce((sum, [before, after]) => sum + after - before, 0), diff.diff.difference, 'the differences add up')
+    const names = () => page.locator('#pane-changes .grid-body .grid-row .cell:first-child').allTextContents()
+    assert((await names()).includes('train'))
+    await page.locator('#pane-changes label select').selectOption('gone')
+    assert.deepEqual(await names(), ['log'], 'gone paths are listed')
+    await page.locator('#pane-changes .grid-body').focus()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(() => globalThis.marey.store.state.focus.at(-1) === 'log')
+    assert(await page.evaluate(() => document.activeElement.className === 'grid-body'), 'the focus stays in the list')
+    await press(page, 'Escape')
+    await press(page, 'Escape')
+    await page.locator('#pane-changes .flame').focus()
+    for (const key of ['ArrowDown', 'ArrowDown', 'ArrowRight', 'Enter']) await page.keyboard.press(key)
+    await page.waitForFunction(() => globalThis.marey.store.state.focus.length > 0)
+    assert.match(await page.locator('#pane-changes .tip').textContent(), / → /)
+    assert.match(await page.locator('.details').textContent(), /What changed.*One run each.*Counts that differ/)
+    await page.evaluate(() => globalThis.marey.store.set({ focus: [], kind: '' }))
+}
+
+tests['what changed is drawn, listed and reached by keys'] = async () => {
+    const files = steppedFiles()
+    const both = await serve(...files)
+    for (const [width, colorScheme] of [[1600, 'dark'], [600, 'light']]) {
+        const page = await open(both.url, { colorScheme, viewport: { width, height: 900 }, bypassCSP: true })
+        await press(page, '7')
+        await checkChanges(page, files)
+        assert(await page.evaluate(() => document.scrollingElement.scrollWidth <= innerWidth), 'nothing lies beside the page')
+        await page.evaluate(fs.readFileSync(modules.resolve('axe-core/axe.min.js'), 'utf8'))
+        const { violations } = await page.evaluate(() => globalThis.axe.run())
+        assert.deepEqual(violations.filter(fault => ['serious', 'critical'].includes(fault.impact)).map(fault => `${fault.id}: ${fault.nodes[0].html}`), [])
+        await page.screenshot({ path: path.join(MAREY_OUT, `changes_${colorScheme}_${width}.png`) })
+        assert.deepEqual(page.faults, [])
+        await page.context().close()
+    }
+    both.close()
+}
+
+tests['marey diff --html shows the same without a server'] = async () => {
+    const files = steppedFiles(), html = path.join(MAREY_OUT, 'changes.html')
+    execFileSync(MAREY_BIN, ['diff', ...files, '--html', html, '--force'], { stdio: 'ignore' })
+    const page = await open(`file://${html}`)
+    assert.equal((await state(page)).view, 'changes')
+    await checkChanges(page, files)
+    for (const key of '1234567') await press(page, key)
+    return page
+}
+
+tests['findings are listed beside the timeline and lead to their place'] = async () => {
+    const events = []
+    for (let step = 0, at = 0; step < 20; step++) {
+        const long = step === 12 ? 40_000 : 1000
+        events.push({ ph: 'X', cat: 'user_annotation', name: `ProfilerStep#${step}`, pid: 1, tid: 1, ts: at, dur: long + 1100 }, { ph: 'X', name: 'train', pid: 1, tid: 1, ts: at + 10, dur: 1000 },
+            { ph: 'X', name: 'save', pid: 1, tid: 1, ts: at + 1050, dur: long })
+        at += long + 1200
+    }
+    const file = path.join(MAREY_OUT, 'outlier.json')
+    fs.writeFileSync(file, JSON.stringify({ traceEvents: events }))
+    const server = await serve(file)
+    const page = await open(server.url)
+    const button = page.locator('.findings button').first()
+    const { claim } = JSON.parse(execFileSync(MAREY_BIN, ['explain', '--json', file])).findings[0]
+    await button.waitFor()
+    assert((await button.textContent()).startsWith(claim))
+    await button.focus()
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(() => globalThis.marey.page.timeline.selected)
+    assert.match(await page.locator('.details').textContent(), /Evidence.*What to do.*See/)
+    const { start_ns, duration_ns } = await page.evaluate(() => globalThis.marey.page.timeline.selected.range)
+    const [begin, end] = await span(page)
+    assert(begin <= start_ns && end >= start_ns + duration_ns && duration_ns > 30e6, 'the place is in view')
+    await press(page, 'Escape')
+    assert.match(await page.locator('.details h2').first().textContent(), /Whole trace/)
+    server.close()
+    return page
+}
+
 // Thirty launches from one thread, each of a kernel on one of two streams.
 function gpuTrace() {
     const events = [{ ph: 'M', name: 'process_name', pid: 1, args: { name: 'train' } }, { ph: 'X', cat: 'user_annotation', name: 'epoch', pid: 1, tid: 1, ts: 0, dur: 3000 }]

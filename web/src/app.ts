@@ -25,10 +25,16 @@ export class App {
     // What the timeline shows.
     get window(): Span { return this.state.window ?? [0, this.data.duration] }
 
+    // The same in the time of a trace.
+    windowOf(trace: number): Span { return [this.window[0] - this.data.shift(trace), this.window[1] - this.data.shift(trace)] }
+
+    // A span of a trace in the time of the page.
+    paged(trace: number, begin: number, end: number): Span { return [begin + this.data.shift(trace), end + this.data.shift(trace)] }
+
     // The parameters of a question about the selection.
     selection(trace = this.state.trace): { trace: number; begin?: number; end?: number } {
-        const span = this.state.selection
-        return span ? { trace, begin: Math.floor(span[0]), end: Math.ceil(span[1]) } : { trace }
+        const span = this.state.selection, shift = this.data.shift(trace)
+        return span ? { trace, begin: Math.floor(span[0]) - shift, end: Math.ceil(span[1]) - shift } : { trace }
     }
 
     // The index of a site's colour, or -1 while its name is unknown.

@@ -1,8 +1,10 @@
 // details.ts: the panel on the right: the selected range or box, or the selection.
 import type { App } from './app'
 import { add, el, fill } from './dom'
-import { clean, count, label, percent, plural, time, whole } from './format'
+import { bytes, clean, count, label, percent, plural, time, whole } from './format'
 import type { At, Range, RangeRef, Table, Value } from './protocol'
+import type { ExplainResult, FindingEvidenceRow, FindingsRow } from './results'
+import type { Parameters } from './source'
 import { colourOf } from './theme'
 
 const notes: Record<string, string> = { began_before: 'began before the recording', unfinished: 'had not ended when the recording stopped', remote: 'from another process',
@@ -14,6 +16,7 @@ export class Details {
     isBox = false // shows a box that has no range of its own
     onRange: (trace: number, row: number) => void = () => {}
     onName: (name: string) => void = () => {}
+    onFinding: (trace: number, finding: FindingsRow, evidence: FindingEvidenceRow[]) => void = () => {}
 
     constructor(private app: App) {}
 
@@ -36,7 +39,7 @@ export class Details {
                 ['Notes', range.flags.map(flag => notes[flag] ?? flag.replace(/_/g, ' ')).join(', ')],
             ]),
             el('div.actions', {}, el('button', { onclick: () => this.onName(range.whole_name) }, 'Callers and callees'),
-                el('button', { onclick: () => app.store.set({ selection: [Math.max(0, range.start_ns), range.start_ns + range.duration_ns] }) }, 'Select its time')))
+                el('button', { onclick: () => app.store.set({ selection: app.paged(trace, Math.max(0, range.start_ns), range.start_ns + range.duration_ns) }) }, 'Select its time')))
         for (const [role, title] of [['keyword', 'Values'], ['input', 'Inputs'], ['output', 'Outputs'], ['site', 'Site']] as const)
             this.values(title, range.values.filter(value => value.role === role))
         this.refs('Links', trace, range.links.map(link => ({ ...link, note: `${link.direction === 'to' ? '→' : '←'} ${link.name_of_link || link.kind.replace('_', ' to ')}` })))
@@ -59,10 +62,38 @@ export class Details {
         this.names(at.names.map(name => ({ name: name.name, value: name.total_ns, note: count(name.count) })), 'Names')
     }
 
-    showMessage(title: string, text: string): void {
+    showMessage(title: string, text: string): void { this.show(el('h2', {}, title), el('p.note', {}, text)) }
+
+    show(...parts: HTMLElement[]): void {
         this.asked = ''
         this.isBox = true
-        fill(this.root, el('h2', {}, title), el('p.note', {}, text))
+        fill(this.root, ...parts)
+    }
+
+    // Shows what `marey explain` says about a cause.
+    showFinding(trace: number, finding: FindingsRow, evidence: FindingEvidenceRow[]): void {
+        const numbers = (each: FindingEvidenceRow) => [each.count === null ? '' : count(each.count), each.time_ns === null ? '' : time(each.time_ns), each.bytes === null ? '' : bytes(each.bytes)].filter(Boolean).join(', ')
+        const { name } = finding
+        this.show(el('h2', {}, clean(finding.claim, 1000)),
+            this.facts([['Gain, at most', this.gain(finding)], ['Certainty', finding.certainty], ['Rule', finding.id]]),
+            el('h3', {}, 'Evidence'), el('ul.plain', {}, ...evidence.map(each => el('li', {}, clean(each.text, 500), el('span.note.wrap', {}, ` ${numbers(each)}`)))),
+            el('h3', {}, 'What to do'), el('p.wrap', {}, clean(finding.advice, 1000)), el('h3', {}, 'See'), el('pre.source', { tabindex: '0', 'aria-label': 'Command' }, ` ${clean(finding.command.replace('FILE', this.app.data.outline.traces[trace]!.file), 1000)}`))
+        if (name) add(this.root, el('div.actions', {}, el('button', { onclick: () => this.onName(name) }, 'Callers and callees')))
+    }
+
+    private gain(finding: FindingsRow): string {
+        return finding.gain_bytes !== null ? bytes(finding.gain_bytes) : finding.gain_ns !== null ? `${time(finding.gain_ns)} (${percent(finding.gain_share ?? 0)})` : ''
+    }
+
+    // Lists findings; a click goes to the place of one.
+    private async findings(trace: number, place: HTMLElement, parameters: Parameters): Promise<void> {
+        try {
+            const { findings, finding_evidence } = await this.app.data.json<ExplainResult>('explain', parameters)
+            const { traces } = this.app.data.outline, { file } = traces[trace]!
+            if (findings.length) fill(place, el('h3', {}, traces.length > 1 ? `Findings in ${clean(file.slice(file.lastIndexOf('/') + 1), 80)}` : 'Findings'), el('ul.refs.findings', {}, ...findings.slice(0, 8).map(finding => el('li', {},
+                el(`button${finding.is_fault ? '.fault' : ''}`, { onclick: () => this.onFinding(trace, finding, finding_evidence.filter(each => each.finding === finding.finding)) },
+                    el('span.text', {}, clean(finding.claim, 300)), el('span.value', {}, this.gain(finding).replace(/ \(.*/, '')))))))
+        } catch { /* a report has no findings of a selection */ }
     }
 
     // Shows what the selection, or the whole trace, consists of.
@@ -87,6 +118,11 @@ export class Details {
         if (this.asked !== key) return
         show(count(table?.range_count ?? trace.range_count))
         if (failure) add(this.root, el('p.warn', {}, failure))
+        app.data.outline.traces.forEach((_, each) => {
+            const found = el('div')
+            add(this.root, found)
+            void this.findings(each, found, app.selection(each))
+        })
         if (table) {
             const rows = table.rows.map(row => ({ name: String(row['name']), value: Number(row['self_cpu_time_total_ns'] ?? 0), note: count(Number(row['count'] ?? 0)) }))
             this.names(rows.filter(row => row.value > 0).slice(0, 15), 'Most self time')

@@ -14,12 +14,12 @@ class Embedded implements Source {
 
     bytes(path: string, parameters: Parameters): Promise<ArrayBuffer> {
         // A report has one answer for each track, counter or table, for the whole trace.
-        const { begin, end, pixels, levels, limit, quick, sites, ...rest } = parameters
+        const { begin, end, pixels, levels, limit, quick, sites, ...rest } = parameters, of = `?trace=${parameters['trace']}`
         if (path === 'sandwich' && begin === undefined)
-            return this.computed(() => sandwich(this.json<Flame>('flame?trace=0&value=total'), String(parameters['name'])))
+            return this.computed(() => sandwich(this.json<Flame>(`flame${of}&value=total`), String(parameters['name'])))
         if (path === 'search')
-            return this.computed(() => search(this.json<{ names: Name[] }>('names?trace=0').names, this.json<Table>('table?trace=0'), String(parameters['text']), parameters['regex'] === true))
-        const cut = begin !== undefined && (path === 'table' || path === 'flame')
+            return this.computed(() => search(this.json<{ names: Name[] }>(`names${of}`).names, this.json<Table>(`table${of}`), String(parameters['text']), parameters['regex'] === true))
+        const cut = begin !== undefined && ['table', 'flame', 'explain', 'diff', 'difference'].includes(path)
         const place = cut ? undefined : this.requests[query(path, rest)]
         if (!place) return Promise.reject(new Failure('A report has tables of the whole trace only. Use marey view for more.', 404))
         return Promise.resolve(this.answers.slice(place[0], place[0] + place[1]))

@@ -2,7 +2,7 @@
 import type { App } from './app'
 import { add, el, fill, placeTip, prepare } from './dom'
 import { bytes, clean, count, label, percent, time } from './format'
-import type { Flame } from './protocol'
+import type { Flame, FlameNode } from './protocol'
 import { colourOf } from './theme'
 import { fitting, font } from './text'
 
@@ -29,8 +29,10 @@ export class FlameGraph {
     upward = false
     compact = false // as high as its levels; else upward ones stand at the bottom of the view
     needle: ((name: string) => boolean) | null = null
+    fillOf: (node: FlameNode, name: string) => string | CanvasPattern = (_, name) => this.app.theme.css[colourOf(name)]!
+    textOf: (node: FlameNode, name: string) => string = (_, name) => label(name)
+    factsOf: ((node: FlameNode, flame: Flame) => string[]) | null = null
     onFocus: (path: string[]) => void = () => {}
-    onHover: (text: string) => void = () => {}
     onName: (name: string) => void = () => {}
 
     constructor(private app: App, title: string) {
@@ -41,6 +43,8 @@ export class FlameGraph {
         this.canvas.addEventListener('pointermove', event => this.move(event))
         this.canvas.addEventListener('pointerleave', () => { this.hover = -1; this.tip.hidden = true; this.draw() })
         this.canvas.addEventListener('click', event => this.click(event))
+        this.root.addEventListener('keydown', event => this.key(event))
+        this.root.addEventListener('blur', () => this.point(-1))
         this.canvas.addEventListener('dblclick', event => { const at = this.at(event); if (at >= 0) this.onName(this.name(at)) })
     }
 
@@ -54,7 +58,7 @@ export class FlameGraph {
         this.toRoot = this.upward
         this.focus = -1
         for (const name of path) {
-            const next = (this.focus < 0 ? this.roots : this.children[this.focus]!).find(node => this.name(node) === name)
+            const next = (this.focus < 0 ? this.roots : this.children[this.focus]!).find(node => this.name(node) === name || this.oldName(node) === name)
             if (next === undefined) break
             this.focus = next
         }
@@ -69,6 +73,8 @@ export class FlameGraph {
         const index = this.flame!.nodes[node]![1]
         return index < 0 ? '(smaller)' : this.flame!.names[index] ?? ''
     }
+
+    private oldName(node: number): string | undefined { return this.flame!.names[this.flame!.nodes[node]![5]?.[7] ?? -1] }
 
     private path(node: number): number[] {
         const path: number[] = []
@@ -119,7 +125,7 @@ export class FlameGraph {
             const name = this.name(box.node), y = this.top(box.depth, height)
             const faded = box.depth < above || (this.needle && !this.needle(name))
             context.globalAlpha = faded ? 0.45 : 1
-            context.fillStyle = this.flame.nodes[box.node]![1] < 0 ? theme.line : theme.css[colourOf(name)]!
+            context.fillStyle = this.flame.nodes[box.node]![1] < 0 ? theme.line : this.fillOf(this.flame.nodes[box.node]!, name)
             context.fillRect(box.left, y, Math.max(0.5, box.width - (box.width > 3 ? 1 : 0)), level - 1)
             if (box.node === this.hover) {
                 context.strokeStyle = theme.strong
@@ -128,7 +134,7 @@ export class FlameGraph {
             }
             if (box.width < 24) continue
             context.fillStyle = theme.text
-            context.fillText(fitting(context, clean(label(name), 200), box.width - 9), box.left + 4, y + level / 2)
+            context.fillText(fitting(context, clean(this.textOf(this.flame.nodes[box.node]!, name), 200), box.width - 9), box.left + 4, y + level / 2)
         }
         context.globalAlpha = 1
         if (this.toRoot) this.root.scrollTop = this.root.scrollHeight
@@ -146,25 +152,57 @@ export class FlameGraph {
     private move(event: PointerEvent): void {
         const node = this.at(event)
         this.canvas.style.cursor = node < 0 ? 'default' : 'pointer'
-        if (node !== this.hover) {
-            this.hover = node
-            this.tip.hidden = node < 0
-            if (node >= 0) fill(this.tip, el('b', {}, clean(this.name(node), 300)), el('span', {}, this.facts(node)))
-            this.draw()
-        }
+        this.point(node)
         placeTip(this.tip, this.root, event.offsetX, event.offsetY)
     }
 
-    private facts(node: number): string {
+    private point(node: number): void {
+        if (node === this.hover) return
+        this.hover = node
+        this.tip.hidden = node < 0
+        if (node >= 0) fill(this.tip, el('b', {}, clean(this.name(node), 300)), ...this.facts(node).map(fact => el('span', {}, fact)))
+        this.draw()
+    }
+
+    // Arrows go to the boxes around, Enter zooms in.
+    private key(event: KeyboardEvent): void {
+        const boxes = this.boxes, current = boxes.find(box => box.node === this.hover)
+        const towards: Record<string, (box: Box) => boolean> = {
+            ArrowLeft: box => box.depth === current!.depth && box.left < current!.left,
+            ArrowRight: box => box.depth === current!.depth && box.left > current!.left,
+            [this.upward ? 'ArrowDown' : 'ArrowUp']: box => box.depth === current!.depth - 1 && box.left <= current!.left && box.left + box.width > current!.left,
+            [this.upward ? 'ArrowUp' : 'ArrowDown']: box => this.flame!.nodes[box.node]![0] === current!.node,
+        }
+        const is = towards[event.key]
+        if (event.key === 'Enter' && current) this.zoom(current.node)
+        else if (!is || event.ctrlKey || event.altKey || event.metaKey) return
+        else {
+            const found = current ? boxes.filter(is).sort((a, b) => Math.abs(a.left - current.left) - Math.abs(b.left - current.left))[0] : boxes[0]
+            if (found) {
+                const y = this.top(found.depth, this.canvas.clientHeight), room = this.root.clientHeight
+                if (y < this.root.scrollTop || y + level > this.root.scrollTop + room) this.root.scrollTop = y - room / 2
+                this.point(found.node)
+                placeTip(this.tip, this.root, found.left + Math.min(found.width, 60), y + level / 2)
+            }
+        }
+        event.preventDefault()
+        event.stopPropagation()
+    }
+
+    private facts(node: number): string[] {
         const flame = this.flame!, [, , value, own, calls] = flame.nodes[node]!
+        if (this.factsOf) return this.factsOf(flame.nodes[node]!, flame)
         const parts = [`${amount(flame.unit, value)} (${percent(value / (flame.total || 1))})`, `own ${amount(flame.unit, own)}`]
         if (calls) parts.push(`${count(calls)} calls`)
-        return parts.join(', ')
+        return [parts.join(', ')]
     }
 
     private click(event: MouseEvent): void {
         const node = this.at(event)
-        if (node < 0) return
+        if (node >= 0) this.zoom(node)
+    }
+
+    private zoom(node: number): void {
         const path = this.path(node).map(n => this.name(n))
         this.onFocus(node === this.focus ? path.slice(0, -1) : path)
     }

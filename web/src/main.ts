@@ -1,5 +1,6 @@
 // main.ts: puts the page together and handles its keys.
 import { App } from './app'
+import { ChangesView } from './changes'
 import { Details } from './details'
 import { DevicesView } from './devices'
 import { add, el, fill } from './dom'
@@ -9,6 +10,7 @@ import { clean, plural, time } from './format'
 import { Help } from './help'
 import { Overview } from './overview'
 import type { At, Outline, Range, Hit, Arrow } from './protocol'
+import type { FindingEvidenceRow, FindingsRow } from './results'
 import { Search } from './search'
 import { Data, Failure, Server } from './source'
 import { Store, views, type Span, type State, type View } from './state'
@@ -16,7 +18,7 @@ import { isSlow, StepsView } from './steps'
 import { TableView } from './table'
 import { Timeline } from './timeline'
 
-const titles: Record<View, string> = { timeline: 'Timeline', flame: 'Flame graph', sandwich: 'Sandwich', table: 'Table', steps: 'Steps', devices: 'GPU & memory' }
+const titles: Record<View, string> = { timeline: 'Timeline', flame: 'Flame graph', sandwich: 'Sandwich', table: 'Table', steps: 'Steps', devices: 'GPU & memory', changes: 'Changes' }
 
 const fewArrows = 20
 const followedNs = 10e9 // of a program that runs
@@ -46,6 +48,7 @@ class Page {
     private table: TableView
     private steps: StepsView
     private devices: DevicesView
+    private changes: ChangesView
     private tabs = new Map<View, HTMLElement>()
     private choosers: HTMLSelectElement[] = []
     private file = el('span.file')
@@ -69,6 +72,7 @@ class Page {
         this.table = new TableView(app, this.chooser())
         this.steps = new StepsView(app, this.chooser())
         this.devices = new DevicesView(app, this.chooser())
+        this.changes = new ChangesView(app)
         this.build()
         this.connect()
         this.theme()
@@ -83,7 +87,7 @@ class Page {
     }
 
     private get panes(): Record<View, HTMLElement> {
-        return { timeline: this.timeline.root, flame: this.flame.root, sandwich: this.sandwich.root, table: this.table.root, steps: this.steps.root, devices: this.devices.root }
+        return { timeline: this.timeline.root, flame: this.flame.root, sandwich: this.sandwich.root, table: this.table.root, steps: this.steps.root, devices: this.devices.root, changes: this.changes.root }
     }
 
     private build(): void {
@@ -118,11 +122,69 @@ class Page {
         this.details.onName = this.table.onName = this.flame.onName = this.devices.onName = this.steps.onName = sandwich
         this.search.onChange = () => { this.timeline.draw(); this.overview.draw(); this.marked() }
         this.search.onHit = (trace, hit) => this.show(trace, hit)
-        this.steps.onStep = step => store.set({ view: 'timeline', selection: [Math.max(0, step.start_ns), step.start_ns + step.duration_ns], window: this.app.show(step.start_ns, step.start_ns + step.duration_ns, 0.3) })
-        this.devices.onTime = (begin, end) => store.set({ view: 'timeline', selection: [Math.max(0, begin), end], window: this.app.show(begin, end, 1) })
+        this.steps.onStep = step => this.showSpan(step.start_ns, step.start_ns + step.duration_ns, 0.3)
+        this.devices.onTime = (begin, end) => this.showSpan(begin, end, 1)
+        this.details.onFinding = (...finding) => void this.goToFinding(...finding)
+        this.changes.onSummary = (...parts) => { if (this.app.state.view === 'changes') this.details.show(...parts) }
+        this.timeline.onStep = by => this.toStep(by)
+        this.timeline.onAlign = () => this.alignAt(this.app.state.align === 'start' ? '' : 'start')
         this.live.addEventListener('click', () => this.follow())
         addEventListener('keydown', event => this.key(event))
         matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { this.theme(); this.redraw() })
+    }
+
+    // Selects a span of the chosen trace and brings it into view.
+    private showSpan(begin: number, end: number, room: number): void {
+        const selection = this.app.paged(this.app.state.trace, Math.max(0, begin), end)
+        this.store.set({ view: 'timeline', selection, window: this.app.show(...selection, room) })
+    }
+
+    private async goToFinding(trace: number, finding: FindingsRow, evidence: FindingEvidenceRow[]): Promise<void> {
+        const { start_ns, duration_ns, name } = finding
+        if (start_ns !== null) {
+            this.timeline.stop()
+            this.store.set({ view: 'timeline', trace, range: null, window: this.app.show(...this.app.paged(trace, start_ns, start_ns + (duration_ns ?? 0)), 0.5) })
+        } else this.store.set({ range: null })
+        this.details.showFinding(trace, finding, evidence)
+        if (start_ns === null || !name) return
+        try {
+            const hit = await this.data.json<Hit>('next', { trace, time: start_ns, direction: 1, within: 'all', name })
+            if (hit.row === null || hit.start_ns > start_ns + (duration_ns ?? 0)) return
+            this.timeline.selected = { trace, range: hit }
+            this.timeline.reveal(trace, hit.track, hit.depth)
+            this.timeline.draw()
+        } catch { /* a report has no single ranges */ }
+    }
+
+    // The numbers of the steps that all traces have.
+    private get stepNumbers(): number[] {
+        const [first, ...others] = this.timeline.steps.filter(steps => steps.length).map(steps => steps.map(step => step.number))
+        const sets = others.map(numbers => new Set(numbers))
+        return (first ?? []).filter(number => sets.every(set => set.has(number)))
+    }
+
+    // Aligns two timelines at a step; 'start': at their beginning; '': at the first step that both have.
+    private align(): void {
+        const { align } = this.app.state, numbers = this.stepNumbers, { steps } = this.timeline
+        this.timeline.aligns = steps.length === 2 && steps.every(its => its.length) && numbers.length > 0
+        const step = !this.timeline.aligns || align === 'start' ? null : numbers.includes(Number(align || NaN)) ? Number(align) : numbers[0]!
+        const begins = step === null ? [] : steps.map(its => its.find(each => each.number === step)!.begin)
+        this.data.shifts = begins.map(begin => Math.max(...begins) - begin)
+        this.timeline.showAlignment(step)
+    }
+
+    private alignAt(align: string, patch: Partial<State> = {}): void {
+        this.timeline.stop()
+        this.store.set({ align, selection: null, window: null, ...patch })
+    }
+
+    private toStep(by: 1 | -1): void {
+        const numbers = this.stepNumbers, at = numbers.indexOf(Number(this.app.state.align || NaN))
+        const number = numbers[at < 0 ? 0 : Math.max(0, Math.min(numbers.length - 1, at + by))]
+        if (number === undefined) return
+        this.alignAt(String(number))
+        const spans = this.timeline.steps.flatMap((steps, trace) => steps.filter(step => step.number === number).map(step => this.app.paged(trace, step.begin, step.end)))
+        this.store.set({ view: 'timeline', window: this.app.show(Math.min(...spans.map(span => span[0])), Math.max(...spans.map(span => span[1])), 0.1) }, 'replace')
     }
 
     // Highlights in the flame graph what the search looks for.
@@ -224,7 +286,7 @@ class Page {
     private loaded(): void {
         this.data.outline.traces.forEach((_, trace) => this.app.forget(trace))
         this.timeline.pictures.forget()
-        for (const view of [this.flame, this.sandwich, this.table, this.steps, this.devices, this.details, this.search]) view.forget()
+        for (const view of [this.flame, this.sandwich, this.table, this.steps, this.devices, this.changes, this.details, this.search]) view.forget()
         void this.overview.load()
         void this.loadSteps()
         this.update(new Set(Object.keys(this.app.state) as (keyof State)[]))
@@ -232,9 +294,11 @@ class Page {
 
     private async loadSteps(): Promise<void> {
         try {
-            const report = await this.steps.load(this.app.state.trace)
-            this.timeline.steps = (report?.steps ?? []).map(step => ({ name: clean(step.name, 60), begin: step.start_ns, end: step.start_ns + step.duration_ns, slow: isSlow(step, report!) }))
-            this.timeline.draw()
+            const reports = await Promise.all(this.data.outline.traces.map((_, trace) => this.steps.load(trace)))
+            this.timeline.steps = reports.map(report => (report?.steps ?? []).map(step => ({ number: step.number, name: clean(step.name, 60), begin: step.start_ns, end: step.start_ns + step.duration_ns, slow: isSlow(step, report!) })))
+            this.align()
+            this.overview.draw()
+            this.views()
         } catch { /* no bands */ }
     }
 
@@ -246,6 +310,9 @@ class Page {
     private update(changed: Set<keyof State>): void {
         const { state } = this.app
         if (changed.has('theme')) this.theme()
+        if (changed.has('align')) this.align()
+        if (state.view === 'changes' && this.data.outline.traces.length === 1) { this.store.set({ view: 'timeline' }, 'replace'); return }
+        this.tabs.get('changes')!.hidden = this.data.outline.traces.length !== 2
         for (const view of views) {
             this.panes[view].hidden = view !== state.view
             this.tabs.get(view)!.setAttribute('aria-selected', String(view === state.view))
@@ -259,7 +326,7 @@ class Page {
             return
         }
         if (changed.has('range')) void this.showRange()
-        else if (!state.range && (changed.has('selection') || changed.has('trace'))) void this.details.showSelection()
+        else if (!state.range && (changed.has('selection') || changed.has('trace') || changed.has('view'))) void this.details.showSelection()
         if (changed.has('query') || changed.has('regex')) void this.search.update()
         this.views()
     }
@@ -272,6 +339,7 @@ class Page {
         if (view === 'table') void this.table.update()
         if (view === 'steps') void this.steps.update()
         if (view === 'devices') void this.devices.update()
+        if (view === 'changes') void this.changes.update()
     }
 
     private redraw(): void {
@@ -337,9 +405,9 @@ class Page {
 
     // Selects a range and brings it into view.
     private show(trace: number, hit: Pick<Hit, 'row' | 'track' | 'depth' | 'start_ns' | 'duration_ns'>): void {
-        const [begin, end] = this.app.window, last = hit.start_ns + hit.duration_ns
-        const visible = hit.start_ns >= begin && last <= end && hit.duration_ns > (end - begin) / 200
-        const window: Span = visible ? this.app.window : this.app.show(hit.start_ns, last, 2)
+        const [begin, end] = this.app.window, [first, last] = this.app.paged(trace, hit.start_ns, hit.start_ns + hit.duration_ns)
+        const visible = first >= begin && last <= end && hit.duration_ns > (end - begin) / 200
+        const window: Span = visible ? this.app.window : this.app.show(first, last, 2)
         this.timeline.stop()
         this.store.set({ view: 'timeline', range: [trace, hit.row], window })
         this.timeline.reveal(trace, hit.track, hit.depth)
@@ -395,8 +463,8 @@ class Page {
 
     private escape(): void {
         const { state } = this.app
-        if (state.view === 'flame' && state.focus.length) this.store.set({ focus: state.focus.slice(0, -1) })
-        else if (state.range || this.details.isBox) this.deselect()
+        if ((state.view === 'flame' || state.view === 'changes') && state.focus.length) this.store.set({ focus: state.focus.slice(0, -1) })
+        else if (state.range || (this.details.isBox && state.view !== 'changes')) this.deselect()
         else if (state.query) this.store.set({ query: '' })
         else if (state.selection) this.store.set({ selection: null })
     }
@@ -416,7 +484,7 @@ class Page {
             w: () => this.zoom(0.7), s: () => this.zoom(1 / 0.7), a: () => this.pan(-0.2), d: () => this.pan(0.2),
             ArrowLeft: () => this.pan(-0.2), ArrowRight: () => this.pan(0.2),
             f: () => this.fit(), m: () => this.mark(), t: () => this.switchTheme(), r: () => void this.reload(), l: () => this.follow(), '?': () => this.help.toggle(),
-            '[': () => void this.neighbour(-1), ']': () => void this.neighbour(1), '/': () => { this.search.field.focus(); this.search.field.select() },
+            ',': () => this.toStep(-1), '.': () => this.toStep(1), '[': () => void this.neighbour(-1), ']': () => void this.neighbour(1), '/': () => { this.search.field.focus(); this.search.field.select() },
             Escape: () => this.escape(), H: () => this.store.set({ hidden: [] }), n: () => this.search.next(1), N: () => this.search.next(-1),
         }
         const digit = views[Number(event.key) - 1]

@@ -95,7 +95,7 @@ export class Overview {
         const each = Math.max(1, Math.min(4, Math.floor(room / Math.max(1, levels()) * ratio) / ratio))
         let y = top + 4
         for (const boxes of tracks) {
-            this.raster.draw(context, boxes, { begin: 0, perPixel: this.app.data.duration / width, width }, 0, Math.round(y * ratio), each * ratio, site => {
+            this.raster.draw(context, boxes, { begin: -this.app.data.shift(trace), perPixel: this.app.data.duration / width, width }, 0, Math.round(y * ratio), each * ratio, site => {
                 const colour = this.app.colour(trace, site)
                 return colour < 0 ? 0 : theme.boxes[colour]!
             }, most)
@@ -105,15 +105,15 @@ export class Overview {
 
     private paintActivity(context: CanvasRenderingContext2D, activity: { host: Float32Array; device: Float32Array }, trace: number, top: number, lane: number): void {
         const { theme } = this.app, own = this.app.data.outline.traces[trace]?.window?.duration_ns ?? 0
-        const width = this.width * own / this.app.data.duration
+        const width = this.width * own / this.app.data.duration, left = this.width * this.app.data.shift(trace) / this.app.data.duration
         const anyDevice = activity.device.some(v => v > 0)
         const draw = (values: Float32Array, y: number, room: number, colour: string) => {
             const most = Math.max(1e-9, ...values)
             context.fillStyle = colour
             context.beginPath()
-            context.moveTo(0, y + room)
-            values.forEach((v, i) => context.lineTo((i + 0.5) / values.length * width, y + room - v / most * (room - 5)))
-            context.lineTo(width, y + room)
+            context.moveTo(left, y + room)
+            values.forEach((v, i) => context.lineTo(left + (i + 0.5) / values.length * width, y + room - v / most * (room - 5)))
+            context.lineTo(left + width, y + room)
             context.fill()
         }
         draw(activity.host, top, anyDevice ? lane / 2 : lane, theme.dark ? '#3d5269' : '#b9cde2')
@@ -124,8 +124,8 @@ export class Overview {
         context.fillStyle = this.app.theme.hit
         this.app.hitMarks.forEach((marks, trace) => {
             const own = this.app.data.outline.traces[trace]?.window?.duration_ns ?? 0
-            const scale = this.width / App.markPixels * own / this.app.data.duration
-            for (let i = 0; i < marks.length; i += 2) context.fillRect(Math.round(marks[i]! * scale), 0, Math.max(2, scale), 7)
+            const scale = this.width / App.markPixels * own / this.app.data.duration, left = this.width * this.app.data.shift(trace) / this.app.data.duration
+            for (let i = 0; i < marks.length; i += 2) context.fillRect(Math.round(left + marks[i]! * scale), 0, Math.max(2, scale), 7)
         })
     }
 

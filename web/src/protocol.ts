@@ -46,7 +46,9 @@ export interface Hit extends RangeRef { track: number; depth: number }
 export interface Search { count: number; exact: boolean; names: number; hits: Hit[]; marks?: number[]; sites: number[] }
 export type Cell = string | number | null
 export interface Table { window_ns: number; recorded_ns: number; range_count: number; rows: Record<string, Cell>[] }
-export type FlameNode = [parent: number, name: number, value: number, own: number, count: number]
+// A path in two traces: times, calls or bytes with the paths inside and without them.
+export type Compared = [before: number, after: number, ownBefore: number, ownAfter: number, oldCalls: number, newCalls: number, match: string, oldName: number]
+export type FlameNode = [parent: number, name: number, value: number, own: number, count: number, compared?: Compared]
 export interface Flame { value: string; unit: string; total: number; names: string[]; nodes: FlameNode[] }
 export interface Sandwich { name: string; count: number; total_ns: number; self_ns: number; callers: Flame; callees: Flame }
 

@@ -345,3 +345,116 @@ export interface MemoryResult {
     memory_holders: MemoryHoldersRow[]
     memory_refusals: MemoryRefusalsRow[]
 }
+export interface FindingsRow {
+    finding: number
+    id: string
+    gain_ns: number | null
+    gain_share: number | null
+    gain_bytes: number | null
+    is_fault: boolean
+    certainty: string
+    claim: string
+    name: string | null
+    advice: string
+    command: string
+    start_ns: number | null
+    duration_ns: number | null
+    pid: number | null
+    thread: string | null
+    thread_id: number | null
+}
+export interface FindingEvidenceRow {
+    finding: number
+    count: number | null
+    time_ns: number | null
+    bytes: number | null
+    text: string
+}
+export interface ExplainResult {
+    findings: FindingsRow[]
+    finding_evidence: FindingEvidenceRow[]
+}
+export interface DiffRow {
+    by: string
+    metric: string
+    old_runs: number
+    new_runs: number
+    in_turns: boolean
+    per_step: boolean
+    verdict: string | null
+    difference: number
+    old: number
+    new: number
+    change: number | null
+    change_low: number | null
+    change_high: number | null
+    more_runs: number | null
+    old_window_ns: number
+    new_window_ns: number
+}
+export interface DiffRowsRow {
+    verdict: string | null
+    difference: number
+    old: number
+    new: number
+    change: number | null
+    change_low: number | null
+    change_high: number | null
+    more_runs: number | null
+    old_calls: number
+    new_calls: number
+    match: string
+    is_device: boolean
+    name: string
+    old_name: string | null
+    path: string[]
+    old_path: string[]
+}
+export interface DiffTotalsRow {
+    kind: string
+    old: number
+    old_most: number
+    new: number
+    new_most: number
+    differs: boolean
+}
+export interface DiffCountsRow {
+    kind: string
+    old: number
+    old_most: number
+    new: number
+    new_most: number
+    differs: boolean
+    match: string
+    causes: number
+    name: string
+    old_name: string | null
+    path: string[]
+    inside: string[]
+}
+export interface DiffStepsRow {
+    side: string
+    count: number
+    total_ns: number
+    mean_ns: number
+    stdev_ns: number
+    min_ns: number
+    median_ns: number
+    p90_ns: number
+    p99_ns: number
+    max_ns: number
+}
+export interface DiffWarningsRow {
+    code: string
+    old: string
+    new: string
+    text: string
+}
+export interface DiffResult {
+    diff: DiffRow
+    diff_rows: DiffRowsRow[]
+    diff_totals: DiffTotalsRow[]
+    diff_counts: DiffCountsRow[]
+    diff_steps: DiffStepsRow[]
+    diff_warnings: DiffWarningsRow[]
+}

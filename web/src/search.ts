@@ -60,7 +60,7 @@ export class Search {
         try {
             const traces = this.app.data.outline.traces.map((_, trace) => trace)
             const answers = await Promise.all(traces.map(trace => this.app.data.json<Answer>('search', { trace, text: query, regex, pixels: App.markPixels, limit: 2000 }, signal)))
-            this.hits = answers.flatMap((answer, trace) => answer.hits.map(hit => ({ ...hit, trace }))).sort((a, b) => a.start_ns - b.start_ns)
+            this.hits = answers.flatMap((answer, trace) => answer.hits.map(hit => ({ ...hit, trace }))).sort((a, b) => this.time(a) - this.time(b))
             const all = answers.reduce((sum, answer) => sum + answer.count, 0)
             this.show(answers, all ? `${count(all)} in ${plural(answers.reduce((sum, answer) => sum + answer.names, 0), 'name')}` : 'no hits')
         } catch (error) {
@@ -69,6 +69,8 @@ export class Search {
     }
 
     forget(): void { this.asked = '' }
+
+    private time(hit: Hit & { trace: number }): number { return hit.start_ns + this.app.data.shift(hit.trace) }
 
     private show(answers: Answer[], text: string): void {
         if (!answers.length) this.hits = []
@@ -84,7 +86,7 @@ export class Search {
         if (!this.hits.length) return
         const current = this.app.state.range
         const at = current ? this.hits.findIndex(hit => hit.trace === current[0] && hit.row === current[1]) : -1
-        let index = at >= 0 ? at + direction : this.hits.findIndex(hit => hit.start_ns >= this.app.window[0])
+        let index = at >= 0 ? at + direction : this.hits.findIndex(hit => this.time(hit) >= this.app.window[0])
         index = (index + this.hits.length) % this.hits.length
         this.onHit(this.hits[index]!.trace, this.hits[index]!)
     }

@@ -49,6 +49,7 @@ export class Server implements Source {
 // The trace data of the page: the outline, and names by their ids.
 export class Data {
     outline: Outline = { version: 1, marey: '', traces: [] }
+    shifts: number[] = [] // per trace: its beginning in the time of the page, which aligns two traces
     private names: Map<number, Name>[] = []
     private wanted: Set<number>[] = []
     private asked = false
@@ -56,8 +57,10 @@ export class Data {
 
     constructor(readonly source: Source) {}
 
-    // Of the longest trace, in ns; more than 0, so that it can be divided by.
-    get duration(): number { return Math.max(10, ...this.outline.traces.map(trace => trace.window?.duration_ns ?? 0)) }
+    // Until the last trace ends, in ns; more than 0, so that it can be divided by.
+    get duration(): number { return Math.max(10, ...this.outline.traces.map((trace, i) => (trace.window?.duration_ns ?? 0) + this.shift(i))) }
+
+    shift(trace: number): number { return this.shifts[trace] ?? 0 }
 
     async json<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
         return JSON.parse(new TextDecoder().decode(await this.source.bytes(path, parameters, signal))) as T

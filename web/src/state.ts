@@ -1,7 +1,7 @@
 // state.ts: the state of the page. The URL fragment holds all of it, so that a link restores the picture and Back works.
 
-export type View = 'timeline' | 'flame' | 'sandwich' | 'table' | 'steps' | 'devices'
-export const views: View[] = ['timeline', 'flame', 'sandwich', 'table', 'steps', 'devices']
+export type View = 'timeline' | 'flame' | 'sandwich' | 'table' | 'steps' | 'devices' | 'changes'
+export const views: View[] = ['timeline', 'flame', 'sandwich', 'table', 'steps', 'devices', 'changes']
 export type Span = [begin: number, end: number] // ns from the beginning of the trace
 
 export interface State {
@@ -26,12 +26,15 @@ export interface State {
     sort: string
     ascending: boolean
     filter: string                  // of the table's rows
+    align: string                   // of two timelines: the number of a step; 'start'; '': the first step that both have
+    compared: string                // metric of the changes
+    kind: string                    // of the changes that are listed; '': all
 }
 
 export const initial: State = {
-    view: 'timeline', theme: '', window: null, selection: null, range: null, trace: 0, marks: [], query: '', regex: false, tracks: '',
+    view: document.documentElement.dataset['view'] === 'changes' ? 'changes' : 'timeline', theme: '', window: null, selection: null, range: null, trace: 0, marks: [], query: '', regex: false, tracks: '',
     collapsed: [], pinned: [], hidden: [], metric: 'total', upward: false, focus: [], name: '', by: 'name', sort: 'self',
-    ascending: false, filter: '',
+    ascending: false, filter: '', align: '', compared: 'self', kind: '',
 }
 
 type Key = keyof State
@@ -55,7 +58,7 @@ export function decode(fragment: string): { state: State; token: string } {
             if (isPlain(value, initial[key])) Object.assign(state, { [key]: value })
         } catch { /* not JSON: keep the default */ }
     }
-    if (!views.includes(state.view)) state.view = 'timeline'
+    if (!views.includes(state.view)) state.view = initial.view
     if (!['', 'light', 'dark'].includes(state.theme)) state.theme = ''
     return { state, token: parameters.get('token') ?? '' }
 }

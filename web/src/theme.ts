@@ -7,18 +7,26 @@ import { groupOf } from './format'
 const light = ['#a9c9ea', '#f3c99b', '#b5d9b0', '#e6b3ba', '#c9bfe6', '#e9dd9a', '#a8d8d8', '#dfc4ad', '#e5bfdc', '#c6ccd4']
 const dark = ['#2c5480', '#80521c', '#2f6130', '#7d3742', '#544585', '#665a14', '#1f6163', '#6b4c33', '#74406a', '#4b545f']
 const shades = 4
+const leastChange = 0.05 // smaller ones have no colour: the smallest change of interest of marey diff
 
 export interface Theme {
     dark: boolean
     boxes: Uint32Array // ABGR words; hue * shades + shade
     css: string[]      // the same as CSS
     page: string; panel: string; line: string; strong: string; text: string; muted: string
+    change: [less: string, none: string, more: string] // of a differential flame graph
     accent: string; accentSoft: string; hit: string; warn: string; counter: string; counterSoft: string; grid: string; dim: string
 }
 
 function mix(hex: string, target: number, share: number): [number, number, number] {
     const part = (at: number) => Math.round(parseInt(hex.slice(at, at + 2), 16) * (1 - share) + target * share)
     return [part(1), part(3), part(5)]
+}
+
+// The colour of a change: -1 is gone, 1 is new.
+export function changeColour(theme: Theme, change: number): string {
+    const end = mix(theme.change[change < 0 ? 0 : 2], 0, 0), none = mix(theme.change[1], 0, 0), share = Math.abs(change) < leastChange ? 0 : 0.25 + 0.75 * Math.min(1, Math.abs(change) * 1.5)
+    return `rgb(${none.map((part, i) => Math.round(part + (end[i]! - part) * share)).join(' ')})`
 }
 
 function boxColours(hexes: string[], target: number): { words: Uint32Array; css: string[] } {
@@ -38,10 +46,10 @@ function make(isDark: boolean): Theme {
     const { words, css } = boxColours(isDark ? dark : light, isDark ? 0 : 255)
     const own = isDark
         ? { page: '#14181d', panel: '#1a1f26', line: '#2a313a', strong: '#f2f5f8', text: '#dfe4ea', muted: '#9aa5b1', accent: '#6cb2ff',
-            accentSoft: 'rgb(108 178 255 / .16)', hit: '#ffd24a', warn: '#ff9e80', counter: '#7fb4e6', counterSoft: 'rgb(127 180 230 / .28)', grid: '#222831', dim: 'rgb(20 24 29 / .62)' }
+            accentSoft: 'rgb(108 178 255 / .16)', hit: '#ffd24a', warn: '#ff9e80', counter: '#7fb4e6', counterSoft: 'rgb(127 180 230 / .28)', grid: '#222831', dim: 'rgb(20 24 29 / .62)', change: ['#2560b4', '#2b323b', '#b03a2e'] }
         : { page: '#ffffff', panel: '#f6f7f9', line: '#dfe3e8', strong: '#0f1720', text: '#1c2430', muted: '#5c6675', accent: '#1463b8',
-            accentSoft: 'rgb(20 99 184 / .12)', hit: '#c27b00', warn: '#b23b12', counter: '#3f7fbf', counterSoft: 'rgb(63 127 191 / .22)', grid: '#eceff2', dim: 'rgb(255 255 255 / .66)' }
-    return { dark: isDark, boxes: words, css, ...own }
+            accentSoft: 'rgb(20 99 184 / .12)', hit: '#c27b00', warn: '#b23b12', counter: '#3f7fbf', counterSoft: 'rgb(63 127 191 / .22)', grid: '#eceff2', dim: 'rgb(255 255 255 / .66)', change: ['#7fb0f2', '#e6e9ed', '#f2867a'] }
+    return { dark: isDark, boxes: words, css, ...own, change: own.change as Theme['change'] }
 }
 
 export const themes = { light: make(false), dark: make(true) }

@@ -12,7 +12,9 @@ import { font, fitting } from './text'
 
 const headerWidth = 216
 const rulerHeight = 26
+const bandHeight = 18
 
+export interface Step { number: number; name: string; begin: number; end: number; slow: boolean }
 interface Under { lane: Lane; level: number; time: number; box: number; boxes?: Boxes | undefined }
 
 export class Timeline {
@@ -23,6 +25,13 @@ export class Timeline {
     private canvas = el<HTMLCanvasElement>('canvas.boxes', { role: 'img', 'aria-label': 'Ranges of the visible tracks over time' })
     private tip = el('div.tip', { hidden: true })
     private filter = el<HTMLInputElement>('input.filter', { type: 'search', placeholder: 'Filter tracks', 'aria-label': 'Filter tracks', spellcheck: 'false' })
+    private aligned = el<HTMLButtonElement>('button.toggle', { title: 'Align both timelines at a step, or where they start' })
+    private alignment = el('div.alignment', { hidden: true }, el('button', { title: 'Previous step (,)', 'aria-label': 'Previous step', onclick: () => this.onStep(-1) }, '‹'),
+        this.aligned, el('button', { title: 'Next step (.)', 'aria-label': 'Next step', onclick: () => this.onStep(1) }, '›'))
+    // Go to the next or previous step that all traces have; align by steps, or by the start.
+    onStep: (by: 1 | -1) => void = () => {}
+    onAlign: () => void = () => {}
+    aligns = false // there are steps that both traces have
     readonly pictures: Pictures
     private raster = new Raster()
     private lanes: Lane[] = []
@@ -36,15 +45,16 @@ export class Timeline {
     private target: Span | null = null // of an animation
     cursor = NaN // the time under the pointer
     arrows: { trace: number; arrows: Arrow[] } = { trace: 0, arrows: [] }
-    selected: { trace: number; range: Range } | null = null
-    steps: { name: string; begin: number; end: number; slow: boolean }[] = []
+    selected: { trace: number; range: Pick<Range, 'track' | 'depth' | 'start_ns' | 'duration_ns' | 'name'> } | null = null
+    steps: Step[][] = [] // per trace, in its time; one band each
 
     constructor(private app: App) {
         this.pictures = new Pictures(app.data)
         this.pictures.onChange = () => this.draw()
-        const corner = el('div.corner', {}, this.filter)
+        const corner = el('div.corner', {}, this.filter, this.alignment)
         add(this.scroller, this.headers)
         add(this.root, corner, this.ruler, this.scroller, this.canvas, this.tip)
+        this.aligned.addEventListener('click', () => this.onAlign())
         this.filter.addEventListener('input', () => app.store.set({ tracks: this.filter.value }, 'replace'))
         this.scroller.addEventListener('scroll', () => this.draw())
         this.listen()
@@ -67,6 +77,13 @@ export class Timeline {
         if (document.activeElement !== this.filter) this.filter.value = this.app.state.tracks
         this.headers.style.height = `${height + 40}px`
         this.draw()
+    }
+
+    // Shows what two timelines are aligned by; null: their start.
+    showAlignment(step: number | null): void {
+        this.alignment.hidden = !this.aligns
+        this.aligned.textContent = step === null ? 'aligned by start' : `aligned at step ${step}`
+        this.aligned.setAttribute('aria-pressed', String(step !== null))
     }
 
     // Keeps the picture until that of other data is whole, but not for long.
@@ -113,6 +130,9 @@ export class Timeline {
         return { left: 0, width, begin: window[0], perPixel: (window[1] - window[0]) / width, top: this.scroller.scrollTop, height: this.scroller.clientHeight }
     }
 
+    // The same in the time of a trace.
+    private local(area: Area, trace: number): Area { return { ...area, begin: area.begin - this.app.data.shift(trace) } }
+
     private paint(): void {
         const area = this.area
         if (this.root.hidden || area.height < 1) return
@@ -127,9 +147,9 @@ export class Timeline {
         context.textBaseline = 'middle'
         this.paintHeaders(first)
         this.paintGrid(context, area)
-        for (const lane of first) this.paintLane(context, lane, area)
+        for (const lane of first) this.paintLane(context, lane, this.local(area, lane.trace))
         this.paintSelected(context, area)
-        drawArrows(context, area, this.app.theme, this.arrows.arrows, end => this.place(this.arrows.trace, end.track, end.depth))
+        drawArrows(context, this.local(area, this.arrows.trace), this.app.theme, this.arrows.arrows, end => this.place(this.arrows.trace, end.track, end.depth))
         this.paintOver(context, area)
         this.paintRuler(area)
         this.root.dataset['ready'] = this.pictures.loading ? '0' : '1'
@@ -138,7 +158,7 @@ export class Timeline {
     // Whether the boxes of these lanes and the names of their sites are there; asks for those that are missing.
     private isWhole(lanes: Lane[], area: Area): boolean {
         const shown = lanes.filter(lane => lane.kind === 'ranges')
-        const boxes = shown.map(lane => this.pictures.get(lane, this.app.window, Math.round(area.width * (devicePixelRatio || 1)))?.boxes)
+        const boxes = shown.map(lane => this.pictures.get(lane, this.app.windowOf(lane.trace), Math.round(area.width * (devicePixelRatio || 1)))?.boxes)
         return boxes.every((its, i) => its && [...its.sites].filter(site => this.app.colour(shown[i]!.trace, site) < 0).length === 0)
     }
 
@@ -171,7 +191,7 @@ export class Timeline {
             return
         }
         const ratio = devicePixelRatio || 1
-        const entry = this.pictures.get(lane, this.app.window, Math.round(area.width * ratio))
+        const entry = this.pictures.get(lane, this.app.windowOf(lane.trace), Math.round(area.width * ratio))
         if (entry?.counter) drawCounter(context, area, theme, lane, entry.counter, y, this.app.data.outline.traces[lane.trace]?.window?.duration_ns ?? 0)
         if (entry?.instants) drawInstants(context, area, this.app, lane, entry.instants, y)
         if (entry?.boxes) this.paintBoxes(context, lane, entry.boxes, area, y)
@@ -199,7 +219,7 @@ export class Timeline {
         const { trace, range } = this.selected
         const place = this.place(trace, range.track, range.depth)
         if (!place) return
-        const left = (range.start_ns - area.begin) / area.perPixel, width = Math.max(2, range.duration_ns / area.perPixel)
+        const left = (range.start_ns + this.app.data.shift(trace) - area.begin) / area.perPixel, width = Math.max(2, range.duration_ns / area.perPixel)
         context.strokeStyle = this.app.theme.strong
         context.lineWidth = 2
         const from = Math.max(-4, left), to = Math.min(area.width + 4, left + width)
@@ -237,9 +257,9 @@ export class Timeline {
     }
 
     private paintRuler(area: Area): void {
-        const banded = this.steps.length > 0
-        this.root.classList.toggle('banded', banded)
-        const context = prepare(this.ruler, area.width, rulerHeight + (banded ? 18 : 0))
+        const bands = this.bands
+        this.root.style.setProperty('--bands', String(bands.length))
+        const context = prepare(this.ruler, area.width, rulerHeight + bands.length * bandHeight)
         const theme = this.app.theme
         const x = (t: number) => (t - area.begin) / area.perPixel
         context.font = font
@@ -271,21 +291,24 @@ export class Timeline {
             context.fillRect(Math.round(x(mark)), 0, 1, rulerHeight)
             context.fillRect(Math.round(x(mark)), 0, 6, 6)
         }
-        if (banded) this.paintSteps(context, area)
+        bands.forEach((trace, index) => this.paintSteps(context, this.local(area, trace), this.steps[trace]!, rulerHeight + index * bandHeight))
     }
 
-    private paintSteps(context: CanvasRenderingContext2D, area: Area): void {
+    // The traces whose steps are shown: all if they are aligned by them.
+    private get bands(): number[] { return this.steps.map((_, trace) => trace).filter(trace => this.steps[trace]!.length && (this.aligns || trace === this.app.state.trace)) }
+
+    private paintSteps(context: CanvasRenderingContext2D, area: Area, steps: Step[], top: number): void {
         const theme = this.app.theme
-        this.steps.forEach((step, index) => {
+        steps.forEach((step, index) => {
             const left = (step.begin - area.begin) / area.perPixel, right = (step.end - area.begin) / area.perPixel
             if (right < 0 || left > area.width) return
             context.fillStyle = step.slow ? theme.warn : theme.accent
             context.globalAlpha = step.slow ? 0.35 : index % 2 ? 0.12 : 0.22
-            context.fillRect(left, rulerHeight, Math.max(1, right - left - 1), 17)
+            context.fillRect(left, top, Math.max(1, right - left - 1), bandHeight - 1)
             context.globalAlpha = 1
             context.fillStyle = theme.text
             const from = Math.max(0, left) + 4
-            context.fillText(fitting(context, step.name, Math.min(right, area.width) - from - 4), from, rulerHeight + 9)
+            context.fillText(fitting(context, step.name, Math.min(right, area.width) - from - 4), from, top + 9)
         })
     }
 
@@ -327,9 +350,9 @@ export class Timeline {
     private under(x: number, y: number): Under | null {
         const area = this.area, at = y + area.top
         const lane = this.lanes.find(l => at >= l.top && at < l.top + l.height)
-        const moment = area.begin + x * area.perPixel
         if (!lane) return null
-        const entry = lane.kind === 'ranges' ? this.pictures.get(lane, this.app.window, Math.round(area.width * (devicePixelRatio || 1))) : undefined
+        const moment = this.local(area, lane.trace).begin + x * area.perPixel
+        const entry = lane.kind === 'ranges' ? this.pictures.get(lane, this.app.windowOf(lane.trace), Math.round(area.width * (devicePixelRatio || 1))) : undefined
         const level = Math.floor((at - lane.top) / this.levelHeight(lane))
         return { lane, level, time: moment, boxes: entry?.boxes, box: entry?.boxes ? boxAt(entry.boxes, moment, level, area.perPixel * 2) : -1 }
     }
@@ -353,7 +376,9 @@ export class Timeline {
         }
         canvas.addEventListener('dblclick', event => {
             const under = this.under(event.offsetX, event.offsetY)
-            if (under?.boxes && under.box >= 0) this.glide(this.app.show(under.boxes.begin[under.box]!, under.boxes.end[under.box]!, 0.1))
+            if (!under?.boxes || under.box < 0) return
+            const shift = this.app.data.shift(under.lane.trace)
+            this.glide(this.app.show(under.boxes.begin[under.box]! + shift, under.boxes.end[under.box]! + shift, 0.1))
         })
     }
 
