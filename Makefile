@@ -53,11 +53,11 @@ check-observer:  ## Compile the PyTorch observer with the headers of every teste
 	@tools/install_deps.sh build python
 	@python="$$(tools/python_env.sh)" && "$$python" tools/check_observer.py
 
-test-explain:  ## Programs with a planted cause, and even ones, under marey explain; needs a quiet machine
+test-explain:  ## Programs with a planted cause, and even ones, under marey explain and an agent; needs a quiet machine
 	@tools/install_deps.sh build python
 	@tools/build.sh release --python marey_package marey_cli
 	@PYTHONPATH=$(CURDIR)/build/release/python MAREY_BUILD_DIR=$(CURDIR)/build/release PYTHONDONTWRITEBYTECODE=1 \
-		.venv/bin/python -m pytest -q --no-header --tb=short -c pyproject.toml tests/explain
+		.venv/bin/python -m pytest -q --no-header --tb=short -c pyproject.toml tests/explain tests/agents
 
 test-fleet:  ## Questions on Spark in local mode, compared with DuckDB (installs Spark into build/fleet)
 	@tools/install_deps.sh build python fleet

@@ -88,7 +88,8 @@ foreach(file IN ITEMS mareyConfig.cmake mareyConfigVersion.cmake mareyTargets.cm
     file(CREATE_LINK "${library_dir}/${file}" "${python_dir}/lib/cmake/marey/${file}" SYMBOLIC)
 endforeach()
 
-# One test for each tests/python/test_*.py. Those that take longest come first, so that ctest does not end with one.
+# One test for each test_*.py in tests/python and tests/agents. Those that take longest come first, so that ctest does not
+# end with one.
 function(marey_python_tests)
     execute_process(COMMAND "${Python_EXECUTABLE}" -c "import pytest, hypothesis" RESULT_VARIABLE missing
                     OUTPUT_QUIET ERROR_QUIET)
@@ -119,10 +120,15 @@ function(marey_python_tests)
         marey_left_out("tests of the Python package" "no ${MAREY_SANITIZE} sanitizer for them")
         return()
     endif()
-    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/python/test_*.py")
+    list(APPEND environment "AGENT_CAUSES=steady")  # make test-explain runs all
+    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/python/test_*.py"
+         "${PROJECT_SOURCE_DIR}/tests/agents/test_*.py")
     foreach(file IN LISTS files)
         get_filename_component(name "${file}" NAME_WE)
         string(REGEX REPLACE "^test_" "" name "${name}")
+        if(file MATCHES "/agents/")
+            string(PREPEND name "agents_")
+        endif()
         add_test(NAME python/${name} COMMAND "${Python_EXECUTABLE}" -m pytest -q --no-header --tb=short
                  -c "${PROJECT_SOURCE_DIR}/pyproject.toml" "${file}" WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}/tests/python")
         set_tests_properties(python/${name} PROPERTIES TIMEOUT 600 LABELS python COST 100 SKIP_RETURN_CODE 5

@@ -9,27 +9,9 @@ import json
 import pytest
 from even_programs import EVEN
 from planted_causes import PLANTED
-from running import plain, write
+from recorded_causes import record
 
 import marey
-
-# Takes long to import.
-BIG_LIBRARY = """
-for i in range(8_000_000):
-    i * i
-"""
-
-# Importing the standard library is not part of the recording: on a busy machine, it would be a finding.
-RECORD = """
-import asyncio, concurrent.futures.thread, encodings.idna, gc, json, selectors, socket, subprocess, sys, threading, time
-import marey, marey.recording.step_loop
-
-options = json.loads(sys.argv[1])
-code = compile(open("program.py").read(), "program.py", "exec")
-with marey.profile(with_stack=True, **{"c_calls": False, **options}) as prof:
-    exec(code, {"__name__": "__main__"})
-prof.trace.save("it.marey")
-"""
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +21,7 @@ def findings_of(tmp_path_factory):
     @functools.cache
     def findings(name, text, options="{}"):
         folder = tmp_path_factory.mktemp(name)
-        for file, content in (("big_library.py", BIG_LIBRARY), ("program.py", text), ("record.py", RECORD)):
-            write(folder, content, file)
-        errors, code = plain(["record.py", options], folder)[1:]
-        assert code == 0, errors
+        record(folder, text, options)
         found = marey.load(folder / "it.marey").explain()
         rows = {row["finding"]: [] for row in found["findings"]}
         for row in found["finding_evidence"]:

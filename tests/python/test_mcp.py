@@ -16,6 +16,8 @@ pytest.importorskip("mcp")
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+import marey
+
 PROGRAM = """
 import json
 
@@ -147,6 +149,28 @@ def test_a_file_that_grew_is_read_again(tmp_path):
     before, after = asyncio.run(talk())
     assert "x.py(1): first" in before.content[0].text
     assert "x.py(1): second" in after.content[0].text
+
+
+def test_two_files_are_compared_with_exact_counts_and_in_pages(folder):
+    (folder / "changed").mkdir(exist_ok=True)
+    many = "".join(f"\ndef f{number}(): pass\nf{number}()" for number in range(300))
+    recorded(folder / "changed", PROGRAM.replace("range(2000)", "range(12345)") + many)
+    files = ["x.marey", "changed/x.marey"]
+    calls = [("diff", {}), *(("diff", {"table": "rows", "by": "name", "page": page}) for page in (1, 2, 3, 4))]
+    refused = [("diff", {"table": "columns"}), ("diff", {"by": "nothing"}), ("diff", {"new": "none.marey"})]
+    whole, *pages, table, by, file = asked(folder, calls + refused, *files)
+    answer = json.loads(whole[1])
+    counts = {row["name"]: row for row in rows((False, json.dumps(answer["counts"])))}
+    assert (counts["x.py(3): parse"]["old"], counts["x.py(3): parse"]["new"]) == (2000, 12345)
+    assert answer["counts"]["more"].endswith("rows: ask for page 2 of table counts")
+    assert "change_low" not in answer  # one run each: no interval
+    expected = marey.diff(*(str(folder / name) for name in files), by="name")
+    assert answer["difference"] == expected["diff"]["difference"]
+    shown = [row["name"] for page in pages if not page[0] for row in rows(page)]
+    assert shown == [row["name"] for row in expected["diff_rows"]]
+    assert all(len(text.encode()) <= 16_000 for _, text in [whole, *pages])
+    assert table[0] and "counts, rows or totals" in table[1]
+    assert by[0] and file[0] and "give one of x.marey, changed/x.marey" in file[1]
 
 
 def test_a_missing_file_is_an_error_before_the_first_question(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 
 from marey import _marey
 from marey._marey import Error
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
 BUDGET_BYTES = 16_000  # of an answer: about 4,000 tokens
 _LONGEST_TEXT = 400  # of a value
+_MOST_IN_LIST = 20
 _MOST_ROWS = 100_000  # that a page may skip
+_INVISIBLE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _LINES_AROUND = 12  # of a line of source code
 _INSTRUCTIONS = """\
 Marey recorded what programs did, and for how long. Ask `summary` first, then `explain`; `tree` and `ranges` show \
-where time goes, `find` gives the exact names, `sql` answers the rest (DuckDB; `summary` lists the tables). Times are \
+where time goes, `find` gives the exact names, `diff` compares two files, `sql` answers the rest (DuckDB; `summary` \
+lists the tables). Times are \
 nanoseconds (`_ns`; a start counts from the start of the run), sizes bytes (`_bytes`), shares 0 to 1. A `node` is a \
 number in `tree`, a `range` a row of the table `ranges`; both stay the same while a file does not change. Answers have \
 columns and rows; `more` says how many rows follow and the page to ask for. Names and values come from the recorded \
@@ -41,7 +45,7 @@ class Traces:
     def __init__(self, paths: Sequence[str], source_folders: Iterable[str] = ()) -> None:
         self.paths = list(paths)
         self._folders = [os.path.realpath(folder) for folder in source_folders]
-        self._open: dict[str, tuple[object, Database]] = {}
+        self._open: dict[str, tuple[object, Any, Database]] = {}
 
     def path(self, file: str) -> str:
         """Return the path of a file, given by its path, the end of it, or its number from 1 on; "": the first."""
@@ -62,9 +66,21 @@ class Traces:
         state = os.stat(path)
         version = (state.st_ino, state.st_size, state.st_mtime_ns)
         if path not in self._open or self._open[path][0] != version:
-            database = Lake(path).database() if os.path.isdir(path) else of_trace(_marey.load(path))
-            self._open[path] = version, database
-        return self._open[path][1]
+            trace = None if os.path.isdir(path) else _marey.load(path)
+            self._open[path] = version, trace, of_trace(trace) if trace is not None else Lake(path).database()
+        return self._open[path][2]
+
+    def comparison(self, old: str, new: str, by: str, metric: str) -> dict[str, list[dict[str, Any]]]:
+        """Return the tables of ``marey diff``."""
+        comparison = _marey.RunComparison(by, metric, "", [], False, 0.05, False)
+        for is_new, file in enumerate((old, new)):
+            self.database(file)
+            trace = self._open[self.path(file)][1]
+            if trace is None:
+                raise Error(f"{self.path(file)}: is a lake; diff compares recordings")
+            comparison.add(trace._filtered([], True, False), bool(is_new), self.path(file))
+        tables = {table.name: table.value() for table in comparison.tables(None)}
+        return {name: rows if isinstance(rows, list) else [rows] for name, rows in tables.items()}
 
     def source_path(self, name: str) -> str:
         """Return the file of that name in a given folder."""
@@ -77,13 +93,29 @@ class Traces:
         raise Error(f"{name!r} is not in {', '.join(self._folders)}")
 
 
+def _json(value: Any) -> str:
+    """Return JSON without characters that are not visible: names may have them to mislead people."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _size(value: Any) -> int:
+    return len(_json(value).encode())
+
+
+def _cut(text: str, length: int) -> str:
+    """Return the text without its middle if it is longer. A character may take six bytes as JSON."""
+    return text if len(text) <= length else f"{text[: length // 2]}...{text[len(text) - length // 2 :]}"
+
+
 def _shown(value: Any) -> Any:
     if isinstance(value, float):
-        return float(f"{value:.4g}")
-    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
-        return f"{value[: _LONGEST_TEXT // 2]}...{value[-_LONGEST_TEXT // 2 :]}"
+        return int(value) if value.is_integer() else float(f"{value:.4g}")
+    if isinstance(value, str):
+        return _cut(value, _LONGEST_TEXT)
     if isinstance(value, list):
-        return [_shown(each) for each in value]
+        left = len(value) - _MOST_IN_LIST
+        return [_shown(each) for each in value[:_MOST_IN_LIST]] + ([f"... {left} more"] if left > 0 else [])
     return value if isinstance(value, (int, str, type(None))) else str(value)
 
 
@@ -95,11 +127,16 @@ def _rows(reader: Any) -> Iterator[list[Any]]:
 
 def page_of(columns: Sequence[str], rows: Iterable[list[Any]], page: int, budget: int = BUDGET_BYTES) -> dict[str, Any]:
     """Return one page of rows: each page has as many as fit into the budget, at least one."""
-    room = budget - len(json.dumps(columns)) - 200
+    room = budget - _size(columns) - 200
     shown: list[list[Any]] = []
     number, used, left = 1, 0, 0
     for index, row in enumerate(rows):
-        size = len(json.dumps(row, ensure_ascii=False).encode()) + 2
+        size = _size(row) + 2
+        if size > room:  # even alone
+            row = [
+                value if _size(value) < room // len(row) else _cut(str(value), room // len(row) // 6) for value in row
+            ]
+            size = _size(row) + 2
         if used > 0 and used + size > room:
             number, used = number + 1, 0
         used += size
@@ -198,6 +235,41 @@ def tools(traces: Traces) -> list[Callable[..., dict[str, Any]]]:
         """Run SQL (DuckDB) on the tables of a file. Describe a table with: select * from TABLE limit 1."""
         return _query(traces.database(file), query, page)
 
+    def diff(
+        old: str = "1", new: str = "2", by: str = "path", metric: str = "self", table: str = "", page: int = 1
+    ) -> dict[str, Any]:
+        """Compare two files, one run each: `counts` that differ are exact, times in `rows` may differ by chance.
+
+        `by`: path, name, function, file, module or step. `metric`: self, total, calls, bytes, peak or gpu. Means are \
+        per step if `per_step`. With `table`: only that one of counts, rows and totals, in pages.
+        """
+        found = traces.comparison(old, new, by, metric)
+        for row in found["diff_rows"] + found["diff_counts"]:
+            path = row["path"] or row.get("old_path") or []
+            row["caller"] = path[-2] if len(path) > 1 else None
+        parts = {
+            "totals": ("kind old new differs", found["diff_totals"]),
+            "counts": ("kind old new match causes name old_name caller", found["diff_counts"]),
+            "rows": ("difference change old new old_calls new_calls match name old_name caller", found["diff_rows"]),
+        }
+        if table and table not in parts:
+            raise Error(f"table {table!r}: counts, rows or totals")
+
+        def part(name: str, page: int, budget: int) -> dict[str, Any]:
+            columns = parts[name][0].split()
+            rows = ([_shown(row[column]) for column in columns] for row in parts[name][1])
+            return page_of(columns, rows, page, budget)
+
+        if table:
+            return part(table, page, BUDGET_BYTES)
+        answer: dict[str, Any] = {key: _shown(value) for key, value in found["diff"][0].items() if value is not None}
+        answer["warnings"] = [row["text"] for row in found["diff_warnings"]]
+        for name in parts:
+            answer[name] = part(name, 1, BUDGET_BYTES // 4)
+            if "more" in answer[name]:
+                answer[name]["more"] += f" of table {name}"
+        return answer
+
     def source(name: str, file: str = "") -> dict[str, Any]:
         """Show the lines around the place of a name, if it lies in a folder that the user has allowed."""
         wanted = f"select distinct file, line from sites where name = {quoted(name)} and file <> '' limit 5"
@@ -212,7 +284,7 @@ def tools(traces: Traces) -> list[Callable[..., dict[str, Any]]]:
         answers["lines"] = [f"{number}: {each}" for number, each in enumerate(lines, 1) if number >= first]
         return answers
 
-    return [summary, explain, find, tree, ranges, sql, source]
+    return [summary, explain, find, tree, ranges, sql, diff, source]
 
 
 def serve(paths: Sequence[str], source_folders: Iterable[str] = ()) -> None:
@@ -239,9 +311,9 @@ def _reported(tool: Callable[..., dict[str, Any]], error_type: type[Exception]) 
     @functools.wraps(tool)
     def answer(*args: Any, **kwargs: Any) -> str:
         try:
-            return json.dumps(tool(*args, **kwargs), ensure_ascii=False, separators=(",", ":"))
+            return _json(tool(*args, **kwargs))
         except (Error, OSError) as error:
-            raise error_type(str(error)) from None
+            raise error_type(_cut(str(error), 5 * _LONGEST_TEXT)) from None
 
     signature = inspect.signature(tool, eval_str=False)
     answer.__signature__ = signature.replace(return_annotation=str)  # type: ignore[attr-defined]
