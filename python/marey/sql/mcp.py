@@ -70,16 +70,16 @@ class Traces:
             self._open[path] = version, trace, of_trace(trace) if trace is not None else Lake(path).database()
         return self._open[path][2]
 
-    def comparison(self, old: str, new: str, by: str, metric: str) -> dict[str, list[dict[str, Any]]]:
+    def comparison(self, old: str, new: str, by: str, metric: str, folds: bool) -> dict[str, list[dict[str, Any]]]:
         """Return the tables of ``marey diff``."""
-        comparison = _marey.RunComparison(by, metric, "", [], False, 0.05, False)
+        comparison = _marey.RunComparison(by, metric, "", [], folds, 0.05, False)
         for is_new, file in enumerate((old, new)):
             self.database(file)
             trace = self._open[self.path(file)][1]
             if trace is None:
                 raise Error(f"{self.path(file)}: is a lake; diff compares recordings")
             comparison.add(trace._filtered([], True, False), bool(is_new), self.path(file))
-        tables = {table.name: table.value() for table in comparison.tables(None)}
+        tables = {table.name: table.value() for table in comparison.tables(_MOST_ROWS)}
         return {name: rows if isinstance(rows, list) else [rows] for name, rows in tables.items()}
 
     def source_path(self, name: str) -> str:
@@ -236,14 +236,21 @@ def tools(traces: Traces) -> list[Callable[..., dict[str, Any]]]:
         return _query(traces.database(file), query, page)
 
     def diff(
-        old: str = "1", new: str = "2", by: str = "path", metric: str = "self", table: str = "", page: int = 1
+        old: str = "1",
+        new: str = "2",
+        by: str = "path",
+        metric: str = "self",
+        fold_numbers: bool = False,
+        table: str = "",
+        page: int = 1,
     ) -> dict[str, Any]:
         """Compare two files, one run each: `counts` that differ are exact, times in `rows` may differ by chance.
 
         `by`: path, name, function, file, module or step. `metric`: self, total, calls, bytes, peak or gpu. Means are \
-        per step if `per_step`. With `table`: only that one of counts, rows and totals, in pages.
+        per step if `per_step`. `fold_numbers`: names that differ only in numbers are one. With `table`: \
+        only that one of counts, rows and totals, in pages.
         """
-        found = traces.comparison(old, new, by, metric)
+        found = traces.comparison(old, new, by, metric, fold_numbers)
         for row in found["diff_rows"] + found["diff_counts"]:
             path = row["path"] or row.get("old_path") or []
             row["caller"] = path[-2] if len(path) > 1 else None

@@ -60,6 +60,14 @@ struct RunComparison::State {
             throw Error("compare: runs recorded in turns are pairs, but one side has more runs");
     }
 
+    void find_windows() {
+        Values windows;
+        for (const RunRecord& run : runs)
+            windows.of[static_cast<int>(run.side)].push_back(static_cast<double>(run.window_ns) /
+                                                             divisor(run));
+        set_means(result.window, windows);
+    }
+
     void find_steps() {
         bool has_all = true, is_equal = true;
         for (const RunRecord& run : runs) {
@@ -180,7 +188,7 @@ struct RunComparison::State {
     void add_values() {
         const double counts[2] = {static_cast<double>(result.files[0].size()),
                                   static_cast<double>(result.files[1].size())};
-        Values totals, windows;
+        Values totals;
         for (const RunRecord& run : runs) {
             const auto side = static_cast<int>(run.side);
             const double share = 1 / (counts[side] * divisor(run));
@@ -197,10 +205,8 @@ struct RunComparison::State {
                     static_cast<double>(run.values[node].calls) * share;
             }
             totals.of[side].push_back(total / divisor(run));
-            windows.of[side].push_back(static_cast<double>(run.window_ns) / divisor(run));
         }
         set_means(result.total, totals);
-        set_means(result.window, windows);
         result.total.interval = ratio_interval(totals.of[0], totals.of[1], options.in_turns);
         judge({&result.total}, options.effect);
     }
@@ -311,6 +317,7 @@ struct RunComparison::State {
         for (const auto& [code, before] : values[0]) {
             const auto after = values[1].find(code);
             if (after == values[1].end() || after->second == before) continue;
+            if (before.empty() || after->second.empty()) continue;  // not every format has it
             const std::size_t end = code.find(' ');
             const std::string what = end == code.npos ? "" : code.substr(end + 1) + " ";
             add(code.substr(0, end), what + before, what + after->second);
@@ -349,6 +356,7 @@ struct RunComparison::State {
         result.options = options;
         std::ranges::copy(files, result.files);
         find_steps();
+        find_windows();
         find_presence();
         const MatchedPaths matched(*paths, has_);
         note_places(matched);

@@ -116,6 +116,7 @@ TEST(Comparison, GuessesWhatBecameAnotherKernel) {
         testing::GpuFixture gpu;
         gpu.range(0, 100, "aten::mm");
         gpu.kernel(200, 50, kernel, gpu.call(10, 5));
+        gpu.work(300, 1000, "Context Sync", "cuda_sync");  // waits: it is not work
         return gpu.trace();
     };
     const Comparison result =
@@ -125,6 +126,7 @@ TEST(Comparison, GuessesWhatBecameAnotherKernel) {
     EXPECT_EQ(row.old_name, "Cijk_Ailk");
     EXPECT_EQ(result.path(row.node), (std::vector<std::string>{"aten::mm", "sm90_gemm"}));
     EXPECT_EQ(row.value.before, 50);
+    EXPECT_EQ(result.total.before, 50);
     const auto launches = std::ranges::find(result.totals, CountKind::Launches, &ComparedCount::kind);
     ASSERT_NE(launches, result.totals.end());
     EXPECT_EQ(launches->new_most, 1);
@@ -277,6 +279,7 @@ TEST(Comparison, CountsPerStepIfTheNumbersOfStepsDiffer) {
     const Comparison by_step = compare_traces(steps(4, 2), steps(5, 2), {.by = CompareBy::Step});
     EXPECT_EQ(row_of(by_step, "step 4").match, RowMatch::New);
     EXPECT_EQ(row_of(by_step, "step 1").value.before, 90);
+    EXPECT_GT(by_step.window.before, 0);
 }
 
 TEST(Comparison, CountsTimeOfRecursiveCallsOnceInTotals) {
@@ -298,9 +301,21 @@ TEST(Comparison, WarnsOfEmptyAndUnlikeRuns) {
     other.data().clock.source = "monotonic_raw";
     other.data().window.finished = false;
     other.data().threads[0].dropped = 3;
-    const Comparison unlike = compare_traces(trace_of({{"f", 0, 12}}), other.trace());
+    TraceFixture usual;
+    usual.thread("main", {{"f", 0, 12}});
+    usual.data().processes[0].host = usual.string("here");
+    usual.data().clock.source = "tsc";
+    const Trace first = usual.trace();
+    const Comparison unlike = compare_traces(first, other.trace());
     for (const char* const code : {"host", "clock", "unfinished", "lost"})
         EXPECT_TRUE(warns(unlike, code)) << code;
+    TraceFixture cut;
+    cut.thread("main", {{"f", 0, 10}});
+    cut.data().problems.push_back({"truncated", "The capture is truncated.", 1});
+    cut.data().clock.source = "";  // not every format has it
+    const Comparison with_cut = compare_traces(first, cut.trace());
+    EXPECT_TRUE(warns(with_cut, "lost"));
+    EXPECT_FALSE(warns(with_cut, "clock"));
     RunComparison one_side({});
     one_side.add(Trace(), CompareSide::Old, "a");
     EXPECT_THROW(one_side.compare(), Error);

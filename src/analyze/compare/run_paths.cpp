@@ -161,7 +161,7 @@ class RunReader {
                 const auto found = pieces.find(row);
                 add_device_range(row, found == pieces.end() ? nullptr : found->second);
                 const Row counted = enclosing.at(row);
-                if (counted != kNoRow && node_of_[counted] != kNoRow)
+                if (counted != kNoRow && node_of_[counted] != kNoRow && pieces.contains(counted))
                     values(node_of_[counted]).self_ns += ranges_.self_ns[row];
             }
         }
@@ -230,7 +230,8 @@ class RunReader {
                                             mix_hash(static_cast<std::uint64_t>(values.self_ns), node));
         }
         record_.is_unfinished = !window.finished;
-        record_.is_lossy = window.size_limit_reached;
+        record_.is_lossy = window.size_limit_reached || trace_.has_problem("truncated") ||
+                           trace_.has_problem("damaged_chunk");
         for (const ThreadInfo& thread : trace_.threads())
             record_.is_lossy |= thread.dropped > 0 || thread.overwritten_chunks > 0;
         record_.overhead = estimate_overhead(trace_).busiest_share;

@@ -100,6 +100,9 @@ TEST(Explain, ReportsLostEvents) {
     TraceFixture few = even_work(1, 100);
     few.data().threads[0].dropped = 1;
     EXPECT_EQ(ids_of(few.trace()), "");
+    TraceFixture cut = even_work(1, 100);
+    cut.data().problems.push_back({"truncated", "The capture is truncated.", 1});
+    EXPECT_EQ(first_of(cut.trace()).id, "recording.lost");
 }
 
 TEST(Explain, ReportsTheOverheadOfTheRecordingLast) {
@@ -138,14 +141,15 @@ TEST(Explain, ReportsASpecialFindingInsteadOfTheSelfTimeOfItsName) {
 }
 
 TEST(Explain, ReportsRangesRepeatedWithEqualTexts) {
-    const auto trace_with = [](const std::function<Argument(TraceFixture&, int)>& value) {
+    const auto trace_with = [](const std::function<Argument(TraceFixture&, int)>& value,
+                               const char* key = "path") {
         TraceFixture fixture;
         std::vector<RangeSpec> inside;
         for (int i = 0; i < 20; ++i) inside.push_back({"read", i * kMsNs, kMsNs / 2});
         fixture.thread("main", {{"all", 0, 20 * kMsNs, inside}});
         for (int i = 0; i < 20; ++i) {
             Argument argument = value(fixture, i);
-            argument.key = fixture.string("path");
+            argument.key = fixture.string(key);
             fixture.data().range_arguments.push_back(
                 {static_cast<Row>(i + 1), static_cast<std::uint32_t>(fixture.data().arguments.size()), 1});
             fixture.data().arguments.push_back(argument);
@@ -170,6 +174,8 @@ TEST(Explain, ReportsRangesRepeatedWithEqualTexts) {
                   return number;
               }),
               "function.self");
+    const auto place = [&](TraceFixture& f, int) { return text(f, "app.py"); };  // as py-spy has it
+    EXPECT_EQ(ids_of(trace_with(place, "filename")), "function.self");
 }
 
 TEST(Explain, ReportsOneThreadThatWorksAlone) {
@@ -265,6 +271,15 @@ TEST(Explain, ReportsMemoryThatGrowsWithEachStep) {
     EXPECT_EQ(growth->claim, "memory on cpu grows by 1.0 MiB per step");
     EXPECT_EQ(growth->name, "forward");
     EXPECT_EQ(ids_of(trace_with(0)).find("memory"), std::string::npos);
+    const auto refused = [&](std::int64_t asked) {
+        Trace trace = trace_with(0);
+        TraceData data = trace.data();
+        data.memory_out_of_memory.back() = 1;
+        data.memory_bytes.back() = asked;
+        return first_of(Trace(std::make_shared<const TraceData>(std::move(data)))).claim;
+    };
+    EXPECT_EQ(refused(3 << 20), "out of memory on cpu: 3.0 MiB were refused, with 0.0 KiB allocated");
+    EXPECT_EQ(refused(-5), "out of memory on cpu: a request was refused, with 0.0 KiB allocated");
 }
 
 /// `count` iterations of 1 ms: a launch after `idle` us, then the device works for the rest.

@@ -74,6 +74,7 @@ void find_gpu_problems(const FindingInput& in, Findings& findings) {
     if (std::ranges::none_of(in.trace.tracks(), is_device)) return;
     const GpuUse use = gpu_use(in.trace, {.longest_gaps = 1});
     for (const GpuFinding& found : use.findings) {
+        if (!in.is_much(found.time_ns, 0)) continue;
         const auto* const rule =
             std::ranges::find(kGpuRules, found.rule, [](const auto& each) { return each.first; });
         Finding& finding = add_finding(in, findings, rule->second, found.time_ns, found.text);

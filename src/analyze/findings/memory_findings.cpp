@@ -63,15 +63,17 @@ void add_holders(Finding& finding, const DeviceMemory& device, std::int64_t Memo
 void find_refusals(const FindingInput& in, const DeviceMemory& device, Findings& findings) {
     if (device.refusals.empty()) return;
     const OutOfMemoryEvent& first = device.refusals.front();
-    Finding& finding =
-        add_memory_finding(in, findings, "memory.refused", device, 0,
-                           "out of memory" + device_text(device) + ": " + bytes_text(first.asked_bytes) +
-                               " were refused, with " + bytes_text(first.allocated) + " allocated");
+    const std::int64_t asked = first.asked_bytes;
+    Finding& finding = add_memory_finding(
+        in, findings, "memory.refused", device, 0,
+        "out of memory" + device_text(device) + ": " +
+            (asked > 0 ? bytes_text(asked) + " were" : "a request was") + " refused, with " +
+            bytes_text(std::max<std::int64_t>(first.allocated, 0)) + " allocated");
     finding.is_fault = true;
     finding.thread = first.thread;
     finding.start_ns = first.time_ns;
     add_evidence(finding, "requested by " + path_text(first.path), std::ssize(device.refusals), -1,
-                 first.asked_bytes);
+                 std::max<std::int64_t>(asked, -1));
     add_holders(finding, device, &MemoryHolder::peak_bytes, &MemoryHolder::peak_allocations);
 }
 

@@ -13,13 +13,17 @@ void find_recording_costs(const FindingInput& in, Findings& findings) {
     for (const ThreadInfo& thread : in.whole.threads()) lost += static_cast<std::int64_t>(thread.dropped);
     for (const ThreadTotals& thread : totals) kept += static_cast<std::int64_t>(thread.events());
     const double share = FindingInput::part(lost, lost + kept);
+    const bool is_damaged = in.whole.has_problem("truncated") || in.whole.has_problem("damaged_chunk");
     const bool is_cut = in.whole.window().size_limit_reached && in.whole.window().policy == "stop";
-    if (share >= kLostShare || is_cut) {
+    if (share >= kLostShare || is_cut || is_damaged) {
         Finding& finding = add_finding(
             in, findings, "recording.lost", 0,
             is_cut ? "the recording stopped at its size limit: everything after that is missing"
-                   : percent_text(share) + " of the events were lost: all counts and times are too small");
+            : is_damaged
+                ? "a part of the file is damaged or missing: all counts and times are too small"
+                : percent_text(share) + " of the events were lost: all counts and times are too small");
         finding.is_fault = true;
+        if (is_damaged && !is_cut) finding.advice = "Copy the file again if it is a copy; else record again.";
         add_evidence(finding, "events kept", kept);
         if (lost > 0) add_evidence(finding, "events lost", lost);
         if (is_cut)

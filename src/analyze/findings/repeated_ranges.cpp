@@ -14,10 +14,12 @@ std::string values_text(const Trace& trace, Row range) {
     std::string text;
     bool has_text = false;
     for (const Argument& value : trace.range_arguments(range)) {
-        if (value.role == ArgumentRole::Site) continue;
+        const std::string_view key = trace.string(value.key);
+        // Other tools have the place of a call as values.
+        if (value.role == ArgumentRole::Site || key == "filename" || key == "line") continue;
         if (value.role != ArgumentRole::Keyword || value.truncated || value.left_out != ValueKind::None)
             return "";
-        text += (text.empty() ? "" : ", ") + std::string(trace.string(value.key)) + "=";
+        text += (text.empty() ? "" : ", ") + std::string(key) + "=";
         if (value.kind == ValueKind::String) {
             text += trace.string(value.string);
             has_text = true;
