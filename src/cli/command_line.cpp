@@ -28,146 +28,64 @@ namespace {
 
 inline constexpr const char* kShells[] = {"bash", "zsh", "fish"};
 
-struct CompletedOption {
-    std::vector<std::string> names;  ///< with their dashes
-    std::string help;
-    bool takes_value = false;
-    std::vector<std::string> choices;  ///< empty: a file or any text
-};
-
-std::vector<CompletedOption> options_of(const CLI::App& verb) {
-    std::vector<CompletedOption> options;
-    for (const CLI::Option* option : verb.get_options()) {
+/// Lists the words that can follow those typed after "marey", the last of which is not complete: a word in
+/// each line, a tab, and its description. Nothing: a file, or any text.
+std::string completions(const CLI::App& command, const std::vector<std::string>& typed) {
+    std::string lines;
+    const auto add = [&](const std::string& word, const std::string& description) {
+        if (word.starts_with(typed.back())) lines += fmt::format("{}\t{}\n", word, description);
+    };
+    if (typed.size() == 1 || (typed.size() == 2 && typed[0] == "help")) {
+        for (const CLI::App* verb : command.get_subcommands({}))
+            add(verb->get_name(), verb->get_description());
+        return lines;
+    }
+    const std::vector<const CLI::App*> named = command.get_subcommands(
+        [&](const CLI::App* verb) { return !typed.empty() && verb->get_name() == typed[0]; });
+    if (named.empty()) return "";
+    const std::string& before = typed[typed.size() - 2];
+    for (const CLI::Option* option : named.front()->get_options()) {
         if (option->get_group().empty()) continue;  // an old name
-        CompletedOption its;
-        for (const std::string& name : option->get_lnames()) its.names.push_back("--" + name);
-        for (const std::string& name : option->get_snames()) its.names.push_back("-" + name);
-        if (its.names.empty()) continue;  // a positional one
-        its.help = option->get_description();
-        its.takes_value = option->get_items_expected_max() > 0;
-        const std::string type = option->get_type_name();
-        if (its.takes_value && type.find('|') != type.npos) its.choices = split(type, '|');
-        options.push_back(std::move(its));
-    }
-    return options;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-    return fmt::format("{}", fmt::join(words, " "));
-}
-
-std::string bash_script(const CLI::App& command) {
-    std::string verbs, values, words;
-    for (const CLI::App* verb : command.get_subcommands({})) {
-        verbs += (verbs.empty() ? "" : " ") + verb->get_name();
         std::vector<std::string> names;
-        for (const CompletedOption& option : options_of(*verb)) {
-            names.insert(names.end(), option.names.begin(), option.names.end());
-            if (option.choices.empty()) continue;
-            for (const std::string& name : option.names)
-                values += fmt::format("        '{} {}') words={} ;;\n", verb->get_name(), name,
-                                      shell_word(joined(option.choices)));
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+        for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+        const bool takes_value = option->get_items_expected_max() > 0;
+        const std::string type = option->get_type_name();
+        const bool is_first_word = names.empty() && typed.size() == 2 && !typed.back().starts_with('-');
+        if (takes_value && (is_first_word || std::ranges::find(names, before) != names.end())) {
+            lines.clear();
+            if (type.find('|') == type.npos) return "";
+            for (const std::string& choice : split(type, '|')) add(choice, "");
+            return lines;
         }
-        words += fmt::format("            {}) words={} ;;\n", verb->get_name(), shell_word(joined(names)));
+        if (!typed.back().starts_with('-')) continue;
+        for (const std::string& name : names) add(name, option->get_description());
     }
-    return fmt::format(R"shell(# bash completion for marey: eval "$(marey completion bash)"
-_marey() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} words=
-    COMPREPLY=()
-    if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W '{}' -- "$current"))
-        return
-    fi
-    case "${{COMP_WORDS[1]}} $previous" in
-        'help '*) words='{}' ;;
-        'completion '*) words='bash zsh fish' ;;
-{}    esac
-    if [ -z "$words" ] && [ "${{current#-}}" != "$current" ]; then
-        case "${{COMP_WORDS[1]}}" in
-{}        esac
-    fi
-    if [ -n "$words" ]; then
-        COMPREPLY=($(compgen -W "$words" -- "$current"))
-    else
-        COMPREPLY=($(compgen -f -- "$current"))
-    fi
-}}
+    return lines;
+}
+
+/// Scripts that ask this command, in the order of kShells.
+constexpr const char* kCompletionScripts[] = {
+    R"shell(# bash completion for marey: eval "$(marey completion bash)"
+_marey() {
+    local IFS=$'\n'
+    COMPREPLY=($("${COMP_WORDS[0]}" --complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1))
+    [ ${#COMPREPLY[@]} -ne 0 ] || COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
+}
 complete -o filenames -F _marey marey
 )shell",
-                       verbs, verbs, values, words);
-}
-
-std::string zsh_text(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
-        out += c;
-    }
-    return out;
-}
-
-std::string zsh_script(const CLI::App& command) {
-    std::string verbs, cases;
-    for (const CLI::App* verb : command.get_subcommands({})) {
-        verbs += "        " + shell_word(verb->get_name() + ":" + zsh_text(verb->get_description())) + "\n";
-        cases += fmt::format("        {})\n            _arguments", verb->get_name());
-        for (const CompletedOption& option : options_of(*verb)) {
-            const std::string values = option.choices.empty() ? "_files" : "(" + joined(option.choices) + ")";
-            for (const std::string& name : option.names) {
-                std::string spec = "*" + name + "[" + zsh_text(option.help) + "]";
-                if (option.takes_value) spec += ":value:" + values;
-                cases += " \\\n                " + shell_word(spec);
-            }
-        }
-        cases += " \\\n                '*:file:_files' ;;\n";
-    }
-    return fmt::format(R"shell(#compdef marey
+    R"shell(#compdef marey
 # zsh completion for marey: eval "$(marey completion zsh)"
-_marey() {{
-    local -a verbs
-    verbs=(
-{}    )
-    if (( CURRENT == 2 )); then
-        _describe command verbs
-        return
-    fi
-    local verb=$words[2]
-    shift words
-    (( CURRENT-- ))
-    case $verb in
-        completion) _values shell bash zsh fish ;;
-{}    esac
-}}
+_marey() {
+    local -a found
+    found=("${(@f)$("$words[1]" --complete "${(@)words[2,CURRENT]}" 2>/dev/null | sed 's/:/\\:/g; s/\t/:/')}")
+    if [[ -n "$found[1]" ]]; then _describe marey found; else _files; fi
+}
 compdef _marey marey
 )shell",
-                       verbs, cases);
-}
-
-std::string fish_script(const CLI::App& command) {
-    std::string text = "# fish completion for marey: marey completion fish | source\n";
-    for (const CLI::App* verb : command.get_subcommands({})) {
-        text += fmt::format("complete -c marey -n __fish_use_subcommand -f -a {} -d {}\n", verb->get_name(),
-                            shell_word(verb->get_description()));
-        for (const CompletedOption& option : options_of(*verb)) {
-            text += fmt::format("complete -c marey -n '__fish_seen_subcommand_from {}'", verb->get_name());
-            for (const std::string& name : option.names)
-                text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-            if (!option.choices.empty()) {
-                text += " -x -a " + shell_word(joined(option.choices));
-            } else if (option.takes_value) {
-                text += " -r";
-            }
-            text += " -d " + shell_word(option.help) + "\n";
-        }
-    }
-    return text + "complete -c marey -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n";
-}
-
-/// `shell` is one of kShells.
-std::string completion_script(const CLI::App& command, const std::string& shell) {
-    if (shell == "bash") return bash_script(command);
-    return shell == "zsh" ? zsh_script(command) : fish_script(command);
-}
+    R"shell(# fish completion for marey: marey completion fish | source
+complete -c marey -a '(set -l words (commandline -opc) (commandline -ct); marey --complete $words[2..])'
+)shell"};
 
 namespace fs = std::filesystem;
 
@@ -426,6 +344,10 @@ int dispatch(int argc, char** argv) {
         print_error(command.app.help());
         return kFailure;
     }
+    if (std::string_view(argv[1]) == "--complete") {
+        write_out(completions(command.app, {argv + 2, argv + argc}));
+        return kSuccess;
+    }
     if (argv[1][0] != '-' && !is_verb(command, argv[1])) return unknown_verb(command, argv[1]);
     // CLI11 does not pass "--" through; the words after it belong to the program to run.
     char** const end = argv + argc;
@@ -445,7 +367,7 @@ int dispatch(int argc, char** argv) {
     }
     if (command.help->parsed()) return show_help(command);
     if (command.completion->parsed()) {
-        write_out(completion_script(command.app, command.shell));
+        write_out(kCompletionScripts[std::ranges::find(kShells, command.shell) - kShells]);
         return kSuccess;
     }
     for (auto& [sub, verb] : command.verbs) {

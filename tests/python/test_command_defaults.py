@@ -141,8 +141,15 @@ def test_wrong_defaults_of_profile_name_their_file(folder, line, message):
 
 def completed(folder, *words):
     script = run(folder, "completion", "bash").stdout
+    (folder / "bin").mkdir(exist_ok=True)
+    command = folder / "bin" / "marey"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m marey "$@"\n')
+    command.chmod(0o755)
+    variables = environment(PATH=f"{command.parent}:{os.environ['PATH']}")
     ask = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _marey; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    done = subprocess.run(["bash", "-c", script + ask], cwd=folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", script + ask], cwd=folder, env=variables, capture_output=True, text=True, check=True
+    )
     return done.stdout.split()
 
 
@@ -163,10 +170,26 @@ def test_every_option_of_the_help_is_completed(folder):
     assert len(names) > 10 and names <= set(completed(folder, "marey", "report", "--"))
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["report", "--by-t"], "--by-thread\tShow one row per name and thread\n"),
+        (["redac"], "redact\tWrite a capture without values, arguments and user names\n"),
+        (["help", "redac"], "redact\tWrite a capture without values, arguments and user names\n"),
+        (["completion", "f"], "fish\t\n"),
+        (["report", "--columns", ""], ""),
+        (["report", "--max-b"], ""),
+        (["nothing", "--"], ""),
+    ],
+)
+def test_completions_have_descriptions(folder, words, found):
+    assert run(folder, "--complete", *words).stdout == found
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_scripts_are_valid(folder, shell):
     script = run(folder, "completion", shell).stdout
-    assert "redact" in script and "by-thread" in script
+    assert "--complete" in script
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     (folder / "script").write_text(script)
