@@ -10,10 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -23,6 +21,7 @@
 #include <marey/merge.h>
 #include <marey/process_end.h>
 
+#include "base/process_stat.h"
 #include "cli/capture_files.h"
 #include "cli/run_summary.h"
 
@@ -94,19 +93,6 @@ class MemberPacking {
         return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
     }
 
-    static std::string text_of(const std::string& path) {
-        std::ifstream file(path, std::ios::binary);
-        return {std::istreambuf_iterator<char>(file), {}};
-    }
-
-    /// The clock ticks from boot to the start of a process; 0: it has ended.
-    static std::uint64_t start_of(const std::string& folder) {
-        const std::string text = text_of(folder + "/stat");
-        std::size_t at = text.rfind(')');  // the name before it may contain anything
-        for (int field = 2; at != std::string::npos && field < 22; ++field) at = text.find(' ', at + 1);
-        return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at, nullptr, 10);
-    }
-
     void work() {
         // On Linux, a priority is that of one thread.
         if (::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kNiceness) != 0) errno = 0;
@@ -146,11 +132,11 @@ class MemberPacking {
              task.increment(error)) {
             std::ifstream children(task->path() / "children");
             for (std::int64_t child = 0; children >> child && known_.size() < kMaxProcesses;) {
-                const std::string of_child = "/proc/" + std::to_string(child);
-                const ProcessKey key{child, start_of(of_child)};
+                const ProcessKey key{child, ProcessStat(child).start()};
                 if (key.second == 0) continue;
                 if (known_.insert(key).second) {
-                    std::string name = text_of(of_child + "/comm");
+                    const std::string name =
+                        read_small_file(("/proc/" + std::to_string(child) + "/comm").c_str());
                     facts_.saw(key, name.substr(0, name.find('\n')));
                 }
                 look_at(child);

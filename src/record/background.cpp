@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "base/small_file.h"
+#include "base/process_stat.h"
 #include "record/thread_log.h"
 
 namespace marey {
@@ -18,16 +18,8 @@ namespace {
 // Whether the calling thread is the last one: the main thread has called pthread_exit, and every other thread
 // has ended. The kernel keeps the main thread as a zombie, and counts it. False where /proc is not mounted.
 bool is_last_thread() noexcept {
-    const std::string status =
-        read_small_file("/proc/self/stat");  // pid (name) state ...; a name may have ')'
-    char state = 0;
-    int threads = 0;
-    const std::size_t name_end = status.rfind(')');
-    return name_end != std::string::npos &&
-           std::sscanf(status.c_str() + name_end + 1,
-                       " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d", &state,
-                       &threads) == 2 &&
-           state == 'Z' && threads == 2;
+    const ProcessStat own = ProcessStat::of_this();
+    return own.text(ProcessStat::kState) == "Z" && own.number(ProcessStat::kThreads) == 2;
 }
 
 }  // namespace

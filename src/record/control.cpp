@@ -16,6 +16,7 @@
 #include <marey/error.h>
 #include <marey/session_options.h>
 
+#include "base/process_stat.h"
 #include "record/control_page.h"
 #include "record/recorder.h"
 #include "record/recorder_parts.h"
@@ -31,7 +32,7 @@ ControlPage own_page() {
     std::memcpy(page.magic, ControlPage::kMagic, sizeof page.magic);
     page.version = ControlPage::kVersion;
     page.pid = ::getpid();
-    page.start = process_start(page.pid);
+    page.start = ProcessStat(page.pid).start();
     page.rank = environment_rank();
     return page;
 }

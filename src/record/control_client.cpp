@@ -1,6 +1,7 @@
 // control_client.cpp: asks other processes to record.
 #include <dirent.h>
-#include <signal.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <marey/detail/counter.h>
 #include <marey/error.h>
 
+#include "base/process_stat.h"
 #include "record/control_page.h"
 
 namespace marey {
@@ -26,7 +28,7 @@ std::string page_path(std::int64_t pid) {
 bool is_of(const ControlPage& page, std::int64_t pid) {
     return std::memcmp(page.magic, ControlPage::kMagic, sizeof page.magic) == 0 &&
            page.version == ControlPage::kVersion && page.pid == pid && page.start != 0 &&
-           page.start == process_start(pid);
+           page.start == ProcessStat(pid).start();
 }
 
 std::string name_of(std::int64_t pid) {
@@ -36,21 +38,18 @@ std::string name_of(std::int64_t pid) {
 /// The right to write a question, which one process has at a time.
 class Turn {
   public:
-    Turn(ControlPage& page, std::int64_t pid) : page_(page) {
-        std::int32_t holder = 0;
-        while (!__atomic_compare_exchange_n(&page.sender, &holder, own_, false, __ATOMIC_ACQUIRE,
-                                            __ATOMIC_RELAXED)) {
-            const bool is_alive = ::kill(holder, 0) == 0 && holder != own_;
-            if (is_alive) throw Error(name_of(pid) + " is busy with a request of another process");
-        }
+    Turn(const std::string& path, std::int64_t pid)
+        : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)) {
+        if (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+        if (file_ >= 0) ::close(file_);
+        throw Error(name_of(pid) + " is busy with a request of another process");
     }
-    ~Turn() { __atomic_store_n(&page_.sender, 0, __ATOMIC_RELEASE); }
+    ~Turn() { ::close(file_); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
   private:
-    ControlPage& page_;
-    const std::int32_t own_ = ::getpid();
+    const int file_;
 };
 
 std::string ask(std::int64_t pid, const std::string& question, std::chrono::nanoseconds timeout) {
@@ -60,7 +59,7 @@ std::string ask(std::int64_t pid, const std::string& question, std::chrono::nano
                     " takes no requests (start it with MAREY=control=on, or call marey.allow_control())");
     const MappedPage page(path);
     if (!is_of(*page, pid)) throw Error(name_of(pid) + " has ended");
-    const Turn turn(*page, pid);
+    const Turn turn(path, pid);
     if (question.size() >= sizeof page->question) throw Error("the request is too long");
     set_text(page->question, question);
     const std::uint32_t number = page->request + 1;
@@ -69,7 +68,7 @@ std::string ask(std::int64_t pid, const std::string& question, std::chrono::nano
     const std::int64_t end = monotonic_ns() + timeout.count();
     for (std::uint32_t answered; (answered = detail::load_acquire(page->answered)) != number;) {
         constexpr std::int64_t kLookNs = 100'000'000;  // whether it is still there
-        if (process_start(pid) != page->start) throw Error(name_of(pid) + " has ended");
+        if (ProcessStat(pid).start() != page->start) throw Error(name_of(pid) + " has ended");
         if (monotonic_ns() >= end) throw Error(name_of(pid) + " does not answer");
         wait_for_change(page->answered, answered,
                         std::min(kLookNs, std::max<std::int64_t>(end - monotonic_ns(), 1)));
@@ -96,7 +95,7 @@ std::vector<ControlledProcess> controlled_processes() {
             const MappedPage page(path);
             if (is_of(*page, pid)) {
                 found.push_back({pid, page->rank, detail::load_relaxed(page->is_recording) != 0});
-            } else if (page->pid == pid && process_start(pid) != page->start) {
+            } else if (page->pid == pid && ProcessStat(pid).start() != page->start) {
                 ::unlink(path.c_str());  // of a process that was killed
             }
         } catch (const Error&) {  // it is something else

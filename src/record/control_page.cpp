@@ -17,7 +17,6 @@
 #include <marey/error.h>
 
 #include "base/environment.h"
-#include "base/small_file.h"
 
 namespace marey {
 namespace {
@@ -40,19 +39,6 @@ std::string control_folder(bool creates) {
     if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 077) != 0)
         throw Error(folder + ": is not a folder that only you can use: remove it, or set XDG_RUNTIME_DIR");
     return folder;
-}
-
-std::uint64_t process_start(std::int64_t pid) {
-    const std::string stat = read_small_file(("/proc/" + std::to_string(pid) + "/stat").c_str());
-    const std::size_t name_end = stat.rfind(')');  // a name may have ')'
-    unsigned long long start = 0;
-    return name_end != std::string::npos &&
-                   ::sscanf(stat.c_str() + name_end + 1,
-                            " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                            "%llu",
-                            &start) == 1
-               ? start
-               : 0;
 }
 
 void wait_for_change(const std::uint32_t& word, std::uint32_t value, std::int64_t timeout_ns) noexcept {

@@ -22,7 +22,7 @@ struct ControlPage {
     std::int64_t pid;
     std::uint64_t start;  ///< of the process, in clock ticks since boot: ids are used again
     std::int32_t rank;
-    std::int32_t sender;     ///< the process that asks; 0: none
+    std::uint32_t unused;
     std::uint32_t request;   ///< counts questions; a futex
     std::uint32_t answered;  ///< the last question that has an answer; a futex
     std::uint32_t has_failed;
@@ -51,9 +51,6 @@ std::string control_folder(bool creates);
 inline std::int64_t monotonic_ns() noexcept {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
-
-/// When a process was started; 0: there is none.
-std::uint64_t process_start(std::int64_t pid);
 
 /// Waits until a word no longer has this value, at most so long (< 0: for ever). It may return early.
 void wait_for_change(const std::uint32_t& word, std::uint32_t value, std::int64_t timeout_ns) noexcept;

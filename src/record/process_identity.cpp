@@ -10,13 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 
 #include "base/environment.h"
+#include "base/process_stat.h"
 #include "base/process_text.h"
-#include "base/small_file.h"
 #include "record/clocks/clock.h"
 #include "record/spool.h"
 
@@ -47,20 +46,6 @@ std::uint64_t inode_of(const char* path) noexcept {
     return ::stat(path, &info) == 0 ? info.st_ino : 0;
 }
 
-/// The parent and the start of a process, from /proc/PID/stat. False: it has ended, or /proc is missing.
-bool read_stat(const char* path, std::int64_t& parent, std::uint64_t& start) noexcept {
-    const std::string text = read_small_file(path, 1024);
-    std::size_t at = text.rfind(')');  // the name before it may contain anything
-    const char* const end = text.data() + text.size();
-    for (int field = 3; field <= 22; ++field) {  // a forked child has no time for sscanf
-        if (at == std::string::npos || (at = text.find(' ', at)) == std::string::npos) return false;
-        const char* const value = text.data() + ++at;
-        if (field == 4 && std::from_chars(value, end, parent).ec != std::errc()) return false;
-        if (field == 22 && std::from_chars(value, end, start).ec != std::errc()) return false;
-    }
-    return true;
-}
-
 /// As ProcessIdentityRecord::wall_error_us. Sandboxes may forbid the question.
 std::uint32_t wall_error_us() noexcept {
     timex state{};
@@ -73,16 +58,9 @@ std::uint32_t wall_error_us() noexcept {
 
 /// How a process counts in its own process namespace, which is not the one of /proc.
 AncestorRecord in_own_namespace(const AncestorRecord& seen) noexcept {
-    const std::string folder = "/proc/" + std::to_string(seen.pid);
-    const std::string text = read_small_file((folder + "/status").c_str());
-    constexpr std::string_view kKey = "\nNSpid:";
-    const std::size_t at = text.find(kKey);
-    const std::uint64_t pid_namespace = inode_of((folder + "/ns/pid").c_str());
-    if (at == std::string::npos || pid_namespace == 0) return seen;
-    const std::string_view pids = std::string_view(text).substr(at + 1, text.find('\n', at + 1) - at - 1);
-    AncestorRecord own = {seen.pid, seen.start, pid_namespace};
-    std::from_chars(pids.data() + pids.find_last_of(" \t") + 1, pids.data() + pids.size(), own.pid);
-    return own;
+    const std::string path = "/proc/" + std::to_string(seen.pid) + "/ns/pid";
+    const std::uint64_t pid_namespace = inode_of(path.c_str());
+    return pid_namespace == 0 ? seen : AncestorRecord{own_pid(seen.pid), seen.start, pid_namespace};
 }
 
 /// Whether /proc numbers processes as this process does.
@@ -99,12 +77,12 @@ void read_ancestors(ProcessIdentity& identity, std::int64_t parent, const Reques
     std::uint32_t count = 0;
     bool is_complete = false;
     while (parent > 0 && count < kMaxAncestors && !is_complete) {
-        char path[48];
-        std::snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(parent));
+        const ProcessStat stat(parent);
         AncestorRecord& ancestor = identity.ancestors[count];
-        ancestor = {parent, 0, identity.record.pid_namespace};
+        ancestor = {parent, stat.start(), identity.record.pid_namespace};
         is_complete = parent == tree.pid;
-        if (!read_stat(path, parent, ancestor.start)) break;
+        if (ancestor.start == 0) break;
+        parent = stat.number(ProcessStat::kParent);
         if (!is_own_proc) ancestor = in_own_namespace(ancestor);
         ++count;
     }
@@ -151,14 +129,14 @@ const ProcessIdentity& process_identity() noexcept {
     // A process that sees its parent under the same number is in the same namespace.
     const bool is_beside_parent = kept.is_forked && ::getppid() == identity.ancestors[0].pid;
     if (!is_beside_parent) record.pid_namespace = inode_of("/proc/self/ns/pid");
-    std::int64_t parent = 0;
-    if (!read_stat("/proc/self/stat", parent, record.start)) record.start = 0;
+    const ProcessStat stat = ProcessStat::of_this();
+    record.start = stat.start();
     record.origin =
         static_cast<std::uint32_t>(kept.is_forked ? ProcessOriginCode::Fork : ProcessOriginCode::Program);
     record.fork_ticks = kept.fork_ticks;
     record.fork_thread = kept.fork_thread;
     record.wall_error_us = wall_error_us();
-    if (!kept.is_forked) read_ancestors(identity, parent, kept.tree);
+    if (!kept.is_forked) read_ancestors(identity, stat.number(ProcessStat::kParent), kept.tree);
     kept.pid = pid;
     return identity;
 }

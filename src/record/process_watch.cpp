@@ -19,7 +19,7 @@
 #include <map>
 #include <utility>
 
-#include "base/small_file.h"
+#include "base/process_stat.h"
 #include "record/process_report.h"
 
 namespace marey {
@@ -43,26 +43,13 @@ ProcessEnd end_of_status(int status) {
     return WIFSIGNALED(status) ? ProcessEnd{0, WTERMSIG(status)} : ProcessEnd{WEXITSTATUS(status), 0};
 }
 
-/// The field of /proc/PID/stat with this number, from 3 on; empty: there is none.
-std::string_view stat_field(std::string_view text, int number) {
-    std::size_t at = text.rfind(')');  // the name before it may contain anything
-    for (int field = 2; at != text.npos && field < number; ++field) at = text.find(' ', at + 1);
-    if (at == text.npos) return {};
-    text.remove_prefix(at + 1);
-    return text.substr(0, text.find_first_of(" \n"));
-}
-
-bool read_number(std::string_view text, auto& number) {
-    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
-}
-
 /// The process that a pidfd leads to, as this process sees it; -1: somebody has waited for it.
 std::int64_t pid_behind(int pidfd) {
     const std::string text = read_small_file(("/proc/self/fdinfo/" + std::to_string(pidfd)).c_str());
     constexpr std::string_view kKey = "Pid:\t";
     const std::size_t at = text.find(kKey);
     std::int64_t pid = -1;
-    if (at != text.npos) read_number(std::string_view(text).substr(at + kKey.size()), pid);
+    if (at != text.npos) std::from_chars(text.data() + at + kKey.size(), text.data() + text.size(), pid);
     return pid > 0 ? pid : -1;
 }
 
@@ -76,11 +63,10 @@ std::optional<ProcessEnd> end_behind(int pidfd) {
         // Nobody has waited for it yet, or somebody is just about to.
         const std::int64_t pid = pid_behind(pidfd);
         if (pid < 0) continue;
-        const std::string text = read_small_file(("/proc/" + std::to_string(pid) + "/stat").c_str());
-        int status = 0;
-        if (stat_field(text, 3) == "Z" && read_number(stat_field(text, 52), status) &&
+        const ProcessStat stat(pid);
+        if (stat.text(ProcessStat::kState) == "Z" && !stat.text(ProcessStat::kExitStatus).empty() &&
             pid_behind(pidfd) == pid)
-            return end_of_status(status);
+            return end_of_status(static_cast<int>(stat.number(ProcessStat::kExitStatus)));
     }
     return std::nullopt;
 }

@@ -8,29 +8,17 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include <marey/detail/log_format.h>
 #include <marey/live.h>
 
-#include "base/small_file.h"
+#include "base/process_stat.h"
 #include "collect/live/shared_mappings.h"
 
 namespace marey {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The id of a process in its own namespace, which is what it has written into its capture.
-std::int64_t own_pid(std::int64_t pid) {
-    const std::string status = read_small_file(("/proc/" + std::to_string(pid) + "/status").c_str());
-    const std::size_t line = status.find("\nNSpid:");
-    if (line == std::string::npos) return pid;
-    const std::string ids = status.substr(line + 7, status.find('\n', line + 1) - line - 7);
-    std::istringstream words(ids);
-    for (std::int64_t id = 0; words >> id;) pid = id;
-    return pid;
-}
 
 /// Whether the file is an unfinished capture of the process, and not one that it has from its parent.
 bool is_capture_of(const std::string& path, std::uint64_t inode, std::int64_t pid) {
