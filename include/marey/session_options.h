@@ -182,6 +182,9 @@ MAREY_API void set_option(SessionOptions& options, const SessionOption& option, 
 /// meaning of "c_calls=auto".
 MAREY_API SessionOptions parse_options(std::string_view text, bool auto_c_calls = true);
 
+/// Reads a size in bytes: "512MB", "2 GiB", "4096". Throws marey::Error.
+MAREY_API std::uint64_t parse_bytes(std::string_view text);
+
 /// One entry of that text, with the separators in `value` escaped: "out=a\,b.marey".
 MAREY_API std::string option_entry(std::string_view key, std::string_view value);
 

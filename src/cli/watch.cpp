@@ -44,15 +44,12 @@ std::uint64_t resident_bytes(std::int64_t pid) {
     return file >> size >> resident ? resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
 }
 
-std::uint64_t size_option(const char* option, const std::string& text) {
-    SessionOptions sizes;
-    const auto* const max = std::ranges::find(kSessionOptions, std::string_view("max"), &SessionOption::key);
+std::uint64_t most_bytes(const std::string& disk) {
     try {
-        set_option(sizes, *max, text);
+        return disk.empty() ? std::numeric_limits<std::uint64_t>::max() : parse_bytes(disk);
     } catch (const Error& error) {
-        throw Error(fmt::format("{}: {}", option, error.what()));
+        throw Error(fmt::format("--disk: {}", error.what()));
     }
-    return sizes.max_bytes;
 }
 
 /// Until it ends, other watchers choose no name in the folder.
@@ -119,8 +116,7 @@ Watch::Watch(const WatchOptions& options, std::function<std::vector<std::string>
       folder_(options.folder),
       command_(options.command),
       keep_(options.keep.value_or(std::numeric_limits<std::uint64_t>::max())),
-      disk_bytes_(options.disk.empty() ? std::numeric_limits<std::uint64_t>::max()
-                                       : size_option("--disk", options.disk)),
+      disk_bytes_(most_bytes(options.disk)),
       once_(options.once),
       missing_(conditions_) {
     if (conditions_.empty()) throw Error("no condition is given with --when");

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <marey/error.h>
+#include <marey/session_options.h>
 
 #include "cli/text_format.h"
 
@@ -117,7 +118,7 @@ class Parser {
         if (limit == Limit::Time || limit == Limit::Relative) {
             if (const auto time = parse_duration(word)) value = static_cast<double>(*time);
         } else {
-            value = number(word, limit == Limit::Size);
+            value = limit == Limit::Size ? size(word) : number(word);
         }
         if (!value) return false;
         condition.limit = *value;
@@ -127,7 +128,7 @@ class Parser {
     /// "p99*3"; of steps "1.5x", too.
     static bool read_relative(WatchCondition& condition, std::string_view word) {
         if (condition.kind == WatchKind::Step && word.ends_with('x')) {
-            const auto factor = number(word.substr(0, word.size() - 1), false);
+            const auto factor = number(word.substr(0, word.size() - 1));
             if (!factor || *factor <= 0) return false;
             condition.of_usual = 0.5;
             condition.limit = *factor;
@@ -135,31 +136,26 @@ class Parser {
         }
         if (!word.starts_with('p')) return false;
         const std::size_t star = std::min(word.find('*'), word.size());
-        const auto percent = number(word.substr(1, star - 1), false);
-        const auto factor = star < word.size() ? number(word.substr(star + 1), false) : 1.0;
+        const auto percent = number(word.substr(1, star - 1));
+        const auto factor = star < word.size() ? number(word.substr(star + 1)) : 1.0;
         if (!percent || !factor || *percent <= 0 || *percent > 100 || *factor <= 0) return false;
         condition.of_usual = *percent / 100;
         condition.limit = *factor;
         return true;
     }
 
-    /// A number, and for a size its unit.
-    static std::optional<double> number(std::string_view word, bool is_size) {
+    static std::optional<double> number(std::string_view word) {
         double value = 0;
-        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-        std::string_view unit(end, static_cast<std::size_t>(word.data() + word.size() - end));
-        if (error != std::errc()) return std::nullopt;
-        if (is_size) {
-            constexpr std::string_view kUnits = "KMGT";
-            if (const std::size_t power = kUnits.find(unit.empty() ? '?' : unit[0]);
-                power != std::string_view::npos) {
-                value *= static_cast<double>(std::uint64_t{1} << (10 * (power + 1)));
-                unit.remove_prefix(1);
-                if (unit.starts_with('i')) unit.remove_prefix(1);
-            }
-            if (unit.starts_with('B')) unit.remove_prefix(1);
+        const char* const end = word.data() + word.size();
+        const auto [rest, error] = std::from_chars(word.data(), end, value);
+        return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
+    }
+    static std::optional<double> size(std::string_view word) {
+        try {
+            return static_cast<double>(parse_bytes(word));
+        } catch (const Error&) {
+            return std::nullopt;
         }
-        return unit.empty() ? std::optional(value) : std::nullopt;
     }
 
     static std::string_view expected(WatchKind kind, Limit limit) {

@@ -64,6 +64,8 @@ bool take_number(std::string_view& text, std::uint64_t& number) {
     return error == std::errc();
 }
 
+}  // namespace
+
 std::uint64_t parse_bytes(std::string_view text) {
     static constexpr Word<int> kShifts[] = {{"", 0},     {"b", 0},   {"k", 10},   {"kb", 10}, {"kib", 10},
                                             {"m", 20},   {"mb", 20}, {"mib", 20}, {"g", 30},  {"gb", 30},
@@ -78,6 +80,8 @@ std::uint64_t parse_bytes(std::string_view text) {
         reject("invalid size", text, ": expected a number with an optional unit, such as 512MB");
     return number << *shift;
 }
+
+namespace {
 
 std::uint64_t parse_time(std::string_view text) {
     static constexpr Word<std::uint64_t> kUnits[] = {
