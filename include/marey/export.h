@@ -54,20 +54,9 @@ MAREY_API void write_chrome_json(const Trace& trace, const std::string& path, Ch
 /// are wall-clock times. Throws marey::Error.
 MAREY_API void write_memory_timeline(const Trace& trace, const std::string& path, const Device& device = {});
 
-/// Writes the file format of speedscope (https://www.speedscope.app): one evented profile per track that has
-/// ranges, in nanoseconds since the window's start, clipped to the window. The file is strict JSON, whatever
-/// bytes names contain. Compresses if `path` ends in ".gz". Throws marey::Error.
-MAREY_API void write_speedscope(const Trace& trace, const std::string& path);
-
 /// Writes the result of fold_stacks() as text, with lines such as "a;b;c 123". Compresses if `path` ends in
 /// ".gz". Returns the number of lines. Throws marey::Error.
 MAREY_API std::size_t write_stacks(const Trace& trace, const std::string& path, const StackOptions& options);
-/// Writes folded stacks with the default options: whole paths of ranges, self time in nanoseconds.
-MAREY_API void write_folded(const Trace& trace, const std::string& path);
-/// Writes folded stacks as PyTorch's export_stacks does: Python frames, microseconds.
-MAREY_API void export_stacks(const Trace& trace, const std::string& path,
-                             const std::string& metric = "self_cpu_time_total");
-
 /// Returns a flame graph as an SVG picture: names merged by their call paths, each as wide as its share of
 /// the time. Readable in light and dark; details are in tooltips.
 struct FlameGraphOptions {
@@ -78,10 +67,6 @@ struct FlameGraphOptions {
 MAREY_API std::string flame_graph_svg(const Trace& trace, const FlameGraphOptions& options = {});
 /// Returns every track against time as an SVG picture; ranges narrower than a pixel are merged.
 MAREY_API std::string timeline_svg(const Trace& trace);
-/// Write the same. Compress if `path` ends in ".gz". Throw marey::Error.
-MAREY_API void write_flame_graph(const Trace& trace, const std::string& path);
-MAREY_API void write_timeline(const Trace& trace, const std::string& path);
-
 /// Returns the page of `marey view` with the data inside: one HTML file that works without a server or a
 /// network. It holds the timeline at the resolution of a 4K screen and tables of the whole trace. `title` is
 /// usually the name of the trace's file. Throws marey::Error, for example if libmarey_view.so is missing.
@@ -97,15 +82,8 @@ MAREY_API std::span<const std::string_view> table_names() noexcept;
 /// Throws marey::Error.
 MAREY_API void write_csv(const Trace& trace, const std::string& path, std::string_view table);
 MAREY_API void write_csv(const Trace& trace, std::ostream& stream, std::string_view table = "ranges");
-/// Writes the table "ranges".
-MAREY_API void write_csv(const Trace& trace, const std::string& path);
-
-/// Whether this library was built with support for Perfetto traces.
-MAREY_API bool can_write_perfetto() noexcept;
 /// Writes Perfetto's protobuf format (see docs/formats/perfetto.md). Times are those of the trace, clipped to
-/// the window. Compresses if `path` ends in ".gz". Throws marey::Error, also if Marey was built without
-/// protozero.
-MAREY_API void write_perfetto(const Trace& trace, const std::string& path);
+/// the window. Throws marey::Error, also if Marey was built without protozero.
 MAREY_API void write_perfetto(const Trace& trace, std::ostream& stream);
 
 /// Writes pprof's profile.proto: one sample per distinct stack of a thread, with the values time (self time
@@ -115,24 +93,10 @@ MAREY_API void write_perfetto(const Trace& trace, std::ostream& stream);
 /// which stacks were cut; 0 if none was. Compresses if `path` ends in ".gz". Throws marey::Error, also if
 /// Marey was built without protozero.
 MAREY_API std::uint32_t write_pprof(const Trace& trace, const std::string& path);
-/// Writes callgrind's profile format: self times in nanoseconds, and calls with their inclusive times. Leaves
-/// out device work and async ranges. Throws marey::Error.
-MAREY_API void write_callgrind(const Trace& trace, const std::string& path);
-/// Writes the statistics of Python's cProfile (module pstats): calls, self and total times in seconds, and
-/// callers. Leaves out device work and async ranges. Throws marey::Error.
-MAREY_API void write_pstats(const Trace& trace, const std::string& path);
-
-/// Writes the processed format of the Firefox Profiler: one thread per track, whose samples are the times
-/// between two events with their exact lengths; ranges marked by hand, async ranges and instants as markers;
-/// counters and allocation reports as counters. Times are milliseconds since the window's start, exact to the
-/// nanosecond. Compresses if `path` ends in ".gz". Throws marey::Error.
-MAREY_API void write_firefox(const Trace& trace, const std::string& path);
-
 /// Writes OpenTelemetry spans as OTLP JSON: ranges marked by hand (scopes User and Step) and ranges of other
 /// processes, clipped to the window, with their values as attributes. A range with the value "traceparent"
-/// (W3C Trace Context) belongs to that trace; "span_id" sets its span id. Throws marey::Error.
-MAREY_API void write_otlp(const Trace& trace, const std::string& path);
-/// Leaves out spans that are shorter than `min_duration_ns`. Returns the number of spans.
+/// (W3C Trace Context) belongs to that trace; "span_id" sets its span id. Leaves out spans that are shorter
+/// than `min_duration_ns`. Returns the number of spans. Throws marey::Error.
 MAREY_API std::size_t write_otlp(const Trace& trace, const std::string& path, std::int64_t min_duration_ns);
 
 /// Rewrites the capture `in`, compressed with zstd, as `out`; Trace::load reads both. Throws marey::Error.

@@ -140,7 +140,8 @@ void bind_trace(nb::module_& module) {
         .def(
             "_export_stacks",
             [](const Trace& trace, const path& file, const std::string& metric) {
-                export_stacks(trace, file.string(), metric);
+                write_stacks(trace, file.string(),
+                             {.metric = metric, .frames = StackFrames::Python, .microseconds = true});
             },
             nb::arg("path"), nb::arg("metric"), no_gil);
     module.def("load", load, nb::arg("path"), nb::arg("format") = "", nb::arg("session") = 0, no_gil);

@@ -1,7 +1,6 @@
 // traceback_binding.cpp: symbolizes captured tracebacks and addresses.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <string>
 #include <vector>
@@ -61,20 +60,6 @@ nb::list symbolize_tracebacks(const nb::iterable& objects) {
 
 void bind_traceback(nb::module_& module) {
     module.def("symbolize_tracebacks", symbolize_tracebacks);
-    module.def("symbolize_addresses", [](const std::vector<std::uintptr_t>& addresses) {
-        std::vector<std::vector<TracebackFrame>> frames;
-        {
-            const nb::gil_scoped_release released;
-            frames = symbolize_addresses(addresses);
-        }
-        nb::list lists;
-        for (const auto& group : frames) {
-            nb::list list;
-            for (const TracebackFrame& frame : group) list.append(dict_of(frame));
-            lists.append(list);
-        }
-        return lists;
-    });
     module.def("has_native_lines", &has_native_lines);
 }
 

@@ -110,14 +110,11 @@ class CallgrindProfile {
 
 }  // namespace
 
-void write_callgrind(const Trace& trace, const std::string& path) {
-    CallgrindProfile(trace, path).write();
-}
-
 FileFormat callgrind_format() {
     static constexpr std::string_view kSuffixes[] = {".callgrind", ".callgrind.out"};
     return {"callgrind", "Callgrind profiles, for KCachegrind and callgrind_annotate",
-            "threads, GPU work, async ranges", kSuffixes, write_callgrind};
+            "threads, GPU work, async ranges", kSuffixes,
+            [](const Trace& trace, const std::string& path) { CallgrindProfile(trace, path).write(); }};
 }
 
 }  // namespace marey

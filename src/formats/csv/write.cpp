@@ -134,14 +134,11 @@ void write_csv(const Trace& trace, std::ostream& stream, std::string_view table)
     out.commit();
 }
 
-void write_csv(const Trace& trace, const std::string& path) {
-    write_csv(trace, path, table_names().front());
-}
-
 FileFormat csv_format() {
     static constexpr std::string_view kSuffixes[] = {".csv", ".csv.gz"};
-    return {"csv", "Comma-separated values, for spreadsheets and databases", "all tables but one", kSuffixes,
-            write_csv};
+    return {
+        "csv", "Comma-separated values, for spreadsheets and databases", "all tables but one", kSuffixes,
+        [](const Trace& trace, const std::string& path) { write_csv(trace, path, table_names().front()); }};
 }
 
 }  // namespace marey

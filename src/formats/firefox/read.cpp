@@ -215,6 +215,8 @@ bool is_firefox(std::span<const std::byte> head) noexcept {
 
 }  // namespace
 
+void write_firefox(const Trace& trace, const std::string& path);  // write.cpp
+
 FileFormat firefox_format() {
     static constexpr std::string_view kSuffixes[] = {".profile.json.gz", ".profile.json"};
     return {"firefox",        "Firefox Profiler profiles, for https://profiler.firefox.com",

@@ -17,18 +17,11 @@ std::size_t write_stacks(const Trace& trace, const std::string& path, const Stac
     return stacks.size();
 }
 
-void write_folded(const Trace& trace, const std::string& path) {
-    write_stacks(trace, path, {});
-}
-
-void export_stacks(const Trace& trace, const std::string& path, const std::string& metric) {
-    write_stacks(trace, path, {.metric = metric, .frames = StackFrames::Python, .microseconds = true});
-}
-
 FileFormat folded_format() {
     static constexpr std::string_view kSuffixes[] = {".folded", ".folded.gz", ".stacks.txt"};
     return {"folded", "Folded stacks, self time in nanoseconds, for flame graphs",
-            "all but self time per stack", kSuffixes, write_folded};
+            "all but self time per stack", kSuffixes,
+            [](const Trace& trace, const std::string& path) { write_stacks(trace, path, {}); }};
 }
 
 }  // namespace marey

@@ -206,7 +206,7 @@ FileFormat otlp_format() {
             "OpenTelemetry spans (OTLP JSON), for Jaeger, Tempo, collectors",
             "calls: only ranges marked by hand, steps and ranges of other processes are spans",
             kSuffixes,
-            write_otlp,
+            [](const Trace& trace, const std::string& path) { write_otlp(trace, path, 0); },
             is_otlp,
             read_otlp_text};
 }

@@ -365,8 +365,4 @@ std::size_t write_otlp(const Trace& trace, const std::string& path, std::int64_t
     return OtlpSpans(trace, path, min_duration_ns).write();
 }
 
-void write_otlp(const Trace& trace, const std::string& path) {
-    write_otlp(trace, path, 0);
-}
-
 }  // namespace marey

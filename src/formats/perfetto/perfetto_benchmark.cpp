@@ -24,7 +24,7 @@ int run(int argc, char** argv) {
     double bytes = 0;
     for (int i = 0; i <= kRepetitions; ++i) {
         const double start = testing::cpu_ns();
-        write_perfetto(trace, path);
+        export_trace(trace, path, "perfetto");
         if (i > 0)
             runs.push_back((testing::cpu_ns() - start) /
                            count);  // the first run pays for first-touch page faults

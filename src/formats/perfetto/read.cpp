@@ -446,6 +446,8 @@ bool is_perfetto(std::span<const std::byte> head) noexcept {
            (end >= head.size() ? end == head.size() || head.size() >= kWholeHead : byte(end) == 0x0a);
 }
 
+void write_perfetto(const Trace& trace, const std::string& path);  // write.cpp
+
 FileFormat perfetto_format() {
     static constexpr std::string_view kSuffixes[] = {".pftrace", ".perfetto-trace", ".pftrace.gz",
                                                      ".perfetto-trace.gz"};

@@ -22,6 +22,7 @@
 #include "formats/perfetto/fields.h"
 #include "formats/perfetto/write_annotations.h"
 #include "formats/perfetto/write_tracks.h"
+#include "json/json_writer.h"
 #include "trace/trace_data.h"
 
 namespace marey {
@@ -509,10 +510,6 @@ void PerfettoTrace::write_begin(Row row, std::uint64_t time, NextExtras& next) {
 
 }  // namespace
 
-bool can_write_perfetto() noexcept {
-    return true;
-}
-
 void write_perfetto(const Trace& trace, const std::string& path) {
     PerfettoTrace(with_part_flows(with_task_tracks(trace)), path).write();
 }
@@ -526,10 +523,6 @@ void write_perfetto(const Trace& trace, std::ostream& stream) {
 #else
 
 namespace marey {
-
-bool can_write_perfetto() noexcept {
-    return false;
-}
 
 void write_perfetto(const Trace&, const std::string& path) {
     throw Error(path + ": this Marey was built without protozero and cannot write Perfetto traces");

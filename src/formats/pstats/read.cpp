@@ -215,6 +215,8 @@ bool is_pstats(std::span<const std::byte> head) noexcept {
 
 }  // namespace
 
+void write_pstats(const Trace& trace, const std::string& path);  // write.cpp
+
 FileFormat pstats_format() {
     static constexpr std::string_view kSuffixes[] = {".prof", ".pstats"};
     return {"pstats",

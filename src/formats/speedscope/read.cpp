@@ -151,6 +151,8 @@ bool is_speedscope(std::span<const std::byte> head) noexcept {
 
 }  // namespace
 
+void write_speedscope(const Trace& trace, const std::string& path);  // write.cpp
+
 FileFormat speedscope_format() {
     static constexpr std::string_view kSuffixes[] = {".speedscope.json", ".speedscope.json.gz"};
     return {"speedscope",

@@ -144,12 +144,13 @@ TEST_F(SpeedscopeTest, StacksAreWrittenFolded) {
     const Trace trace = fixture.thread("t", {{"train (a.py:1)", 0, 9000, {{"op", 0, 2500}}}}).trace();
     EXPECT_EQ(written(trace, "t.folded"), "train_(a.py:1) 6500\ntrain_(a.py:1);op 2500\n");
     const fs::path path = folder_ / "torch.txt";
-    export_stacks(trace, path.string());
+    const StackOptions python{.frames = StackFrames::Python, .microseconds = true};
+    write_stacks(trace, path.string(), python);
     std::ifstream file(path);
     std::string line;
     std::getline(file, line);
     EXPECT_EQ(line, "train_(a.py:1) 2");
-    EXPECT_THROW(export_stacks(trace, path.string(), "time"), Error);
+    EXPECT_THROW(write_stacks(trace, path.string(), {.metric = "time"}), Error);
 }
 
 }  // namespace

@@ -372,24 +372,17 @@ std::string timeline_svg(const Trace& trace) {
     return svg::TimelinePicture(trace).draw();
 }
 
-void write_flame_graph(const Trace& trace, const std::string& path) {
-    svg::write_text(path, flame_graph_svg(trace));
-}
-
-void write_timeline(const Trace& trace, const std::string& path) {
-    svg::write_text(path, timeline_svg(trace));
-}
-
 FileFormat flamegraph_format() {
     static constexpr std::string_view kSuffixes[] = {".svg", ".svg.gz"};
-    return {"flamegraph", "Flame graph, an SVG picture for browsers", "all but total time per stack",
-            kSuffixes, write_flame_graph};
+    return {
+        "flamegraph", "Flame graph, an SVG picture for browsers", "all but total time per stack", kSuffixes,
+        [](const Trace& trace, const std::string& path) { svg::write_text(path, flame_graph_svg(trace)); }};
 }
 
 FileFormat timeline_format() {
     static constexpr std::string_view kSuffixes[] = {".timeline.svg", ".timeline.svg.gz"};
     return {"timeline", "Timeline, an SVG picture for browsers", "ranges narrower than a pixel", kSuffixes,
-            write_timeline};
+            [](const Trace& trace, const std::string& path) { svg::write_text(path, timeline_svg(trace)); }};
 }
 
 }  // namespace marey
